@@ -1,0 +1,18 @@
+/* codegen_c/codegen_c.h: what is handed to the C compiler of the machine. */
+#ifndef BYI_CODEGEN_C_H
+#define BYI_CODEGEN_C_H
+
+#include "core/core.h"
+#include "runtime/internal.h"
+
+/* --- artifact.c ------------------------------------------------------------ */
+
+/* Write `image` as the shared library `path`: assembler source with one
+ * section per member, linked by `cc` (NULL: $CC, then "cc"). Written aside and
+ * renamed; same image, same bytes. docs/artifact.md has the sections.
+ * Errors: BYOC_EIO (cannot write; no compiler; its message). */
+enum byoc_status byi_artifact_write(const char *path,
+                                    const struct byi_image *image,
+                                    const char *cc, struct byoc_error *err);
+
+#endif

@@ -1,0 +1,414 @@
+/* core/base.h: what both sides of byoc share: status, memory, element types,
+ * tensors, attributes, the operator table and its type rules, bounded JSON.
+ * The runtime side includes this header and never core/core.h.
+ */
+#ifndef BYI_BASE_H
+#define BYI_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <byoc/runtime.h>
+
+#define BYI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+enum {
+    BYI_MAX_RANK = 12,        /* oneDNN's limit, and more than models use */
+    BYI_ALIGN = 64,           /* of every buffer and constant            */
+    BYI_MAX_ARGS = 4096       /* operands of one node                    */
+};
+
+/* --- base.c: status ---------------------------------------------------- */
+
+/* Record a failure in err (may be NULL) and return `status`. */
+enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
+                          const char *fmt, ...) BYI_PRINTF(3, 4);
+/* Put "PREFIX: " before the text err already holds; returns err's status. */
+enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+
+/* Forward a failure. */
+#define BYI_TRY(expr)                                                         \
+    do {                                                                      \
+        enum byoc_status byi_status_ = (expr);                                \
+        if (byi_status_ != BYOC_OK)                                           \
+            return byi_status_;                                               \
+    } while (0)
+
+#define byi_unreachable() __builtin_unreachable()
+
+/* --- arena.c: memory --------------------------------------------------- */
+
+/* Memory that is freed all at once. Zeroed, 16-byte aligned. Exhaustion
+ * calls the process's out-of-memory hook, which does not return (compile
+ * side; the runtime side uses byi_alloc and reports BYOC_ENOMEM). */
+struct byi_arena;
+struct byi_arena *byi_arena_new(void);
+void byi_arena_free(struct byi_arena **arena);
+void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
+void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
+void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);
+char *byi_arena_str(struct byi_arena *arena, const char *text);
+char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
+char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+/* Have byi_arena_free call fn(arg): for a mapping or handle that must live as
+ * long as the arena. Last registered, first called. */
+void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
+size_t byi_arena_bytes(const struct byi_arena *arena);
+
+/* 64-byte aligned memory; NULL when exhausted. byi_release(NULL) is fine. */
+void *byi_acquire(uint64_t bytes);
+void byi_release(void *memory);
+/* Overflow-checked heap calls; NULL when exhausted. */
+void *byi_alloc(size_t n, size_t size);               /* zeroed */
+void *byi_realloc(void *old, size_t n, size_t size);
+/* The hook of exhaustion on the compile side; the default aborts. */
+extern void (*byi_oom)(size_t bytes);
+
+/* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }.
+ * On the heap; exhaustion calls byi_oom. */
+#define BYI_VEC(T)                                                            \
+    struct {                                                                  \
+        T *at;                                                                \
+        uint32_t n, cap;                                                      \
+    }
+void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size);
+#define BYI_PUSH(vec, item)                                                   \
+    do {                                                                      \
+        if ((vec)->n == (vec)->cap)                                           \
+            byi_vec_grow((void **)&(vec)->at, &(vec)->cap, (vec)->n + 1,      \
+                         sizeof *(vec)->at);                                  \
+        (vec)->at[(vec)->n++] = (item);                                       \
+    } while (0)
+void byi_vec_free(void *at);
+
+/* Text that grows. text is always NUL-terminated once something was added. */
+struct byi_text {
+    char *at;
+    size_t n, cap;
+};
+void byi_text_add(struct byi_text *text, const char *bytes, size_t n);
+void byi_text_addf(struct byi_text *text, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+void byi_text_free(struct byi_text *text);
+
+/* --- dtype.c ------------------------------------------------------------ */
+
+/* The dtype of that name ("float32"), BYOC_NONE when there is none. */
+enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
+enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
+bool byi_dtype_is_float(enum byoc_dtype dtype);   /* f16 bf16 f32 f64     */
+bool byi_dtype_is_int(enum byoc_dtype dtype);     /* signed and unsigned  */
+bool byi_dtype_is_signed(enum byoc_dtype dtype);  /* floats included      */
+float byi_f16_to_f32(uint16_t bits);
+uint16_t byi_f32_to_f16(float value);  /* nearest even */
+float byi_bf16_to_f32(uint16_t bits);
+uint16_t byi_f32_to_bf16(float value); /* nearest even */
+
+/* --- tensor.c ----------------------------------------------------------- */
+
+/* A dense row-major tensor; data is not owned. Strings are an array of
+ * `const char *`. Rank 0 is a scalar with one element. */
+struct byi_tensor {
+    void *data;
+    enum byoc_dtype dtype;
+    uint32_t rank;
+    int64_t dims[BYI_MAX_RANK];
+};
+
+/* Product of dims; 1 for rank 0; -1 when it overflows or a dim is negative. */
+int64_t byi_elements(uint32_t rank, const int64_t *dims);
+/* Bytes of a dense tensor; UINT64_MAX when byi_elements is -1. */
+uint64_t byi_tensor_bytes(const struct byi_tensor *t);
+bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
+                    const int64_t *b);
+/* Element i as int64 or double, for any numeric dtype and bool. */
+int64_t byi_tensor_int(const struct byi_tensor *t, int64_t i);
+double byi_tensor_float(const struct byi_tensor *t, int64_t i);
+void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
+/* "(1, 3, 224, 224)", for messages. Returns buf. */
+char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
+
+/* --- type.c ------------------------------------------------------------- */
+
+/* A dim is a number >= 0, or a symbol: -1 - its index in the symbol table. */
+#define BYI_IS_SYMBOL(dim) ((dim) < 0)
+
+enum byi_type_kind { BYI_TENSOR, BYI_TUPLE, BYI_FUNC };
+
+/* Immutable; lives in an arena; compare with byi_type_equal. */
+struct byi_type {
+    enum byi_type_kind kind;
+    enum byoc_dtype dtype;                 /* tensor             */
+    uint32_t rank;                         /* tensor             */
+    const int64_t *dims;                   /* tensor             */
+    uint32_t n_fields;                     /* tuple: fields; function: params */
+    const struct byi_type *const *fields;
+    const struct byi_type *result;         /* function           */
+};
+
+const struct byi_type *byi_type_tensor(struct byi_arena *arena,
+                                       enum byoc_dtype dtype, uint32_t rank,
+                                       const int64_t *dims);
+const struct byi_type *byi_type_tuple(struct byi_arena *arena, uint32_t n,
+                                      const struct byi_type *const *fields);
+const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
+                                     const struct byi_type *const *params,
+                                     const struct byi_type *result);
+bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
+/* A tensor type without symbols. */
+bool byi_type_static(const struct byi_type *type);
+/* Bytes of a static tensor type; UINT64_MAX otherwise. */
+uint64_t byi_type_bytes(const struct byi_type *type);
+
+/* --- attrs.c ------------------------------------------------------------ */
+
+enum byi_attr_kind {
+    BYI_ATTR_INT,
+    BYI_ATTR_FLOAT,
+    BYI_ATTR_BOOL,   /* stored as an int */
+    BYI_ATTR_STRING,
+    BYI_ATTR_DTYPE,  /* stored as an int: enum byoc_dtype */
+    BYI_ATTR_INTS,
+    BYI_ATTR_FLOATS,
+    BYI_ATTR_STRINGS
+};
+
+struct byi_attr {
+    const char *name;
+    enum byi_attr_kind kind;
+    uint32_t n;              /* of the lists */
+    union {
+        int64_t i;
+        double f;
+        const char *s;
+        const int64_t *ints;
+        const double *floats;
+        const char *const *strings;
+    };
+};
+
+/* Attributes of an operator: every attribute its table row declares, in that
+ * order, defaults filled in. Immutable, in an arena. */
+struct byi_attrs {
+    uint32_t n;
+    const struct byi_attr *at;
+};
+
+const struct byi_attr *byi_attr_find(const struct byi_attrs *attrs,
+                                     const char *name);
+/* The value of a declared attribute; asserts that it exists with that kind. */
+int64_t byi_attr_int(const struct byi_attrs *attrs, const char *name);
+double byi_attr_float(const struct byi_attrs *attrs, const char *name);
+const char *byi_attr_string(const struct byi_attrs *attrs, const char *name);
+const int64_t *byi_attr_ints(const struct byi_attrs *attrs, const char *name,
+                             uint32_t *n);
+const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
+                              uint32_t *n);
+bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);
+bool byi_attrs_equal(const struct byi_attrs *a, const struct byi_attrs *b);
+
+/* --- ops.c: the operator table, from ops.def ---------------------------- */
+
+enum byi_op_id {
+    BYI_OP_NONE,
+#define OP(id, ...) BYI_OP_##id,
+#include "ops.def"
+#undef OP
+    BYI_N_OPS
+};
+
+/* Fusion kinds, weakest first (Relay's OpPatternKind). */
+enum byi_op_kind {
+    BYI_ELEMWISE,
+    BYI_BROADCAST,
+    BYI_INJECTIVE,
+    BYI_REDUCE,
+    BYI_OUT_FUSABLE,
+    BYI_OPAQUE
+};
+
+/* How many floating-point operations one call is, for reports. */
+enum byi_op_cost {
+    BYI_COST_NONE,     /* moves or views data                    */
+    BYI_COST_ELEMENT,  /* one per output element                 */
+    BYI_COST_INPUT,    /* one per element of the first operand   */
+    BYI_COST_WINDOW,   /* pooling: window size per output        */
+    BYI_COST_CONV,     /* 2 per multiply-add                     */
+    BYI_COST_DECONV,
+    BYI_COST_MATMUL
+};
+
+/* An attribute's declaration; `fallback` is text in the notation of the text
+ * form ("[1, 1]", "0.01", "true", "\"constant\""), NULL when the attribute is
+ * required. */
+struct byi_attr_def {
+    const char *name;
+    enum byi_attr_kind kind;
+    const char *fallback;
+};
+
+struct byi_infer;
+typedef enum byoc_status (*byi_rule_fn)(struct byi_infer *t,
+                                        const struct byi_type **out);
+
+struct byi_op {
+    enum byi_op_id id;
+    const char *name;
+    uint16_t min_in, max_in; /* operands; trailing ones are optional */
+    uint16_t n_out;          /* 1: a tensor; else a tuple; 0: as the rule says */
+    enum byi_op_kind kind;
+    enum byi_op_cost cost;
+    const struct byi_attr_def *attrs;
+    uint32_t n_attrs;
+    byi_rule_fn rule;
+    const char *doc;
+};
+
+/* The row of `id`; of that name, NULL when there is none. */
+const struct byi_op *byi_op(enum byi_op_id id);
+const struct byi_op *byi_op_of_name(const char *name, size_t n);
+
+/* Complete `given` (any order, only what differs from the defaults) to the
+ * attributes of `op`, in the arena. Errors: an attribute that is unknown,
+ * missing, or of another kind (an int is taken where a float is declared, a
+ * list of ints where a list of floats is). */
+enum byoc_status byi_attrs_make(struct byi_arena *arena,
+                                const struct byi_op *op,
+                                const struct byi_attr *given, uint32_t n,
+                                const struct byi_attrs **attrs,
+                                struct byoc_error *err);
+
+/* Floating-point operations of a call; 0 where a shape is not known. */
+double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
+                    const struct byi_type *const *in,
+                    const struct byi_type *out);
+
+/* --- rules_*.c: type rules ---------------------------------------------- */
+
+/* What a type rule sees: the types of the operands and those values that are
+ * known (at compile time: constants; at run time: all). The same rule is the
+ * shape function at run time. */
+struct byi_infer {
+    struct byi_arena *arena;
+    const struct byi_op *op;
+    const struct byi_attrs *attrs;
+    uint32_t n_in;
+    const struct byi_type *const *in;        /* all are tensor types      */
+    const struct byi_tensor *const *value;   /* value[i]: NULL if unknown  */
+    int64_t (*fresh)(void *ctx);             /* a new symbol, as a dim     */
+    void *fresh_ctx;
+    struct byoc_error *err;
+};
+
+/* The result type of a call. Checks arity, then runs the rule. `in` must be
+ * tensor types. A data-dependent dim becomes a fresh symbol. Errors:
+ * BYOC_ETYPE with "OP: found, expected". */
+enum byoc_status byi_infer_type(struct byi_infer *t,
+                                const struct byi_type **out);
+
+/* --- json.c: cJSON with bounds and paths -------------------------------- */
+
+struct cJSON;
+
+/* A value being read, and where it is: "nodes[3].attrs.strides". */
+struct byi_json {
+    const struct cJSON *at;
+    char path[160];
+};
+
+/* Parse text of at most max_bytes; the tree is freed with byi_json_free.
+ * Rejects trailing garbage and nesting above 64. */
+enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
+                                struct cJSON **root, struct byoc_error *err);
+void byi_json_free(struct cJSON **root);
+struct byi_json byi_json_root(const struct cJSON *root);
+
+/* Member `key` of an object; each fails with the path, what it found and what
+ * it expected. */
+enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
+                              struct byi_json *out, struct byoc_error *err);
+/* As above but out->at is NULL when the member is absent. */
+enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
+                              struct byi_json *out, struct byoc_error *err);
+enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
+                              int64_t min, int64_t max, int64_t *out,
+                              struct byoc_error *err);
+enum byoc_status byi_json_string(const struct byi_json *object,
+                                 const char *key, const char **out,
+                                 struct byoc_error *err);
+enum byoc_status byi_json_bool(const struct byi_json *object, const char *key,
+                               bool *out, struct byoc_error *err);
+/* An array of at most max members, and its members. */
+enum byoc_status byi_json_array(const struct byi_json *object,
+                                const char *key, uint32_t max,
+                                struct byi_json *out, uint32_t *n,
+                                struct byoc_error *err);
+/* Walk an array in linear time: start with *item = {0}; false at the end. */
+bool byi_json_next(const struct byi_json *array, struct byi_json *item,
+                   uint32_t index);
+/* The item itself as a number, string. */
+enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
+                                 int64_t max, int64_t *out,
+                                 struct byoc_error *err);
+enum byoc_status byi_json_as_string(const struct byi_json *item,
+                                    const char **out, struct byoc_error *err);
+/* Fail when the object has a member that is not one of keys[0..n-1]. */
+enum byoc_status byi_json_only(const struct byi_json *object,
+                               const char *const *keys, uint32_t n,
+                               struct byoc_error *err);
+/* Typed attributes {"strides": [1, 1], ...} of `op`, completed. Floats that
+ * JSON cannot say are the strings "inf", "-inf", "nan". */
+enum byoc_status byi_json_attrs(const struct byi_json *object,
+                                struct byi_arena *arena,
+                                const struct byi_op *op,
+                                const struct byi_attrs **attrs,
+                                struct byoc_error *err);
+/* The other way: every attribute, in the order of the table. */
+struct cJSON *byi_json_from_attrs(const struct byi_attrs *attrs);
+/* {"dtype": "float32", "shape": [1, "N"]}; a symbol is its name. */
+struct cJSON *byi_json_from_type(const struct byi_type *type,
+                                 const char *(*symbol)(void *, int64_t),
+                                 void *ctx);
+
+/* Serialise deterministically; the result is in `out`. */
+void byi_json_print(const struct cJSON *root, struct byi_text *out);
+
+/* --- hash.c ------------------------------------------------------------- */
+
+/* SHA-256 as 64 lower-case hex digits and NUL (FIPS 180-4). */
+struct byi_sha256 {
+    uint32_t h[8];
+    uint64_t n;
+    uint8_t block[64];
+};
+void byi_sha256_init(struct byi_sha256 *s);
+void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
+void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
+/* A fast 64-bit hash for tables (FNV-1a). */
+uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
+
+/* --- file.c ------------------------------------------------------------- */
+
+/* Map a file for reading; size 0 gives *data NULL. Unmap with byi_unmap. */
+enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
+                              struct byoc_error *err);
+void byi_unmap(const void *data, size_t n);
+/* A file written aside and renamed into place by byi_file_commit, or removed
+ * by byi_file_abort: nothing half-written is ever seen. */
+struct byi_file {
+    FILE *stream;
+    char *path, *temp;
+};
+enum byoc_status byi_file_create(const char *path, struct byi_file *file,
+                                 struct byoc_error *err);
+enum byoc_status byi_file_commit(struct byi_file *file,
+                                 struct byoc_error *err);
+void byi_file_abort(struct byi_file *file);
+
+#endif

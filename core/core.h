@@ -1,0 +1,282 @@
+/* core/core.h: the compiler's view: modules, functions, nodes, their text
+ * form, the verifier and the pass manager.
+ */
+#ifndef BYI_CORE_H
+#define BYI_CORE_H
+
+#include "base.h"
+
+/* --- ir.c --------------------------------------------------------------- */
+
+/* A node, by its index in its function; also the value it gives. */
+typedef uint32_t byi_id;
+#define BYI_NO_ID UINT32_MAX
+
+enum byi_node_kind {
+    BYI_PARAM,   /* index: which parameter                                  */
+    BYI_CONST,   /* index: in the module's constants                        */
+    BYI_CALL_OP, /* op(args)                                                */
+    BYI_CALL,    /* args[0](args[1..]); args[0] is a FN, GLOBAL or any value
+                    of function type                                        */
+    BYI_GLOBAL,  /* index: a function of the module, as a value             */
+    BYI_FN,      /* index: a nested function, as a value; args: its captures,
+                    which are the last parameters of that function          */
+    BYI_MAKE_TUPLE,
+    BYI_GET,     /* index: field of the tuple args[0]                       */
+    BYI_IF       /* args: condition, then, else: functions without (own)
+                    parameters                                              */
+};
+
+/* A set of model nodes, sorted, shared: where a node came from. */
+struct byi_sources {
+    uint32_t n;
+    const uint32_t *at; /* indices into the module's source table */
+};
+
+struct byi_node {
+    enum byi_node_kind kind;
+    enum byi_op_id op;                 /* CALL_OP */
+    uint32_t index;
+    uint32_t n_args;
+    const byi_id *args;                /* in the module's arena */
+    const struct byi_attrs *attrs;     /* CALL_OP, else NULL    */
+    const struct byi_type *type;
+    const struct byi_sources *sources; /* never NULL; may be empty */
+    uint32_t target;                   /* annotation: 0 none, else 1 + index
+                                          in the module's targets           */
+    uint32_t region;                   /* annotation: 0 none, else its number */
+};
+
+/* A function: parameters, nodes in an order where operands come first, one
+ * result. Parameters are nodes too. A nested function (the body of a BYI_FN)
+ * is in the module's list as well and has `name` NULL. Its captures are its
+ * last n_captures parameters. */
+struct byi_func {
+    const char *name;
+    BYI_VEC(struct byi_node) nodes;
+    BYI_VEC(byi_id) params;
+    BYI_VEC(const char *) param_names;   /* without '%'; parallel to params */
+    uint32_t n_captures;
+    byi_id result;
+    struct {                             /* attributes of the function */
+        const char *compiler;            /* Compiler="dnnl", or NULL    */
+        const char *composite;           /* Composite="dnnl.conv", or NULL */
+        const char *from_pattern;        /* PartitionedFromPattern, or NULL */
+        const char *global_symbol;       /* or NULL */
+        const char *operands;            /* Operands="src,weights,,b": names of
+                                            a composite's parameters, or NULL */
+        bool primitive;                  /* Primitive=1: fused by FuseOps */
+    } attr;
+    BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
+    bool dead;                           /* removed from the module */
+};
+
+/* A constant: shared by content, never copied by a pass that does not change
+ * it. data is aligned to BYI_ALIGN where the module owns it, and as the model
+ * file has it where it is mapped. */
+struct byi_const {
+    const struct byi_type *type;
+    const void *data;
+    uint64_t bytes;
+    uint64_t hash;
+};
+
+struct byi_source {
+    const char *name;    /* the model node's name, unique, never empty */
+    const char *op;      /* the model's operator: "Conv"               */
+};
+
+struct byi_module {
+    struct byi_arena *arena;           /* types, attributes, names, args   */
+    BYI_VEC(struct byi_func *) funcs;  /* index = id; dead ones stay       */
+    BYI_VEC(struct byi_const) consts;
+    BYI_VEC(struct byi_source) sources;
+    BYI_VEC(const char *) symbols;     /* names of symbolic dims           */
+    BYI_VEC(const char *) targets;     /* names of vendors                 */
+    struct byi_const_index *const_index;
+};
+
+struct byi_module *byi_module_new(void);
+void byi_module_free(struct byi_module **module);
+
+/* A new function; name NULL for a nested one. Returns its index. */
+uint32_t byi_func_new(struct byi_module *m, const char *name);
+/* The function of that name, UINT32_MAX when there is none. */
+uint32_t byi_func_find(const struct byi_module *m, const char *name);
+/* Symbols and targets by name, made when new. byi_symbol returns a dim. */
+int64_t byi_symbol(struct byi_module *m, const char *name);
+int64_t byi_symbol_fresh(struct byi_module *m);     /* "?0", "?1", ...    */
+const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
+uint32_t byi_target(struct byi_module *m, const char *name);
+/* A model node as a source; a name that is taken gets a suffix. */
+uint32_t byi_source_new(struct byi_module *m, const char *name,
+                        const char *op);
+const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s);
+const struct byi_sources *byi_sources_none(void);
+/* The union of two sets, in the module's arena. */
+const struct byi_sources *byi_sources_join(struct byi_module *m,
+                                           const struct byi_sources *a,
+                                           const struct byi_sources *b);
+/* A constant with this content; returns its index. `data` is copied unless
+ * `borrow`: then it must live as long as the module. */
+uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
+                       const void *data, bool borrow);
+
+/* --- builders: append to function f of m, infer the type. The first failure
+ * is left in err and returned; *id is only written on success. `sources` may
+ * be NULL for none. */
+enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
+                            enum byi_op_id op, const byi_id *args, uint32_t n,
+                            const struct byi_attrs *attrs,
+                            const struct byi_sources *sources, byi_id *id,
+                            struct byoc_error *err);
+/* With attributes as given (see byi_attrs_make). */
+enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
+                              enum byi_op_id op, const byi_id *args,
+                              uint32_t n, const struct byi_attr *given,
+                              uint32_t n_given,
+                              const struct byi_sources *sources, byi_id *id,
+                              struct byoc_error *err);
+enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
+                               byi_id callee, const byi_id *args, uint32_t n,
+                               const struct byi_sources *sources, byi_id *id,
+                               struct byoc_error *err);
+enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
+                             byi_id tuple, uint32_t index,
+                             const struct byi_sources *sources, byi_id *id,
+                             struct byoc_error *err);
+enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
+                            byi_id cond, byi_id then, byi_id otherwise,
+                            const struct byi_sources *sources, byi_id *id,
+                            struct byoc_error *err);
+byi_id byi_add_param(struct byi_module *m, struct byi_func *f,
+                     const char *name, const struct byi_type *type);
+byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
+                     uint32_t constant, const struct byi_sources *sources);
+byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
+                     const byi_id *args, uint32_t n,
+                     const struct byi_sources *sources);
+byi_id byi_add_global(struct byi_module *m, struct byi_func *f, uint32_t func);
+byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
+                  const byi_id *captures, uint32_t n,
+                  const struct byi_sources *sources);
+/* Append a copy of node `old` of `from` with operands map[...]; types are
+ * inferred anew for operators. Parameters are not copied this way. */
+enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
+                              const struct byi_func *from, byi_id old,
+                              const byi_id *map, byi_id *id,
+                              struct byoc_error *err);
+
+/* Replace the body of functions: passes build a new function and move it in
+ * place of the old one (same index, name and attributes unless set). */
+void byi_func_replace(struct byi_module *m, uint32_t index,
+                      struct byi_func *fresh);
+/* A function that is not in the module yet: the target of a rebuild. Takes
+ * over the name, attributes and parameters of `like` (map[param] is set when
+ * map is not NULL). */
+struct byi_func *byi_func_like(struct byi_module *m,
+                               const struct byi_func *like, byi_id *map);
+
+/* Readers of each node: uses->at[uses->first[id] .. first[id+1]) are the
+ * nodes that have it as an operand, ascending, once per operand. In `arena`. */
+struct byi_uses {
+    const uint32_t *first;
+    const byi_id *at;
+};
+struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena);
+
+/* The constant's tensor view if node `id` is a constant, else false. */
+bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
+                    byi_id id, struct byi_tensor *view);
+
+/* --- text.c (print), parse.c -------------------------------------------- */
+
+/* Print the module in the text form; the same module, the same text.
+ * Constants up to 16 elements are inline; a larger one is const["HEX"], the
+ * first 16 digits of the SHA-256 of its bytes, and goes to `side` when that is
+ * not NULL (the side file: see docs/text.md). */
+void byi_print_module(const struct byi_module *m, struct byi_text *out,
+                      FILE *side);
+/* Parse the text form. `file` names it in messages: "file:line:col: ...".
+ * `side` is the path of the side file of large constants, or NULL. */
+enum byoc_status byi_parse_module(const char *text, size_t n,
+                                  const char *file, const char *side,
+                                  struct byi_module **module,
+                                  struct byoc_error *err);
+
+/* --- verify.c ----------------------------------------------------------- */
+
+/* Check every invariant of the IR: operands before use, indices, arity,
+ * types as inferred, captures, names, annotations. A failure is a bug of the
+ * pass that ran last (or bad input where text is parsed). */
+enum byoc_status byi_verify(const struct byi_module *m,
+                            struct byoc_error *err);
+
+/* --- pass.c ------------------------------------------------------------- */
+
+/* Runs one operator on constants: how FoldConstant computes. Given by the
+ * driver, since core knows no kernels. out[i] has dtype, dims and memory. */
+typedef enum byoc_status (*byi_eval_fn)(const struct byi_op *op,
+                                        const struct byi_attrs *attrs,
+                                        uint32_t n_in,
+                                        const struct byi_tensor *in,
+                                        uint32_t n_out, struct byi_tensor *out,
+                                        struct byoc_error *err);
+
+struct byi_pass;
+struct byi_ledger;          /* partition/partition.h */
+struct byi_vendors;         /* partition/partition.h */
+
+struct byi_instrument {
+    void *ctx;
+    bool (*should_run)(void *ctx, const struct byi_pass *pass,
+                       const struct byi_module *m);
+    void (*before)(void *ctx, const struct byi_pass *pass,
+                   const struct byi_module *m);
+    void (*after)(void *ctx, const struct byi_pass *pass,
+                  const struct byi_module *m);
+};
+
+/* What passes are given. Zero-initialise; set what is needed. */
+struct byi_pass_context {
+    int opt_level;                      /* 0..3 */
+    const char *const *disabled;        /* pass names, NULL-terminated, or NULL */
+    const char *const *required;
+    const struct byi_instrument *instruments;
+    uint32_t n_instruments;
+    bool verify;                        /* after every pass */
+    byi_eval_fn eval;                   /* NULL: no folding */
+    uint64_t fold_limit;                /* largest folded constant, bytes;
+                                           0: 64 MiB */
+    struct byi_ledger *ledger;          /* for partitioning, or NULL */
+    struct byi_vendors *vendors;        /* for partitioning, or NULL */
+};
+
+/* A pass: one file, one of these.
+ * Exactly one of run_module and run_func is set; a function pass is called
+ * for every live function that has no Compiler and no Composite. It replaces
+ * the body through byi_func_replace. `scratch` is emptied after the call. */
+struct byi_pass {
+    const char *name;                   /* "FoldConstant" */
+    const char *summary;
+    int opt_level;
+    const char *const *needs;           /* passes that must have run, or NULL */
+    enum byoc_status (*run_module)(struct byi_module *m,
+                                   struct byi_pass_context *ctx,
+                                   struct byi_arena *scratch,
+                                   struct byoc_error *err);
+    enum byoc_status (*run_func)(struct byi_module *m, uint32_t func,
+                                 struct byi_pass_context *ctx,
+                                 struct byi_arena *scratch,
+                                 struct byoc_error *err);
+};
+
+/* Run passes in order. Gate: disabled, then required, then opt level. A
+ * pass's needs run first unless they already have in this call. The verifier
+ * runs after each when ctx->verify. */
+enum byoc_status byi_run_passes(struct byi_module *m,
+                                const struct byi_pass *const *passes,
+                                uint32_t n, struct byi_pass_context *ctx,
+                                struct byoc_error *err);
+
+#endif

@@ -1,0 +1,133 @@
+/* ops.c: the operator table: rows from ops.def, attribute declarations here. */
+#include "base.h"
+
+#include <string.h>
+
+#define ATTR(name, kind, fallback) {name, BYI_ATTR_##kind, fallback}
+#define REQUIRED NULL
+
+/* clang-format off */
+#define TABLE(id, ...) \
+    static const struct byi_attr_def attrs_##id[] = {__VA_ARGS__}; \
+    enum { N_ATTRS_##id = BYI_COUNT(attrs_##id) };
+
+TABLE(isinf, ATTR("detect_negative", BOOL, "true"), ATTR("detect_positive", BOOL, "true"))
+TABLE(cast, ATTR("dtype", DTYPE, REQUIRED))
+TABLE(clip, ATTR("a_min", FLOAT, "-inf"), ATTR("a_max", FLOAT, "inf"))
+TABLE(alpha001, ATTR("alpha", FLOAT, "0.01"))
+TABLE(alpha1, ATTR("alpha", FLOAT, "1.0"))
+TABLE(selu, ATTR("alpha", FLOAT, "1.6732631921768188"), ATTR("gamma", FLOAT, "1.0507010221481323"))
+TABLE(gelu, ATTR("approximate", STRING, "\"none\""))
+TABLE(hard_sigmoid, ATTR("alpha", FLOAT, "0.2"), ATTR("beta", FLOAT, "0.5"))
+TABLE(shrink, ATTR("lambd", FLOAT, "0.5"), ATTR("bias", FLOAT, "0.0"))
+TABLE(mod, ATTR("fmod", BOOL, "false"))
+TABLE(reduce, ATTR("axis", INTS, "[]"), ATTR("keepdims", BOOL, "true"), ATTR("noop_empty", BOOL, "false"))
+TABLE(arg, ATTR("axis", INT, "0"), ATTR("keepdims", BOOL, "true"), ATTR("select_last_index", BOOL, "false"))
+
+#define CONV(id, one, zero2) \
+    TABLE(id, ATTR("strides", INTS, one), ATTR("padding", INTS, zero2), \
+          ATTR("dilation", INTS, one), ATTR("groups", INT, "1"))
+CONV(conv1, "[1]", "[0, 0]")
+CONV(conv2, "[1, 1]", "[0, 0, 0, 0]")
+CONV(conv3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]")
+#define DECONV(id, one, zero, zero2) \
+    TABLE(id, ATTR("strides", INTS, one), ATTR("padding", INTS, zero2), \
+          ATTR("output_padding", INTS, zero), ATTR("dilation", INTS, one), \
+          ATTR("groups", INT, "1"))
+DECONV(deconv1, "[1]", "[0]", "[0, 0]")
+DECONV(deconv2, "[1, 1]", "[0, 0]", "[0, 0, 0, 0]")
+DECONV(deconv3, "[1, 1, 1]", "[0, 0, 0]", "[0, 0, 0, 0, 0, 0]")
+#define POOL(d, one, zero2) \
+    TABLE(max_pool##d, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, one), \
+          ATTR("padding", INTS, zero2), ATTR("dilation", INTS, one), ATTR("ceil_mode", BOOL, "false")) \
+    TABLE(avg_pool##d, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, one), \
+          ATTR("padding", INTS, zero2), ATTR("dilation", INTS, one), ATTR("ceil_mode", BOOL, "false"), \
+          ATTR("count_include_pad", BOOL, "false"))
+POOL(1, "[1]", "[0, 0]")
+POOL(2, "[1, 1]", "[0, 0, 0, 0]")
+POOL(3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]")
+/* any rank: every list must be given, one entry (padding: two) an axis */
+TABLE(max_pool_indices, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, REQUIRED),
+      ATTR("padding", INTS, REQUIRED), ATTR("dilation", INTS, REQUIRED),
+      ATTR("ceil_mode", BOOL, "false"), ATTR("column_major", BOOL, "false"))
+TABLE(lp_pool, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, REQUIRED),
+      ATTR("padding", INTS, REQUIRED), ATTR("dilation", INTS, REQUIRED),
+      ATTR("ceil_mode", BOOL, "false"), ATTR("p", INT, "2"))
+TABLE(p2, ATTR("p", INT, "2"))
+TABLE(matmul, ATTR("transpose_a", BOOL, "false"), ATTR("transpose_b", BOOL, "false"))
+TABLE(axis_last, ATTR("axis", INT, "-1"))
+TABLE(axis0, ATTR("axis", INT, "0"))
+TABLE(axis1, ATTR("axis", INT, "1"))
+TABLE(batch_norm, ATTR("epsilon", FLOAT, "1e-05"))
+TABLE(layer_norm, ATTR("axis", INT, "-1"), ATTR("epsilon", FLOAT, "1e-05"))
+TABLE(epsilon, ATTR("epsilon", FLOAT, "1e-05"))
+TABLE(group_norm, ATTR("num_groups", INT, REQUIRED), ATTR("epsilon", FLOAT, "1e-05"))
+TABLE(lrn, ATTR("size", INT, "5"), ATTR("alpha", FLOAT, "0.0001"), ATTR("beta", FLOAT, "0.75"), ATTR("bias", FLOAT, "1.0"))
+TABLE(lp_normalize, ATTR("axis", INT, "-1"), ATTR("p", INT, "2"))
+TABLE(mvn, ATTR("axis", INTS, "[0, 2, 3]"))
+TABLE(pad, ATTR("mode", STRING, "\"constant\""))
+TABLE(shape_of, ATTR("start", INT, "0"), ATTR("end", INT, "2147483647"))
+TABLE(reshape, ATTR("allowzero", BOOL, "false"))
+TABLE(axes, ATTR("axis", INTS, "[]"))
+TABLE(axes_required, ATTR("axis", INTS, REQUIRED))
+TABLE(transpose, ATTR("axes", INTS, "[]"))
+TABLE(split, ATTR("sizes", INTS, REQUIRED), ATTR("axis", INT, "0"))
+TABLE(batch_dims, ATTR("batch_dims", INT, "0"))
+TABLE(scatter, ATTR("axis", INT, "0"), ATTR("reduction", STRING, "\"none\""))
+TABLE(scatter_nd, ATTR("reduction", STRING, "\"none\""))
+TABLE(depth_to_space, ATTR("block_size", INT, REQUIRED), ATTR("mode", STRING, "\"DCR\""))
+TABLE(block_size, ATTR("block_size", INT, REQUIRED))
+TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
+TABLE(eye_like, ATTR("k", INT, "0"), ATTR("dtype", DTYPE, REQUIRED))
+TABLE(trilu, ATTR("k", INT, "0"), ATTR("upper", BOOL, "true"))
+TABLE(cumsum, ATTR("axis", INT, "0"), ATTR("exclusive", BOOL, "false"), ATTR("reverse", BOOL, "false"))
+TABLE(topk, ATTR("axis", INT, "-1"), ATTR("largest", BOOL, "true"), ATTR("sorted", BOOL, "true"))
+TABLE(compress, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"))
+TABLE(reverse_sequence, ATTR("batch_axis", INT, "1"), ATTR("time_axis", INT, "0"))
+TABLE(einsum, ATTR("equation", STRING, REQUIRED))
+TABLE(nms, ATTR("center_point_box", BOOL, "false"))
+/* as ONNX Resize: mode nearest, linear, cubic; nearest_mode round_prefer_floor,
+ * round_prefer_ceil, floor, ceil; the coordinate modes by ONNX's names */
+TABLE(resize, ATTR("mode", STRING, "\"nearest\""), ATTR("coordinate_transformation_mode", STRING, "\"half_pixel\""),
+      ATTR("nearest_mode", STRING, "\"round_prefer_floor\""), ATTR("cubic_coeff_a", FLOAT, "-0.75"),
+      ATTR("exclude_outside", BOOL, "false"), ATTR("extrapolation_value", FLOAT, "0.0"),
+      ATTR("roi", FLOATS, "[]"))
+TABLE(grid_sample, ATTR("mode", STRING, "\"bilinear\""), ATTR("padding_mode", STRING, "\"zeros\""), ATTR("align_corners", BOOL, "false"))
+TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"), ATTR("output_width", INT, "1"),
+      ATTR("sampling_ratio", INT, "0"), ATTR("spatial_scale", FLOAT, "1.0"),
+      ATTR("coordinate_transformation_mode", STRING, "\"half_pixel\""))
+/* clang-format on */
+
+#define OP(id, name, min_in, max_in, n_out, kind, cost, attrs, rule, doc)      \
+    enum byoc_status byi_rule_##rule(struct byi_infer *, const struct byi_type **);
+#define MANY BYI_MAX_ARGS
+#include "ops.def"
+#undef OP
+
+#define attrs_none NULL
+enum { N_ATTRS_none = 0 };
+
+static const struct byi_op ops[BYI_N_OPS] = {
+    [BYI_OP_NONE] = {.name = "none"},
+#define OP(id_, name_, min_, max_, n_out_, kind_, cost_, table_, rule_, doc_)  \
+    [BYI_OP_##id_] = {                                                        \
+        .id = BYI_OP_##id_,                                                   \
+        .name = name_,                                                        \
+        .min_in = min_,                                                       \
+        .max_in = max_,                                                       \
+        .n_out = n_out_,                                                      \
+        .kind = BYI_##kind_,                                                  \
+        .cost = BYI_COST_##cost_,                                             \
+        .attrs = attrs_##table_,                                              \
+        .rule = byi_rule_##rule_,                                             \
+        .doc = doc_,                                                          \
+        .n_attrs = N_ATTRS_##table_,                                          \
+    },
+#include "ops.def"
+#undef OP
+};
+
+const struct byi_op *byi_op(enum byi_op_id id)
+{
+    return &ops[id];
+}

@@ -1,0 +1,32 @@
+/* frontend_onnx/onnx.h: ONNX models and tensors in. */
+#ifndef BYI_ONNX_H
+#define BYI_ONNX_H
+
+#include "core/core.h"
+
+/* How to import. Zero-initialise. */
+struct byi_onnx_params {
+    /* "N=1" and "x=1x3x224x224": fix symbolic dims, or whole input shapes. */
+    const char *const *dims;   /* NULL-terminated, or NULL */
+    const char *const *shapes; /* NULL-terminated, or NULL */
+};
+
+/* Read the model at `path` into a module with one function @main: parameters
+ * are the graph's inputs (without those that are initialisers), in order; the
+ * result is the one output, or the tuple of outputs. Weights stay mapped from
+ * the file where its encoding allows. External data must lie inside the
+ * model's folder.
+ * Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated), BYOC_EUNSUPPORTED
+ * ("node NAME: operator OP (domain D, opset N) is not supported"), BYOC_ETYPE
+ * (a shape that does not fit: names the node), BYOC_EINVAL (params). */
+enum byoc_status byi_onnx_import(const char *path,
+                                 const struct byi_onnx_params *params,
+                                 struct byi_module **module,
+                                 struct byoc_error *err);
+
+/* A TensorProto file (.pb, as in ONNX test data). Data, in `arena`. */
+enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
+                                 struct byi_tensor *tensor, const char **name,
+                                 struct byoc_error *err);
+
+#endif

@@ -1,0 +1,185 @@
+/* byoc/runtime.h: load a compiled model and run it.
+ *
+ * Link with libbyoc_runtime.so; nothing of the compiler is needed. A loaded
+ * model is immutable and may be shared by any number of threads; each thread
+ * (or request) runs it through a state of its own. Nothing here prints, exits
+ * or keeps a pointer to an argument after the call returns.
+ *
+ *     struct byoc_error err;
+ *     struct byoc_model *model = NULL;
+ *     struct byoc_state *state = NULL;
+ *     if (byoc_model_load("model.so", NULL, &model, &err) ||
+ *         byoc_state_new(model, &state, &err) ||
+ *         byoc_run(state, inputs, n_inputs, outputs, n_outputs, &err))
+ *         fprintf(stderr, "%s\n", err.text);
+ *     byoc_state_free(&state);
+ *     byoc_model_free(&model);
+ */
+#ifndef BYOC_RUNTIME_H
+#define BYOC_RUNTIME_H
+
+#include <stdint.h>
+
+#include <dlpack/dlpack.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define BYOC_API __attribute__((visibility("default")))
+#define BYOC_CHECKED __attribute__((warn_unused_result))
+#else
+#define BYOC_API
+#define BYOC_CHECKED
+#endif
+
+/* What a call came to; 0 is success. The values never change. */
+enum byoc_status {
+    BYOC_OK = 0,
+    BYOC_EINVAL = 1,        /* an argument is wrong                       */
+    BYOC_EPARSE = 2,        /* a file or text is malformed                */
+    BYOC_ETYPE = 3,         /* element types or shapes do not fit         */
+    BYOC_EUNSUPPORTED = 4,  /* a known thing that this build cannot do    */
+    BYOC_ENOMEM = 5,        /* memory is exhausted                        */
+    BYOC_EIO = 6,           /* reading or writing failed                  */
+    BYOC_EINCOMPATIBLE = 7, /* made by another version or for another CPU */
+    BYOC_EBACKEND = 8,      /* a vendor's plug-in failed                  */
+    BYOC_ELIMIT = 9,        /* a stated limit was exceeded                */
+    BYOC_EINTERNAL = 10     /* a bug in byoc                              */
+};
+
+/* A fixed phrase for `status`, for example "malformed input". Never NULL. */
+BYOC_API const char *byoc_status_text(enum byoc_status status);
+
+/* Where a failing call leaves its message: one sentence, lower-case, that
+ * says what was found, what was expected and what to try. Every `err`
+ * parameter may be NULL. The text is only written on failure. */
+struct byoc_error {
+    enum byoc_status status;
+    char text[1020];
+};
+
+/* Element types, numbered as ONNX's TensorProto.DataType. */
+enum byoc_dtype {
+    BYOC_NONE = 0,
+    BYOC_F32 = 1,
+    BYOC_U8 = 2,
+    BYOC_I8 = 3,
+    BYOC_U16 = 4,
+    BYOC_I16 = 5,
+    BYOC_I32 = 6,
+    BYOC_I64 = 7,
+    BYOC_STRING = 8,
+    BYOC_BOOL = 9,
+    BYOC_F16 = 10,
+    BYOC_F64 = 11,
+    BYOC_U32 = 12,
+    BYOC_U64 = 13,
+    BYOC_C64 = 14,
+    BYOC_C128 = 15,
+    BYOC_BF16 = 16
+};
+
+/* "float32" and so on; NULL when `dtype` is not one of the above. */
+BYOC_API const char *byoc_dtype_name(enum byoc_dtype dtype);
+/* Bytes of one element; 0 for strings and unknown types. */
+BYOC_API uint32_t byoc_dtype_size(enum byoc_dtype dtype);
+/* The DLPack type of a dtype. DLPack 0.6 has no boolean: bool is {UInt, 8},
+ * and an input declared bool takes exactly that. */
+BYOC_API DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype);
+
+/* "0.1.0", and the version of this header's ABI. */
+BYOC_API const char *byoc_version(void);
+#define BYOC_RUNTIME_ABI 1
+
+/* Options of loading. Zero-initialise; a zero field means the default. */
+struct byoc_load_params {
+    uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
+                              CPUs this process may use (affinity, cgroup)  */
+    const char *plugins;   /* where vendors' plug-ins are: absolute paths of
+                              files or folders, ':' between; NULL: the
+                              environment's BYOC_PLUGIN_PATH, then the folder
+                              of libbyoc_runtime.so                         */
+    int native_only;       /* not 0: every region runs its native twin      */
+    int require_vendors;   /* not 0: a vendor that is missing or fails is an
+                              error, not a reason to run the native twin    */
+    void (*log)(void *ctx, const char *line); /* progress and verbose lines,
+                              without newline; NULL: none                   */
+    void *log_ctx;
+};
+
+struct byoc_model; /* a loaded model: immutable, shared by threads */
+struct byoc_state; /* memory of one run at a time: one per thread   */
+
+/* Load the artifact at `path` (made by `byoc compile`) into *model.
+ * Maps the weights, loads the vendors' plug-ins, builds their primitives and
+ * packs their weights: all that is slow happens here.
+ * Errors: BYOC_EIO (no such file), BYOC_EPARSE (not an artifact),
+ * BYOC_EINCOMPATIBLE (other version), BYOC_EBACKEND (require_vendors),
+ * BYOC_ENOMEM. On failure *model is NULL and nothing is left behind.
+ * Threads: safe. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_model_load(const char *path, const struct byoc_load_params *params,
+                struct byoc_model **model, struct byoc_error *err);
+
+/* Free *model and null it; *model may be NULL. Its states must be gone. */
+BYOC_API void byoc_model_free(struct byoc_model **model);
+
+/* One input or output of a model. Strings and arrays live as long as it. */
+struct byoc_io {
+    const char *name;
+    enum byoc_dtype dtype;
+    uint32_t rank;
+    const int64_t *dims;       /* rank numbers; -1 where the size varies */
+    const char *const *dim_names; /* the symbol of a dim that varies, or NULL */
+};
+
+BYOC_API uint32_t byoc_model_n_inputs(const struct byoc_model *model);
+BYOC_API uint32_t byoc_model_n_outputs(const struct byoc_model *model);
+/* Input or output `index`; NULL when there is none of that number. */
+BYOC_API const struct byoc_io *byoc_model_input(const struct byoc_model *model,
+                                                uint32_t index);
+BYOC_API const struct byoc_io *
+byoc_model_output(const struct byoc_model *model, uint32_t index);
+/* How many threads a run uses, and a sentence that says why. */
+BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
+                                     const char **why);
+/* Warnings of loading, such as a vendor whose native twin runs instead; one
+ * a line, "" when there are none. Lives as long as the model. */
+BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
+
+/* Make a state for `model`: all memory a run needs where shapes are fixed.
+ * The model must outlive it. Errors: BYOC_ENOMEM, BYOC_EBACKEND. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_state_new(const struct byoc_model *model, struct byoc_state **state,
+               struct byoc_error *err);
+BYOC_API void byoc_state_free(struct byoc_state **state);
+
+/* Run once.
+ * inputs   one view per input, in the model's order: CPU memory, dense
+ *          row-major (strides NULL or equal to dense), dtype and dims as
+ *          byoc_model_input says; byte_offset is honoured
+ * outputs  one view per output. A view with data is written in place and must
+ *          have the output's dtype and shape. A view whose data is NULL is
+ *          filled in: data, shape, ndim, dtype point into the state and stay
+ *          valid until its next run.
+ * Errors: BYOC_EINVAL (counts, NULL data), BYOC_ETYPE (dtype, shape),
+ * BYOC_EBACKEND, BYOC_ENOMEM. A failed run leaves the state usable.
+ * Threads: one run per state at a time. Allocates: not when every shape is
+ * fixed. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_run(struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
+         DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
+
+/* Write a Chrome trace of the runs that follow to `path`: one event per
+ * kernel, primitive, copy and reorder, naming the model's nodes. NULL stops
+ * and closes. Threads: as byoc_run. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_state_trace(struct byoc_state *state, const char *path,
+                 struct byoc_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+/* partition/partition.h: which vendor gets which part of a module, and why.
+ * The four passes of BYOC, the vendors they ask, the ledger they write.
+ */
+#ifndef BYI_PARTITION_H
+#define BYI_PARTITION_H
+
+#include <byoc/backend.h>
+
+#include "core/core.h"
+#include "patterns/patterns.h"
+
+extern const struct byi_pass byi_pass_merge_composite;  /* merge_composite.c */
+extern const struct byi_pass byi_pass_annotate_target;  /* annotate_target.c */
+extern const struct byi_pass byi_pass_merge_regions;    /* merge_regions.c */
+extern const struct byi_pass byi_pass_partition_graph;  /* partition_graph.c */
+
+/* --- vendors.c: loaded backends as the compiler sees them ---------------- */
+
+struct byi_vendor {
+    const char *name;
+    const struct byoc_backend *backend;
+    const struct byoc_host *host;
+    struct byi_pattern_table *table;   /* compiled from backend->patterns */
+};
+
+/* What partitioning may use and do, in order of preference. */
+struct byi_vendors {
+    uint32_t n;
+    struct byi_vendor *at;
+    bool forbid_ref;                 /* refuse reference implementations */
+    uint32_t min_region_nodes;       /* 0: no limit */
+    const char *const *exclude;      /* node names or operators, NULL-ended */
+    struct byi_probe_cache *cache;
+};
+
+enum byoc_status byi_vendors_init(struct byi_vendors *v,
+                                  const struct byoc_backend *const *backends,
+                                  const struct byoc_host *const *hosts,
+                                  uint32_t n, struct byoc_error *err);
+void byi_vendors_free(struct byi_vendors *v);
+
+/* --- ledger.c ------------------------------------------------------------ */
+
+/* REASON(id, "code", "what it means"): why a node is where it is. Codes are
+ * stable: rows are only ever added. */
+enum byi_reason {
+#define REASON(id, code, text) BYI_REASON_##id,
+#include "reasons.def"
+#undef REASON
+    BYI_N_REASONS
+};
+const char *byi_reason_code(enum byi_reason reason);
+const char *byi_reason_text(enum byi_reason reason);
+
+/* One thing that was tried for a node, or decided about it. */
+struct byi_attempt {
+    enum byi_reason reason;
+    const char *vendor;   /* or NULL */
+    const char *pattern;  /* or NULL */
+    const char *detail;   /* what was found and wanted, or NULL */
+};
+
+struct byi_ledger;
+struct byi_ledger *byi_ledger_new(void);
+void byi_ledger_free(struct byi_ledger **ledger);
+/* Note an attempt for every source of a node. Strings are copied. */
+void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
+                     enum byi_reason reason, const char *vendor,
+                     const char *pattern, const char *detail);
+/* The implementation a vendor's probe chose for these sources. */
+void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
+                     const char *impl);
+/* Where every model node ended up, read from the final module. */
+void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m);
+
+/* The totals of a closed ledger. */
+struct byi_coverage {
+    uint32_t nodes;                   /* of the model                     */
+    uint32_t offloaded, native, folded, removed;
+    uint32_t regions;
+    double flops, flops_offloaded;
+};
+struct byi_coverage byi_ledger_coverage(const struct byi_ledger *ledger);
+/* The ledger as JSON (docs/ledger.md) and as text for people. */
+void byi_ledger_json(const struct byi_ledger *ledger, struct byi_text *out);
+void byi_ledger_report(const char *json, size_t n, bool every_node,
+                       struct byi_text *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* runtime_native/native.h: the native kernels: one for every operator of the
+ * table, behind one signature.
+ */
+#ifndef BYI_NATIVE_H
+#define BYI_NATIVE_H
+
+#include "core/base.h"
+
+/* One call of a kernel. Tensors are dense and row-major; outputs have dtype,
+ * dims and memory, and never overlap inputs. */
+struct byi_call {
+    const struct byi_op *op;
+    const struct byi_attrs *attrs;
+    uint32_t n_in, n_out;
+    const struct byi_tensor *in;
+    struct byi_tensor *out;
+    void *scratch;      /* as many bytes as the row's scratch() asked for */
+    uint32_t threads;   /* at least 1: for omp num_threads()             */
+};
+
+/* A kernel. Runs on checked types (byi_infer_type accepted them); refuses
+ * element types it does not do with BYOC_EUNSUPPORTED "OP: dtype ... is not
+ * supported, ...". Bad values (an index out of range) give BYOC_EINVAL.
+ * Allocates nothing, keeps nothing: any number may run at once. A kernel whose
+ * result's size depends on data gets an upper bound and may lower dims[]. */
+typedef enum byoc_status (*byi_kernel_fn)(const struct byi_call *call,
+                                          struct byoc_error *err);
+
+struct byi_kernel {
+    byi_kernel_fn run;
+    /* Bytes of scratch for these tensors (data may be NULL); NULL: none. */
+    uint64_t (*scratch)(const struct byi_call *call);
+};
+
+/* Every file of kernels exports rows { operator, kernel }. table.c puts them
+ * together and asserts in a test that no operator is without. */
+struct byi_kernel_row {
+    enum byi_op_id op;
+    struct byi_kernel kernel;
+};
+
+/* table.c. NULL where the operator has no kernel. */
+const struct byi_kernel *byi_kernel_of(enum byi_op_id op);
+/* Run with scratch from the heap: folding, tests, tools. */
+BYOC_API enum byoc_status byoc_internal_kernel_eval(const struct byi_op *op,
+                                 const struct byi_attrs *attrs, uint32_t n_in,
+                                 const struct byi_tensor *in, uint32_t n_out,
+                                 struct byi_tensor *out, uint32_t threads,
+                                 struct byoc_error *err);
+
+#endif
