@@ -1,0 +1,39 @@
+/* rows.h: the families of kernels. Each file NAME.c of kernels ends with
+ *
+ *     static const struct byi_kernel_row rows[] = {
+ *         {BYI_OP_ABS, {abs_run, NULL}},
+ *     };
+ *     const struct byi_kernel_rows byi_rows_NAME = {rows, BYI_COUNT(rows)};
+ *
+ * and stands in the list below; table.c walks the list.
+ */
+#ifndef BYI_ROWS_H
+#define BYI_ROWS_H
+
+#include "native.h"
+
+struct byi_kernel_rows {
+    const struct byi_kernel_row *at;
+    uint32_t n;
+};
+
+#define BYI_FAMILIES(FAMILY)                                                   \
+    FAMILY(unary)                                                              \
+    FAMILY(binary)                                                             \
+    FAMILY(cast)                                                               \
+    FAMILY(reduce)                                                             \
+    FAMILY(matmul)                                                             \
+    FAMILY(conv)                                                               \
+    FAMILY(deconv)                                                             \
+    FAMILY(pool)                                                               \
+    FAMILY(norm)                                                               \
+    FAMILY(softmax)                                                            \
+    FAMILY(quantize)                                                           \
+    FAMILY(einsum)                                                             \
+    FAMILY(det)
+
+#define BYI_FAMILY_EXTERN(name)                                                \
+    extern const struct byi_kernel_rows byi_rows_##name;
+BYI_FAMILIES(BYI_FAMILY_EXTERN)
+
+#endif
