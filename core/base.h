@@ -27,9 +27,16 @@ enum {
 /* Record a failure in err (may be NULL) and return `status`. */
 enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
                           const char *fmt, ...) BYI_PRINTF(3, 4);
-/* Put "PREFIX: " before the text err already holds; returns err's status. */
+/* Put "PREFIX: " before the text err already holds; returns err's status
+ * (without err: the status of this thread's last failure). */
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(2, 3);
+
+/* strtod in the "C" locale, whatever the process has set. */
+double byi_strtod(const char *text, char **end);
+/* The shortest decimal that reads back as value, in the "C" locale; "inf",
+ * "-inf", "nan" where it is not finite. Returns buf. */
+char *byi_float_text(char buf[32], double value);
 
 /* Forward a failure. */
 #define BYI_TRY(expr)                                                         \
@@ -390,7 +397,7 @@ struct byi_sha256 {
 void byi_sha256_init(struct byi_sha256 *s);
 void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
 void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
-/* A fast 64-bit hash for tables (FNV-1a). */
+/* A fast 64-bit hash for tables in memory, after FNV-1a, by words. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 
 /* --- file.c ------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* ops.c: the operator table: rows from ops.def, attribute declarations here. */
 #include "base.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define ATTR(name, kind, fallback) {name, BYI_ATTR_##kind, fallback}
@@ -130,4 +131,37 @@ static const struct byi_op ops[BYI_N_OPS] = {
 const struct byi_op *byi_op(enum byi_op_id id)
 {
     return &ops[id];
+}
+
+/* Names to rows: an open hash table, filled once, before its first use. */
+enum { NAME_SLOTS = 512 };
+static uint16_t name_slots[NAME_SLOTS];
+static pthread_once_t names_once = PTHREAD_ONCE_INIT;
+_Static_assert(BYI_N_OPS <= NAME_SLOTS / 2, "operators fit the name table");
+
+static size_t slot_of(const char *name, size_t n)
+{
+    return (size_t)(byi_hash(0, name, n) % NAME_SLOTS);
+}
+
+static void fill_names(void)
+{
+    for (size_t i = 1; i < BYI_N_OPS; i++) {
+        size_t slot = slot_of(ops[i].name, strlen(ops[i].name));
+        while (name_slots[slot])
+            slot = (slot + 1) % NAME_SLOTS;
+        name_slots[slot] = (uint16_t)i;
+    }
+}
+
+const struct byi_op *byi_op_of_name(const char *name, size_t n)
+{
+    pthread_once(&names_once, fill_names);
+    for (size_t slot = slot_of(name, n); name_slots[slot];
+         slot = (slot + 1) % NAME_SLOTS) {
+        const struct byi_op *op = &ops[name_slots[slot]];
+        if (strlen(op->name) == n && memcmp(op->name, name, n) == 0)
+            return op;
+    }
+    return NULL;
 }

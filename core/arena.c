@@ -1,0 +1,285 @@
+/* arena.c: all memory. Compile-side data lives in arenas that are dropped
+ * whole; exhaustion there ends in byi_oom. The runtime side uses byi_acquire
+ * and byi_alloc, which return NULL.
+ */
+#include "base.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK = 4096, LAST_BLOCK = 1 << 20, ARENA_ALIGN = 16 };
+
+struct block {
+    struct block *next;
+    size_t size;
+    _Alignas(ARENA_ALIGN) char data[];
+};
+
+struct deferred {
+    struct deferred *next;
+    void (*fn)(void *);
+    void *arg;
+};
+
+struct byi_arena {
+    struct block *blocks; /* the first one is being filled */
+    char *at, *end;
+    size_t next_size, bytes;
+    struct deferred *deferred;
+};
+
+static void abort_oom(size_t bytes)
+{
+    (void)bytes;
+    abort();
+}
+
+void (*byi_oom)(size_t bytes) = abort_oom;
+
+static void exhausted(size_t bytes)
+{
+    byi_oom(bytes);
+    abort(); /* the hook must not return */
+}
+
+struct byi_arena *byi_arena_new(void)
+{
+    struct byi_arena *arena = calloc(1, sizeof *arena);
+
+    if (!arena)
+        exhausted(sizeof *arena);
+    arena->next_size = FIRST_BLOCK;
+    return arena;
+}
+
+void byi_arena_free(struct byi_arena **arena)
+{
+    struct byi_arena *a = *arena;
+
+    if (!a)
+        return;
+    for (struct deferred *d = a->deferred; d; d = d->next)
+        d->fn(d->arg);
+    for (struct block *b = a->blocks; b;) {
+        struct block *next = b->next;
+        free(b);
+        b = next;
+    }
+    free(a);
+    *arena = NULL;
+}
+
+static struct block *block_new(struct byi_arena *arena, size_t size)
+{
+    struct block *b = NULL;
+
+    if (size <= SIZE_MAX - sizeof *b)
+        b = calloc(1, sizeof *b + size);
+    if (!b)
+        exhausted(size);
+    b->size = size;
+    arena->bytes += size;
+    return b;
+}
+
+/* Memory from a new block. What is large gets a block of its own behind the
+ * one that is being filled. */
+static void *alloc_slow(struct byi_arena *arena, size_t bytes)
+{
+    bool large = bytes > arena->next_size / 4;
+    struct block *b = block_new(arena, large ? bytes : arena->next_size);
+
+    if (large && arena->blocks) {
+        b->next = arena->blocks->next;
+        arena->blocks->next = b;
+        return b->data;
+    }
+    b->next = arena->blocks;
+    arena->blocks = b;
+    arena->at = b->data + bytes;
+    arena->end = b->data + b->size;
+    if (arena->next_size < LAST_BLOCK)
+        arena->next_size *= 2;
+    return b->data;
+}
+
+void *byi_arena_alloc(struct byi_arena *arena, size_t bytes)
+{
+    char *at = arena->at;
+
+    if (bytes > SIZE_MAX - ARENA_ALIGN)
+        exhausted(bytes);
+    bytes = (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+    if (bytes == 0)
+        bytes = ARENA_ALIGN;
+    if (bytes > (size_t)(arena->end - at))
+        return alloc_slow(arena, bytes);
+    arena->at = at + bytes;
+    return at;
+}
+
+void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size)
+{
+    size_t bytes = 0;
+
+    if (__builtin_mul_overflow(n, size, &bytes))
+        exhausted(SIZE_MAX);
+    return byi_arena_alloc(arena, bytes);
+}
+
+void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes)
+{
+    void *copy = byi_arena_alloc(arena, bytes);
+
+    if (bytes)
+        memcpy(copy, src, bytes);
+    return copy;
+}
+
+char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n)
+{
+    char *copy = NULL;
+
+    if (n == SIZE_MAX)
+        exhausted(n);
+    copy = byi_arena_alloc(arena, n + 1);
+    if (n)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+char *byi_arena_str(struct byi_arena *arena, const char *text)
+{
+    return byi_arena_strn(arena, text, strlen(text));
+}
+
+char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
+{
+    va_list args, again;
+    char *text;
+    int n;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    assert(n >= 0);
+    text = byi_arena_alloc(arena, (size_t)n + 1);
+    vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return text;
+}
+
+void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
+{
+    struct deferred *d = byi_arena_alloc(arena, sizeof *d);
+
+    *d = (struct deferred){.next = arena->deferred, .fn = fn, .arg = arg};
+    arena->deferred = d;
+}
+
+size_t byi_arena_bytes(const struct byi_arena *arena)
+{
+    return arena->bytes;
+}
+
+void *byi_acquire(uint64_t bytes)
+{
+    if (bytes > SIZE_MAX - BYI_ALIGN)
+        return NULL;
+    if (bytes == 0)
+        bytes = 1;
+    bytes = (bytes + BYI_ALIGN - 1) & ~(uint64_t)(BYI_ALIGN - 1);
+    return aligned_alloc(BYI_ALIGN, (size_t)bytes);
+}
+
+void byi_release(void *memory)
+{
+    free(memory);
+}
+
+void *byi_alloc(size_t n, size_t size)
+{
+    return calloc(n ? n : 1, size ? size : 1);
+}
+
+void *byi_realloc(void *old, size_t n, size_t size)
+{
+    size_t bytes = 0;
+
+    if (__builtin_mul_overflow(n, size, &bytes))
+        return NULL;
+    return realloc(old, bytes ? bytes : 1);
+}
+
+void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size)
+{
+    uint32_t n = *cap < 8 ? 8 : *cap;
+    void *grown = NULL;
+
+    if (need == 0) /* the count wrapped around */
+        exhausted(SIZE_MAX);
+    while (n < need)
+        n = n > UINT32_MAX / 2 ? UINT32_MAX : n * 2;
+    grown = byi_realloc(*at, n, size);
+    if (!grown)
+        exhausted((size_t)n * size);
+    *at = grown;
+    *cap = n;
+}
+
+void byi_vec_free(void *at)
+{
+    free(at);
+}
+
+static void text_reserve(struct byi_text *text, size_t more)
+{
+    size_t need = 0, cap = text->cap < 64 ? 64 : text->cap;
+    char *grown = NULL;
+
+    if (__builtin_add_overflow(text->n, more, &need) || need == SIZE_MAX)
+        exhausted(SIZE_MAX);
+    need++; /* NUL */
+    if (need <= text->cap)
+        return;
+    while (cap < need)
+        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    grown = realloc(text->at, cap);
+    if (!grown)
+        exhausted(cap);
+    text->at = grown;
+    text->cap = cap;
+}
+
+void byi_text_add(struct byi_text *text, const char *bytes, size_t n)
+{
+    text_reserve(text, n);
+    if (n)
+        memcpy(text->at + text->n, bytes, n);
+    text->n += n;
+    text->at[text->n] = '\0';
+}
+
+void byi_text_addf(struct byi_text *text, const char *fmt, ...)
+{
+    va_list args, again;
+    int n;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    assert(n >= 0);
+    text_reserve(text, (size_t)n);
+    vsnprintf(text->at + text->n, (size_t)n + 1, fmt, again);
+    va_end(again);
+    text->n += (size_t)n;
+}
+
+void byi_text_free(struct byi_text *text)
+{
+    free(text->at);
+    *text = (struct byi_text){0};
+}

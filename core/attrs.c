@@ -1,0 +1,358 @@
+/* attrs.c: attributes of operators: looking them up, and completing what was
+ * given to all that the operator's table declares. Defaults are texts in the
+ * table; they are read here, so that table, parser and docs agree.
+ */
+#include "base.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [BYI_ATTR_INT] = "an integer",
+    [BYI_ATTR_FLOAT] = "a float",
+    [BYI_ATTR_BOOL] = "true or false",
+    [BYI_ATTR_STRING] = "a string",
+    [BYI_ATTR_DTYPE] = "a dtype",
+    [BYI_ATTR_INTS] = "a list of integers",
+    [BYI_ATTR_FLOATS] = "a list of floats",
+    [BYI_ATTR_STRINGS] = "a list of strings",
+};
+
+const struct byi_attr *byi_attr_find(const struct byi_attrs *attrs,
+                                     const char *name)
+{
+    for (uint32_t i = 0; i < attrs->n; i++)
+        if (strcmp(attrs->at[i].name, name) == 0)
+            return &attrs->at[i];
+    return NULL;
+}
+
+int64_t byi_attr_int(const struct byi_attrs *attrs, const char *name)
+{
+    const struct byi_attr *a = byi_attr_find(attrs, name);
+
+    assert(a && (a->kind == BYI_ATTR_INT || a->kind == BYI_ATTR_BOOL ||
+                 a->kind == BYI_ATTR_DTYPE));
+    return a->i;
+}
+
+double byi_attr_float(const struct byi_attrs *attrs, const char *name)
+{
+    const struct byi_attr *a = byi_attr_find(attrs, name);
+
+    assert(a && a->kind == BYI_ATTR_FLOAT);
+    return a->f;
+}
+
+const char *byi_attr_string(const struct byi_attrs *attrs, const char *name)
+{
+    const struct byi_attr *a = byi_attr_find(attrs, name);
+
+    assert(a && a->kind == BYI_ATTR_STRING);
+    return a->s;
+}
+
+const int64_t *byi_attr_ints(const struct byi_attrs *attrs, const char *name,
+                             uint32_t *n)
+{
+    const struct byi_attr *a = byi_attr_find(attrs, name);
+
+    assert(a && a->kind == BYI_ATTR_INTS);
+    *n = a->n;
+    return a->ints;
+}
+
+const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
+                              uint32_t *n)
+{
+    const struct byi_attr *a = byi_attr_find(attrs, name);
+
+    assert(a && a->kind == BYI_ATTR_FLOATS);
+    *n = a->n;
+    return a->floats;
+}
+
+static bool strings_equal(const struct byi_attr *a, const struct byi_attr *b)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (strcmp(a->strings[i], b->strings[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool bytes_equal(const void *a, const void *b, size_t n)
+{
+    return n == 0 || memcmp(a, b, n) == 0;
+}
+
+/* Floats are compared by their bits: NaN equals itself, 0 is not -0. */
+bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b)
+{
+    if (a == b)
+        return true;
+    if (a->kind != b->kind || strcmp(a->name, b->name) != 0)
+        return false;
+    switch (a->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        return a->i == b->i;
+    case BYI_ATTR_FLOAT:
+        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case BYI_ATTR_STRING:
+        return strcmp(a->s, b->s) == 0;
+    case BYI_ATTR_INTS:
+        return a->n == b->n &&
+               bytes_equal(a->ints, b->ints, a->n * sizeof *a->ints);
+    case BYI_ATTR_FLOATS:
+        return a->n == b->n &&
+               bytes_equal(a->floats, b->floats, a->n * sizeof *a->floats);
+    case BYI_ATTR_STRINGS:
+        return a->n == b->n && strings_equal(a, b);
+    }
+    byi_unreachable();
+}
+
+bool byi_attrs_equal(const struct byi_attrs *a, const struct byi_attrs *b)
+{
+    if (a == b)
+        return true;
+    if (a->n != b->n)
+        return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!byi_attr_equal(&a->at[i], &b->at[i]))
+            return false;
+    return true;
+}
+
+/* --- defaults ----------------------------------------------------------- */
+
+/* The entries of "[1, 2]"; "[]" has none. The notation is the table's own. */
+static uint32_t count_list(const char *text)
+{
+    uint32_t n = 1;
+
+    assert(text[0] == '[');
+    if (text[1] == ']')
+        return 0;
+    for (; *text; text++)
+        n += *text == ',';
+    return n;
+}
+
+static void parse_ints(struct byi_arena *arena, const char *text,
+                       struct byi_attr *attr)
+{
+    int64_t *at = NULL;
+    char *end = NULL;
+
+    attr->n = count_list(text);
+    at = byi_arena_calloc(arena, attr->n, sizeof *at);
+    for (uint32_t i = 0; i < attr->n; i++, text = end)
+        at[i] = strtoll(text + 1, &end, 10);
+    attr->ints = at;
+}
+
+static void parse_floats(struct byi_arena *arena, const char *text,
+                         struct byi_attr *attr)
+{
+    double *at = NULL;
+    char *end = NULL;
+
+    attr->n = count_list(text);
+    at = byi_arena_calloc(arena, attr->n, sizeof *at);
+    for (uint32_t i = 0; i < attr->n; i++, text = end)
+        at[i] = byi_strtod(text + 1, &end);
+    attr->floats = at;
+}
+
+static void parse_fallback(struct byi_arena *arena,
+                           const struct byi_attr_def *def,
+                           struct byi_attr *attr)
+{
+    const char *text = def->fallback;
+
+    switch (def->kind) {
+    case BYI_ATTR_INT:
+        attr->i = strtoll(text, NULL, 10);
+        break;
+    case BYI_ATTR_FLOAT:
+        attr->f = byi_strtod(text, NULL);
+        break;
+    case BYI_ATTR_BOOL:
+        attr->i = strcmp(text, "true") == 0;
+        break;
+    case BYI_ATTR_STRING:
+        assert(text[0] == '"');
+        attr->s = byi_arena_strn(arena, text + 1, strlen(text) - 2);
+        break;
+    case BYI_ATTR_DTYPE:
+        attr->i = byi_dtype_of_name(text, strlen(text));
+        assert(attr->i != BYOC_NONE);
+        break;
+    case BYI_ATTR_INTS:
+        parse_ints(arena, text, attr);
+        break;
+    case BYI_ATTR_FLOATS:
+        parse_floats(arena, text, attr);
+        break;
+    case BYI_ATTR_STRINGS:
+        assert(strcmp(text, "[]") == 0);
+        attr->strings = byi_arena_alloc(arena, 0);
+        break;
+    }
+}
+
+/* --- what was given ----------------------------------------------------- */
+
+static bool is_list(enum byi_attr_kind kind)
+{
+    return kind == BYI_ATTR_INTS || kind == BYI_ATTR_FLOATS ||
+           kind == BYI_ATTR_STRINGS;
+}
+
+static const char *const *copy_strings(struct byi_arena *arena,
+                                       const struct byi_attr *from)
+{
+    const char **at = byi_arena_calloc(arena, from->n, sizeof *at);
+
+    for (uint32_t i = 0; i < from->n; i++)
+        at[i] = byi_arena_str(arena, from->strings[i]);
+    return at;
+}
+
+static const double *widen_ints(struct byi_arena *arena,
+                                const struct byi_attr *from)
+{
+    double *at = byi_arena_calloc(arena, from->n, sizeof *at);
+
+    for (uint32_t i = 0; i < from->n; i++)
+        at[i] = (double)from->ints[i];
+    return at;
+}
+
+/* Copy `from` as the kind that attr has; false when it does not convert. */
+static bool convert(struct byi_arena *arena, const struct byi_attr *from,
+                    struct byi_attr *attr)
+{
+    attr->n = is_list(from->kind) ? from->n : 0;
+    if (is_list(from->kind) && is_list(attr->kind) && from->n == 0) {
+        attr->ints = byi_arena_alloc(arena, 0); /* [] has no kind of its own */
+        return true;
+    }
+    if (attr->kind == BYI_ATTR_FLOAT && from->kind == BYI_ATTR_INT) {
+        attr->f = (double)from->i;
+        return true;
+    }
+    if (attr->kind == BYI_ATTR_FLOATS && from->kind == BYI_ATTR_INTS) {
+        attr->floats = widen_ints(arena, from);
+        return true;
+    }
+    if (attr->kind != from->kind)
+        return false;
+    if (from->kind == BYI_ATTR_FLOAT)
+        attr->f = from->f;
+    else if (from->kind == BYI_ATTR_STRING)
+        attr->s = byi_arena_str(arena, from->s);
+    else if (from->kind == BYI_ATTR_INTS)
+        attr->ints =
+            byi_arena_copy(arena, from->ints, from->n * sizeof *from->ints);
+    else if (from->kind == BYI_ATTR_FLOATS)
+        attr->floats =
+            byi_arena_copy(arena, from->floats, from->n * sizeof *from->floats);
+    else if (from->kind == BYI_ATTR_STRINGS)
+        attr->strings = copy_strings(arena, from);
+    else
+        attr->i = from->i;
+    return true;
+}
+
+static enum byoc_status check_value(const struct byi_op *op,
+                                    const struct byi_attr *attr,
+                                    struct byoc_error *err)
+{
+    if (attr->kind == BYI_ATTR_DTYPE &&
+        (attr->i < 0 || attr->i > BYOC_BF16 ||
+         !byoc_dtype_name((enum byoc_dtype)attr->i)))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: attribute %s is %lld, which is no dtype", op->name,
+                        attr->name, (long long)attr->i);
+    return BYOC_OK;
+}
+
+static enum byoc_status unknown(const struct byi_op *op, const char *name,
+                                struct byoc_error *err)
+{
+    char known[400] = "no attributes";
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < op->n_attrs && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                 i ? ", " : "", op->attrs[i].name);
+    return byi_fail(err, BYOC_EINVAL, "%s: found attribute %s, expected %s",
+                    op->name, name, known);
+}
+
+static enum byoc_status place(struct byi_arena *arena, const struct byi_op *op,
+                              const struct byi_attr *given, struct byi_attr *at,
+                              bool *seen, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        const struct byi_attr_def *def = &op->attrs[i];
+        if (strcmp(def->name, given->name) != 0)
+            continue;
+        if (seen[i])
+            return byi_fail(err, BYOC_EINVAL, "%s: attribute %s is given twice",
+                            op->name, def->name);
+        seen[i] = true;
+        at[i].kind = def->kind;
+        at[i].name = def->name;
+        if (!convert(arena, given, &at[i]))
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: attribute %s is %s, expected %s", op->name,
+                            def->name, kind_names[given->kind],
+                            kind_names[def->kind]);
+        return check_value(op, &at[i], err);
+    }
+    return unknown(op, given->name, err);
+}
+
+enum byoc_status byi_attrs_make(struct byi_arena *arena,
+                                const struct byi_op *op,
+                                const struct byi_attr *given, uint32_t n,
+                                const struct byi_attrs **attrs,
+                                struct byoc_error *err)
+{
+    static const struct byi_attrs none = {0};
+    enum { MOST = 32 };
+    bool seen[MOST] = {0};
+    struct byi_attr *at = NULL;
+    struct byi_attrs *made = NULL;
+
+    assert(op->n_attrs <= MOST);
+    if (op->n_attrs > 0)
+        at = byi_arena_calloc(arena, op->n_attrs, sizeof *at);
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(place(arena, op, &given[i], at, seen, err));
+    if (op->n_attrs == 0) {
+        *attrs = &none;
+        return BYOC_OK;
+    }
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        const struct byi_attr_def *def = &op->attrs[i];
+        if (seen[i])
+            continue;
+        if (!def->fallback)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: attribute %s is missing, expected %s",
+                            op->name, def->name, kind_names[def->kind]);
+        at[i].name = def->name;
+        at[i].kind = def->kind;
+        parse_fallback(arena, def, &at[i]);
+    }
+    made = byi_arena_alloc(arena, sizeof *made);
+    *made = (struct byi_attrs){.n = op->n_attrs, .at = at};
+    *attrs = made;
+    return BYOC_OK;
+}

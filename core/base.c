@@ -1,0 +1,100 @@
+/* base.c: status and messages. A failure writes one sentence into the caller's
+ * error; frames above it may put their place in front of it.
+ */
+#include "base.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef BYI_VERSION
+#define BYI_VERSION "0.0.0" /* compiled outside of the build system */
+#endif
+
+static const struct {
+    enum byoc_status status;
+    const char *text;
+} statuses[] = {
+#define STATUS(id, value, text) [value] = {BYOC_##id, text},
+#include "status.def"
+#undef STATUS
+};
+
+/* The status of this thread's last failure, for byi_prefix without an err. */
+static _Thread_local enum byoc_status last_status = BYOC_EINTERNAL;
+
+const char *byoc_status_text(enum byoc_status status)
+{
+    size_t i = (size_t)status;
+
+    if (i >= BYI_COUNT(statuses))
+        return "unknown status";
+    return statuses[i].text;
+}
+
+const char *byoc_version(void)
+{
+    return BYI_VERSION;
+}
+
+enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
+                          const char *fmt, ...)
+{
+    char text[sizeof err->text]; /* arguments may point into err->text */
+    va_list args;
+
+    last_status = status;
+    if (!err)
+        return status;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    err->status = status;
+    memcpy(err->text, text, sizeof text);
+    return status;
+}
+
+enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
+{
+    char text[sizeof err->text];
+    va_list args;
+    size_t n;
+
+    if (!err)
+        return last_status;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    n = strlen(text);
+    snprintf(text + n, sizeof text - n, ": %.*s", (int)sizeof text, err->text);
+    memcpy(err->text, text, sizeof text);
+    return err->status;
+}
+
+double byi_strtod(const char *text, char **end)
+{
+    /* "C" is built in: this neither allocates nor fails. */
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double value = strtod_l(text, end, c);
+
+    freelocale(c);
+    return value;
+}
+
+char *byi_float_text(char buf[32], double value)
+{
+    if (!isfinite(value)) {
+        const char *text = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+        return strcpy(buf, text);
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(buf, 32, "%.*g", digits, value);
+        if (strtod(buf, NULL) == value)
+            break;
+    }
+    for (char *at = buf; *at; at++) /* the locale's decimal point */
+        if (!strchr("+-0123456789e", *at))
+            *at = '.';
+    return buf;
+}

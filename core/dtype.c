@@ -1,0 +1,160 @@
+/* dtype.c: element types, from dtypes.def, and the two 16-bit float formats:
+ * IEEE 754 binary16 and bfloat16 (the upper half of a binary32).
+ */
+#include "base.h"
+
+#include <string.h>
+
+struct row {
+    const char *name;
+    uint32_t bits;
+};
+
+static const struct row rows[] = {
+#define DTYPE(id, name, code, bits) [BYOC_##id] = {name, bits},
+#include "dtypes.def"
+#undef DTYPE
+};
+
+const char *byoc_dtype_name(enum byoc_dtype dtype)
+{
+    size_t i = (size_t)dtype;
+
+    return i < BYI_COUNT(rows) ? rows[i].name : NULL;
+}
+
+uint32_t byoc_dtype_size(enum byoc_dtype dtype)
+{
+    size_t i = (size_t)dtype;
+
+    return i < BYI_COUNT(rows) ? rows[i].bits / 8 : 0;
+}
+
+static uint8_t code_of(enum byoc_dtype dtype)
+{
+    if (dtype == BYOC_BF16)
+        return kDLBfloat;
+    if (dtype == BYOC_C64 || dtype == BYOC_C128)
+        return kDLComplex;
+    if (dtype == BYOC_STRING)
+        return kDLOpaqueHandle;
+    if (byi_dtype_is_float(dtype))
+        return kDLFloat;
+    return byi_dtype_is_signed(dtype) ? kDLInt : kDLUInt;
+}
+
+DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype)
+{
+    uint32_t bits = byoc_dtype_size(dtype) * 8;
+
+    if (!byoc_dtype_name(dtype))
+        return (DLDataType){0};
+    if (dtype == BYOC_STRING)
+        bits = 8 * sizeof(char *);
+    return (DLDataType){
+        .code = code_of(dtype), .bits = (uint8_t)bits, .lanes = 1};
+}
+
+enum byoc_dtype byi_dtype_of_name(const char *name, size_t n)
+{
+    for (size_t i = 1; i < BYI_COUNT(rows); i++)
+        if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0)
+            return (enum byoc_dtype)i;
+    return BYOC_NONE;
+}
+
+enum byoc_dtype byi_dtype_of_dlpack(DLDataType type)
+{
+    for (size_t i = 1; i < BYI_COUNT(rows); i++) {
+        DLDataType t = byoc_dtype_dlpack((enum byoc_dtype)i);
+        if (t.code == type.code && t.bits == type.bits && t.lanes == type.lanes)
+            return (enum byoc_dtype)i; /* uint8 stands before bool */
+    }
+    return BYOC_NONE;
+}
+
+bool byi_dtype_is_float(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F32 || dtype == BYOC_F64 || dtype == BYOC_F16 ||
+           dtype == BYOC_BF16;
+}
+
+static bool is_signed_int(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_I8 || dtype == BYOC_I16 || dtype == BYOC_I32 ||
+           dtype == BYOC_I64;
+}
+
+bool byi_dtype_is_int(enum byoc_dtype dtype)
+{
+    return is_signed_int(dtype) || dtype == BYOC_U8 || dtype == BYOC_U16 ||
+           dtype == BYOC_U32 || dtype == BYOC_U64;
+}
+
+bool byi_dtype_is_signed(enum byoc_dtype dtype)
+{
+    return is_signed_int(dtype) || byi_dtype_is_float(dtype);
+}
+
+static float float_of(uint32_t bits)
+{
+    float f;
+
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint32_t bits_of(float f)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+float byi_f16_to_f32(uint16_t bits)
+{
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+    uint32_t exponent = (bits >> 10) & 0x1f, mantissa = bits & 0x3ff;
+
+    if (exponent == 0x1f) /* infinity or NaN */
+        return float_of(sign | 0x7f800000 | mantissa << 13);
+    if (exponent == 0) { /* zero or subnormal: mantissa 2^-24 */
+        float f = (float)mantissa * 0x1p-24f;
+        return sign ? -f : f;
+    }
+    return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+uint16_t byi_f32_to_f16(float value)
+{
+    uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000;
+    uint32_t magnitude = bits & 0x7fffffff;
+
+    if (magnitude > 0x7f800000) /* NaN: keep its top bits, stay quiet */
+        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
+    if (magnitude >= 0x477ff000) /* rounds above 65504 */
+        return (uint16_t)(sign | 0x7c00);
+    if (magnitude < 0x38800000) {
+        /* Subnormal: adding 0.5 leaves |x| / 2^-24, rounded by the FPU, in
+         * the low bits of the sum. */
+        uint32_t sum = bits_of(float_of(magnitude) + 0.5f);
+        return (uint16_t)(sign | (sum - bits_of(0.5f)));
+    }
+    magnitude += 0xfff + (magnitude >> 13 & 1); /* half, to even */
+    return (uint16_t)(sign | ((magnitude >> 13) - (112 << 10)));
+}
+
+float byi_bf16_to_f32(uint16_t bits)
+{
+    return float_of((uint32_t)bits << 16);
+}
+
+uint16_t byi_f32_to_bf16(float value)
+{
+    uint32_t bits = bits_of(value);
+
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}

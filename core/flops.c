@@ -1,0 +1,75 @@
+/* flops.c: how much arithmetic a call is, for reports and cost decisions. */
+#include "base.h"
+
+/* Elements of a tensor (of a tuple: of its first field); 0 when unknown. */
+static double elements(const struct byi_type *type)
+{
+    int64_t n = 0;
+
+    if (type->kind == BYI_TUPLE && type->n_fields > 0)
+        type = type->fields[0];
+    if (type->kind != BYI_TENSOR)
+        return 0;
+    n = byi_elements(type->rank, type->dims);
+    return n < 0 ? 0 : (double)n;
+}
+
+/* Multiply-adds per output (convolution) or per input (transposed) element:
+ * weights (O, C/groups, kernel...) or (C, O/groups, kernel...). */
+static double weights_tail(const struct byi_type *weights)
+{
+    int64_t n = 0;
+
+    if (weights->kind != BYI_TENSOR || weights->rank < 2)
+        return 0;
+    n = byi_elements(weights->rank - 1, weights->dims + 1);
+    return n < 0 ? 0 : (double)n;
+}
+
+static double window(const struct byi_attrs *attrs)
+{
+    double n = 1;
+    uint32_t rank = 0;
+    const int64_t *size = byi_attr_ints(attrs, "pool_size", &rank);
+
+    for (uint32_t i = 0; i < rank; i++)
+        n *= (double)size[i];
+    return n;
+}
+
+/* The dim that a product sums over: (M, K) or, transposed, (K, M). */
+static double inner(const struct byi_attrs *attrs, const struct byi_type *a)
+{
+    uint32_t axis = 0;
+
+    if (a->kind != BYI_TENSOR || a->rank == 0)
+        return 0;
+    axis = a->rank - 1;
+    if (a->rank > 1 && byi_attr_find(attrs, "transpose_a") &&
+        byi_attr_int(attrs, "transpose_a"))
+        axis--;
+    return BYI_IS_SYMBOL(a->dims[axis]) ? 0 : (double)a->dims[axis];
+}
+
+double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
+                    const struct byi_type *const *in,
+                    const struct byi_type *out)
+{
+    switch (op->cost) {
+    case BYI_COST_NONE:
+        return 0;
+    case BYI_COST_ELEMENT:
+        return elements(out);
+    case BYI_COST_INPUT:
+        return elements(in[0]);
+    case BYI_COST_WINDOW:
+        return elements(out) * window(attrs);
+    case BYI_COST_CONV:
+        return 2 * elements(out) * weights_tail(in[1]);
+    case BYI_COST_DECONV:
+        return 2 * elements(in[0]) * weights_tail(in[1]);
+    case BYI_COST_MATMUL:
+        return 2 * elements(out) * inner(attrs, in[0]);
+    }
+    return 0;
+}

@@ -1,0 +1,216 @@
+/* tensor.c: dense tensors: sizes, and single elements as numbers. For reading
+ * shape-like operands and messages; kernels have loops of their own.
+ */
+#include "base.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+int64_t byi_elements(uint32_t rank, const int64_t *dims)
+{
+    int64_t n = 1;
+    bool overflow = false, empty = false;
+
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return -1;
+        if (dims[i] == 0)
+            empty = true;
+        else if (__builtin_mul_overflow(n, dims[i], &n))
+            overflow = true;
+    }
+    if (empty)
+        return 0;
+    return overflow ? -1 : n;
+}
+
+/* Bytes of `n` elements; UINT64_MAX when n is -1 or they overflow. */
+static uint64_t bytes_of(enum byoc_dtype dtype, int64_t n)
+{
+    uint64_t size = byoc_dtype_size(dtype), bytes = 0;
+
+    if (dtype == BYOC_STRING)
+        size = sizeof(char *);
+    if (n < 0 || __builtin_mul_overflow((uint64_t)n, size, &bytes))
+        return UINT64_MAX;
+    return bytes;
+}
+
+uint64_t byi_tensor_bytes(const struct byi_tensor *t)
+{
+    return bytes_of(t->dtype, byi_elements(t->rank, t->dims));
+}
+
+uint64_t byi_type_bytes(const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR)
+        return UINT64_MAX;
+    return bytes_of(type->dtype, byi_elements(type->rank, type->dims));
+}
+
+bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
+                    const int64_t *b)
+{
+    return ra == rb && (ra == 0 || memcmp(a, b, ra * sizeof *a) == 0);
+}
+
+/* The nearest int64, since converting what does not fit is undefined. */
+static int64_t int_of(double value)
+{
+    if (isnan(value))
+        return 0;
+    if (value >= 0x1p63)
+        return INT64_MAX;
+    if (value <= -0x1p63)
+        return INT64_MIN;
+    return (int64_t)value;
+}
+
+/* Element i of data as T: alignment is not assumed, model files map as is. */
+#define LOAD(T)                                                                \
+    __extension__({                                                            \
+        T value_;                                                              \
+        memcpy(&value_, (const char *)t->data + (size_t)i * sizeof(T),         \
+               sizeof(T));                                                     \
+        value_;                                                                \
+    })
+
+int64_t byi_tensor_int(const struct byi_tensor *t, int64_t i)
+{
+    uint64_t large;
+
+    assert(i >= 0);
+    switch (t->dtype) {
+    case BYOC_I64:
+        return LOAD(int64_t);
+    case BYOC_I32:
+        return LOAD(int32_t);
+    case BYOC_I16:
+        return LOAD(int16_t);
+    case BYOC_I8:
+        return LOAD(int8_t);
+    case BYOC_BOOL:
+        return LOAD(uint8_t) != 0;
+    case BYOC_U8:
+        return LOAD(uint8_t);
+    case BYOC_U16:
+        return LOAD(uint16_t);
+    case BYOC_U32:
+        return LOAD(uint32_t);
+    case BYOC_U64:
+        large = LOAD(uint64_t);
+        return large > INT64_MAX ? INT64_MAX : (int64_t)large;
+    default:
+        return int_of(byi_tensor_float(t, i));
+    }
+}
+
+double byi_tensor_float(const struct byi_tensor *t, int64_t i)
+{
+    assert(i >= 0);
+    switch (t->dtype) {
+    case BYOC_F32:
+        return LOAD(float);
+    case BYOC_F64:
+        return LOAD(double);
+    case BYOC_F16:
+        return byi_f16_to_f32(LOAD(uint16_t));
+    case BYOC_BF16:
+        return byi_bf16_to_f32(LOAD(uint16_t));
+    case BYOC_U64:
+        return (double)LOAD(uint64_t);
+    case BYOC_NONE:
+    case BYOC_STRING:
+    case BYOC_C64:
+    case BYOC_C128:
+        return NAN;
+    default:
+        return (double)byi_tensor_int(t, i);
+    }
+}
+
+static int64_t clamp(double value, int64_t min, int64_t max)
+{
+    int64_t i = int_of(value);
+
+    if (i < min)
+        return min;
+    return i > max ? max : i;
+}
+
+#define STORE(T, expr)                                                         \
+    do {                                                                       \
+        T value_ = (T)(expr);                                                  \
+        memcpy((char *)t->data + (size_t)i * sizeof(T), &value_, sizeof(T));   \
+    } while (0)
+
+void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
+{
+    assert(i >= 0);
+    switch (t->dtype) {
+    case BYOC_F32:
+        STORE(float, value);
+        break;
+    case BYOC_F64:
+        STORE(double, value);
+        break;
+    case BYOC_F16:
+        STORE(uint16_t, byi_f32_to_f16((float)value));
+        break;
+    case BYOC_BF16:
+        STORE(uint16_t, byi_f32_to_bf16((float)value));
+        break;
+    case BYOC_BOOL:
+        STORE(uint8_t, value != 0);
+        break;
+    case BYOC_I8:
+        STORE(int8_t, clamp(value, INT8_MIN, INT8_MAX));
+        break;
+    case BYOC_I16:
+        STORE(int16_t, clamp(value, INT16_MIN, INT16_MAX));
+        break;
+    case BYOC_I32:
+        STORE(int32_t, clamp(value, INT32_MIN, INT32_MAX));
+        break;
+    case BYOC_I64:
+        STORE(int64_t, int_of(value));
+        break;
+    case BYOC_U8:
+        STORE(uint8_t, clamp(value, 0, UINT8_MAX));
+        break;
+    case BYOC_U16:
+        STORE(uint16_t, clamp(value, 0, UINT16_MAX));
+        break;
+    case BYOC_U32:
+        STORE(uint32_t, clamp(value, 0, UINT32_MAX));
+        break;
+    case BYOC_U64:
+        STORE(uint64_t, value >= 0x1p64 ? (double)UINT64_MAX - 2048
+                        : value > 0     ? value
+                                        : 0);
+        break;
+    default:
+        assert(!"a numeric dtype");
+    }
+}
+
+char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
+{
+    size_t used = 0;
+
+    if (n == 0)
+        return buf;
+    used = (size_t)snprintf(buf, n, "(");
+    for (uint32_t i = 0; i < rank && used < n; i++) {
+        const char *sep = i ? ", " : "";
+        if (BYI_IS_SYMBOL(dims[i]))
+            used += (size_t)snprintf(buf + used, n - used, "%s?", sep);
+        else
+            used += (size_t)snprintf(buf + used, n - used, "%s%lld", sep,
+                                     (long long)dims[i]);
+    }
+    if (used < n)
+        snprintf(buf + used, n - used, rank == 1 ? ",)" : ")");
+    return buf;
+}

@@ -1,0 +1,108 @@
+/* type.c: types are immutable trees in an arena, compared by structure. */
+#include "base.h"
+
+#include <string.h>
+
+const struct byi_type *byi_type_tensor(struct byi_arena *arena,
+                                       enum byoc_dtype dtype, uint32_t rank,
+                                       const int64_t *dims)
+{
+    struct byi_type *type = byi_arena_alloc(arena, sizeof *type);
+
+    *type = (struct byi_type){
+        .kind = BYI_TENSOR,
+        .dtype = dtype,
+        .rank = rank,
+        .dims = byi_arena_copy(arena, dims, rank * sizeof *dims),
+    };
+    return type;
+}
+
+const struct byi_type *byi_type_tuple(struct byi_arena *arena, uint32_t n,
+                                      const struct byi_type *const *fields)
+{
+    struct byi_type *type = byi_arena_alloc(arena, sizeof *type);
+
+    *type = (struct byi_type){
+        .kind = BYI_TUPLE,
+        .n_fields = n,
+        .fields = byi_arena_copy(arena, fields, n * sizeof *fields),
+    };
+    return type;
+}
+
+const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
+                                     const struct byi_type *const *params,
+                                     const struct byi_type *result)
+{
+    struct byi_type *type = byi_arena_alloc(arena, sizeof *type);
+
+    *type = (struct byi_type){
+        .kind = BYI_FUNC,
+        .n_fields = n,
+        .fields = byi_arena_copy(arena, params, n * sizeof *params),
+        .result = result,
+    };
+    return type;
+}
+
+struct pair {
+    const struct byi_type *a, *b;
+};
+
+/* Everything but what a type is made of. */
+static bool heads_equal(const struct byi_type *a, const struct byi_type *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind != BYI_TENSOR)
+        return a->n_fields == b->n_fields;
+    return a->dtype == b->dtype &&
+           byi_dims_equal(a->rank, a->dims, b->rank, b->dims);
+}
+
+/* A worklist, since nested tuples may be as deep as the input likes. A pair
+ * that repeats its neighbour is left out: ((t, t), (t, t)) stays linear. */
+static bool trees_equal(const struct byi_type *a, const struct byi_type *b)
+{
+    BYI_VEC(struct pair) work = {0};
+    bool equal = true;
+
+    BYI_PUSH(&work, ((struct pair){a, b}));
+    while (equal && work.n > 0) {
+        struct pair p = work.at[--work.n], last = {0};
+        equal = heads_equal(p.a, p.b);
+        if (!equal || p.a->kind == BYI_TENSOR)
+            continue;
+        for (uint32_t i = 0; i <= p.a->n_fields; i++) {
+            bool result = i == p.a->n_fields;
+            struct pair next = {result ? p.a->result : p.a->fields[i],
+                                result ? p.b->result : p.b->fields[i]};
+            if (next.a == next.b || (next.a == last.a && next.b == last.b))
+                continue;
+            BYI_PUSH(&work, next);
+            last = next;
+        }
+    }
+    byi_vec_free(work.at);
+    return equal;
+}
+
+bool byi_type_equal(const struct byi_type *a, const struct byi_type *b)
+{
+    if (a == b)
+        return true;
+    if (a->kind == BYI_TENSOR || b->kind == BYI_TENSOR)
+        return heads_equal(a, b);
+    return trees_equal(a, b);
+}
+
+bool byi_type_static(const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR)
+        return false;
+    for (uint32_t i = 0; i < type->rank; i++)
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            return false;
+    return true;
+}
