@@ -1,0 +1,377 @@
+/* rules.c: byi_infer_type, and what the type rules share (rules.h).
+ * A rule sees types and the values that are known, and gives the exact result
+ * type; what depends on unknown values is a fresh symbol. With all values
+ * known a rule is the shape function, so nothing here guesses.
+ */
+#include "rules.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return byi_fail(t->err, BYOC_ETYPE, "%s: %s", t->op->name, text);
+}
+
+int64_t byi_rule_fresh(const struct byi_infer *t)
+{
+    assert(t->fresh != NULL);
+    const int64_t dim = t->fresh(t->fresh_ctx);
+    assert(BYI_IS_SYMBOL(dim));
+    return dim;
+}
+
+/* The known dims fit the limit. Empty dims count as 1, so that no product of
+ * a part of the dims can overflow either. */
+static bool fits(uint32_t rank, const int64_t *dims)
+{
+    int64_t product = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] <= 0)
+            continue;
+        if (dims[i] > BYI_MAX_ELEMENTS / product)
+            return false;
+        product *= dims[i];
+    }
+    return true;
+}
+
+enum byoc_status byi_rule_tensor(const struct byi_infer *t,
+                                 enum byoc_dtype dtype, uint32_t rank,
+                                 const int64_t *dims,
+                                 const struct byi_type **out)
+{
+    if (rank > BYI_MAX_RANK)
+        return byi_rule_fail(t,
+                             "the result has rank %u, at most %d is "
+                             "supported",
+                             rank, BYI_MAX_RANK);
+    if (!fits(rank, dims)) {
+        char text[256];
+        return byi_rule_fail(
+            t, "the result %s has more than 2^40 elements, use smaller shapes",
+            byi_dims_text(text, sizeof text, rank, dims));
+    }
+    *out = byi_type_tensor(t->arena, dtype, rank, dims);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
+                               enum byoc_dtype dtype,
+                               const struct byi_type **out)
+{
+    const struct byi_type *in = t->in[i];
+    if (dtype == in->dtype) {
+        *out = in;
+        return BYOC_OK;
+    }
+    return byi_rule_tensor(t, dtype, in->rank, in->dims, out);
+}
+
+static const char *mask_text(unsigned mask)
+{
+    static const struct {
+        unsigned mask;
+        const char *text;
+    } names[] = {
+        {BYI_FLOATS, "a floating-point type"},
+        {BYI_INTS, "an integer type"},
+        {BYI_SIGNED, "a signed numeric type"},
+        {BYI_NUMERIC, "a numeric type"},
+        {BYI_BOOLEAN, "bool"},
+        {BYI_VALUES, "a numeric type or bool"},
+        {BYI_INDEX, "int32 or int64"},
+        {BYI_BIT(BYOC_I64), "int64"},
+        {BYI_BIT(BYOC_F32), "float32"},
+    };
+    for (size_t i = 0; i < BYI_COUNT(names); i++)
+        if (names[i].mask == mask)
+            return names[i].text;
+    return "another type";
+}
+
+static const char *dtype_text(enum byoc_dtype dtype)
+{
+    const char *name = byoc_dtype_name(dtype);
+    return name ? name : "an unknown type";
+}
+
+enum byoc_status byi_want_dtype(const struct byi_infer *t, uint32_t i,
+                                unsigned mask, const char *name)
+{
+    const enum byoc_dtype dtype = t->in[i]->dtype;
+    if ((unsigned)dtype < 32 && (BYI_BIT(dtype) & mask))
+        return BYOC_OK;
+    return byi_rule_fail(t, "%s has type %s, expected %s", name,
+                         dtype_text(dtype), mask_text(mask));
+}
+
+enum byoc_status byi_want_rank(const struct byi_infer *t, uint32_t i,
+                               uint32_t rank, const char *name)
+{
+    if (t->in[i]->rank == rank)
+        return BYOC_OK;
+    return byi_rule_fail(t, "%s has rank %u, expected %u", name, t->in[i]->rank,
+                         rank);
+}
+
+enum byoc_status byi_want_min_rank(const struct byi_infer *t, uint32_t i,
+                                   uint32_t rank, const char *name)
+{
+    if (t->in[i]->rank >= rank)
+        return BYOC_OK;
+    return byi_rule_fail(t, "%s has rank %u, expected at least %u", name,
+                         t->in[i]->rank, rank);
+}
+
+enum byoc_status byi_want_same_dtype(const struct byi_infer *t, uint32_t i,
+                                     uint32_t j, const char *name)
+{
+    if (t->in[i]->dtype == t->in[j]->dtype)
+        return BYOC_OK;
+    return byi_rule_fail(t, "%s has type %s, expected %s", name,
+                         dtype_text(t->in[i]->dtype),
+                         dtype_text(t->in[j]->dtype));
+}
+
+enum byoc_status byi_want_scalar(const struct byi_infer *t, uint32_t i,
+                                 const char *name)
+{
+    const struct byi_type *in = t->in[i];
+    if (in->rank == 0 || (in->rank == 1 && byi_dims_agree(in->dims[0], 1)))
+        return BYOC_OK;
+    char text[256];
+    return byi_rule_fail(t, "%s has shape %s, expected a scalar", name,
+                         byi_dims_text(text, sizeof text, in->rank, in->dims));
+}
+
+enum byoc_status byi_want_ints(const struct byi_infer *t, uint32_t i, int64_t n,
+                               const char *name)
+{
+    BYI_TRY(byi_want_dtype(t, i, BYI_INDEX, name));
+    BYI_TRY(byi_want_rank(t, i, 1, name));
+    if (n < 0 || byi_dims_agree(t->in[i]->dims[0], n))
+        return BYOC_OK;
+    return byi_rule_fail(t, "%s has %lld elements, expected %lld", name,
+                         (long long)t->in[i]->dims[0], (long long)n);
+}
+
+enum byoc_status byi_want_channels(const struct byi_infer *t, uint32_t i,
+                                   int64_t n, const char *name)
+{
+    BYI_TRY(byi_want_same_dtype(t, i, 0, name));
+    BYI_TRY(byi_want_rank(t, i, 1, name));
+    if (byi_dims_agree(t->in[i]->dims[0], n))
+        return BYOC_OK;
+    return byi_rule_fail(t, "%s has %lld elements, data has %lld channels",
+                         name, (long long)t->in[i]->dims[0], (long long)n);
+}
+
+enum byoc_status byi_want_list(const struct byi_infer *t, const char *name,
+                               uint32_t n, int64_t min, int64_t max,
+                               const int64_t **list)
+{
+    uint32_t found;
+    *list = byi_attr_ints(t->attrs, name, &found);
+    if (found != n)
+        return byi_rule_fail(t, "%s has %u entries, expected %u", name, found,
+                             n);
+    for (uint32_t i = 0; i < n; i++)
+        if ((*list)[i] < min || (*list)[i] > max)
+            return byi_rule_fail(t, "%s[%u] is %lld, expected %lld to %lld",
+                                 name, i, (long long)(*list)[i], (long long)min,
+                                 (long long)max);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_want_word(const struct byi_infer *t, const char *name,
+                               const char *words)
+{
+    const char *found = byi_attr_string(t->attrs, name);
+    const size_t n = strlen(found);
+    for (const char *at = words; *at;) {
+        const size_t length = strcspn(at, "|");
+        if (length == n && memcmp(at, found, n) == 0)
+            return BYOC_OK;
+        at += length + (at[length] == '|');
+    }
+    return byi_rule_fail(t, "%s is \"%.40s\", expected one of %s", name, found,
+                         words);
+}
+
+enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
+                               uint32_t rank, uint32_t *out)
+{
+    const int64_t r = rank;
+    if (axis < -r || axis >= r)
+        return byi_rule_fail(
+            t, "axis %lld is out of range for rank %u, expected %lld to %lld",
+            (long long)axis, rank, (long long)-r, (long long)r - 1);
+    *out = (uint32_t)(axis < 0 ? axis + r : axis);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
+                               uint32_t rank, bool flags[BYI_MAX_RANK],
+                               uint32_t *n)
+{
+    const int64_t *axes = byi_attr_ints(t->attrs, name, n);
+    memset(flags, 0, BYI_MAX_RANK * sizeof *flags);
+    for (uint32_t i = 0; i < *n; i++) {
+        uint32_t axis;
+        BYI_TRY(byi_want_axis(t, axes[i], rank, &axis));
+        if (flags[axis])
+            return byi_rule_fail(t, "%s names axis %u twice, name it once",
+                                 name, axis);
+        flags[axis] = true;
+    }
+    return BYOC_OK;
+}
+
+const struct byi_tensor *byi_known(const struct byi_infer *t, uint32_t i)
+{
+    return t->value && i < t->n_in ? t->value[i] : NULL;
+}
+
+bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
+                    int64_t *values, uint32_t *n)
+{
+    const struct byi_tensor *known = byi_known(t, i);
+    if (!known)
+        return false;
+    const int64_t elements = byi_elements(known->rank, known->dims);
+    if (elements < 0 || elements > max)
+        return false;
+    *n = (uint32_t)elements;
+    for (uint32_t k = 0; k < *n; k++)
+        values[k] = byi_tensor_int(known, k);
+    return true;
+}
+
+bool byi_dims_agree(int64_t a, int64_t b)
+{
+    return a == b || BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b);
+}
+
+int64_t byi_dim_unify(int64_t a, int64_t b)
+{
+    return BYI_IS_SYMBOL(a) && !BYI_IS_SYMBOL(b) ? b : a;
+}
+
+int64_t byi_dim_add(const struct byi_infer *t, int64_t a, int64_t b)
+{
+    if (a == 0)
+        return b;
+    if (b == 0)
+        return a;
+    if (BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b))
+        return byi_rule_fresh(t);
+    return a > BYI_MAX_ELEMENTS - b ? BYI_MAX_ELEMENTS + 1 : a + b;
+}
+
+int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return 0;
+    if (a == 1)
+        return b;
+    if (b == 1)
+        return a;
+    if (BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b))
+        return byi_rule_fresh(t);
+    return a > BYI_MAX_ELEMENTS / b ? BYI_MAX_ELEMENTS + 1 : a * b;
+}
+
+int64_t byi_dim_product(const struct byi_infer *t, uint32_t n,
+                        const int64_t *dims)
+{
+    int64_t number = 1, symbol = 1;
+    uint32_t symbols = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (BYI_IS_SYMBOL(dims[i])) {
+            symbol = dims[i];
+            symbols++;
+        } else {
+            number = byi_dim_mul(t, number, dims[i]);
+        }
+    }
+    if (number == 0 || symbols == 0)
+        return number;
+    return symbols == 1 && number == 1 ? symbol : byi_rule_fresh(t);
+}
+
+/* One dim of a broadcast; false when the two do not fit. */
+static bool broadcast_dim(const struct byi_infer *t, int64_t a, int64_t b,
+                          int64_t *out)
+{
+    if (a == b || b == 1) {
+        *out = a;
+    } else if (a == 1) {
+        *out = b;
+    } else if (BYI_IS_SYMBOL(a) && BYI_IS_SYMBOL(b)) {
+        *out = byi_rule_fresh(t);
+    } else if (BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b)) {
+        *out = byi_dim_unify(a, b);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
+                                    const int64_t *a, uint32_t rb,
+                                    const int64_t *b, uint32_t *rank,
+                                    int64_t *dims)
+{
+    const uint32_t n = ra > rb ? ra : rb;
+    int64_t result[BYI_MAX_RANK];
+    assert(n <= BYI_MAX_RANK);
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t da = i + ra >= n ? a[i + ra - n] : 1;
+        const int64_t db = i + rb >= n ? b[i + rb - n] : 1;
+        if (!broadcast_dim(t, da, db, &result[i])) {
+            char sa[256], sb[256];
+            return byi_rule_fail(
+                t,
+                "shapes %s and %s do not broadcast at axis %u, expected "
+                "equal dims or 1",
+                byi_dims_text(sa, sizeof sa, ra, a),
+                byi_dims_text(sb, sizeof sb, rb, b), i);
+        }
+    }
+    memcpy(dims, result, n * sizeof *dims);
+    *rank = n;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_infer_type(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_op *op = t->op;
+    if (t->n_in < op->min_in || t->n_in > op->max_in)
+        return byi_rule_fail(t, "%u operands, expected %u to %u", t->n_in,
+                             op->min_in, op->max_in);
+    for (uint32_t i = 0; i < t->n_in; i++) {
+        const struct byi_type *in = t->in[i];
+        if (in->kind != BYI_TENSOR)
+            return byi_rule_fail(t, "operand %u is a %s, expected a tensor", i,
+                                 in->kind == BYI_TUPLE ? "tuple" : "function");
+        if (in->rank > BYI_MAX_RANK)
+            return byi_rule_fail(t,
+                                 "operand %u has rank %u, at most %d is "
+                                 "supported",
+                                 i, in->rank, BYI_MAX_RANK);
+        if (!fits(in->rank, in->dims))
+            return byi_rule_fail(t,
+                                 "operand %u has more than 2^40 elements, "
+                                 "use smaller shapes",
+                                 i);
+    }
+    return op->rule(t, out);
+}

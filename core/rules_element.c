@@ -1,0 +1,297 @@
+/* rules_element.c: type rules of the operators that work element by element,
+ * with and without broadcasting, of reductions, and of quantisation.
+ */
+#include "rules.h"
+
+#include <string.h>
+
+/* Element types of operand 0, by operator; those that are not listed take any
+ * floating-point type. */
+static unsigned types_of(enum byi_op_id op)
+{
+    static const struct {
+        enum byi_op_id op;
+        unsigned mask;
+    } rows[] = {
+        {BYI_OP_ABS, BYI_NUMERIC},           {BYI_OP_NEGATIVE, BYI_SIGNED},
+        {BYI_OP_SIGN, BYI_NUMERIC},          {BYI_OP_COPY, BYI_ANY},
+        {BYI_OP_LOGICAL_NOT, BYI_BOOLEAN},   {BYI_OP_CLIP, BYI_NUMERIC},
+        {BYI_OP_NN_RELU, BYI_NUMERIC},       {BYI_OP_NN_SHRINK, BYI_NUMERIC},
+        {BYI_OP_TRILU, BYI_VALUES},          {BYI_OP_CUMSUM, BYI_NUMERIC},
+        {BYI_OP_REVERSE_SEQUENCE, BYI_ANY},  {BYI_OP_NN_PRELU, BYI_NUMERIC},
+        {BYI_OP_ADD, BYI_NUMERIC},           {BYI_OP_SUBTRACT, BYI_NUMERIC},
+        {BYI_OP_MULTIPLY, BYI_NUMERIC},      {BYI_OP_DIVIDE, BYI_NUMERIC},
+        {BYI_OP_POWER, BYI_NUMERIC},         {BYI_OP_MAXIMUM, BYI_NUMERIC},
+        {BYI_OP_MINIMUM, BYI_NUMERIC},       {BYI_OP_MOD, BYI_NUMERIC},
+        {BYI_OP_LOGICAL_AND, BYI_BOOLEAN},   {BYI_OP_LOGICAL_OR, BYI_BOOLEAN},
+        {BYI_OP_LOGICAL_XOR, BYI_BOOLEAN},   {BYI_OP_LEFT_SHIFT, BYI_INTS},
+        {BYI_OP_RIGHT_SHIFT, BYI_INTS},      {BYI_OP_EQUAL, BYI_VALUES},
+        {BYI_OP_NOT_EQUAL, BYI_VALUES},      {BYI_OP_LESS, BYI_NUMERIC},
+        {BYI_OP_LESS_EQUAL, BYI_NUMERIC},    {BYI_OP_GREATER, BYI_NUMERIC},
+        {BYI_OP_GREATER_EQUAL, BYI_NUMERIC},
+    };
+    for (size_t i = 0; i < BYI_COUNT(rows); i++)
+        if (rows[i].op == op)
+            return rows[i].mask;
+    return BYI_FLOATS;
+}
+
+/* reverse_sequence: x has a time axis and a batch axis, lengths (batch). */
+static enum byoc_status check_reverse(const struct byi_infer *t)
+{
+    const int64_t batch = byi_attr_int(t->attrs, "batch_axis");
+    const int64_t time = byi_attr_int(t->attrs, "time_axis");
+    BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+    if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
+        return byi_rule_fail(t,
+                             "batch_axis is %lld and time_axis %lld, "
+                             "expected 0 and 1 in either order",
+                             (long long)batch, (long long)time);
+    return byi_want_ints(t, 1, t->in[0]->dims[batch], "lengths");
+}
+
+static enum byoc_status check_lrn(const struct byi_infer *t)
+{
+    const int64_t size = byi_attr_int(t->attrs, "size");
+    BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+    if (size < 1)
+        return byi_rule_fail(t, "size is %lld, expected at least 1",
+                             (long long)size);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
+{
+    bool flags[BYI_MAX_RANK];
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "x"));
+    switch (t->op->id) {
+    case BYI_OP_TRILU:
+        BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+        break;
+    case BYI_OP_CUMSUM:
+        BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
+                              &axis));
+        break;
+    case BYI_OP_MVN:
+        BYI_TRY(byi_want_axes(t, "axis", t->in[0]->rank, flags, &axis));
+        break;
+    case BYI_OP_REVERSE_SEQUENCE:
+        BYI_TRY(check_reverse(t));
+        break;
+    case BYI_OP_NN_LRN:
+        BYI_TRY(check_lrn(t));
+        break;
+    case BYI_OP_NN_GELU:
+        BYI_TRY(byi_want_word(t, "approximate", "none|tanh"));
+        break;
+    default:
+        break;
+    }
+    *out = t->in[0];
+    return BYOC_OK;
+}
+
+/* nn.softmax and its like: x's type; axis in range. */
+enum byoc_status byi_rule_axis_same(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
+                          &axis));
+    if (t->op->id == BYI_OP_LP_NORMALIZE) {
+        const int64_t p = byi_attr_int(t->attrs, "p");
+        if (p != 1 && p != 2)
+            return byi_rule_fail(t, "p is %lld, expected 1 or 2", (long long)p);
+    }
+    *out = t->in[0];
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_to_bool(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    return byi_rule_like(t, 0, BYOC_BOOL, out);
+}
+
+enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
+{
+    const enum byoc_dtype dtype =
+        (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    const unsigned castable = BYI_VALUES | BYI_BIT(BYOC_STRING);
+    BYI_TRY(byi_want_dtype(t, 0, castable, "x"));
+    if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & castable)) {
+        const char *name = byoc_dtype_name(dtype);
+        return byi_rule_fail(t,
+                             "dtype is %s, expected a numeric type, bool "
+                             "or string",
+                             name ? name : "unknown");
+    }
+    return byi_rule_like(t, 0, dtype, out);
+}
+
+/* The result of broadcasting operands 0 and 1, with this element type. */
+static enum byoc_status broadcast(struct byi_infer *t, enum byoc_dtype dtype,
+                                  const struct byi_type **out)
+{
+    const struct byi_type *a = t->in[0], *b = t->in[1];
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank;
+    BYI_TRY(
+        byi_dims_broadcast(t, a->rank, a->dims, b->rank, b->dims, &rank, dims));
+    return byi_rule_tensor(t, dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_broadcast(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "a"));
+    if (t->op->id == BYI_OP_POWER) /* ONNX Pow: the exponent's type is free */
+        BYI_TRY(byi_want_dtype(t, 1, BYI_NUMERIC, "b"));
+    else
+        BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
+    return broadcast(t, t->in[0]->dtype, out);
+}
+
+enum byoc_status byi_rule_compare(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "a"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
+    return broadcast(t, BYOC_BOOL, out);
+}
+
+/* The slope broadcasts to x, never the other way. */
+enum byoc_status byi_rule_prelu(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *slope = t->in[1];
+    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "x"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "slope"));
+    bool ok = slope->rank <= x->rank;
+    for (uint32_t i = 0; ok && i < slope->rank; i++)
+        ok = slope->dims[i] == 1 ||
+             byi_dims_agree(slope->dims[i], x->dims[i + x->rank - slope->rank]);
+    if (!ok) {
+        char sx[256], ss[256];
+        return byi_rule_fail(
+            t, "slope has shape %s, expected one that broadcasts to %s",
+            byi_dims_text(ss, sizeof ss, slope->rank, slope->dims),
+            byi_dims_text(sx, sizeof sx, x->rank, x->dims));
+    }
+    *out = x;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_where(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_type *c = t->in[0], *a = t->in[1], *b = t->in[2];
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_BOOLEAN, "condition"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_ANY, "a"));
+    BYI_TRY(byi_want_same_dtype(t, 2, 1, "b"));
+    BYI_TRY(
+        byi_dims_broadcast(t, a->rank, a->dims, b->rank, b->dims, &rank, dims));
+    BYI_TRY(byi_dims_broadcast(t, rank, dims, c->rank, c->dims, &rank, dims));
+    return byi_rule_tensor(t, a->dtype, rank, dims, out);
+}
+
+/* --- reductions --------------------------------------------------------- */
+
+/* x without the flagged axes, or with 1 in their place. */
+static enum byoc_status reduce(struct byi_infer *t, const bool *flags,
+                               bool keep, enum byoc_dtype dtype,
+                               const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (!flags[i])
+            dims[rank++] = x->dims[i];
+        else if (keep)
+            dims[rank++] = 1;
+    }
+    return byi_rule_tensor(t, dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_reduce(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    bool flags[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
+    if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
+        memset(flags, true, sizeof flags);
+    return reduce(t, flags, byi_attr_int(t->attrs, "keepdims") != 0, x->dtype,
+                  out);
+}
+
+enum byoc_status byi_rule_argreduce(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    bool flags[BYI_MAX_RANK] = {false};
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
+                          &axis));
+    if (t->in[0]->dims[axis] == 0)
+        return byi_rule_fail(t, "axis %u has no elements, expected some", axis);
+    flags[axis] = true;
+    return reduce(t, flags, byi_attr_int(t->attrs, "keepdims") != 0, BYOC_I64,
+                  out);
+}
+
+/* --- quantisation ------------------------------------------------------- */
+
+/* scale and zero point: one element, or one per position along axis. */
+static enum byoc_status check_scale(const struct byi_infer *t)
+{
+    const struct byi_type *x = t->in[0], *scale = t->in[1], *zero = t->in[2];
+    BYI_TRY(byi_want_dtype(t, 1, BYI_FLOATS, "scale"));
+    if (scale->rank > 1 || zero->rank != scale->rank ||
+        (scale->rank == 1 && !byi_dims_agree(scale->dims[0], zero->dims[0]))) {
+        char ss[256], sz[256];
+        return byi_rule_fail(
+            t,
+            "scale has shape %s and zero point %s, expected the same "
+            "scalar or vector",
+            byi_dims_text(ss, sizeof ss, scale->rank, scale->dims),
+            byi_dims_text(sz, sizeof sz, zero->rank, zero->dims));
+    }
+    if (scale->rank == 0 || scale->dims[0] == 1)
+        return BYOC_OK;
+    uint32_t axis;
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    if (!byi_dims_agree(scale->dims[0], x->dims[axis]))
+        return byi_rule_fail(t,
+                             "scale has %lld elements, x has %lld along "
+                             "axis %u",
+                             (long long)scale->dims[0],
+                             (long long)x->dims[axis], axis);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_quantize(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS | BYI_BIT(BYOC_I32), "x"));
+    BYI_TRY(byi_want_dtype(t, 2, BYI_INTS, "zero point"));
+    BYI_TRY(check_scale(t));
+    return byi_rule_like(t, 0, t->in[2]->dtype, out);
+}
+
+enum byoc_status byi_rule_dequantize(struct byi_infer *t,
+                                     const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, BYI_INTS, "x"));
+    BYI_TRY(byi_want_same_dtype(t, 2, 0, "zero point"));
+    BYI_TRY(check_scale(t));
+    return byi_rule_like(t, 0, t->in[1]->dtype, out);
+}

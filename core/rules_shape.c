@@ -1,0 +1,447 @@
+/* rules_shape.c: type rules of the operators that give data another shape, or
+ * give a shape as data. Symbols pass through where the result provably has the
+ * same dim.
+ */
+#include "rules.h"
+
+#include <string.h>
+
+/* --- reshape ------------------------------------------------------------ */
+
+/* A product of dims: a number, and symbols that may be cancelled. */
+struct product {
+    int64_t number;
+    int64_t symbols[BYI_MAX_RANK];
+    uint32_t n;
+};
+
+/* False when the number exceeds the limit. */
+static bool multiply(struct product *p, int64_t dim)
+{
+    if (BYI_IS_SYMBOL(dim)) {
+        p->symbols[p->n++] = dim;
+        return true;
+    }
+    if (dim > 0 && p->number > BYI_MAX_ELEMENTS / dim)
+        return false;
+    p->number *= dim;
+    return true;
+}
+
+static void cancel_symbols(struct product *a, struct product *b)
+{
+    for (uint32_t i = 0; i < a->n;) {
+        uint32_t k = 0;
+        while (k < b->n && b->symbols[k] != a->symbols[i])
+            k++;
+        if (k == b->n) {
+            i++;
+            continue;
+        }
+        a->symbols[i] = a->symbols[--a->n];
+        b->symbols[k] = b->symbols[--b->n];
+    }
+}
+
+static enum byoc_status misfit(const struct byi_infer *t, uint32_t n,
+                               const int64_t *shape)
+{
+    char sx[256], text[256];
+    const struct byi_type *x = t->in[0];
+    size_t used = 0;
+    for (uint32_t i = 0; i < n && used < sizeof text; i++) {
+        const int wrote = snprintf(text + used, sizeof text - used, "%s%lld",
+                                   i ? ", " : "", (long long)shape[i]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return byi_rule_fail(t,
+                         "x of shape %s does not fit shape (%s), expected "
+                         "the same number of elements",
+                         byi_dims_text(sx, sizeof sx, x->rank, x->dims),
+                         n ? text : "");
+}
+
+/* The dim that -1 stands for: what x has beyond the other dims. */
+static bool infer_rest(const struct byi_infer *t, const struct product *have,
+                       const struct product *want, int64_t *dim)
+{
+    if (want->n > 0) {
+        *dim = byi_rule_fresh(t);
+        return true;
+    }
+    if (want->number == 0 || have->number % want->number)
+        return have->n > 0 && want->number != 0
+                   ? (*dim = byi_rule_fresh(t), true)
+                   : false;
+    const int64_t rest = have->number / want->number;
+    *dim = have->n == 0                ? rest
+           : have->n == 1 && rest == 1 ? have->symbols[0]
+           : rest == 0                 ? 0
+                                       : byi_rule_fresh(t);
+    return true;
+}
+
+/* reshape to the n known entries of `shape`. */
+static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
+                                const int64_t *shape, int64_t *dims)
+{
+    const struct byi_type *x = t->in[0];
+    const bool copy = !byi_attr_int(t->attrs, "allowzero");
+    struct product have = {.number = 1}, want = {.number = 1};
+    uint32_t rest = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        dims[i] = shape[i];
+        if (shape[i] == -1 && rest == UINT32_MAX)
+            rest = i;
+        else if (shape[i] < 0)
+            return byi_rule_fail(t,
+                                 "shape[%u] is %lld, expected a size, 0 or "
+                                 "one -1",
+                                 i, (long long)shape[i]);
+        else if (shape[i] > 0 || !copy)
+            if (!multiply(&want, shape[i]))
+                return misfit(t, n, shape);
+        if (shape[i] == 0 && copy) {
+            if (i >= x->rank)
+                return byi_rule_fail(t,
+                                     "shape[%u] is 0 and x has rank %u, "
+                                     "expected an axis to copy",
+                                     i, x->rank);
+            dims[i] = x->dims[i];
+        }
+    }
+    /* A copied dim is on both sides and cancels, even when it is 0. */
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!(copy && i < n && shape[i] == 0))
+            if (!multiply(&have, x->dims[i]))
+                return misfit(t, n, shape);
+    cancel_symbols(&have, &want);
+    if (rest != UINT32_MAX)
+        return infer_rest(t, &have, &want, &dims[rest]) ? BYOC_OK
+                                                        : misfit(t, n, shape);
+    if (have.n == 0 && want.n == 0 && have.number != want.number)
+        return misfit(t, n, shape);
+    return BYOC_OK;
+}
+
+/* A shape operand whose value is not known: as many fresh dims as it has
+ * entries. */
+static enum byoc_status unknown_shape(const struct byi_infer *t, uint32_t i,
+                                      uint32_t *rank, int64_t *dims)
+{
+    const int64_t n = t->in[i]->dims[0];
+    if (BYI_IS_SYMBOL(n))
+        return byi_rule_fail(t, "the length of shape is not known, expected a "
+                                "known rank");
+    if (n > BYI_MAX_RANK)
+        return byi_rule_fail(t,
+                             "shape has %lld entries, at most %d are "
+                             "supported",
+                             (long long)n, BYI_MAX_RANK);
+    *rank = (uint32_t)n;
+    for (uint32_t k = 0; k < *rank; k++)
+        dims[k] = byi_rule_fresh(t);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_reshape(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    int64_t shape[BYI_MAX_RANK], dims[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_ints(t, 1, -1, "shape"));
+    if (byi_known_ints(t, 1, BYI_MAX_RANK, shape, &n))
+        BYI_TRY(reshape(t, n, shape, dims));
+    else
+        BYI_TRY(unknown_shape(t, 1, &n, dims));
+    return byi_rule_tensor(t, t->in[0]->dtype, n, dims, out);
+}
+
+/* --- axes of size 1, order of axes -------------------------------------- */
+
+enum byoc_status byi_rule_squeeze(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t dims[BYI_MAX_RANK];
+    bool flags[BYI_MAX_RANK];
+    uint32_t n, rank = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (flags[i] && !byi_dims_agree(x->dims[i], 1))
+            return byi_rule_fail(t, "axis %u has size %lld, expected 1", i,
+                                 (long long)x->dims[i]);
+        if (n == 0 ? x->dims[i] != 1 : !flags[i])
+            dims[rank++] = x->dims[i];
+    }
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t dims[BYI_MAX_RANK];
+    bool flags[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    byi_attr_ints(t->attrs, "axis", &n);
+    if (n > BYI_MAX_RANK - x->rank)
+        return byi_rule_fail(t,
+                             "the result has rank %u, at most %d is "
+                             "supported",
+                             n + x->rank, BYI_MAX_RANK);
+    const uint32_t rank = x->rank + n;
+    BYI_TRY(byi_want_axes(t, "axis", rank, flags, &n));
+    for (uint32_t i = 0, k = 0; i < rank; i++)
+        dims[i] = flags[i] ? 1 : x->dims[k++];
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_flatten(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const int64_t r = x->rank;
+    int64_t axis = byi_attr_int(t->attrs, "axis");
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    if (axis < -r || axis > r)
+        return byi_rule_fail(
+            t, "axis %lld is out of range for rank %u, expected %lld to %lld",
+            (long long)axis, x->rank, (long long)-r, (long long)r);
+    axis += axis < 0 ? r : 0;
+    const uint32_t split = (uint32_t)axis;
+    const int64_t dims[] = {
+        byi_dim_product(t, split, x->dims),
+        byi_dim_product(t, x->rank - split, x->dims + split),
+    };
+    return byi_rule_tensor(t, x->dtype, 2, dims, out);
+}
+
+enum byoc_status byi_rule_transpose(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t dims[BYI_MAX_RANK];
+    bool flags[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axes(t, "axes", x->rank, flags, &n));
+    const int64_t *axes = byi_attr_ints(t->attrs, "axes", &n);
+    if (n != 0 && n != x->rank)
+        return byi_rule_fail(t, "axes has %u entries, expected %u or none", n,
+                             x->rank);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t from = x->rank - 1 - i;
+        if (n)
+            BYI_TRY(byi_want_axis(t, axes[i], x->rank, &from));
+        dims[i] = x->dims[from];
+    }
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}
+
+/* --- broadcast, tile, blocks -------------------------------------------- */
+
+enum byoc_status byi_rule_broadcast_to(struct byi_infer *t,
+                                       const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t shape[BYI_MAX_RANK], dims[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_ints(t, 1, -1, "shape"));
+    if (!byi_known_ints(t, 1, BYI_MAX_RANK, shape, &n))
+        BYI_TRY(unknown_shape(t, 1, &n, shape));
+    else
+        for (uint32_t i = 0; i < n; i++)
+            if (shape[i] < 0)
+                return byi_rule_fail(t, "shape[%u] is %lld, expected a size", i,
+                                     (long long)shape[i]);
+    BYI_TRY(byi_dims_broadcast(t, x->rank, x->dims, n, shape, &n, dims));
+    return byi_rule_tensor(t, x->dtype, n, dims, out);
+}
+
+enum byoc_status byi_rule_tile(struct byi_infer *t, const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t repeats[BYI_MAX_RANK], dims[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_ints(t, 1, x->rank, "repeats"));
+    const bool known =
+        byi_known_ints(t, 1, BYI_MAX_RANK, repeats, &n) && n == x->rank;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (known && repeats[i] < 0)
+            return byi_rule_fail(t, "repeats[%u] is %lld, expected 0 or more",
+                                 i, (long long)repeats[i]);
+        dims[i] =
+            known ? byi_dim_mul(t, x->dims[i], repeats[i]) : byi_rule_fresh(t);
+    }
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}
+
+/* block_size, small enough that its square is a number to divide by. */
+static enum byoc_status want_block(const struct byi_infer *t, int64_t *block)
+{
+    *block = byi_attr_int(t->attrs, "block_size");
+    if (*block < 1 || *block > (1 << 20))
+        return byi_rule_fail(t, "block_size is %lld, expected 1 to 2^20",
+                             (long long)*block);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    return byi_want_rank(t, 0, 4, "x");
+}
+
+static enum byoc_status divide(const struct byi_infer *t, uint32_t axis,
+                               int64_t by, int64_t *dim)
+{
+    const int64_t in = t->in[0]->dims[axis];
+    if (BYI_IS_SYMBOL(in)) {
+        *dim = by == 1 ? in : byi_rule_fresh(t);
+        return BYOC_OK;
+    }
+    if (in % by)
+        return byi_rule_fail(t,
+                             "axis %u has size %lld, expected a multiple "
+                             "of %lld",
+                             axis, (long long)in, (long long)by);
+    *dim = in / by;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    int64_t block;
+    BYI_TRY(byi_want_word(t, "mode", "DCR|CRD"));
+    BYI_TRY(want_block(t, &block));
+    const int64_t *in = t->in[0]->dims;
+    int64_t dims[4] = {in[0]};
+    BYI_TRY(divide(t, 1, block * block, &dims[1]));
+    dims[2] = byi_dim_mul(t, in[2], block);
+    dims[3] = byi_dim_mul(t, in[3], block);
+    return byi_rule_tensor(t, t->in[0]->dtype, 4, dims, out);
+}
+
+enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    int64_t block;
+    BYI_TRY(want_block(t, &block));
+    const int64_t *in = t->in[0]->dims;
+    int64_t dims[4] = {in[0], byi_dim_mul(t, in[1], block * block)};
+    BYI_TRY(divide(t, 2, block, &dims[2]));
+    BYI_TRY(divide(t, 3, block, &dims[3]));
+    return byi_rule_tensor(t, t->in[0]->dtype, 4, dims, out);
+}
+
+/* --- shapes as data, data from shapes ----------------------------------- */
+
+enum byoc_status byi_rule_shape_of(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    const int64_t r = t->in[0]->rank;
+    int64_t ends[2] = {byi_attr_int(t->attrs, "start"),
+                       byi_attr_int(t->attrs, "end")};
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    for (int i = 0; i < 2; i++) {
+        if (ends[i] < 0)
+            ends[i] = ends[i] < -r ? 0 : ends[i] + r;
+        if (ends[i] > r)
+            ends[i] = r;
+    }
+    const int64_t n = ends[1] > ends[0] ? ends[1] - ends[0] : 0;
+    return byi_rule_tensor(t, BYOC_I64, 1, &n, out);
+}
+
+enum byoc_status byi_rule_size_of(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    return byi_rule_tensor(t, BYOC_I64, 0, NULL, out);
+}
+
+enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
+{
+    const enum byoc_dtype dtype =
+        (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t n;
+    if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & BYI_VALUES))
+        return byi_rule_fail(t, "dtype is not supported, expected a numeric "
+                                "type or bool");
+    BYI_TRY(byi_want_ints(t, 0, -1, "shape"));
+    if (!byi_known_ints(t, 0, BYI_MAX_RANK, dims, &n))
+        BYI_TRY(unknown_shape(t, 0, &n, dims));
+    else
+        for (uint32_t i = 0; i < n; i++)
+            if (dims[i] < 0)
+                return byi_rule_fail(t, "shape[%u] is %lld, expected a size", i,
+                                     (long long)dims[i]);
+    return byi_rule_tensor(t, dtype, n, dims, out);
+}
+
+enum byoc_status byi_rule_eye_like(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    const enum byoc_dtype dtype =
+        (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & BYI_VALUES))
+        return byi_rule_fail(t, "dtype is not supported, expected a numeric "
+                                "type or bool");
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_rank(t, 0, 2, "x"));
+    return byi_rule_like(t, 0, dtype, out);
+}
+
+/* Elements of start, start + delta, ... before limit; -1 when delta is 0 or
+ * there are too many. Integers are counted exactly. */
+static int64_t count_range(const struct byi_tensor *start,
+                           const struct byi_tensor *limit,
+                           const struct byi_tensor *delta)
+{
+    if (byi_dtype_is_int(start->dtype)) {
+        const __int128 span =
+            (__int128)byi_tensor_int(limit, 0) - byi_tensor_int(start, 0);
+        const __int128 step = byi_tensor_int(delta, 0);
+        if (step == 0)
+            return -1;
+        if ((span > 0) != (step > 0) || span == 0)
+            return 0;
+        const __int128 n = (span + step + (step > 0 ? -1 : 1)) / step;
+        return n > BYI_MAX_ELEMENTS ? -1 : (int64_t)n;
+    }
+    const double n = __builtin_ceil(
+        (byi_tensor_float(limit, 0) - byi_tensor_float(start, 0)) /
+        byi_tensor_float(delta, 0));
+    if (!(n <= (double)BYI_MAX_ELEMENTS) || byi_tensor_float(delta, 0) == 0)
+        return -1;
+    return n > 0 ? (int64_t)n : 0;
+}
+
+enum byoc_status byi_rule_arange(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    static const char *const names[] = {"start", "limit", "delta"};
+    int64_t n = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "start"));
+    for (uint32_t i = 0; i < 3; i++) {
+        BYI_TRY(byi_want_same_dtype(t, i, 0, names[i]));
+        BYI_TRY(byi_want_scalar(t, i, names[i]));
+    }
+    if (byi_known(t, 0) && byi_known(t, 1) && byi_known(t, 2)) {
+        n = count_range(byi_known(t, 0), byi_known(t, 1), byi_known(t, 2));
+        if (n < 0)
+            return byi_rule_fail(
+                t,
+                "from %g to %g by %g is no finite sequence, expected a "
+                "delta that is not 0 and at most 2^40 elements",
+                byi_tensor_float(byi_known(t, 0), 0),
+                byi_tensor_float(byi_known(t, 1), 0),
+                byi_tensor_float(byi_known(t, 2), 0));
+    } else {
+        n = byi_rule_fresh(t);
+    }
+    return byi_rule_tensor(t, t->in[0]->dtype, 1, &n, out);
+}
