@@ -6,6 +6,7 @@
 #define BYI_CODEGEN_JSON_H
 
 #include "core/core.h"
+#include "runtime/internal.h"
 
 /* --- write.c ------------------------------------------------------------ */
 
@@ -35,17 +36,55 @@ struct byi_placed {
     uint64_t offset; /* multiple of BYI_ALIGN */
 };
 
+/* A vendor function as the plan must know it: the size of its blob, and the
+ * constants it reads, as byi_region_write listed them. */
+struct byi_plan_region {
+    uint64_t blob_bytes;
+    const uint32_t *consts;
+    uint32_t n_consts;
+};
+
 /* The plan of a partitioned module: main and what it calls, each vendor
  * function's native twin (its composites taken apart), a liveness-based
- * memory plan per function, the constants' places. blob_bytes[i] is the size
- * of the blob of the i-th vendor function, in module order. */
+ * memory plan per function, the constants' places. regions[i] belongs to the
+ * i-th live function with Compiler set, in module order; their blobs follow
+ * one another without gaps. Errors: BYOC_EUNSUPPORTED, naming the node that
+ * the runtime has no way to run; BYOC_ELIMIT. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
-    BYI_VEC(struct byi_placed) consts;
+    BYI_VEC(struct byi_placed) consts; /* ascending, disjoint offsets */
     uint64_t weights_bytes;
 };
 enum byoc_status byi_plan_write(const struct byi_module *m,
-                                const uint64_t *blob_bytes,
-                                struct byi_plan *plan, struct byoc_error *err);
+                                const struct byi_plan_region *regions,
+                                uint32_t n_regions, struct byi_plan *plan,
+                                struct byoc_error *err);
+void byi_plan_free(struct byi_plan *plan);
+/* Where the constants of the plan lie in the module: the weights of an image,
+ * not copied. In `arena`. */
+const struct byi_span *byi_plan_spans(const struct byi_module *m,
+                                      const struct byi_plan *plan,
+                                      struct byi_arena *arena);
+
+/* --- manifest.c --------------------------------------------------------- */
+
+struct byi_manifest_vendor {
+    const char *name, *version, *compat;
+};
+struct byi_manifest {
+    const char *name;     /* of the model, for people */
+    const struct byi_manifest_vendor *vendors;
+    uint32_t n_vendors;
+    bool hashes;          /* false: of an image that never becomes a file */
+};
+
+/* The manifest of a model (docs/artifact.md): signature of `main`, vendors,
+ * hashes of the image's other members, and the symbol, which is made from the
+ * hash of all that. No times, no paths: same model, same text. */
+enum byoc_status byi_manifest_write(const struct byi_module *m,
+                                    const struct byi_manifest *what,
+                                    const struct byi_image *image,
+                                    struct byi_text *json,
+                                    struct byoc_error *err);
 
 #endif

@@ -385,6 +385,8 @@ struct cJSON *byi_json_from_type(const struct byi_type *type,
 
 /* Serialise deterministically; the result is in `out`. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
+/* quote.c: add `text` as a JSON string, quotes included. */
+void byi_json_quote(struct byi_text *out, const char *text);
 
 /* --- hash.c ------------------------------------------------------------- */
 

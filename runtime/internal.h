@@ -7,6 +7,13 @@
 #include "core/base.h"
 
 #define BYI_ARTIFACT_VERSION 1
+#define BYI_PLAN_VERSION 1
+
+/* A piece of the weights that lies elsewhere in memory. */
+struct byi_span {
+    const void *data;
+    uint64_t bytes, offset; /* offset: where it belongs, BYI_ALIGN-multiple */
+};
 
 /* What the runtime opens: texts and weights, in memory or in the sections of
  * an artifact (docs/artifact.md). Borrowed. */
@@ -20,7 +27,10 @@ struct byi_image {
     const char *blobs;       /* the regions' blobs, one after the other */
     size_t blobs_bytes;
     const void *weights;     /* BYI_ALIGN-aligned, or NULL */
-    size_t weights_bytes;
+    uint64_t weights_bytes;
+    const struct byi_span *spans; /* weights NULL: its pieces, ascending and
+                                     disjoint, zeros between them           */
+    uint32_t n_spans;
 };
 
 /* --- model.c: what the compiler side uses of the runtime besides the public

@@ -1,0 +1,118 @@
+/* plan_json.c: a plan as text (docs/plan.md): one line for each value and each
+ * step, members always in the same order.
+ */
+#include "plan.h"
+
+static const char *const kind_names[] = {
+    [BYI_P_INPUT] = "input",   [BYI_P_CONST] = "const", [BYI_P_TEMP] = "temp",
+    [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "alias",
+};
+
+/* What a value's index is called, by kind. */
+static const char *const index_names[] = {
+    [BYI_P_INPUT] = "input",   [BYI_P_CONST] = "const", [BYI_P_TEMP] = NULL,
+    [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "of",
+};
+
+static void print_type(const struct byi_module *m, const struct byi_type *type,
+                       struct byi_text *json)
+{
+    byi_text_addf(json, "\"dtype\": \"%s\", \"shape\": [",
+                  byoc_dtype_name(type->dtype));
+    for (uint32_t i = 0; i < type->rank; i++) {
+        byi_text_addf(json, "%s", i ? ", " : "");
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            byi_json_quote(json, byi_symbol_name(m, type->dims[i]));
+        else
+            byi_text_addf(json, "%lld", (long long)type->dims[i]);
+    }
+    byi_text_addf(json, "]");
+}
+
+static void print_value(const struct byi_module *m, const struct byi_pvalue *v,
+                        struct byi_text *json)
+{
+    byi_text_addf(json, "{");
+    print_type(m, v->type, json);
+    byi_text_addf(json, ", \"kind\": \"%s\"", kind_names[v->kind]);
+    if (index_names[v->kind])
+        byi_text_addf(json, ", \"%s\": %u", index_names[v->kind], v->index);
+    if (v->kind == BYI_P_TEMP && v->fixed)
+        byi_text_addf(json, ", \"offset\": %llu",
+                      (unsigned long long)v->offset);
+    byi_text_addf(json, "}");
+}
+
+static void print_list(const char *name, const uint32_t *at, uint32_t n,
+                       struct byi_text *json)
+{
+    byi_text_addf(json, "\"%s\": [", name);
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(json, "%s%u", i ? ", " : "", at[i]);
+    byi_text_addf(json, "]");
+}
+
+static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
+                       const struct byi_pstep *step, struct byi_text *json)
+{
+    const struct byi_node *node = step->node;
+    if (step->kind == BYI_P_OP)
+        byi_text_addf(json, "{\"op\": \"%s\", ", byi_op(node->op)->name);
+    else
+        byi_text_addf(json, "{\"%s\": %u, ",
+                      step->kind == BYI_P_REGION ? "region" : "call",
+                      step->callee);
+    print_list("in", f->flat.at + step->in, step->n_in, json);
+    byi_text_addf(json, ", ");
+    print_list("out", f->flat.at + step->out, step->n_out, json);
+    if (step->kind == BYI_P_OP && node->attrs->n > 0) {
+        struct cJSON *attrs = byi_json_from_attrs(node->attrs);
+        byi_text_addf(json, ", \"attrs\": ");
+        byi_json_print(attrs, json);
+        byi_json_free(&attrs);
+    }
+    byi_text_addf(json, ", \"source\": [");
+    for (uint32_t i = 0; i < node->sources->n; i++) {
+        byi_text_addf(json, "%s", i ? ", " : "");
+        byi_json_quote(json, m->sources.at[node->sources->at[i]].name);
+    }
+    byi_text_addf(json, "]}");
+}
+
+void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
+                         struct byi_text *json)
+{
+    byi_text_addf(json, "{\"name\": ");
+    byi_json_quote(json, f->name);
+    byi_text_addf(json, ", \"values\": [");
+    for (uint32_t i = 0; i < f->values.n; i++) {
+        byi_text_addf(json, "%s\n", i ? "," : "");
+        print_value(m, &f->values.at[i], json);
+    }
+    byi_text_addf(json, "],\n");
+    print_list("inputs", f->inputs.at, f->inputs.n, json);
+    byi_text_addf(json, ", ");
+    print_list("outputs", f->outputs.at, f->outputs.n, json);
+    byi_text_addf(json, ", \"steps\": [");
+    for (uint32_t i = 0; i < f->steps.n; i++) {
+        byi_text_addf(json, "%s\n", i ? "," : "");
+        print_step(m, f, &f->steps.at[i], json);
+    }
+    byi_text_addf(json, "],\n\"arena\": %llu}", (unsigned long long)f->arena);
+}
+
+void byi_plan_print_consts(const struct byi_module *m,
+                           const struct byi_plan *plan, struct byi_text *json)
+{
+    byi_text_addf(json, "\"consts\": [");
+    for (uint32_t i = 0; i < plan->consts.n; i++) {
+        const struct byi_placed *p = &plan->consts.at[i];
+        const struct byi_const *c = &m->consts.at[p->constant];
+        byi_text_addf(json, "%s\n{\"offset\": %llu, \"bytes\": %llu, ",
+                      i ? "," : "", (unsigned long long)p->offset,
+                      (unsigned long long)c->bytes);
+        print_type(m, c->type, json);
+        byi_text_addf(json, "}");
+    }
+    byi_text_addf(json, "]");
+}
