@@ -1,0 +1,146 @@
+/* runtime_dnnl/guards.c: legal descriptors that oneDNN crashes on or computes
+ * wrongly, found by running random descriptors against plain loops
+ * (tests/runtime_dnnl/layer_random_test.c does the same). Each guard names the
+ * versions it is about; being asked at probe time, what passes here runs.
+ */
+#include "runtime_dnnl/layer.h"
+
+#include <string.h>
+
+/* All versions: matmul with an empty dimension divides by zero in 2.6, and
+ * nothing is to be gained from oneDNN on empty tensors anyway. */
+const char *byi_guard_desc(const struct byi_desc *desc)
+{
+    if (!byi_dnnl_has_dtype(desc->dtype))
+        return "an element type that oneDNN does not have";
+    if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
+        return "oneDNN takes tensors of rank 1 to 12";
+    for (uint32_t i = 0; i < desc->rank; i++)
+        if (desc->dims[i] <= 0)
+            return "an empty tensor does not go to oneDNN";
+    if (byi_elements(desc->rank, desc->dims) < 0)
+        return "a tensor of more than 2^63 elements";
+    return NULL;
+}
+
+/* 2.x: one table of constants per function, so two uses of a function with
+ * different parameters share the first one's. */
+const char *byi_guard_posts(int major, const struct byi_posts *posts)
+{
+    if (!posts || major >= 3)
+        return NULL;
+    for (uint32_t i = 0; i < posts->n; i++) {
+        const struct byi_post *a = &posts->at[i];
+        for (uint32_t j = i + 1; j < posts->n; j++) {
+            const struct byi_post *b = &posts->at[j];
+            if (a->kind == BYI_POST_ELT && b->kind == BYI_POST_ELT &&
+                a->alg == b->alg &&
+                (a->alpha != b->alpha || a->beta != b->beta))
+                return "oneDNN 2.x confuses two post-ops of one function with "
+                       "different parameters";
+        }
+    }
+    return NULL;
+}
+
+/* Does output o of an axis see at least one element of the input? */
+static bool sees_input(const struct byi_window *w, uint32_t axis, int64_t o,
+                       int64_t extent)
+{
+    const int64_t first = o * w->stride[axis] - w->begin[axis];
+    const int64_t d = w->dilation[axis];
+    const int64_t skip = first >= 0 ? 0 : (-first + d - 1) / d;
+    return skip < w->kernel[axis] && first + skip * d < extent;
+}
+
+/* The outputs that may miss the input are at the ends; those between see it
+ * when a dilated window cannot step over the whole input, which the sweep
+ * checks: outputs are few wherever padding is large against the input. */
+static bool misses_input(const struct byi_conv *p, uint32_t axis)
+{
+    const struct byi_window *w = &p->window;
+    const int64_t extent = p->src.dims[2 + axis];
+    const int64_t n = p->dst.dims[2 + axis];
+    for (int64_t o = 0; o < n; o++) {
+        const int64_t first = o * w->stride[axis] - w->begin[axis];
+        if (first >= 0 && first < extent) {
+            /* inside: go on where the window's start leaves the input */
+            o += (extent - 1 - first) / w->stride[axis];
+            continue;
+        }
+        if (!sees_input(w, axis, o, extent))
+            return true;
+    }
+    return false;
+}
+
+const char *byi_guard_conv(int major, const struct byi_conv *p,
+                           const struct byi_posts *posts)
+{
+    (void)posts;
+    const struct byi_window *w = &p->window;
+    for (uint32_t i = 0; i < w->n && !p->deconv; i++) {
+        /* all versions: wrong results or a crash with post-ops */
+        if (misses_input(p, i))
+            return "a window of the convolution lies wholly in the padding";
+        /* 2.x: dilated, more than 3 taps, reach beyond the input */
+        const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        if (major < 3 && w->dilation[i] > 1 && w->kernel[i] > 3 &&
+            reach >= p->src.dims[2 + i])
+            return "a dilated kernel of more than 3 taps reaches over the "
+                   "whole input, which oneDNN 2.x computes wrongly";
+    }
+    return NULL;
+}
+
+/* 3.x up to 3.12.1 and 2.6: weights that are broadcast over all of the batch
+ * crash or give wrong results; callers fold the batch into M. */
+const char *byi_guard_matmul(int major, const struct byi_matmul *p,
+                             const struct byi_posts *posts)
+{
+    (void)major;
+    (void)posts;
+    int64_t src_batch = 1, weights_batch = 1;
+    for (uint32_t i = 0; i + 2 < p->dst.rank; i++) {
+        src_batch *= p->src.dims[i];
+        weights_batch *= p->weights.dims[i];
+    }
+    if (weights_batch == 1 && src_batch > 1)
+        return "weights broadcast over the whole batch: fold it into M";
+    return NULL;
+}
+
+const char *byi_guard_pool(int major, const struct byi_pool *p)
+{
+    (void)major;
+    const struct byi_window *w = &p->window;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        if (w->begin[i] >= reach || w->end[i] >= reach)
+            return "padding of a pooling is not smaller than its window";
+    }
+    return NULL;
+}
+
+/* A second operand that is neither one number nor one per channel. */
+static bool is_wide(const struct byi_desc *operand)
+{
+    for (uint32_t i = 0; i < operand->rank; i++)
+        if (i != 1 && operand->dims[i] != 1)
+            return true;
+    return false;
+}
+
+/* 2.x: the im2col convolutions misread such operands in channels-last. */
+const char *byi_guard_impl(int major, const struct byi_desc *dst,
+                           const struct byi_posts *posts, const char *impl)
+{
+    (void)dst;
+    if (!posts || major >= 3 || !strstr(impl, "gemm"))
+        return NULL;
+    for (uint32_t i = 0; i < posts->n; i++)
+        if (posts->at[i].kind == BYI_POST_BIN && is_wide(&posts->at[i].desc))
+            return "oneDNN 2.x would fuse this tensor operand into a "
+                   "convolution by matrix product, which is wrong";
+    return NULL;
+}

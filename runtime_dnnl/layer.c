@@ -1,0 +1,529 @@
+/* runtime_dnnl/layer.c: the library's engine, memory descriptors, attributes,
+ * and calls. Status codes of oneDNN say little; the messages here name what
+ * was asked for.
+ */
+#include "runtime_dnnl/layer_dnnl.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+static struct byi_dnnl library;
+static enum byoc_status library_status = BYOC_EBACKEND;
+static char library_why[200];
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+
+static void open_library(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    if (v->major != DNNL_VERSION_MAJOR) {
+        snprintf(library_why, sizeof library_why,
+                 "oneDNN %d.%d.%d was loaded, this plug-in was built for %d.x",
+                 v->major, v->minor, v->patch, DNNL_VERSION_MAJOR);
+        return;
+    }
+    if (dnnl_engine_create(&library.engine, dnnl_cpu, 0) != dnnl_success) {
+        snprintf(library_why, sizeof library_why,
+                 "oneDNN %d.%d.%d has no CPU engine on this machine", v->major,
+                 v->minor, v->patch);
+        return;
+    }
+    library_status = BYOC_OK;
+}
+
+const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err)
+{
+    pthread_once(&library_once, open_library);
+    if (library_status == BYOC_OK)
+        return &library;
+    byi_fail(err, library_status, "%s", library_why);
+    return NULL;
+}
+
+const char *byi_dnnl_version(void)
+{
+    static char text[32];
+    const dnnl_version_t *v = dnnl_version();
+    if (!text[0])
+        snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+}
+
+const char *byi_dnnl_isa(void)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = {
+        {dnnl_cpu_isa_sse41, "sse41"},
+        {dnnl_cpu_isa_avx, "avx"},
+        {dnnl_cpu_isa_avx2, "avx2"},
+        {dnnl_cpu_isa_avx512_core, "avx512_core"},
+        {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+        {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+        {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+        {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+#if BYI_V3
+        {dnnl_cpu_isa_avx2_vnni_2, "avx2_vnni_2"},
+        {dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16"},
+        {dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16"},
+#endif
+    };
+    const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    for (size_t i = 0; i < BYI_COUNT(names); i++)
+        if (names[i].isa == isa)
+            return names[i].name;
+    return "other";
+}
+
+int byi_dnnl_major(void)
+{
+    return DNNL_VERSION_MAJOR;
+}
+
+/* --- memory descriptors -------------------------------------------------- */
+
+static dnnl_data_type_t translate_dtype(enum byoc_dtype dtype)
+{
+    switch (dtype) {
+    case BYOC_F32:
+        return dnnl_f32;
+    case BYOC_BF16:
+        return dnnl_bf16;
+    case BYOC_F16:
+        return dnnl_f16;
+    case BYOC_I32:
+        return dnnl_s32;
+    case BYOC_I8:
+        return dnnl_s8;
+    case BYOC_U8:
+    case BYOC_BOOL: /* 0 and 1 */
+        return dnnl_u8;
+    default:
+        return dnnl_data_type_undef;
+    }
+}
+
+bool byi_dnnl_has_dtype(enum byoc_dtype dtype)
+{
+    return translate_dtype(dtype) != dnnl_data_type_undef;
+}
+
+enum byoc_status byi_md_make(const struct byi_desc *desc, struct byi_md *md,
+                             struct byoc_error *err)
+{
+    md->used = false;
+    if (desc->kind == BYI_DESC_ABSENT)
+        return BYOC_OK;
+    const char *why = byi_guard_desc(desc);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+
+    const dnnl_data_type_t type = translate_dtype(desc->dtype);
+    const int rank = (int)desc->rank;
+    dnnl_status_t status;
+#if BYI_V3
+    status = desc->kind == BYI_DESC_ANY
+                 ? dnnl_memory_desc_create_with_tag(&md->md, rank, desc->dims,
+                                                    type, dnnl_format_tag_any)
+                 : dnnl_memory_desc_create_with_strides(
+                       &md->md, rank, desc->dims, type, desc->strides);
+#else
+    status = desc->kind == BYI_DESC_ANY
+                 ? dnnl_memory_desc_init_by_tag(&md->md, rank, desc->dims, type,
+                                                dnnl_format_tag_any)
+                 : dnnl_memory_desc_init_by_strides(&md->md, rank, desc->dims,
+                                                    type, desc->strides);
+#endif
+    if (status == dnnl_out_of_memory)
+        return byi_fail(err, BYOC_ENOMEM, "out of memory in oneDNN");
+    if (status != dnnl_success) {
+        char text[120];
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "oneDNN cannot describe a tensor of shape %s with "
+            "these strides",
+            byi_dims_text(text, sizeof text, desc->rank, desc->dims));
+    }
+    md->used = true;
+    return BYOC_OK;
+}
+
+void byi_md_drop(struct byi_md *md)
+{
+#if BYI_V3
+    if (md->used)
+        dnnl_memory_desc_destroy(md->md);
+#endif
+    md->used = false;
+}
+
+/* --- attributes ---------------------------------------------------------- */
+
+bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
+                       dnnl_alg_kind_t *kind)
+{
+    static const dnnl_alg_kind_t kinds[BYI_N_ELTS] = {
+        [BYI_ELT_ABS] = dnnl_eltwise_abs,
+        [BYI_ELT_CLIP] = dnnl_eltwise_clip,
+        [BYI_ELT_ELU] = dnnl_eltwise_elu,
+        [BYI_ELT_EXP] = dnnl_eltwise_exp,
+        [BYI_ELT_GELU_ERF] = dnnl_eltwise_gelu_erf,
+        [BYI_ELT_GELU_TANH] = dnnl_eltwise_gelu_tanh,
+#if BYI_V3
+        [BYI_ELT_HARDSIGMOID] = dnnl_eltwise_hardsigmoid,
+#endif
+        [BYI_ELT_HARDSWISH] = dnnl_eltwise_hardswish,
+        [BYI_ELT_LINEAR] = dnnl_eltwise_linear,
+        [BYI_ELT_LOG] = dnnl_eltwise_log,
+        [BYI_ELT_MISH] = dnnl_eltwise_mish,
+        [BYI_ELT_POW] = dnnl_eltwise_pow,
+        [BYI_ELT_RELU] = dnnl_eltwise_relu,
+        [BYI_ELT_ROUND] = dnnl_eltwise_round,
+        [BYI_ELT_SIGMOID] = dnnl_eltwise_logistic,
+        [BYI_ELT_SOFTPLUS] = dnnl_eltwise_soft_relu,
+        [BYI_ELT_SQRT] = dnnl_eltwise_sqrt,
+        [BYI_ELT_SQUARE] = dnnl_eltwise_square,
+        [BYI_ELT_SWISH] = dnnl_eltwise_swish,
+        [BYI_ELT_TANH] = dnnl_eltwise_tanh,
+    };
+#if BYI_V3
+    if (alg == BYI_ELT_HARDSWISH) {
+        *alpha = 1.0f / 6.0f;
+        *beta = 0.5f;
+    }
+    if (alg == BYI_ELT_SOFTPLUS)
+        *alpha = 1.0f;
+#else
+    (void)alpha;
+    (void)beta;
+#endif
+    *kind = kinds[alg];
+    return *kind != 0;
+}
+
+dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg)
+{
+    static const dnnl_alg_kind_t kinds[BYI_N_BINS] = {
+        [BYI_BIN_ADD] = dnnl_binary_add, [BYI_BIN_SUB] = dnnl_binary_sub,
+        [BYI_BIN_MUL] = dnnl_binary_mul, [BYI_BIN_DIV] = dnnl_binary_div,
+        [BYI_BIN_MAX] = dnnl_binary_max, [BYI_BIN_MIN] = dnnl_binary_min,
+    };
+    return kinds[alg];
+}
+
+static dnnl_status_t append_elt(dnnl_post_ops_t ops, const struct byi_post *p)
+{
+    float alpha = p->alpha, beta = p->beta;
+    dnnl_alg_kind_t kind;
+    if (!byi_elt_translate((enum byi_elt)p->alg, &alpha, &beta, &kind))
+        return dnnl_unimplemented;
+#if BYI_V3
+    return dnnl_post_ops_append_eltwise(ops, kind, alpha, beta);
+#else
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, beta);
+#endif
+}
+
+static dnnl_status_t append_bin(dnnl_post_ops_t ops, const struct byi_post *p)
+{
+    struct byi_md md;
+    if (byi_md_make(&p->desc, &md, NULL))
+        return dnnl_invalid_arguments;
+    const dnnl_status_t status = dnnl_post_ops_append_binary(
+        ops, byi_bin_translate((enum byi_bin)p->alg), BYI_MD(&md));
+    byi_md_drop(&md);
+    return status;
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t ops)
+{
+#if BYI_V3
+    return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+#else
+    return dnnl_post_ops_append_sum(ops, 1.0f);
+#endif
+}
+
+static enum byoc_status make_attr(const struct byi_posts *posts,
+                                  dnnl_primitive_attr_t *attr,
+                                  struct byoc_error *err)
+{
+    const uint32_t n = posts ? posts->n : 0;
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(attr);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(
+            *attr, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success && n)
+        status = dnnl_post_ops_create(&ops);
+    for (uint32_t i = 0; i < n && status == dnnl_success; i++) {
+        const struct byi_post *p = &posts->at[i];
+        status = p->kind == BYI_POST_SUM   ? append_sum(ops)
+                 : p->kind == BYI_POST_ELT ? append_elt(ops, p)
+                                           : append_bin(ops, p);
+    }
+    if (status == dnnl_success && n)
+        status = dnnl_primitive_attr_set_post_ops(*attr, ops);
+    if (ops)
+        dnnl_post_ops_destroy(ops);
+    if (status == dnnl_success)
+        return BYOC_OK;
+    if (status == dnnl_out_of_memory)
+        return byi_fail(err, BYOC_ENOMEM, "out of memory in oneDNN");
+    return byi_fail(err, BYOC_EUNSUPPORTED, "oneDNN %s refuses these post-ops",
+                    byi_dnnl_version());
+}
+
+enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
+                                 const struct byi_desc *const *desc,
+                                 const struct byi_posts *posts,
+                                 struct byoc_error *err)
+{
+    memset(pieces, 0, sizeof *pieces);
+    pieces->n = n;
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
+        status = byi_md_make(desc[i], &pieces->md[i], err);
+    if (status == BYOC_OK) {
+        const char *why = byi_guard_posts(DNNL_VERSION_MAJOR, posts);
+        status = why ? byi_fail(err, BYOC_EUNSUPPORTED, "%s", why)
+                     : make_attr(posts, &pieces->attr, err);
+    }
+    if (status != BYOC_OK)
+        byi_pieces_drop(pieces);
+    return status;
+}
+
+void byi_pieces_drop(struct byi_pieces *pieces)
+{
+    for (uint32_t i = 0; i < pieces->n; i++)
+        byi_md_drop(&pieces->md[i]);
+    if (pieces->attr)
+        dnnl_primitive_attr_destroy(pieces->attr);
+    pieces->attr = NULL;
+}
+
+/* --- primitives ---------------------------------------------------------- */
+
+enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
+                               struct byi_pieces *pieces, const char *what,
+                               struct byi_prim **prim, struct byoc_error *err)
+{
+    byi_pieces_drop(pieces);
+    if (status == dnnl_out_of_memory)
+        return byi_fail(err, BYOC_ENOMEM, "out of memory in oneDNN");
+    if (status != dnnl_success)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "oneDNN %s has no implementation of this %s",
+                        byi_dnnl_version(), what);
+    struct byi_prim *p = byi_alloc(1, sizeof *p);
+    if (!p) {
+        dnnl_primitive_desc_destroy(pd);
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    }
+    p->pd = pd;
+    p->impl = "unknown";
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0,
+                              (void *)&p->impl);
+    *prim = p;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err)
+{
+    if (prim->prim)
+        return BYOC_OK;
+    const dnnl_status_t status = dnnl_primitive_create(&prim->prim, prim->pd);
+    if (status == dnnl_success)
+        return BYOC_OK;
+    prim->prim = NULL;
+    return byi_fail(
+        err, status == dnnl_out_of_memory ? BYOC_ENOMEM : BYOC_EBACKEND,
+        "oneDNN failed to generate %s (status %d)", prim->impl, (int)status);
+}
+
+void byi_prim_free(struct byi_prim **prim)
+{
+    if (!*prim)
+        return;
+    if ((*prim)->prim)
+        dnnl_primitive_destroy((*prim)->prim);
+    dnnl_primitive_desc_destroy((*prim)->pd);
+    byi_release(*prim);
+    *prim = NULL;
+}
+
+const char *byi_prim_impl(const struct byi_prim *prim)
+{
+    return prim->impl;
+}
+
+bool byi_prim_is_ref(const struct byi_prim *prim)
+{
+    return strstr(prim->impl, "ref") != NULL;
+}
+
+static int translate_arg(int arg)
+{
+    static const int args[] = {
+        [BYI_ARG_SRC] = DNNL_ARG_SRC,
+        [BYI_ARG_SRC1] = DNNL_ARG_SRC_1,
+        [BYI_ARG_WEIGHTS] = DNNL_ARG_WEIGHTS,
+        [BYI_ARG_BIAS] = DNNL_ARG_BIAS,
+        [BYI_ARG_MEAN] = DNNL_ARG_MEAN,
+        [BYI_ARG_VARIANCE] = DNNL_ARG_VARIANCE,
+        [BYI_ARG_SCALE] = DNNL_ARG_SCALE,
+        [BYI_ARG_SHIFT] = DNNL_ARG_SHIFT,
+        [BYI_ARG_DST] = DNNL_ARG_DST,
+    };
+    if (arg >= BYI_ARG_MULTI)
+        return DNNL_ARG_MULTIPLE_SRC + (arg - BYI_ARG_MULTI);
+    if (arg >= BYI_ARG_POST)
+        return DNNL_ARG_ATTR_MULTIPLE_POST_OP(arg - BYI_ARG_POST) |
+               DNNL_ARG_SRC_1;
+    return args[arg];
+}
+
+static BYI_MD_PTR query_arg(const struct byi_prim *prim, int arg)
+{
+    return dnnl_primitive_desc_query_md(prim->pd, dnnl_query_exec_arg_md,
+                                        translate_arg(arg));
+}
+
+uint64_t byi_prim_scratch(const struct byi_prim *prim)
+{
+    BYI_MD_PTR md =
+        dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0);
+    return md ? dnnl_memory_desc_get_size(md) : 0;
+}
+
+uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg)
+{
+    BYI_MD_PTR md = query_arg(prim, arg);
+    return md ? dnnl_memory_desc_get_size(md) : 0;
+}
+
+bool byi_prim_wants(const struct byi_prim *prim, int arg,
+                    const struct byi_desc *desc)
+{
+    struct byi_md md;
+    if (byi_md_make(desc, &md, NULL))
+        return false;
+    BYI_MD_PTR want = query_arg(prim, arg);
+    const bool same = want && dnnl_memory_desc_equal(BYI_MD(&md), want);
+    byi_md_drop(&md);
+    return same;
+}
+
+bool byi_prim_same(const struct byi_prim *a, int arg_a,
+                   const struct byi_prim *b, int arg_b)
+{
+    BYI_MD_PTR ma = query_arg(a, arg_a);
+    BYI_MD_PTR mb = query_arg(b, arg_b);
+    return ma && mb && dnnl_memory_desc_equal(ma, mb);
+}
+
+enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
+                              const struct byi_desc *src,
+                              const struct byi_prim *prim, int arg,
+                              struct byi_prim **reorder, struct byoc_error *err)
+{
+    struct byi_pieces pieces;
+    BYI_TRY(byi_pieces_make(&pieces, 1, &src, NULL, err));
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_status_t status = dnnl_reorder_primitive_desc_create(
+        &pd, BYI_MD(&pieces.md[0]), lib->engine, query_arg(prim, arg),
+        lib->engine, pieces.attr);
+    return byi_prim_wrap(status, pd, &pieces, "reorder of weights", reorder,
+                         err);
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+struct byi_call {
+    dnnl_primitive_t prim;
+    dnnl_stream_t stream;
+    uint32_t n; /* slots; the scratchpad comes after them */
+    uint32_t n_args;
+    dnnl_exec_arg_t args[];
+};
+
+static enum byoc_status add_memory(const struct byi_dnnl *lib,
+                                   struct byi_call *call, BYI_MD_PTR md,
+                                   int arg, void *data, struct byoc_error *err)
+{
+    dnnl_exec_arg_t *slot = &call->args[call->n_args];
+    slot->arg = arg;
+    const dnnl_status_t status =
+        md ? dnnl_memory_create(&slot->memory, md, lib->engine,
+                                data ? data : DNNL_MEMORY_NONE)
+           : dnnl_invalid_arguments;
+    if (status != dnnl_success)
+        return byi_fail(
+            err, status == dnnl_out_of_memory ? BYOC_ENOMEM : BYOC_EINTERNAL,
+            "oneDNN refused memory for argument %d (status %d)", arg,
+            (int)status);
+    call->n_args++;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_call_new(const struct byi_dnnl *lib,
+                              const struct byi_prim *prim, uint32_t n,
+                              const int *args, void *const *data, void *scratch,
+                              struct byi_call **call, struct byoc_error *err)
+{
+    struct byi_call *c = byi_alloc(1, sizeof *c + (n + 1) * sizeof c->args[0]);
+    if (!c || dnnl_stream_create(&c->stream, lib->engine,
+                                 dnnl_stream_default_flags) != dnnl_success) {
+        byi_release(c);
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    }
+    c->prim = prim->prim;
+    c->n = n;
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
+        status = add_memory(lib, c, query_arg(prim, args[i]),
+                            translate_arg(args[i]), data[i], err);
+    if (status == BYOC_OK && byi_prim_scratch(prim))
+        status = add_memory(
+            lib, c,
+            dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0),
+            DNNL_ARG_SCRATCHPAD, scratch, err);
+    if (status != BYOC_OK)
+        byi_call_free(&c);
+    else
+        *call = c;
+    return status;
+}
+
+void byi_call_set(struct byi_call *call, uint32_t slot, void *data)
+{
+    assert(slot < call->n);
+    dnnl_memory_set_data_handle(call->args[slot].memory, data);
+}
+
+enum byoc_status byi_call_run(const struct byi_call *call,
+                              struct byoc_error *err)
+{
+    const dnnl_status_t status = dnnl_primitive_execute(
+        call->prim, call->stream, (int)call->n_args, call->args);
+    if (status != dnnl_success)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "oneDNN failed to run a primitive (status %d)",
+                        (int)status);
+    dnnl_stream_wait(call->stream);
+    return BYOC_OK;
+}
+
+void byi_call_free(struct byi_call **call)
+{
+    struct byi_call *c = *call;
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->n_args; i++)
+        dnnl_memory_destroy(c->args[i].memory);
+    dnnl_stream_destroy(c->stream);
+    byi_release(c);
+    *call = NULL;
+}

@@ -1,0 +1,191 @@
+/* runtime_dnnl/prim_conv.c: creators of the primitives that multiply and
+ * those that slide a window: convolution, deconvolution, matrix product,
+ * pooling, resampling.
+ */
+#include "runtime_dnnl/layer_dnnl.h"
+
+/* oneDNN counts a dense window as dilation 0. */
+static void read_window(const struct byi_window *w,
+                        dnnl_dim_t dilates[BYI_MAX_RANK])
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        dilates[i] = w->dilation[i] - 1;
+}
+
+enum { CONV_SRC, CONV_WEIGHTS, CONV_BIAS, CONV_DST, N_CONV };
+
+#if BYI_V3
+static dnnl_status_t create_conv(const struct byi_dnnl *lib,
+                                 const struct byi_conv *p, struct byi_pieces *s,
+                                 dnnl_primitive_desc_t *pd)
+{
+    const struct byi_window *w = &p->window;
+    dnnl_dim_t dilates[BYI_MAX_RANK];
+    read_window(w, dilates);
+    if (p->deconv)
+        return dnnl_deconvolution_forward_primitive_desc_create(
+            pd, lib->engine, dnnl_forward_inference, dnnl_deconvolution_direct,
+            BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
+            BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), w->stride,
+            dilates, w->begin, w->end, s->attr);
+    return dnnl_convolution_forward_primitive_desc_create(
+        pd, lib->engine, dnnl_forward_inference, dnnl_convolution_direct,
+        BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
+        BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), w->stride, dilates,
+        w->begin, w->end, s->attr);
+}
+#else
+static dnnl_status_t create_conv(const struct byi_dnnl *lib,
+                                 const struct byi_conv *p, struct byi_pieces *s,
+                                 dnnl_primitive_desc_t *pd)
+{
+    const struct byi_window *w = &p->window;
+    dnnl_dim_t dilates[BYI_MAX_RANK];
+    read_window(w, dilates);
+    union {
+        dnnl_convolution_desc_t conv;
+        dnnl_deconvolution_desc_t deconv;
+    } d;
+    const dnnl_status_t status =
+        p->deconv
+            ? dnnl_dilated_deconvolution_forward_desc_init(
+                  &d.deconv, dnnl_forward_inference, dnnl_deconvolution_direct,
+                  BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
+                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]),
+                  w->stride, dilates, w->begin, w->end)
+            : dnnl_dilated_convolution_forward_desc_init(
+                  &d.conv, dnnl_forward_inference, dnnl_convolution_direct,
+                  BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
+                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]),
+                  w->stride, dilates, w->begin, w->end);
+    if (status != dnnl_success)
+        return status;
+    return dnnl_primitive_desc_create(pd, &d, s->attr, lib->engine, NULL);
+}
+#endif
+
+enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
+                              const struct byi_conv *p,
+                              const struct byi_posts *posts,
+                              struct byi_prim **prim, struct byoc_error *err)
+{
+    const char *what = p->deconv ? "deconvolution" : "convolution";
+    const char *why = byi_guard_conv(byi_dnnl_major(), p, posts);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    const struct byi_desc *const descs[N_CONV] = {
+        [CONV_SRC] = &p->src,
+        [CONV_WEIGHTS] = &p->weights,
+        [CONV_BIAS] = &p->bias,
+        [CONV_DST] = &p->dst,
+    };
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_status_t status = create_conv(lib, p, &s, &pd);
+    BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
+    why =
+        byi_guard_impl(byi_dnnl_major(), &p->dst, posts, byi_prim_impl(*prim));
+    if (!why)
+        return BYOC_OK;
+    byi_prim_free(prim);
+    return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+}
+
+enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
+                                const struct byi_matmul *p,
+                                const struct byi_posts *posts,
+                                struct byi_prim **prim, struct byoc_error *err)
+{
+    const char *why = byi_guard_matmul(byi_dnnl_major(), p, posts);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    const struct byi_desc *const descs[N_CONV] = {
+        [CONV_SRC] = &p->src,
+        [CONV_WEIGHTS] = &p->weights,
+        [CONV_BIAS] = &p->bias,
+        [CONV_DST] = &p->dst,
+    };
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_matmul_primitive_desc_create(
+        &pd, lib->engine, BYI_MD(&s.md[CONV_SRC]), BYI_MD(&s.md[CONV_WEIGHTS]),
+        BYI_MD(&s.md[CONV_BIAS]), BYI_MD(&s.md[CONV_DST]), s.attr);
+#else
+    dnnl_matmul_desc_t d;
+    status = dnnl_matmul_desc_init(
+        &d, BYI_MD(&s.md[CONV_SRC]), BYI_MD(&s.md[CONV_WEIGHTS]),
+        BYI_MD(&s.md[CONV_BIAS]), BYI_MD(&s.md[CONV_DST]));
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(&pd, &d, s.attr, lib->engine, NULL);
+#endif
+    return byi_prim_wrap(status, pd, &s, "matrix product", prim, err);
+}
+
+enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
+                              const struct byi_pool *p,
+                              const struct byi_posts *posts,
+                              struct byi_prim **prim, struct byoc_error *err)
+{
+    static const dnnl_alg_kind_t kinds[] = {
+        [BYI_POOL_MAX] = dnnl_pooling_max,
+        [BYI_POOL_AVG] = dnnl_pooling_avg_exclude_padding,
+        [BYI_POOL_AVG_PAD] = dnnl_pooling_avg_include_padding,
+    };
+    const char *why = byi_guard_pool(byi_dnnl_major(), p);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    const struct byi_desc *const descs[] = {&p->src, &p->dst};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    const struct byi_window *w = &p->window;
+    dnnl_dim_t dilates[BYI_MAX_RANK];
+    read_window(w, dilates);
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_pooling_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, kinds[p->kind],
+        BYI_MD(&s.md[0]), BYI_MD(&s.md[1]), w->stride, w->kernel, dilates,
+        w->begin, w->end, s.attr);
+#else
+    dnnl_pooling_v2_desc_t d;
+    status = dnnl_pooling_v2_forward_desc_init(
+        &d, dnnl_forward_inference, kinds[p->kind], BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[1]), w->stride, w->kernel, dilates, w->begin, w->end);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(&pd, &d, s.attr, lib->engine, NULL);
+#endif
+    return byi_prim_wrap(status, pd, &s, "pooling", prim, err);
+}
+
+enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
+                                  const struct byi_resample *p,
+                                  const struct byi_posts *posts,
+                                  struct byi_prim **prim,
+                                  struct byoc_error *err)
+{
+    const dnnl_alg_kind_t kind =
+        p->linear ? dnnl_resampling_linear : dnnl_resampling_nearest;
+    const struct byi_desc *const descs[] = {&p->src, &p->dst};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_resampling_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, kind, NULL, BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[1]), s.attr);
+#else
+    dnnl_resampling_desc_t d;
+    status = dnnl_resampling_forward_desc_init(&d, dnnl_forward_inference, kind,
+                                               NULL, BYI_MD(&s.md[0]),
+                                               BYI_MD(&s.md[1]));
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(&pd, &d, s.attr, lib->engine, NULL);
+#endif
+    return byi_prim_wrap(status, pd, &s, "resampling", prim, err);
+}

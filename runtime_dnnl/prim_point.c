@@ -1,0 +1,287 @@
+/* runtime_dnnl/prim_point.c: creators of the other primitives: elementwise,
+ * binary, softmax, normalisations, reduction, concatenation, reorder. The ends
+ * of a 2.x creator are all alike: an operation descriptor, and the primitive
+ * descriptor from it.
+ */
+#include "runtime_dnnl/layer_dnnl.h"
+
+#if !BYI_V3
+static dnnl_status_t create_pd(dnnl_status_t status, const void *op,
+                               const struct byi_pieces *s,
+                               const struct byi_dnnl *lib,
+                               dnnl_primitive_desc_t *pd)
+{
+    if (status != dnnl_success)
+        return status;
+    return dnnl_primitive_desc_create(pd, op, s->attr, lib->engine, NULL);
+}
+#endif
+
+enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
+                                 const struct byi_softmax *p,
+                                 const struct byi_posts *posts,
+                                 struct byi_prim **prim, struct byoc_error *err)
+{
+    const dnnl_alg_kind_t kind =
+        p->log ? dnnl_softmax_log : dnnl_softmax_accurate;
+    const struct byi_desc *const descs[] = {&p->src};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_softmax_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, kind, BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[0]), (int)p->axis, s.attr);
+#else
+    dnnl_softmax_v2_desc_t d;
+    status = dnnl_softmax_v2_forward_desc_init(&d, dnnl_forward_inference, kind,
+                                               BYI_MD(&s.md[0]),
+                                               BYI_MD(&s.md[0]), (int)p->axis);
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "softmax", prim, err);
+}
+
+enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
+                                 const struct byi_eltwise *p,
+                                 const struct byi_posts *posts,
+                                 struct byi_prim **prim, struct byoc_error *err)
+{
+    float alpha = p->alpha, beta = p->beta;
+    dnnl_alg_kind_t kind;
+    if (!byi_elt_translate(p->alg, &alpha, &beta, &kind))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "oneDNN %s has no such elementwise function",
+                        byi_dnnl_version());
+    const struct byi_desc *const descs[] = {&p->src};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_eltwise_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, kind, BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[0]), alpha, beta, s.attr);
+#else
+    dnnl_eltwise_desc_t d;
+    status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, kind,
+                                            BYI_MD(&s.md[0]), alpha, beta);
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "elementwise function", prim, err);
+}
+
+enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
+                                const struct byi_binary *p,
+                                const struct byi_posts *posts,
+                                struct byi_prim **prim, struct byoc_error *err)
+{
+    const dnnl_alg_kind_t kind = byi_bin_translate(p->alg);
+    const struct byi_desc *const descs[] = {&p->src, &p->src1, &p->dst};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 3, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_binary_primitive_desc_create(
+        &pd, lib->engine, kind, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
+        BYI_MD(&s.md[2]), s.attr);
+#else
+    dnnl_binary_desc_t d;
+    status = dnnl_binary_desc_init(&d, kind, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
+                                   BYI_MD(&s.md[2]));
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "binary operator", prim, err);
+}
+
+enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
+                                const struct byi_reduce *p,
+                                const struct byi_posts *posts,
+                                struct byi_prim **prim, struct byoc_error *err)
+{
+    static const dnnl_alg_kind_t kinds[] = {
+        [BYI_REDUCE_SUM] = dnnl_reduction_sum,
+        [BYI_REDUCE_MEAN] = dnnl_reduction_mean,
+        [BYI_REDUCE_MAX] = dnnl_reduction_max,
+        [BYI_REDUCE_MIN] = dnnl_reduction_min,
+        [BYI_REDUCE_PROD] = dnnl_reduction_mul,
+    };
+    const struct byi_desc *const descs[] = {&p->src, &p->dst};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_reduction_primitive_desc_create(
+        &pd, lib->engine, kinds[p->kind], BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
+        0.0f, 0.0f, s.attr);
+#else
+    dnnl_reduction_desc_t d;
+    status = dnnl_reduction_desc_init(&d, kinds[p->kind], BYI_MD(&s.md[0]),
+                                      BYI_MD(&s.md[1]), 0.0f, 0.0f);
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "reduction", prim, err);
+}
+
+enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
+                                    const struct byi_layer_norm *p,
+                                    const struct byi_posts *posts,
+                                    struct byi_prim **prim,
+                                    struct byoc_error *err)
+{
+    const unsigned flags = (p->scale ? (unsigned)dnnl_use_scale : 0u) |
+                           (p->shift ? (unsigned)dnnl_use_shift : 0u);
+    const struct byi_desc *const descs[] = {&p->src};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_layer_normalization_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[0]), NULL, p->epsilon, flags, s.attr);
+#else
+    dnnl_layer_normalization_desc_t d;
+    status = dnnl_layer_normalization_forward_desc_init(
+        &d, dnnl_forward_inference, BYI_MD(&s.md[0]), NULL, p->epsilon, flags);
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "layer normalisation", prim, err);
+}
+
+enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
+                                    const struct byi_batch_norm *p,
+                                    const struct byi_posts *posts,
+                                    struct byi_prim **prim,
+                                    struct byoc_error *err)
+{
+    const unsigned flags = (unsigned)dnnl_use_global_stats |
+                           (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
+    const struct byi_desc *const descs[] = {&p->src};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_batch_normalization_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[0]), p->epsilon, flags, s.attr);
+#else
+    dnnl_batch_normalization_desc_t d;
+    status = dnnl_batch_normalization_forward_desc_init(
+        &d, dnnl_forward_inference, BYI_MD(&s.md[0]), p->epsilon, flags);
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "batch normalisation", prim, err);
+}
+
+enum byoc_status byi_lrn_new(const struct byi_dnnl *lib,
+                             const struct byi_lrn *p,
+                             const struct byi_posts *posts,
+                             struct byi_prim **prim, struct byoc_error *err)
+{
+    const struct byi_desc *const descs[] = {&p->src};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_lrn_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, dnnl_lrn_across_channels,
+        BYI_MD(&s.md[0]), BYI_MD(&s.md[0]), p->size, p->alpha, p->beta, p->k,
+        s.attr);
+#else
+    dnnl_lrn_desc_t d;
+    status = dnnl_lrn_forward_desc_init(
+        &d, dnnl_forward_inference, dnnl_lrn_across_channels, BYI_MD(&s.md[0]),
+        p->size, p->alpha, p->beta, p->k);
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "local response normalisation", prim,
+                         err);
+}
+
+enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
+                               const struct byi_prelu *p,
+                               const struct byi_posts *posts,
+                               struct byi_prim **prim, struct byoc_error *err)
+{
+    const struct byi_desc *const descs[] = {&p->src, &p->weights};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+#if BYI_V3
+    status = dnnl_prelu_forward_primitive_desc_create(
+        &pd, lib->engine, dnnl_forward_inference, BYI_MD(&s.md[0]),
+        BYI_MD(&s.md[1]), BYI_MD(&s.md[0]), s.attr);
+#else
+    dnnl_prelu_desc_t d;
+    status = dnnl_prelu_forward_desc_init(&d, dnnl_forward_inference,
+                                          BYI_MD(&s.md[0]), BYI_MD(&s.md[1]));
+    status = create_pd(status, &d, &s, lib, &pd);
+#endif
+    return byi_prim_wrap(status, pd, &s, "parametric relu", prim, err);
+}
+
+enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
+                                const struct byi_concat *p,
+                                const struct byi_posts *posts,
+                                struct byi_prim **prim, struct byoc_error *err)
+{
+    struct byi_pieces s;
+    const struct byi_desc *const descs[] = {&p->dst};
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    struct byi_md *md = byi_alloc(p->n, sizeof *md);
+#if BYI_V3
+    const_dnnl_memory_desc_t *src = byi_alloc(p->n, sizeof(void *));
+#else
+    dnnl_memory_desc_t *src = byi_alloc(p->n, sizeof *src);
+#endif
+    enum byoc_status made =
+        md && src ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < p->n && made == BYOC_OK; i++) {
+        made = byi_md_make(&p->src[i], &md[i], err);
+        if (made == BYOC_OK)
+            src[i] = md[i].md;
+    }
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status = dnnl_out_of_memory;
+    if (made == BYOC_OK)
+#if BYI_V3
+        status = dnnl_concat_primitive_desc_create(&pd, lib->engine,
+                                                   BYI_MD(&s.md[0]), (int)p->n,
+                                                   (int)p->axis, src, s.attr);
+#else
+        status = dnnl_concat_primitive_desc_create(&pd, BYI_MD(&s.md[0]),
+                                                   (int)p->n, (int)p->axis, src,
+                                                   s.attr, lib->engine);
+#endif
+    for (uint32_t i = 0; md && i < p->n; i++)
+        byi_md_drop(&md[i]);
+    byi_release(md);
+    byi_release(src);
+    if (made != BYOC_OK) {
+        byi_pieces_drop(&s);
+        return made;
+    }
+    return byi_prim_wrap(status, pd, &s, "concatenation", prim, err);
+}
+
+enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
+                                 const struct byi_reorder *p,
+                                 const struct byi_posts *posts,
+                                 struct byi_prim **prim, struct byoc_error *err)
+{
+    const struct byi_desc *const descs[] = {&p->src, &p->dst};
+    struct byi_pieces s;
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_status_t status = dnnl_reorder_primitive_desc_create(
+        &pd, BYI_MD(&s.md[0]), lib->engine, BYI_MD(&s.md[1]), lib->engine,
+        s.attr);
+    return byi_prim_wrap(status, pd, &s, "reorder", prim, err);
+}
