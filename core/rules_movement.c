@@ -1,0 +1,410 @@
+/* rules_movement.c: type rules of the operators that join, cut, pick and place
+ * data: concatenate, split, slices, gathers and scatters, selections.
+ */
+#include "rules.h"
+
+#include <string.h>
+
+enum byoc_status byi_rule_concatenate(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "operand 0"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    for (uint32_t i = 1; i < t->n_in; i++) {
+        const struct byi_type *in = t->in[i];
+        BYI_TRY(byi_want_same_dtype(t, i, 0, "an operand"));
+        BYI_TRY(byi_want_rank(t, i, x->rank, "an operand"));
+        for (uint32_t k = 0; k < x->rank; k++) {
+            if (k == axis)
+                continue;
+            if (!byi_dims_agree(dims[k], in->dims[k]))
+                return byi_rule_fail(t,
+                                     "operand %u has size %lld on axis %u, "
+                                     "expected %lld",
+                                     i, (long long)in->dims[k], k,
+                                     (long long)dims[k]);
+            dims[k] = byi_dim_unify(dims[k], in->dims[k]);
+        }
+        dims[axis] = byi_dim_add(t, dims[axis], in->dims[axis]);
+    }
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}
+
+enum byoc_status byi_rule_split(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    uint32_t axis, n;
+    int64_t dims[BYI_MAX_RANK], total = 0;
+    const int64_t *sizes = byi_attr_ints(t->attrs, "sizes", &n);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    if (n < 1 || n > BYI_MAX_ARGS)
+        return byi_rule_fail(t, "sizes has %u entries, expected 1 to %d", n,
+                             BYI_MAX_ARGS);
+    for (uint32_t i = 0; i < n; i++) {
+        if (sizes[i] < 0 || sizes[i] > BYI_MAX_ELEMENTS)
+            return byi_rule_fail(t, "sizes[%u] is %lld, expected 0 to 2^40", i,
+                                 (long long)sizes[i]);
+        total += sizes[i];
+    }
+    if (!byi_dims_agree(x->dims[axis], total))
+        return byi_rule_fail(t, "sizes sum to %lld, axis %u has %lld",
+                             (long long)total, axis, (long long)x->dims[axis]);
+    const struct byi_type **fields =
+        byi_arena_calloc(t->arena, n, sizeof(*fields));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    for (uint32_t i = 0; i < n; i++) {
+        dims[axis] = sizes[i];
+        BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims, &fields[i]));
+    }
+    *out = byi_type_tuple(t->arena, n, fields);
+    return BYOC_OK;
+}
+
+/* --- strided_slice ------------------------------------------------------ */
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Elements of begin, begin + stride, ... before end in an axis of size dim:
+ * negative positions count from the end, all are clamped (ONNX Slice). */
+static int64_t count_slice(int64_t dim, int64_t begin, int64_t end,
+                           int64_t stride)
+{
+    if (dim == 0)
+        return 0;
+    begin = begin < -dim ? -dim - 1 : begin;
+    end = end < -dim ? -dim - 1 : end;
+    begin += begin < 0 ? dim : 0;
+    end += end < 0 ? dim : 0;
+    if (stride > 0) {
+        begin = clamp(begin, 0, dim);
+        end = clamp(end, 0, dim);
+        return end <= begin ? 0 : (end - begin - 1) / stride + 1;
+    }
+    begin = clamp(begin, 0, dim - 1);
+    end = clamp(end, -1, dim - 1);
+    /* -(stride + 1) is representable where -stride is not */
+    return end >= begin ? 0
+                        : (int64_t)((uint64_t)(begin - end - 1) /
+                                    ((uint64_t)(-(stride + 1)) + 1)) +
+                              1;
+}
+
+/* A slice that is known to take a whole axis of unknown size. */
+static bool takes_all(int64_t begin, int64_t end, int64_t stride)
+{
+    return (stride == 1 && begin == 0 && end >= INT32_MAX) ||
+           (stride == -1 && begin == -1 && end <= -INT32_MAX);
+}
+
+enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
+                                        const struct byi_type **out)
+{
+    static const char *const names[] = {"x", "begin", "end", "axes", "strides"};
+    enum { BEGIN = 1, END, AXES, STRIDES };
+    const struct byi_type *x = t->in[0];
+    int64_t v[5][BYI_MAX_RANK], dims[BYI_MAX_RANK];
+    bool known[5], seen[BYI_MAX_RANK] = {false};
+    uint32_t n, n_axes = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    for (uint32_t i = BEGIN; i <= STRIDES; i++)
+        BYI_TRY(byi_want_ints(t, i, t->in[BEGIN]->dims[0], names[i]));
+    known[AXES] = byi_known_ints(t, AXES, BYI_MAX_RANK, v[AXES], &n_axes);
+    for (uint32_t i = BEGIN; i <= STRIDES; i++)
+        if (i != AXES)
+            known[i] = byi_known_ints(t, i, BYI_MAX_RANK, v[i], &n) &&
+                       known[AXES] && n == n_axes;
+    if (t->in[BEGIN]->dims[0] > x->rank)
+        return byi_rule_fail(t, "%lld axes are cut, x has rank %u",
+                             (long long)t->in[BEGIN]->dims[0], x->rank);
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    if (!known[AXES]) {
+        for (uint32_t i = 0; i < x->rank; i++)
+            dims[i] = byi_rule_fresh(t);
+        return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    }
+    for (uint32_t i = 0; i < n_axes; i++) {
+        uint32_t axis;
+        BYI_TRY(byi_want_axis(t, v[AXES][i], x->rank, &axis));
+        if (seen[axis])
+            return byi_rule_fail(t, "axes name axis %u twice, name it once",
+                                 axis);
+        seen[axis] = true;
+        if (known[STRIDES] && v[STRIDES][i] == 0)
+            return byi_rule_fail(t, "strides[%u] is 0, expected another step",
+                                 i);
+        const bool all = known[BEGIN] && known[END] && known[STRIDES];
+        if (all && !BYI_IS_SYMBOL(dims[axis]))
+            dims[axis] =
+                count_slice(dims[axis], v[BEGIN][i], v[END][i], v[STRIDES][i]);
+        else if (!all || !takes_all(v[BEGIN][i], v[END][i], v[STRIDES][i]))
+            dims[axis] = byi_rule_fresh(t);
+    }
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}
+
+/* --- gathers and scatters ----------------------------------------------- */
+
+enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *idx = t->in[1];
+    int64_t dims[2 * BYI_MAX_RANK];
+    uint32_t axis, rank = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "indices"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    for (uint32_t i = 0; i < axis; i++)
+        dims[rank++] = x->dims[i];
+    for (uint32_t i = 0; i < idx->rank; i++)
+        dims[rank++] = idx->dims[i];
+    for (uint32_t i = axis + 1; i < x->rank; i++)
+        dims[rank++] = x->dims[i];
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}
+
+/* indices have x's rank, and are nowhere larger beside axis. */
+static enum byoc_status want_element_indices(const struct byi_infer *t)
+{
+    const struct byi_type *x = t->in[0], *idx = t->in[1];
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "indices"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    BYI_TRY(byi_want_rank(t, 1, x->rank, "indices"));
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis && !BYI_IS_SYMBOL(x->dims[i]) &&
+            idx->dims[i] > x->dims[i])
+            return byi_rule_fail(t,
+                                 "indices have size %lld on axis %u, x has "
+                                 "%lld",
+                                 (long long)idx->dims[i], i,
+                                 (long long)x->dims[i]);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_gather(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    BYI_TRY(want_element_indices(t));
+    return byi_rule_tensor(t, t->in[0]->dtype, t->in[1]->rank, t->in[1]->dims,
+                           out);
+}
+
+/* The last axis of indices is a position in x beyond the `batch` leading
+ * axes: *depth of its axes. */
+static enum byoc_status want_tuples(const struct byi_infer *t, uint32_t batch,
+                                    uint32_t *depth)
+{
+    const struct byi_type *x = t->in[0], *idx = t->in[1];
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "indices"));
+    BYI_TRY(byi_want_min_rank(t, 0, batch + 1, "x"));
+    BYI_TRY(byi_want_min_rank(t, 1, batch + 1, "indices"));
+    const int64_t last = idx->dims[idx->rank - 1];
+    if (BYI_IS_SYMBOL(last))
+        return byi_rule_fail(t, "the last dim of indices is not known, "
+                                "expected a number");
+    if (last < 1 || last > x->rank - batch)
+        return byi_rule_fail(t,
+                             "indices hold positions of %lld axes, "
+                             "expected 1 to %u",
+                             (long long)last, x->rank - batch);
+    *depth = (uint32_t)last;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_gather_nd(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *idx = t->in[1];
+    const int64_t batch_dims = byi_attr_int(t->attrs, "batch_dims");
+    int64_t dims[2 * BYI_MAX_RANK];
+    uint32_t depth, rank = 0;
+    if (batch_dims < 0 || batch_dims >= BYI_MAX_RANK)
+        return byi_rule_fail(t, "batch_dims is %lld, expected 0 to %d",
+                             (long long)batch_dims, BYI_MAX_RANK - 1);
+    const uint32_t batch = (uint32_t)batch_dims;
+    BYI_TRY(want_tuples(t, batch, &depth));
+    for (uint32_t i = 0; i + 1 < idx->rank; i++) {
+        if (i < batch && !byi_dims_agree(x->dims[i], idx->dims[i]))
+            return byi_rule_fail(t,
+                                 "batch axis %u has size %lld in x and "
+                                 "%lld in indices",
+                                 i, (long long)x->dims[i],
+                                 (long long)idx->dims[i]);
+        dims[rank++] =
+            i < batch ? byi_dim_unify(x->dims[i], idx->dims[i]) : idx->dims[i];
+    }
+    for (uint32_t i = batch + depth; i < x->rank; i++)
+        dims[rank++] = x->dims[i];
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}
+
+/* updates of scatter_nd are indices' leading axes, then x's remaining ones. */
+static enum byoc_status want_nd_updates(const struct byi_infer *t)
+{
+    const struct byi_type *x = t->in[0], *idx = t->in[1], *u = t->in[2];
+    uint32_t depth;
+    BYI_TRY(want_tuples(t, 0, &depth));
+    const uint32_t lead = idx->rank - 1;
+    BYI_TRY(byi_want_rank(t, 2, lead + x->rank - depth, "updates"));
+    for (uint32_t i = 0; i < u->rank; i++) {
+        const int64_t want =
+            i < lead ? idx->dims[i] : x->dims[depth + i - lead];
+        if (!byi_dims_agree(u->dims[i], want))
+            return byi_rule_fail(t,
+                                 "updates have size %lld on axis %u, "
+                                 "expected %lld",
+                                 (long long)u->dims[i], i, (long long)want);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status want_element_updates(const struct byi_infer *t)
+{
+    const struct byi_type *idx = t->in[1], *u = t->in[2];
+    BYI_TRY(want_element_indices(t));
+    BYI_TRY(byi_want_rank(t, 2, idx->rank, "updates"));
+    for (uint32_t i = 0; i < u->rank; i++)
+        if (!byi_dims_agree(u->dims[i], idx->dims[i]))
+            return byi_rule_fail(t,
+                                 "updates have size %lld on axis %u, "
+                                 "expected %lld as indices",
+                                 (long long)u->dims[i], i,
+                                 (long long)idx->dims[i]);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_scatter(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    BYI_TRY(byi_want_word(t, "reduction", "none|add|mul|max|min"));
+    if (strcmp(byi_attr_string(t->attrs, "reduction"), "none") != 0)
+        BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_same_dtype(t, 2, 0, "updates"));
+    if (t->op->id == BYI_OP_SCATTER_ND)
+        BYI_TRY(want_nd_updates(t));
+    else
+        BYI_TRY(want_element_updates(t));
+    *out = t->in[0];
+    return BYOC_OK;
+}
+
+/* --- selections --------------------------------------------------------- */
+
+enum byoc_status byi_rule_one_hot(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    const struct byi_type *idx = t->in[0];
+    int64_t dims[BYI_MAX_RANK + 1];
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "indices"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_NUMERIC, "depth"));
+    BYI_TRY(byi_want_scalar(t, 1, "depth"));
+    BYI_TRY(byi_want_dtype(t, 2, BYI_ANY, "values"));
+    BYI_TRY(byi_want_rank(t, 2, 1, "values"));
+    if (!byi_dims_agree(t->in[2]->dims[0], 2))
+        return byi_rule_fail(t,
+                             "values have %lld elements, expected off and "
+                             "on",
+                             (long long)t->in[2]->dims[0]);
+    BYI_TRY(
+        byi_want_axis(t, byi_attr_int(t->attrs, "axis"), idx->rank + 1, &axis));
+    const struct byi_tensor *known = byi_known(t, 1);
+    for (uint32_t i = 0; i < idx->rank; i++)
+        dims[i < axis ? i : i + 1] = idx->dims[i];
+    if (!known) {
+        dims[axis] = byi_rule_fresh(t);
+    } else {
+        const double depth = byi_tensor_float(known, 0);
+        if (!(depth >= 0 && depth <= (double)BYI_MAX_ELEMENTS))
+            return byi_rule_fail(t, "depth is %g, expected 0 to 2^40", depth);
+        dims[axis] = (int64_t)depth;
+    }
+    return byi_rule_tensor(t, t->in[2]->dtype, idx->rank + 1, dims, out);
+}
+
+enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *fields[2];
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "k"));
+    BYI_TRY(byi_want_scalar(t, 1, "k"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    const struct byi_tensor *known = byi_known(t, 1);
+    if (!known) {
+        dims[axis] = byi_rule_fresh(t);
+    } else {
+        const int64_t k = byi_tensor_int(known, 0);
+        if (k < 0 || (!BYI_IS_SYMBOL(dims[axis]) && k > dims[axis]))
+            return byi_rule_fail(t,
+                                 "k is %lld, expected 0 to the %lld "
+                                 "elements of axis %u",
+                                 (long long)k, (long long)dims[axis], axis);
+        dims[axis] = k;
+    }
+    BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims, &fields[0]));
+    BYI_TRY(byi_rule_tensor(t, BYOC_I64, x->rank, dims, &fields[1]));
+    *out = byi_type_tuple(t->arena, 2, fields);
+    return BYOC_OK;
+}
+
+/* Non-zero elements among the first `most` of a known tensor. */
+static int64_t count_nonzero(const struct byi_tensor *known, int64_t most)
+{
+    const int64_t n = byi_elements(known->rank, known->dims);
+    int64_t count = 0;
+    for (int64_t i = 0; i < n && i < most; i++)
+        count += byi_tensor_float(known, i) != 0; /* NaN is not zero */
+    return count;
+}
+
+enum byoc_status byi_rule_nonzero(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    const struct byi_tensor *known = byi_known(t, 0);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
+    const int64_t dims[] = {
+        t->in[0]->rank,
+        known ? count_nonzero(known, INT64_MAX) : byi_rule_fresh(t),
+    };
+    return byi_rule_tensor(t, BYOC_I64, 2, dims, out);
+}
+
+enum byoc_status byi_rule_compress(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const bool flat = byi_attr_int(t->attrs, "flat") != 0;
+    const struct byi_tensor *known = byi_known(t, 1);
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t axis = 0, rank = x->rank;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_BOOLEAN, "condition"));
+    BYI_TRY(byi_want_rank(t, 1, 1, "condition"));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    if (flat) {
+        dims[0] = byi_dim_product(t, x->rank, x->dims);
+        rank = 1;
+    } else {
+        BYI_TRY(
+            byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    }
+    if (!BYI_IS_SYMBOL(dims[axis]) && t->in[1]->dims[0] > dims[axis])
+        return byi_rule_fail(t, "condition has %lld elements, x has %lld",
+                             (long long)t->in[1]->dims[0],
+                             (long long)dims[axis]);
+    dims[axis] = known ? count_nonzero(known, INT64_MAX) : byi_rule_fresh(t);
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}

@@ -1,0 +1,199 @@
+/* rules_vision.c: type rules of the operators on images and boxes. */
+#include "rules.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One resized dim from its scale. ONNX computes the product in float32, so
+ * that 0.7f * 10 is 7. */
+static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
+                                  double scale, double span, int64_t *dim)
+{
+    if (!(scale > 0) || !isfinite(scale))
+        return byi_rule_fail(t, "scales[%u] is %g, expected a positive number",
+                             axis, scale);
+    if (BYI_IS_SYMBOL(*dim)) {
+        if (scale != 1 || span != 1)
+            *dim = byi_rule_fresh(t);
+        return BYOC_OK;
+    }
+    const float size = floorf((float)*dim * (float)span * (float)scale);
+    if (!(size <= (float)BYI_MAX_ELEMENTS))
+        return byi_rule_fail(t,
+                             "axis %u would have %g elements, at most 2^40 "
+                             "are supported",
+                             axis, (double)size);
+    *dim = size > 0 ? (int64_t)size : 0;
+    return BYOC_OK;
+}
+
+/* Part of axis that is resized: all of it, or what roi says where the
+ * coordinates are those of a crop. */
+static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
+                                  double *span)
+{
+    uint32_t n;
+    const uint32_t rank = t->in[0]->rank;
+    const double *roi = byi_attr_floats(t->attrs, "roi", &n);
+    const char *mode =
+        byi_attr_string(t->attrs, "coordinate_transformation_mode");
+    *span = 1;
+    if (strcmp(mode, "tf_crop_and_resize") != 0)
+        return BYOC_OK;
+    if (n != 2 * rank)
+        return byi_rule_fail(t, "roi has %u entries, expected %u", n, 2 * rank);
+    *span = roi[rank + axis] - roi[axis];
+    return BYOC_OK;
+}
+
+static enum byoc_status check_resize(const struct byi_infer *t)
+{
+    const uint32_t rank = t->in[0]->rank;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
+    BYI_TRY(byi_want_word(t, "mode", "nearest|linear|cubic"));
+    BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
+                          "half_pixel|pytorch_half_pixel|align_corners|"
+                          "asymmetric|tf_half_pixel_for_nn|"
+                          "tf_crop_and_resize"));
+    BYI_TRY(byi_want_word(t, "nearest_mode",
+                          "round_prefer_floor|round_prefer_ceil|floor|ceil"));
+    BYI_TRY(byi_want_rank(t, 1, 1, "sizes or scales"));
+    if (!byi_dims_agree(t->in[1]->dims[0], rank))
+        return byi_rule_fail(t,
+                             "sizes or scales have %lld elements, x has "
+                             "rank %u",
+                             (long long)t->in[1]->dims[0], rank);
+    return byi_want_dtype(t, 1, BYI_BIT(BYOC_I64) | BYI_BIT(BYOC_F32),
+                          "sizes (int64) or scales (float32)");
+}
+
+enum byoc_status byi_rule_resize(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const struct byi_tensor *known = byi_known(t, 1);
+    int64_t dims[BYI_MAX_RANK];
+    BYI_TRY(check_resize(t));
+    for (uint32_t i = 0; i < x->rank; i++) {
+        double span;
+        BYI_TRY(read_span(t, i, &span));
+        if (!known) {
+            dims[i] = byi_rule_fresh(t);
+        } else if (known->dtype == BYOC_I64) {
+            dims[i] = byi_tensor_int(known, i);
+            if (dims[i] < 0)
+                return byi_rule_fail(t, "sizes[%u] is %lld, expected a size", i,
+                                     (long long)dims[i]);
+        } else {
+            dims[i] = x->dims[i];
+            BYI_TRY(
+                scale_dim(t, i, byi_tensor_float(known, i), span, &dims[i]));
+        }
+        if (x->dims[i] == 0 && dims[i] > 0)
+            return byi_rule_fail(t,
+                                 "axis %u is empty and would have %lld "
+                                 "elements, expected 0",
+                                 i, (long long)dims[i]);
+    }
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}
+
+enum byoc_status byi_rule_grid_sample(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *grid = t->in[1];
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_FLOATS, "grid"));
+    BYI_TRY(byi_want_rank(t, 0, 4, "x"));
+    BYI_TRY(byi_want_rank(t, 1, 4, "grid"));
+    BYI_TRY(byi_want_word(t, "mode", "bilinear|nearest|bicubic"));
+    BYI_TRY(byi_want_word(t, "padding_mode", "zeros|border|reflection"));
+    if (!byi_dims_agree(grid->dims[3], 2))
+        return byi_rule_fail(t, "grid has %lld coordinates, expected 2",
+                             (long long)grid->dims[3]);
+    if (!byi_dims_agree(grid->dims[0], x->dims[0]))
+        return byi_rule_fail(t, "grid has batch %lld, x has %lld",
+                             (long long)grid->dims[0], (long long)x->dims[0]);
+    const int64_t dims[] = {byi_dim_unify(x->dims[0], grid->dims[0]),
+                            x->dims[1], grid->dims[1], grid->dims[2]};
+    return byi_rule_tensor(t, x->dtype, 4, dims, out);
+}
+
+enum byoc_status byi_rule_roi_align(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *rois = t->in[1], *batch = t->in[2];
+    const int64_t height = byi_attr_int(t->attrs, "output_height");
+    const int64_t width = byi_attr_int(t->attrs, "output_width");
+    const int64_t ratio = byi_attr_int(t->attrs, "sampling_ratio");
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "rois"));
+    BYI_TRY(byi_want_rank(t, 0, 4, "x"));
+    BYI_TRY(byi_want_rank(t, 1, 2, "rois"));
+    BYI_TRY(byi_want_ints(t, 2, rois->dims[0], "batch indices"));
+    BYI_TRY(byi_want_word(t, "mode", "avg|max"));
+    BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
+                          "half_pixel|output_half_pixel"));
+    if (!byi_dims_agree(rois->dims[1], 4))
+        return byi_rule_fail(t, "rois have %lld coordinates, expected 4",
+                             (long long)rois->dims[1]);
+    if (height < 1 || width < 1 || ratio < 0 || ratio > 4096)
+        return byi_rule_fail(t,
+                             "output is %lld by %lld with sampling ratio "
+                             "%lld, expected sizes of 1 or more and a "
+                             "ratio of 0 to 4096",
+                             (long long)height, (long long)width,
+                             (long long)ratio);
+    const int64_t dims[] = {byi_dim_unify(rois->dims[0], batch->dims[0]),
+                            x->dims[1], height, width};
+    return byi_rule_tensor(t, x->dtype, 4, dims, out);
+}
+
+/* Rows a run can give at most: so many boxes for each class of each batch. */
+static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
+{
+    const int64_t boxes = t->in[0]->dims[1], *scores = t->in[1]->dims;
+    if (per_class < 0)
+        per_class = 0;
+    const int64_t most = per_class < boxes ? per_class : boxes;
+    return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), most);
+}
+
+/* How many rows come out depends on the boxes: where they are not known, the
+ * count is fresh; where they are (a run), it is an upper bound that the kernel
+ * lowers. */
+enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
+{
+    static const char *const names[] = {"boxes", "scores", "max per class",
+                                        "iou threshold", "score threshold"};
+    const struct byi_type *boxes = t->in[0], *scores = t->in[1];
+    int64_t dims[2] = {0, 3}, per_class = 0;
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_F32), "boxes"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "scores"));
+    BYI_TRY(byi_want_rank(t, 0, 3, "boxes"));
+    BYI_TRY(byi_want_rank(t, 1, 3, "scores"));
+    for (uint32_t i = 2; i < t->n_in; i++) {
+        BYI_TRY(byi_want_scalar(t, i, names[i]));
+        BYI_TRY(byi_want_dtype(t, i, i == 2 ? BYI_INDEX : BYI_BIT(BYOC_F32),
+                               names[i]));
+    }
+    if (!byi_dims_agree(boxes->dims[2], 4))
+        return byi_rule_fail(t, "boxes have %lld coordinates, expected 4",
+                             (long long)boxes->dims[2]);
+    if (!byi_dims_agree(boxes->dims[0], scores->dims[0]) ||
+        !byi_dims_agree(boxes->dims[1], scores->dims[2]))
+        return byi_rule_fail(
+            t, "boxes are %lld batches of %lld, scores %lld batches of %lld",
+            (long long)boxes->dims[0], (long long)boxes->dims[1],
+            (long long)scores->dims[0], (long long)scores->dims[2]);
+    const bool limited = t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
+    if (limited && per_class <= 0)
+        dims[0] = 0; /* ONNX: no maximum means no output */
+    else if (limited && byi_known(t, 0) && byi_known(t, 1))
+        dims[0] = count_boxes(t, per_class);
+    else
+        dims[0] = byi_rule_fresh(t);
+    return byi_rule_tensor(t, BYOC_I64, 2, dims, out);
+}
