@@ -63,11 +63,16 @@ struct byi_func {
         const char *composite;           /* Composite="dnnl.conv", or NULL */
         const char *from_pattern;        /* PartitionedFromPattern, or NULL */
         const char *global_symbol;       /* or NULL */
-        const char *operands;            /* Operands="src,weights,,b": names of
-                                            a composite's parameters, or NULL */
+        const char *operands;            /* Operands="weights,shape": names of
+                                            the constants in a composite's
+                                            body, in order, or NULL; its
+                                            parameters have theirs          */
         bool primitive;                  /* Primitive=1: fused by FuseOps */
     } attr;
     BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
+    const struct byi_type *type;         /* declared, while there is no result
+                                            yet (recursion); see byi_func_type */
+    const struct byi_func *origin;       /* what byi_func_like was given */
     bool dead;                           /* removed from the module */
 };
 
@@ -103,6 +108,10 @@ void byi_module_free(struct byi_module **module);
 uint32_t byi_func_new(struct byi_module *m, const char *name);
 /* The function of that name, UINT32_MAX when there is none. */
 uint32_t byi_func_find(const struct byi_module *m, const char *name);
+/* The type of function `func` as a value: its parameters but for the captures,
+ * and the type of its result, or as declared while it has no result yet.
+ * NULL when neither is there. */
+const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
 /* Symbols and targets by name, made when new. byi_symbol returns a dim. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
 int64_t byi_symbol_fresh(struct byi_module *m);     /* "?0", "?1", ...    */
@@ -160,8 +169,9 @@ byi_id byi_add_global(struct byi_module *m, struct byi_func *f, uint32_t func);
 byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                   const byi_id *captures, uint32_t n,
                   const struct byi_sources *sources);
-/* Append a copy of node `old` of `from` with operands map[...]; types are
- * inferred anew for operators. Parameters are not copied this way. */
+/* Append a copy of node `old` of `from` with operands map[...], annotations
+ * included; types are inferred anew where an operand's type, or what is known
+ * of its value, is not the old one's. Parameters are not copied this way. */
 enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
                               const struct byi_func *from, byi_id old,
                               const byi_id *map, byi_id *id,

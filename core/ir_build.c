@@ -1,0 +1,675 @@
+/* ir_build.c: appending nodes to a function. Each builder checks its operands
+ * and gives the node its type, so that types are never inferred twice.
+ */
+#include "core.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- nodes -------------------------------------------------------------- */
+
+/* args are kept as they are: in the module's arena already. */
+static byi_id append(struct byi_func *f, struct byi_node node)
+{
+    byi_id id = f->nodes.n;
+
+    for (uint32_t i = 0; i < node.n_args; i++)
+        assert(node.args[i] < id);
+    if (!node.sources)
+        node.sources = byi_sources_none();
+    BYI_PUSH(&f->nodes, node);
+    return id;
+}
+
+static byi_id push(struct byi_module *m, struct byi_func *f,
+                   struct byi_node node)
+{
+    if (node.n_args)
+        node.args = byi_arena_copy(m->arena, node.args,
+                                   node.n_args * sizeof *node.args);
+    return append(f, node);
+}
+
+byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
+                     const struct byi_type *type)
+{
+    byi_id id = push(m, f,
+                     (struct byi_node){
+                         .kind = BYI_PARAM,
+                         .index = f->params.n,
+                         .type = type,
+                     });
+
+    BYI_PUSH(&f->params, id);
+    BYI_PUSH(&f->param_names, byi_arena_str(m->arena, name));
+    return id;
+}
+
+byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
+                     uint32_t constant, const struct byi_sources *sources)
+{
+    assert(constant < m->consts.n);
+    return push(m, f,
+                (struct byi_node){
+                    .kind = BYI_CONST,
+                    .index = constant,
+                    .type = m->consts.at[constant].type,
+                    .sources = sources,
+                });
+}
+
+byi_id byi_add_global(struct byi_module *m, struct byi_func *f, uint32_t func)
+{
+    const struct byi_type *type = byi_func_type(m, func);
+
+    assert(type);
+    return push(m, f,
+                (struct byi_node){
+                    .kind = BYI_GLOBAL,
+                    .index = func,
+                    .type = type,
+                });
+}
+
+byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
+                  const byi_id *captures, uint32_t n,
+                  const struct byi_sources *sources)
+{
+    const struct byi_type *type = byi_func_type(m, func);
+
+    assert(type && m->funcs.at[func]->n_captures == n);
+    return push(m, f,
+                (struct byi_node){
+                    .kind = BYI_FN,
+                    .index = func,
+                    .n_args = n,
+                    .args = captures,
+                    .type = type,
+                    .sources = sources,
+                });
+}
+
+/* The types of nodes, in heap memory where they are too many for `few`. */
+enum { FEW = 16 };
+static const struct byi_type **types_of(const struct byi_func *f,
+                                        const byi_id *args, uint32_t n,
+                                        const struct byi_type **few)
+{
+    const struct byi_type **types = few;
+
+    if (n > FEW)
+        types = byi_alloc(n, sizeof *types);
+    if (!types) {
+        byi_oom(n * sizeof *types);
+        abort();
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        assert(args[i] < f->nodes.n);
+        types[i] = f->nodes.at[args[i]].type;
+    }
+    return types;
+}
+
+static void release_types(const struct byi_type **types,
+                          const struct byi_type **few)
+{
+    if (types != few)
+        free(types);
+}
+
+byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
+                     const byi_id *args, uint32_t n,
+                     const struct byi_sources *sources)
+{
+    const struct byi_type *few[FEW], **types = types_of(f, args, n, few);
+    byi_id id = push(m, f,
+                     (struct byi_node){
+                         .kind = BYI_MAKE_TUPLE,
+                         .n_args = n,
+                         .args = args,
+                         .type = byi_type_tuple(m->arena, n, types),
+                         .sources = sources,
+                     });
+
+    release_types(types, few);
+    return id;
+}
+
+/* --- messages ----------------------------------------------------------- */
+
+/* "float32 (1, 3)", "a tuple of 2", "a function of 1". Returns buf. */
+static const char *describe(char buf[160], const struct byi_type *type)
+{
+    char dims[120];
+
+    if (type->kind == BYI_TENSOR)
+        snprintf(buf, 160, "%s %s", byoc_dtype_name(type->dtype),
+                 byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+    else
+        snprintf(buf, 160, "%s of %u",
+                 type->kind == BYI_TUPLE ? "a tuple" : "a function",
+                 type->n_fields);
+    return buf;
+}
+
+/* --- operators ---------------------------------------------------------- */
+
+static int64_t fresh_symbol(void *ctx)
+{
+    return byi_symbol_fresh(ctx);
+}
+
+static enum byoc_status check_tensors(const struct byi_op *op,
+                                      const struct byi_type *const *types,
+                                      uint32_t n, struct byoc_error *err)
+{
+    char found[160];
+
+    for (uint32_t i = 0; i < n; i++)
+        if (types[i]->kind != BYI_TENSOR)
+            return byi_fail(err, BYOC_ETYPE,
+                            "%s: operand %u is %s, expected a tensor", op->name,
+                            i, describe(found, types[i]));
+    return BYOC_OK;
+}
+
+/* Infer the result of a call on operands whose types are known. */
+static enum byoc_status infer(struct byi_module *m, const struct byi_func *f,
+                              const struct byi_op *op, const byi_id *args,
+                              uint32_t n, const struct byi_type *const *types,
+                              const struct byi_attrs *attrs,
+                              const struct byi_type **out,
+                              struct byoc_error *err)
+{
+    struct byi_tensor views[FEW], *view = views;
+    const struct byi_tensor *values[FEW], **value = values;
+    enum byoc_status status;
+
+    if (n > FEW) {
+        view = byi_alloc(n, sizeof *view);
+        value = byi_alloc(n, sizeof *value);
+        if (!view || !value) {
+            byi_oom(n * sizeof *view);
+            abort();
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        value[i] = byi_const_view(m, f, args[i], &view[i]) ? &view[i] : NULL;
+    status = byi_infer_type(
+        &(struct byi_infer){
+            .arena = m->arena,
+            .op = op,
+            .attrs = attrs,
+            .n_in = n,
+            .in = types,
+            .value = value,
+            .fresh = fresh_symbol,
+            .fresh_ctx = m,
+            .err = err,
+        },
+        out);
+    if (n > FEW) {
+        free(view);
+        free(value);
+    }
+    return status;
+}
+
+enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
+                            enum byi_op_id op, const byi_id *args, uint32_t n,
+                            const struct byi_attrs *attrs,
+                            const struct byi_sources *sources, byi_id *id,
+                            struct byoc_error *err)
+{
+    const struct byi_op *row = byi_op(op);
+    const struct byi_type *few[FEW], **types = NULL, *type = NULL;
+    enum byoc_status status;
+
+    if (n > BYI_MAX_ARGS)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "%s: found %u operands, expected at most %d", row->name,
+                        n, BYI_MAX_ARGS);
+    if (!attrs)
+        BYI_TRY(byi_attrs_make(m->arena, row, NULL, 0, &attrs, err));
+    types = types_of(f, args, n, few);
+    status = check_tensors(row, types, n, err);
+    if (status == BYOC_OK)
+        status = infer(m, f, row, args, n, types, attrs, &type, err);
+    release_types(types, few);
+    if (status != BYOC_OK)
+        return status;
+    *id = push(m, f,
+               (struct byi_node){
+                   .kind = BYI_CALL_OP,
+                   .op = op,
+                   .n_args = n,
+                   .args = args,
+                   .attrs = attrs,
+                   .type = type,
+                   .sources = sources,
+               });
+    return BYOC_OK;
+}
+
+enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
+                              enum byi_op_id op, const byi_id *args, uint32_t n,
+                              const struct byi_attr *given, uint32_t n_given,
+                              const struct byi_sources *sources, byi_id *id,
+                              struct byoc_error *err)
+{
+    const struct byi_attrs *attrs = NULL;
+
+    BYI_TRY(byi_attrs_make(m->arena, byi_op(op), given, n_given, &attrs, err));
+    return byi_add_op(m, f, op, args, n, attrs, sources, id, err);
+}
+
+/* --- calls of functions ------------------------------------------------- */
+
+/* A symbol of the callee's parameters and the dim that the caller gives. */
+struct binding {
+    int64_t symbol, dim;
+};
+
+/* Searched one by one while they are few; then of_symbol, indexed by symbol,
+ * has 1 + the place in the list. */
+struct bindings {
+    BYI_VEC(struct binding) list;
+    uint32_t *of_symbol, n_symbols;
+};
+
+static const struct binding *find_binding(const struct bindings *b,
+                                          int64_t symbol)
+{
+    if (b->of_symbol) {
+        uint32_t i = b->of_symbol[-1 - symbol];
+        return i ? &b->list.at[i - 1] : NULL;
+    }
+    for (uint32_t i = 0; i < b->list.n; i++)
+        if (b->list.at[i].symbol == symbol)
+            return &b->list.at[i];
+    return NULL;
+}
+
+static void index_bindings(struct bindings *b)
+{
+    b->of_symbol = byi_alloc(b->n_symbols, sizeof *b->of_symbol);
+    if (!b->of_symbol) {
+        byi_oom(b->n_symbols * sizeof *b->of_symbol);
+        abort();
+    }
+    for (uint32_t i = 0; i < b->list.n; i++)
+        b->of_symbol[-1 - b->list.at[i].symbol] = i + 1;
+}
+
+static bool bind_dim(struct bindings *b, int64_t param, int64_t arg)
+{
+    const struct binding *bound = NULL;
+
+    if (!BYI_IS_SYMBOL(param))
+        return param == arg;
+    bound = find_binding(b, param);
+    if (bound)
+        return bound->dim == arg;
+    BYI_PUSH(&b->list, ((struct binding){param, arg}));
+    if (b->of_symbol)
+        b->of_symbol[-1 - param] = b->list.n;
+    else if (b->list.n == 64)
+        index_bindings(b);
+    return true;
+}
+
+static bool bind_tensor(struct bindings *b, const struct byi_type *param,
+                        const struct byi_type *arg)
+{
+    if (arg->kind != BYI_TENSOR || param->dtype != arg->dtype ||
+        param->rank != arg->rank)
+        return false;
+    for (uint32_t i = 0; i < param->rank; i++)
+        if (!bind_dim(b, param->dims[i], arg->dims[i]))
+            return false;
+    return true;
+}
+
+/* Does an argument fit a parameter? A symbol takes any size, once. A tuple's
+ * tensors bind as well; what lies deeper has to be equal. */
+static bool bind_type(struct bindings *b, const struct byi_type *param,
+                      const struct byi_type *arg)
+{
+    if (param->kind == BYI_TENSOR)
+        return bind_tensor(b, param, arg);
+    if (param->kind != BYI_TUPLE || arg->kind != BYI_TUPLE)
+        return byi_type_equal(param, arg);
+    if (param->n_fields != arg->n_fields)
+        return false;
+    for (uint32_t i = 0; i < param->n_fields; i++) {
+        const struct byi_type *p = param->fields[i], *a = arg->fields[i];
+        if (p->kind == BYI_TENSOR ? !bind_tensor(b, p, a)
+                                  : !byi_type_equal(p, a))
+            return false;
+    }
+    return true;
+}
+
+static const struct byi_type *replace_tensor(struct byi_arena *arena,
+                                             const struct bindings *b,
+                                             const struct byi_type *type)
+{
+    int64_t dims[BYI_MAX_RANK];
+    bool changed = false;
+
+    if (type->kind != BYI_TENSOR || type->rank > BYI_MAX_RANK)
+        return type;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        const struct binding *bound = BYI_IS_SYMBOL(type->dims[d])
+                                          ? find_binding(b, type->dims[d])
+                                          : NULL;
+        dims[d] = bound ? bound->dim : type->dims[d];
+        changed = changed || dims[d] != type->dims[d];
+    }
+    return changed ? byi_type_tensor(arena, type->dtype, type->rank, dims)
+                   : type;
+}
+
+/* The callee's result as the caller sees it: symbols replaced. */
+static const struct byi_type *replace_symbols(struct byi_arena *arena,
+                                              const struct bindings *b,
+                                              const struct byi_type *type)
+{
+    const struct byi_type **fields = NULL;
+    bool changed = false;
+
+    if (b->list.n == 0 || type->kind != BYI_TUPLE)
+        return replace_tensor(arena, b, type);
+    fields = byi_arena_calloc(arena, type->n_fields, sizeof *fields);
+    for (uint32_t i = 0; i < type->n_fields; i++) {
+        fields[i] = replace_tensor(arena, b, type->fields[i]);
+        changed = changed || fields[i] != type->fields[i];
+    }
+    return changed ? byi_type_tuple(arena, type->n_fields, fields) : type;
+}
+
+static enum byoc_status apply_type(struct byi_module *m,
+                                   const struct byi_func *f,
+                                   const struct byi_type *callee,
+                                   const byi_id *args, uint32_t n,
+                                   const struct byi_type **out,
+                                   struct byoc_error *err)
+{
+    struct bindings b = {.n_symbols = m->symbols.n};
+    enum byoc_status status = BYOC_OK;
+    char found[160], wanted[160];
+
+    if (callee->kind != BYI_FUNC)
+        return byi_fail(err, BYOC_ETYPE, "call: found %s, expected a function",
+                        describe(found, callee));
+    if (callee->n_fields != n)
+        return byi_fail(err, BYOC_ETYPE,
+                        "call: found %u arguments, expected %u", n,
+                        callee->n_fields);
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
+        const struct byi_type *type = f->nodes.at[args[i]].type;
+        const struct byi_type *param = callee->fields[i];
+        if (!bind_type(&b, param, type))
+            status = byi_fail(err, BYOC_ETYPE,
+                              "call: argument %u is %s, expected %s", i,
+                              describe(found, type), describe(wanted, param));
+    }
+    if (status == BYOC_OK)
+        *out = replace_symbols(m->arena, &b, callee->result);
+    byi_vec_free(b.list.at);
+    free(b.of_symbol);
+    return status;
+}
+
+enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
+                               byi_id callee, const byi_id *args, uint32_t n,
+                               const struct byi_sources *sources, byi_id *id,
+                               struct byoc_error *err)
+{
+    const struct byi_type *type = NULL;
+    byi_id *all = NULL;
+
+    BYI_TRY(apply_type(m, f, f->nodes.at[callee].type, args, n, &type, err));
+    all = byi_arena_calloc(m->arena, (size_t)n + 1, sizeof *all);
+    all[0] = callee;
+    if (n)
+        memcpy(all + 1, args, n * sizeof *args);
+    *id = append(f, (struct byi_node){
+                        .kind = BYI_CALL,
+                        .n_args = n + 1,
+                        .args = all,
+                        .type = type,
+                        .sources = sources,
+                    });
+    return BYOC_OK;
+}
+
+enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
+                             byi_id tuple, uint32_t index,
+                             const struct byi_sources *sources, byi_id *id,
+                             struct byoc_error *err)
+{
+    const struct byi_type *type = f->nodes.at[tuple].type;
+    char found[160];
+
+    if (type->kind != BYI_TUPLE)
+        return byi_fail(err, BYOC_ETYPE,
+                        "projection .%u: found %s, expected a tuple", index,
+                        describe(found, type));
+    if (index >= type->n_fields)
+        return byi_fail(err, BYOC_ETYPE,
+                        "projection .%u: found a tuple of %u, expected more "
+                        "fields",
+                        index, type->n_fields);
+    *id = push(m, f,
+               (struct byi_node){
+                   .kind = BYI_GET,
+                   .index = index,
+                   .n_args = 1,
+                   .args = &tuple,
+                   .type = type->fields[index],
+                   .sources = sources,
+               });
+    return BYOC_OK;
+}
+
+/* --- if ----------------------------------------------------------------- */
+
+/* What two tensors have in common: sizes that differ become new symbols. NULL
+ * when dtype or rank differ. */
+static const struct byi_type *join_tensors(struct byi_module *m,
+                                           const struct byi_type *a,
+                                           const struct byi_type *b)
+{
+    int64_t dims[BYI_MAX_RANK];
+
+    if (byi_type_equal(a, b))
+        return a;
+    if (a->kind != BYI_TENSOR || b->kind != BYI_TENSOR ||
+        a->dtype != b->dtype || a->rank != b->rank || a->rank > BYI_MAX_RANK)
+        return NULL;
+    for (uint32_t i = 0; i < a->rank; i++)
+        dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : byi_symbol_fresh(m);
+    return byi_type_tensor(m->arena, a->dtype, a->rank, dims);
+}
+
+static const struct byi_type *join_types(struct byi_module *m,
+                                         const struct byi_type *a,
+                                         const struct byi_type *b)
+{
+    const struct byi_type **fields = NULL;
+
+    if (a->kind != BYI_TUPLE || b->kind != BYI_TUPLE || byi_type_equal(a, b))
+        return join_tensors(m, a, b);
+    if (a->n_fields != b->n_fields)
+        return NULL;
+    fields = byi_arena_calloc(m->arena, a->n_fields, sizeof *fields);
+    for (uint32_t i = 0; i < a->n_fields; i++) {
+        fields[i] = join_tensors(m, a->fields[i], b->fields[i]);
+        if (!fields[i])
+            return NULL;
+    }
+    return byi_type_tuple(m->arena, a->n_fields, fields);
+}
+
+static enum byoc_status if_type(struct byi_module *m,
+                                const struct byi_type *cond,
+                                const struct byi_type *then,
+                                const struct byi_type *otherwise,
+                                const struct byi_type **out,
+                                struct byoc_error *err)
+{
+    char found[160], other[160];
+
+    if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL ||
+        byi_elements(cond->rank, cond->dims) != 1)
+        return byi_fail(err, BYOC_ETYPE,
+                        "if: the condition is %s, expected one bool",
+                        describe(found, cond));
+    if (then->kind != BYI_FUNC || otherwise->kind != BYI_FUNC ||
+        then->n_fields != 0 || otherwise->n_fields != 0)
+        return byi_fail(err, BYOC_ETYPE,
+                        "if: the branches are %s and %s, expected functions "
+                        "without parameters",
+                        describe(found, then), describe(other, otherwise));
+    *out = join_types(m, then->result, otherwise->result);
+    if (!*out)
+        return byi_fail(err, BYOC_ETYPE,
+                        "if: the branches give %s and %s, expected the same "
+                        "dtype and rank",
+                        describe(found, then->result),
+                        describe(other, otherwise->result));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
+                            byi_id cond, byi_id then, byi_id otherwise,
+                            const struct byi_sources *sources, byi_id *id,
+                            struct byoc_error *err)
+{
+    byi_id args[3] = {cond, then, otherwise};
+    const struct byi_type *type = NULL;
+
+    BYI_TRY(if_type(m, f->nodes.at[cond].type, f->nodes.at[then].type,
+                    f->nodes.at[otherwise].type, &type, err));
+    *id = push(m, f,
+               (struct byi_node){
+                   .kind = BYI_IF,
+                   .n_args = 3,
+                   .args = args,
+                   .type = type,
+                   .sources = sources,
+               });
+    return BYOC_OK;
+}
+
+/* --- copies ------------------------------------------------------------- */
+
+/* Is all that a type rule sees of operand `id` of f what it saw of `old`? */
+static bool same_operand(const struct byi_func *from, byi_id old,
+                         const struct byi_func *f, byi_id id)
+{
+    const struct byi_node *a = &from->nodes.at[old], *b = &f->nodes.at[id];
+
+    if (!byi_type_equal(a->type, b->type))
+        return false;
+    if (a->kind != BYI_CONST && b->kind != BYI_CONST)
+        return true;
+    return a->kind == b->kind && a->index == b->index;
+}
+
+/* A rebuild keeps the type of what did not change, and with it the names of
+ * sizes that depend on data. Copies into another function (inlining) may be
+ * several of one node, and get sizes of their own. */
+static bool keeps_type(const struct byi_func *f, const struct byi_func *from,
+                       const struct byi_node *old, const byi_id *args)
+{
+    if (f->origin != from)
+        return false;
+    for (uint32_t i = 0; i < old->n_args; i++)
+        if (!same_operand(from, old->args[i], f, args[i]))
+            return false;
+    return true;
+}
+
+static byi_id push_again(struct byi_module *m, struct byi_func *f,
+                         const struct byi_node *old, const byi_id *args)
+{
+    struct byi_node node = *old;
+
+    if (memcmp(args, old->args, old->n_args * sizeof *args) == 0)
+        return append(f, node);
+    node.args = args;
+    return push(m, f, node);
+}
+
+static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
+                                  const struct byi_func *from,
+                                  const struct byi_node *old,
+                                  const byi_id *args, byi_id *id,
+                                  struct byoc_error *err)
+{
+    switch (old->kind) {
+    case BYI_PARAM:
+        break;
+    case BYI_CONST:
+        *id = byi_add_const(m, f, old->index, old->sources);
+        return BYOC_OK;
+    case BYI_GLOBAL:
+        *id = byi_add_global(m, f, old->index);
+        return BYOC_OK;
+    case BYI_FN:
+        *id = byi_add_fn(m, f, old->index, args, old->n_args, old->sources);
+        return BYOC_OK;
+    case BYI_MAKE_TUPLE:
+        *id = byi_add_tuple(m, f, args, old->n_args, old->sources);
+        return BYOC_OK;
+    case BYI_GET:
+        return byi_add_get(m, f, args[0], old->index, old->sources, id, err);
+    case BYI_CALL:
+        return byi_add_apply(m, f, args[0], args + 1, old->n_args - 1,
+                             old->sources, id, err);
+    case BYI_IF:
+    case BYI_CALL_OP:
+        if (keeps_type(f, from, old, args)) {
+            *id = push_again(m, f, old, args);
+            return BYOC_OK;
+        }
+        if (old->kind == BYI_IF)
+            return byi_add_if(m, f, args[0], args[1], args[2], old->sources, id,
+                              err);
+        return byi_add_op(m, f, old->op, args, old->n_args, old->attrs,
+                          old->sources, id, err);
+    }
+    assert(!"a parameter is not copied");
+    byi_unreachable();
+}
+
+enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
+                              const struct byi_func *from, byi_id old,
+                              const byi_id *map, byi_id *id,
+                              struct byoc_error *err)
+{
+    const struct byi_node node = from->nodes.at[old]; /* f may be from */
+    byi_id few[FEW], *args = few;
+    enum byoc_status status;
+
+    if (node.n_args > FEW)
+        args = byi_alloc(node.n_args, sizeof *args);
+    if (!args) {
+        byi_oom(node.n_args * sizeof *args);
+        abort();
+    }
+    for (uint32_t i = 0; i < node.n_args; i++)
+        args[i] = map[node.args[i]];
+    status = copy_kind(m, f, from, &node, args, id, err);
+    if (status == BYOC_OK) {
+        f->nodes.at[*id].target = node.target;
+        f->nodes.at[*id].region = node.region;
+        f->nodes.at[*id].sources = node.sources;
+    }
+    if (args != few)
+        free(args);
+    return status;
+}
