@@ -224,7 +224,7 @@ enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
     const int64_t *axes = byi_attr_ints(t->attrs, name, n);
     memset(flags, 0, BYI_MAX_RANK * sizeof *flags);
     for (uint32_t i = 0; i < *n; i++) {
-        uint32_t axis;
+        uint32_t axis = 0;
         BYI_TRY(byi_want_axis(t, axes[i], rank, &axis));
         if (flags[axis])
             return byi_rule_fail(t, "%s names axis %u twice, name it once",

@@ -63,7 +63,7 @@ static enum byoc_status check_lrn(const struct byi_infer *t)
 enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
 {
     bool flags[BYI_MAX_RANK];
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "x"));
     switch (t->op->id) {
     case BYI_OP_TRILU:
@@ -96,7 +96,7 @@ enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
 enum byoc_status byi_rule_axis_same(struct byi_infer *t,
                                     const struct byi_type **out)
 {
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
                           &axis));
@@ -237,7 +237,7 @@ enum byoc_status byi_rule_argreduce(struct byi_infer *t,
                                     const struct byi_type **out)
 {
     bool flags[BYI_MAX_RANK] = {false};
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
                           &axis));
@@ -267,7 +267,7 @@ static enum byoc_status check_scale(const struct byi_infer *t)
     }
     if (scale->rank == 0 || scale->dims[0] == 1)
         return BYOC_OK;
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     if (!byi_dims_agree(scale->dims[0], x->dims[axis]))
         return byi_rule_fail(t,

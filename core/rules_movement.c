@@ -10,7 +10,7 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "operand 0"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
@@ -38,7 +38,7 @@ enum byoc_status byi_rule_split(struct byi_infer *t,
                                 const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
-    uint32_t axis, n;
+    uint32_t axis = 0, n;
     int64_t dims[BYI_MAX_RANK], total = 0;
     const int64_t *sizes = byi_attr_ints(t->attrs, "sizes", &n);
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
@@ -132,7 +132,7 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
         return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
     }
     for (uint32_t i = 0; i < n_axes; i++) {
-        uint32_t axis;
+        uint32_t axis = 0;
         BYI_TRY(byi_want_axis(t, v[AXES][i], x->rank, &axis));
         if (seen[axis])
             return byi_rule_fail(t, "axes name axis %u twice, name it once",
@@ -157,7 +157,7 @@ enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1];
     int64_t dims[2 * BYI_MAX_RANK];
-    uint32_t axis, rank = 0;
+    uint32_t axis = 0, rank = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "indices"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
@@ -174,7 +174,7 @@ enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
 static enum byoc_status want_element_indices(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1];
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "indices"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
@@ -305,7 +305,7 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t,
 {
     const struct byi_type *idx = t->in[0];
     int64_t dims[BYI_MAX_RANK + 1];
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "indices"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_NUMERIC, "depth"));
     BYI_TRY(byi_want_scalar(t, 1, "depth"));
@@ -336,7 +336,7 @@ enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0], *fields[2];
     int64_t dims[BYI_MAX_RANK];
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "k"));
     BYI_TRY(byi_want_scalar(t, 1, "k"));

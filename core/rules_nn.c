@@ -292,7 +292,7 @@ enum byoc_status byi_rule_layer_norm(struct byi_infer *t,
 {
     static const char *const names[] = {"x", "gamma", "beta"};
     const struct byi_type *x = t->in[0];
-    uint32_t axis;
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     for (uint32_t i = 1; i < t->n_in; i++) {
