@@ -1,0 +1,544 @@
+/* binary.c: elementwise operators of two operands (and `where` of three) with
+ * numpy's broadcasting. Axes along which every operand keeps one pace are
+ * merged first; then the innermost axis has stride 0 or 1 in each operand, so
+ * equal shapes, scalars and channels are all the one same loop over rows.
+ */
+#include "kernel.h"
+
+enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };
+
+/* --- broadcasting ------------------------------------------------------- */
+
+/* Rows of `inner` elements; operand o's row starts at strides[o] times the
+ * row's coordinates, and goes on with step[o], 0 or 1. */
+struct spread {
+    uint32_t rank; /* of the rows */
+    int64_t dims[BYI_MAX_RANK];
+    int64_t strides[OPERANDS][BYI_MAX_RANK];
+    int64_t rows, inner;
+    int64_t step[OPERANDS];
+};
+
+static int64_t stride_at(const struct byi_tensor *t, uint32_t rank,
+                         uint32_t axis)
+{
+    if (axis + t->rank < rank)
+        return 0;
+    uint32_t own = axis + t->rank - rank;
+    return t->dims[own] == 1 ? 0 : byi_span(t, own + 1, t->rank);
+}
+
+/* May an axis with these strides and the next inner one, of size `dim` and
+ * strides `inner`, be one axis? */
+static bool merges(uint32_t n, const int64_t *outer, const int64_t *inner,
+                   int64_t dim)
+{
+    for (uint32_t o = 0; o < n; o++)
+        if (outer[o] != inner[o] * dim)
+            return false;
+    return true;
+}
+
+static struct spread spread_over(const struct byi_tensor *out,
+                                 const struct byi_tensor *in, uint32_t n)
+{
+    /* from the innermost axis outwards */
+    int64_t dims[BYI_MAX_RANK + 1] = {1};
+    int64_t strides[BYI_MAX_RANK + 1][OPERANDS] = {{0}};
+    uint32_t top = 0;
+    for (uint32_t axis = out->rank; axis-- > 0;) {
+        int64_t next[OPERANDS] = {0};
+        if (out->dims[axis] == 1)
+            continue;
+        for (uint32_t o = 0; o < n; o++)
+            next[o] = stride_at(&in[o], out->rank, axis);
+        if (dims[top] == 1) {
+            dims[top] = out->dims[axis];
+            memcpy(strides[top], next, sizeof next);
+        } else if (merges(n, next, strides[top], dims[top])) {
+            dims[top] *= out->dims[axis];
+        } else {
+            dims[++top] = out->dims[axis];
+            memcpy(strides[top], next, sizeof next);
+        }
+    }
+
+    struct spread s = {.rank = top, .rows = 1, .inner = dims[0]};
+    for (uint32_t o = 0; o < n; o++)
+        s.step[o] = strides[0][o];
+    for (uint32_t i = 0; i < top; i++) {
+        s.dims[i] = dims[top - i];
+        s.rows *= s.dims[i];
+        for (uint32_t o = 0; o < n; o++)
+            s.strides[o][i] = strides[top - i][o];
+    }
+    return s;
+}
+
+/* --- one call ----------------------------------------------------------- */
+
+struct job;
+/* y[i] = a[i sa] op b[i sb] */
+typedef void (*loop_fn)(const struct job *job, const void *a, int64_t sa,
+                        const void *b, int64_t sb, void *y, int64_t n);
+
+struct job {
+    const struct byi_call *call;
+    struct spread s;
+    size_t size[OPERANDS], out_size;
+    loop_fn loop;
+    loop_fn wide; /* of float16 and bfloat16: the loop of float32 */
+    bool fmod;
+    /* runs elements of one row, at these operands */
+    void (*row)(const struct job *job, const char *const *at, char *y,
+                int64_t n);
+};
+
+static void binary_row(const struct job *job, const char *const *at, char *y,
+                       int64_t n)
+{
+    job->loop(job, at[0], job->s.step[0], at[1], job->s.step[1], y, n);
+}
+
+/* Rows [begin, end), or of a single row the elements [from, from + n). */
+static void run_rows(const struct job *job, int64_t begin, int64_t end,
+                     int64_t from, int64_t n)
+{
+    const struct spread *s = &job->s;
+    int64_t at[BYI_MAX_RANK] = {0};
+    int64_t offset[OPERANDS] = {0}, rest = begin;
+    for (uint32_t i = s->rank; i-- > 0;) {
+        at[i] = rest % s->dims[i];
+        rest /= s->dims[i];
+        for (uint32_t o = 0; o < job->call->n_in; o++)
+            offset[o] += at[i] * s->strides[o][i];
+    }
+    for (int64_t row = begin; row < end; row++) {
+        const char *in[OPERANDS] = {NULL};
+        for (uint32_t o = 0; o < job->call->n_in; o++)
+            in[o] = (const char *)job->call->in[o].data +
+                    (size_t)(offset[o] + from * s->step[o]) * job->size[o];
+        job->row(job, in,
+                 (char *)job->call->out->data +
+                     (size_t)(row * s->inner + from) * job->out_size,
+                 n);
+        for (uint32_t i = s->rank; i-- > 0;) {
+            int64_t back = ++at[i] < s->dims[i] ? 0 : s->dims[i];
+            for (uint32_t o = 0; o < job->call->n_in; o++)
+                offset[o] += (1 - back) * s->strides[o][i];
+            if (!back)
+                break;
+            at[i] = 0;
+        }
+    }
+}
+
+static void run_spread(const struct job *job, int64_t weight)
+{
+    const struct spread *s = &job->s;
+    const int64_t n = s->rows * s->inner;
+    if (n == 0)
+        return;
+    const int64_t parts = byi_ceil_div(s->inner, CHUNK);
+    const int64_t group = parts > 1 ? 1 : byi_max(1, CHUNK / s->inner);
+    const int64_t groups = byi_ceil_div(s->rows, group);
+    const int team = byi_team(job->call, n * weight);
+#pragma omp parallel for schedule(static) num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < groups * parts; task++) {
+        const int64_t first = task / parts * group;
+        const int64_t from = task % parts * CHUNK;
+        run_rows(job, first, byi_min(first + group, s->rows), from,
+                 byi_min(CHUNK, s->inner - from));
+    }
+}
+
+static size_t size_of(const struct byi_tensor *t)
+{
+    return t->dtype == BYOC_STRING ? sizeof(char *)
+                                   : byoc_dtype_size(t->dtype);
+}
+
+static struct job describe(const struct byi_call *call)
+{
+    struct job job = {
+        .call = call,
+        .s = spread_over(call->out, call->in, call->n_in),
+        .out_size = size_of(call->out),
+        .row = binary_row,
+    };
+    for (uint32_t o = 0; o < call->n_in; o++)
+        job.size[o] = size_of(&call->in[o]);
+    return job;
+}
+
+/* --- typed loops -------------------------------------------------------- */
+
+#define LOOP(op, id, type, result, expr)                                      \
+    static void op##_##id(const struct job *job, const void *va, int64_t sa,  \
+                          const void *vb, int64_t sb, void *vy, int64_t n)    \
+    {                                                                         \
+        const type *as = va, *bs = vb;                                        \
+        result *y = vy;                                                       \
+        (void)job;                                                            \
+        for (int64_t i = 0; i < n; i++) {                                     \
+            const type a = as[i * sa], b = bs[i * sb];                        \
+            y[i] = (result)(expr);                                            \
+        }                                                                     \
+    }
+
+/* Integers wrap: computed without sign, in 64 bits. A division by zero gives
+ * 0, as numpy's, and the least number by -1 itself. */
+#define WRAP(x) ((uint64_t)(x))
+#define IS_SIGNED(type) ((type) ~(type)0 < 1)
+#define BITS(type) (8 * sizeof(type))
+#define MINUS_ONE(type, b) (IS_SIGNED(type) && (b) == (type)(0 - (type)1))
+
+#define INT_LOOPS(id, type)                                                   \
+    static type divide_one_##id(type a, type b)                               \
+    {                                                                         \
+        if (b == 0)                                                           \
+            return 0;                                                         \
+        return (type)(MINUS_ONE(type, b) ? (type)(0 - WRAP(a)) : a / b);      \
+    }                                                                         \
+    static type mod_one_##id(type a, type b, bool fmod)                       \
+    {                                                                         \
+        if (b == 0 || MINUS_ONE(type, b))                                     \
+            return 0;                                                         \
+        type r = (type)(a % b);                                               \
+        if (fmod || r == 0)                                                   \
+            return r;                                                         \
+        return (type)(!(r > 0) != !(b > 0) ? r + b : r);                      \
+    }                                                                         \
+    static type right_one_##id(type a, type b)                                \
+    {                                                                         \
+        if (WRAP(b) < BITS(type))                                             \
+            return (type)(a >> b);                                            \
+        return (type)(a > 0 || a == 0 ? 0 : -1);                              \
+    }                                                                         \
+    LOOP(add, id, type, type, WRAP(a) + WRAP(b))                              \
+    LOOP(subtract, id, type, type, WRAP(a) - WRAP(b))                         \
+    LOOP(multiply, id, type, type, WRAP(a) * WRAP(b))                         \
+    LOOP(divide, id, type, type, divide_one_##id(a, b))                       \
+    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                  \
+    LOOP(maximum, id, type, type, a > b ? a : b)                              \
+    LOOP(minimum, id, type, type, a < b ? a : b)                              \
+    LOOP(left_shift, id, type, type,                                          \
+         WRAP(b) < BITS(type) ? WRAP(a) << b : 0)                             \
+    LOOP(right_shift, id, type, type, right_one_##id(a, b))                   \
+    LOOP(prelu, id, type, type, a > 0 || a == 0 ? WRAP(a) : WRAP(a) * WRAP(b))
+
+#define FLOAT_LOOPS(id, type)                                                 \
+    static type mod_one_##id(type a, type b, bool trunc)                      \
+    {                                                                         \
+        type r = (type)fmod((double)a, (double)b);                            \
+        return !trunc && r != 0 && (r < 0) != (b < 0) ? r + b : r;            \
+    }                                                                         \
+    LOOP(add, id, type, type, a + b)                                          \
+    LOOP(subtract, id, type, type, a - b)                                     \
+    LOOP(multiply, id, type, type, a *b)                                      \
+    LOOP(divide, id, type, type, a / b)                                       \
+    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                  \
+    LOOP(maximum, id, type, type, a > b || a != a ? a : b)                    \
+    LOOP(minimum, id, type, type, a < b || a != a ? a : b)                    \
+    LOOP(prelu, id, type, type, a < 0 ? a * b : a)
+
+#define COMPARE_LOOPS(id, type)                                               \
+    LOOP(equal, id, type, uint8_t, a == b)                                    \
+    LOOP(not_equal, id, type, uint8_t, a != b)                                \
+    LOOP(less, id, type, uint8_t, a < b)                                      \
+    LOOP(less_equal, id, type, uint8_t, a <= b)                               \
+    LOOP(greater, id, type, uint8_t, a > b)                                   \
+    LOOP(greater_equal, id, type, uint8_t, a >= b)
+
+BYI_EACH_INT(INT_LOOPS)
+BYI_EACH_FLOAT(FLOAT_LOOPS)
+BYI_EACH_INT(COMPARE_LOOPS)
+BYI_EACH_FLOAT(COMPARE_LOOPS)
+LOOP(equal, BOOL, uint8_t, uint8_t, !a == !b)
+LOOP(not_equal, BOOL, uint8_t, uint8_t, !a != !b)
+LOOP(and, BOOL, uint8_t, uint8_t, a && b)
+LOOP(or, BOOL, uint8_t, uint8_t, a || b)
+LOOP(xor, BOOL, uint8_t, uint8_t, !a != !b)
+
+/* float16 and bfloat16: blocks of float32. A result of one byte is a bool. */
+static void half_loop(const struct job *job, const void *va, int64_t sa,
+                      const void *vb, int64_t sb, void *vy, int64_t n)
+{
+    const enum byoc_dtype dtype = job->call->in->dtype;
+    const uint16_t *as = va, *bs = vb;
+    float a[BLOCK], b[BLOCK], y[BLOCK];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t m = byi_min(BLOCK, n - at);
+        byi_widen(dtype, as + at * sa, a, sa ? m : 1);
+        byi_widen(dtype, bs + at * sb, b, sb ? m : 1);
+        if (job->out_size == 1) {
+            job->wide(job, a, sa, b, sb, (uint8_t *)vy + at, m);
+            continue;
+        }
+        job->wide(job, a, sa, b, sb, y, m);
+        byi_narrow(dtype, y, (uint16_t *)vy + at, m);
+    }
+}
+
+static const struct {
+    enum byi_op_id op;
+    loop_fn loop[BYI_DTYPES];
+} loops[] = {
+#define AT(op, id) [BYOC_##id] = op##_##id,
+#define INT_ROWS(op)                                                          \
+    AT(op, U8) AT(op, I8) AT(op, U16) AT(op, I16) AT(op, U32) AT(op, I32)     \
+    AT(op, U64) AT(op, I64)
+#define ALL_ROWS(op) INT_ROWS(op) AT(op, F32) AT(op, F64)
+    {BYI_OP_ADD, {ALL_ROWS(add)}},
+    {BYI_OP_SUBTRACT, {ALL_ROWS(subtract)}},
+    {BYI_OP_MULTIPLY, {ALL_ROWS(multiply)}},
+    {BYI_OP_DIVIDE, {ALL_ROWS(divide)}},
+    {BYI_OP_MOD, {ALL_ROWS(mod)}},
+    {BYI_OP_MAXIMUM, {ALL_ROWS(maximum)}},
+    {BYI_OP_MINIMUM, {ALL_ROWS(minimum)}},
+    {BYI_OP_NN_PRELU, {ALL_ROWS(prelu)}},
+    {BYI_OP_LEFT_SHIFT, {INT_ROWS(left_shift)}},
+    {BYI_OP_RIGHT_SHIFT, {INT_ROWS(right_shift)}},
+    {BYI_OP_EQUAL, {ALL_ROWS(equal) AT(equal, BOOL)}},
+    {BYI_OP_NOT_EQUAL, {ALL_ROWS(not_equal) AT(not_equal, BOOL)}},
+    {BYI_OP_LESS, {ALL_ROWS(less)}},
+    {BYI_OP_LESS_EQUAL, {ALL_ROWS(less_equal)}},
+    {BYI_OP_GREATER, {ALL_ROWS(greater)}},
+    {BYI_OP_GREATER_EQUAL, {ALL_ROWS(greater_equal)}},
+    {BYI_OP_LOGICAL_AND, {AT(and, BOOL)}},
+    {BYI_OP_LOGICAL_OR, {AT(or, BOOL)}},
+    {BYI_OP_LOGICAL_XOR, {AT(xor, BOOL)}},
+};
+
+static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
+{
+    for (uint32_t i = 0; i < BYI_COUNT(loops); i++)
+        if (loops[i].op == op)
+            return loops[i].loop[dtype];
+    return NULL;
+}
+
+/* --- the kernel of most operators --------------------------------------- */
+
+/* The vectorised loop, behind the signature of the others. */
+static void simd_loop(const struct job *job, const void *a, int64_t sa,
+                      const void *b, int64_t sb, void *y, int64_t n)
+{
+    if (sa == 0 && sb == 0) /* one element */
+        sa = 1;
+    byi_simd()->binary[job->call->op->id](a, sa, b, sb, y, n);
+}
+
+static loop_fn loop_of(enum byi_op_id op, enum byoc_dtype dtype, bool fast)
+{
+    if (fast && dtype == BYOC_F32 && byi_simd()->binary[op])
+        return simd_loop;
+    return find_loop(op, dtype);
+}
+
+static enum byoc_status run_binary(const struct byi_call *call, bool fast,
+                                   struct byoc_error *err)
+{
+    const enum byi_op_id op = call->op->id;
+    const enum byoc_dtype dtype = call->in->dtype;
+    struct job job = describe(call);
+    if (op == BYI_OP_MOD)
+        job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
+    job.wide = loop_of(op, BYOC_F32, fast);
+    job.loop = byi_is_half(dtype) && job.wide ? half_loop
+                                              : loop_of(op, dtype, fast);
+    if (!job.loop)
+        return byi_bad_dtype(call, dtype, "one the operator's table has", err);
+    run_spread(&job, 1);
+    return BYOC_OK;
+}
+
+static enum byoc_status binary_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    return run_binary(call, true, err);
+}
+
+enum byoc_status byi_binary_plain(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    return run_binary(call, false, err);
+}
+
+/* --- power -------------------------------------------------------------- */
+
+/* n elements, step 0 or 1 apart, as doubles or integers. */
+static void load_floats(const struct byi_tensor *like, const void *at,
+                        int64_t step, int64_t n, double *to)
+{
+    struct byi_tensor view = *like;
+    view.data = (void *)(uintptr_t)at;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = byi_tensor_float(&view, i * step);
+}
+
+/* a^b of integers, modulo 2^64; b < 0: the quotient 1 / a^-b, truncated. */
+static int64_t integer_power(int64_t a, int64_t b)
+{
+    if (b < 0) {
+        if (a == 1 || (a == -1 && b % 2 == 0))
+            return 1;
+        return a == -1 ? -1 : 0;
+    }
+    uint64_t result = 1, base = (uint64_t)a;
+    for (; b; b >>= 1, base *= base)
+        if (b & 1)
+            result *= base;
+    return (int64_t)result;
+}
+
+static void store_int(enum byoc_dtype dtype, void *y, int64_t i, int64_t v)
+{
+    switch (byoc_dtype_size(dtype)) {
+    case 1:
+        ((uint8_t *)y)[i] = (uint8_t)v;
+        return;
+    case 2:
+        ((uint16_t *)y)[i] = (uint16_t)v;
+        return;
+    case 4:
+        ((uint32_t *)y)[i] = (uint32_t)v;
+        return;
+    default:
+        ((uint64_t *)y)[i] = (uint64_t)v;
+    }
+}
+
+static void power_ints(const struct job *job, const void *a, int64_t sa,
+                       const void *b, int64_t sb, void *y, int64_t n)
+{
+    struct byi_tensor va = job->call->in[0], vb = job->call->in[1];
+    va.data = (void *)(uintptr_t)a;
+    vb.data = (void *)(uintptr_t)b;
+    for (int64_t i = 0; i < n; i++)
+        store_int(va.dtype, y, i,
+                  integer_power(byi_tensor_int(&va, i * sa),
+                                byi_tensor_int(&vb, i * sb)));
+}
+
+static void power_any(const struct job *job, const void *va, int64_t sa,
+                      const void *vb, int64_t sb, void *vy, int64_t n)
+{
+    const struct byi_tensor *in = job->call->in;
+    struct byi_tensor out = *job->call->out;
+    double a[BLOCK], b[BLOCK];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t m = byi_min(BLOCK, n - at);
+        load_floats(&in[0], (const char *)va + at * sa * (int64_t)job->size[0],
+                    sa, m, a);
+        load_floats(&in[1], (const char *)vb + at * sb * (int64_t)job->size[1],
+                    sb, m, b);
+        out.data = (char *)vy + at * (int64_t)job->out_size;
+        for (int64_t i = 0; i < m; i++)
+            byi_tensor_set(&out, i, pow(a[i], b[i]));
+    }
+}
+
+static void power_f32(const struct job *job, const void *va, int64_t sa,
+                      const void *vb, int64_t sb, void *vy, int64_t n)
+{
+    const float *a = va, *b = vb;
+    float *y = vy;
+    const bool one = sb == 0 && sa == 1;
+    (void)job;
+    if (one && b[0] == 2.0f) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = a[i] * a[i];
+    } else if (one && b[0] == 3.0f) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = a[i] * a[i] * a[i];
+    } else if (one && b[0] == -1.0f) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = 1.0f / a[i];
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = powf(a[i * sa], b[i * sb]);
+    }
+}
+
+static enum byoc_status power_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    const enum byoc_dtype a = call->in[0].dtype, b = call->in[1].dtype;
+    (void)err;
+    struct job job = describe(call);
+    job.loop = power_any;
+    if (a == BYOC_F32 && b == BYOC_F32)
+        job.loop = power_f32;
+    else if (byi_dtype_is_int(a) && byi_dtype_is_int(b))
+        job.loop = power_ints;
+    run_spread(&job, 8);
+    return BYOC_OK;
+}
+
+/* --- where -------------------------------------------------------------- */
+
+struct pair {
+    uint64_t half[2];
+};
+
+#define WHERE(bits, type)                                                     \
+    static void where_##bits(const struct job *job, const char *const *at,    \
+                             char *vy, int64_t n)                             \
+    {                                                                         \
+        const uint8_t *c = (const uint8_t *)at[0];                            \
+        const type *a = (const type *)(const void *)at[1];                    \
+        const type *b = (const type *)(const void *)at[2];                    \
+        type *y = (type *)(void *)vy;                                         \
+        const int64_t sc = job->s.step[0], sa = job->s.step[1];               \
+        const int64_t sb = job->s.step[2];                                    \
+        for (int64_t i = 0; i < n; i++)                                       \
+            y[i] = c[i * sc] ? a[i * sa] : b[i * sb];                         \
+    }
+WHERE(8, uint8_t)
+WHERE(16, uint16_t)
+WHERE(32, uint32_t)
+WHERE(64, uint64_t)
+WHERE(128, struct pair)
+
+static enum byoc_status where_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    static void (*const by_size[])(const struct job *, const char *const *,
+                                   char *, int64_t) = {
+        [1] = where_8,  [2] = where_16,   [4] = where_32,
+        [8] = where_64, [16] = where_128,
+    };
+    (void)err;
+    struct job job = describe(call);
+    job.row = by_size[job.out_size];
+    assert(job.row);
+    run_spread(&job, 1);
+    return BYOC_OK;
+}
+
+#define BINARY(id) {BYI_OP_##id, {binary_run, NULL}}
+static const struct byi_kernel_row rows[] = {
+    BINARY(ADD),
+    BINARY(SUBTRACT),
+    BINARY(MULTIPLY),
+    BINARY(DIVIDE),
+    BINARY(MOD),
+    BINARY(MAXIMUM),
+    BINARY(MINIMUM),
+    BINARY(NN_PRELU),
+    BINARY(LEFT_SHIFT),
+    BINARY(RIGHT_SHIFT),
+    BINARY(EQUAL),
+    BINARY(NOT_EQUAL),
+    BINARY(LESS),
+    BINARY(LESS_EQUAL),
+    BINARY(GREATER),
+    BINARY(GREATER_EQUAL),
+    BINARY(LOGICAL_AND),
+    BINARY(LOGICAL_OR),
+    BINARY(LOGICAL_XOR),
+    {BYI_OP_POWER, {power_run, NULL}},
+    {BYI_OP_WHERE, {where_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_binary = {rows, BYI_COUNT(rows)};

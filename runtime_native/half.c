@@ -1,0 +1,110 @@
+/* half.c: float16 and bfloat16. CPUs rarely compute in them, so a kernel of
+ * floats runs on float32 copies in scratch: inputs are widened before it, and
+ * its results narrowed after it, which rounds once.
+ */
+#include "kernel.h"
+
+enum { MOST = 8 }; /* operands and results of a kernel of floats */
+
+void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
+{
+    const uint16_t *bits = src;
+    if (dtype == BYOC_F16)
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = byi_f16_to_f32(bits[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = byi_bf16_to_f32(bits[i]);
+}
+
+void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n)
+{
+    uint16_t *bits = dst;
+    if (dtype == BYOC_F16)
+        for (int64_t i = 0; i < n; i++)
+            bits[i] = byi_f32_to_f16(src[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            bits[i] = byi_f32_to_bf16(src[i]);
+}
+
+/* A call on float32 copies. */
+struct wide {
+    struct byi_call call;
+    struct byi_tensor in[MOST], out[MOST];
+    bool any;
+};
+
+/* Replaces halves of `from` by float32 tensors at scratch + *used. */
+static bool place(uint32_t n, const struct byi_tensor *from,
+                  struct byi_tensor *to, char *scratch, uint64_t *used)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n; i++) {
+        to[i] = from[i];
+        if (!byi_is_half(from[i].dtype))
+            continue;
+        to[i].dtype = BYOC_F32;
+        to[i].data = scratch ? scratch + *used : NULL;
+        *used += byi_lines((uint64_t)byi_count(&from[i]) * sizeof(float));
+        any = true;
+    }
+    return any;
+}
+
+/* Returns the bytes of scratch its copies take. */
+static uint64_t widen_call(const struct byi_call *call, struct wide *w)
+{
+    assert(call->n_in <= MOST && call->n_out <= MOST);
+    uint64_t used = 0;
+    bool in = place(call->n_in, call->in, w->in, call->scratch, &used);
+    bool out = place(call->n_out, call->out, w->out, call->scratch, &used);
+    w->any = in || out;
+    w->call = *call;
+    w->call.in = w->in;
+    w->call.out = w->out;
+    w->call.scratch =
+        call->scratch ? (char *)call->scratch + used : call->scratch;
+    return used;
+}
+
+uint64_t byi_scratch_float(const struct byi_call *call,
+                           const struct byi_kernel *kernel)
+{
+    struct byi_call dry = *call;
+    struct wide w;
+    dry.scratch = NULL;
+    uint64_t copies = widen_call(&dry, &w);
+    return copies + (kernel->scratch ? kernel->scratch(&w.call) : 0);
+}
+
+enum byoc_status byi_run_float(const struct byi_call *call,
+                               const struct byi_kernel *kernel,
+                               struct byoc_error *err)
+{
+    struct wide w;
+    widen_call(call, &w);
+    if (!w.any)
+        return kernel->run(call, err);
+
+    for (uint32_t i = 0; i < call->n_in; i++)
+        if (byi_is_half(call->in[i].dtype))
+            byi_widen(call->in[i].dtype, call->in[i].data, w.in[i].data,
+                      byi_count(&call->in[i]));
+    BYI_TRY(kernel->run(&w.call, err));
+    for (uint32_t i = 0; i < call->n_out; i++)
+        if (byi_is_half(call->out[i].dtype))
+            byi_narrow(call->out[i].dtype, w.out[i].data, call->out[i].data,
+                       byi_count(&call->out[i]));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_bad_dtype(const struct byi_call *call,
+                               enum byoc_dtype dtype, const char *wanted,
+                               struct byoc_error *err)
+{
+    const char *name = byoc_dtype_name(dtype);
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "%s: dtype %s is not supported, give %s", call->op->name,
+                    name ? name : "unknown", wanted);
+}

@@ -1,0 +1,200 @@
+/* kernel.h: what the files of kernels share: lists of element types for the
+ * typed loops, tensor arithmetic, the size of a team of threads, and the
+ * float32 loops that exist once per instruction set.
+ */
+#ifndef BYI_KERNEL_H
+#define BYI_KERNEL_H
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "rows.h"
+
+/* T(id, C type): element types by what C can do with them. */
+#define BYI_EACH_INT(T)                                                            \
+    T(U8, uint8_t)                                                             \
+    T(I8, int8_t)                                                              \
+    T(U16, uint16_t)                                                           \
+    T(I16, int16_t)                                                            \
+    T(U32, uint32_t)                                                           \
+    T(I32, int32_t)                                                            \
+    T(U64, uint64_t)                                                           \
+    T(I64, int64_t)
+#define BYI_EACH_FLOAT(T) T(F32, float) T(F64, double)
+
+enum { BYI_DTYPES = BYOC_BF16 + 1 }; /* length of tables by dtype */
+
+/* Elements of a tensor whose dims are checked already. */
+static inline int64_t byi_count(const struct byi_tensor *t)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < t->rank; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+/* Elements in the axes [begin, end). */
+static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
+                               uint32_t end)
+{
+    int64_t n = 1;
+    for (uint32_t i = begin; i < end; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+/* Attribute `axis` counted from the front. */
+static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
+{
+    int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
+    assert(at >= 0 && (at < (int64_t)rank || rank == 0));
+    return (uint32_t)at;
+}
+
+static inline bool byi_is_half(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 || dtype == BYOC_BF16;
+}
+
+static inline int64_t byi_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t byi_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* a / b rounded up, for a >= 0 and b > 0. */
+static inline int64_t byi_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Bytes rounded up to a whole number of cache lines. */
+static inline uint64_t byi_lines(uint64_t bytes)
+{
+    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+}
+
+/* Threads worth waking for `work` simple operations. Waking a team costs some
+ * microseconds, which one thread fills with tens of thousands of them. */
+static inline int byi_team(const struct byi_call *call, int64_t work)
+{
+    int64_t most = work >> 15;
+    if (most < 1)
+        return 1;
+    return (int)(most < (int64_t)call->threads ? most : call->threads);
+}
+
+/* --- half.c ------------------------------------------------------------- */
+
+/* n elements from float16 or bfloat16 to float, and back. */
+void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n);
+void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n);
+/* Run `kernel` on float32 copies where the tensors are float16 or bfloat16;
+ * else as it is. Every kernel whose dtypes are floats goes through this. */
+enum byoc_status byi_run_float(const struct byi_call *call,
+                               const struct byi_kernel *kernel,
+                               struct byoc_error *err);
+uint64_t byi_scratch_float(const struct byi_call *call,
+                           const struct byi_kernel *kernel);
+/* "OP: dtype X is not supported, give WANTED" */
+enum byoc_status byi_bad_dtype(const struct byi_call *call,
+                               enum byoc_dtype dtype, const char *wanted,
+                               struct byoc_error *err);
+
+/* A kernel NAME_run / NAME_scratch for floats from one for float32 and
+ * float64 called NAME. */
+#define BYI_FLOAT_KERNEL(name, run_fn, scratch_fn)                             \
+    static const struct byi_kernel name##_kernel = {run_fn, scratch_fn};       \
+    static enum byoc_status name##_run(const struct byi_call *call,            \
+                                       struct byoc_error *err)                 \
+    {                                                                          \
+        return byi_run_float(call, &name##_kernel, err);                       \
+    }                                                                          \
+    static uint64_t name##_scratch(const struct byi_call *call)                \
+    {                                                                          \
+        return byi_scratch_float(call, &name##_kernel);                        \
+    }
+
+/* --- plain forms, for tests: what the fast ones are held against ---------- */
+
+/* A unary operator of one number; its attributes as numbers. */
+double byi_unary_plain(enum byi_op_id op, double x, const double *params);
+enum byoc_status byi_binary_plain(const struct byi_call *call,
+                                  struct byoc_error *err);
+enum byoc_status byi_matmul_plain(const struct byi_call *call,
+                                  struct byoc_error *err);
+enum byoc_status byi_conv_plain(const struct byi_call *call,
+                                struct byoc_error *err);
+
+/* --- simd.c and simd_*.c ------------------------------------------------ */
+
+/* float32 loops, compiled once per instruction set. Entries by operator are
+ * NULL where there is no such loop. */
+struct byi_simd {
+    const char *name;
+    /* y[i] = op(x[i]); p: the operator's attributes in the table's order */
+    void (*unary[BYI_N_OPS])(const float *x, float *y, int64_t n,
+                             const float *p);
+    /* y[i] = op(a[i sa], b[i sb]), sa and sb 0 or 1, not both 0 */
+    void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
+                              int64_t sb, float *y, int64_t n);
+    double (*sum)(const float *x, int64_t n);
+    double (*sum_squares)(const float *x, int64_t n, float shift);
+    float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
+    float (*min)(const float *x, int64_t n);
+    /* y[i] = e^(x[i] - shift), and their sum */
+    double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
+    float (*dot)(const float *a, const float *b, int64_t n);
+    void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
+    void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
+    /* c (m, n), rows ldc apart, = or += a b, where a holds k columns of mr
+     * and b k rows of nr elements */
+    int64_t mr, nr;
+    void (*gemm)(int64_t k, const float *a, const float *b, float *c,
+                 int64_t ldc, int64_t m, int64_t n, bool add);
+};
+
+extern const struct byi_simd byi_simd_base;
+#if defined(__x86_64__)
+extern const struct byi_simd byi_simd_avx2;
+extern const struct byi_simd byi_simd_avx512;
+#endif
+/* The widest the CPU has. */
+const struct byi_simd *byi_simd(void);
+/* The table of that name if the CPU can run it, else NULL: for tests. */
+const struct byi_simd *byi_simd_named(const char *name);
+
+/* --- gemm.c ------------------------------------------------------------- */
+
+/* A matrix as the packers see it: element (row, column) is at
+ * at[row rs + column cs]. */
+struct byi_matrix {
+    const float *at;
+    int64_t rs, cs;
+};
+/* Packs B's rows [k0, k0+kc) and columns [n0, n0+nc), nc <= nr, to
+ * dst[k nr + n], zero beyond nc. ctx says where from. */
+typedef void (*byi_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
+                            int64_t kc, int64_t n0, int64_t nc, int64_t nr,
+                            float *dst);
+/* C[batch] (m, n) = A[batch] B[batch], rows of C ldc apart. */
+struct byi_gemm {
+    int64_t batches, m, n, k;
+    struct byi_matrix (*a)(const void *ctx, int64_t batch);
+    float *(*c)(const void *ctx, int64_t batch);
+    byi_pack_fn pack_b;
+    const void *ctx;
+    int64_t ldc;
+};
+void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch);
+uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads);
+/* A packer for matrices. */
+void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
+                     int64_t n0, int64_t nc, int64_t nr, float *dst);
+
+#endif

@@ -1,0 +1,228 @@
+/* matmul.c: nn.dense and nn.matmul: products of matrices, batches broadcast.
+ *   nn.dense   (m, k) (n, k)^T              -> (m, n)
+ *   nn.matmul  (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul
+ */
+#include "kernel.h"
+
+/* A product, with element strides: A (m, k), B (k, n), C dense. */
+struct product {
+    int64_t m, n, k;
+    int64_t a_rs, a_cs, b_rs, b_cs;
+    uint32_t rank; /* of the batch */
+    int64_t dims[BYI_MAX_RANK], a_batch[BYI_MAX_RANK], b_batch[BYI_MAX_RANK];
+    int64_t batches;
+    const void *a, *b;
+    void *c;
+};
+
+/* Strides of operand `t` along the result's batch axes; 0: broadcast. */
+static void batch_strides(const struct byi_tensor *t, uint32_t rank,
+                          int64_t *strides)
+{
+    uint32_t own = t->rank > 2 ? t->rank - 2 : 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        strides[i] = 0;
+        if (i + own < rank)
+            continue;
+        uint32_t axis = i + own - rank;
+        if (t->dims[axis] != 1)
+            strides[i] = byi_span(t, axis + 1, t->rank);
+    }
+}
+
+static void set_matrices(const struct byi_tensor *a, bool flip_a,
+                         const struct byi_tensor *b, bool flip_b,
+                         struct product *p)
+{
+    int64_t rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    int64_t columns = a->dims[a->rank - 1];
+    flip_a = flip_a && a->rank > 1;
+    p->m = flip_a ? columns : rows;
+    p->k = flip_a ? rows : columns;
+    p->a_rs = flip_a ? 1 : columns;
+    p->a_cs = flip_a ? columns : 1;
+
+    rows = b->rank > 1 ? b->dims[b->rank - 2] : b->dims[0];
+    columns = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    flip_b = flip_b && b->rank > 1;
+    p->n = flip_b ? rows : columns;
+    p->b_rs = flip_b ? 1 : columns;
+    p->b_cs = flip_b ? columns : 1;
+}
+
+static struct product describe(const struct byi_call *call)
+{
+    const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
+    const bool dense = call->op->id == BYI_OP_NN_DENSE;
+    struct product p = {.a = a->data, .b = b->data, .c = call->out->data};
+    set_matrices(a, !dense && byi_attr_int(call->attrs, "transpose_a"), b,
+                 dense || byi_attr_int(call->attrs, "transpose_b"), &p);
+
+    uint32_t most = a->rank > b->rank ? a->rank : b->rank;
+    p.rank = most > 2 ? most - 2 : 0;
+    batch_strides(a, p.rank, p.a_batch);
+    batch_strides(b, p.rank, p.b_batch);
+    p.batches = 1;
+    for (uint32_t i = 0; i < p.rank; i++) {
+        p.dims[i] = call->out->dims[i];
+        p.batches *= p.dims[i];
+    }
+    return p;
+}
+
+/* One B for all batches of a row-major A: the batches are more rows. */
+static void fold_batches(struct product *p)
+{
+    if (p->a_cs != 1)
+        return;
+    int64_t stride = p->m * p->k;
+    for (uint32_t i = p->rank; i-- > 0;) {
+        if (p->dims[i] == 1)
+            continue;
+        if (p->b_batch[i] != 0 || p->a_batch[i] != stride)
+            return;
+        stride *= p->dims[i];
+    }
+    p->m *= p->batches;
+    p->batches = 1;
+    p->rank = 0;
+}
+
+static int64_t offset_of(const struct product *p, const int64_t *strides,
+                         int64_t batch)
+{
+    int64_t at = 0;
+    for (uint32_t i = p->rank; i-- > 0;) {
+        at += batch % p->dims[i] * strides[i];
+        batch /= p->dims[i];
+    }
+    return at;
+}
+
+/* --- float32 ------------------------------------------------------------ */
+
+static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
+{
+    const struct product *p = ctx;
+    return (struct byi_matrix){
+        .at = (const float *)p->a + offset_of(p, p->a_batch, batch),
+        .rs = p->a_rs,
+        .cs = p->a_cs,
+    };
+}
+
+static struct byi_matrix matrix_b(const struct product *p, int64_t batch)
+{
+    return (struct byi_matrix){
+        .at = (const float *)p->b + offset_of(p, p->b_batch, batch),
+        .rs = p->b_rs,
+        .cs = p->b_cs,
+    };
+}
+
+static float *matrix_c(const void *ctx, int64_t batch)
+{
+    const struct product *p = ctx;
+    return (float *)p->c + batch * p->m * p->n;
+}
+
+static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                   int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    struct byi_matrix b = matrix_b(ctx, batch);
+    byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
+}
+
+/* --- other element types: three loops ----------------------------------- */
+
+#define PLAIN(id, type, wide)                                                 \
+    static void plain_##id(const struct product *p, int64_t batch, int64_t i) \
+    {                                                                         \
+        const type *a = (const type *)p->a +                                  \
+                        offset_of(p, p->a_batch, batch) + i * p->a_rs;        \
+        const type *b =                                                       \
+            (const type *)p->b + offset_of(p, p->b_batch, batch);             \
+        type *c = (type *)p->c + (batch * p->m + i) * p->n;                   \
+        for (int64_t j = 0; j < p->n; j++) {                                  \
+            wide sum = 0;                                                     \
+            for (int64_t k = 0; k < p->k; k++)                                \
+                sum += (wide)a[k * p->a_cs] *                                 \
+                       (wide)b[k * p->b_rs + j * p->b_cs];                    \
+            c[j] = (type)sum;                                                 \
+        }                                                                     \
+    }
+PLAIN(F32, float, double)
+PLAIN(F64, double, double)
+PLAIN(U8, uint8_t, uint32_t)
+PLAIN(I8, int8_t, uint32_t)
+PLAIN(U16, uint16_t, uint32_t)
+PLAIN(I16, int16_t, uint32_t)
+PLAIN(U32, uint32_t, uint32_t)
+PLAIN(I32, int32_t, uint32_t)
+PLAIN(U64, uint64_t, uint64_t)
+PLAIN(I64, int64_t, uint64_t)
+
+static void (*const plain[BYI_DTYPES])(const struct product *, int64_t,
+                                       int64_t) = {
+#define ROW(id, type) [BYOC_##id] = plain_##id,
+    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
+#undef ROW
+};
+
+enum byoc_status byi_matmul_plain(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    const struct product p = describe(call);
+    void (*run)(const struct product *, int64_t, int64_t) =
+        plain[call->in->dtype];
+    if (!run)
+        return byi_bad_dtype(call, call->in->dtype,
+                             "a float or an integer type", err);
+    const int64_t rows = p.batches * p.m;
+    const int team = byi_team(call, rows * p.n * p.k);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t row = 0; row < rows; row++)
+        run(&p, row / p.m, row % p.m);
+    return BYOC_OK;
+}
+
+/* --- rows --------------------------------------------------------------- */
+
+static uint64_t product_scratch(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return 0;
+    struct product p = describe(call);
+    fold_batches(&p);
+    return byi_gemm_scratch(p.m, p.n, p.k, call->threads);
+}
+
+static enum byoc_status product_run(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    if (call->in->dtype != BYOC_F32)
+        return byi_matmul_plain(call, err);
+    struct product p = describe(call);
+    fold_batches(&p);
+    const struct byi_gemm g = {
+        .batches = p.batches,
+        .m = p.m,
+        .n = p.n,
+        .k = p.k,
+        .a = matrix_a,
+        .c = matrix_c,
+        .pack_b = pack_b,
+        .ctx = &p,
+        .ldc = p.n,
+    };
+    byi_gemm_run(&g, call->threads, call->scratch);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(matmul, product_run, product_scratch)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_DENSE, {matmul_run, matmul_scratch}},
+    {BYI_OP_NN_MATMUL, {matmul_run, matmul_scratch}},
+};
+const struct byi_kernel_rows byi_rows_matmul = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,11 @@
+/* simd_avx512.c: the float32 loops for AVX-512. */
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
+#pragma GCC optimize("no-math-errno", "no-trapping-math")
+#define TABLE byi_simd_avx512
+#define NAME "avx512"
+#define W 16
+#define MR 14
+#define NV 2
+#include "loops.inc"
+#endif
