@@ -1,0 +1,164 @@
+/* json_print.c: JSON as text, always the same for the same tree: members in
+ * their order, two spaces a level, what holds only scalars on one line, floats
+ * as the shortest decimal that reads back.
+ */
+#include "base.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+/* An object or array being printed. */
+struct level {
+    const cJSON *next;
+    bool object, flat, begun;
+};
+
+struct printer {
+    struct byi_text *out;
+    BYI_VEC(struct level) levels; /* instead of recursion */
+};
+
+static void put(struct printer *p, const char *text)
+{
+    byi_text_add(p->out, text, strlen(text));
+}
+
+static bool is_plain(char c)
+{
+    return (unsigned char)c >= ' ' && c != '"' && c != '\\';
+}
+
+static void put_string(struct printer *p, const char *text)
+{
+    put(p, "\"");
+    while (*text) {
+        size_t n = 0;
+        while (is_plain(text[n]))
+            n++;
+        byi_text_add(p->out, text, n);
+        text += n;
+        if (!*text)
+            break;
+        if (*text == '"' || *text == '\\')
+            byi_text_addf(p->out, "\\%c", *text);
+        else if (*text == '\n')
+            put(p, "\\n");
+        else
+            byi_text_addf(p->out, "\\u%04x", (unsigned)(unsigned char)*text);
+        text++;
+    }
+    put(p, "\"");
+}
+
+static void put_number(struct printer *p, double value)
+{
+    char text[32];
+
+    if (!isfinite(value))
+        put(p, "null"); /* JSON has no other word */
+    else if (fabs(value) < 1e15 && value == floor(value) &&
+             !(value == 0 && signbit(value)))
+        byi_text_addf(p->out, "%lld", (long long)value);
+    else
+        put(p, byi_float_text(text, value));
+}
+
+static void put_scalar(struct printer *p, const cJSON *item)
+{
+    if (cJSON_IsString(item))
+        put_string(p, item->valuestring);
+    else if (cJSON_IsNumber(item))
+        put_number(p, item->valuedouble);
+    else if (cJSON_IsRaw(item))
+        put(p, item->valuestring);
+    else
+        put(p, cJSON_IsTrue(item)    ? "true"
+               : cJSON_IsFalse(item) ? "false"
+                                     : "null");
+}
+
+static bool is_scalar(const cJSON *item)
+{
+    return !cJSON_IsObject(item) && !cJSON_IsArray(item);
+}
+
+static bool only_scalars(const cJSON *list)
+{
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, list) if (!is_scalar(item)) return false;
+    return true;
+}
+
+static void indent(struct printer *p)
+{
+    byi_text_addf(p->out, "\n%*s", (int)p->levels.n * 2, "");
+}
+
+static void open_level(struct printer *p, const cJSON *item)
+{
+    struct level level = {
+        .next = item->child,
+        .object = cJSON_IsObject(item),
+        .flat = only_scalars(item),
+    };
+
+    put(p, level.object ? "{" : "[");
+    BYI_PUSH(&p->levels, level);
+    if (!level.flat)
+        indent(p);
+}
+
+static void put_item(struct printer *p, const cJSON *item)
+{
+    if (is_scalar(item))
+        put_scalar(p, item);
+    else
+        open_level(p, item);
+}
+
+static void close_level(struct printer *p)
+{
+    struct level level = p->levels.at[--p->levels.n];
+
+    if (!level.flat)
+        indent(p);
+    put(p, level.object ? "}" : "]");
+}
+
+/* The next member of the innermost level, or its end. */
+static void step(struct printer *p)
+{
+    struct level *level = &p->levels.at[p->levels.n - 1];
+    const cJSON *item = level->next;
+
+    if (!item) {
+        close_level(p);
+        return;
+    }
+    level->next = item->next;
+    if (level->begun) {
+        put(p, level->flat ? ", " : ",");
+        if (!level->flat)
+            indent(p);
+    }
+    level->begun = true;
+    if (level->object) {
+        put_string(p, item->string);
+        put(p, ": ");
+    }
+    put_item(p, item); /* level may have moved */
+}
+
+void byi_json_print(const struct cJSON *root, struct byi_text *out)
+{
+    struct printer p = {.out = out};
+
+    put_item(&p, root);
+    while (p.levels.n > 0)
+        step(&p);
+    put(&p, "\n");
+    byi_vec_free(p.levels.at);
+}
