@@ -33,11 +33,30 @@ struct byi_vendors {
     struct byi_probe_cache *cache;
 };
 
+/* What a vendor's probe said of a composite. Strings live as long as the
+ * struct byi_vendors. */
+struct byi_probed {
+    const char *refused; /* why not; NULL: it can be built */
+    const char *impl;    /* the implementation it chose, "" when not said */
+    bool reference;      /* that is a slow reference implementation */
+};
+
 enum byoc_status byi_vendors_init(struct byi_vendors *v,
                                   const struct byoc_backend *const *backends,
                                   const struct byoc_host *const *hosts,
                                   uint32_t n, struct byoc_error *err);
 void byi_vendors_free(struct byi_vendors *v);
+/* Ask whether the vendor can build a composite (a nested function with
+ * Composite) whose i-th parameter is the module's constant const_args[i], or
+ * computed where that is BYI_NO_ID. Answers are kept by signature. */
+enum byoc_status byi_probe(struct byi_vendors *v,
+                           const struct byi_vendor *vendor,
+                           const struct byi_module *m, uint32_t func,
+                           const uint32_t *const_args,
+                           struct byi_probed *probed, struct byoc_error *err);
+/* How often a probe was answered from the cache, and how often asked. */
+void byi_probe_counts(const struct byi_vendors *v, uint32_t *hits,
+                      uint32_t *misses);
 
 /* --- ledger.c ------------------------------------------------------------ */
 

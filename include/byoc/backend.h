@@ -75,6 +75,10 @@ struct byoc_host {
      * and what was expected. Never returns NULL. */
     struct byoc_fail *(*fail)(void *ctx, enum byoc_fail_code code,
                               const char *text);
+    /* Read a failure, and end it: for whoever received it. */
+    const char *(*fail_text)(const struct byoc_fail *fail);
+    enum byoc_fail_code (*fail_code)(const struct byoc_fail *fail);
+    void (*fail_free)(struct byoc_fail *fail);
     /* A line for the log, without newline. */
     void (*log)(void *ctx, const char *line);
     /* Threads a call may use, at least 1. */
@@ -98,6 +102,10 @@ struct byoc_host {
     /* Operators of the match, in topological order. */
     uint32_t (*match_n_ops)(const struct byoc_match *m);
     const char *(*match_op)(const struct byoc_match *m, uint32_t i);
+    /* Its result, as match_type gives an operand's. */
+    int (*match_op_type)(const struct byoc_match *m, uint32_t i,
+                         uint32_t *dtype, uint32_t *rank,
+                         const int64_t **dims);
     /* Attributes of operator i, by name; 0 when it has none of that name and
      * kind. Booleans are ints. *values lives as long as the match. */
     int (*match_ints)(const struct byoc_match *m, uint32_t i, const char *name,

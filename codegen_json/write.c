@@ -1,0 +1,369 @@
+/* write.c: a vendor function, or one composite, as region JSON (docs/json.md).
+ * One constant pool with ids, named operands, steps in the model's order;
+ * nothing is ever encoded in a name. Same module, same bytes.
+ */
+#include "codegen_json.h"
+
+#include <cjson/cJSON.h>
+
+#include <assert.h>
+#include <string.h>
+
+/* A value of the region: output `output` of JSON node `node`. */
+struct ref {
+    uint32_t node, output;
+};
+
+struct writer {
+    const struct byi_module *m;
+    struct byi_arena *arena;
+    cJSON *nodes;
+    uint32_t n_nodes;
+    BYI_VEC(uint32_t) consts;
+    uint32_t *const_node; /* of each constant of the module: 1 + its node */
+    struct ref *refs;     /* of each node of the function */
+};
+
+static const char *symbol_name(void *ctx, int64_t dim)
+{
+    return byi_symbol_name(ctx, dim);
+}
+
+static cJSON *type_json(const struct writer *w, const struct byi_type *type)
+{
+    if (type->kind == BYI_TENSOR)
+        return byi_json_from_type(type, symbol_name,
+                                  (void *)(uintptr_t)w->m);
+    cJSON *tuple = cJSON_CreateArray();
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        cJSON_AddItemToArray(tuple, type_json(w, type->fields[i]));
+    return tuple;
+}
+
+/* The results as a list, a tuple taken apart. */
+static cJSON *outs_json(const struct writer *w, const struct byi_type *type)
+{
+    if (type->kind == BYI_TUPLE)
+        return type_json(w, type);
+    cJSON *list = cJSON_CreateArray();
+    cJSON_AddItemToArray(list, type_json(w, type));
+    return list;
+}
+
+static cJSON *pair_json(struct ref ref)
+{
+    const int pair[2] = {(int)ref.node, (int)ref.output};
+    return cJSON_CreateIntArray(pair, 2);
+}
+
+static uint32_t add_node(struct writer *w, cJSON *node)
+{
+    cJSON_AddItemToArray(w->nodes, node);
+    return w->n_nodes++;
+}
+
+static struct ref add_input(struct writer *w, const char *name,
+                            const struct byi_type *type)
+{
+    cJSON *node = cJSON_CreateObject();
+    cJSON_AddStringToObject(node, "op", "input");
+    cJSON_AddStringToObject(node, "name", name);
+    cJSON_AddItemToObject(node, "out", outs_json(w, type));
+    return (struct ref){add_node(w, node), 0};
+}
+
+static struct ref add_const(struct writer *w, uint32_t constant)
+{
+    if (w->const_node[constant])
+        return (struct ref){w->const_node[constant] - 1, 0};
+    w->const_node[constant] = w->n_nodes + 1;
+    cJSON *node = cJSON_CreateObject();
+    cJSON_AddStringToObject(node, "op", "const");
+    cJSON_AddNumberToObject(node, "data", w->consts.n);
+    cJSON_AddItemToObject(node, "out",
+                          outs_json(w, w->m->consts.at[constant].type));
+    BYI_PUSH(&w->consts, constant);
+    return (struct ref){add_node(w, node), 0};
+}
+
+/* --- one composite as one kernel ------------------------------------------- */
+
+/* What a node of a composite's body is: operand `name`, or step `index`. */
+struct role {
+    const char *name; /* NULL: a step */
+    uint32_t index;
+};
+
+static cJSON *args_json(const struct byi_node *node, const struct role *roles)
+{
+    cJSON *args = cJSON_CreateArray();
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        struct role role = roles[node->args[i]];
+        cJSON_AddItemToArray(args, role.name
+                                       ? cJSON_CreateString(role.name)
+                                       : cJSON_CreateNumber(role.index));
+    }
+    return args;
+}
+
+static void fill_step(const struct writer *w, cJSON *step,
+                      const struct byi_node *node, const struct role *roles)
+{
+    cJSON_AddStringToObject(step, "name", byi_op(node->op)->name);
+    cJSON_AddItemToObject(step, "args", args_json(node, roles));
+    cJSON_AddItemToObject(step, "attrs", byi_json_from_attrs(node->attrs));
+    cJSON_AddItemToObject(step, "type", type_json(w, node->type));
+}
+
+/* The next of the comma-separated names of a composite's constants. */
+static const char *next_name(struct byi_arena *arena, const char **list)
+{
+    if (!*list || !**list)
+        return NULL;
+    size_t n = strcspn(*list, ",");
+    const char *name = byi_arena_strn(arena, *list, n);
+    *list += n + ((*list)[n] == ',');
+    return name;
+}
+
+/* Parameters and constants of the body become operands. The constants' nodes
+ * are added to the graph here, in the order of the body. */
+static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
+                                     const struct byi_func *body,
+                                     const struct ref *params,
+                                     struct role *roles,
+                                     struct byoc_error *err)
+{
+    cJSON *named = cJSON_AddObjectToObject(kernel, "operands");
+    const char *list = body->attr.operands;
+    for (byi_id id = 0; id < body->nodes.n; id++) {
+        const struct byi_node *node = &body->nodes.at[id];
+        if (node->kind == BYI_PARAM) {
+            roles[id].name = body->param_names.at[node->index];
+            cJSON_AddItemToObject(named, roles[id].name,
+                                  pair_json(params[node->index]));
+        } else if (node->kind == BYI_CONST) {
+            roles[id].name = next_name(w->arena, &list);
+            if (!roles[id].name)
+                return byi_fail(err, BYOC_EINVAL,
+                                "composite '%s': constant %%%u has no name; "
+                                "Operands must name every constant",
+                                body->attr.composite, id);
+            cJSON_AddItemToObject(named, roles[id].name,
+                                  pair_json(add_const(w, node->index)));
+        }
+    }
+    return BYOC_OK;
+}
+
+/* Steps of the body: the first operator is the kernel's own, the others its
+ * post_ops. A composite holds parameters, constants and operators only. */
+static enum byoc_status add_steps(struct writer *w, cJSON *kernel,
+                                  const struct byi_func *body,
+                                  struct role *roles, struct byoc_error *err)
+{
+    cJSON *post_ops = cJSON_CreateArray();
+    uint32_t n_steps = 0;
+    for (byi_id id = 0; id < body->nodes.n; id++) {
+        const struct byi_node *node = &body->nodes.at[id];
+        if (node->kind == BYI_PARAM || node->kind == BYI_CONST)
+            continue;
+        if (node->kind != BYI_CALL_OP) {
+            cJSON_Delete(post_ops);
+            return byi_fail(err, BYOC_EINVAL,
+                            "composite '%s': %%%u is not an operator; only "
+                            "parameters, constants and operators may stand in "
+                            "one",
+                            body->attr.composite, id);
+        }
+        cJSON *step = n_steps ? cJSON_CreateObject() : kernel;
+        fill_step(w, step, node, roles);
+        if (n_steps)
+            cJSON_AddItemToArray(post_ops, step);
+        roles[id].index = n_steps++;
+    }
+    cJSON_AddItemToObject(kernel, "post_ops", post_ops);
+    return BYOC_OK;
+}
+
+static void add_sources(const struct writer *w, cJSON *kernel,
+                        const struct byi_sources *sources)
+{
+    cJSON *list = cJSON_AddArrayToObject(kernel, "source");
+    for (uint32_t i = 0; i < sources->n; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(
+                                       w->m->sources.at[sources->at[i]].name));
+}
+
+static enum byoc_status add_kernel(struct writer *w,
+                                   const struct byi_func *body,
+                                   const struct ref *params,
+                                   const struct byi_sources *sources,
+                                   struct ref *ref, struct byoc_error *err)
+{
+    struct role *roles =
+        byi_arena_calloc(w->arena, body->nodes.n, sizeof *roles);
+    cJSON *kernel = cJSON_CreateObject();
+    cJSON_AddStringToObject(kernel, "op", "kernel");
+    cJSON_AddStringToObject(kernel, "pattern", body->attr.composite);
+    enum byoc_status status =
+        add_operands(w, kernel, body, params, roles, err);
+    if (status == BYOC_OK)
+        status = add_steps(w, kernel, body, roles, err);
+    cJSON_AddItemToObject(
+        kernel, "out", outs_json(w, body->nodes.at[body->result].type));
+    add_sources(w, kernel, sources);
+    *ref = (struct ref){add_node(w, kernel), 0};
+    return status;
+}
+
+/* --- whole regions ----------------------------------------------------------- */
+
+static cJSON *open_graph(struct writer *w, const char *symbol)
+{
+    w->const_node =
+        byi_arena_calloc(w->arena, w->m->consts.n, sizeof *w->const_node);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "format", "byoc-graph");
+    cJSON_AddNumberToObject(root, "version", 1);
+    cJSON_AddStringToObject(root, "symbol", symbol);
+    w->nodes = cJSON_AddArrayToObject(root, "nodes");
+    return root;
+}
+
+static void close_graph(struct writer *w, cJSON *root, uint32_t n_inputs,
+                        const byi_id *inputs, uint32_t n_outputs,
+                        const struct ref *outputs, struct byi_arena *arena,
+                        struct byi_text *json, uint32_t **consts,
+                        uint32_t *n_consts)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, "inputs");
+    for (uint32_t i = 0; i < n_inputs; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(inputs[i]));
+    list = cJSON_AddArrayToObject(root, "outputs");
+    for (uint32_t i = 0; i < n_outputs; i++)
+        cJSON_AddItemToArray(list, pair_json(outputs[i]));
+    byi_json_print(root, json);
+    *n_consts = w->consts.n;
+    *consts = byi_arena_copy(arena, w->consts.at,
+                             w->consts.n * sizeof *w->consts.at);
+    byi_vec_free(w->consts.at);
+    cJSON_Delete(root);
+}
+
+static enum byoc_status add_region_node(struct writer *w,
+                                        const struct byi_func *f, byi_id id,
+                                        struct byoc_error *err)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    switch (node->kind) {
+    case BYI_PARAM:
+        w->refs[id] = add_input(w, f->param_names.at[node->index], node->type);
+        return BYOC_OK;
+    case BYI_CONST:
+        w->refs[id] = add_const(w, node->index);
+        return BYOC_OK;
+    case BYI_FN:
+    case BYI_MAKE_TUPLE:
+        return BYOC_OK; /* looked through by their reader */
+    case BYI_GET:
+        w->refs[id] = (struct ref){w->refs[node->args[0]].node, node->index};
+        return BYOC_OK;
+    case BYI_CALL: {
+        const struct byi_node *callee = &f->nodes.at[node->args[0]];
+        const struct byi_func *body =
+            callee->kind == BYI_FN ? w->m->funcs.at[callee->index] : NULL;
+        if (!body || !body->attr.composite)
+            break;
+        struct ref *operands =
+            byi_arena_calloc(w->arena, node->n_args, sizeof *operands);
+        for (uint32_t i = 1; i < node->n_args; i++)
+            operands[i - 1] = w->refs[node->args[i]];
+        return add_kernel(w, body, operands, node->sources, &w->refs[id], err);
+    }
+    default:
+        break;
+    }
+    return byi_fail(err, BYOC_EINVAL,
+                    "@%s: %%%u is neither a composite nor a constant; a "
+                    "vendor's function holds nothing else",
+                    f->name ? f->name : "?", id);
+}
+
+/* The function's results, a tuple taken apart. */
+static uint32_t result_refs(const struct writer *w, const struct byi_func *f,
+                            struct ref **outputs)
+{
+    const struct byi_node *result = &f->nodes.at[f->result];
+    if (result->kind == BYI_MAKE_TUPLE) {
+        *outputs =
+            byi_arena_calloc(w->arena, result->n_args, sizeof **outputs);
+        for (uint32_t i = 0; i < result->n_args; i++)
+            (*outputs)[i] = w->refs[result->args[i]];
+        return result->n_args;
+    }
+    uint32_t n =
+        result->type->kind == BYI_TUPLE ? result->type->n_fields : 1;
+    *outputs = byi_arena_calloc(w->arena, n, sizeof **outputs);
+    for (uint32_t i = 0; i < n; i++)
+        (*outputs)[i] = (struct ref){w->refs[f->result].node,
+                                     w->refs[f->result].output + i};
+    return n;
+}
+
+enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
+                                  struct byi_arena *arena,
+                                  struct byi_text *json, uint32_t **consts,
+                                  uint32_t *n_consts, struct byoc_error *err)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    struct writer w = {.m = m, .arena = arena};
+    w.refs = byi_arena_calloc(arena, f->nodes.n, sizeof *w.refs);
+    cJSON *root = open_graph(&w, f->name);
+    enum byoc_status status = BYOC_OK;
+    for (byi_id id = 0; id < f->nodes.n && status == BYOC_OK; id++)
+        status = add_region_node(&w, f, id, err);
+    uint32_t *inputs = byi_arena_calloc(arena, f->params.n, sizeof *inputs);
+    for (uint32_t i = 0; i < f->params.n; i++)
+        inputs[i] = w.refs[f->params.at[i]].node;
+    struct ref *outputs;
+    uint32_t n_outputs = result_refs(&w, f, &outputs);
+    close_graph(&w, root, f->params.n, inputs, n_outputs, outputs, arena,
+                json, consts, n_consts);
+    return status;
+}
+
+enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
+                                     const uint32_t *const_args,
+                                     struct byi_arena *arena,
+                                     struct byi_text *json, uint32_t **consts,
+                                     uint32_t *n_consts,
+                                     struct byoc_error *err)
+{
+    const struct byi_func *body = m->funcs.at[func];
+    struct writer w = {.m = m, .arena = arena};
+    cJSON *root = open_graph(&w, "probe");
+    uint32_t n = body->params.n, n_inputs = 0;
+    struct ref *operands = byi_arena_calloc(arena, n, sizeof *operands);
+    uint32_t *inputs = byi_arena_calloc(arena, n, sizeof *inputs);
+    for (uint32_t i = 0; i < n; i++) {
+        if (const_args[i] != BYI_NO_ID) {
+            operands[i] = add_const(&w, const_args[i]);
+            continue;
+        }
+        const struct byi_node *param = &body->nodes.at[body->params.at[i]];
+        operands[i] = add_input(&w, body->param_names.at[i], param->type);
+        inputs[n_inputs++] = operands[i].node;
+    }
+    struct ref kernel;
+    enum byoc_status status = add_kernel(&w, body, operands,
+                                         byi_sources_none(), &kernel, err);
+    const struct byi_type *type = body->nodes.at[body->result].type;
+    uint32_t n_outputs = type->kind == BYI_TUPLE ? type->n_fields : 1;
+    struct ref *outputs = byi_arena_calloc(arena, n_outputs, sizeof *outputs);
+    for (uint32_t i = 0; i < n_outputs; i++)
+        outputs[i] = (struct ref){kernel.node, i};
+    close_graph(&w, root, n_inputs, inputs, n_outputs, outputs, arena, json,
+                consts, n_consts);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* byoc/byoc.h: compile a model.
+ *
+ * Link with libbyoc.so and libbyoc_runtime.so.
+ *
+ *     struct byoc_error err;
+ *     struct byoc_compiled *c = NULL;
+ *     if (byoc_compile("model.onnx", NULL, &c, &err) ||
+ *         byoc_compiled_write(c, "model.so", &err))
+ *         fprintf(stderr, "%s\n", err.text);
+ *     byoc_compiled_free(&c);
+ *
+ * A compiled model belongs to one thread at a time; several may be made at
+ * once. The library prints nothing. It calls the C compiler of the machine to
+ * write an artifact, and nothing else.
+ */
+#ifndef BYOC_BYOC_H
+#define BYOC_BYOC_H
+
+#include <byoc/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How to compile. Zero-initialise; a zero field means the default. Lists of
+ * strings end in NULL; NULL is the empty list. */
+struct byoc_compile_params {
+    const char *const *backends; /* vendors by name, in order of preference;
+                                    NULL: all that are found; a list without
+                                    entries: none, all native              */
+    const char *plugins;      /* where plug-ins are, as in byoc_load_params */
+    const char *const *dims;     /* "N=1": fix a symbolic dim               */
+    const char *const *shapes;   /* "x=1x3x224x224": fix an input's shape   */
+    const char *const *exclude;  /* node names or operators that stay native */
+    const char *const *disable;  /* passes not to run, by name              */
+    const char *const *require;  /* passes to run whatever the level        */
+    int opt_level;               /* 1 + the level 0..3; 0: 1 + 2            */
+    int forbid_reference;        /* not 0: refuse vendors' reference kernels */
+    uint32_t min_region_nodes;   /* smaller regions are given back          */
+    uint32_t threads;            /* probes are for this many; 0: as loading */
+    const char *stop_after;      /* a pass's name: compile no further; only
+                                    byoc_compiled_ir() is of use then       */
+    const char *cc;              /* the C compiler; NULL: $CC, then "cc"    */
+    /* Called before and after each pass with the IR as text, where wanted.
+     * `when` is "before" or "after". */
+    void (*on_pass)(void *ctx, const char *pass, const char *when,
+                    const char *ir);
+    const char *print_after;     /* for on_pass: a pass's name, or "all"    */
+    void (*on_time)(void *ctx, const char *pass, double seconds);
+    void *ctx;
+    int verify;                  /* not 0: check the IR after every pass    */
+};
+
+struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
+
+/* Compile the model at `path`: ONNX, or the text form when it ends in ".ir".
+ * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED (names the operator),
+ * BYOC_ETYPE, BYOC_EINVAL (parameters), BYOC_EBACKEND (a plug-in that was
+ * named cannot be loaded). */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_compile(const char *path, const struct byoc_compile_params *params,
+             struct byoc_compiled **compiled, struct byoc_error *err);
+BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
+
+/* Write the artifact: a shared library. Written aside, then renamed. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_compiled_write(const struct byoc_compiled *compiled, const char *path,
+                    struct byoc_error *err);
+
+/* Load the model from memory, without writing an artifact. `compiled` must
+ * outlive the model. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_compiled_load(const struct byoc_compiled *compiled,
+                   const struct byoc_load_params *params,
+                   struct byoc_model **model, struct byoc_error *err);
+
+/* The ledger as JSON (docs/ledger.md); lives as long as `compiled`. */
+BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
+/* The module as text after the last pass. Made on first use. */
+BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
+
+/* A ledger's JSON as text for people: the totals, and what stayed native and
+ * why; every node when every_node is not 0. Free with byoc_string_free. */
+BYOC_API char *byoc_ledger_text(const char *ledger_json, int every_node);
+BYOC_API void byoc_string_free(char *text);
+
+/* Every plug-in that is found, good or not. `use` is called once for each:
+ * verdict NULL when it can be used, else the sentence why not. */
+BYOC_API void byoc_backends_list(const char *plugins,
+                                 void (*use)(void *ctx, const char *path,
+                                             const char *name,
+                                             const char *version,
+                                             const char *verdict),
+                                 void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* AnnotateTarget: every call of a vendor's composite, and every projection of
+ * one, is marked with its vendor.
+ * requires: MergeComposite                 breaks: nothing
+ *
+ *   %1 = %0(%x)                    ==>     %1 = %0(%x) @[dnnl]
+ *
+ * The vendor is the composite's name up to the first '.'. What is marked
+ * already keeps its mark, so running twice, or once for each vendor, is the
+ * same as running once.
+ */
+#include "partition.h"
+
+#include <string.h>
+
+static uint32_t target_of_composite(struct byi_module *m, const char *name)
+{
+    const char *dot = strchr(name, '.');
+    size_t n = dot ? (size_t)(dot - name) : strlen(name);
+    return byi_target(m, byi_arena_strn(m->arena, name, n)) + 1;
+}
+
+static const struct byi_func *callee_of(const struct byi_module *m,
+                                        const struct byi_func *f,
+                                        const struct byi_node *call)
+{
+    if (call->kind != BYI_CALL)
+        return NULL;
+    const struct byi_node *fn = &f->nodes.at[call->args[0]];
+    return fn->kind == BYI_FN ? m->funcs.at[fn->index] : NULL;
+}
+
+static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
+                                        struct byi_pass_context *ctx,
+                                        struct byi_arena *scratch,
+                                        struct byoc_error *err)
+{
+    (void)ctx, (void)scratch, (void)err;
+    struct byi_func *f = m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        struct byi_node *node = &f->nodes.at[id];
+        const struct byi_func *body = callee_of(m, f, node);
+        if (body && body->attr.composite)
+            node->target = target_of_composite(m, body->attr.composite);
+        else if (node->kind == BYI_GET)
+            node->target = f->nodes.at[node->args[0]].target;
+    }
+    return BYOC_OK;
+}
+
+const struct byi_pass byi_pass_annotate_target = {
+    .name = "AnnotateTarget",
+    .summary = "mark what each vendor takes",
+    .run_func = annotate_target,
+};

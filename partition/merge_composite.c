@@ -1,0 +1,393 @@
+/* MergeComposite: what matches a row of a vendor's table becomes one call of
+ * a composite, a function literal that the vendor can really build.
+ * requires: types                          breaks: nothing
+ *
+ *   %0 = nn.conv2d(%x, const[w]);          %0 = fn (%src, Composite="v.conv") {
+ *   nn.relu(%0)                     ==>      %0 = nn.conv2d(%src, const[w]);
+ *                                            nn.relu(%0)
+ *                                          };
+ *                                          %0(%x)
+ *
+ * Nodes are visited from the outputs back, so that the longest chain is seen
+ * first; rows in the table's order. The predicate and the probe are asked
+ * while grouping: where they refuse, another match may take the nodes.
+ */
+#include "partition.h"
+
+#include <string.h>
+
+/* A match that was taken: the composite's function and its call's operands. */
+struct group {
+    uint32_t func;
+    uint32_t n_args;
+    const byi_id *args;
+    const struct byi_sources *sources;
+};
+
+struct merger {
+    struct byi_module *m;
+    struct byi_func *f;
+    uint32_t func;
+    struct byi_pass_context *ctx;
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+    const struct byi_vendor *vendor;
+    struct byi_uses uses;
+    uint32_t *claimed;          /* of each node: 1 + its group */
+    BYI_VEC(struct group) groups;
+    enum byoc_status status;
+};
+
+static void note(struct merger *g, const struct byi_match *match,
+                 enum byi_reason reason, const char *detail)
+{
+    if (g->ctx->ledger)
+        byi_ledger_note(g->ctx->ledger, g->f->nodes.at[match->root].sources,
+                        reason, g->vendor->name, match->pattern->row->name,
+                        detail);
+}
+
+static bool is_op_of(const struct byi_match *match, byi_id id)
+{
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (match->ops[i] == id)
+            return true;
+    return false;
+}
+
+/* Nobody outside reads what lies inside, and nothing inside is taken. With
+ * the root as the only way out, no path can leave a match and come back. */
+static bool is_closed(const struct merger *g, const struct byi_match *match)
+{
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        byi_id id = match->ops[i];
+        if (g->claimed[id])
+            return false;
+        if (id == match->root)
+            continue;
+        if (id == g->f->result)
+            return false;
+        for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
+            if (!is_op_of(match, g->uses.at[u]))
+                return false;
+    }
+    return true;
+}
+
+static bool is_excluded(const struct merger *g, const struct byi_node *node)
+{
+    const char *const *list = g->ctx->vendors->exclude;
+    for (; list && *list; list++) {
+        if (strcmp(*list, byi_op(node->op)->name) == 0)
+            return true;
+        for (uint32_t i = 0; i < node->sources->n; i++) {
+            const struct byi_source *s =
+                &g->m->sources.at[node->sources->at[i]];
+            if (!strcmp(*list, s->name) || !strcmp(*list, s->op))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool type_known(const struct byi_type *type)
+{
+    if (type->kind == BYI_TENSOR)
+        return byi_type_static(type);
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        if (!byi_type_static(type->fields[i]))
+            return false;
+    return true;
+}
+
+/* What can be said without asking the vendor; NULL when all is well. */
+static const char *refuse(const struct merger *g,
+                          const struct byi_match *match,
+                          enum byi_reason *reason)
+{
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        const struct byi_node *node = &g->f->nodes.at[match->ops[i]];
+        *reason = BYI_REASON_EXCLUDED;
+        if (is_excluded(g, node))
+            return "named by --exclude";
+        *reason = BYI_REASON_DYNAMIC;
+        if (!type_known(node->type))
+            return "a result has a symbolic dim; fix it with --dim or --shape";
+    }
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (!type_known(g->f->nodes.at[match->bound[i].value].type))
+            return "an operand has a symbolic dim; fix it with --dim or "
+                   "--shape";
+    *reason = BYI_REASON_PREDICATE;
+    if (!match->pattern->row->accept)
+        return NULL;
+    return match->pattern->row->accept(
+        g->vendor->host, (const struct byoc_match *)(const void *)match);
+}
+
+/* --- building the composite -------------------------------------------------- */
+
+/* The body's node for operand `value`; a value that is bound twice serves its
+ * names in order. */
+static byi_id find_operand(const struct byi_match *match, byi_id value,
+                           const byi_id *inner, bool *used)
+{
+    uint32_t any = match->n_bound;
+    for (uint32_t i = 0; i < match->n_bound; i++) {
+        if (match->bound[i].value != value)
+            continue;
+        any = i;
+        if (!used[i])
+            break;
+    }
+    used[any] = true;
+    return inner[any];
+}
+
+static bool is_embedded(const struct merger *g, const struct byi_match *match,
+                        uint32_t bound)
+{
+    return g->f->nodes.at[match->bound[bound].value].kind == BYI_CONST;
+}
+
+static byi_id add_operand(struct merger *g, struct byi_func *body,
+                          const struct byi_bound *bound)
+{
+    const struct byi_node *node = &g->f->nodes.at[bound->value];
+    if (node->kind == BYI_CONST)
+        return byi_add_const(g->m, body, node->index, node->sources);
+    return byi_add_param(g->m, body, byi_arena_str(g->m->arena, bound->name),
+                         node->type);
+}
+
+/* "nn.conv2d_add_nn.relu": which alternative matched. */
+static const char *join_ops(const struct merger *g,
+                            const struct byi_match *match)
+{
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        byi_text_addf(&text, "%s%s", i ? "_" : "",
+                      byi_op(g->f->nodes.at[match->ops[i]].op)->name);
+    const char *joined = byi_arena_str(g->m->arena, text.at);
+    byi_text_free(&text);
+    return joined;
+}
+
+static const char *join_consts(const struct merger *g,
+                               const struct byi_match *match)
+{
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (is_embedded(g, match, i))
+            byi_text_addf(&text, "%s%s", text.n ? "," : "",
+                          match->bound[i].name);
+    const char *joined = text.n ? byi_arena_str(g->m->arena, text.at) : NULL;
+    byi_text_free(&text);
+    return joined;
+}
+
+static enum byoc_status build(struct merger *g, const struct byi_match *match,
+                              uint32_t *func)
+{
+    struct byi_func *body;
+    byi_id inner[BYI_MATCH_MAX_OPERANDS], result[BYI_MATCH_MAX_OPS];
+    bool used[BYI_MATCH_MAX_OPERANDS] = {false};
+    *func = byi_func_new(g->m, NULL);
+    body = g->m->funcs.at[*func];
+    for (uint32_t pass = 0; pass < 2; pass++) /* parameters come first */
+        for (uint32_t i = 0; i < match->n_bound; i++)
+            if (is_embedded(g, match, i) == (pass == 1))
+                inner[i] = add_operand(g, body, &match->bound[i]);
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        const struct byi_node *node = &g->f->nodes.at[match->ops[i]];
+        byi_id *args =
+            byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
+        for (uint32_t a = 0; a < node->n_args; a++) {
+            uint32_t k = 0;
+            while (k < i && match->ops[k] != node->args[a])
+                k++;
+            args[a] = k < i ? result[k]
+                            : find_operand(match, node->args[a], inner, used);
+        }
+        BYI_TRY(byi_add_op(g->m, body, node->op, args, node->n_args,
+                           node->attrs, node->sources, &result[i], g->err));
+    }
+    body->result = result[match->n_ops - 1];
+    body->attr.composite =
+        byi_arena_str(g->m->arena, match->pattern->row->name);
+    body->attr.from_pattern = join_ops(g, match);
+    body->attr.operands = join_consts(g, match);
+    return BYOC_OK;
+}
+
+/* --- taking a match ------------------------------------------------------------ */
+
+static const struct byi_sources *join_sources(const struct merger *g,
+                                              const struct byi_match *match)
+{
+    const struct byi_sources *all = byi_sources_none();
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        all = byi_sources_join(g->m, all,
+                               g->f->nodes.at[match->ops[i]].sources);
+    return all;
+}
+
+static void claim(struct merger *g, const struct byi_match *match,
+                  uint32_t func)
+{
+    byi_id *args = byi_arena_calloc(g->scratch, match->n_bound, sizeof *args);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (!is_embedded(g, match, i))
+            args[n++] = match->bound[i].value;
+    const struct group group = {.func = func,
+                                .n_args = n,
+                                .args = args,
+                                .sources = join_sources(g, match)};
+    BYI_PUSH(&g->groups, group);
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        g->claimed[match->ops[i]] = g->groups.n;
+}
+
+static bool take(const struct byi_match *match, void *ctx)
+{
+    struct merger *g = ctx;
+    if (g->status != BYOC_OK || !is_closed(g, match))
+        return false;
+    enum byi_reason reason;
+    const char *why = refuse(g, match, &reason);
+    if (why) {
+        note(g, match, reason, why);
+        return false;
+    }
+    uint32_t func;
+    struct byi_probed probed;
+    uint32_t none[BYI_MATCH_MAX_OPERANDS];
+    memset(none, 0xff, sizeof none);
+    g->status = build(g, match, &func);
+    if (g->status == BYOC_OK)
+        g->status = byi_probe(g->ctx->vendors, g->vendor, g->m, func, none,
+                              &probed, g->err);
+    if (g->status != BYOC_OK)
+        return false;
+    if (!probed.refused && probed.reference && g->ctx->vendors->forbid_ref) {
+        note(g, match, BYI_REASON_REFERENCE, probed.impl);
+    } else if (probed.refused) {
+        note(g, match, BYI_REASON_PROBE, probed.refused);
+    } else {
+        claim(g, match, func);
+        if (g->ctx->ledger)
+            byi_ledger_impl(g->ctx->ledger, join_sources(g, match),
+                            probed.impl);
+        return true;
+    }
+    g->m->funcs.at[func]->dead = true;
+    return false;
+}
+
+static void match_rows(struct merger *g, byi_id id)
+{
+    const struct byi_pattern_table *table = g->vendor->table;
+    const struct byi_node *node = &g->f->nodes.at[id];
+    uint32_t ways = 0;
+    for (uint32_t i = table->first[node->op]; i < table->first[node->op + 1];
+         i++) {
+        uint32_t tried;
+        if (byi_match(g->m, g->f, &table->at[table->by_root[i]], id, take, g,
+                      &tried) ||
+            g->status != BYOC_OK)
+            return;
+        ways += tried;
+    }
+    if (ways == 0 && g->ctx->ledger)
+        byi_ledger_note(g->ctx->ledger, node->sources,
+                        table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
+                                                : BYI_REASON_NO_PATTERN,
+                        g->vendor->name, NULL, NULL);
+}
+
+/* --- rebuilding the function ----------------------------------------------------- */
+
+static bool is_root(const struct merger *g, byi_id id)
+{
+    uint32_t group = g->claimed[id];
+    if (!group)
+        return false;
+    for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
+        if (g->claimed[g->uses.at[u]] == group)
+            return false;
+    return true;
+}
+
+static enum byoc_status emit_call(struct merger *g, struct byi_func *fresh,
+                                  byi_id *map, byi_id root)
+{
+    const struct group *group = &g->groups.at[g->claimed[root] - 1];
+    byi_id *args = byi_arena_calloc(g->scratch, group->n_args, sizeof *args);
+    for (uint32_t i = 0; i < group->n_args; i++)
+        args[i] = map[group->args[i]];
+    byi_id fn = byi_add_fn(g->m, fresh, group->func, NULL, 0, NULL);
+    return byi_add_apply(g->m, fresh, fn, args, group->n_args, group->sources,
+                         &map[root], g->err);
+}
+
+static enum byoc_status rebuild(struct merger *g)
+{
+    const struct byi_func *f = g->f;
+    byi_id *map = byi_arena_calloc(g->scratch, f->nodes.n, sizeof *map);
+    struct byi_func *fresh = byi_func_like(g->m, f, map);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        if (f->nodes.at[id].kind == BYI_PARAM)
+            continue;
+        if (!g->claimed[id])
+            BYI_TRY(byi_add_copy(g->m, fresh, f, id, map, &map[id], g->err));
+        else if (is_root(g, id))
+            BYI_TRY(emit_call(g, fresh, map, id));
+    }
+    fresh->result = map[f->result];
+    byi_func_replace(g->m, g->func, fresh);
+    return BYOC_OK;
+}
+
+static enum byoc_status merge_function(struct merger *g)
+{
+    g->uses = byi_uses_of(g->f, g->scratch);
+    g->claimed =
+        byi_arena_calloc(g->scratch, g->f->nodes.n, sizeof *g->claimed);
+    for (byi_id id = g->f->nodes.n; id-- > 0 && g->status == BYOC_OK;)
+        if (g->f->nodes.at[id].kind == BYI_CALL_OP && !g->claimed[id])
+            match_rows(g, id);
+    if (g->status == BYOC_OK && g->groups.n)
+        g->status = rebuild(g);
+    byi_vec_free(g->groups.at);
+    return g->status;
+}
+
+static enum byoc_status merge_composite(struct byi_module *m,
+                                        struct byi_pass_context *ctx,
+                                        struct byi_arena *scratch,
+                                        struct byoc_error *err)
+{
+    uint32_t n_funcs = m->funcs.n; /* composites made here need no visit */
+    for (uint32_t v = 0; ctx->vendors && v < ctx->vendors->n; v++)
+        for (uint32_t i = 0; i < n_funcs; i++) {
+            struct byi_func *f = m->funcs.at[i];
+            if (f->dead || f->attr.compiler || f->attr.composite)
+                continue;
+            struct merger g = {.m = m,
+                               .f = f,
+                               .func = i,
+                               .ctx = ctx,
+                               .scratch = scratch,
+                               .err = err,
+                               .vendor = &ctx->vendors->at[v]};
+            BYI_TRY(merge_function(&g));
+        }
+    return BYOC_OK;
+}
+
+const struct byi_pass byi_pass_merge_composite = {
+    .name = "MergeComposite",
+    .summary = "group what a row of a vendor's table matches",
+    .run_module = merge_composite,
+};

@@ -1,0 +1,476 @@
+/* PartitionGraph: every region becomes a function @vendor_N with
+ * Compiler="vendor", called once; composites that are in no region become
+ * plain operators again.
+ * requires: MergeRegions                   breaks: annotations
+ *
+ *   %1 = %0(%x) @[dnnl.1]                  def @dnnl_0(%x, Compiler="dnnl") {
+ *   %3 = %2(%1) @[dnnl.1]          ==>       ... %0(%x) ... %2(%1) }
+ *   exp(%3)                                %1 = @dnnl_0(%x);
+ *                                          exp(%1)
+ *
+ * Parameters are shared by producer, so a value enters once; constants are
+ * bound inside; each value that is read outside is one result, however many
+ * read it. A region that only moves data, or is below the user's limits, is
+ * given back.
+ */
+#include "partition.h"
+
+#include <string.h>
+
+struct region {
+    uint32_t func;            /* the new function */
+    struct byi_func *body;
+    BYI_VEC(byi_id) params;   /* outer values, in the order of first use */
+    BYI_VEC(byi_id) results;  /* outer ids of the values read outside */
+    uint32_t n_members;
+    uint32_t waiting;         /* operands not emitted yet: Kahn's count */
+    bool dropped, computes;
+};
+
+struct partitioner {
+    struct byi_module *m;
+    struct byi_func *f, *fresh;
+    uint32_t func;
+    struct byi_pass_context *ctx;
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+    struct byi_uses uses;
+    uint32_t n_regions;
+    struct region *regions;   /* by number, 1.. */
+    uint32_t *first;          /* members of each region: at[first[r]..] */
+    byi_id *at;
+    byi_id *map;              /* old id -> id in fresh */
+    byi_id *inner;            /* old id -> id in its region's body */
+};
+
+static struct region *region_of(struct partitioner *p, byi_id id)
+{
+    uint32_t number = p->f->nodes.at[id].region;
+    return number ? &p->regions[number] : NULL;
+}
+
+static const struct byi_func *composite_of(const struct partitioner *p,
+                                           const struct byi_node *node)
+{
+    if (node->kind != BYI_CALL)
+        return NULL;
+    const struct byi_node *fn = &p->f->nodes.at[node->args[0]];
+    if (fn->kind != BYI_FN)
+        return NULL;
+    const struct byi_func *body = p->m->funcs.at[fn->index];
+    return body->attr.composite ? body : NULL;
+}
+
+/* --- which regions stay -------------------------------------------------------- */
+
+static bool composite_computes(const struct byi_func *body)
+{
+    for (byi_id id = 0; id < body->nodes.n; id++) {
+        const struct byi_node *node = &body->nodes.at[id];
+        if (node->kind == BYI_CALL_OP &&
+            byi_op(node->op)->cost != BYI_COST_NONE)
+            return true;
+    }
+    return false;
+}
+
+static void count_members(struct partitioner *p)
+{
+    for (byi_id id = 0; id < p->f->nodes.n; id++)
+        if (p->f->nodes.at[id].region > p->n_regions)
+            p->n_regions = p->f->nodes.at[id].region;
+    p->regions = byi_arena_calloc(p->scratch, p->n_regions + 1,
+                                  sizeof *p->regions);
+    for (byi_id id = 0; id < p->f->nodes.n; id++) {
+        struct region *region = region_of(p, id);
+        const struct byi_func *body = composite_of(p, &p->f->nodes.at[id]);
+        if (!region || !body)
+            continue;
+        region->n_members++;
+        region->computes = region->computes || composite_computes(body);
+    }
+}
+
+static void drop_regions(struct partitioner *p)
+{
+    uint32_t least =
+        p->ctx->vendors ? p->ctx->vendors->min_region_nodes : 0;
+    for (uint32_t i = 1; i <= p->n_regions; i++) {
+        struct region *region = &p->regions[i];
+        region->dropped = !region->computes || region->n_members < least;
+    }
+    for (byi_id id = 0; id < p->f->nodes.n; id++) {
+        struct byi_node *node = &p->f->nodes.at[id];
+        struct region *region = region_of(p, id);
+        if (!region || !region->dropped)
+            continue;
+        if (p->ctx->ledger && node->kind == BYI_CALL)
+            byi_ledger_note(p->ctx->ledger, node->sources,
+                            BYI_REASON_TOO_SMALL,
+                            p->m->targets.at[node->target - 1], NULL,
+                            region->computes
+                                ? "its region is below --min-region-nodes"
+                                : "its region would only move data");
+        node->region = 0;
+        node->target = 0;
+    }
+}
+
+/* --- the regions' functions ----------------------------------------------------- */
+
+static const char *region_name(struct partitioner *p, const char *vendor)
+{
+    for (uint32_t n = 0;; n++) {
+        const char *name =
+            byi_arena_printf(p->m->arena, "%s_%u", vendor, n);
+        if (byi_func_find(p->m, name) == UINT32_MAX)
+            return name;
+    }
+}
+
+static void list_members(struct partitioner *p)
+{
+    p->first = byi_arena_calloc(p->scratch, p->n_regions + 2,
+                                sizeof *p->first);
+    p->at = byi_arena_calloc(p->scratch, p->f->nodes.n, sizeof *p->at);
+    for (byi_id id = 0; id < p->f->nodes.n; id++)
+        p->first[p->f->nodes.at[id].region + 1]++;
+    for (uint32_t i = 1; i <= p->n_regions + 1; i++)
+        p->first[i] += p->first[i - 1];
+    uint32_t *next = byi_arena_copy(p->scratch, p->first,
+                                    (p->n_regions + 2) * sizeof *next);
+    for (byi_id id = 0; id < p->f->nodes.n; id++)
+        p->at[next[p->f->nodes.at[id].region]++] = id;
+}
+
+/* Give the outer value `arg` an id inside the region: a constant of its own,
+ * or a parameter. */
+static void enter(struct partitioner *p, struct region *region, byi_id arg)
+{
+    const struct byi_node *node = &p->f->nodes.at[arg];
+    if (node->kind == BYI_CONST) {
+        p->inner[arg] =
+            byi_add_const(p->m, region->body, node->index, node->sources);
+        return;
+    }
+    const char *name =
+        byi_arena_printf(p->m->arena, "i%u", region->params.n);
+    p->inner[arg] = byi_add_param(p->m, region->body, name, node->type);
+    BYI_PUSH(&region->params, arg);
+}
+
+static bool read_outside(const struct partitioner *p, byi_id id)
+{
+    if (id == p->f->result)
+        return true;
+    uint32_t number = p->f->nodes.at[id].region;
+    for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++)
+        if (p->f->nodes.at[p->uses.at[u]].region != number)
+            return true;
+    return false;
+}
+
+static enum byoc_status add_member(struct partitioner *p,
+                                   struct region *region, byi_id id)
+{
+    const struct byi_node *node = &p->f->nodes.at[id];
+    if (node->kind == BYI_GET)
+        return byi_add_get(p->m, region->body, p->inner[node->args[0]],
+                           node->index, node->sources, &p->inner[id], p->err);
+    byi_id *args =
+        byi_arena_calloc(p->scratch, node->n_args, sizeof *args);
+    for (uint32_t a = 1; a < node->n_args; a++)
+        args[a - 1] = p->inner[node->args[a]];
+    const struct byi_node *fn = &p->f->nodes.at[node->args[0]];
+    byi_id callee =
+        byi_add_fn(p->m, region->body, fn->index, NULL, 0, fn->sources);
+    return byi_add_apply(p->m, region->body, callee, args, node->n_args - 1,
+                         node->sources, &p->inner[id], p->err);
+}
+
+/* Parameters and constants of the region; *entered lists them for leave(). */
+static uint32_t enter_operands(struct partitioner *p, uint32_t number,
+                               byi_id **entered)
+{
+    struct region *region = &p->regions[number];
+    BYI_VEC(byi_id) list = {0};
+    for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
+        const struct byi_node *node = &p->f->nodes.at[p->at[i]];
+        for (uint32_t a = node->kind == BYI_CALL; a < node->n_args; a++) {
+            byi_id arg = node->args[a];
+            if (p->f->nodes.at[arg].region == number ||
+                p->inner[arg] != BYI_NO_ID)
+                continue;
+            enter(p, region, arg);
+            BYI_PUSH(&list, arg);
+        }
+    }
+    *entered = list.at;
+    return list.n;
+}
+
+static void collect_results(struct partitioner *p, uint32_t number)
+{
+    struct region *region = &p->regions[number];
+    byi_id *inner = byi_arena_calloc(
+        p->scratch, p->first[number + 1] - p->first[number], sizeof *inner);
+    for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
+        byi_id id = p->at[i];
+        if (p->f->nodes.at[id].type->kind != BYI_TENSOR ||
+            !read_outside(p, id))
+            continue;
+        inner[region->results.n] = p->inner[id];
+        BYI_PUSH(&region->results, id);
+    }
+    region->body->result =
+        region->results.n == 1
+            ? inner[0]
+            : byi_add_tuple(p->m, region->body, inner, region->results.n,
+                            NULL);
+}
+
+static enum byoc_status build_region(struct partitioner *p, uint32_t number)
+{
+    struct region *region = &p->regions[number];
+    const struct byi_node *any = &p->f->nodes.at[p->at[p->first[number]]];
+    const char *vendor = p->m->targets.at[any->target - 1];
+    region->func = byi_func_new(p->m, region_name(p, vendor));
+    region->body = p->m->funcs.at[region->func];
+    region->body->attr.compiler = vendor;
+    region->body->attr.global_symbol = region->body->name;
+    byi_id *entered;
+    uint32_t n_entered = enter_operands(p, number, &entered);
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = p->first[number];
+         i < p->first[number + 1] && status == BYOC_OK; i++)
+        status = add_member(p, region, p->at[i]);
+    if (status == BYOC_OK)
+        collect_results(p, number);
+    for (uint32_t i = 0; i < n_entered; i++)
+        p->inner[entered[i]] = BYI_NO_ID;
+    byi_vec_free(entered);
+    return status;
+}
+
+/* --- the rest of the function ------------------------------------------------------ */
+
+/* A composite that stays behind, as the operators it was made of. */
+static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
+                                         const struct byi_func *body)
+{
+    const struct byi_node *call = &p->f->nodes.at[id];
+    byi_id *map = byi_arena_calloc(p->scratch, body->nodes.n, sizeof *map);
+    for (byi_id i = 0; i < body->nodes.n; i++) {
+        const struct byi_node *node = &body->nodes.at[i];
+        if (node->kind == BYI_PARAM)
+            map[i] = p->map[call->args[1 + node->index]];
+        else
+            BYI_TRY(byi_add_copy(p->m, p->fresh, body, i, map, &map[i],
+                                 p->err));
+    }
+    p->map[id] = map[body->result];
+    return BYOC_OK;
+}
+
+static enum byoc_status emit_host(struct partitioner *p, byi_id id)
+{
+    const struct byi_node *node = &p->f->nodes.at[id];
+    const struct byi_func *body = composite_of(p, node);
+    if (node->kind == BYI_PARAM)
+        return BYOC_OK;
+    if (body)
+        return inline_composite(p, id, body);
+    if (node->kind == BYI_FN && p->m->funcs.at[node->index]->attr.composite)
+        return BYOC_OK; /* its calls are inlined or in a region */
+    return byi_add_copy(p->m, p->fresh, p->f, id, p->map, &p->map[id],
+                        p->err);
+}
+
+static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
+{
+    struct region *region = &p->regions[number];
+    byi_id *args =
+        byi_arena_calloc(p->scratch, region->params.n, sizeof *args);
+    for (uint32_t i = 0; i < region->params.n; i++)
+        args[i] = p->map[region->params.at[i]];
+    byi_id callee = byi_add_global(p->m, p->fresh, region->func);
+    byi_id call;
+    BYI_TRY(byi_add_apply(p->m, p->fresh, callee, args, region->params.n,
+                          NULL, &call, p->err));
+    for (uint32_t i = 0; i < region->results.n; i++) {
+        byi_id *to = &p->map[region->results.at[i]];
+        *to = call;
+        if (region->results.n > 1)
+            BYI_TRY(byi_add_get(p->m, p->fresh, call, i, NULL, to, p->err));
+    }
+    return BYOC_OK;
+}
+
+/* --- order: units (host nodes and whole regions) as soon as they can stand ------ */
+
+struct heap {
+    uint64_t *at; /* (first old id << 32) | region number */
+    uint32_t n;
+};
+
+static void heap_push(struct heap *h, uint64_t key)
+{
+    uint32_t i = h->n++;
+    for (; i > 0 && h->at[(i - 1) / 2] > key; i = (i - 1) / 2)
+        h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = key;
+}
+
+static uint64_t heap_pop(struct heap *h)
+{
+    uint64_t top = h->at[0], last = h->at[--h->n];
+    uint32_t i = 0;
+    for (uint32_t child = 1; child < h->n; i = child, child = 2 * i + 1) {
+        if (child + 1 < h->n && h->at[child + 1] < h->at[child])
+            child++;
+        if (last <= h->at[child])
+            break;
+        h->at[i] = h->at[child];
+    }
+    h->at[i] = last;
+    return top;
+}
+
+static uint64_t key_of(const struct partitioner *p, byi_id id)
+{
+    uint32_t number = p->f->nodes.at[id].region;
+    uint32_t first = number ? p->at[p->first[number]] : id;
+    return (uint64_t)first << 32 | number;
+}
+
+/* Operands that come from other units, for the unit `id` belongs to. */
+static void count_waiting(struct partitioner *p, uint32_t *waiting)
+{
+    for (byi_id id = 0; id < p->f->nodes.n; id++) {
+        const struct byi_node *node = &p->f->nodes.at[id];
+        for (uint32_t a = 0; a < node->n_args; a++) {
+            uint32_t from = p->f->nodes.at[node->args[a]].region;
+            if (from && from == node->region)
+                continue;
+            if (node->region)
+                p->regions[node->region].waiting++;
+            else
+                waiting[id]++;
+        }
+    }
+}
+
+static void release_readers(struct partitioner *p, byi_id id,
+                            uint32_t *waiting, struct heap *ready)
+{
+    uint32_t number = p->f->nodes.at[id].region;
+    for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
+        byi_id reader = p->uses.at[u];
+        uint32_t other = p->f->nodes.at[reader].region;
+        if (other && other == number)
+            continue;
+        uint32_t *left =
+            other ? &p->regions[other].waiting : &waiting[reader];
+        if (--*left == 0)
+            heap_push(ready, key_of(p, reader));
+    }
+}
+
+static enum byoc_status emit_all(struct partitioner *p)
+{
+    const uint32_t n = p->f->nodes.n;
+    uint32_t *waiting = byi_arena_calloc(p->scratch, n, sizeof *waiting);
+    struct heap ready = {
+        .at = byi_arena_calloc(p->scratch, n + 1, sizeof *ready.at)};
+    count_waiting(p, waiting);
+    for (byi_id id = 0; id < n; id++)
+        if (!p->f->nodes.at[id].region && !waiting[id])
+            heap_push(&ready, key_of(p, id));
+    for (uint32_t i = 1; i <= p->n_regions; i++)
+        if (!p->regions[i].dropped && !p->regions[i].waiting)
+            heap_push(&ready, key_of(p, p->at[p->first[i]]));
+    uint32_t emitted = 0;
+    while (ready.n) {
+        uint64_t key = heap_pop(&ready);
+        uint32_t number = (uint32_t)key;
+        byi_id id = (byi_id)(key >> 32);
+        BYI_TRY(number ? emit_region(p, number) : emit_host(p, id));
+        uint32_t from = number ? p->first[number] : 0;
+        uint32_t to = number ? p->first[number + 1] : 1;
+        for (uint32_t i = from; i < to; i++, emitted++)
+            release_readers(p, number ? p->at[i] : id, waiting, &ready);
+    }
+    if (emitted != n)
+        return byi_fail(p->err, BYOC_EINTERNAL,
+                        "PartitionGraph: regions depend on each other; %u of "
+                        "%u nodes could be placed",
+                        emitted, n);
+    return BYOC_OK;
+}
+
+static bool has_composites(const struct byi_module *m,
+                           const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_FN &&
+            m->funcs.at[f->nodes.at[id].index]->attr.composite)
+            return true;
+    return false;
+}
+
+static enum byoc_status partition_function(struct partitioner *p)
+{
+    const uint32_t n = p->f->nodes.n;
+    count_members(p);
+    drop_regions(p);
+    list_members(p);
+    p->uses = byi_uses_of(p->f, p->scratch);
+    p->map = byi_arena_calloc(p->scratch, n, sizeof *p->map);
+    p->inner = byi_arena_alloc(p->scratch, n * sizeof *p->inner);
+    memset(p->inner, 0xff, n * sizeof *p->inner);
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 1; i <= p->n_regions && status == BYOC_OK; i++)
+        if (!p->regions[i].dropped)
+            status = build_region(p, i);
+    if (status == BYOC_OK) {
+        p->fresh = byi_func_like(p->m, p->f, p->map);
+        status = emit_all(p);
+    }
+    for (uint32_t i = 1; i <= p->n_regions; i++) {
+        byi_vec_free(p->regions[i].params.at);
+        byi_vec_free(p->regions[i].results.at);
+    }
+    if (status != BYOC_OK)
+        return status;
+    p->fresh->result = p->map[p->f->result];
+    byi_func_replace(p->m, p->func, p->fresh);
+    return BYOC_OK;
+}
+
+static enum byoc_status partition_graph(struct byi_module *m,
+                                        struct byi_pass_context *ctx,
+                                        struct byi_arena *scratch,
+                                        struct byoc_error *err)
+{
+    uint32_t n_funcs = m->funcs.n; /* the regions made here need no visit */
+    for (uint32_t i = 0; i < n_funcs; i++) {
+        struct byi_func *f = m->funcs.at[i];
+        if (f->dead || f->attr.compiler || f->attr.composite ||
+            !has_composites(m, f))
+            continue;
+        struct partitioner p = {.m = m,
+                                .f = f,
+                                .func = i,
+                                .ctx = ctx,
+                                .scratch = scratch,
+                                .err = err};
+        BYI_TRY(partition_function(&p));
+    }
+    return BYOC_OK;
+}
+
+const struct byi_pass byi_pass_partition_graph = {
+    .name = "PartitionGraph",
+    .summary = "turn regions into functions of their vendors",
+    .run_module = partition_graph,
+};

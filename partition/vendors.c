@@ -1,0 +1,173 @@
+/* vendors.c: loaded backends as partitioning sees them, and the cache of what
+ * their probes answered.
+ */
+#include "partition.h"
+
+#include "codegen_json/codegen_json.h"
+
+#include <string.h>
+
+/* What a probe said about a composite of this signature. */
+struct answer {
+    uint64_t hash;
+    char *key;             /* vendor and JSON without sources */
+    size_t key_bytes;
+    struct byi_probed probed;
+    struct answer *next;
+};
+
+struct byi_probe_cache {
+    struct byi_arena *arena;
+    struct answer *buckets[1024];
+    uint32_t hits, misses;
+};
+
+enum byoc_status byi_vendors_init(struct byi_vendors *v,
+                                  const struct byoc_backend *const *backends,
+                                  const struct byoc_host *const *hosts,
+                                  uint32_t n, struct byoc_error *err)
+{
+    struct byi_arena *arena = byi_arena_new();
+    v->cache = byi_arena_alloc(arena, sizeof *v->cache);
+    v->cache->arena = arena;
+    v->at = byi_arena_calloc(arena, n, sizeof *v->at);
+    v->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_pattern_table *table = NULL;
+        enum byoc_status status = byi_patterns_compile(
+            backends[i]->patterns, backends[i]->n_patterns, &table, err);
+        if (status != BYOC_OK) {
+            byi_prefix(err, "backend '%s': patterns: ", backends[i]->name);
+            byi_vendors_free(v);
+            return status;
+        }
+        v->at[v->n++] = (struct byi_vendor){.name = backends[i]->name,
+                                            .backend = backends[i],
+                                            .host = hosts[i],
+                                            .table = table};
+    }
+    return BYOC_OK;
+}
+
+void byi_vendors_free(struct byi_vendors *v)
+{
+    if (!v->cache)
+        return;
+    for (uint32_t i = 0; i < v->n; i++)
+        byi_patterns_free(&v->at[i].table);
+    struct byi_arena *arena = v->cache->arena;
+    *v = (struct byi_vendors){0};
+    byi_arena_free(&arena);
+}
+
+/* --- probing ---------------------------------------------------------------- */
+
+static struct answer *find_answer(struct byi_probe_cache *cache, uint64_t hash,
+                                  const char *key, size_t n)
+{
+    struct answer *a = cache->buckets[hash % BYI_COUNT(cache->buckets)];
+    for (; a; a = a->next)
+        if (a->hash == hash && a->key_bytes == n && !memcmp(a->key, key, n))
+            return a;
+    return NULL;
+}
+
+/* Constants of the graph as views; small ones are part of the signature,
+ * since a vendor may look at their values (a shape, a bound). */
+static struct byoc_view *view_consts(const struct byi_module *m,
+                                     const uint32_t *consts, uint32_t n,
+                                     struct byi_arena *scratch,
+                                     struct byi_text *key)
+{
+    struct byoc_view *views = byi_arena_calloc(scratch, n, sizeof *views);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_const *c = &m->consts.at[consts[i]];
+        views[i] = (struct byoc_view){
+            .struct_size = BYOC_STRUCT_SIZE(struct byoc_view, bytes),
+            .dtype = (uint32_t)c->type->dtype,
+            .rank = c->type->rank,
+            .dims = c->type->dims,
+            .data = (void *)(uintptr_t)c->data,
+            .bytes = c->bytes};
+        if (c->bytes <= 256)
+            byi_text_add(key, c->data, c->bytes);
+    }
+    return views;
+}
+
+static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
+                const struct byoc_view *views, uint32_t n_consts,
+                struct byi_arena *arena, struct byi_probed *probed)
+{
+    const struct byoc_region graph = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
+        .n_consts = n_consts,
+        .json = json->at,
+        .json_bytes = json->n,
+        .consts = views};
+    struct byoc_probe result = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_probe, impl)};
+    struct byoc_fail *fail =
+        vendor->backend->probe(vendor->host, &graph, &result);
+    if (fail) {
+        probed->refused =
+            byi_arena_str(arena, vendor->host->fail_text(fail));
+        vendor->host->fail_free(fail);
+        return;
+    }
+    result.impl[sizeof result.impl - 1] = '\0';
+    probed->impl = byi_arena_str(arena, result.impl);
+    probed->reference = result.reference != 0;
+}
+
+enum byoc_status byi_probe(struct byi_vendors *v,
+                           const struct byi_vendor *vendor,
+                           const struct byi_module *m, uint32_t func,
+                           const uint32_t *const_args,
+                           struct byi_probed *probed, struct byoc_error *err)
+{
+    *probed = (struct byi_probed){.impl = ""};
+    if (!vendor->backend->probe)
+        return BYOC_OK;
+    struct byi_probe_cache *cache = v->cache;
+    struct byi_arena *scratch = byi_arena_new();
+    struct byi_text json = {0}, key = {0};
+    uint32_t *consts = NULL, n = 0;
+    enum byoc_status status = byi_composite_write(
+        m, func, const_args, scratch, &json, &consts, &n, err);
+    if (status == BYOC_OK) {
+        byi_text_addf(&key, "%s:", vendor->name);
+        byi_text_add(&key, json.at, json.n);
+        struct byoc_view *views = view_consts(m, consts, n, scratch, &key);
+        uint64_t hash = byi_hash(0, key.at, key.n);
+        struct answer *a = find_answer(cache, hash, key.at, key.n);
+        if (a) {
+            cache->hits++;
+        } else {
+            cache->misses++;
+            a = byi_arena_alloc(cache->arena, sizeof *a);
+            struct answer **bucket =
+                &cache->buckets[hash % BYI_COUNT(cache->buckets)];
+            *a = (struct answer){
+                .hash = hash,
+                .key = byi_arena_copy(cache->arena, key.at, key.n),
+                .key_bytes = key.n,
+                .probed = *probed,
+                .next = *bucket};
+            ask(vendor, &json, views, n, cache->arena, &a->probed);
+            *bucket = a;
+        }
+        *probed = a->probed;
+    }
+    byi_text_free(&json);
+    byi_text_free(&key);
+    byi_arena_free(&scratch);
+    return status;
+}
+
+void byi_probe_counts(const struct byi_vendors *v, uint32_t *hits,
+                      uint32_t *misses)
+{
+    *hits = v->cache ? v->cache->hits : 0;
+    *misses = v->cache ? v->cache->misses : 0;
+}

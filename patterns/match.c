@@ -1,0 +1,447 @@
+/* match.c: finds where a pattern fits. The solver keeps a list of goals
+ * (pattern node, value) and takes them one by one, going back where a choice
+ * fails: alternatives, operand order, how often a step repeats. Its depth is
+ * bounded by the pattern and its repetitions, never by the graph.
+ */
+#include "patterns.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A step that is being repeated: what '^' continues with. */
+struct frame {
+    uint32_t chain;             /* the CHAIN's index */
+    uint32_t count;             /* steps taken so far, from the root inwards */
+    const struct frame *outer;  /* frame in which the chain itself stands */
+};
+
+struct goal {
+    uint32_t pat;
+    byi_id value;
+    const struct frame *frame;
+    const struct goal *next;
+};
+
+/* A binding; depth: which repetition, counted from the root. */
+struct binding {
+    uint32_t name, depth;
+    bool repeated;
+    byi_id value;
+};
+
+struct solver {
+    const struct byi_module *m;
+    const struct byi_func *f;
+    const struct byi_pattern *p;
+    byi_match_fn take;
+    void *ctx;
+    uint32_t tried, budget;
+    uint32_t n_ops, n_bound;
+    byi_id ops[BYI_MATCH_MAX_OPS];
+    struct binding bound[BYI_MATCH_MAX_OPERANDS];
+    struct byi_match *match;
+};
+
+static bool solve(struct solver *s, const struct goal *goal);
+
+static bool is_commutative(enum byi_op_id op)
+{
+    static const enum byi_op_id ops[] = {
+        BYI_OP_ADD,         BYI_OP_MULTIPLY,   BYI_OP_MAXIMUM,
+        BYI_OP_MINIMUM,     BYI_OP_EQUAL,      BYI_OP_NOT_EQUAL,
+        BYI_OP_LOGICAL_AND, BYI_OP_LOGICAL_OR, BYI_OP_LOGICAL_XOR,
+    };
+    for (size_t i = 0; i < BYI_COUNT(ops); i++)
+        if (ops[i] == op)
+            return true;
+    return false;
+}
+
+static void sort_ops(byi_id *ids, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = i; k > 0 && ids[k] < ids[k - 1]; k--) {
+            byi_id swap = ids[k];
+            ids[k] = ids[k - 1];
+            ids[k - 1] = swap;
+        }
+}
+
+/* Bindings in the order of names; repetitions from the inside (deepest) out. */
+static bool comes_before(const struct binding *a, const struct binding *b)
+{
+    if (a->repeated != b->repeated)
+        return !a->repeated;
+    if (a->repeated && a->depth != b->depth)
+        return a->depth > b->depth;
+    return a->name < b->name;
+}
+
+static void name_bindings(struct solver *s)
+{
+    struct byi_match *match = s->match;
+    struct binding sorted[BYI_MATCH_MAX_OPERANDS];
+    uint32_t counts[BYI_PATTERN_MAX_NODES] = {0};
+    for (uint32_t i = 0; i < s->n_bound; i++) {
+        uint32_t k = i;
+        for (; k > 0 && comes_before(&s->bound[i], &sorted[k - 1]); k--)
+            sorted[k] = sorted[k - 1];
+        sorted[k] = s->bound[i];
+    }
+    for (uint32_t i = 0; i < s->n_bound; i++) {
+        const char *name = s->p->names[sorted[i].name];
+        if (sorted[i].repeated)
+            snprintf(match->names[i], sizeof match->names[i], "%.16s%u", name,
+                     counts[sorted[i].name]++);
+        else
+            snprintf(match->names[i], sizeof match->names[i], "%.20s", name);
+        match->bound[i] = (struct byi_bound){.name = match->names[i],
+                                             .value = sorted[i].value};
+    }
+    match->n_bound = s->n_bound;
+}
+
+static bool finish(struct solver *s)
+{
+    struct byi_match *match = s->match;
+    match->n_ops = s->n_ops;
+    memcpy(match->ops, s->ops, s->n_ops * sizeof *s->ops);
+    sort_ops(match->ops, match->n_ops);
+    for (uint32_t i = 1; i < match->n_ops; i++)
+        if (match->ops[i] == match->ops[i - 1])
+            return false; /* one node in two roles */
+    name_bindings(s);
+    s->tried++;
+    return s->take(match, s->ctx);
+}
+
+static bool solve_next(struct solver *s, const struct goal *goal)
+{
+    return goal->next ? solve(s, goal->next) : finish(s);
+}
+
+/* How many repeated steps the frame is inside of. */
+static uint32_t depth_of(const struct frame *frame)
+{
+    return frame ? frame->count : 0;
+}
+
+static bool solve_leaf(struct solver *s, const struct goal *goal,
+                       const struct byi_pat *pat)
+{
+    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    if (pat->kind == BYI_PAT_CONST && node->kind != BYI_CONST)
+        return false;
+    bool repeated = s->p->repeated[pat->name];
+    uint32_t depth = repeated ? depth_of(goal->frame) : 0;
+    for (uint32_t i = 0; i < s->n_bound; i++)
+        if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
+            return s->bound[i].value == goal->value && solve_next(s, goal);
+    if (s->n_bound == BYI_MATCH_MAX_OPERANDS)
+        return false;
+    s->bound[s->n_bound++] = (struct binding){.name = pat->name,
+                                              .depth = depth,
+                                              .repeated = repeated,
+                                              .value = goal->value};
+    if (solve_next(s, goal))
+        return true;
+    s->n_bound--;
+    return false;
+}
+
+static bool op_fits(const struct byi_pat *pat, const struct byi_node *node)
+{
+    if (node->kind != BYI_CALL_OP ||
+        (pat->has_rest ? node->n_args < pat->n_args
+                       : node->n_args != pat->n_args))
+        return false;
+    bool known = false;
+    for (uint32_t i = 0; i < pat->n_ops && !known; i++)
+        known = pat->ops[i] == node->op;
+    if (!known)
+        return false;
+    for (uint32_t i = 0; i < pat->n_attrs; i++) {
+        const struct byi_attr *attr =
+            byi_attr_find(node->attrs, pat->attrs[i].name);
+        if (!attr || !byi_attr_equal(attr, &pat->attrs[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Goals for the operands from the last to the first, then go on. `swap` gives
+ * the two operands of a commutative operator in the other order. */
+static bool solve_args(struct solver *s, const struct goal *goal,
+                       const struct byi_pat *pat, const struct byi_node *node,
+                       bool swap)
+{
+    struct goal goals[BYI_PATTERN_MAX_ARGS];
+    const struct goal *next = goal->next;
+    assert(pat->n_args <= BYI_COUNT(goals));
+    for (uint32_t i = pat->n_args; i-- > 0;) {
+        uint32_t from = swap ? 1 - i : i;
+        goals[i] = (struct goal){.pat = pat->args[i],
+                                 .value = node->args[from],
+                                 .frame = goal->frame,
+                                 .next = next};
+        next = &goals[i];
+    }
+    return next ? solve(s, next) : finish(s);
+}
+
+/* Bind the operands after the ones written out. */
+static bool bind_rest(struct solver *s, const struct byi_pat *pat,
+                      const struct byi_node *node)
+{
+    uint32_t n = node->n_args - pat->n_args;
+    if (n > BYI_MATCH_MAX_OPERANDS - s->n_bound)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        s->bound[s->n_bound++] =
+            (struct binding){.name = pat->rest,
+                             .depth = n - i,
+                             .repeated = true,
+                             .value = node->args[pat->n_args + i]};
+    return true;
+}
+
+static bool solve_op(struct solver *s, const struct goal *goal,
+                     const struct byi_pat *pat)
+{
+    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    if (!op_fits(pat, node) || s->n_ops == BYI_MATCH_MAX_OPS)
+        return false;
+    uint32_t n_bound = s->n_bound;
+    if (pat->has_rest && !bind_rest(s, pat, node))
+        return false;
+    s->ops[s->n_ops++] = goal->value;
+    if (solve_args(s, goal, pat, node, false))
+        return true;
+    if (pat->n_args == 2 && node->args[0] != node->args[1] &&
+        is_commutative(node->op) && solve_args(s, goal, pat, node, true))
+        return true;
+    s->n_ops--;
+    s->n_bound = n_bound;
+    return false;
+}
+
+static bool solve_chain(struct solver *s, const struct goal *goal,
+                        uint32_t chain, uint32_t count,
+                        const struct frame *outer)
+{
+    const struct byi_pat *pat = &s->p->nodes[chain];
+    if (count < pat->max) {
+        struct frame frame = {.chain = chain,
+                              .count = count + 1,
+                              .outer = outer};
+        struct goal step = {.pat = pat->args[1],
+                            .value = goal->value,
+                            .frame = &frame,
+                            .next = goal->next};
+        if (solve(s, &step))
+            return true;
+    }
+    if (count < pat->min)
+        return false;
+    struct goal base = {.pat = pat->args[0],
+                        .value = goal->value,
+                        .frame = outer,
+                        .next = goal->next};
+    return solve(s, &base);
+}
+
+static bool solve(struct solver *s, const struct goal *goal)
+{
+    const struct byi_pat *pat = &s->p->nodes[goal->pat];
+    if (s->budget == 0)
+        return false;
+    s->budget--;
+    switch (pat->kind) {
+    case BYI_PAT_ANY:
+    case BYI_PAT_CONST:
+        return solve_leaf(s, goal, pat);
+    case BYI_PAT_OP:
+        return solve_op(s, goal, pat);
+    case BYI_PAT_ALT:
+        for (uint32_t i = 0; i < pat->n_args; i++) {
+            struct goal choice = *goal;
+            choice.pat = pat->args[i];
+            if (solve(s, &choice))
+                return true;
+        }
+        return false;
+    case BYI_PAT_GET: {
+        const struct byi_node *node = &s->f->nodes.at[goal->value];
+        if (node->kind != BYI_GET || node->index != pat->index)
+            return false;
+        struct goal tuple = *goal;
+        tuple.pat = pat->args[0];
+        tuple.value = node->args[0];
+        return solve(s, &tuple);
+    }
+    case BYI_PAT_CHAIN:
+        return solve_chain(s, goal, goal->pat, 0, goal->frame);
+    case BYI_PAT_HOLE: {
+        const struct frame *frame = goal->frame;
+        return solve_chain(s, goal, frame->chain, frame->count, frame->outer);
+    }
+    }
+    byi_unreachable();
+}
+
+bool byi_match(const struct byi_module *m, const struct byi_func *f,
+               const struct byi_pattern *pattern, byi_id root,
+               byi_match_fn take, void *ctx, uint32_t *tried)
+{
+    struct byi_match match = {
+        .m = m, .f = f, .pattern = pattern, .root = root};
+    struct solver s = {.m = m,
+                       .f = f,
+                       .p = pattern,
+                       .take = take,
+                       .ctx = ctx,
+                       .budget = 100000,
+                       .match = &match};
+    struct goal goal = {.pat = pattern->root, .value = root};
+    bool taken = solve(&s, &goal);
+    *tried = s.tried;
+    return taken;
+}
+
+/* --- what predicates may ask ---------------------------------------------- */
+
+static const struct byi_match *view(const struct byoc_match *m)
+{
+    return (const struct byi_match *)(const void *)m;
+}
+
+static int give_type(const struct byi_type *type, uint32_t *dtype,
+                     uint32_t *rank, const int64_t **dims)
+{
+    if (type->kind != BYI_TENSOR)
+        return 0;
+    *dtype = (uint32_t)type->dtype;
+    *rank = type->rank;
+    *dims = type->dims;
+    return 1;
+}
+
+static const struct byi_bound *find_bound(const struct byi_match *match,
+                                          const char *name)
+{
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (strcmp(match->bound[i].name, name) == 0)
+            return &match->bound[i];
+    return NULL;
+}
+
+static int match_type(const struct byoc_match *m, const char *name,
+                      uint32_t *dtype, uint32_t *rank, const int64_t **dims)
+{
+    const struct byi_match *match = view(m);
+    byi_id id = match->root;
+    if (name) {
+        const struct byi_bound *bound = find_bound(match, name);
+        if (!bound)
+            return 0;
+        id = bound->value;
+    }
+    return give_type(match->f->nodes.at[id].type, dtype, rank, dims);
+}
+
+static const void *match_const(const struct byoc_match *m, const char *name,
+                               uint64_t *bytes)
+{
+    const struct byi_match *match = view(m);
+    const struct byi_bound *bound = find_bound(match, name);
+    if (!bound)
+        return NULL;
+    const struct byi_node *node = &match->f->nodes.at[bound->value];
+    if (node->kind != BYI_CONST)
+        return NULL;
+    *bytes = match->m->consts.at[node->index].bytes;
+    return match->m->consts.at[node->index].data;
+}
+
+static uint32_t match_n_ops(const struct byoc_match *m)
+{
+    return view(m)->n_ops;
+}
+
+static const struct byi_node *match_node(const struct byoc_match *m,
+                                         uint32_t i)
+{
+    const struct byi_match *match = view(m);
+    return i < match->n_ops ? &match->f->nodes.at[match->ops[i]] : NULL;
+}
+
+static const char *match_op(const struct byoc_match *m, uint32_t i)
+{
+    const struct byi_node *node = match_node(m, i);
+    return node ? byi_op(node->op)->name : NULL;
+}
+
+static int match_op_type(const struct byoc_match *m, uint32_t i,
+                         uint32_t *dtype, uint32_t *rank, const int64_t **dims)
+{
+    const struct byi_node *node = match_node(m, i);
+    return node ? give_type(node->type, dtype, rank, dims) : 0;
+}
+
+static const struct byi_attr *match_attr(const struct byoc_match *m,
+                                         uint32_t i, const char *name)
+{
+    const struct byi_node *node = match_node(m, i);
+    return node ? byi_attr_find(node->attrs, name) : NULL;
+}
+
+static int match_ints(const struct byoc_match *m, uint32_t i, const char *name,
+                      const int64_t **values, uint32_t *n)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    if (!attr)
+        return 0;
+    switch (attr->kind) {
+    case BYI_ATTR_INTS:
+        *values = attr->ints;
+        *n = attr->n;
+        return 1;
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        *values = &attr->i;
+        *n = 1;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int match_float(const struct byoc_match *m, uint32_t i,
+                       const char *name, double *value)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    if (!attr || attr->kind != BYI_ATTR_FLOAT)
+        return 0;
+    *value = attr->f;
+    return 1;
+}
+
+static const char *match_string(const struct byoc_match *m, uint32_t i,
+                                const char *name)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    return attr && attr->kind == BYI_ATTR_STRING ? attr->s : NULL;
+}
+
+void byi_match_host(struct byoc_host *host)
+{
+    host->match_type = match_type;
+    host->match_const = match_const;
+    host->match_n_ops = match_n_ops;
+    host->match_op = match_op;
+    host->match_op_type = match_op_type;
+    host->match_ints = match_ints;
+    host->match_float = match_float;
+    host->match_string = match_string;
+}
