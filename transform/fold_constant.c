@@ -1,0 +1,198 @@
+/* FoldConstant: compute at compile time what depends on constants only.
+ * requires: nothing
+ * leaves:   no operator whose operands are all constants, unless its result
+ *           is data-dependent in size, too large, or its kernel refuses; no
+ *           shape_of of a known shape; no `if` on a known condition; no
+ *           projection of a tuple that is made in the same function
+ *
+ *   %0 = transpose(const[w]);
+ *   %1 = nn.dense(%x, %0);      ==>   %0 = nn.dense(%x, const[w']);
+ *   %2 = shape_of(%1);
+ *   (%1, %2)                          (%0, const([1, 10]))
+ */
+#include "transform.h"
+
+#include <string.h>
+
+#include "rewrite.h"
+
+#define DEFAULT_LIMIT ((uint64_t)64 << 20)
+#define LARGE ((uint64_t)1 << 20)
+enum { MAX_OPERANDS = 64 };
+
+/* Is it worth keeping the result instead of the call? Tensors that are made
+ * large out of little (broadcast_to, tile, full) are not. */
+static bool worth_keeping(const struct byi_rewrite *rw, uint64_t in,
+                          uint64_t out)
+{
+    const uint64_t asked = rw->ctx->fold_limit;
+    if (out > (asked ? asked : DEFAULT_LIMIT))
+        return false;
+    return out <= LARGE || out / 4 <= in;
+}
+
+/* The result types of a call, one a result; 0 where they are not static. */
+static uint32_t result_types(const struct byi_type *type,
+                             const struct byi_type *out[MAX_OPERANDS])
+{
+    const uint32_t n = type->kind == BYI_TUPLE ? type->n_fields : 1;
+    if (n > MAX_OPERANDS)
+        return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = type->kind == BYI_TUPLE ? type->fields[i] : type;
+        if (!byi_type_static(out[i]))
+            return 0;
+    }
+    return n;
+}
+
+static byi_id emit_results(struct byi_rewrite *rw, byi_id at, uint32_t n,
+                           const struct byi_type *const *types,
+                           const struct byi_tensor *values)
+{
+    const struct byi_node call = *byi_rw_node(rw, at);
+    byi_id ids[MAX_OPERANDS];
+    for (uint32_t i = 0; i < n; i++) {
+        ids[i] = byi_rw_const(rw, types[i], &values[i]);
+        byi_rw_merge(rw, ids[i], at);
+        for (uint32_t k = 0; k < call.n_args; k++)
+            byi_rw_merge(rw, ids[i], call.args[k]);
+    }
+    if (call.type->kind != BYI_TUPLE)
+        return ids[0];
+    return byi_add_tuple(rw->m, rw->f, ids, n, NULL);
+}
+
+static byi_id fold_call(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node call = *byi_rw_node(rw, at);
+    if (call.kind != BYI_CALL_OP || !rw->ctx->eval ||
+        call.n_args > MAX_OPERANDS)
+        return BYI_NO_ID;
+    struct byi_tensor in[MAX_OPERANDS] = {0}, out[MAX_OPERANDS] = {0};
+    const struct byi_type *types[MAX_OPERANDS];
+    uint64_t in_bytes = 0, out_bytes = 0;
+    for (uint32_t i = 0; i < call.n_args; i++) {
+        if (!byi_rw_view(rw, call.args[i], &in[i]) ||
+            in[i].dtype == BYOC_STRING)
+            return BYI_NO_ID;
+        in_bytes += byi_tensor_bytes(&in[i]);
+    }
+    const uint32_t n = result_types(call.type, types);
+    for (uint32_t i = 0; i < n; i++)
+        out_bytes += byi_type_bytes(types[i]);
+    if (n == 0 || !worth_keeping(rw, in_bytes, out_bytes))
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < n; i++)
+        if (!byi_rw_alloc(rw, types[i], &out[i]))
+            return BYI_NO_ID;
+    /* A kernel that refuses leaves the call to run time, and its message. */
+    if (rw->ctx->eval(byi_op(call.op), call.attrs, call.n_args, in, n, out,
+                      NULL) != BYOC_OK)
+        return BYI_NO_ID;
+    return emit_results(rw, at, n, types, out);
+}
+
+/* shape_of(%x: (N, 3, 8, 8)), start=1  ==>  const([3, 8, 8]) */
+static byi_id fold_shape_of(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *call = byi_rw_node(rw, at);
+    const struct byi_type *x = byi_rw_tensor(rw, call->args[0]);
+    const int64_t rank = x ? (int64_t)x->rank : 0;
+    int64_t start = byi_attr_int(call->attrs, "start");
+    int64_t end = byi_attr_int(call->attrs, "end");
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    if (!x)
+        return BYI_NO_ID;
+    for (int64_t i = start; i < end; i++)
+        if (BYI_IS_SYMBOL(x->dims[i]))
+            return BYI_NO_ID;
+    return byi_rw_int_vector(rw, x->dims + start, (uint32_t)(end - start));
+}
+
+static byi_id fold_size_of(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_type *x = byi_rw_tensor(rw, byi_rw_arg(rw, at, 0));
+    const int64_t n = x ? byi_elements(x->rank, x->dims) : -1;
+    if (n < 0)
+        return BYI_NO_ID;
+    const byi_id vector = byi_rw_int_vector(rw, &n, 1);
+    return byi_rw_const_as(rw, vector, 0, NULL);
+}
+
+static byi_id fold_get(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *get = byi_rw_node(rw, at);
+    if (get->kind != BYI_GET ||
+        byi_rw_node(rw, get->args[0])->kind != BYI_MAKE_TUPLE)
+        return BYI_NO_ID;
+    return byi_rw_arg(rw, get->args[0], get->index);
+}
+
+/* The body of a branch in the place of the `if`: its captures are what the
+ * function literal captured. */
+static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
+{
+    const struct byi_node fn = *byi_rw_node(rw, branch);
+    if (fn.kind != BYI_FN)
+        return BYI_NO_ID;
+    const struct byi_func *body = rw->m->funcs.at[fn.index];
+    byi_id *map =
+        byi_arena_calloc(rw->scratch, body->nodes.n + 1, sizeof *map);
+    if (body->params.n != fn.n_args || body == rw->old)
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < fn.n_args; i++)
+        map[body->params.at[i]] = fn.args[i];
+    for (byi_id id = 0; id < body->nodes.n; id++) {
+        if (body->nodes.at[id].kind == BYI_PARAM)
+            continue;
+        if (byi_add_copy(rw->m, rw->f, body, id, map, &map[id], NULL) !=
+            BYOC_OK)
+            return BYI_NO_ID;
+    }
+    return map[body->result];
+}
+
+static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    struct byi_tensor cond;
+    if (node->kind != BYI_IF || !byi_rw_view(rw, node->args[0], &cond) ||
+        byi_elements(cond.rank, cond.dims) != 1)
+        return BYI_NO_ID;
+    const byi_id branch = node->args[byi_tensor_int(&cond, 0) != 0 ? 1 : 2];
+    const byi_id body = inline_branch(rw, branch);
+    if (body != BYI_NO_ID)
+        return body;
+    byi_id id = BYI_NO_ID;
+    if (byi_add_apply(rw->m, rw->f, branch, NULL, 0, NULL, &id, NULL) !=
+        BYOC_OK)
+        return BYI_NO_ID;
+    return id;
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_SHAPE_OF, fold_shape_of},
+    {BYI_OP_SIZE_OF, fold_size_of},
+    {BYI_OP_NONE, fold_call},
+    {BYI_OP_NONE, fold_get},
+    {BYI_OP_NONE, fold_if},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_fold_constant = {
+    .name = "FoldConstant",
+    .summary = "compute what depends on constants only",
+    .opt_level = 1,
+    .run_func = run,
+};

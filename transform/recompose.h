@@ -1,0 +1,38 @@
+/* transform/recompose.h: what the files of Recompose share. */
+#ifndef BYI_RECOMPOSE_H
+#define BYI_RECOMPOSE_H
+
+#include "rewrite.h"
+
+/* The nodes between a match's operands and its root: the root takes their
+ * place, so nobody else may read them. */
+struct byi_inner {
+    byi_id at[32];
+    uint32_t n;
+};
+
+/* Note an inner node once; false when there are too many. */
+static inline bool byi_inner_add(struct byi_inner *inner, byi_id id)
+{
+    for (uint32_t i = 0; i < inner->n; i++)
+        if (inner->at[i] == id)
+            return true;
+    if (inner->n == BYI_COUNT(inner->at))
+        return false;
+    inner->at[inner->n++] = id;
+    return true;
+}
+
+/* --- recompose_gate.c: x times something bounded: gelu, silu, hard_swish -- */
+
+byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
+byi_id byi_recompose_mish(struct byi_rewrite *rw, byi_id at);
+
+/* --- recompose_norm.c: layer normalisation ------------------------------- */
+
+byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at);
+byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at);
+byi_id byi_recompose_norm_gamma(struct byi_rewrite *rw, byi_id at);
+byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at);
+
+#endif

@@ -1,0 +1,519 @@
+/* rewrite.c: the one loop behind the rewriting passes. A note per fresh node
+ * counts its readers: those built already, and those of the old function that
+ * are still to come. When a replacement takes the last reader of a node, the
+ * node dies, its operands lose a reader, and its sources are linked to the
+ * replacement; links become sets of sources once, at the end.
+ */
+#include "rewrite.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROUNDS = 16 }; /* rules on one node: more would be a cycle */
+
+struct link {
+    byi_id from;
+    struct link *next;
+};
+
+struct byi_note {
+    uint32_t readers;
+    struct link *merged; /* nodes whose sources this one takes over */
+};
+
+/* --- looking ------------------------------------------------------------- */
+
+const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id)
+{
+    assert(id < rw->f->nodes.n);
+    return &rw->f->nodes.at[id];
+}
+
+bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    return node->kind == BYI_CALL_OP && node->op == op;
+}
+
+byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    assert(i < node->n_args);
+    return node->args[i];
+}
+
+const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_type *type = byi_rw_node(rw, id)->type;
+    return type->kind == BYI_TENSOR ? type : NULL;
+}
+
+bool byi_rw_float(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_type *type = byi_rw_tensor(rw, id);
+    return type && byi_dtype_is_float(type->dtype);
+}
+
+bool byi_rw_once(const struct byi_rewrite *rw, byi_id id)
+{
+    return rw->notes.at[id].readers == 1;
+}
+
+static uint32_t count_reads(const struct byi_node *reader, byi_id id)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < reader->n_args; i++)
+        n += reader->args[i] == id;
+    return n;
+}
+
+bool byi_rw_closed(const struct byi_rewrite *rw, byi_id root,
+                   const byi_id *inner, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t reads = count_reads(byi_rw_node(rw, root), inner[i]);
+        for (uint32_t k = 0; k < n; k++)
+            reads += count_reads(byi_rw_node(rw, inner[k]), inner[i]);
+        if (reads != rw->notes.at[inner[i]].readers)
+            return false;
+    }
+    return true;
+}
+
+bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
+                 struct byi_tensor *view)
+{
+    return byi_const_view(rw->m, rw->f, id, view);
+}
+
+bool byi_rw_splat(const struct byi_rewrite *rw, byi_id id, double *value)
+{
+    struct byi_tensor t;
+    if (!byi_rw_view(rw, id, &t))
+        return false;
+    if (!byi_dtype_is_float(t.dtype) && !byi_dtype_is_int(t.dtype) &&
+        t.dtype != BYOC_BOOL)
+        return false;
+    const int64_t n = byi_elements(t.rank, t.dims);
+    if (n < 1)
+        return false;
+    *value = byi_tensor_float(&t, 0);
+    for (int64_t i = 1; i < n; i++)
+        if (!(byi_tensor_float(&t, i) == *value))
+            return false;
+    return true;
+}
+
+bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value)
+{
+    double found;
+    return byi_rw_splat(rw, id, &found) && found == value;
+}
+
+bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
+                 uint32_t max, uint32_t *n)
+{
+    struct byi_tensor t;
+    if (!byi_rw_view(rw, id, &t) || !byi_dtype_is_int(t.dtype) || t.rank > 1)
+        return false;
+    const int64_t count = byi_elements(t.rank, t.dims);
+    if (count < 0 || count > (int64_t)max)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = byi_tensor_int(&t, i);
+    *n = (uint32_t)count;
+    return true;
+}
+
+/* --- emitting ------------------------------------------------------------ */
+
+byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
+                   const byi_id *args, uint32_t n,
+                   const struct byi_attr *given, uint32_t n_given)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (args[i] == BYI_NO_ID)
+            return BYI_NO_ID;
+    byi_id id = BYI_NO_ID;
+    if (byi_add_call(rw->m, rw->f, op, args, n, given, n_given, NULL, &id,
+                     NULL) != BYOC_OK)
+        return BYI_NO_ID;
+    return id;
+}
+
+byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a)
+{
+    return byi_rw_call(rw, op, &a, 1, NULL, 0);
+}
+
+byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
+                  byi_id b)
+{
+    return byi_rw_call(rw, op, (byi_id[]){a, b}, 2, NULL, 0);
+}
+
+byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    assert(node->kind == BYI_CALL_OP);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (args[i] == BYI_NO_ID)
+            return BYI_NO_ID;
+    byi_id id = BYI_NO_ID;
+    if (byi_add_op(rw->m, rw->f, node->op, args, node->n_args, node->attrs,
+                   NULL, &id, NULL) != BYOC_OK)
+        return BYI_NO_ID;
+    return id;
+}
+
+bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
+                  struct byi_tensor *out)
+{
+    const uint64_t bytes = byi_type_bytes(type);
+    if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0)
+        return false;
+    const uintptr_t p =
+        (uintptr_t)byi_arena_alloc(rw->m->arena, (size_t)bytes + BYI_ALIGN);
+    const uintptr_t aligned = (p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    *out = (struct byi_tensor){
+        .data = (void *)aligned, .dtype = type->dtype, .rank = type->rank};
+    if (type->rank)
+        memcpy(out->dims, type->dims, type->rank * sizeof *out->dims);
+    return true;
+}
+
+byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
+                    const struct byi_tensor *t)
+{
+    const uint32_t index = byi_const_add(rw->m, type, t->data, true);
+    return byi_add_const(rw->m, rw->f, index, NULL);
+}
+
+byi_id byi_rw_scalar(struct byi_rewrite *rw, enum byoc_dtype dtype,
+                     double value)
+{
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, dtype, 0, NULL);
+    struct byi_tensor t;
+    if (!byi_rw_alloc(rw, type, &t))
+        return BYI_NO_ID;
+    byi_tensor_set(&t, 0, value);
+    return byi_rw_const(rw, type, &t);
+}
+
+byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
+                         uint32_t n)
+{
+    const int64_t dim = (int64_t)n;
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, BYOC_I64, 1, &dim);
+    const uint32_t index = byi_const_add(rw->m, type, values, false);
+    return byi_add_const(rw->m, rw->f, index, NULL);
+}
+
+byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
+                       const int64_t *dims)
+{
+    struct byi_tensor t;
+    if (!byi_rw_view(rw, constant, &t) ||
+        byi_elements(rank, dims) != byi_elements(t.rank, t.dims))
+        return BYI_NO_ID;
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, t.dtype, rank, dims);
+    return byi_rw_const(rw, type, &t);
+}
+
+void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
+{
+    while (rw->notes.n < rw->f->nodes.n)
+        BYI_PUSH(&rw->notes, ((struct byi_note){0}));
+    if (to == from || byi_rw_node(rw, to)->kind == BYI_PARAM)
+        return;
+    if (!rw->notes.at[from].merged && !byi_rw_node(rw, from)->sources->n)
+        return;
+    struct link *l = byi_arena_alloc(rw->scratch, sizeof *l);
+    *l = (struct link){from, rw->notes.at[to].merged};
+    rw->notes.at[to].merged = l;
+}
+
+/* --- reachable nodes ----------------------------------------------------- */
+
+/* live[id]: the result needs node id. Operands come before their readers, so
+ * one walk backwards finds all. */
+static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch)
+{
+    bool *live = byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *live);
+    live[f->result] = true;
+    for (uint32_t id = f->nodes.n; id-- > 0;) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_PARAM)
+            live[id] = true;
+        for (uint32_t i = 0; live[id] && i < node->n_args; i++)
+            live[node->args[i]] = true;
+    }
+    return live;
+}
+
+static void rename_args(struct byi_module *m, struct byi_node *node,
+                        const byi_id *map)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        same = same && map[node->args[i]] == node->args[i];
+    if (same)
+        return;
+    byi_id *args = byi_arena_calloc(m->arena, node->n_args, sizeof *args);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        args[i] = map[node->args[i]];
+    node->args = args;
+}
+
+void byi_sweep(struct byi_module *m, struct byi_func *f,
+               struct byi_arena *scratch)
+{
+    const bool *live = mark_live(f, scratch);
+    byi_id *map = byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *map);
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        if (!live[id])
+            continue;
+        struct byi_node node = f->nodes.at[id];
+        rename_args(m, &node, map);
+        map[id] = n;
+        f->nodes.at[n++] = node;
+    }
+    f->nodes.n = n;
+    for (uint32_t i = 0; i < f->params.n; i++)
+        f->params.at[i] = map[f->params.at[i]];
+    f->result = map[f->result];
+}
+
+/* --- sources ------------------------------------------------------------- */
+
+typedef BYI_VEC(uint32_t) ids_vec;
+
+static int by_value(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sorted union of what was collected. */
+static const struct byi_sources *make_sources(struct byi_module *m,
+                                              ids_vec *all)
+{
+    if (all->n == 0)
+        return byi_sources_none();
+    qsort(all->at, all->n, sizeof *all->at, by_value);
+    uint32_t n = 1;
+    for (uint32_t i = 1; i < all->n; i++)
+        if (all->at[i] != all->at[n - 1])
+            all->at[n++] = all->at[i];
+    struct byi_sources *s = byi_arena_alloc(m->arena, sizeof *s);
+    s->n = n;
+    s->at = byi_arena_copy(m->arena, all->at, n * sizeof *all->at);
+    return s;
+}
+
+/* Turn the links of every live node into its set of sources. `seen` holds
+ * the node for which an id was last visited, plus one. */
+static void settle_sources(struct byi_rewrite *rw)
+{
+    struct byi_func *f = rw->f;
+    const bool *live = mark_live(f, rw->scratch);
+    uint32_t *seen = byi_arena_calloc(rw->scratch, f->nodes.n, sizeof *seen);
+    const struct byi_sources **settled =
+        byi_arena_calloc(rw->scratch, f->nodes.n, sizeof(void *));
+    ids_vec stack = {0}, all = {0};
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        if (!live[id] || !rw->notes.at[id].merged)
+            continue;
+        all.n = 0;
+        BYI_PUSH(&stack, id);
+        seen[id] = id + 1;
+        while (stack.n > 0) {
+            const byi_id at = stack.at[--stack.n];
+            const struct byi_sources *own = f->nodes.at[at].sources;
+            for (uint32_t i = 0; i < own->n; i++)
+                BYI_PUSH(&all, own->at[i]);
+            for (struct link *l = rw->notes.at[at].merged; l; l = l->next) {
+                if (seen[l->from] == id + 1)
+                    continue;
+                seen[l->from] = id + 1;
+                BYI_PUSH(&stack, l->from);
+            }
+        }
+        settled[id] = make_sources(rw->m, &all);
+    }
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (settled[id])
+            f->nodes.at[id].sources = settled[id];
+    byi_vec_free(stack.at);
+    byi_vec_free(all.at);
+}
+
+/* --- the loop ------------------------------------------------------------ */
+
+/* Type `b` may stand for `a`: the same, or with a number for a symbol. */
+static bool refines(const struct byi_type *a, const struct byi_type *b)
+{
+    if (byi_type_equal(a, b))
+        return true;
+    if (a->kind != BYI_TENSOR || b->kind != BYI_TENSOR ||
+        a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i] &&
+            (!BYI_IS_SYMBOL(a->dims[i]) || BYI_IS_SYMBOL(b->dims[i])))
+            return false;
+    return true;
+}
+
+/* Node `dead` lost its last reader: take its reads back, and so on. Each
+ * leaves its sources to `heir`s first..end-1 that are no constants. */
+static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
+                    byi_id end)
+{
+    ids_vec stack = {0};
+    BYI_PUSH(&stack, dead);
+    while (stack.n > 0) {
+        const byi_id id = stack.at[--stack.n];
+        const struct byi_node *node = byi_rw_node(rw, id);
+        for (byi_id heir = first; heir < end; heir++)
+            if (rw->notes.at[heir].readers > 0 &&
+                (heir + 1 == end ||
+                 byi_rw_node(rw, heir)->kind != BYI_CONST))
+                byi_rw_merge(rw, heir, id);
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            struct byi_note *arg = &rw->notes.at[node->args[i]];
+            assert(arg->readers > 0);
+            if (--arg->readers == 0 &&
+                byi_rw_node(rw, node->args[i])->kind != BYI_PARAM)
+                BYI_PUSH(&stack, node->args[i]);
+        }
+    }
+    byi_vec_free(stack.at);
+}
+
+/* Put `out` in the place of `at`; nodes from `before` on are new. */
+static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
+{
+    const byi_id end = rw->f->nodes.n;
+    while (rw->notes.n < end)
+        BYI_PUSH(&rw->notes, ((struct byi_note){0}));
+    for (byi_id id = before; id < end; id++) {
+        const struct byi_node *node = byi_rw_node(rw, id);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            rw->notes.at[node->args[i]].readers++;
+    }
+    rw->notes.at[out].readers += rw->notes.at[at].readers;
+    rw->notes.at[at].readers = 0;
+    for (byi_id id = end; id-- > before;)
+        if (rw->notes.at[id].readers == 0)
+            release(rw, id, 0, 0);
+    if (out < before)
+        release(rw, at, out, out + 1);
+    else
+        release(rw, at, before, out + 1);
+}
+
+/* The first rule with an answer for `at`; leaves nothing behind of others. */
+static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
+                        uint32_t n, byi_id at)
+{
+    const byi_id before = rw->f->nodes.n;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_node *node = byi_rw_node(rw, at);
+        if (rules[i].op != BYI_OP_NONE &&
+            (node->kind != BYI_CALL_OP || node->op != rules[i].op))
+            continue;
+        const byi_id out = rules[i].apply(rw, at);
+        if (out != BYI_NO_ID && out != at &&
+            refines(byi_rw_node(rw, at)->type, byi_rw_node(rw, out)->type))
+            return out;
+        rw->f->nodes.n = before;
+        while (rw->notes.n > before)
+            rw->notes.n--;
+    }
+    return BYI_NO_ID;
+}
+
+static byi_id settle_node(struct byi_rewrite *rw, const struct byi_rule *rules,
+                          uint32_t n, byi_id at)
+{
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        const byi_id before = rw->f->nodes.n;
+        const byi_id out = try_rules(rw, rules, n, at);
+        if (out == BYI_NO_ID)
+            break;
+        take(rw, at, out, before);
+        at = out;
+        if (out < before)
+            break;
+    }
+    return at;
+}
+
+/* How often each live node of the old function is read. */
+static uint32_t *count_readers(const struct byi_func *f, const bool *live,
+                               struct byi_arena *scratch)
+{
+    uint32_t *readers =
+        byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *readers);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        for (uint32_t i = 0; live[id] && i < f->nodes.at[id].n_args; i++)
+            readers[f->nodes.at[id].args[i]]++;
+    readers[f->result]++;
+    return readers;
+}
+
+static enum byoc_status rebuild(struct byi_rewrite *rw,
+                                const struct byi_rule *rules, uint32_t n,
+                                struct byoc_error *err)
+{
+    const struct byi_func *old = rw->old;
+    const bool *live = mark_live(old, rw->scratch);
+    const uint32_t *readers = count_readers(old, live, rw->scratch);
+    while (rw->notes.n < rw->f->nodes.n)
+        BYI_PUSH(&rw->notes, ((struct byi_note){0}));
+    for (byi_id id = 0; id < old->nodes.n; id++) {
+        if (!live[id])
+            continue;
+        byi_id at = rw->map[id];
+        const bool copied = old->nodes.at[id].kind != BYI_PARAM;
+        if (copied)
+            BYI_TRY(byi_add_copy(rw->m, rw->f, old, id, rw->map, &at, err));
+        while (rw->notes.n < rw->f->nodes.n)
+            BYI_PUSH(&rw->notes, ((struct byi_note){0}));
+        rw->notes.at[at].readers += readers[id];
+        rw->map[id] = copied ? settle_node(rw, rules, n, at) : at;
+    }
+    rw->f->result = rw->map[old->result];
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
+                             const struct byi_rule *rules, uint32_t n_rules,
+                             struct byi_pass_context *ctx,
+                             struct byi_arena *scratch, void *state,
+                             struct byoc_error *err)
+{
+    struct byi_rewrite rw = {.m = m,
+                             .ctx = ctx,
+                             .scratch = scratch,
+                             .state = state,
+                             .old = m->funcs.at[func]};
+    rw.map = byi_arena_calloc(scratch, rw.old->nodes.n + 1, sizeof *rw.map);
+    rw.f = byi_func_like(m, rw.old, rw.map);
+    const enum byoc_status status = rebuild(&rw, rules, n_rules, err);
+    if (status == BYOC_OK) {
+        settle_sources(&rw);
+        byi_sweep(m, rw.f, scratch);
+    } else {
+        rw.f->result = 0; /* never seen: the caller gives the module up */
+    }
+    byi_func_replace(m, func, rw.f);
+    byi_vec_free(rw.notes.at);
+    return status;
+}

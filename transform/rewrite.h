@@ -1,0 +1,97 @@
+/* transform/rewrite.h: rebuild a function node by node, with rules.
+ *
+ * Every reachable node is copied to a fresh function, operands first. Rules
+ * then see the copy, whose operands are rewritten already, and may return
+ * another node in its place. What nobody reads any more is dropped as it
+ * happens, so a rule may ask how many readers a value has, and it leaves its
+ * sources to the nodes that came in its place. Linear in nodes and edges.
+ */
+#ifndef BYI_REWRITE_H
+#define BYI_REWRITE_H
+
+#include "core/core.h"
+
+struct byi_note;
+
+struct byi_rewrite {
+    struct byi_module *m;
+    struct byi_func *f;              /* the fresh function            */
+    struct byi_pass_context *ctx;
+    struct byi_arena *scratch;
+    void *state;                     /* of the pass                   */
+    const struct byi_func *old;
+    BYI_VEC(struct byi_note) notes;  /* by fresh id                   */
+    byi_id *map;                     /* old id -> fresh id            */
+};
+
+/* A rule looks at node `at` of rw->f and returns the node that takes its
+ * place, emitted by the functions below or there before; BYI_NO_ID for none.
+ * A node whose type is not that of `at` (it may know more dims) is not taken:
+ * rules need not check for broadcasting. Rules are tried in order; what a
+ * rule emitted in place of `at` is offered to the rules again. */
+struct byi_rule {
+    enum byi_op_id op;               /* BYI_OP_NONE: every node */
+    byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
+};
+
+enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
+                             const struct byi_rule *rules, uint32_t n_rules,
+                             struct byi_pass_context *ctx,
+                             struct byi_arena *scratch, void *state,
+                             struct byoc_error *err);
+/* Drop the nodes of f that its result does not need; parameters stay. */
+void byi_sweep(struct byi_module *m, struct byi_func *f,
+               struct byi_arena *scratch);
+
+/* --- looking ------------------------------------------------------------- */
+
+/* Lent until the next emission. */
+const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
+bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
+/* Operand i of node id. */
+byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
+/* The tensor type of node id, NULL when it is a tuple or function. */
+const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
+bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
+/* id has exactly one reader. */
+bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
+/* Every reader of the inner nodes is an inner node or the root. */
+bool byi_rw_closed(const struct byi_rewrite *rw, byi_id root,
+                   const byi_id *inner, uint32_t n);
+bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
+                 struct byi_tensor *view);
+/* id is a numeric constant whose elements are all the same. */
+bool byi_rw_splat(const struct byi_rewrite *rw, byi_id id, double *value);
+/* ... namely `value`. */
+bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
+/* id is an integer constant of one axis, or none: its values. */
+bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
+                 uint32_t max, uint32_t *n);
+
+/* --- emitting. BYI_NO_ID in, or a type that does not fit: BYI_NO_ID out --- */
+
+byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
+                   const byi_id *args, uint32_t n,
+                   const struct byi_attr *given, uint32_t n_given);
+byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
+byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
+                  byi_id b);
+/* Node `at` again, with other operands. */
+byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
+/* Memory of a new constant, which byi_rw_const then adds without a copy;
+ * false where the type has symbols or cannot be addressed. */
+bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
+                  struct byi_tensor *out);
+byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
+                    const struct byi_tensor *t);
+byi_id byi_rw_scalar(struct byi_rewrite *rw, enum byoc_dtype dtype,
+                     double value);
+byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
+                         uint32_t n);
+/* The same elements with other dims. */
+byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
+                       const int64_t *dims);
+/* The sources of `from` become sources of `to` as well. */
+void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from);
+
+#endif

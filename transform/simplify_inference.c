@@ -1,0 +1,331 @@
+/* SimplifyInference: what training left behind becomes weights.
+ * requires: nothing (CanonicalizeOps first finds more: constants on the
+ *           right)
+ * leaves:   no batch_norm with constant statistics; no multiplication by a
+ *           constant per channel after a convolution or matmul with constant
+ *           weights, and no chain of constant additions, where the value
+ *           between has no other reader
+ *
+ *   %0 = nn.conv2d(%x, const[w]);
+ *   %1 = add(%0, const[b]);                    %0 = nn.conv2d(%x, const[w s]);
+ *   nn.batch_norm(%1, const[gamma],     ==>    add(%0, const[b s + t])
+ *       const[beta], const[mean], const[var])
+ *
+ *   with s = gamma / sqrt(var + epsilon) and t = beta - mean s; without a
+ *   convolution: add(multiply(%x, const[s]), const[t]), s and t (C, 1, 1)
+ */
+#include "transform.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rewrite.h"
+
+/* Operators that are linear in their weights, the axis of the weights that
+ * makes output channels, and where those are in the result: counted from the
+ * front, or from the back when negative. */
+struct linear {
+    enum byi_op_id op;
+    int weight_axis, result_axis;
+};
+
+static const struct linear linears[] = {
+    {BYI_OP_NN_CONV1D, 0, 1},           {BYI_OP_NN_CONV2D, 0, 1},
+    {BYI_OP_NN_CONV3D, 0, 1},           {BYI_OP_NN_CONV1D_TRANSPOSE, 1, 1},
+    {BYI_OP_NN_CONV2D_TRANSPOSE, 1, 1}, {BYI_OP_NN_CONV3D_TRANSPOSE, 1, 1},
+    {BYI_OP_NN_DENSE, 0, -1},           {BYI_OP_NN_MATMUL, 1, -1},
+};
+
+/* A linear operator with constant weights, maybe a constant per channel added
+ * to it, and nobody else reading in between. */
+struct block {
+    byi_id conv, bias;       /* bias: the constant, or BYI_NO_ID */
+    uint32_t weight_axis, axis;
+    int64_t groups, channels;
+};
+
+static bool computes(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F32 || dtype == BYOC_F64;
+}
+
+/* Elements of constant `id`, per channel (axis of `type`) or one for all, as
+ * `channels` doubles in scratch memory; NULL when it is something else. */
+static double *per_channel(struct byi_rewrite *rw, byi_id id,
+                           const struct byi_type *type, uint32_t axis)
+{
+    struct byi_tensor t;
+    if (BYI_IS_SYMBOL(type->dims[axis]) || !byi_rw_view(rw, id, &t) ||
+        t.dtype != type->dtype || t.rank > type->rank)
+        return NULL;
+    const int64_t channels = type->dims[axis];
+    const int64_t n = byi_elements(t.rank, t.dims);
+    const uint32_t from_back = type->rank - axis;
+    if (n != 1 && (n != channels || t.rank < from_back ||
+                   t.dims[t.rank - from_back] != channels))
+        return NULL;
+    double *v = byi_arena_calloc(rw->scratch, (size_t)channels + 1, sizeof *v);
+    for (int64_t i = 0; i < channels; i++) {
+        v[i] = byi_tensor_float(&t, n == 1 ? 0 : i);
+        if (!isfinite(v[i]))
+            return NULL;
+    }
+    return v;
+}
+
+/* A constant (C, 1, ...) that broadcasts along `axis` of `type`. */
+static byi_id channel_const(struct byi_rewrite *rw,
+                            const struct byi_type *type, uint32_t axis,
+                            const double *values)
+{
+    int64_t dims[BYI_MAX_RANK];
+    struct byi_tensor t;
+    for (uint32_t i = axis; i < type->rank; i++)
+        dims[i - axis] = i == axis ? type->dims[axis] : 1;
+    const struct byi_type *made = byi_type_tensor(
+        rw->m->arena, type->dtype, type->rank - axis, dims);
+    if (!byi_rw_alloc(rw, made, &t))
+        return BYI_NO_ID;
+    for (int64_t i = 0; i < dims[0]; i++)
+        byi_tensor_set(&t, i, values[i]);
+    return byi_rw_const(rw, made, &t);
+}
+
+static const struct linear *find_linear(const struct byi_rewrite *rw,
+                                        byi_id id)
+{
+    for (size_t i = 0; i < BYI_COUNT(linears); i++)
+        if (byi_rw_is(rw, id, linears[i].op))
+            return &linears[i];
+    return NULL;
+}
+
+/* Fill `b` from the linear operator `id`. */
+static bool match_linear(struct byi_rewrite *rw, byi_id id, struct block *b)
+{
+    const struct linear *row = find_linear(rw, id);
+    struct byi_tensor w;
+    if (!row || !byi_rw_once(rw, id) ||
+        !byi_rw_view(rw, byi_rw_arg(rw, id, 1), &w) || !computes(w.dtype))
+        return false;
+    const struct byi_node *node = byi_rw_node(rw, id);
+    const bool matmul = row->op == BYI_OP_NN_MATMUL;
+    if (matmul && w.rank != 2)
+        return false;
+    const uint32_t rank = node->type->rank;
+    b->conv = id;
+    b->weight_axis = (uint32_t)row->weight_axis;
+    if (matmul && byi_attr_int(node->attrs, "transpose_b"))
+        b->weight_axis = 0;
+    b->axis = row->result_axis < 0 ? rank - 1 : (uint32_t)row->result_axis;
+    b->groups = byi_attr_find(node->attrs, "groups")
+                    ? byi_attr_int(node->attrs, "groups")
+                    : 1;
+    b->channels = b->axis < rank ? node->type->dims[b->axis] : -1;
+    return b->channels > 0;
+}
+
+/* `id` is a block whose only reader is the node that asks. */
+static bool match_block(struct byi_rewrite *rw, byi_id id, struct block *b)
+{
+    b->bias = BYI_NO_ID;
+    if (match_linear(rw, id, b))
+        return true;
+    if (!byi_rw_is(rw, id, BYI_OP_ADD) || !byi_rw_once(rw, id))
+        return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!match_linear(rw, byi_rw_arg(rw, id, i), b))
+            continue;
+        b->bias = byi_rw_arg(rw, id, 1 - i);
+        return byi_type_equal(byi_rw_node(rw, id)->type,
+                              byi_rw_node(rw, b->conv)->type);
+    }
+    return false;
+}
+
+/* The output channel of weight element i: along weight_axis, and for grouped
+ * deconvolutions (C, O/groups, ...) by the group its input channel is in. */
+static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
+                          const struct block *b, const double *scale)
+{
+    const uint32_t axis = b->weight_axis;
+    const int64_t outer = byi_elements(axis, w->dims);
+    const int64_t n = w->dims[axis];
+    const int64_t inner = byi_elements(w->rank - axis - 1, w->dims + axis + 1);
+    const int64_t group_rows =
+        axis == 0 ? outer : outer / (b->groups > 0 ? b->groups : 1);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t c = 0; c < n; c++) {
+            const int64_t group = group_rows > 0 ? o / group_rows : 0;
+            const double s = scale[group * n + c];
+            const int64_t at = (o * n + c) * inner;
+            for (int64_t k = at; k < at + inner; k++)
+                byi_tensor_set(out, k, byi_tensor_float(w, k) * s);
+        }
+}
+
+/* The block again, times scale, plus shift (either may be NULL). */
+static byi_id emit_block(struct byi_rewrite *rw, const struct block *b,
+                         const double *scale, const double *shift)
+{
+    const struct byi_node conv = *byi_rw_node(rw, b->conv);
+    const byi_id weights = conv.args[1];
+    const struct byi_type *type = byi_rw_tensor(rw, weights);
+    struct byi_tensor w, scaled;
+    if (!byi_rw_view(rw, weights, &w) || !byi_rw_alloc(rw, type, &scaled))
+        return BYI_NO_ID;
+    const int64_t covered =
+        w.dims[b->weight_axis] * (b->weight_axis == 1 ? b->groups : 1);
+    if (covered != b->channels)
+        return BYI_NO_ID;
+    scale_weights(&w, &scaled, b, scale);
+    byi_id id = byi_rw_again(
+        rw, b->conv,
+        (byi_id[]){conv.args[0], byi_rw_const(rw, type, &scaled)});
+    if (!shift || id == BYI_NO_ID)
+        return id;
+    const byi_id bias = channel_const(rw, conv.type, b->axis, shift);
+    return byi_rw_op2(rw, BYI_OP_ADD, id, bias);
+}
+
+/* (block) scale + shift, with the block's own bias in it. */
+static byi_id fold_block(struct byi_rewrite *rw, const struct block *b,
+                         const double *scale, const double *shift)
+{
+    const struct byi_type *type = byi_rw_tensor(rw, b->conv);
+    if (b->bias == BYI_NO_ID)
+        return emit_block(rw, b, scale, shift);
+    const double *bias = per_channel(rw, b->bias, type, b->axis);
+    if (!bias)
+        return BYI_NO_ID;
+    double *sum =
+        byi_arena_calloc(rw->scratch, (size_t)b->channels, sizeof *sum);
+    for (int64_t i = 0; i < b->channels; i++)
+        sum[i] = bias[i] * scale[i] + (shift ? shift[i] : 0.0);
+    return emit_block(rw, b, scale, sum);
+}
+
+/* Scale and shift of a batch_norm with constant statistics. */
+static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
+                       double **shift)
+{
+    const struct byi_node bn = *byi_rw_node(rw, at);
+    struct byi_tensor p[4]; /* gamma, beta, mean, var */
+    if (!computes(bn.type->dtype) || bn.type->rank < 2)
+        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        if (!byi_rw_view(rw, bn.args[i + 1], &p[i]))
+            return false;
+    const double epsilon = byi_attr_float(bn.attrs, "epsilon");
+    const int64_t n = bn.type->dims[1];
+    for (uint32_t i = 0; i < 4; i++)
+        if (byi_elements(p[i].rank, p[i].dims) != n)
+            return false;
+    *scale = byi_arena_calloc(rw->scratch, (size_t)n + 1, sizeof **scale);
+    *shift = byi_arena_calloc(rw->scratch, (size_t)n + 1, sizeof **shift);
+    for (int64_t i = 0; i < n; i++) {
+        const double deviation = sqrt(byi_tensor_float(&p[3], i) + epsilon);
+        (*scale)[i] = byi_tensor_float(&p[0], i) / deviation;
+        (*shift)[i] = byi_tensor_float(&p[1], i) -
+                      byi_tensor_float(&p[2], i) * (*scale)[i];
+        if (!isfinite((*scale)[i]) || !isfinite((*shift)[i]))
+            return false;
+    }
+    return true;
+}
+
+static byi_id fold_batch_norm(struct byi_rewrite *rw, byi_id at)
+{
+    double *scale, *shift;
+    struct block b;
+    if (!bn_numbers(rw, at, &scale, &shift))
+        return BYI_NO_ID;
+    const byi_id x = byi_rw_arg(rw, at, 0);
+    if (match_block(rw, x, &b) && b.axis == 1) {
+        const byi_id folded = fold_block(rw, &b, scale, shift);
+        if (folded != BYI_NO_ID)
+            return folded;
+    }
+    const struct byi_type *type = byi_rw_tensor(rw, at);
+    const byi_id s = channel_const(rw, type, 1, scale);
+    const byi_id scaled = byi_rw_op2(rw, BYI_OP_MULTIPLY, x, s);
+    const byi_id t = channel_const(rw, type, 1, shift);
+    return byi_rw_op2(rw, BYI_OP_ADD, scaled, t);
+}
+
+/* multiply(block, const per channel)  ==>  block' */
+static byi_id fold_multiply(struct byi_rewrite *rw, byi_id at)
+{
+    struct block b;
+    for (uint32_t i = 0; i < 2; i++) {
+        const byi_id x = byi_rw_arg(rw, at, i);
+        if (!match_block(rw, x, &b))
+            continue;
+        const double *scale =
+            per_channel(rw, byi_rw_arg(rw, at, 1 - i),
+                        byi_rw_tensor(rw, b.conv), b.axis);
+        return scale ? fold_block(rw, &b, scale, NULL) : BYI_NO_ID;
+    }
+    return BYI_NO_ID;
+}
+
+/* The constant operand of an addition, or BYI_NO_ID; *x is the other one. */
+static byi_id split_add(struct byi_rewrite *rw, byi_id id, byi_id *x)
+{
+    struct byi_tensor view;
+    if (!byi_rw_is(rw, id, BYI_OP_ADD))
+        return BYI_NO_ID;
+    for (uint32_t i = 2; i-- > 0;) {
+        *x = byi_rw_arg(rw, id, 1 - i);
+        if (byi_rw_view(rw, byi_rw_arg(rw, id, i), &view))
+            return byi_rw_arg(rw, id, i);
+    }
+    return BYI_NO_ID;
+}
+
+/* add(add(%x, const[c1]), const[c2])  ==>  add(%x, const[c1 + c2]) */
+static byi_id merge_adds(struct byi_rewrite *rw, byi_id at)
+{
+    byi_id x, inner;
+    const byi_id c2 = split_add(rw, at, &inner);
+    if (c2 == BYI_NO_ID || !byi_rw_once(rw, inner))
+        return BYI_NO_ID;
+    const byi_id c1 = split_add(rw, inner, &x);
+    struct byi_tensor a, b, sum;
+    if (c1 == BYI_NO_ID || !byi_rw_view(rw, c1, &a) ||
+        !byi_rw_view(rw, c2, &b) || !computes(a.dtype) ||
+        !byi_dims_equal(a.rank, a.dims, b.rank, b.dims))
+        return BYI_NO_ID;
+    const struct byi_type *type = byi_rw_tensor(rw, c1);
+    const int64_t n = byi_elements(a.rank, a.dims);
+    if (!byi_rw_alloc(rw, type, &sum))
+        return BYI_NO_ID;
+    for (int64_t i = 0; i < n; i++) {
+        const double value = byi_tensor_float(&a, i) + byi_tensor_float(&b, i);
+        if (!isfinite(value))
+            return BYI_NO_ID;
+        byi_tensor_set(&sum, i, value);
+    }
+    return byi_rw_op2(rw, BYI_OP_ADD, x, byi_rw_const(rw, type, &sum));
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_NN_BATCH_NORM, fold_batch_norm},
+    {BYI_OP_MULTIPLY, fold_multiply},
+    {BYI_OP_ADD, merge_adds},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_simplify_inference = {
+    .name = "SimplifyInference",
+    .summary = "fold batch norms, scales and shifts into weights",
+    .opt_level = 0,
+    .run_func = run,
+};
