@@ -120,6 +120,37 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
         return byi_scratch_float(call, &name##_kernel);                        \
     }
 
+/* --- window.c ----------------------------------------------------------- */
+
+/* A window sliding over up to three spatial axes; axes in front are 1. */
+struct byi_window {
+    int64_t in[3], out[3], size[3];
+    int64_t stride[3], dilation[3], pad[3]; /* pad: at the begin */
+    int64_t end[3];                         /* and at the end    */
+    int64_t in_count, out_count, taps;      /* products          */
+};
+/* From the attributes; `size` has n entries, as have in and out. */
+void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
+                     const int64_t *in, const int64_t *out,
+                     const int64_t *size, struct byi_window *w);
+/* Taps [*first, *last) of the window at output `at` of an axis that lie on
+ * data; their place is at stride - pad + tap dilation. */
+void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
+                     int64_t *first, int64_t *last);
+/* Outputs [*first, *last) of an axis whose tap `tap` lies on data. */
+void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
+                        int64_t *first, int64_t *last);
+
+/* Position `flat` of a row-major box. */
+static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
+                                 int64_t at[3])
+{
+    for (int i = 3; i-- > 0;) {
+        at[i] = flat % dims[i];
+        flat /= dims[i];
+    }
+}
+
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
 
 /* A unary operator of one number; its attributes as numbers. */
@@ -130,6 +161,12 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_conv_plain(const struct byi_call *call,
                                 struct byoc_error *err);
+enum byoc_status byi_deconv_plain(const struct byi_call *call,
+                                  struct byoc_error *err);
+enum byoc_status byi_pool_plain(const struct byi_call *call,
+                                struct byoc_error *err);
+enum byoc_status byi_reduce_plain(const struct byi_call *call,
+                                  struct byoc_error *err);
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 
@@ -151,6 +188,11 @@ struct byi_simd {
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
+    /* y[i] += sum over k < taps of w[k] x[i stride + k dilation] */
+    void (*slide)(const float *x, int64_t stride, const float *w,
+                  int64_t taps, int64_t dilation, float *y, int64_t n);
+    /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
+    void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
     /* c (m, n), rows ldc apart, = or += a b, where a holds k columns of mr
      * and b k rows of nr elements */

@@ -1,0 +1,357 @@
+/* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
+ *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
+ * float32 is a matrix product per image and group, weights (O/G, C/G taps) by
+ * windows (C/G taps, positions); the windows are never stored: the product's
+ * packer gathers them. Depthwise convolution runs row by row instead.
+ */
+#include "kernel.h"
+
+struct conv {
+    struct byi_window w;
+    int64_t n, c, o, groups; /* c, o: in one group */
+    const void *x, *weights;
+    void *y;
+};
+
+static struct conv describe(const struct byi_call *call)
+{
+    const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
+    struct conv v = {
+        .n = x->dims[0],
+        .groups = byi_attr_int(call->attrs, "groups"),
+        .x = x->data,
+        .weights = weights->data,
+        .y = call->out->data,
+    };
+    v.c = weights->dims[1];
+    v.o = weights->dims[0] / v.groups;
+    byi_window_read(call->attrs, x->rank - 2, x->dims + 2, call->out->dims + 2,
+                    weights->dims + 2, &v.w);
+    return v;
+}
+
+/* --- plain: one output at a time ---------------------------------------- */
+
+/* Where tap `t` of the window at `out` lies in a channel; -1: on padding. */
+static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
+                         int64_t t)
+{
+    int64_t tap[3], place = 0;
+    byi_unflatten(w->size, t, tap);
+    for (int i = 0; i < 3; i++) {
+        int64_t at = out[i] * w->stride[i] - w->pad[i] +
+                     tap[i] * w->dilation[i];
+        if (at < 0 || at >= w->in[i])
+            return -1;
+        place = place * w->in[i] + at;
+    }
+    return place;
+}
+
+#define PLAIN(id, type, wide)                                                 \
+    static void plain_##id(const struct conv *v, int64_t plane)               \
+    {                                                                         \
+        const int64_t image = plane / (v->groups * v->o);                     \
+        const int64_t channel = plane % (v->groups * v->o);                   \
+        const type *x = (const type *)v->x +                                  \
+                        (image * v->groups + channel / v->o) * v->c *         \
+                            v->w.in_count;                                    \
+        const type *weights =                                                 \
+            (const type *)v->weights + channel * v->c * v->w.taps;            \
+        type *y = (type *)v->y + plane * v->w.out_count;                      \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
+            int64_t out[3];                                                   \
+            wide sum = 0;                                                     \
+            byi_unflatten(v->w.out, p, out);                                      \
+            for (int64_t t = 0; t < v->w.taps; t++) {                         \
+                int64_t place = tap_place(&v->w, out, t);                     \
+                for (int64_t c = 0; place >= 0 && c < v->c; c++)              \
+                    sum += (wide)x[c * v->w.in_count + place] *               \
+                           (wide)weights[c * v->w.taps + t];                  \
+            }                                                                 \
+            y[p] = (type)sum;                                                 \
+        }                                                                     \
+    }
+PLAIN(F32, float, double)
+PLAIN(F64, double, double)
+PLAIN(U8, uint8_t, uint32_t)
+PLAIN(I8, int8_t, uint32_t)
+PLAIN(U16, uint16_t, uint32_t)
+PLAIN(I16, int16_t, uint32_t)
+PLAIN(U32, uint32_t, uint32_t)
+PLAIN(I32, int32_t, uint32_t)
+PLAIN(U64, uint64_t, uint64_t)
+PLAIN(I64, int64_t, uint64_t)
+
+static void (*const plain[BYI_DTYPES])(const struct conv *, int64_t) = {
+#define ROW(id, type) [BYOC_##id] = plain_##id,
+    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
+#undef ROW
+};
+
+enum byoc_status byi_conv_plain(const struct byi_call *call,
+                                struct byoc_error *err)
+{
+    const struct conv v = describe(call);
+    void (*run)(const struct conv *, int64_t) = plain[call->in->dtype];
+    if (!run)
+        return byi_bad_dtype(call, call->in->dtype,
+                             "a float or an integer type", err);
+    const int64_t planes = v.n * v.groups * v.o;
+    const int team =
+        byi_team(call, planes * v.w.out_count * v.c * v.w.taps);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < planes; plane++)
+        run(&v, plane);
+    return BYOC_OK;
+}
+
+/* --- float32 as a matrix product ---------------------------------------- */
+
+static struct byi_matrix weights_of(const void *ctx, int64_t batch)
+{
+    const struct conv *v = ctx;
+    const int64_t k = v->c * v->w.taps;
+    return (struct byi_matrix){
+        .at = (const float *)v->weights + batch % v->groups * v->o * k,
+        .rs = k,
+        .cs = 1,
+    };
+}
+
+static float *result_of(const void *ctx, int64_t batch)
+{
+    const struct conv *v = ctx;
+    return (float *)v->y + batch * v->o * v->w.out_count;
+}
+
+static const float *channels_of(const struct conv *v, int64_t batch)
+{
+    return (const float *)v->x + batch * v->c * v->w.in_count;
+}
+
+/* Outputs of one row that stand next to each other in a panel. */
+struct run {
+    int64_t out[3]; /* of the first one */
+    int64_t n;
+};
+
+/* Cuts the positions [n0, n0 + nc) into runs; returns how many. */
+static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
+                    struct run *runs)
+{
+    int count = 0;
+    for (int64_t at = 0; at < nc; at += runs[count++].n) {
+        struct run *r = &runs[count];
+        byi_unflatten(w->out, n0 + at, r->out);
+        r->n = byi_min(nc - at, w->out[2] - r->out[2]);
+    }
+    return count;
+}
+
+/* The inputs under tap kw of a run of outputs in a row of w->in[2] inputs. */
+static void gather_row(const struct byi_window *w, const float *row,
+                       const struct run *r, int64_t kw, float *dst)
+{
+    const int64_t stride = w->stride[2];
+    const int64_t from = r->out[2] * stride - w->pad[2] + kw * w->dilation[2];
+    int64_t first = from < 0 ? byi_ceil_div(-from, stride) : 0;
+    int64_t last =
+        from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
+    first = byi_min(first, r->n);
+    last = byi_max(first, byi_min(last, r->n));
+
+    for (int64_t i = 0; i < first; i++)
+        dst[i] = 0;
+    if (stride == 1)
+        for (int64_t i = first; i < last; i++)
+            dst[i] = row[from + i];
+    else
+        for (int64_t i = first; i < last; i++)
+            dst[i] = row[from + i * stride];
+    for (int64_t i = last; i < r->n; i++)
+        dst[i] = 0;
+}
+
+/* Row k = (channel, kd, kh, kw) of the windows' matrix, for these runs. */
+static void gather(const struct conv *v, const float *x, const int64_t tap[3],
+                   const struct run *runs, int n_runs, float *dst)
+{
+    const struct byi_window *w = &v->w;
+    for (int i = 0; i < n_runs; dst += runs[i++].n) {
+        const struct run *r = &runs[i];
+        int64_t d = r->out[0] * w->stride[0] - w->pad[0] +
+                    tap[0] * w->dilation[0];
+        int64_t h = r->out[1] * w->stride[1] - w->pad[1] +
+                    tap[1] * w->dilation[1];
+        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
+            memset(dst, 0, (size_t)r->n * sizeof(float));
+        else
+            gather_row(w, x + (d * w->in[1] + h) * w->in[2], r, tap[2], dst);
+    }
+}
+
+static void pack_windows(const void *ctx, int64_t batch, int64_t k0,
+                         int64_t kc, int64_t n0, int64_t nc, int64_t nr,
+                         float *dst)
+{
+    enum { MOST = 64 };
+    const struct conv *v = ctx;
+    struct run runs[MOST];
+    assert(nr <= MOST);
+    const int n_runs = cut_runs(&v->w, n0, nc, runs);
+    const float *x = channels_of(v, batch) + k0 / v->w.taps * v->w.in_count;
+    int64_t tap[3];
+    byi_unflatten(v->w.size, k0 % v->w.taps, tap);
+    for (int64_t k = 0; k < kc; k++, dst += nr) {
+        gather(v, x, tap, runs, n_runs, dst);
+        for (int64_t i = nc; i < nr; i++)
+            dst[i] = 0;
+        int axis = 2;
+        while (axis >= 0 && ++tap[axis] == v->w.size[axis])
+            tap[axis--] = 0;
+        if (axis < 0)
+            x += v->w.in_count;
+    }
+}
+
+/* One tap on every position: the windows are the image itself. */
+static bool is_pointwise(const struct byi_window *w)
+{
+    if (w->taps != 1)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (w->stride[i] != 1 || w->pad[i] || w->end[i])
+            return false;
+    return true;
+}
+
+static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                       int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    const struct conv *v = ctx;
+    const struct byi_matrix b = {channels_of(v, batch), v->w.in_count, 1};
+    byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
+}
+
+static void run_product(const struct conv *v, const struct byi_call *call)
+{
+    const struct byi_gemm g = {
+        .batches = v->n * v->groups,
+        .m = v->o,
+        .n = v->w.out_count,
+        .k = v->c * v->w.taps,
+        .a = weights_of,
+        .c = result_of,
+        .pack_b = is_pointwise(&v->w) ? pack_image : pack_windows,
+        .ctx = v,
+        .ldc = v->w.out_count,
+    };
+    byi_gemm_run(&g, call->threads, call->scratch);
+}
+
+/* --- float32 depthwise: one input channel a group ----------------------- */
+
+/* Outputs [first, last) of a row whose taps all lie on data; and the rest. */
+static void slide_row(const struct byi_window *w, const float *row,
+                      const float *weights, float *y)
+{
+    const int64_t stride = w->stride[2], dilation = w->dilation[2];
+    const int64_t extent = (w->size[2] - 1) * dilation;
+    const int64_t most = w->in[2] - 1 - extent + w->pad[2];
+    int64_t first = byi_min(byi_ceil_div(w->pad[2], stride), w->out[2]);
+    int64_t last = most < 0 ? 0 : byi_min(most / stride + 1, w->out[2]);
+    last = byi_max(first, last);
+
+    if (first < last)
+        byi_simd()->slide(row + first * stride - w->pad[2], stride, weights,
+                          w->size[2], dilation, y + first, last - first);
+    for (int64_t i = 0; i < w->out[2]; i++) {
+        int64_t from, to;
+        if (i == first)
+            i = last;
+        if (i == w->out[2])
+            break;
+        byi_window_taps(w, 2, i, &from, &to);
+        for (int64_t k = from; k < to; k++)
+            y[i] += weights[k] * row[i * stride - w->pad[2] + k * dilation];
+    }
+}
+
+static void run_plane(const struct conv *v, int64_t plane)
+{
+    const struct byi_window *w = &v->w;
+    const int64_t image = plane / (v->groups * v->o);
+    const int64_t channel = plane % (v->groups * v->o);
+    const float *x = (const float *)v->x +
+                     (image * v->groups + channel / v->o) * w->in_count;
+    const float *weights = (const float *)v->weights + channel * w->taps;
+    float *y = (float *)v->y + plane * w->out_count;
+
+    memset(y, 0, (size_t)w->out_count * sizeof(float));
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, y += w->out[2]) {
+        const int64_t d = row / w->out[1], h = row % w->out[1];
+        int64_t d0, d1, h0, h1;
+        byi_window_taps(w, 0, d, &d0, &d1);
+        byi_window_taps(w, 1, h, &h0, &h1);
+        for (int64_t kd = d0; kd < d1; kd++)
+            for (int64_t kh = h0; kh < h1; kh++) {
+                int64_t at = d * w->stride[0] - w->pad[0] +
+                             kd * w->dilation[0];
+                at = at * w->in[1] + h * w->stride[1] - w->pad[1] +
+                     kh * w->dilation[1];
+                slide_row(w, x + at * w->in[2],
+                          weights + (kd * w->size[1] + kh) * w->size[2], y);
+            }
+    }
+}
+
+static void run_depthwise(const struct conv *v, const struct byi_call *call)
+{
+    const int64_t planes = v->n * v->groups * v->o;
+    const int team = byi_team(call, planes * v->w.out_count * v->w.taps);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < planes; plane++)
+        run_plane(v, plane);
+}
+
+/* --- rows --------------------------------------------------------------- */
+
+/* Few outputs a group leave most of a product's tile empty. */
+static bool is_depthwise(const struct conv *v)
+{
+    return v->c == 1 && v->o <= 4 && v->groups > 1;
+}
+
+static uint64_t conv_scratch_f32(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return 0;
+    const struct conv v = describe(call);
+    if (is_depthwise(&v))
+        return 0;
+    return byi_gemm_scratch(v.o, v.w.out_count, v.c * v.w.taps,
+                            call->threads);
+}
+
+static enum byoc_status conv_run_f32(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    if (call->in->dtype != BYOC_F32)
+        return byi_conv_plain(call, err);
+    const struct conv v = describe(call);
+    if (is_depthwise(&v))
+        run_depthwise(&v, call);
+    else
+        run_product(&v, call);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(conv, conv_run_f32, conv_scratch_f32)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_CONV1D, {conv_run, conv_scratch}},
+    {BYI_OP_NN_CONV2D, {conv_run, conv_scratch}},
+    {BYI_OP_NN_CONV3D, {conv_run, conv_scratch}},
+};
+const struct byi_kernel_rows byi_rows_conv = {rows, BYI_COUNT(rows)};

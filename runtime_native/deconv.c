@@ -1,0 +1,246 @@
+/* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
+ *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
+ * Every input is spread over the outputs under its window. float32 multiplies
+ * weights^T (O/G taps, C/G) by data (C/G, positions) some outputs at a time,
+ * and adds the columns up where they belong.
+ */
+#include "kernel.h"
+
+enum { COLUMNS = 1 << 20 }; /* floats of products kept at a time, at most */
+
+/* The window slides over the result: w.in is its size, w.out the data's. */
+struct deconv {
+    struct byi_window w;
+    int64_t n, c, o, groups; /* c, o: in one group */
+    const void *x, *weights;
+    void *y;
+};
+
+static struct deconv describe(const struct byi_call *call)
+{
+    const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
+    struct deconv v = {
+        .n = x->dims[0],
+        .groups = byi_attr_int(call->attrs, "groups"),
+        .x = x->data,
+        .weights = weights->data,
+        .y = call->out->data,
+    };
+    v.c = weights->dims[0] / v.groups;
+    v.o = weights->dims[1];
+    byi_window_read(call->attrs, x->rank - 2, call->out->dims + 2, x->dims + 2,
+                    weights->dims + 2, &v.w);
+    return v;
+}
+
+/* --- plain: every output gathers what falls on it ------------------------ */
+
+/* The data position whose tap `tap` falls on output `out`; -1: none. */
+static int64_t source(const struct byi_window *w, const int64_t out[3],
+                      const int64_t tap[3])
+{
+    int64_t place = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t at = out[i] + w->pad[i] - tap[i] * w->dilation[i];
+        if (at < 0 || at % w->stride[i] || at / w->stride[i] >= w->out[i])
+            return -1;
+        place = place * w->out[i] + at / w->stride[i];
+    }
+    return place;
+}
+
+#define PLAIN(id, type, wide)                                                 \
+    static void plain_##id(const struct deconv *v, int64_t plane)             \
+    {                                                                         \
+        const int64_t batch = plane / v->o, o = plane % v->o;                 \
+        const type *x = (const type *)v->x + batch * v->c * v->w.out_count;   \
+        const type *weights =                                                 \
+            (const type *)v->weights +                                        \
+            (batch % v->groups * v->c * v->o + o) * v->w.taps;                \
+        type *y = (type *)v->y + plane * v->w.in_count;                       \
+        for (int64_t p = 0; p < v->w.in_count; p++) {                         \
+            int64_t out[3], tap[3];                                           \
+            wide sum = 0;                                                     \
+            byi_unflatten(v->w.in, p, out);                                   \
+            for (int64_t t = 0; t < v->w.taps; t++) {                         \
+                byi_unflatten(v->w.size, t, tap);                             \
+                int64_t place = source(&v->w, out, tap);                      \
+                for (int64_t c = 0; place >= 0 && c < v->c; c++)              \
+                    sum += (wide)x[c * v->w.out_count + place] *              \
+                           (wide)weights[c * v->o * v->w.taps + t];           \
+            }                                                                 \
+            y[p] = (type)sum;                                                 \
+        }                                                                     \
+    }
+PLAIN(F32, float, double)
+PLAIN(F64, double, double)
+PLAIN(U8, uint8_t, uint32_t)
+PLAIN(I8, int8_t, uint32_t)
+PLAIN(U16, uint16_t, uint32_t)
+PLAIN(I16, int16_t, uint32_t)
+PLAIN(U32, uint32_t, uint32_t)
+PLAIN(I32, int32_t, uint32_t)
+PLAIN(U64, uint64_t, uint64_t)
+PLAIN(I64, int64_t, uint64_t)
+
+static void (*const plain[BYI_DTYPES])(const struct deconv *, int64_t) = {
+#define ROW(id, type) [BYOC_##id] = plain_##id,
+    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
+#undef ROW
+};
+
+enum byoc_status byi_deconv_plain(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    const struct deconv v = describe(call);
+    void (*run)(const struct deconv *, int64_t) = plain[call->in->dtype];
+    if (!run)
+        return byi_bad_dtype(call, call->in->dtype,
+                             "a float or an integer type", err);
+    const int64_t planes = v.n * v.groups * v.o;
+    const int team = byi_team(call, planes * v.w.in_count * v.c * v.w.taps);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < planes; plane++)
+        run(&v, plane);
+    return BYOC_OK;
+}
+
+/* --- float32 ------------------------------------------------------------ */
+
+/* Outputs [o0, o0 + block) of image and group `batch`. */
+struct part {
+    const struct deconv *v;
+    int64_t batch, o0, block;
+    float *columns; /* (block, taps, positions) */
+};
+
+static struct byi_matrix weights_of(const void *ctx, int64_t unused)
+{
+    const struct part *part = ctx;
+    const struct deconv *v = part->v;
+    (void)unused;
+    return (struct byi_matrix){
+        .at = (const float *)v->weights +
+              (part->batch % v->groups * v->c * v->o + part->o0) * v->w.taps,
+        .rs = 1,
+        .cs = v->o * v->w.taps,
+    };
+}
+
+static float *columns_of(const void *ctx, int64_t unused)
+{
+    (void)unused;
+    return ((const struct part *)ctx)->columns;
+}
+
+static void pack_data(const void *ctx, int64_t unused, int64_t k0, int64_t kc,
+                      int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    const struct part *part = ctx;
+    const struct deconv *v = part->v;
+    const struct byi_matrix b = {
+        .at = (const float *)v->x + part->batch * v->c * v->w.out_count,
+        .rs = v->w.out_count,
+        .cs = 1,
+    };
+    (void)unused;
+    byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
+}
+
+/* Adds one tap's products (positions) to a plane of the result. */
+static void add_tap(const struct byi_window *w, int64_t t, const float *from,
+                    float *y)
+{
+    int64_t tap[3], first[3], last[3];
+    byi_unflatten(w->size, t, tap);
+    for (int i = 0; i < 3; i++)
+        byi_window_outputs(w, i, tap[i], &first[i], &last[i]);
+    for (int64_t d = first[0]; d < last[0]; d++)
+        for (int64_t h = first[1]; h < last[1]; h++) {
+            int64_t at = d * w->stride[0] - w->pad[0] +
+                         tap[0] * w->dilation[0];
+            at = at * w->in[1] + h * w->stride[1] - w->pad[1] +
+                 tap[1] * w->dilation[1];
+            at = at * w->in[2] - w->pad[2] + tap[2] * w->dilation[2];
+            const float *row = from + (d * w->out[1] + h) * w->out[2];
+            for (int64_t i = first[2]; i < last[2]; i++)
+                y[at + i * w->stride[2]] += row[i];
+        }
+}
+
+static void add_columns(const struct part *part, const struct byi_call *call)
+{
+    const struct byi_window *w = &part->v->w;
+    const int team = byi_team(call, part->block * w->taps * w->out_count);
+    float *result = (float *)part->v->y +
+                    (part->batch * part->v->o + part->o0) * w->in_count;
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t o = 0; o < part->block; o++) {
+        float *y = result + o * w->in_count;
+        memset(y, 0, (size_t)w->in_count * sizeof(float));
+        for (int64_t t = 0; t < w->taps; t++)
+            add_tap(w, t,
+                    part->columns + (o * w->taps + t) * w->out_count, y);
+    }
+}
+
+/* Output channels that are done at a time. */
+static int64_t block_of(const struct deconv *v)
+{
+    const int64_t each = byi_max(v->w.taps * v->w.out_count, 1);
+    return byi_min(byi_max(COLUMNS / each, 1), byi_max(v->o, 1));
+}
+
+static uint64_t column_bytes(const struct deconv *v)
+{
+    return byi_lines((uint64_t)(block_of(v) * v->w.taps * v->w.out_count) *
+                     sizeof(float));
+}
+
+static uint64_t deconv_scratch_f32(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return 0;
+    const struct deconv v = describe(call);
+    return column_bytes(&v) + byi_gemm_scratch(block_of(&v) * v.w.taps,
+                                               v.w.out_count, v.c,
+                                               call->threads);
+}
+
+static enum byoc_status deconv_run_f32(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    if (call->in->dtype != BYOC_F32)
+        return byi_deconv_plain(call, err);
+    const struct deconv v = describe(call);
+    const int64_t block = block_of(&v);
+    struct part part = {.v = &v, .columns = call->scratch};
+    void *rest = (char *)call->scratch + column_bytes(&v);
+    for (part.batch = 0; part.batch < v.n * v.groups; part.batch++)
+        for (part.o0 = 0; part.o0 < v.o; part.o0 += block) {
+            part.block = byi_min(block, v.o - part.o0);
+            const struct byi_gemm g = {
+                .batches = 1,
+                .m = part.block * v.w.taps,
+                .n = v.w.out_count,
+                .k = v.c,
+                .a = weights_of,
+                .c = columns_of,
+                .pack_b = pack_data,
+                .ctx = &part,
+                .ldc = v.w.out_count,
+            };
+            byi_gemm_run(&g, call->threads, rest);
+            add_columns(&part, call);
+        }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(deconv, deconv_run_f32, deconv_scratch_f32)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_CONV1D_TRANSPOSE, {deconv_run, deconv_scratch}},
+    {BYI_OP_NN_CONV2D_TRANSPOSE, {deconv_run, deconv_scratch}},
+    {BYI_OP_NN_CONV3D_TRANSPOSE, {deconv_run, deconv_scratch}},
+};
+const struct byi_kernel_rows byi_rows_deconv = {rows, BYI_COUNT(rows)};

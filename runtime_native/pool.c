@@ -1,0 +1,393 @@
+/* pool.c: maximum, mean and p-norm over windows, and over all of space.
+ *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
+ * As ONNX has it: padding never wins a maximum; a mean divides by the taps on
+ * data, or with count_include_pad by those on data and padding, but never by
+ * those that ceil_mode lets hang over the end. A window without any tap on
+ * data gives the least number, or 0.
+ */
+#include "kernel.h"
+
+enum kind { MAXIMUM, MEAN, NORM };
+
+struct pool {
+    struct byi_window w;
+    enum kind kind;
+    bool include_pad, column_major;
+    int64_t p;
+    int64_t planes;
+    const void *x;
+    void *y;
+    int64_t *indices; /* or NULL */
+};
+
+static enum kind kind_of(enum byi_op_id op)
+{
+    switch (op) {
+    case BYI_OP_NN_AVG_POOL1D:
+    case BYI_OP_NN_AVG_POOL2D:
+    case BYI_OP_NN_AVG_POOL3D:
+    case BYI_OP_NN_GLOBAL_AVG_POOL1D:
+    case BYI_OP_NN_GLOBAL_AVG_POOL2D:
+    case BYI_OP_NN_GLOBAL_AVG_POOL3D:
+        return MEAN;
+    case BYI_OP_NN_LP_POOL:
+    case BYI_OP_NN_GLOBAL_LP_POOL:
+        return NORM;
+    default:
+        return MAXIMUM;
+    }
+}
+
+static bool flag(const struct byi_attrs *attrs, const char *name)
+{
+    return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
+}
+
+static enum byoc_status describe(const struct byi_call *call, struct pool *v,
+                                 struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    uint32_t n;
+    const int64_t *size = byi_attr_ints(call->attrs, "pool_size", &n);
+    if (n > 3)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: %u spatial axes are not supported, give at "
+                        "most 3",
+                        call->op->name, n);
+    *v = (struct pool){
+        .kind = kind_of(call->op->id),
+        .include_pad = flag(call->attrs, "count_include_pad"),
+        .column_major = flag(call->attrs, "column_major"),
+        .p = byi_attr_find(call->attrs, "p") ? byi_attr_int(call->attrs, "p")
+                                             : 1,
+        .planes = x->dims[0] * x->dims[1],
+        .x = x->data,
+        .y = call->out->data,
+        .indices = call->n_out > 1 ? call->out[1].data : NULL,
+    };
+    byi_window_read(call->attrs, n, x->dims + 2, call->out->dims + 2, size,
+                    &v->w);
+    return BYOC_OK;
+}
+
+/* Taps of the window at output `at` of an axis that a mean divides by. */
+static int64_t divisor(const struct pool *v, int axis, int64_t at)
+{
+    const struct byi_window *w = &v->w;
+    int64_t first, last;
+    if (!v->include_pad) {
+        byi_window_taps(w, axis, at, &first, &last);
+        return last - first;
+    }
+    const int64_t room =
+        w->in[axis] + w->pad[axis] + w->end[axis] - at * w->stride[axis];
+    return byi_max(0, byi_min(w->size[axis],
+                              byi_ceil_div(byi_max(room, 0),
+                                           w->dilation[axis])));
+}
+
+/* --- plain: one output at a time ---------------------------------------- */
+
+/* The taps on data of one output's window. */
+struct box {
+    int64_t out[3], first[3], last[3];
+};
+
+static void box_of(const struct byi_window *w, int64_t flat, struct box *box)
+{
+    byi_unflatten(w->out, flat, box->out);
+    for (int i = 0; i < 3; i++)
+        byi_window_taps(w, i, box->out[i], &box->first[i], &box->last[i]);
+}
+
+static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
+                        int64_t tap)
+{
+    return out * w->stride[axis] - w->pad[axis] + tap * w->dilation[axis];
+}
+
+/* Runs `body` with `at`, the place in the plane, for every tap of the box. */
+#define FOR_TAPS(w, box, at, body)                                            \
+    for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)               \
+        for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)           \
+            for (int64_t k_ = (box).first[2]; k_ < (box).last[2]; k_++) {     \
+                int64_t at = place_of(w, 0, (box).out[0], i_);                \
+                at = at * (w)->in[1] + place_of(w, 1, (box).out[1], j_);      \
+                at = at * (w)->in[2] + place_of(w, 2, (box).out[2], k_);      \
+                body                                                          \
+            }
+
+/* The place of a maximum, as its index in the whole tensor. */
+static int64_t index_of(const struct pool *v, int64_t plane, int64_t place)
+{
+    const int64_t *dims = v->w.in;
+    int64_t at[3], index = place;
+    if (v->column_major) {
+        byi_unflatten(dims, place, at);
+        index = (at[2] * dims[1] + at[1]) * dims[0] + at[0];
+    }
+    return plane * v->w.in_count + index;
+}
+
+#define IS_NAN(x) ((x) != (x))
+#define NEVER(x) false
+
+#define MAX_PLANE(id, type, least, is_nan)                                    \
+    static void max_##id(const struct pool *v, int64_t plane)                 \
+    {                                                                         \
+        const type *x = (const type *)v->x + plane * v->w.in_count;           \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
+            const int64_t flat = plane * v->w.out_count + p;                  \
+            struct box box;                                                   \
+            type best = least;                                                \
+            int64_t where = -1;                                               \
+            box_of(&v->w, p, &box);                                           \
+            FOR_TAPS(&v->w, box, at, {                                        \
+                if (where < 0 || x[at] > best ||                              \
+                    (is_nan(x[at]) && !is_nan(best))) {                       \
+                    best = x[at];                                             \
+                    where = at;                                               \
+                }                                                             \
+            })                                                                \
+            ((type *)v->y)[flat] = best;                                      \
+            if (v->indices)                                                   \
+                v->indices[flat] = where < 0 ? 0 : index_of(v, plane, where); \
+        }                                                                     \
+    }
+MAX_PLANE(F32, float, -INFINITY, IS_NAN)
+MAX_PLANE(F64, double, -INFINITY, IS_NAN)
+MAX_PLANE(U8, uint8_t, 0, NEVER)
+MAX_PLANE(I8, int8_t, INT8_MIN, NEVER)
+MAX_PLANE(U16, uint16_t, 0, NEVER)
+MAX_PLANE(I16, int16_t, INT16_MIN, NEVER)
+MAX_PLANE(U32, uint32_t, 0, NEVER)
+MAX_PLANE(I32, int32_t, INT32_MIN, NEVER)
+MAX_PLANE(U64, uint64_t, 0, NEVER)
+MAX_PLANE(I64, int64_t, INT64_MIN, NEVER)
+
+static double norm_term(double x, int64_t p)
+{
+    const double size = fabs(x);
+    return p == 1 ? size : p == 2 ? size * size : pow(size, (double)p);
+}
+
+static double norm_root(double sum, int64_t p)
+{
+    return p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / (double)p);
+}
+
+#define SUM_PLANES(id, type)                                                  \
+    static void mean_##id(const struct pool *v, int64_t plane)                \
+    {                                                                         \
+        const type *x = (const type *)v->x + plane * v->w.in_count;           \
+        type *y = (type *)v->y + plane * v->w.out_count;                      \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
+            struct box box;                                                   \
+            double sum = 0;                                                   \
+            double count = 1;                                                 \
+            box_of(&v->w, p, &box);                                           \
+            FOR_TAPS(&v->w, box, at, { sum += (double)x[at]; })               \
+            for (int i = 0; i < 3; i++)                                       \
+                count *= (double)divisor(v, i, box.out[i]);                   \
+            y[p] = (type)(count > 0 ? sum / count : 0);                       \
+        }                                                                     \
+    }                                                                         \
+    static void norm_##id(const struct pool *v, int64_t plane)                \
+    {                                                                         \
+        const type *x = (const type *)v->x + plane * v->w.in_count;           \
+        type *y = (type *)v->y + plane * v->w.out_count;                      \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
+            struct box box;                                                   \
+            double sum = 0;                                                   \
+            box_of(&v->w, p, &box);                                           \
+            FOR_TAPS(&v->w, box, at,                                          \
+                     { sum += norm_term((double)x[at], v->p); })              \
+            y[p] = (type)norm_root(sum, v->p);                                \
+        }                                                                     \
+    }
+SUM_PLANES(F32, float)
+SUM_PLANES(F64, double)
+
+typedef void (*plane_fn)(const struct pool *v, int64_t plane);
+
+static const plane_fn plain[][BYI_DTYPES] = {
+#define MAX_ROW(id, type) [BYOC_##id] = max_##id,
+    [MAXIMUM] = {BYI_EACH_FLOAT(MAX_ROW) BYI_EACH_INT(MAX_ROW)},
+    [MEAN] = {[BYOC_F32] = mean_F32, [BYOC_F64] = mean_F64},
+    [NORM] = {[BYOC_F32] = norm_F32, [BYOC_F64] = norm_F64},
+};
+
+/* --- float32: a row of outputs at a time -------------------------------- */
+
+/* Adds, or takes the maximum of, tap (kd, kh, ...) of a row of outputs. */
+static void take_taps(const struct pool *v, const float *row, float *y)
+{
+    static const float one = 1.0f;
+    const struct byi_simd *simd = byi_simd();
+    const struct byi_window *w = &v->w;
+    for (int64_t k = 0; k < w->size[2]; k++) {
+        int64_t first, last;
+        byi_window_outputs(w, 2, k, &first, &last);
+        if (first == last)
+            continue;
+        const float *from = row + place_of(w, 2, first, k);
+        if (v->kind == MAXIMUM)
+            simd->slide_max(from, w->stride[2], y + first, last - first);
+        else
+            simd->slide(from, w->stride[2], &one, 1, 1, y + first,
+                        last - first);
+    }
+}
+
+static void pool_row(const struct pool *v, const float *x, int64_t d,
+                     int64_t h, float *y)
+{
+    const struct byi_window *w = &v->w;
+    int64_t d0, d1, h0, h1;
+    for (int64_t i = 0; i < w->out[2]; i++)
+        y[i] = v->kind == MAXIMUM ? -INFINITY : 0;
+    byi_window_taps(w, 0, d, &d0, &d1);
+    byi_window_taps(w, 1, h, &h0, &h1);
+    for (int64_t kd = d0; kd < d1; kd++)
+        for (int64_t kh = h0; kh < h1; kh++) {
+            int64_t at = place_of(w, 0, d, kd);
+            at = at * w->in[1] + place_of(w, 1, h, kh);
+            take_taps(v, x + at * w->in[2], y);
+        }
+    if (v->kind == MAXIMUM)
+        return;
+    const int64_t outer = divisor(v, 0, d) * divisor(v, 1, h);
+    for (int64_t i = 0; i < w->out[2]; i++) {
+        const int64_t count = outer * divisor(v, 2, i);
+        y[i] = count ? y[i] / (float)count : 0;
+    }
+}
+
+static void fast_plane(const struct pool *v, int64_t plane)
+{
+    const struct byi_window *w = &v->w;
+    const float *x = (const float *)v->x + plane * w->in_count;
+    float *y = (float *)v->y + plane * w->out_count;
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++)
+        pool_row(v, x, row / w->out[1], row % w->out[1], y + row * w->out[2]);
+}
+
+/* Windows far larger than the data would make rows walk absent taps, and sums
+ * of very many floats want double. */
+static bool is_fast(const struct pool *v, enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
+           v->w.taps <= 1024;
+}
+
+static void run_planes(const struct byi_call *call, const struct pool *v,
+                       plane_fn run, int64_t work)
+{
+    const int team = byi_team(call, v->planes * work);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < v->planes; plane++)
+        run(v, plane);
+}
+
+static enum byoc_status run_pool(const struct byi_call *call, bool fast,
+                                 struct byoc_error *err)
+{
+    struct pool v;
+    BYI_TRY(describe(call, &v, err));
+    plane_fn run = plain[v.kind][call->in->dtype];
+    if (!run)
+        return byi_bad_dtype(call, call->in->dtype,
+                             v.kind == MAXIMUM
+                                 ? "a float or an integer type"
+                                 : "float16, bfloat16, float32 or float64",
+                             err);
+    if (fast && is_fast(&v, call->in->dtype))
+        run = fast_plane;
+    run_planes(call, &v, run,
+               byi_min(v.w.taps, v.w.in_count) * v.w.out_count);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_pool_plain(const struct byi_call *call,
+                                struct byoc_error *err)
+{
+    return run_pool(call, false, err);
+}
+
+static enum byoc_status pool_run_f32(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    return run_pool(call, true, err);
+}
+
+BYI_FLOAT_KERNEL(pool, pool_run_f32, NULL)
+
+/* --- over all of space --------------------------------------------------- */
+
+static void global_max(const struct pool *v, int64_t plane)
+{
+    const float *x = (const float *)v->x + plane * v->w.in_count;
+    ((float *)v->y)[plane] =
+        v->w.in_count ? byi_simd()->max(x, v->w.in_count) : -INFINITY;
+}
+
+static void global_mean(const struct pool *v, int64_t plane)
+{
+    const float *x = (const float *)v->x + plane * v->w.in_count;
+    ((float *)v->y)[plane] = (float)(byi_simd()->sum(x, v->w.in_count) /
+                                     (double)byi_max(v->w.in_count, 1));
+}
+
+static enum byoc_status global_run_f32(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const int64_t space = byi_span(x, 2, x->rank);
+    struct pool v = {
+        .kind = kind_of(call->op->id),
+        .p = byi_attr_find(call->attrs, "p") ? byi_attr_int(call->attrs, "p")
+                                             : 1,
+        .planes = x->dims[0] * x->dims[1],
+        .x = x->data,
+        .y = call->out->data,
+        /* one window, as large as the data */
+        .w = {.in = {1, 1, space},
+              .out = {1, 1, 1},
+              .size = {1, 1, space},
+              .stride = {1, 1, 1},
+              .dilation = {1, 1, 1},
+              .in_count = space,
+              .out_count = 1,
+              .taps = space},
+    };
+    plane_fn run = plain[v.kind][x->dtype];
+    if (!run)
+        return byi_bad_dtype(call, x->dtype, "a float", err);
+    if (x->dtype == BYOC_F32 && v.kind != NORM)
+        run = v.kind == MAXIMUM ? global_max : global_mean;
+    run_planes(call, &v, run, space);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(global, global_run_f32, NULL)
+
+#define POOL(id) {BYI_OP_##id, {pool_run, pool_scratch}}
+#define GLOBAL(id) {BYI_OP_##id, {global_run, global_scratch}}
+static const struct byi_kernel_row rows[] = {
+    POOL(NN_MAX_POOL1D),
+    POOL(NN_MAX_POOL2D),
+    POOL(NN_MAX_POOL3D),
+    POOL(NN_AVG_POOL1D),
+    POOL(NN_AVG_POOL2D),
+    POOL(NN_AVG_POOL3D),
+    POOL(NN_MAX_POOL_INDICES),
+    POOL(NN_LP_POOL),
+    GLOBAL(NN_GLOBAL_MAX_POOL1D),
+    GLOBAL(NN_GLOBAL_MAX_POOL2D),
+    GLOBAL(NN_GLOBAL_MAX_POOL3D),
+    GLOBAL(NN_GLOBAL_AVG_POOL1D),
+    GLOBAL(NN_GLOBAL_AVG_POOL2D),
+    GLOBAL(NN_GLOBAL_AVG_POOL3D),
+    GLOBAL(NN_GLOBAL_LP_POOL),
+};
+const struct byi_kernel_rows byi_rows_pool = {rows, BYI_COUNT(rows)};
