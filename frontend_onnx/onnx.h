@@ -9,6 +9,9 @@ struct byi_onnx_params {
     /* "N=1" and "x=1x3x224x224": fix symbolic dims, or whole input shapes. */
     const char *const *dims;   /* NULL-terminated, or NULL */
     const char *const *shapes; /* NULL-terminated, or NULL */
+    /* Computes what exporters leave as small graphs over constants: shapes,
+     * axes, sizes. NULL: such a model may be refused. */
+    byi_eval_fn eval;
 };
 
 /* Read the model at `path` into a module with one function @main: parameters

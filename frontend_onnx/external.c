@@ -1,0 +1,136 @@
+/* external.c: tensor data in other files.
+ *
+ * A model may name any file, so what it names must lie inside the model's own
+ * folder, after links are resolved, and the range inside that file. See
+ * "External data" in ONNX's docs/ExternalData.md.
+ */
+#include "frontend_onnx/import.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *entry(const Onnx__TensorProto *proto, const char *key)
+{
+    for (size_t i = 0; i < proto->n_external_data; i++) {
+        const Onnx__StringStringEntryProto *e = proto->external_data[i];
+        if (e->key && e->value && strcmp(e->key, key) == 0)
+            return e->value;
+    }
+    return NULL;
+}
+
+static bool read_number(const char *text, uint64_t *value)
+{
+    char *end = NULL;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    *value = number;
+    return errno == 0 && *end == '\0';
+}
+
+/* Relative, and without a component that goes up. */
+static bool location_ok(const char *location)
+{
+    if (*location == '\0' || *location == '/')
+        return false;
+    for (const char *at = location; at;) {
+        const char *slash = strchr(at, '/');
+        const size_t n = slash ? (size_t)(slash - at) : strlen(at);
+        if (n == 2 && memcmp(at, "..", 2) == 0)
+            return false;
+        at = slash ? slash + 1 : NULL;
+    }
+    return true;
+}
+
+static bool inside(const char *path, const char *folder)
+{
+    const size_t n = strlen(folder);
+
+    if (strcmp(folder, "/") == 0)
+        return true;
+    return strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
+/* The mapping of a file, made at its first use. */
+static enum byoc_status map_once(struct byi_onnx_file *file, const char *path,
+                                 const struct byi_external **found,
+                                 struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < file->external.n; i++)
+        if (strcmp(file->external.at[i].path, path) == 0) {
+            *found = &file->external.at[i];
+            return BYOC_OK;
+        }
+    struct byi_external fresh = {.path = byi_arena_str(file->arena, path)};
+    BYI_TRY(byi_onnx_map(path, file->arena, &fresh.at, &fresh.n, err));
+    BYI_PUSH(&file->external, fresh);
+    *found = &file->external.at[file->external.n - 1];
+    return BYOC_OK;
+}
+
+static enum byoc_status open_external(struct byi_onnx_file *file,
+                                      const char *name, const char *location,
+                                      const struct byi_external **found,
+                                      struct byoc_error *err)
+{
+    if (!location || !location_ok(location) || !file->folder)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s': external data at '%s': expected a "
+                        "relative path without '..', inside the model's folder",
+                        name, location ? location : "");
+    const char *path =
+        byi_arena_printf(file->arena, "%s/%s", file->folder, location);
+    char *resolved = realpath(path, NULL);
+    if (!resolved)
+        return byi_fail(err, BYOC_EIO,
+                        "tensor '%s': external data '%s' cannot be read: %s",
+                        name, location, strerror(errno));
+    enum byoc_status status = BYOC_OK;
+    if (!inside(resolved, file->folder))
+        status = byi_fail(err, BYOC_EUNSUPPORTED,
+                          "tensor '%s': external data '%s' is a link out of "
+                          "the model's folder; put the file itself there",
+                          name, location);
+    else if ((status = map_once(file, resolved, found, err)) != BYOC_OK)
+        byi_prefix(err, "tensor '%s'", name);
+    free(resolved);
+    return status;
+}
+
+enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
+                                   const Onnx__TensorProto *proto,
+                                   uint64_t bytes, struct byi_range *range,
+                                   struct byoc_error *err)
+{
+    const char *name = proto->name ? proto->name : "";
+    const char *offset_text = entry(proto, "offset");
+    const char *length_text = entry(proto, "length");
+    const struct byi_external *found = NULL;
+    uint64_t offset = 0, length = bytes;
+
+    BYI_TRY(open_external(file, name, entry(proto, "location"), &found, err));
+    if ((offset_text && !read_number(offset_text, &offset)) ||
+        (length_text && !read_number(length_text, &length)))
+        return byi_fail(err, BYOC_EPARSE,
+                        "tensor '%s': offset '%s' or length '%s' of its "
+                        "external data is not a number",
+                        name, offset_text ? offset_text : "",
+                        length_text ? length_text : "");
+    if (offset > found->n || length > found->n - offset || length != bytes)
+        return byi_fail(err, BYOC_EPARSE,
+                        "tensor '%s': its external data is %llu bytes at "
+                        "offset %llu, expected %llu bytes inside a file of %zu",
+                        name, (unsigned long long)length,
+                        (unsigned long long)offset, (unsigned long long)bytes,
+                        found->n);
+    static const uint8_t nothing[1];
+    range->at = length ? found->at + offset : nothing;
+    range->n = (size_t)length;
+    return BYOC_OK;
+}

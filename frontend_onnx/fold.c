@@ -1,0 +1,159 @@
+/* fold.c: computing on small constants while importing.
+ *
+ * Exporters leave as graphs what the importer needs as numbers: axes, sizes,
+ * target shapes (Shape -> Gather -> Mul -> Unsqueeze -> Concat -> Reshape).
+ * Only cheap operators on small tensors are folded here; folding as such is a
+ * pass. The kernels are the driver's (params->eval); the dims of a type need
+ * none.
+ */
+#include "frontend_onnx/import.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_ELEMENTS = 1024, MAX_OPERANDS = 64 };
+
+static const enum byi_op_id foldable[] = {
+    BYI_OP_ADD,         BYI_OP_SUBTRACT,      BYI_OP_MULTIPLY,
+    BYI_OP_DIVIDE,      BYI_OP_MOD,           BYI_OP_MAXIMUM,
+    BYI_OP_MINIMUM,     BYI_OP_NEGATIVE,      BYI_OP_ABS,
+    BYI_OP_FLOOR,       BYI_OP_CEIL,          BYI_OP_ROUND,
+    BYI_OP_SQRT,        BYI_OP_CAST,          BYI_OP_EQUAL,
+    BYI_OP_NOT_EQUAL,   BYI_OP_LESS,          BYI_OP_LESS_EQUAL,
+    BYI_OP_GREATER,     BYI_OP_GREATER_EQUAL, BYI_OP_LOGICAL_AND,
+    BYI_OP_LOGICAL_OR,  BYI_OP_LOGICAL_NOT,   BYI_OP_WHERE,
+    BYI_OP_SUM,         BYI_OP_PROD,          BYI_OP_TAKE,
+    BYI_OP_CONCATENATE, BYI_OP_EXPAND_DIMS,   BYI_OP_SQUEEZE,
+    BYI_OP_RESHAPE,     BYI_OP_STRIDED_SLICE, BYI_OP_BROADCAST_TO,
+    BYI_OP_FULL,        BYI_OP_ARANGE,        BYI_OP_TRANSPOSE,
+    BYI_OP_TILE,        BYI_OP_GATHER_ND,
+};
+
+static bool is_foldable(enum byi_op_id op)
+{
+    for (uint32_t i = 0; i < BYI_COUNT(foldable); i++)
+        if (foldable[i] == op)
+            return true;
+    return false;
+}
+
+static bool is_small(const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR || !byi_type_static(type) ||
+        byoc_dtype_size(type->dtype) == 0)
+        return false;
+    const int64_t n = byi_elements(type->rank, type->dims);
+    return n >= 0 && n <= MAX_ELEMENTS;
+}
+
+/* The dims of a value, as far as the type knows them all. */
+static bool fold_shape(struct byi_import *o, byi_id id,
+                       const struct byi_attrs *attrs, byi_id *folded)
+{
+    const struct byi_type *type = o->f->nodes.at[id].type;
+
+    if (type->kind != BYI_TENSOR)
+        return false;
+    const int64_t rank = type->rank;
+    int64_t start = byi_attr_int(attrs, "start");
+    int64_t end = byi_attr_int(attrs, "end");
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    for (int64_t i = start; i < end; i++)
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            return false;
+    *folded = byi_o_vector(o, (uint32_t)(end - start), type->dims + start);
+    return true;
+}
+
+/* One element of the shape of a value whose other dims may vary:
+ * take(shape_of(x), i). */
+static bool fold_take(struct byi_import *o, const byi_id *args,
+                      const struct byi_attrs *attrs, byi_id *folded)
+{
+    const struct byi_node *shape = &o->f->nodes.at[args[0]];
+    struct byi_tensor index = {0};
+
+    if (shape->kind != BYI_CALL_OP || shape->op != BYI_OP_SHAPE_OF ||
+        byi_attr_int(shape->attrs, "start") != 0 ||
+        byi_attr_int(attrs, "axis") > 0 || !byi_o_value(o, args[1], &index) ||
+        byi_elements(index.rank, index.dims) != 1)
+        return false;
+    const struct byi_type *type = o->f->nodes.at[shape->args[0]].type;
+    int64_t i = byi_tensor_int(&index, 0);
+    i = i < 0 ? i + type->rank : i;
+    if (i < 0 || i >= o->f->nodes.at[args[0]].type->dims[0] ||
+        BYI_IS_SYMBOL(type->dims[i]))
+        return false;
+    int64_t dim = type->dims[i];
+    index.dtype = BYOC_I64;
+    index.data = &dim;
+    *folded = byi_o_const(o, &index, false);
+    return true;
+}
+
+static int64_t fresh(void *ctx)
+{
+    return byi_symbol_fresh(ctx);
+}
+
+/* Run the kernel on constants. False: not folded, which is no failure. */
+static bool evaluate(struct byi_import *o, const struct byi_op *op,
+                     const struct byi_attrs *attrs, uint32_t n,
+                     const byi_id *args, byi_id *folded)
+{
+    struct byi_tensor values[MAX_OPERANDS];
+    const struct byi_tensor *known[MAX_OPERANDS];
+    const struct byi_type *types[MAX_OPERANDS], *type = NULL;
+    struct byi_tensor out = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        types[i] = o->f->nodes.at[args[i]].type;
+        known[i] = &values[i];
+        if (!is_small(types[i]) || !byi_o_value(o, args[i], &values[i]))
+            return false;
+    }
+    struct byi_infer infer = {
+        .arena = o->scratch,
+        .op = op,
+        .attrs = attrs,
+        .n_in = n,
+        .in = types,
+        .value = known,
+        .fresh = fresh,
+        .fresh_ctx = o->m,
+    };
+    if (byi_infer_type(&infer, &type) != BYOC_OK || !is_small(type))
+        return false; /* the call itself will say what is wrong */
+    out.dtype = type->dtype;
+    out.rank = type->rank;
+    memcpy(out.dims, type->dims, type->rank * sizeof *type->dims);
+    out.data = byi_acquire(byi_type_bytes(type) + 1);
+    const bool done = out.data && o->params->eval(op, attrs, n, values, 1, &out,
+                                                  NULL) == BYOC_OK;
+    if (done)
+        *folded = byi_o_const(o, &out, false);
+    byi_release(out.data);
+    return done;
+}
+
+bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
+                const byi_id *args, uint32_t n_attrs,
+                const struct byi_attr *given, byi_id *folded)
+{
+    const struct byi_op *op = byi_op(id);
+    const struct byi_attrs *attrs = NULL;
+    const bool is_shape = id == BYI_OP_SHAPE_OF && n == 1;
+
+    if (!is_shape && (!is_foldable(id) || n > MAX_OPERANDS || n < op->min_in))
+        return false;
+    if (byi_attrs_make(o->scratch, op, given, n_attrs, &attrs, NULL) != BYOC_OK)
+        return false;
+    if (is_shape)
+        return fold_shape(o, args[0], attrs, folded);
+    if (id == BYI_OP_TAKE && fold_take(o, args, attrs, folded))
+        return true;
+    return o->params->eval && evaluate(o, op, attrs, n, args, folded);
+}

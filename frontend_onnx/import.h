@@ -1,0 +1,256 @@
+/* frontend_onnx/import.h: what the files of this folder share: a model file
+ * as unpacked, tensors out of it, and the state of one import with the small
+ * vocabulary that the operators' converters are written in.
+ */
+#ifndef BYI_IMPORT_H
+#define BYI_IMPORT_H
+
+#include "frontend_onnx/onnx.h"
+
+#include "onnx.pb-c.h"
+
+/* --- model.c ------------------------------------------------------------ */
+
+/* A range of the mapped file; NULL: the bytes are in the message. */
+struct byi_range {
+    const uint8_t *at;
+    size_t n;
+};
+
+struct byi_external {
+    const char *path; /* resolved */
+    const uint8_t *at;
+    size_t n;
+};
+
+/* A model, unpacked but for its large weights, which stay in the mapping. */
+struct byi_onnx_file {
+    Onnx__ModelProto *model;
+    const char *folder;            /* resolved; where external data may lie */
+    BYI_VEC(struct byi_range) raw; /* parallel to graph->initializer */
+    BYI_VEC(struct byi_external) external;
+    struct byi_arena *arena; /* owns the mappings */
+};
+
+/* Map and unpack the model at `path`. The mapping lives as long as `arena`;
+ * the rest until byi_onnx_close, which accepts a file that failed to open. */
+enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
+                               struct byi_onnx_file *file,
+                               struct byoc_error *err);
+void byi_onnx_close(struct byi_onnx_file *file);
+
+/* Map `path` for the life of the arena. */
+enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
+                              const uint8_t **data, size_t *n,
+                              struct byoc_error *err);
+
+/* --- tensor.c ----------------------------------------------------------- */
+
+/* The tensor of a message. Its data is in the mapping, or in file->arena,
+ * where it is aligned to BYI_ALIGN. raw: the bytes that were left in the
+ * mapping, or NULL. */
+enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
+                                 const Onnx__TensorProto *proto,
+                                 const struct byi_range *raw,
+                                 struct byi_tensor *tensor,
+                                 struct byoc_error *err);
+
+/* --- external.c --------------------------------------------------------- */
+
+/* The bytes of a tensor whose data is outside the model file. */
+enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
+                                   const Onnx__TensorProto *proto,
+                                   uint64_t bytes, struct byi_range *range,
+                                   struct byoc_error *err);
+
+/* --- names.c: what each ONNX value name stands for ---------------------- */
+
+struct byi_name {
+    const char *text;     /* NULL: a free slot */
+    byi_id id;            /* BYI_NO_ID: not made, or an initialiser not used
+                             yet */
+    uint32_t initializer; /* its number, UINT32_MAX: it is none */
+    const char *producer; /* of an output that is not supported: its node */
+};
+
+struct byi_names {
+    struct byi_name *at;
+    uint32_t mask;
+};
+
+/* A table for up to `n` names. */
+struct byi_names byi_names_new(struct byi_arena *arena, size_t n);
+struct byi_name *byi_names_find(const struct byi_names *names,
+                                const char *text);
+/* The new entry of `text`; NULL when that name is taken. */
+struct byi_name *byi_names_add(struct byi_names *names, const char *text);
+
+/* --- import.c, node.c: the state of one import -------------------------- */
+
+struct byi_import;
+
+/* How one operator is imported, from one opset on. The row with the largest
+ * `since` that the model's opset reaches is the one. */
+struct byi_onnx_op {
+    const char *type;
+    uint8_t since;
+    uint16_t min_in, max_in; /* the first min_in inputs must be there */
+    void (*convert)(struct byi_import *o);
+    enum byi_op_id op; /* what `convert` makes, where it serves many rows */
+};
+
+/* The first failure sticks: after it, everything below does nothing and gives
+ * BYI_NO_ID, 0 or NULL, so that converters need no checks of their own
+ * between the steps. */
+struct byi_import {
+    struct byi_module *m;
+    struct byi_func *f;
+    struct byi_arena *scratch;
+    const struct byi_onnx_params *params;
+    struct byi_onnx_file file;
+    struct byi_names names;
+    enum byoc_status status;
+    struct byoc_error err;
+    /* the node that is being converted */
+    const Onnx__NodeProto *node;
+    const struct byi_onnx_op *row;
+    const char *name;
+    int64_t opset;
+    uint64_t seen; /* bit i: attribute i was asked for */
+    const struct byi_sources *sources;
+    uint32_t n_in, n_out;
+    byi_id *in;  /* BYI_NO_ID: left out */
+    byi_id *out; /* to fill in; BYI_NO_ID: not supported */
+};
+
+/* Refuse the node: "node NAME: operator OP (domain D, opset N) is not
+ * supported: " and why. */
+void byi_o_refuse(struct byi_import *o, const char *why, ...) BYI_PRINTF(2, 3);
+/* The node is wrong: "node NAME (OP): " and why. */
+void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
+                ...) BYI_PRINTF(3, 4);
+bool byi_o_ok(const struct byi_import *o);
+/* Whether the node's output i has a name, so that somebody may read it. */
+bool byi_o_wants(const struct byi_import *o, uint32_t i);
+
+/* Attributes of the node; the fallback where it has none of that name. An
+ * attribute nobody asks for is refused when the node is done. */
+bool byi_o_has(struct byi_import *o, const char *name);
+int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback);
+double byi_o_float(struct byi_import *o, const char *name, double fallback);
+const char *byi_o_string(struct byi_import *o, const char *name,
+                         const char *fallback);
+/* NULL and *n 0 where there is none. */
+const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
+const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
+const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
+                                       int type);
+/* A dtype attribute; BYOC_NONE where there is none. */
+enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
+
+/* Input i; BYI_NO_ID when it is left out. */
+byi_id byi_o_in(const struct byi_import *o, uint32_t i);
+/* Types of values; rank 0, BYOC_NONE, -1 after a failure. */
+uint32_t byi_o_rank(const struct byi_import *o, byi_id id);
+enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id);
+int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis);
+const int64_t *byi_o_dims(const struct byi_import *o, byi_id id);
+/* axis, counted from the front; a failure when it is out of range. */
+uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
+/* n axes counted from the front, in scratch. */
+const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
+                          uint32_t rank);
+
+/* Constants. */
+byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
+                   bool borrow);
+byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
+byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
+bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
+/* The elements of input i, which must be constant; `what` names it. */
+const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
+                                const char *what, uint32_t *n);
+double byi_o_const_float(struct byi_import *o, uint32_t i, const char *what);
+int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
+
+/* Append a call; folded at once where it computes on small constants. */
+byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
+                  const byi_id *args, uint32_t n_attrs,
+                  const struct byi_attr *attrs);
+byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
+byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
+byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
+                    const int64_t *axes);
+byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
+                     bool allowzero);
+byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
+
+#define BYI_N(array) ((uint32_t)BYI_COUNT(array))
+#define ARGS(...)                                                              \
+    BYI_N(((const byi_id[]){__VA_ARGS__})), (const byi_id[])                   \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+#define ATTRS(...)                                                             \
+    BYI_N(((const struct byi_attr[]){__VA_ARGS__})), (const struct byi_attr[]) \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+#define NO_ATTRS 0, NULL
+#define AN_INT(name_, v)                                                       \
+    {                                                                          \
+        .name = (name_), .kind = BYI_ATTR_INT, .i = (v)                        \
+    }
+#define A_BOOL(name_, v)                                                       \
+    {                                                                          \
+        .name = (name_), .kind = BYI_ATTR_BOOL, .i = (v)                       \
+    }
+#define A_DTYPE(name_, v)                                                      \
+    {                                                                          \
+        .name = (name_), .kind = BYI_ATTR_DTYPE, .i = (v)                      \
+    }
+#define A_FLOAT(name_, v)                                                      \
+    {                                                                          \
+        .name = (name_), .kind = BYI_ATTR_FLOAT, .f = (v)                      \
+    }
+#define A_STRING(name_, v)                                                     \
+    {                                                                          \
+        .name = (name_), .kind = BYI_ATTR_STRING, .s = (v)                     \
+    }
+#define SOME_INTS(name_, n_, v)                                                \
+    {                                                                          \
+        .name = (name_), .kind = BYI_ATTR_INTS, .n = (n_), .ints = (v)         \
+    }
+
+/* --- fold.c ------------------------------------------------------------- */
+
+/* The call's value, where it computes on small constants only. */
+bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
+                const byi_id *args, uint32_t n_attrs,
+                const struct byi_attr *given, byi_id *folded);
+
+/* --- ops.c: finding rows ------------------------------------------------ */
+
+/* The row for an operator of ONNX's own domain; NULL: not supported. */
+const struct byi_onnx_op *byi_onnx_find(const char *type, int64_t opset);
+
+struct byi_onnx_table {
+    const struct byi_onnx_op *at;
+    uint32_t n;
+};
+extern const struct byi_onnx_table byi_onnx_element; /* ops_element.c */
+extern const struct byi_onnx_table byi_onnx_window;  /* ops_window.c  */
+extern const struct byi_onnx_table byi_onnx_linear;  /* ops_linear.c  */
+extern const struct byi_onnx_table byi_onnx_norm;    /* ops_norm.c    */
+extern const struct byi_onnx_table byi_onnx_reduce;  /* ops_reduce.c  */
+extern const struct byi_onnx_table byi_onnx_shape;   /* ops_shape.c   */
+extern const struct byi_onnx_table byi_onnx_index;   /* ops_index.c   */
+extern const struct byi_onnx_table byi_onnx_make;    /* ops_make.c    */
+extern const struct byi_onnx_table byi_onnx_image;   /* ops_image.c   */
+extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
+
+/* Converters that several tables use (ops.c): all inputs, and those ONNX
+ * attributes that the operator has by the same name and fallback. */
+void byi_o_convert_same(struct byi_import *o);
+
+#endif

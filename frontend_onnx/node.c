@@ -1,0 +1,446 @@
+/* node.c: the vocabulary of converters: attributes, operands, constants and
+ * calls of the node under way (see struct byi_import).
+ */
+#include "frontend_onnx/import.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- failures ------------------------------------------------------------- */
+
+void byi_o_refuse(struct byi_import *o, const char *why, ...)
+{
+    char text[400];
+    const char *domain = o->node->domain;
+    va_list args;
+
+    if (!byi_o_ok(o))
+        return;
+    *text = '\0';
+    if (why) {
+        va_start(args, why);
+        vsnprintf(text, sizeof text, why, args);
+        va_end(args);
+    }
+    o->status = byi_fail(
+        &o->err, BYOC_EUNSUPPORTED,
+        "node %s: operator %s (domain %s, opset %lld) is not supported%s%s",
+        o->name, o->node->op_type ? o->node->op_type : "(none)",
+        domain && *domain ? domain : "ai.onnx", (long long)o->opset,
+        why ? ": " : "", text);
+}
+
+void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
+                ...)
+{
+    char text[sizeof o->err.text];
+    va_list args;
+
+    if (!byi_o_ok(o))
+        return;
+    va_start(args, why);
+    vsnprintf(text, sizeof text, why, args);
+    va_end(args);
+    o->status = byi_fail(&o->err, status, "node %s (%s): %s", o->name,
+                         o->node->op_type ? o->node->op_type : "(none)", text);
+}
+
+bool byi_o_wants(const struct byi_import *o, uint32_t i)
+{
+    return i < o->n_out && *o->node->output[i] != '\0';
+}
+
+/* --- attributes ----------------------------------------------------------- */
+
+static const char *const kinds[] = {
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT] = "a float",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT] = "an int",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING] = "a string",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR] = "a tensor",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS] = "floats",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS] = "ints",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS] = "strings",
+};
+
+/* Whether the field that `type` names is there. */
+static bool has_field(const Onnx__AttributeProto *a, int type)
+{
+    switch (type) {
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
+        return a->has_f;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
+        return a->has_i;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
+        return a->has_s;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
+        return a->t != NULL;
+    default: /* an empty list has no field */
+        return true;
+    }
+}
+
+const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
+                                       int type)
+{
+    for (size_t i = 0; byi_o_ok(o) && i < o->node->n_attribute; i++) {
+        const Onnx__AttributeProto *a = o->node->attribute[i];
+        if (!a->name || strcmp(a->name, name) != 0)
+            continue;
+        o->seen |= UINT64_C(1) << i;
+        if (has_field(a, type) && (!a->has_type || (int)a->type == type))
+            return a;
+        byi_o_fail(o, BYOC_EPARSE, "attribute '%s' is not %s", name,
+                   kinds[type]);
+    }
+    return NULL;
+}
+
+bool byi_o_has(struct byi_import *o, const char *name)
+{
+    for (size_t i = 0; byi_o_ok(o) && i < o->node->n_attribute; i++) {
+        const Onnx__AttributeProto *a = o->node->attribute[i];
+        if (a->name && strcmp(a->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+
+    return a ? a->i : fallback;
+}
+
+/* The shortest decimal that is this float: 0.01 and not 0.00999999978, so
+ * that an explicit default equals the implicit one. */
+static double widen(float value)
+{
+    char text[32];
+
+    for (int digits = 6; digits < 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value)
+            return strtod(text, NULL);
+    }
+    return (double)value;
+}
+
+double byi_o_float(struct byi_import *o, const char *name, double fallback)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+
+    return a ? widen(a->f) : fallback;
+}
+
+const char *byi_o_string(struct byi_import *o, const char *name,
+                         const char *fallback)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+
+    if (!a)
+        return fallback;
+    return byi_arena_strn(o->scratch, (const char *)a->s.data, a->s.len);
+}
+
+const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+
+    *n = 0;
+    if (!a)
+        return NULL;
+    if (a->n_ints > UINT32_MAX) {
+        byi_o_fail(o, BYOC_ELIMIT, "attribute '%s' is too long", name);
+        return NULL;
+    }
+    *n = (uint32_t)a->n_ints;
+    return a->ints;
+}
+
+const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+
+    *n = 0;
+    if (!a || a->n_floats > UINT32_MAX)
+        return NULL;
+    double *values =
+        byi_arena_calloc(o->scratch, a->n_floats + 1, sizeof *values);
+    for (size_t i = 0; i < a->n_floats; i++)
+        values[i] = widen(a->floats[i]);
+    *n = (uint32_t)a->n_floats;
+    return values;
+}
+
+enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name)
+{
+    const int64_t value = byi_o_int(o, name, BYOC_NONE);
+
+    if (value < 0 || value > BYOC_BF16)
+        byi_o_refuse(o, "attribute '%s' is the unknown element type %lld", name,
+                     (long long)value);
+    return byi_o_ok(o) ? (enum byoc_dtype)value : BYOC_NONE;
+}
+
+/* --- operands and their types --------------------------------------------- */
+
+byi_id byi_o_in(const struct byi_import *o, uint32_t i)
+{
+    return byi_o_ok(o) && i < o->n_in ? o->in[i] : BYI_NO_ID;
+}
+
+static const struct byi_type *type_of(const struct byi_import *o, byi_id id)
+{
+    if (!byi_o_ok(o) || id == BYI_NO_ID)
+        return NULL;
+    const struct byi_type *type = o->f->nodes.at[id].type;
+    return type->kind == BYI_TENSOR ? type : NULL;
+}
+
+uint32_t byi_o_rank(const struct byi_import *o, byi_id id)
+{
+    const struct byi_type *type = type_of(o, id);
+
+    return type ? type->rank : 0;
+}
+
+enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id)
+{
+    const struct byi_type *type = type_of(o, id);
+
+    return type ? type->dtype : BYOC_NONE;
+}
+
+int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis)
+{
+    const struct byi_type *type = type_of(o, id);
+
+    return type && axis < type->rank ? type->dims[axis] : -1;
+}
+
+const int64_t *byi_o_dims(const struct byi_import *o, byi_id id)
+{
+    const struct byi_type *type = type_of(o, id);
+
+    return type ? type->dims : NULL;
+}
+
+uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank)
+{
+    if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
+        byi_o_fail(o, BYOC_ETYPE, "axis %lld is out of range for rank %u",
+                   (long long)axis, rank);
+        return 0;
+    }
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
+                          uint32_t rank)
+{
+    int64_t *fixed = byi_arena_calloc(o->scratch, n + 1, sizeof *fixed);
+
+    for (uint32_t i = 0; i < n; i++)
+        fixed[i] = byi_o_axis(o, axes[i], rank);
+    return fixed;
+}
+
+/* --- constants ------------------------------------------------------------ */
+
+byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
+                   bool borrow)
+{
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    if (t->dtype == BYOC_STRING) {
+        o->status = byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                             "the model has a constant of strings, which is "
+                             "not supported");
+        return BYI_NO_ID;
+    }
+    const struct byi_type *type =
+        byi_type_tensor(o->m->arena, t->dtype, t->rank, t->dims);
+    const uint32_t index = byi_const_add(o->m, type, t->data, borrow);
+    return byi_add_const(o->m, o->f, index, o->sources);
+}
+
+byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
+{
+    int64_t none = 0;
+    const struct byi_tensor t = {
+        .data = n ? (void *)(uintptr_t)values : &none,
+        .dtype = BYOC_I64,
+        .rank = 1,
+        .dims = {n},
+    };
+
+    return byi_o_const(o, &t, false);
+}
+
+byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
+{
+    int64_t room[2] = {0};
+    struct byi_tensor t = {.data = room, .dtype = dtype};
+
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    if (byoc_dtype_size(dtype) == 0 || byoc_dtype_size(dtype) > 8) {
+        byi_o_refuse(o, "element type %s",
+                     byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");
+        return BYI_NO_ID;
+    }
+    byi_tensor_set(&t, 0, value);
+    return byi_o_const(o, &t, false);
+}
+
+bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t)
+{
+    return byi_o_ok(o) && id != BYI_NO_ID && byi_const_view(o->m, o->f, id, t);
+}
+
+/* The view of input i, which must be a constant of at most one axis. */
+static bool const_input(struct byi_import *o, uint32_t i, const char *what,
+                        struct byi_tensor *t)
+{
+    if (!byi_o_value(o, byi_o_in(o, i), t)) {
+        byi_o_refuse(o, "its input '%s' is not a constant", what);
+        return false;
+    }
+    if (t->rank > 1 || t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {
+        byi_o_fail(o, BYOC_ETYPE,
+                   "input '%s' has rank %u and type %s, expected a scalar or "
+                   "vector of numbers",
+                   what, t->rank, byoc_dtype_name(t->dtype));
+        return false;
+    }
+    return true;
+}
+
+const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
+                                const char *what, uint32_t *n)
+{
+    struct byi_tensor t = {0};
+
+    *n = 0;
+    if (!const_input(o, i, what, &t))
+        return NULL;
+    const int64_t elements = byi_elements(t.rank, t.dims);
+    if (elements > BYI_MAX_ARGS) {
+        byi_o_fail(o, BYOC_ELIMIT, "input '%s' has %lld elements", what,
+                   (long long)elements);
+        return NULL;
+    }
+    int64_t *values =
+        byi_arena_calloc(o->scratch, (size_t)elements + 1, sizeof *values);
+    for (int64_t k = 0; k < elements; k++)
+        values[k] = byi_tensor_int(&t, k);
+    *n = (uint32_t)elements;
+    return values;
+}
+
+int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what)
+{
+    uint32_t n = 0;
+    const int64_t *values = byi_o_const_ints(o, i, what, &n);
+
+    if (byi_o_ok(o) && n != 1)
+        byi_o_fail(o, BYOC_ETYPE, "input '%s' has %u elements, expected one",
+                   what, n);
+    return byi_o_ok(o) ? values[0] : 0;
+}
+
+double byi_o_const_float(struct byi_import *o, uint32_t i, const char *what)
+{
+    struct byi_tensor t = {0};
+
+    if (!const_input(o, i, what, &t))
+        return 0;
+    if (byi_elements(t.rank, t.dims) != 1) {
+        byi_o_fail(o, BYOC_ETYPE, "input '%s' must have one element", what);
+        return 0;
+    }
+    return byi_tensor_float(&t, 0);
+}
+
+/* --- calls ---------------------------------------------------------------- */
+
+byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
+                  const byi_id *args, uint32_t n_attrs,
+                  const struct byi_attr *attrs)
+{
+    byi_id id = BYI_NO_ID;
+
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    if (byi_o_fold(o, op, n, args, n_attrs, attrs, &id))
+        return id;
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    o->status = byi_add_call(o->m, o->f, op, args, n, attrs, n_attrs,
+                             o->sources, &id, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+    return byi_o_ok(o) ? id : BYI_NO_ID;
+}
+
+byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
+{
+    byi_id id = BYI_NO_ID;
+
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    o->status = byi_add_get(o->m, o->f, tuple, index, o->sources, &id, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+    return id;
+}
+
+byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
+{
+    struct byi_tensor t = {0};
+
+    if (!byi_o_ok(o) || byi_o_dtype(o, id) == dtype)
+        return id;
+    /* integers that shapes are made of need no kernel */
+    if (dtype == BYOC_I64 && byi_o_value(o, id, &t) && t.rank <= 1 &&
+        byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
+        const int64_t n = byi_elements(t.rank, t.dims);
+        struct byi_tensor wide = t;
+        int64_t *values =
+            byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *values);
+        for (int64_t i = 0; i < n; i++)
+            values[i] = byi_tensor_int(&t, i);
+        wide.dtype = BYOC_I64;
+        wide.data = values;
+        return byi_o_const(o, &wide, false);
+    }
+    return byi_o_emit(o, BYI_OP_CAST, ARGS(id), ATTRS(A_DTYPE("dtype", dtype)));
+}
+
+byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
+                    const int64_t *axes)
+{
+    if (n == 0)
+        return id;
+    return byi_o_emit(o, BYI_OP_EXPAND_DIMS, ARGS(id),
+                      ATTRS(SOME_INTS("axis", n, axes)));
+}
+
+byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
+                     bool allowzero)
+{
+    return byi_o_emit(o, BYI_OP_RESHAPE, ARGS(id, shape),
+                      ATTRS(A_BOOL("allowzero", allowzero)));
+}
+
+byi_id byi_o_shape_of(struct byi_import *o, byi_id id)
+{
+    return byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(id), NO_ATTRS);
+}

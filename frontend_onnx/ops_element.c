@@ -1,0 +1,306 @@
+/* ops_element.c: operators that work element by element: arithmetic,
+ * comparisons, activations.
+ *
+ * Add(a, b) -> add(%a, %b); before opset 7 b is lined up with an axis of a:
+ * Add(a, b, axis=1) -> add(%a, expand_dims(%b, axis=[1, 2])).
+ */
+#include "frontend_onnx/import.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static void convert_identity(struct byi_import *o)
+{
+    o->out[0] = byi_o_in(o, 0);
+}
+
+/* Before opset 7: attribute broadcast, and axis: where b starts in a. */
+static void convert_binary_old(struct byi_import *o)
+{
+    const byi_id a = byi_o_in(o, 0);
+    byi_id b = byi_o_in(o, 1);
+    const int64_t ra = byi_o_rank(o, a), rb = byi_o_rank(o, b);
+    const bool lined_up = byi_o_has(o, "axis");
+    int64_t axis = byi_o_int(o, "axis", 0), ends[BYI_MAX_RANK];
+
+    byi_o_int(o, "broadcast", 0);
+    axis = axis < 0 ? axis + ra : axis;
+    if (lined_up && rb > 0 && axis + rb < ra && axis >= 0) {
+        const int64_t n = ra - axis - rb;
+        for (int64_t i = 0; i < n; i++)
+            ends[i] = rb + i;
+        b = byi_o_expand(o, b, (uint32_t)n, ends);
+    } else if (lined_up && axis + rb > ra) {
+        byi_o_fail(o, BYOC_ETYPE,
+                   "b of rank %lld at axis %lld does not fit rank %lld",
+                   (long long)rb, (long long)axis, (long long)ra);
+    }
+    o->out[0] = byi_o_emit(o, o->row->op, ARGS(a, b), NO_ATTRS);
+}
+
+/* Max, Min, Sum: a chain. */
+static void convert_chain(struct byi_import *o)
+{
+    byi_id sum = byi_o_in(o, 0);
+
+    for (uint32_t i = 1; i < o->n_in; i++) {
+        if (o->in[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
+        sum = byi_o_emit(o, o->row->op, ARGS(sum, byi_o_in(o, i)), NO_ATTRS);
+    }
+    o->out[0] = sum;
+}
+
+static void convert_mean(struct byi_import *o)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
+
+    convert_chain(o);
+    if (o->n_in > 1)
+        o->out[0] = byi_o_emit(
+            o, BYI_OP_DIVIDE,
+            ARGS(o->out[0], byi_o_scalar(o, dtype, (double)o->n_in)), NO_ATTRS);
+}
+
+static void convert_shift(struct byi_import *o)
+{
+    const char *direction = byi_o_string(o, "direction", "");
+    enum byi_op_id op = BYI_OP_LEFT_SHIFT;
+
+    if (strcmp(direction, "RIGHT") == 0)
+        op = BYI_OP_RIGHT_SHIFT;
+    else if (strcmp(direction, "LEFT") != 0)
+        byi_o_fail(o, BYOC_EPARSE, "direction is '%s', expected LEFT or RIGHT",
+                   direction);
+    o->out[0] =
+        byi_o_emit(o, op, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)), NO_ATTRS);
+}
+
+/* Before opset 7 a slope of C elements is per channel, on axis 1. */
+static void convert_prelu_old(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    byi_id slope = byi_o_in(o, 1);
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t axes[BYI_MAX_RANK];
+
+    if (byi_o_rank(o, slope) == 1 && byi_o_dim(o, slope, 0) != 1 && rank > 2) {
+        for (uint32_t i = 0; i + 2 < rank; i++)
+            axes[i] = i + 1;
+        slope = byi_o_expand(o, slope, rank - 2, axes);
+    }
+    o->out[0] = byi_o_emit(o, BYI_OP_NN_PRELU, ARGS(x, slope), NO_ATTRS);
+}
+
+static byi_id clip(struct byi_import *o, byi_id x, double min, double max)
+{
+    return byi_o_emit(o, BYI_OP_CLIP, ARGS(x),
+                      ATTRS(A_FLOAT("a_min", min), A_FLOAT("a_max", max)));
+}
+
+static void convert_clip_6(struct byi_import *o)
+{
+    double min = byi_o_float(o, "min", -INFINITY);
+    double max = byi_o_float(o, "max", INFINITY);
+
+    /* the declared defaults, which exporters also write out */
+    min = min <= -(double)FLT_MAX ? -INFINITY : min;
+    max = max >= (double)FLT_MAX ? INFINITY : max;
+    o->out[0] = clip(o, byi_o_in(o, 0), min, max);
+}
+
+/* A bound that an attribute can hold; the fallback where it is left out. */
+static bool fixed_bound(struct byi_import *o, uint32_t i, double fallback,
+                        double *bound)
+{
+    const double exact = 9007199254740992.0; /* 2^53 */
+    struct byi_tensor t = {0};
+
+    *bound = fallback;
+    if (byi_o_in(o, i) == BYI_NO_ID)
+        return true;
+    if (!byi_o_value(o, byi_o_in(o, i), &t) ||
+        byi_elements(t.rank, t.dims) != 1)
+        return false;
+    *bound = byi_tensor_float(&t, 0);
+    return byi_dtype_is_float(t.dtype) || fabs(*bound) < exact;
+}
+
+static void convert_clip(struct byi_import *o)
+{
+    byi_id x = byi_o_in(o, 0);
+    double min, max;
+    const bool fixed_min = fixed_bound(o, 1, -INFINITY, &min);
+    const bool fixed_max = fixed_bound(o, 2, INFINITY, &max);
+
+    if (fixed_min && fixed_max && isinf(min) && isinf(max) && min < max) {
+        o->out[0] = x;
+        return;
+    }
+    if (fixed_min && fixed_max && !isnan(min) && !isnan(max)) {
+        o->out[0] = clip(o, x, min, max);
+        return;
+    }
+    if (byi_o_in(o, 1) != BYI_NO_ID)
+        x = byi_o_emit(o, BYI_OP_MAXIMUM, ARGS(x, byi_o_in(o, 1)), NO_ATTRS);
+    if (byi_o_in(o, 2) != BYI_NO_ID)
+        x = byi_o_emit(o, BYI_OP_MINIMUM, ARGS(x, byi_o_in(o, 2)), NO_ATTRS);
+    o->out[0] = x;
+}
+
+static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
+{
+    const enum byoc_dtype from = byi_o_dtype(o, byi_o_in(o, 0));
+
+    if (dtype == BYOC_NONE)
+        byi_o_refuse(o, "it has no attribute 'to'");
+    else if (from != dtype && (dtype == BYOC_STRING || from == BYOC_STRING))
+        byi_o_refuse(o, "from %s to %s", byoc_dtype_name(from),
+                     byoc_dtype_name(dtype));
+    o->out[0] = byi_o_cast(o, byi_o_in(o, 0), dtype);
+}
+
+static void convert_cast(struct byi_import *o)
+{
+    cast_to(o, byi_o_dtype_attr(o, "to"));
+}
+
+/* Opset 1 names the type: "FLOAT", "INT64". */
+static void convert_cast_1(struct byi_import *o)
+{
+    const char *to = byi_o_string(o, "to", "");
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value_by_name(
+            &onnx__tensor_proto__data_type__descriptor, to);
+
+    if (!value)
+        byi_o_refuse(o, "attribute 'to' is '%s'", to);
+    else
+        cast_to(o, (enum byoc_dtype)value->value);
+}
+
+static void convert_cast_like(struct byi_import *o)
+{
+    cast_to(o, byi_o_dtype(o, byi_o_in(o, 1)));
+}
+
+/* The mask of a Dropout that drops nothing: all true. */
+static byi_id all_ones(struct byi_import *o, enum byoc_dtype dtype)
+{
+    return byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, byi_o_in(o, 0))),
+                      ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
+}
+
+static void convert_dropout(struct byi_import *o)
+{
+    byi_o_float(o, "ratio", 0.5);
+    byi_o_int(o, "seed", 0);
+    if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
+        byi_o_refuse(o, "in training mode (is_test is 0)");
+    if (byi_o_in(o, 2) != BYI_NO_ID &&
+        byi_o_const_int(o, 2, "training_mode") != 0)
+        byi_o_refuse(o, "in training mode");
+    o->out[0] = byi_o_in(o, 0);
+    if (byi_o_wants(o, 1))
+        o->out[1] =
+            all_ones(o, o->opset < 10 ? byi_o_dtype(o, o->out[0]) : BYOC_BOOL);
+}
+
+/* Opset 1 declares rounded defaults. */
+static void convert_old_selu(struct byi_import *o)
+{
+    const double alpha = byi_o_float(o, "alpha", 1.6732);
+    const double gamma = byi_o_float(o, "gamma", 1.0507);
+
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_NN_SELU, ARGS(byi_o_in(o, 0)),
+                   ATTRS(A_FLOAT("alpha", alpha), A_FLOAT("gamma", gamma)));
+}
+
+#define SAME byi_o_convert_same
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Abs", 1, 1, 1, SAME, BYI_OP_ABS},
+    {"Acos", 7, 1, 1, SAME, BYI_OP_ACOS},
+    {"Acosh", 9, 1, 1, SAME, BYI_OP_ACOSH},
+    {"Add", 1, 2, 2, convert_binary_old, BYI_OP_ADD},
+    {"Add", 7, 2, 2, SAME, BYI_OP_ADD},
+    {"And", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_AND},
+    {"And", 7, 2, 2, SAME, BYI_OP_LOGICAL_AND},
+    {"Asin", 7, 1, 1, SAME, BYI_OP_ASIN},
+    {"Asinh", 9, 1, 1, SAME, BYI_OP_ASINH},
+    {"Atan", 7, 1, 1, SAME, BYI_OP_ATAN},
+    {"Atanh", 9, 1, 1, SAME, BYI_OP_ATANH},
+    {"BitShift", 11, 2, 2, convert_shift, BYI_OP_LEFT_SHIFT},
+    {"Cast", 1, 1, 1, convert_cast_1, BYI_OP_CAST},
+    {"Cast", 6, 1, 1, convert_cast, BYI_OP_CAST},
+    {"CastLike", 15, 2, 2, convert_cast_like, BYI_OP_CAST},
+    {"Ceil", 1, 1, 1, SAME, BYI_OP_CEIL},
+    {"Celu", 12, 1, 1, SAME, BYI_OP_NN_CELU},
+    {"Clip", 1, 1, 1, convert_clip_6, BYI_OP_CLIP},
+    {"Clip", 11, 1, 3, convert_clip, BYI_OP_CLIP},
+    {"Cos", 7, 1, 1, SAME, BYI_OP_COS},
+    {"Cosh", 9, 1, 1, SAME, BYI_OP_COSH},
+    {"Div", 1, 2, 2, convert_binary_old, BYI_OP_DIVIDE},
+    {"Div", 7, 2, 2, SAME, BYI_OP_DIVIDE},
+    {"Dropout", 1, 1, 3, convert_dropout, BYI_OP_NONE},
+    {"Elu", 1, 1, 1, SAME, BYI_OP_NN_ELU},
+    {"Equal", 1, 2, 2, convert_binary_old, BYI_OP_EQUAL},
+    {"Equal", 7, 2, 2, SAME, BYI_OP_EQUAL},
+    {"Erf", 9, 1, 1, SAME, BYI_OP_ERF},
+    {"Exp", 1, 1, 1, SAME, BYI_OP_EXP},
+    {"Floor", 1, 1, 1, SAME, BYI_OP_FLOOR},
+    {"Greater", 1, 2, 2, convert_binary_old, BYI_OP_GREATER},
+    {"Greater", 7, 2, 2, SAME, BYI_OP_GREATER},
+    {"GreaterOrEqual", 12, 2, 2, SAME, BYI_OP_GREATER_EQUAL},
+    {"HardSigmoid", 1, 1, 1, SAME, BYI_OP_NN_HARD_SIGMOID},
+    {"HardSwish", 14, 1, 1, SAME, BYI_OP_NN_HARD_SWISH},
+    {"Identity", 1, 1, 1, convert_identity, BYI_OP_NONE},
+    {"IsInf", 10, 1, 1, SAME, BYI_OP_ISINF},
+    {"IsNaN", 9, 1, 1, SAME, BYI_OP_ISNAN},
+    {"LeakyRelu", 1, 1, 1, SAME, BYI_OP_NN_LEAKY_RELU},
+    {"Less", 1, 2, 2, convert_binary_old, BYI_OP_LESS},
+    {"Less", 7, 2, 2, SAME, BYI_OP_LESS},
+    {"LessOrEqual", 12, 2, 2, SAME, BYI_OP_LESS_EQUAL},
+    {"Log", 1, 1, 1, SAME, BYI_OP_LOG},
+    {"Max", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_MAXIMUM},
+    {"Mean", 1, 1, BYI_MAX_ARGS, convert_mean, BYI_OP_ADD},
+    {"Min", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_MINIMUM},
+    {"Mod", 10, 2, 2, SAME, BYI_OP_MOD},
+    {"Mul", 1, 2, 2, convert_binary_old, BYI_OP_MULTIPLY},
+    {"Mul", 7, 2, 2, SAME, BYI_OP_MULTIPLY},
+    {"Neg", 1, 1, 1, SAME, BYI_OP_NEGATIVE},
+    {"Not", 1, 1, 1, SAME, BYI_OP_LOGICAL_NOT},
+    {"Or", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_OR},
+    {"Or", 7, 2, 2, SAME, BYI_OP_LOGICAL_OR},
+    {"PRelu", 1, 2, 2, convert_prelu_old, BYI_OP_NN_PRELU},
+    {"PRelu", 7, 2, 2, SAME, BYI_OP_NN_PRELU},
+    {"Pow", 1, 2, 2, convert_binary_old, BYI_OP_POWER},
+    {"Pow", 7, 2, 2, SAME, BYI_OP_POWER},
+    {"Reciprocal", 1, 1, 1, SAME, BYI_OP_RECIPROCAL},
+    {"Relu", 1, 1, 1, SAME, BYI_OP_NN_RELU},
+    {"Round", 11, 1, 1, SAME, BYI_OP_ROUND},
+    {"Selu", 1, 1, 1, convert_old_selu, BYI_OP_NN_SELU},
+    {"Selu", 6, 1, 1, SAME, BYI_OP_NN_SELU},
+    {"Shrink", 9, 1, 1, SAME, BYI_OP_NN_SHRINK},
+    {"Sigmoid", 1, 1, 1, SAME, BYI_OP_SIGMOID},
+    {"Sign", 9, 1, 1, SAME, BYI_OP_SIGN},
+    {"Sin", 7, 1, 1, SAME, BYI_OP_SIN},
+    {"Sinh", 9, 1, 1, SAME, BYI_OP_SINH},
+    {"Softplus", 1, 1, 1, SAME, BYI_OP_NN_SOFTPLUS},
+    {"Softsign", 1, 1, 1, SAME, BYI_OP_NN_SOFTSIGN},
+    {"Sqrt", 1, 1, 1, SAME, BYI_OP_SQRT},
+    {"Sub", 1, 2, 2, convert_binary_old, BYI_OP_SUBTRACT},
+    {"Sub", 7, 2, 2, SAME, BYI_OP_SUBTRACT},
+    {"Sum", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_ADD},
+    {"Tan", 7, 1, 1, SAME, BYI_OP_TAN},
+    {"Tanh", 1, 1, 1, SAME, BYI_OP_TANH},
+    {"ThresholdedRelu", 10, 1, 1, SAME, BYI_OP_NN_THRESHOLDED_RELU},
+    {"Where", 9, 3, 3, SAME, BYI_OP_WHERE},
+    {"Xor", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_XOR},
+    {"Xor", 7, 2, 2, SAME, BYI_OP_LOGICAL_XOR},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_element = {rows, BYI_COUNT(rows)};

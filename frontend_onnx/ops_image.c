@@ -1,0 +1,160 @@
+/* ops_image.c: resizing, sampling and detection.
+ *
+ * Upsample and Resize before opset 11 have one way to map coordinates:
+ * image.resize(coordinate_transformation_mode="asymmetric",
+ *              nearest_mode="floor").
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+static const char *resize_mode(struct byi_import *o)
+{
+    const char *mode = byi_o_string(o, "mode", "nearest");
+
+    if (strcmp(mode, "bilinear") == 0 || strcmp(mode, "trilinear") == 0)
+        return "linear"; /* as opset 1 and some exporters have it */
+    return mode;
+}
+
+static void resize_old(struct byi_import *o, byi_id scales)
+{
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), scales),
+        ATTRS(A_STRING("mode", resize_mode(o)),
+              A_STRING("coordinate_transformation_mode", "asymmetric"),
+              A_STRING("nearest_mode", "floor")));
+}
+
+static void convert_upsample_7(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const double *given = byi_o_floats(o, "scales", &n);
+    float scales[BYI_MAX_RANK] = {0};
+
+    if (n == 0 || n > BYI_MAX_RANK) {
+        byi_o_fail(o, BYOC_EPARSE, "found %u scales, expected 1 to %d", n,
+                   BYI_MAX_RANK);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        scales[i] = (float)given[i];
+    const struct byi_tensor t = {
+        .data = scales, .dtype = BYOC_F32, .rank = 1, .dims = {n}};
+    resize_old(o, byi_o_const(o, &t, false));
+}
+
+static void convert_resize_10(struct byi_import *o)
+{
+    resize_old(o, byi_o_in(o, 1));
+}
+
+/* An input that is there and not the empty tensor, which opset 11 asks for
+ * in place of leaving it out. */
+static bool is_given(const struct byi_import *o, uint32_t i)
+{
+    const byi_id id = byi_o_in(o, i);
+
+    return id != BYI_NO_ID &&
+           !(byi_o_rank(o, id) == 1 && byi_o_dim(o, id, 0) == 0);
+}
+
+/* The region of tf_crop_and_resize; the other modes do not look at it. */
+static const double *read_roi(struct byi_import *o, const char *transform,
+                              uint32_t *n)
+{
+    struct byi_tensor t = {0};
+
+    *n = 0;
+    if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_o_ok(o))
+        return NULL;
+    if (!byi_o_value(o, byi_o_in(o, 1), &t) || t.rank != 1 ||
+        t.dims[0] > 2 * BYI_MAX_RANK) {
+        byi_o_refuse(o, "its input 'roi' is not a constant vector");
+        return NULL;
+    }
+    *n = (uint32_t)t.dims[0];
+    double *roi = byi_arena_calloc(o->scratch, *n + 1, sizeof *roi);
+    for (uint32_t i = 0; i < *n; i++)
+        roi[i] = byi_tensor_float(&t, i);
+    return roi;
+}
+
+static void convert_resize(struct byi_import *o)
+{
+    const bool sized = is_given(o, 3);
+    byi_id size = byi_o_in(o, 2);
+    uint32_t n = 0;
+
+    if (sized == is_given(o, 2))
+        byi_o_fail(o, BYOC_EPARSE, "found %s, expected one of scales and sizes",
+                   sized ? "both" : "neither");
+    if (sized)
+        size = byi_o_cast(o, byi_o_in(o, 3), BYOC_I64);
+    const char *transform =
+        byi_o_string(o, "coordinate_transformation_mode", "half_pixel");
+    const double *roi = read_roi(o, transform, &n);
+    const struct byi_attr attrs[] = {
+        A_STRING("mode", resize_mode(o)),
+        A_STRING("coordinate_transformation_mode", transform),
+        A_STRING("nearest_mode",
+                 byi_o_string(o, "nearest_mode", "round_prefer_floor")),
+        A_FLOAT("cubic_coeff_a", byi_o_float(o, "cubic_coeff_a", -0.75)),
+        A_BOOL("exclude_outside", byi_o_int(o, "exclude_outside", 0) != 0),
+        A_FLOAT("extrapolation_value",
+                byi_o_float(o, "extrapolation_value", 0)),
+        {.name = "roi", .kind = BYI_ATTR_FLOATS, .n = n, .floats = roi},
+    };
+    o->out[0] = byi_o_emit(o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), size),
+                           BYI_N(attrs) - (n == 0), attrs);
+}
+
+/* Before opset 16 there was no shift by half a pixel, and no attribute. */
+static void convert_roi_align_10(struct byi_import *o)
+{
+    const struct byi_attr attrs[] = {
+        A_STRING("mode", byi_o_string(o, "mode", "avg")),
+        AN_INT("output_height", byi_o_int(o, "output_height", 1)),
+        AN_INT("output_width", byi_o_int(o, "output_width", 1)),
+        AN_INT("sampling_ratio", byi_o_int(o, "sampling_ratio", 0)),
+        A_FLOAT("spatial_scale", byi_o_float(o, "spatial_scale", 1.0)),
+        A_STRING("coordinate_transformation_mode", "output_half_pixel"),
+    };
+
+    o->out[0] = byi_o_emit(o, BYI_OP_ROI_ALIGN, 3, o->in, BYI_N(attrs), attrs);
+}
+
+/* Inputs in the middle may be left out; trailing ones are left to the IR. */
+static void convert_nms(struct byi_import *o)
+{
+    byi_id args[5];
+    uint32_t n = o->n_in;
+
+    while (n > 2 && o->in[n - 1] == BYI_NO_ID)
+        n--;
+    for (uint32_t i = 0; i < n; i++) {
+        args[i] = byi_o_in(o, i);
+        if (args[i] == BYI_NO_ID) /* most boxes per class, and the overlap */
+            args[i] = byi_o_scalar(o, i == 2 ? BYOC_I64 : BYOC_F32, 0);
+    }
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_NMS, n, args,
+                   ATTRS(A_BOOL("center_point_box",
+                                byi_o_int(o, "center_point_box", 0) != 0)));
+}
+
+#define SAME byi_o_convert_same
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"GridSample", 16, 2, 2, SAME, BYI_OP_GRID_SAMPLE},
+    {"NonMaxSuppression", 10, 2, 5, convert_nms, BYI_OP_NONE},
+    {"Resize", 10, 2, 2, convert_resize_10, BYI_OP_NONE},
+    {"Resize", 11, 1, 4, convert_resize, BYI_OP_NONE},
+    {"RoiAlign", 10, 3, 3, convert_roi_align_10, BYI_OP_NONE},
+    {"RoiAlign", 16, 3, 3, SAME, BYI_OP_ROI_ALIGN},
+    {"Upsample", 7, 1, 1, convert_upsample_7, BYI_OP_NONE},
+    {"Upsample", 9, 2, 2, convert_resize_10, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_image = {rows, BYI_COUNT(rows)};

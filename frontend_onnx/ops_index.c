@@ -1,0 +1,118 @@
+/* ops_index.c: operators that pick elements by index, or find indices. */
+#include "frontend_onnx/import.h"
+
+/* Indices as the IR takes them: int32 and int64 as they are. */
+static byi_id as_index(struct byi_import *o, byi_id id)
+{
+    if (byi_o_dtype(o, id) == BYOC_I32)
+        return id;
+    return byi_o_cast(o, id, BYOC_I64);
+}
+
+/* Without axis, x is flattened first. */
+static void convert_compress(struct byi_import *o)
+{
+    const bool flat = !byi_o_has(o, "axis");
+
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_COMPRESS, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
+        ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0)), A_BOOL("flat", flat)));
+}
+
+static void convert_cumsum(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t axis =
+        byi_o_axis(o, byi_o_const_int(o, 1, "axis"), byi_o_rank(o, x));
+
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_CUMSUM, ARGS(x),
+                   ATTRS(AN_INT("axis", (int64_t)axis),
+                         A_BOOL("exclusive", byi_o_int(o, "exclusive", 0) != 0),
+                         A_BOOL("reverse", byi_o_int(o, "reverse", 0) != 0)));
+}
+
+static void convert_trilu(struct byi_import *o)
+{
+    const bool upper = byi_o_int(o, "upper", 1) != 0;
+    const int64_t k =
+        byi_o_in(o, 1) == BYI_NO_ID ? 0 : byi_o_const_int(o, 1, "k");
+
+    o->out[0] = byi_o_emit(o, BYI_OP_TRILU, ARGS(byi_o_in(o, 0)),
+                           ATTRS(AN_INT("k", k), A_BOOL("upper", upper)));
+}
+
+static void topk(struct byi_import *o, byi_id k)
+{
+    const byi_id both =
+        byi_o_emit(o, BYI_OP_TOPK, ARGS(byi_o_in(o, 0), k),
+                   ATTRS(AN_INT("axis", byi_o_int(o, "axis", -1)),
+                         A_BOOL("largest", byi_o_int(o, "largest", 1) != 0),
+                         A_BOOL("sorted", byi_o_int(o, "sorted", 1) != 0)));
+
+    for (uint32_t i = 0; i < 2; i++)
+        if (byi_o_wants(o, i))
+            o->out[i] = byi_o_get(o, both, i);
+}
+
+static void convert_topk_1(struct byi_import *o)
+{
+    const int64_t k = byi_o_int(o, "k", 0);
+
+    topk(o, byi_o_vector(o, 1, &k));
+}
+
+static void convert_topk(struct byi_import *o)
+{
+    topk(o, byi_o_cast(o, byi_o_in(o, 1), BYOC_I64));
+}
+
+static void convert_one_hot(struct byi_import *o)
+{
+    const byi_id indices = byi_o_cast(o, byi_o_in(o, 0), BYOC_I64);
+    const byi_id depth = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_ONE_HOT, ARGS(indices, depth, byi_o_in(o, 2)),
+                   ATTRS(AN_INT("axis", byi_o_int(o, "axis", -1))));
+}
+
+static void convert_take(struct byi_import *o)
+{
+    const byi_id indices = as_index(o, byi_o_in(o, 1));
+
+    o->out[0] = byi_o_emit(o, BYI_OP_TAKE, ARGS(byi_o_in(o, 0), indices),
+                           ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
+}
+
+static void convert_reverse_sequence(struct byi_import *o)
+{
+    const byi_id lengths = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_REVERSE_SEQUENCE, ARGS(byi_o_in(o, 0), lengths),
+                   ATTRS(AN_INT("batch_axis", byi_o_int(o, "batch_axis", 1)),
+                         AN_INT("time_axis", byi_o_int(o, "time_axis", 0))));
+}
+
+#define SAME byi_o_convert_same
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Compress", 9, 2, 2, convert_compress, BYI_OP_NONE},
+    {"CumSum", 11, 2, 2, convert_cumsum, BYI_OP_NONE},
+    {"Gather", 1, 2, 2, convert_take, BYI_OP_NONE},
+    {"GatherElements", 11, 2, 2, SAME, BYI_OP_GATHER},
+    {"GatherND", 11, 2, 2, SAME, BYI_OP_GATHER_ND},
+    {"NonZero", 9, 1, 1, SAME, BYI_OP_NONZERO},
+    {"OneHot", 9, 3, 3, convert_one_hot, BYI_OP_NONE},
+    {"ReverseSequence", 10, 2, 2, convert_reverse_sequence, BYI_OP_NONE},
+    {"Scatter", 9, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
+    {"ScatterElements", 11, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
+    {"ScatterND", 11, 3, 3, SAME, BYI_OP_SCATTER_ND},
+    {"TopK", 1, 1, 1, convert_topk_1, BYI_OP_NONE},
+    {"TopK", 10, 2, 2, convert_topk, BYI_OP_NONE},
+    {"Trilu", 14, 1, 2, convert_trilu, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_index = {rows, BYI_COUNT(rows)};

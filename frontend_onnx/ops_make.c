@@ -1,0 +1,126 @@
+/* ops_make.c: operators that make values: constants, fills, ranges, shapes. */
+#include "frontend_onnx/import.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- Constant ------------------------------------------------------------- */
+
+static void decode(struct byi_import *o, const Onnx__TensorProto *proto,
+                   struct byi_tensor *t)
+{
+    if (!byi_o_ok(o))
+        return;
+    o->status = byi_onnx_decode(&o->file, proto, NULL, t, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+}
+
+static byi_id float_vector(struct byi_import *o, uint32_t n,
+                           const float *values)
+{
+    const struct byi_tensor t = {
+        .data = n ? (void *)(uintptr_t)values : &(float){0},
+        .dtype = BYOC_F32,
+        .rank = 1,
+        .dims = {n},
+    };
+
+    return byi_o_const(o, &t, false);
+}
+
+/* Exactly one of the attributes says the value. */
+static void convert_constant(struct byi_import *o)
+{
+    enum {
+        FLOATS = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
+        TENSOR = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR
+    };
+    struct byi_tensor t = {0};
+    uint32_t n = 0;
+
+    if (o->node->n_attribute != 1) {
+        byi_o_fail(o, BYOC_EPARSE, "found %zu attributes, expected one",
+                   o->node->n_attribute);
+    } else if (byi_o_has(o, "value")) {
+        const Onnx__AttributeProto *a = byi_o_attr(o, "value", TENSOR);
+        if (a)
+            decode(o, a->t, &t);
+        o->out[0] = byi_o_const(o, &t, true);
+    } else if (byi_o_has(o, "value_int")) {
+        int64_t value = byi_o_int(o, "value_int", 0);
+        t = (struct byi_tensor){.data = &value, .dtype = BYOC_I64};
+        o->out[0] = byi_o_const(o, &t, false);
+    } else if (byi_o_has(o, "value_float")) {
+        o->out[0] = byi_o_scalar(o, BYOC_F32, byi_o_float(o, "value_float", 0));
+    } else if (byi_o_has(o, "value_ints")) {
+        const int64_t *values = byi_o_ints(o, "value_ints", &n);
+        o->out[0] = byi_o_vector(o, n, values);
+    } else if (byi_o_has(o, "value_floats")) {
+        const Onnx__AttributeProto *a = byi_o_attr(o, "value_floats", FLOATS);
+        if (a && a->n_floats <= UINT32_MAX)
+            o->out[0] = float_vector(o, (uint32_t)a->n_floats, a->floats);
+    } else {
+        byi_o_refuse(o, "attribute '%s'",
+                     o->node->attribute[0]->name ? o->node->attribute[0]->name
+                                                 : "");
+    }
+}
+
+/* --- fills ---------------------------------------------------------------- */
+
+/* full(shape) where a double holds the value, else broadcast_to(value). */
+static void convert_constant_of_shape(struct byi_import *o)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    const byi_id shape = byi_o_cast(o, byi_o_in(o, 0), BYOC_I64);
+    float zero = 0;
+    struct byi_tensor t = {.data = &zero, .dtype = BYOC_F32};
+
+    if (a)
+        decode(o, a->t, &t);
+    if (!byi_o_ok(o))
+        return;
+    if (byi_elements(t.rank, t.dims) != 1 || byoc_dtype_size(t.dtype) == 0 ||
+        byoc_dtype_size(t.dtype) > 8) {
+        byi_o_refuse(o, "attribute 'value' is not one number");
+        return;
+    }
+    const double value = byi_tensor_float(&t, 0);
+    if (byi_dtype_is_float(t.dtype) || fabs(value) < 0x1p53) {
+        o->out[0] = byi_o_emit(
+            o, BYI_OP_FULL, ARGS(shape),
+            ATTRS(A_FLOAT("value", value), A_DTYPE("dtype", t.dtype)));
+        return;
+    }
+    t.rank = 0;
+    o->out[0] = byi_o_emit(o, BYI_OP_BROADCAST_TO,
+                           ARGS(byi_o_const(o, &t, false), shape), NO_ATTRS);
+}
+
+static void convert_eye_like(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const enum byoc_dtype dtype =
+        given == BYOC_NONE ? byi_o_dtype(o, x) : given;
+
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_EYE_LIKE, ARGS(x),
+        ATTRS(AN_INT("k", byi_o_int(o, "k", 0)), A_DTYPE("dtype", dtype)));
+}
+
+#define SAME byi_o_convert_same
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Constant", 1, 0, 0, convert_constant, BYI_OP_NONE},
+    {"ConstantOfShape", 9, 1, 1, convert_constant_of_shape, BYI_OP_NONE},
+    {"EyeLike", 9, 1, 1, convert_eye_like, BYI_OP_NONE},
+    {"Range", 11, 3, 3, SAME, BYI_OP_ARANGE},
+    {"Shape", 1, 1, 1, SAME, BYI_OP_SHAPE_OF},
+    {"Size", 1, 1, 1, SAME, BYI_OP_SIZE_OF},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_make = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,129 @@
+/* ops_norm.c: normalisations and softmax.
+ *
+ * Before opset 13, Softmax works on the input as a matrix (rows: the axes
+ * before `axis`): reshape(nn.softmax(nn.flatten(%x), axis=1), shape_of(%x)),
+ * which is a plain nn.softmax where at most one axis is left to sum over.
+ */
+#include "frontend_onnx/import.h"
+
+static void convert_batch_norm(struct byi_import *o)
+{
+    byi_o_float(o, "momentum", 0.9);
+    if (byi_o_int(o, "training_mode", 0) != 0 ||
+        (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0))
+        byi_o_refuse(o, "in training mode");
+    if (byi_o_int(o, "spatial", 1) == 0)
+        byi_o_refuse(o, "spatial is 0");
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in,
+                   ATTRS(A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
+}
+
+/* The operator whose axis the whole rest of the axes belongs to. */
+static void convert_softmax_1(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t axis = byi_o_int(o, "axis", 1);
+    uint32_t wide = 0, last = rank ? rank - 1 : 0;
+
+    if (axis < -(int64_t)rank || axis > (int64_t)rank || rank == 0) {
+        byi_o_fail(o, BYOC_ETYPE, "axis %lld is out of range for rank %u",
+                   (long long)axis, rank);
+        return;
+    }
+    axis = axis < 0 ? axis + rank : axis;
+    for (uint32_t i = (uint32_t)axis; i < rank; i++)
+        if (byi_o_dim(o, x, i) != 1) {
+            wide++;
+            last = i;
+        }
+    if (wide <= 1 && axis < (int64_t)rank) {
+        o->out[0] = byi_o_emit(o, o->row->op, ARGS(x),
+                               ATTRS(AN_INT("axis", (int64_t)last)));
+        return;
+    }
+    const byi_id flat =
+        byi_o_emit(o, BYI_OP_FLATTEN, ARGS(x), ATTRS(AN_INT("axis", axis)));
+    const byi_id y =
+        byi_o_emit(o, o->row->op, ARGS(flat), ATTRS(AN_INT("axis", 1)));
+    o->out[0] = byi_o_reshape(o, y, byi_o_shape_of(o, x), false);
+}
+
+static void convert_mvn(struct byi_import *o)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    uint32_t n = 0;
+    const int64_t *axes = byi_o_ints(o, "axes", &n);
+
+    if (!axes) {
+        axes = usual;
+        n = BYI_N(usual);
+    }
+    axes = byi_o_axes(o, axes, n, byi_o_rank(o, byi_o_in(o, 0)));
+    o->out[0] = byi_o_emit(o, BYI_OP_MVN, ARGS(byi_o_in(o, 0)),
+                           ATTRS(SOME_INTS("axis", n, axes)));
+}
+
+/* The optional results of LayerNormalization: mean, and 1 / sqrt(variance +
+ * epsilon), over the axes from `axis` on. */
+static void layer_stats(struct byi_import *o, byi_id x, uint32_t axis,
+                        double epsilon)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t n = 0;
+
+    for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
+        axes[n++] = i;
+    const struct byi_attr over[] = {SOME_INTS("axis", n, axes)};
+    const byi_id mean = byi_o_emit(o, BYI_OP_MEAN, ARGS(x), 1, over);
+    if (byi_o_wants(o, 1))
+        o->out[1] = mean;
+    if (!byi_o_wants(o, 2))
+        return;
+    const byi_id d = byi_o_emit(o, BYI_OP_SUBTRACT, ARGS(x, mean), NO_ATTRS);
+    const byi_id squares = byi_o_emit(o, BYI_OP_MULTIPLY, ARGS(d, d), NO_ATTRS);
+    const byi_id variance = byi_o_emit(o, BYI_OP_MEAN, ARGS(squares), 1, over);
+    const byi_id sum =
+        byi_o_emit(o, BYI_OP_ADD,
+                   ARGS(variance, byi_o_scalar(o, dtype, epsilon)), NO_ATTRS);
+    o->out[2] = byi_o_emit(o, BYI_OP_RSQRT, ARGS(sum), NO_ATTRS);
+}
+
+static void convert_layer_norm(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const double epsilon = byi_o_float(o, "epsilon", 1e-5);
+    const uint32_t axis =
+        byi_o_axis(o, byi_o_int(o, "axis", -1), byi_o_rank(o, x));
+    const bool bias = byi_o_in(o, 2) != BYI_NO_ID;
+
+    if (byi_o_int(o, "stash_type", 1) != 1)
+        byi_o_refuse(o, "a stash_type that is not float32");
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
+        ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
+    if (byi_o_wants(o, 1) || byi_o_wants(o, 2))
+        layer_stats(o, x, axis, epsilon);
+}
+
+#define SAME byi_o_convert_same
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"BatchNormalization", 1, 5, 5, convert_batch_norm, BYI_OP_NONE},
+    {"Hardmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_HARDMAX},
+    {"Hardmax", 13, 1, 1, SAME, BYI_OP_NN_HARDMAX},
+    {"InstanceNormalization", 1, 3, 3, SAME, BYI_OP_NN_INSTANCE_NORM},
+    {"LRN", 1, 1, 1, SAME, BYI_OP_NN_LRN},
+    {"LayerNormalization", 17, 2, 3, convert_layer_norm, BYI_OP_NONE},
+    {"LogSoftmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_LOG_SOFTMAX},
+    {"LogSoftmax", 13, 1, 1, SAME, BYI_OP_NN_LOG_SOFTMAX},
+    {"LpNormalization", 1, 1, 1, SAME, BYI_OP_LP_NORMALIZE},
+    {"MeanVarianceNormalization", 9, 1, 1, convert_mvn, BYI_OP_MVN},
+    {"Softmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_SOFTMAX},
+    {"Softmax", 13, 1, 1, SAME, BYI_OP_NN_SOFTMAX},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_norm = {rows, BYI_COUNT(rows)};

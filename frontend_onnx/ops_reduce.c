@@ -1,0 +1,61 @@
+/* ops_reduce.c: reductions over axes. The axes are an attribute, or from some
+ * opset on an input, which must be constant.
+ *
+ * ReduceMean(x, axes=[-1], keepdims=0) -> mean(%x, axis=[2], keepdims=false)
+ */
+#include "frontend_onnx/import.h"
+
+static void reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
+                   bool noop)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const bool keep = byi_o_int(o, "keepdims", 1) != 0;
+
+    if (n == 0 && noop) {
+        o->out[0] = x;
+        return;
+    }
+    axes = byi_o_axes(o, axes, n, byi_o_rank(o, x));
+    o->out[0] =
+        byi_o_emit(o, o->row->op, ARGS(x),
+                   ATTRS(SOME_INTS("axis", n, axes), A_BOOL("keepdims", keep)));
+}
+
+static void convert_reduce(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const int64_t *axes = byi_o_ints(o, "axes", &n);
+
+    reduce(o, axes, n, false);
+}
+
+static void convert_reduce_input(struct byi_import *o)
+{
+    const bool noop = byi_o_int(o, "noop_with_empty_axes", 0) != 0;
+    uint32_t n = 0;
+    const int64_t *axes = NULL;
+
+    if (byi_o_in(o, 1) != BYI_NO_ID)
+        axes = byi_o_const_ints(o, 1, "axes", &n);
+    reduce(o, axes, n, noop);
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"ArgMax", 1, 1, 1, byi_o_convert_same, BYI_OP_ARGMAX},
+    {"ArgMin", 1, 1, 1, byi_o_convert_same, BYI_OP_ARGMIN},
+    {"ReduceL1", 1, 1, 1, convert_reduce, BYI_OP_L1},
+    {"ReduceL2", 1, 1, 1, convert_reduce, BYI_OP_L2},
+    {"ReduceLogSum", 1, 1, 1, convert_reduce, BYI_OP_LOG_SUM},
+    {"ReduceLogSumExp", 1, 1, 1, convert_reduce, BYI_OP_LOG_SUM_EXP},
+    {"ReduceMax", 1, 1, 1, convert_reduce, BYI_OP_MAX},
+    {"ReduceMean", 1, 1, 1, convert_reduce, BYI_OP_MEAN},
+    {"ReduceMin", 1, 1, 1, convert_reduce, BYI_OP_MIN},
+    {"ReduceProd", 1, 1, 1, convert_reduce, BYI_OP_PROD},
+    {"ReduceSum", 1, 1, 1, convert_reduce, BYI_OP_SUM},
+    {"ReduceSum", 13, 1, 2, convert_reduce_input, BYI_OP_SUM},
+    {"ReduceSumSquare", 1, 1, 1, convert_reduce, BYI_OP_SUM_SQUARE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_reduce = {rows, BYI_COUNT(rows)};

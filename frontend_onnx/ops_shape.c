@@ -1,0 +1,335 @@
+/* ops_shape.c: operators that change the shape and move no numbers, or move
+ * them in blocks.
+ *
+ * Shape-like inputs become int64 operands; those that the IR has as
+ * attributes (axes, sizes of a split) must be constant.
+ */
+#include "frontend_onnx/import.h"
+
+static byi_id as_int64(struct byi_import *o, byi_id id)
+{
+    return byi_o_cast(o, id, BYOC_I64);
+}
+
+/* --- reshape and its kin -------------------------------------------------- */
+
+static void convert_reshape_1(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const int64_t *shape = byi_o_ints(o, "shape", &n);
+
+    o->out[0] =
+        byi_o_reshape(o, byi_o_in(o, 0), byi_o_vector(o, n, shape), false);
+}
+
+static void convert_reshape(struct byi_import *o)
+{
+    const bool allowzero = byi_o_int(o, "allowzero", 0) != 0;
+
+    o->out[0] = byi_o_reshape(o, byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1)),
+                              allowzero);
+}
+
+/* Axes of Squeeze and Unsqueeze, from attribute or input. */
+static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
+{
+    if (o->opset < 13)
+        return byi_o_ints(o, "axes", n);
+    *n = 0;
+    if (byi_o_in(o, 1) == BYI_NO_ID)
+        return NULL;
+    return byi_o_const_ints(o, 1, "axes", n);
+}
+
+/* Axes in order: one way to say each thing. */
+static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
+                                  uint32_t n, uint32_t rank)
+{
+    bool flags[BYI_MAX_RANK] = {false};
+    int64_t *sorted = byi_arena_calloc(o->scratch, n + 1, sizeof *sorted);
+    uint32_t k = 0;
+
+    if (n > BYI_MAX_RANK || rank > BYI_MAX_RANK) {
+        byi_o_fail(o, BYOC_ELIMIT, "%u axes in rank %u, the limit is %d", n,
+                   rank, BYI_MAX_RANK);
+        return sorted;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t axis = byi_o_axis(o, axes[i], rank);
+        if (byi_o_ok(o) && flags[axis])
+            byi_o_fail(o, BYOC_ETYPE, "axis %u is named twice", axis);
+        if (!byi_o_ok(o))
+            return sorted;
+        flags[axis] = true;
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (flags[i])
+            sorted[k++] = i;
+    return sorted;
+}
+
+static void convert_squeeze(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t rank = byi_o_rank(o, x);
+    uint32_t n = 0;
+    const int64_t *axes = read_axes(o, &n);
+
+    if (!axes) /* without axes, all of size 1: as the type has them */
+        for (uint32_t i = 0; i < rank; i++)
+            if (BYI_IS_SYMBOL(byi_o_dim(o, x, i)))
+                byi_o_refuse(o, "without axes, and the size of axis %u varies",
+                             i);
+    axes = sorted_axes(o, axes, n, rank);
+    o->out[0] = byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(x),
+                           ATTRS(SOME_INTS("axis", n, axes)));
+}
+
+static void convert_unsqueeze(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    uint32_t n = 0;
+    const int64_t *axes = read_axes(o, &n);
+
+    axes = sorted_axes(o, axes, n, byi_o_rank(o, x) + n);
+    o->out[0] = byi_o_expand(o, x, n, axes);
+}
+
+static void convert_flatten(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const int64_t rank = byi_o_rank(o, x), axis = byi_o_int(o, "axis", 1);
+
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_FLATTEN, ARGS(x),
+        ATTRS(AN_INT("axis", axis < 0 && axis >= -rank ? axis + rank : axis)));
+}
+
+static void convert_transpose(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t reversed[BYI_MAX_RANK];
+    uint32_t n = 0;
+    const int64_t *perm = byi_o_ints(o, "perm", &n);
+
+    if (!perm) {
+        for (uint32_t i = 0; i < rank; i++)
+            reversed[i] = (int64_t)(rank - 1 - i);
+        perm = reversed;
+        n = rank;
+    }
+    o->out[0] = byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                           ATTRS(SOME_INTS("axes", n, perm)));
+}
+
+static void convert_expand(struct byi_import *o)
+{
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_BROADCAST_TO,
+                   ARGS(byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1))), NO_ATTRS);
+}
+
+static void convert_tile(struct byi_import *o)
+{
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_TILE,
+                   ARGS(byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1))), NO_ATTRS);
+}
+
+/* --- joining and cutting -------------------------------------------------- */
+
+static void convert_concat(struct byi_import *o)
+{
+    const int64_t axis = byi_o_int(o, "axis", 1); /* required from opset 4 */
+    const uint32_t fixed = byi_o_axis(o, axis, byi_o_rank(o, byi_o_in(o, 0)));
+
+    for (uint32_t i = 0; i < o->n_in; i++)
+        if (o->in[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
+    if (o->n_in == 1) {
+        o->out[0] = byi_o_in(o, 0);
+        return;
+    }
+    o->out[0] = byi_o_emit(o, BYI_OP_CONCATENATE, o->n_in, o->in,
+                           ATTRS(AN_INT("axis", (int64_t)fixed)));
+}
+
+/* Equal parts, one for each output. */
+static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
+                                  uint32_t axis)
+{
+    int64_t *sizes = byi_arena_calloc(o->scratch, o->n_out, sizeof *sizes);
+
+    if (BYI_IS_SYMBOL(dim))
+        byi_o_refuse(o, "into equal parts of axis %u, whose size varies", axis);
+    else if (dim % o->n_out != 0)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "axis %u of size %lld does not split into %u equal parts",
+                   axis, (long long)dim, o->n_out);
+    for (uint32_t i = 0; i < o->n_out; i++)
+        sizes[i] = dim / o->n_out;
+    return sizes;
+}
+
+static void convert_split(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t axis =
+        byi_o_axis(o, byi_o_int(o, "axis", 0), byi_o_rank(o, x));
+    uint32_t n = 0;
+    const int64_t *sizes = byi_o_ints(o, "split", &n);
+
+    if (byi_o_in(o, 1) != BYI_NO_ID)
+        sizes = byi_o_const_ints(o, 1, "split", &n);
+    if (!sizes) {
+        sizes = equal_sizes(o, byi_o_dim(o, x, axis), axis);
+        n = o->n_out;
+    }
+    if (n < o->n_out)
+        byi_o_fail(o, BYOC_ETYPE, "%u sizes for %u outputs", n, o->n_out);
+    const byi_id parts = byi_o_emit(
+        o, BYI_OP_SPLIT, ARGS(x),
+        ATTRS(SOME_INTS("sizes", n, sizes), AN_INT("axis", (int64_t)axis)));
+    for (uint32_t i = 0; i < o->n_out; i++)
+        if (byi_o_wants(o, i))
+            o->out[i] = byi_o_get(o, parts, i);
+}
+
+static void slice(struct byi_import *o, byi_id begin, byi_id end, byi_id axes,
+                  byi_id steps)
+{
+    const int64_t n = byi_o_dim(o, begin, 0);
+    int64_t *list = NULL;
+
+    if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_o_ok(o)) {
+        if (n < 0 || n > BYI_MAX_RANK) {
+            byi_o_refuse(o, "the number of axes varies, or is over %d",
+                         BYI_MAX_RANK);
+            return;
+        }
+        list = byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *list);
+    }
+    if (axes == BYI_NO_ID && list) {
+        for (int64_t i = 0; i < n; i++)
+            list[i] = i;
+        axes = byi_o_vector(o, (uint32_t)n, list);
+    }
+    if (steps == BYI_NO_ID && list) {
+        for (int64_t i = 0; i < n; i++)
+            list[i] = 1;
+        steps = byi_o_vector(o, (uint32_t)n, list);
+    }
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                   ARGS(byi_o_in(o, 0), begin, end, axes, steps), NO_ATTRS);
+}
+
+static void convert_slice_1(struct byi_import *o)
+{
+    uint32_t n = 0, n_ends = 0, n_axes = 0;
+    const int64_t *starts = byi_o_ints(o, "starts", &n);
+    const int64_t *ends = byi_o_ints(o, "ends", &n_ends);
+    const int64_t *axes = byi_o_ints(o, "axes", &n_axes);
+
+    slice(o, byi_o_vector(o, n, starts), byi_o_vector(o, n_ends, ends),
+          axes ? byi_o_vector(o, n_axes, axes) : BYI_NO_ID, BYI_NO_ID);
+}
+
+static void convert_slice(struct byi_import *o)
+{
+    byi_id given[5] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
+
+    for (uint32_t i = 1; i < 5; i++)
+        if (byi_o_in(o, i) != BYI_NO_ID)
+            given[i] = as_int64(o, byi_o_in(o, i));
+    slice(o, given[1], given[2], given[3], given[4]);
+}
+
+/* Pads that add nothing are no operation. */
+static bool all_zero(const struct byi_import *o, byi_id id)
+{
+    struct byi_tensor t = {0};
+
+    if (!byi_o_value(o, id, &t))
+        return false;
+    for (int64_t i = 0; i < byi_elements(t.rank, t.dims); i++)
+        if (byi_tensor_int(&t, i) != 0)
+            return false;
+    return true;
+}
+
+static void pad(struct byi_import *o, byi_id pads, byi_id value)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const char *mode = byi_o_string(o, "mode", "constant");
+
+    if (all_zero(o, pads) &&
+        byi_o_dim(o, pads, 0) == 2 * (int64_t)byi_o_rank(o, x)) {
+        o->out[0] = x;
+        return;
+    }
+    o->out[0] = byi_o_emit(o, BYI_OP_NN_PAD, ARGS(x, pads, value),
+                           ATTRS(A_STRING("mode", mode)));
+}
+
+static void convert_pad_2(struct byi_import *o)
+{
+    const char *const name = o->opset < 2 ? "paddings" : "pads";
+    const double value = byi_o_float(o, "value", 0);
+    uint32_t n = 0;
+    const int64_t *pads = byi_o_ints(o, name, &n);
+
+    pad(o, byi_o_vector(o, n, pads),
+        byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value));
+}
+
+static void convert_pad(struct byi_import *o)
+{
+    byi_id value = byi_o_in(o, 2);
+
+    if (value == BYI_NO_ID)
+        value = byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), 0);
+    pad(o, as_int64(o, byi_o_in(o, 1)), value);
+}
+
+static void convert_depth_to_space(struct byi_import *o)
+{
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_DEPTH_TO_SPACE, ARGS(byi_o_in(o, 0)),
+                   ATTRS(AN_INT("block_size", byi_o_int(o, "blocksize", 0)),
+                         A_STRING("mode", byi_o_string(o, "mode", "DCR"))));
+}
+
+static void convert_space_to_depth(struct byi_import *o)
+{
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_SPACE_TO_DEPTH, ARGS(byi_o_in(o, 0)),
+                   ATTRS(AN_INT("block_size", byi_o_int(o, "blocksize", 0))));
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Concat", 1, 1, BYI_MAX_ARGS, convert_concat, BYI_OP_NONE},
+    {"DepthToSpace", 1, 1, 1, convert_depth_to_space, BYI_OP_NONE},
+    {"Expand", 8, 2, 2, convert_expand, BYI_OP_NONE},
+    {"Flatten", 1, 1, 1, convert_flatten, BYI_OP_NONE},
+    {"Pad", 1, 1, 1, convert_pad_2, BYI_OP_NONE},
+    {"Pad", 11, 2, 3, convert_pad, BYI_OP_NONE},
+    {"Reshape", 1, 1, 1, convert_reshape_1, BYI_OP_NONE},
+    {"Reshape", 5, 2, 2, convert_reshape, BYI_OP_NONE},
+    {"Slice", 1, 1, 1, convert_slice_1, BYI_OP_NONE},
+    {"Slice", 10, 3, 5, convert_slice, BYI_OP_NONE},
+    {"SpaceToDepth", 1, 1, 1, convert_space_to_depth, BYI_OP_NONE},
+    {"Split", 2, 1, 1, convert_split, BYI_OP_NONE},
+    {"Split", 13, 1, 2, convert_split, BYI_OP_NONE},
+    {"Squeeze", 1, 1, 1, convert_squeeze, BYI_OP_NONE},
+    {"Squeeze", 13, 1, 2, convert_squeeze, BYI_OP_NONE},
+    {"Tile", 6, 2, 2, convert_tile, BYI_OP_NONE},
+    {"Transpose", 1, 1, 1, convert_transpose, BYI_OP_NONE},
+    {"Unsqueeze", 1, 1, 1, convert_unsqueeze, BYI_OP_NONE},
+    {"Unsqueeze", 13, 2, 2, convert_unsqueeze, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_shape = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,348 @@
+/* ops_window.c: convolutions and pools: a window that moves over the axes
+ * after the first two.
+ *
+ * Conv(x, w, b) -> add(nn.conv2d(%x, %w), b as (O, 1, 1))
+ * auto_pad becomes numbers, so that nothing later knows of it.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+/* A window on n spatial axes. pads: begins, then ends. */
+struct window {
+    uint32_t n;
+    int64_t kernel[BYI_MAX_RANK], strides[BYI_MAX_RANK];
+    int64_t dilations[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK];
+};
+
+/* The list `name`, of `n` numbers, all `fallback` where it is left out. */
+static void read_list(struct byi_import *o, const char *name, uint32_t n,
+                      int64_t fallback, int64_t *list)
+{
+    uint32_t found = 0;
+    const int64_t *given = byi_o_ints(o, name, &found);
+
+    if (given && found != n)
+        byi_o_fail(o, BYOC_ETYPE, "%s has %u entries, expected %u", name, found,
+                   n);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = given && found == n ? given[i] : fallback;
+}
+
+enum { MAX_WINDOW = 1 << 30 };
+
+/* Numbers beyond this could overflow the sums below. */
+static void check_range(struct byi_import *o, const char *name, uint32_t n,
+                        const int64_t *list, int64_t min)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] < min || list[i] > MAX_WINDOW)
+            byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to %d",
+                       name, i, (long long)list[i], (long long)min, MAX_WINDOW);
+}
+
+static void put_total(struct window *w, uint32_t i, int64_t total, bool upper)
+{
+    const int64_t less = total / 2, more = total - less;
+
+    w->pads[i] = upper ? less : more;
+    w->pads[w->n + i] = upper ? more : less;
+}
+
+/* SAME_*: so many pads that a stride of 1 keeps the size. */
+static void pad_same(struct byi_import *o, byi_id x, struct window *w,
+                     bool upper)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const int64_t dim = byi_o_dim(o, x, i + 2);
+        const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
+        int64_t total = reach - 1;
+        if (w->strides[i] != 1) {
+            if (BYI_IS_SYMBOL(dim)) {
+                byi_o_refuse(o,
+                             "auto_pad with an input whose axis %u varies; "
+                             "fix its size",
+                             i + 2);
+                return;
+            }
+            const int64_t steps = (dim + w->strides[i] - 1) / w->strides[i];
+            total = (steps - 1) * w->strides[i] + reach - dim;
+        }
+        put_total(w, i, total > 0 ? total : 0, upper);
+    }
+}
+
+/* auto_pad: NULL for explicit pads, else the mode. */
+static const char *read_auto_pad(struct byi_import *o)
+{
+    static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER",
+                                        "SAME_LOWER"};
+    const char *mode = byi_o_string(o, "auto_pad", "NOTSET");
+
+    for (uint32_t i = 0; i < BYI_COUNT(modes); i++)
+        if (strcmp(mode, modes[i]) == 0)
+            return i == 0 ? NULL : mode;
+    byi_o_refuse(o, "auto_pad '%s'", mode);
+    return NULL;
+}
+
+/* Everything but the kernel, which must be there already, and auto_pad. */
+static void read_window(struct byi_import *o, struct window *w)
+{
+    read_list(o, "strides", w->n, 1, w->strides);
+    read_list(o, "dilations", w->n, 1, w->dilations);
+    read_list(o, "pads", 2 * w->n, 0, w->pads);
+    check_range(o, "kernel_shape", w->n, w->kernel, 1);
+    check_range(o, "strides", w->n, w->strides, 1);
+    check_range(o, "dilations", w->n, w->dilations, 1);
+    check_range(o, "pads", 2 * w->n, w->pads, -MAX_WINDOW);
+}
+
+/* Put the pads that auto_pad asks for in place of the explicit ones. */
+static void auto_pad(struct byi_import *o, byi_id x, struct window *w)
+{
+    const char *mode = read_auto_pad(o);
+
+    if (!byi_o_ok(o) || !mode)
+        return;
+    memset(w->pads, 0, sizeof w->pads);
+    if (strcmp(mode, "VALID") != 0)
+        pad_same(o, x, w, strcmp(mode, "SAME_UPPER") == 0);
+}
+
+/* How many spatial axes x has. 0 is a failure. */
+static uint32_t spatial(struct byi_import *o, byi_id x, uint32_t max)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+
+    if (byi_o_ok(o) && (rank < 3 || rank > max + 2))
+        byi_o_refuse(o, "with an input of rank %u", rank);
+    return byi_o_ok(o) ? rank - 2 : 0;
+}
+
+/* --- convolutions --------------------------------------------------------- */
+
+/* kernel_shape is what the weights say; if it is given it must agree. */
+static void read_conv(struct byi_import *o, struct window *w)
+{
+    const byi_id x = byi_o_in(o, 0), weights = byi_o_in(o, 1);
+    const bool given = byi_o_has(o, "kernel_shape");
+
+    w->n = spatial(o, x, 3);
+    if (byi_o_ok(o) && byi_o_rank(o, weights) != w->n + 2)
+        byi_o_fail(o, BYOC_ETYPE, "weights have rank %u, data has rank %u",
+                   byi_o_rank(o, weights), w->n + 2);
+    read_list(o, "kernel_shape", w->n, 0, w->kernel);
+    for (uint32_t i = 0; i < w->n; i++) {
+        const int64_t dim = byi_o_dim(o, weights, i + 2);
+        if (!given && BYI_IS_SYMBOL(dim))
+            byi_o_refuse(o, "weights whose kernel size varies");
+        if (given && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
+            byi_o_fail(o, BYOC_ETYPE,
+                       "kernel_shape[%u] is %lld, weights have %lld", i,
+                       (long long)w->kernel[i], (long long)dim);
+        w->kernel[i] = given ? w->kernel[i] : dim;
+    }
+    read_window(o, w);
+}
+
+/* x + bias, on axis 1: the bias gets n axes of size 1. A constant keeps its
+ * data, only its type is new. */
+static byi_id add_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
+{
+    int64_t axes[BYI_MAX_RANK];
+    struct byi_tensor t = {0};
+
+    if (bias == BYI_NO_ID)
+        return x;
+    if (byi_o_rank(o, bias) != 1)
+        byi_o_fail(o, BYOC_ETYPE, "the bias has rank %u, expected 1",
+                   byi_o_rank(o, bias));
+    if (byi_o_value(o, bias, &t)) {
+        for (uint32_t i = 0; i < n; i++)
+            t.dims[t.rank++] = 1;
+        bias = byi_o_const(o, &t, true);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            axes[i] = i + 1;
+        bias = byi_o_expand(o, bias, n, axes);
+    }
+    return byi_o_emit(o, BYI_OP_ADD, ARGS(x, bias), NO_ATTRS);
+}
+
+static void convert_conv(struct byi_import *o)
+{
+    static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_CONV1D,
+                                         BYI_OP_NN_CONV2D, BYI_OP_NN_CONV3D};
+    struct window w = {0};
+
+    read_conv(o, &w);
+    auto_pad(o, byi_o_in(o, 0), &w);
+    const byi_id y =
+        byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
+                   ATTRS(SOME_INTS("strides", w.n, w.strides),
+                         SOME_INTS("padding", 2 * w.n, w.pads),
+                         SOME_INTS("dilation", w.n, w.dilations),
+                         AN_INT("groups", byi_o_int(o, "group", 1))));
+    o->out[0] = add_bias(o, y, byi_o_in(o, 2), w.n);
+}
+
+/* Pads from the size that the result shall have: ONNX's formula; where it
+ * asks for less than no pads, the result grows at the end instead. */
+static void pad_to_shape(struct byi_import *o, struct window *w,
+                         int64_t *output_padding, const char *mode)
+{
+    const bool given = byi_o_has(o, "output_shape");
+    const bool upper = mode && strcmp(mode, "SAME_UPPER") == 0;
+    int64_t shape[BYI_MAX_RANK];
+
+    read_list(o, "output_shape", w->n, 0, shape);
+    for (uint32_t i = 0; byi_o_ok(o) && i < w->n; i++) {
+        const int64_t dim = byi_o_dim(o, byi_o_in(o, 0), i + 2);
+        const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
+        int64_t total = output_padding[i] + reach - w->strides[i];
+        if (given && BYI_IS_SYMBOL(dim))
+            byi_o_refuse(o, "output_shape with an input whose axis %u varies",
+                         i + 2);
+        if (given &&
+            (shape[i] < 0 || shape[i] > MAX_WINDOW || dim > MAX_WINDOW))
+            byi_o_fail(o, BYOC_ETYPE, "output_shape[%u] is %lld", i,
+                       (long long)shape[i]);
+        if (given && byi_o_ok(o))
+            total += dim * w->strides[i] - shape[i];
+        if (total < 0) {
+            output_padding[i] -= total;
+            total = 0;
+        }
+        put_total(w, i, total, upper);
+    }
+}
+
+static void convert_deconv(struct byi_import *o)
+{
+    static const enum byi_op_id ops[] = {
+        BYI_OP_NONE, BYI_OP_NN_CONV1D_TRANSPOSE, BYI_OP_NN_CONV2D_TRANSPOSE,
+        BYI_OP_NN_CONV3D_TRANSPOSE};
+    int64_t output_padding[BYI_MAX_RANK];
+    struct window w = {0};
+
+    const char *mode = read_auto_pad(o);
+    read_conv(o, &w);
+    read_list(o, "output_padding", w.n, 0, output_padding);
+    check_range(o, "output_padding", w.n, output_padding, 0);
+    if (mode)
+        memset(w.pads, 0, sizeof w.pads);
+    if ((mode && strcmp(mode, "VALID") != 0) || byi_o_has(o, "output_shape"))
+        pad_to_shape(o, &w, output_padding, mode);
+    const byi_id y =
+        byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
+                   ATTRS(SOME_INTS("strides", w.n, w.strides),
+                         SOME_INTS("padding", 2 * w.n, w.pads),
+                         SOME_INTS("output_padding", w.n, output_padding),
+                         SOME_INTS("dilation", w.n, w.dilations),
+                         AN_INT("groups", byi_o_int(o, "group", 1))));
+    o->out[0] = add_bias(o, y, byi_o_in(o, 2), w.n);
+}
+
+/* --- pools ---------------------------------------------------------------- */
+
+static void read_pool(struct byi_import *o, struct window *w, uint32_t max)
+{
+    w->n = spatial(o, byi_o_in(o, 0), max);
+    if (!byi_o_has(o, "kernel_shape"))
+        byi_o_fail(o, BYOC_EPARSE, "it has no kernel_shape");
+    read_list(o, "kernel_shape", w->n, 1, w->kernel);
+    read_window(o, w);
+    auto_pad(o, byi_o_in(o, 0), w);
+}
+
+static void convert_max_pool(struct byi_import *o)
+{
+    static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_MAX_POOL1D,
+                                         BYI_OP_NN_MAX_POOL2D,
+                                         BYI_OP_NN_MAX_POOL3D};
+    const bool indices = byi_o_wants(o, 1);
+    struct window w = {0};
+
+    read_pool(o, &w, indices ? BYI_MAX_RANK - 2 : 3);
+    const struct byi_attr attrs[] = {
+        SOME_INTS("pool_size", w.n, w.kernel),
+        SOME_INTS("strides", w.n, w.strides),
+        SOME_INTS("padding", 2 * w.n, w.pads),
+        SOME_INTS("dilation", w.n, w.dilations),
+        A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
+        A_BOOL("column_major", byi_o_int(o, "storage_order", 0) != 0),
+    };
+    if (!indices) { /* storage_order is about the indices only */
+        o->out[0] = byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0)),
+                               BYI_N(attrs) - 1, attrs);
+        return;
+    }
+    const byi_id both = byi_o_emit(o, BYI_OP_NN_MAX_POOL_INDICES,
+                                   ARGS(byi_o_in(o, 0)), BYI_N(attrs), attrs);
+    o->out[0] = byi_o_get(o, both, 0);
+    o->out[1] = byi_o_get(o, both, 1);
+}
+
+static void convert_avg_pool(struct byi_import *o)
+{
+    static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_AVG_POOL1D,
+                                         BYI_OP_NN_AVG_POOL2D,
+                                         BYI_OP_NN_AVG_POOL3D};
+    struct window w = {0};
+
+    read_pool(o, &w, 3);
+    o->out[0] =
+        byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0)),
+                   ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
+                         SOME_INTS("strides", w.n, w.strides),
+                         SOME_INTS("padding", 2 * w.n, w.pads),
+                         SOME_INTS("dilation", w.n, w.dilations),
+                         A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
+                         A_BOOL("count_include_pad",
+                                byi_o_int(o, "count_include_pad", 0) != 0)));
+}
+
+static void convert_lp_pool(struct byi_import *o)
+{
+    struct window w = {0};
+
+    read_pool(o, &w, BYI_MAX_RANK - 2);
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_o_in(o, 0)),
+                   ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
+                         SOME_INTS("strides", w.n, w.strides),
+                         SOME_INTS("padding", 2 * w.n, w.pads),
+                         SOME_INTS("dilation", w.n, w.dilations),
+                         A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
+                         AN_INT("p", byi_o_int(o, "p", 2))));
+}
+
+/* The row names the operator for one axis; those for two and three follow. */
+static void convert_global(struct byi_import *o)
+{
+    const uint32_t n = spatial(o, byi_o_in(o, 0), 3);
+
+    o->out[0] = byi_o_emit(o, (enum byi_op_id)(o->row->op + n - 1),
+                           ARGS(byi_o_in(o, 0)), NO_ATTRS);
+}
+
+_Static_assert(BYI_OP_NN_GLOBAL_MAX_POOL3D == BYI_OP_NN_GLOBAL_MAX_POOL1D + 2,
+               "convert_global counts on this order of ops.def");
+_Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
+               "convert_global counts on this order of ops.def");
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"AveragePool", 1, 1, 1, convert_avg_pool, BYI_OP_NONE},
+    {"Conv", 1, 2, 3, convert_conv, BYI_OP_NONE},
+    {"ConvTranspose", 1, 2, 3, convert_deconv, BYI_OP_NONE},
+    {"GlobalAveragePool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_AVG_POOL1D},
+    {"GlobalLpPool", 2, 1, 1, byi_o_convert_same, BYI_OP_NN_GLOBAL_LP_POOL},
+    {"GlobalMaxPool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_MAX_POOL1D},
+    {"LpPool", 2, 1, 1, convert_lp_pool, BYI_OP_NONE},
+    {"MaxPool", 1, 1, 1, convert_max_pool, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_window = {rows, BYI_COUNT(rows)};

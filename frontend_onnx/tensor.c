@@ -1,0 +1,260 @@
+/* tensor.c: TensorProto to byi_tensor, from any of its encodings.
+ *
+ * Sizes are checked against the bytes or entries that are there before
+ * anything is allocated, so a message cannot ask for more than it brings.
+ */
+#include "frontend_onnx/import.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "raw_data is little-endian and used as it is");
+
+/* Data of a tensor without elements: never NULL, never read. */
+static alignas(BYI_ALIGN) uint8_t empty[BYI_ALIGN];
+
+static const char *name_of(const Onnx__TensorProto *proto)
+{
+    return proto->name && *proto->name ? proto->name : "(unnamed)";
+}
+
+static void *aligned(struct byi_arena *arena, uint64_t bytes)
+{
+    uint8_t *at = byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
+
+    return at + (-(uintptr_t)at & (BYI_ALIGN - 1));
+}
+
+static enum byoc_status decode_header(const Onnx__TensorProto *proto,
+                                      struct byi_tensor *t,
+                                      struct byoc_error *err)
+{
+    const char *name = name_of(proto);
+    char text[160];
+
+    if (proto->segment)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s' is stored in segments", name);
+    if (proto->n_dims > BYI_MAX_RANK)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "tensor '%s' has rank %zu, the limit is %d", name,
+                        proto->n_dims, BYI_MAX_RANK);
+    t->dtype = (enum byoc_dtype)proto->data_type;
+    if (!proto->has_data_type || !byoc_dtype_name(t->dtype))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s' has the unknown element type %d", name,
+                        proto->data_type);
+    t->rank = (uint32_t)proto->n_dims;
+    if (t->rank)
+        memcpy(t->dims, proto->dims, t->rank * sizeof *t->dims);
+    if (byi_elements(t->rank, t->dims) < 0 ||
+        (t->dtype != BYOC_STRING && byi_tensor_bytes(t) == UINT64_MAX))
+        return byi_fail(err, BYOC_EPARSE, "tensor '%s' has impossible dims %s",
+                        name,
+                        byi_dims_text(text, sizeof text, t->rank, t->dims));
+    return BYOC_OK;
+}
+
+static enum byoc_status wrong_count(const Onnx__TensorProto *proto,
+                                    const struct byi_tensor *t,
+                                    const char *field, uint64_t found,
+                                    uint64_t expected, struct byoc_error *err)
+{
+    char text[160];
+
+    return byi_fail(err, BYOC_EPARSE,
+                    "tensor '%s': found %llu %s, expected %llu for %s of "
+                    "dims %s",
+                    name_of(proto), (unsigned long long)found, field,
+                    (unsigned long long)expected, byoc_dtype_name(t->dtype),
+                    byi_dims_text(text, sizeof text, t->rank, t->dims));
+}
+
+/* Bytes as stored: used in place where they are mapped, copied otherwise. */
+static enum byoc_status decode_raw(struct byi_onnx_file *file,
+                                   const Onnx__TensorProto *proto,
+                                   struct byi_range raw, bool mapped,
+                                   struct byi_tensor *t, struct byoc_error *err)
+{
+    const uint64_t bytes = byi_tensor_bytes(t);
+
+    if (t->dtype == BYOC_STRING)
+        return byi_fail(err, BYOC_EPARSE,
+                        "tensor '%s': strings cannot be raw data",
+                        name_of(proto));
+    if (raw.n != bytes)
+        return wrong_count(proto, t, "bytes", raw.n, bytes, err);
+    for (size_t i = 0; t->dtype == BYOC_BOOL && i < raw.n; i++)
+        if (raw.at[i] > 1)
+            return byi_fail(err, BYOC_EPARSE,
+                            "tensor '%s': element %zu is %u, expected a bool",
+                            name_of(proto), i, raw.at[i]);
+    if (mapped) {
+        t->data = (void *)(uintptr_t)raw.at; /* consts are never written to */
+        return BYOC_OK;
+    }
+    t->data = aligned(file->arena, bytes);
+    memcpy(t->data, raw.at, (size_t)bytes);
+    return BYOC_OK;
+}
+
+/* What may be in int32_data, and the range each dtype has there. The 16-bit
+ * floats are bit patterns. */
+static const struct {
+    enum byoc_dtype dtype;
+    int32_t min, max;
+} int32_ranges[] = {
+    {BYOC_I32, INT32_MIN, INT32_MAX}, {BYOC_I16, INT16_MIN, INT16_MAX},
+    {BYOC_I8, INT8_MIN, INT8_MAX},    {BYOC_U16, 0, UINT16_MAX},
+    {BYOC_U8, 0, UINT8_MAX},          {BYOC_BOOL, 0, 1},
+    {BYOC_F16, 0, UINT16_MAX},        {BYOC_BF16, 0, UINT16_MAX},
+};
+
+static void store_int(void *data, uint32_t size, uint64_t i, int32_t value)
+{
+    uint8_t *at = (uint8_t *)data + i * size;
+
+    memcpy(at, &value, size); /* little-endian: the low bytes come first */
+}
+
+static enum byoc_status decode_int32(struct byi_onnx_file *file,
+                                     const Onnx__TensorProto *proto,
+                                     struct byi_tensor *t, uint64_t n,
+                                     struct byoc_error *err)
+{
+    size_t row = 0;
+
+    while (row < BYI_COUNT(int32_ranges) && int32_ranges[row].dtype != t->dtype)
+        row++;
+    assert(row < BYI_COUNT(int32_ranges));
+    if (proto->n_int32_data != n)
+        return wrong_count(proto, t, "entries in int32_data",
+                           proto->n_int32_data, n, err);
+    t->data = aligned(file->arena, byi_tensor_bytes(t));
+    for (uint64_t i = 0; i < n; i++) {
+        const int32_t value = proto->int32_data[i];
+        if (value < int32_ranges[row].min || value > int32_ranges[row].max)
+            return byi_fail(err, BYOC_EPARSE,
+                            "tensor '%s': element %llu is %d, which does not "
+                            "fit %s",
+                            name_of(proto), (unsigned long long)i, value,
+                            byoc_dtype_name(t->dtype));
+        store_int(t->data, byoc_dtype_size(t->dtype), i, value);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status decode_uint64(struct byi_onnx_file *file,
+                                      const Onnx__TensorProto *proto,
+                                      struct byi_tensor *t, uint64_t n,
+                                      struct byoc_error *err)
+{
+    if (proto->n_uint64_data != n)
+        return wrong_count(proto, t, "entries in uint64_data",
+                           proto->n_uint64_data, n, err);
+    t->data = aligned(file->arena, byi_tensor_bytes(t));
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t value = proto->uint64_data[i];
+        if (t->dtype == BYOC_U32 && value > UINT32_MAX)
+            return byi_fail(err, BYOC_EPARSE,
+                            "tensor '%s': element %llu is %llu, which does "
+                            "not fit uint32",
+                            name_of(proto), (unsigned long long)i,
+                            (unsigned long long)value);
+        if (t->dtype == BYOC_U32)
+            ((uint32_t *)t->data)[i] = (uint32_t)value;
+        else
+            ((uint64_t *)t->data)[i] = value;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status decode_strings(struct byi_onnx_file *file,
+                                       const Onnx__TensorProto *proto,
+                                       struct byi_tensor *t, uint64_t n,
+                                       struct byoc_error *err)
+{
+    if (proto->n_string_data != n)
+        return wrong_count(proto, t, "entries in string_data",
+                           proto->n_string_data, n, err);
+    const char **strings = aligned(file->arena, n * sizeof *strings);
+    for (uint64_t i = 0; i < n; i++)
+        strings[i] = byi_arena_strn(file->arena,
+                                    (const char *)proto->string_data[i].data,
+                                    proto->string_data[i].len);
+    t->data = strings;
+    return BYOC_OK;
+}
+
+/* One of the fields that hold elements as they are in memory. */
+static enum byoc_status decode_plain(struct byi_onnx_file *file,
+                                     const Onnx__TensorProto *proto,
+                                     struct byi_tensor *t, uint64_t n,
+                                     struct byoc_error *err)
+{
+    const bool complex = t->dtype == BYOC_C64 || t->dtype == BYOC_C128;
+    const uint64_t expected = complex ? 2 * n : n;
+    const void *from = proto->int64_data;
+    const char *field = "entries in int64_data";
+    uint64_t found = proto->n_int64_data;
+
+    if (t->dtype == BYOC_F32 || t->dtype == BYOC_C64) {
+        from = proto->float_data;
+        field = "entries in float_data";
+        found = proto->n_float_data;
+    } else if (t->dtype == BYOC_F64 || t->dtype == BYOC_C128) {
+        from = proto->double_data;
+        field = "entries in double_data";
+        found = proto->n_double_data;
+    }
+    if (found != expected)
+        return wrong_count(proto, t, field, found, expected, err);
+    t->data = aligned(file->arena, byi_tensor_bytes(t));
+    memcpy(t->data, from, (size_t)byi_tensor_bytes(t));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
+                                 const Onnx__TensorProto *proto,
+                                 const struct byi_range *raw,
+                                 struct byi_tensor *t, struct byoc_error *err)
+{
+    BYI_TRY(decode_header(proto, t, err));
+    const uint64_t n = (uint64_t)byi_elements(t->rank, t->dims);
+
+    if (proto->has_data_location &&
+        proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
+        struct byi_range range = {0};
+        BYI_TRY(
+            byi_onnx_external(file, proto, byi_tensor_bytes(t), &range, err));
+        return decode_raw(file, proto, range, true, t, err);
+    }
+    if (raw && raw->at)
+        return decode_raw(file, proto, *raw, true, t, err);
+    if (proto->has_raw_data && proto->raw_data.len) {
+        const struct byi_range own = {proto->raw_data.data,
+                                      proto->raw_data.len};
+        return decode_raw(file, proto, own, false, t, err);
+    }
+    if (n == 0) {
+        t->data = empty;
+        return BYOC_OK;
+    }
+    switch (t->dtype) {
+    case BYOC_STRING:
+        return decode_strings(file, proto, t, n, err);
+    case BYOC_U32:
+    case BYOC_U64:
+        return decode_uint64(file, proto, t, n, err);
+    case BYOC_F32:
+    case BYOC_F64:
+    case BYOC_C64:
+    case BYOC_C128:
+    case BYOC_I64:
+        return decode_plain(file, proto, t, n, err);
+    default:
+        return decode_int32(file, proto, t, n, err);
+    }
+}
