@@ -76,7 +76,7 @@ static uint32_t const_rank(const struct byi_rewrite *rw, byi_id x,
                               ? 1
                               : 0;
     return bias > stripped && type->dims[type->rank - bias] == n ? bias
-                                                                  : stripped;
+                                                                 : stripped;
 }
 
 /* add(nn.conv2d(..), const (1, O, 1, 1))  ==>  ... const (O, 1, 1) */
@@ -92,8 +92,8 @@ static byi_id const_shape(struct byi_rewrite *rw, byi_id at)
         return BYI_NO_ID;
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = t.rank + i >= rank ? t.dims[t.rank + i - rank] : 1;
-    return byi_rw_again(
-        rw, at, (byi_id[]){x, byi_rw_const_as(rw, c, rank, dims)});
+    return byi_rw_again(rw, at,
+                        (byi_id[]){x, byi_rw_const_as(rw, c, rank, dims)});
 }
 
 static double negate(double v)
@@ -374,8 +374,7 @@ static byi_id merge_transposes(struct byi_rewrite *rw, byi_id at)
         return x;
     const struct byi_attr axes = {
         .name = "axes", .kind = BYI_ATTR_INTS, .n = rank, .ints = both};
-    return two ? byi_rw_call(rw, BYI_OP_TRANSPOSE, &x, 1, &axes, 1)
-               : BYI_NO_ID;
+    return two ? byi_rw_call(rw, BYI_OP_TRANSPOSE, &x, 1, &axes, 1) : BYI_NO_ID;
 }
 
 static const struct byi_rule rules[] = {

@@ -21,9 +21,9 @@ struct seen {
 static bool commutes(enum byi_op_id op)
 {
     static const enum byi_op_id list[] = {
-        BYI_OP_ADD,         BYI_OP_MULTIPLY,    BYI_OP_MAXIMUM,
-        BYI_OP_MINIMUM,     BYI_OP_EQUAL,       BYI_OP_NOT_EQUAL,
-        BYI_OP_LOGICAL_AND, BYI_OP_LOGICAL_OR,  BYI_OP_LOGICAL_XOR,
+        BYI_OP_ADD,         BYI_OP_MULTIPLY,   BYI_OP_MAXIMUM,
+        BYI_OP_MINIMUM,     BYI_OP_EQUAL,      BYI_OP_NOT_EQUAL,
+        BYI_OP_LOGICAL_AND, BYI_OP_LOGICAL_OR, BYI_OP_LOGICAL_XOR,
     };
     for (size_t i = 0; i < BYI_COUNT(list); i++)
         if (list[i] == op)

@@ -25,8 +25,7 @@ static void need(bool *needed, func_vec *todo, uint32_t index)
     BYI_PUSH(todo, index);
 }
 
-static enum byoc_status run(struct byi_module *m,
-                            struct byi_pass_context *ctx,
+static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
     (void)ctx;

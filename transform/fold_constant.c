@@ -140,8 +140,7 @@ static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
     if (fn.kind != BYI_FN)
         return BYI_NO_ID;
     const struct byi_func *body = rw->m->funcs.at[fn.index];
-    byi_id *map =
-        byi_arena_calloc(rw->scratch, body->nodes.n + 1, sizeof *map);
+    byi_id *map = byi_arena_calloc(rw->scratch, body->nodes.n + 1, sizeof *map);
     if (body->params.n != fn.n_args || body == rw->old)
         return BYI_NO_ID;
     for (uint32_t i = 0; i < fn.n_args; i++)
@@ -175,10 +174,8 @@ static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_SHAPE_OF, fold_shape_of},
-    {BYI_OP_SIZE_OF, fold_size_of},
-    {BYI_OP_NONE, fold_call},
-    {BYI_OP_NONE, fold_get},
+    {BYI_OP_SHAPE_OF, fold_shape_of}, {BYI_OP_SIZE_OF, fold_size_of},
+    {BYI_OP_NONE, fold_call},         {BYI_OP_NONE, fold_get},
     {BYI_OP_NONE, fold_if},
 };
 

@@ -52,8 +52,8 @@ static byi_id strip_maximum(const struct byi_rewrite *rw, byi_id z,
 
 /* Op (nn.softmax, nn.log_softmax) of z, if nobody reads what is inside. A
  * maximum that others read as well stays, and z is the operand. */
-static byi_id emit_softmax(struct byi_rewrite *rw, byi_id at,
-                           enum byi_op_id op, byi_id z, int64_t axis,
+static byi_id emit_softmax(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
+                           byi_id z, int64_t axis,
                            const struct byi_inner *inside)
 {
     struct byi_inner all = *inside;

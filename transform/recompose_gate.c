@@ -23,7 +23,7 @@ struct poly {
 
 struct reading {
     struct byi_rewrite *rw;
-    byi_id root, x, g;   /* g: BYI_NO_ID where there is none */
+    byi_id root, x, g; /* g: BYI_NO_ID where there is none */
     int steps;
     struct byi_inner inner;
 };
@@ -67,8 +67,7 @@ static bool quotient(const struct poly *a, struct poly b, struct poly *out)
     return by != 0.0 && product(a, &b, out);
 }
 
-static bool power(const struct poly *a, const struct poly *e,
-                  struct poly *out)
+static bool power(const struct poly *a, const struct poly *e, struct poly *out)
 {
     const double n = e->c[0][0];
     if (n != 2.0 && n != 3.0)
@@ -82,8 +81,7 @@ static bool power(const struct poly *a, const struct poly *e,
 
 /* Read node id as a polynomial. The recursion is bounded by MAX_DEPTH and
  * MAX_STEPS, whatever the graph. */
-static bool read_poly(struct reading *r, byi_id id, int depth,
-                      struct poly *out)
+static bool read_poly(struct reading *r, byi_id id, int depth, struct poly *out)
 {
     double number;
     *out = (struct poly){0};
@@ -159,8 +157,8 @@ static bool same_gate(const struct byi_rewrite *rw, byi_id id,
     const struct byi_attrs *attrs = byi_rw_node(rw, id)->attrs;
     if (!byi_rw_is(rw, id, row->gate))
         return false;
-    return attrs->n < 2 || (near(attrs->at[0].f, row->lo) &&
-                            near(attrs->at[1].f, row->hi));
+    return attrs->n < 2 ||
+           (near(attrs->at[0].f, row->lo) && near(attrs->at[1].f, row->hi));
 }
 
 static bool same_poly(const struct poly *p, const double x0[DEGREE + 1],
@@ -211,8 +209,8 @@ static byi_id emit_gate(struct byi_rewrite *rw, const struct gate *row,
 }
 
 /* Is `root` the activation `row` of x, through the gate g? */
-static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g,
-                       byi_id x, const struct gate *row)
+static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
+                       const struct gate *row)
 {
     struct reading r = {.rw = rw, .root = root, .x = x, .g = BYI_NO_ID};
     const double linear[DEGREE + 1] = {0, row->x};

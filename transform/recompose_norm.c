@@ -13,8 +13,8 @@
 
 struct norm {
     struct byi_rewrite *rw;
-    byi_id x;            /* BYI_NO_ID until found  */
-    int64_t axis;        /* the first; 0: not known yet, else negative */
+    byi_id x;     /* BYI_NO_ID until found  */
+    int64_t axis; /* the first; 0: not known yet, else negative */
     double epsilon;
     struct byi_inner inner;
 };
@@ -75,8 +75,7 @@ static bool match_centred(struct norm *n, byi_id id, bool either_sign)
     if (inside(n, id, BYI_OP_SUBTRACT)) {
         const byi_id a = byi_rw_arg(n->rw, id, 0);
         const byi_id b = byi_rw_arg(n->rw, id, 1);
-        if (byi_rw_is(n->rw, b, BYI_OP_MEAN) &&
-            byi_rw_arg(n->rw, b, 0) == a)
+        if (byi_rw_is(n->rw, b, BYI_OP_MEAN) && byi_rw_arg(n->rw, b, 0) == a)
             return match_mean_of_x(n, a, b);
         return either_sign && match_mean_of_x(n, b, a);
     }
@@ -104,7 +103,8 @@ static bool match_variance(struct norm *n, byi_id id)
         return false;
     const byi_id a = byi_rw_arg(n->rw, square, 0);
     const byi_id b = byi_rw_arg(n->rw, square, 1);
-    return match_centred(n, a, a == b) && (a == b || match_centred(n, b, false));
+    return match_centred(n, a, a == b) &&
+           (a == b || match_centred(n, b, false));
 }
 
 /* variance + eps */
@@ -167,8 +167,8 @@ static byi_id ones_like(struct byi_rewrite *rw, const struct byi_type *x,
                         int64_t axis)
 {
     const uint32_t rank = (uint32_t)-axis;
-    const struct byi_type *type = byi_type_tensor(
-        rw->m->arena, x->dtype, rank, x->dims + (x->rank - rank));
+    const struct byi_type *type = byi_type_tensor(rw->m->arena, x->dtype, rank,
+                                                  x->dims + (x->rank - rank));
     struct byi_tensor t;
     if (!byi_type_static(type) || !byi_rw_alloc(rw, type, &t))
         return BYI_NO_ID;
@@ -199,8 +199,7 @@ byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at)
         const byi_id centred = byi_rw_arg(rw, at, i);
         const byi_id scale = byi_rw_arg(rw, at, 1 - i);
         if (!match_centred(&n, centred, false) ||
-            !(divide ? match_deviation(&n, scale)
-                     : match_inverse(&n, scale)) ||
+            !(divide ? match_deviation(&n, scale) : match_inverse(&n, scale)) ||
             !byi_rw_closed(rw, at, n.inner.at, n.inner.n))
             continue;
         const struct byi_type *x = byi_rw_tensor(rw, n.x);
@@ -260,9 +259,9 @@ byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at)
         beta = as_parameter(rw, beta, type, n.axis);
         gamma = gamma == BYI_NO_ID ? ones_like(rw, type, n.axis)
                                    : as_parameter(rw, gamma, type, n.axis);
-        return beta == BYI_NO_ID ? BYI_NO_ID
-                                 : emit_norm(rw, x, gamma, beta, n.axis,
-                                             n.epsilon);
+        return beta == BYI_NO_ID
+                   ? BYI_NO_ID
+                   : emit_norm(rw, x, gamma, beta, n.axis, n.epsilon);
     }
     return BYI_NO_ID;
 }
@@ -315,8 +314,7 @@ byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at)
         const byi_id beta = as_parameter(rw, byi_rw_arg(rw, at, 1 - i),
                                          byi_rw_tensor(rw, x), axis);
         return beta == BYI_NO_ID ? BYI_NO_ID
-                                 : emit_norm(rw, x, gamma, beta, axis,
-                                             epsilon);
+                                 : emit_norm(rw, x, gamma, beta, axis, epsilon);
     }
     return BYI_NO_ID;
 }

@@ -129,8 +129,8 @@ bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
 /* --- emitting ------------------------------------------------------------ */
 
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
-                   const byi_id *args, uint32_t n,
-                   const struct byi_attr *given, uint32_t n_given)
+                   const byi_id *args, uint32_t n, const struct byi_attr *given,
+                   uint32_t n_given)
 {
     for (uint32_t i = 0; i < n; i++)
         if (args[i] == BYI_NO_ID)
@@ -147,8 +147,7 @@ byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a)
     return byi_rw_call(rw, op, &a, 1, NULL, 0);
 }
 
-byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
-                  byi_id b)
+byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a, byi_id b)
 {
     return byi_rw_call(rw, op, (byi_id[]){a, b}, 2, NULL, 0);
 }
@@ -193,8 +192,7 @@ byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
 byi_id byi_rw_scalar(struct byi_rewrite *rw, enum byoc_dtype dtype,
                      double value)
 {
-    const struct byi_type *type =
-        byi_type_tensor(rw->m->arena, dtype, 0, NULL);
+    const struct byi_type *type = byi_type_tensor(rw->m->arena, dtype, 0, NULL);
     struct byi_tensor t;
     if (!byi_rw_alloc(rw, type, &t))
         return BYI_NO_ID;
@@ -382,8 +380,7 @@ static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
         const struct byi_node *node = byi_rw_node(rw, id);
         for (byi_id heir = first; heir < end; heir++)
             if (rw->notes.at[heir].readers > 0 &&
-                (heir + 1 == end ||
-                 byi_rw_node(rw, heir)->kind != BYI_CONST))
+                (heir + 1 == end || byi_rw_node(rw, heir)->kind != BYI_CONST))
                 byi_rw_merge(rw, heir, id);
         for (uint32_t i = 0; i < node->n_args; i++) {
             struct byi_note *arg = &rw->notes.at[node->args[i]];
@@ -510,10 +507,8 @@ enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
     if (status == BYOC_OK) {
         settle_sources(&rw);
         byi_sweep(m, rw.f, scratch);
-    } else {
-        rw.f->result = 0; /* never seen: the caller gives the module up */
+        byi_func_replace(m, func, rw.f);
     }
-    byi_func_replace(m, func, rw.f);
     byi_vec_free(rw.notes.at);
     return status;
 }

@@ -15,13 +15,13 @@ struct byi_note;
 
 struct byi_rewrite {
     struct byi_module *m;
-    struct byi_func *f;              /* the fresh function            */
+    struct byi_func *f; /* the fresh function            */
     struct byi_pass_context *ctx;
     struct byi_arena *scratch;
-    void *state;                     /* of the pass                   */
+    void *state; /* of the pass                   */
     const struct byi_func *old;
-    BYI_VEC(struct byi_note) notes;  /* by fresh id                   */
-    byi_id *map;                     /* old id -> fresh id            */
+    BYI_VEC(struct byi_note) notes; /* by fresh id                   */
+    byi_id *map;                    /* old id -> fresh id            */
 };
 
 /* A rule looks at node `at` of rw->f and returns the node that takes its
@@ -30,7 +30,7 @@ struct byi_rewrite {
  * rules need not check for broadcasting. Rules are tried in order; what a
  * rule emitted in place of `at` is offered to the rules again. */
 struct byi_rule {
-    enum byi_op_id op;               /* BYI_OP_NONE: every node */
+    enum byi_op_id op; /* BYI_OP_NONE: every node */
     byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
 };
 
@@ -71,8 +71,8 @@ bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
 /* --- emitting. BYI_NO_ID in, or a type that does not fit: BYI_NO_ID out --- */
 
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
-                   const byi_id *args, uint32_t n,
-                   const struct byi_attr *given, uint32_t n_given);
+                   const byi_id *args, uint32_t n, const struct byi_attr *given,
+                   uint32_t n_given);
 byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
 byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
                   byi_id b);

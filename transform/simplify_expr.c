@@ -139,8 +139,7 @@ static byi_id decide_where(struct byi_rewrite *rw, byi_id at)
 
 static byi_id concat_one(struct byi_rewrite *rw, byi_id at)
 {
-    return byi_rw_node(rw, at)->n_args == 1 ? byi_rw_arg(rw, at, 0)
-                                            : BYI_NO_ID;
+    return byi_rw_node(rw, at)->n_args == 1 ? byi_rw_arg(rw, at, 0) : BYI_NO_ID;
 }
 
 /* A projection of a split into one part. */
@@ -206,26 +205,16 @@ static byi_id take_dim(struct byi_rewrite *rw, byi_id at)
 }
 
 static const struct byi_rule rules[] = {
-    {BYI_OP_ADD, add_zero},
-    {BYI_OP_SUBTRACT, subtract_zero},
-    {BYI_OP_MULTIPLY, multiply_one},
-    {BYI_OP_DIVIDE, divide_one},
-    {BYI_OP_NEGATIVE, undo_twice},
-    {BYI_OP_LOGICAL_NOT, undo_twice},
-    {BYI_OP_ABS, drop_second},
-    {BYI_OP_NN_RELU, drop_second},
-    {BYI_OP_CEIL, drop_second},
-    {BYI_OP_FLOOR, drop_second},
-    {BYI_OP_ROUND, drop_second},
-    {BYI_OP_SIGN, drop_second},
-    {BYI_OP_MULTIPLY, merge_factors},
-    {BYI_OP_WHERE, decide_where},
-    {BYI_OP_CONCATENATE, concat_one},
-    {BYI_OP_STRIDED_SLICE, slice_all},
-    {BYI_OP_NN_PAD, pad_nothing},
-    {BYI_OP_TILE, tile_once},
-    {BYI_OP_TAKE, take_dim},
-    {BYI_OP_NONE, split_one},
+    {BYI_OP_ADD, add_zero},           {BYI_OP_SUBTRACT, subtract_zero},
+    {BYI_OP_MULTIPLY, multiply_one},  {BYI_OP_DIVIDE, divide_one},
+    {BYI_OP_NEGATIVE, undo_twice},    {BYI_OP_LOGICAL_NOT, undo_twice},
+    {BYI_OP_ABS, drop_second},        {BYI_OP_NN_RELU, drop_second},
+    {BYI_OP_CEIL, drop_second},       {BYI_OP_FLOOR, drop_second},
+    {BYI_OP_ROUND, drop_second},      {BYI_OP_SIGN, drop_second},
+    {BYI_OP_MULTIPLY, merge_factors}, {BYI_OP_WHERE, decide_where},
+    {BYI_OP_CONCATENATE, concat_one}, {BYI_OP_STRIDED_SLICE, slice_all},
+    {BYI_OP_NN_PAD, pad_nothing},     {BYI_OP_TILE, tile_once},
+    {BYI_OP_TAKE, take_dim},          {BYI_OP_NONE, split_one},
 };
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,

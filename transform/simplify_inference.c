@@ -39,7 +39,7 @@ static const struct linear linears[] = {
 /* A linear operator with constant weights, maybe a constant per channel added
  * to it, and nobody else reading in between. */
 struct block {
-    byi_id conv, bias;       /* bias: the constant, or BYI_NO_ID */
+    byi_id conv, bias; /* bias: the constant, or BYI_NO_ID */
     uint32_t weight_axis, axis;
     int64_t groups, channels;
 };
@@ -74,16 +74,15 @@ static double *per_channel(struct byi_rewrite *rw, byi_id id,
 }
 
 /* A constant (C, 1, ...) that broadcasts along `axis` of `type`. */
-static byi_id channel_const(struct byi_rewrite *rw,
-                            const struct byi_type *type, uint32_t axis,
-                            const double *values)
+static byi_id channel_const(struct byi_rewrite *rw, const struct byi_type *type,
+                            uint32_t axis, const double *values)
 {
     int64_t dims[BYI_MAX_RANK];
     struct byi_tensor t;
     for (uint32_t i = axis; i < type->rank; i++)
         dims[i - axis] = i == axis ? type->dims[axis] : 1;
-    const struct byi_type *made = byi_type_tensor(
-        rw->m->arena, type->dtype, type->rank - axis, dims);
+    const struct byi_type *made =
+        byi_type_tensor(rw->m->arena, type->dtype, type->rank - axis, dims);
     if (!byi_rw_alloc(rw, made, &t))
         return BYI_NO_ID;
     for (int64_t i = 0; i < dims[0]; i++)
@@ -91,8 +90,7 @@ static byi_id channel_const(struct byi_rewrite *rw,
     return byi_rw_const(rw, made, &t);
 }
 
-static const struct linear *find_linear(const struct byi_rewrite *rw,
-                                        byi_id id)
+static const struct linear *find_linear(const struct byi_rewrite *rw, byi_id id)
 {
     for (size_t i = 0; i < BYI_COUNT(linears); i++)
         if (byi_rw_is(rw, id, linears[i].op))
@@ -180,8 +178,7 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct block *b,
         return BYI_NO_ID;
     scale_weights(&w, &scaled, b, scale);
     byi_id id = byi_rw_again(
-        rw, b->conv,
-        (byi_id[]){conv.args[0], byi_rw_const(rw, type, &scaled)});
+        rw, b->conv, (byi_id[]){conv.args[0], byi_rw_const(rw, type, &scaled)});
     if (!shift || id == BYI_NO_ID)
         return id;
     const byi_id bias = channel_const(rw, conv.type, b->axis, shift);
@@ -261,9 +258,8 @@ static byi_id fold_multiply(struct byi_rewrite *rw, byi_id at)
         const byi_id x = byi_rw_arg(rw, at, i);
         if (!match_block(rw, x, &b))
             continue;
-        const double *scale =
-            per_channel(rw, byi_rw_arg(rw, at, 1 - i),
-                        byi_rw_tensor(rw, b.conv), b.axis);
+        const double *scale = per_channel(rw, byi_rw_arg(rw, at, 1 - i),
+                                          byi_rw_tensor(rw, b.conv), b.axis);
         return scale ? fold_block(rw, &b, scale, NULL) : BYI_NO_ID;
     }
     return BYI_NO_ID;

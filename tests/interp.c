@@ -1,0 +1,308 @@
+/* interp.c: see interp.h. */
+#include "interp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime_native/native.h"
+
+enum { MAX_DEPTH = 200, MAX_IN = 512 };
+
+enum value_kind { TENSOR, TUPLE, FUNC };
+
+struct value {
+    enum value_kind kind;
+    struct byi_tensor t;
+    uint32_t n; /* fields of a tuple, captures of a function */
+    const struct value *fields;
+    uint32_t func;
+};
+
+struct interp {
+    const struct byi_module *m;
+    struct byi_arena *arena;
+    struct byoc_error *err;
+    int64_t next_symbol;
+    int depth;
+};
+
+static int64_t fresh_symbol(void *ctx)
+{
+    struct interp *in = ctx;
+    return --in->next_symbol;
+}
+
+static void *take(struct byi_arena *arena, uint64_t bytes)
+{
+    const uintptr_t p =
+        (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + 2 * BYI_ALIGN);
+    return (void *)((p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);
+}
+
+/* A tensor for a result: sizes that only the kernel can tell start at their
+ * bound, the elements of the largest operand. */
+static enum byoc_status make_result(struct interp *in,
+                                    const struct byi_type *type,
+                                    const struct byi_tensor *args, uint32_t n,
+                                    struct byi_tensor *out)
+{
+    int64_t bound = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t elements = byi_elements(args[i].rank, args[i].dims);
+        bound = elements > bound ? elements : bound;
+    }
+    *out = (struct byi_tensor){.dtype = type->dtype, .rank = type->rank};
+    for (uint32_t i = 0; i < type->rank; i++)
+        out->dims[i] = BYI_IS_SYMBOL(type->dims[i]) ? bound : type->dims[i];
+    const uint64_t bytes = byi_tensor_bytes(out);
+    if (bytes > (uint64_t)4 << 30)
+        return byi_fail(in->err, BYOC_ELIMIT, "a result of %llu bytes",
+                        (unsigned long long)bytes);
+    out->data = take(in->arena, bytes);
+    return BYOC_OK;
+}
+
+static enum byoc_status call_op(struct interp *in, const struct byi_node *node,
+                                const struct value *env, struct value *out)
+{
+    struct byi_tensor args[MAX_IN], results[16];
+    const struct byi_type *types[MAX_IN];
+    const struct byi_tensor *values[MAX_IN];
+    if (node->n_args > MAX_IN)
+        return byi_fail(in->err, BYOC_ELIMIT, "%u operands", node->n_args);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        args[i] = env[node->args[i]].t;
+        values[i] = &args[i];
+        types[i] = byi_type_tensor(in->arena, args[i].dtype, args[i].rank,
+                                   args[i].dims);
+    }
+    struct byi_infer infer = {.arena = in->arena,
+                              .op = byi_op(node->op),
+                              .attrs = node->attrs,
+                              .n_in = node->n_args,
+                              .in = types,
+                              .value = values,
+                              .fresh = fresh_symbol,
+                              .fresh_ctx = in,
+                              .err = in->err};
+    const struct byi_type *type;
+    BYI_TRY(byi_infer_type(&infer, &type));
+    const bool tuple = type->kind == BYI_TUPLE;
+    const uint32_t n = tuple ? type->n_fields : 1;
+    if (n > BYI_COUNT(results))
+        return byi_fail(in->err, BYOC_ELIMIT, "%u results", n);
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(make_result(in, tuple ? type->fields[i] : type, args,
+                            node->n_args, &results[i]));
+    BYI_TRY(byoc_internal_kernel_eval(infer.op, node->attrs, node->n_args, args,
+                                      n, results, 1, in->err));
+    struct value *fields = byi_arena_calloc(in->arena, n, sizeof *fields);
+    for (uint32_t i = 0; i < n; i++)
+        fields[i] = (struct value){.kind = TENSOR, .t = results[i]};
+    *out = tuple ? (struct value){.kind = TUPLE, .n = n, .fields = fields}
+                 : fields[0];
+    return BYOC_OK;
+}
+
+static enum byoc_status run_func(struct interp *in, uint32_t func,
+                                 const struct value *args, uint32_t n,
+                                 struct value *out);
+
+/* Call a function value: its own arguments, then what it captured. */
+static enum byoc_status apply(struct interp *in, const struct value *callee,
+                              const struct value *const *args, uint32_t n,
+                              struct value *out)
+{
+    const uint32_t all = n + callee->n;
+    struct value *v = byi_arena_calloc(in->arena, all + 1, sizeof *v);
+    for (uint32_t i = 0; i < n; i++)
+        v[i] = *args[i];
+    for (uint32_t i = 0; i < callee->n; i++)
+        v[n + i] = callee->fields[i];
+    return run_func(in, callee->func, v, all, out);
+}
+
+static enum byoc_status call_value(struct interp *in,
+                                   const struct byi_node *node,
+                                   const struct value *env, struct value *out)
+{
+    const uint32_t n = node->n_args - 1;
+    const struct value **args =
+        byi_arena_calloc(in->arena, n + 1, sizeof *args);
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = &env[node->args[i + 1]];
+    return apply(in, &env[node->args[0]], args, n, out);
+}
+
+static struct value gather_args(struct interp *in, enum value_kind kind,
+                                const struct byi_node *node,
+                                const struct value *env)
+{
+    struct value *fields =
+        byi_arena_calloc(in->arena, node->n_args + 1, sizeof *fields);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        fields[i] = env[node->args[i]];
+    return (struct value){
+        .kind = kind, .n = node->n_args, .fields = fields, .func = node->index};
+}
+
+static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
+                                 byi_id id, const struct value *params,
+                                 struct value *env)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    switch (node->kind) {
+    case BYI_PARAM:
+        env[id] = params[node->index];
+        return BYOC_OK;
+    case BYI_CONST:
+        env[id] = (struct value){.kind = TENSOR};
+        return byi_const_view(in->m, f, id, &env[id].t)
+                   ? BYOC_OK
+                   : byi_fail(in->err, BYOC_EINTERNAL, "no constant");
+    case BYI_CALL_OP:
+        return call_op(in, node, env, &env[id]);
+    case BYI_CALL:
+        return call_value(in, node, env, &env[id]);
+    case BYI_GLOBAL:
+        env[id] = (struct value){.kind = FUNC, .func = node->index};
+        return BYOC_OK;
+    case BYI_FN:
+        env[id] = gather_args(in, FUNC, node, env);
+        return BYOC_OK;
+    case BYI_MAKE_TUPLE:
+        env[id] = gather_args(in, TUPLE, node, env);
+        return BYOC_OK;
+    case BYI_GET:
+        env[id] = env[node->args[0]].fields[node->index];
+        return BYOC_OK;
+    case BYI_IF:
+        return apply(
+            in,
+            &env[node->args[byi_tensor_int(&env[node->args[0]].t, 0) ? 1 : 2]],
+            NULL, 0, &env[id]);
+    }
+    byi_unreachable();
+}
+
+static enum byoc_status run_func(struct interp *in, uint32_t func,
+                                 const struct value *args, uint32_t n,
+                                 struct value *out)
+{
+    const struct byi_func *f = in->m->funcs.at[func];
+    if (n != f->params.n)
+        return byi_fail(in->err, BYOC_EINVAL, "found %u arguments, expected %u",
+                        n, f->params.n);
+    if (++in->depth > MAX_DEPTH)
+        return byi_fail(in->err, BYOC_ELIMIT, "more than %d calls in a call",
+                        (int)MAX_DEPTH);
+    struct value *env =
+        byi_arena_calloc(in->arena, f->nodes.n + 1, sizeof *env);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (run_node(in, f, id, args, env) != BYOC_OK)
+            return byi_prefix(in->err, "%s, node %u", f->name ? f->name : "fn",
+                              id);
+    in->depth--;
+    *out = env[f->result];
+    return BYOC_OK;
+}
+
+/* The tensors of a value, depth first. */
+static enum byoc_status flatten(struct interp *in, const struct value *v,
+                                struct byi_tensor *out, uint32_t max,
+                                uint32_t *n)
+{
+    if (v->kind == TUPLE) {
+        for (uint32_t i = 0; i < v->n; i++)
+            BYI_TRY(flatten(in, &v->fields[i], out, max, n));
+        return BYOC_OK;
+    }
+    if (*n == max)
+        return byi_fail(in->err, BYOC_ELIMIT, "more than %u results", max);
+    out[(*n)++] = v->t;
+    return BYOC_OK;
+}
+
+enum byoc_status interp_run(const struct byi_module *m, uint32_t func,
+                            const struct byi_tensor *in, uint32_t n_in,
+                            struct byi_arena *arena, struct byi_tensor *out,
+                            uint32_t max_out, uint32_t *n_out,
+                            struct byoc_error *err)
+{
+    struct byoc_error own;
+    struct interp i = {.m = m, .arena = arena, .err = err ? err : &own};
+    struct value result,
+        *args = byi_arena_calloc(arena, n_in + 1, sizeof *args);
+    for (uint32_t k = 0; k < n_in; k++)
+        args[k] = (struct value){.kind = TENSOR, .t = in[k]};
+    BYI_TRY(run_func(&i, func, args, n_in, &result));
+    *n_out = 0;
+    return flatten(&i, &result, out, max_out, n_out);
+}
+
+/* --- inputs and results -------------------------------------------------- */
+
+static double next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+bool interp_random(const struct byi_type *type, uint64_t seed,
+                   struct byi_arena *arena, struct byi_tensor *out)
+{
+    if (type->kind != BYI_TENSOR || type->dtype == BYOC_STRING)
+        return false;
+    *out = (struct byi_tensor){.dtype = type->dtype, .rank = type->rank};
+    for (uint32_t i = 0; i < type->rank; i++)
+        out->dims[i] = BYI_IS_SYMBOL(type->dims[i])
+                           ? 2 + (int64_t)(((uint64_t)(-1 - type->dims[i])) % 3)
+                           : type->dims[i];
+    out->data = take(arena, byi_tensor_bytes(out));
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    const int64_t n = byi_elements(out->rank, out->dims);
+    for (int64_t i = 0; i < n; i++) {
+        const double r = next_random(&state);
+        byi_tensor_set(out, i,
+                       byi_dtype_is_float(type->dtype) ? 4.0 * r - 2.0
+                       : type->dtype == BYOC_BOOL      ? r < 0.5
+                                                       : floor(4.0 * r));
+    }
+    return true;
+}
+
+enum byoc_status interp_eval(const struct byi_op *op,
+                             const struct byi_attrs *attrs, uint32_t n_in,
+                             const struct byi_tensor *in, uint32_t n_out,
+                             struct byi_tensor *out, struct byoc_error *err)
+{
+    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
+}
+
+static bool is_close(double x, double y, double rtol, double atol)
+{
+    return x == y || (isnan(x) && isnan(y)) ||
+           fabs(x - y) <= atol + rtol * fabs(y);
+}
+
+enum byoc_status interp_compare(const struct byi_tensor *a,
+                                const struct byi_tensor *b, double rtol,
+                                double atol, struct byoc_error *err)
+{
+    char da[128], db[128];
+    if (a->dtype != b->dtype ||
+        !byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
+        return byi_fail(err, BYOC_ETYPE, "found %s %s, expected %s %s",
+                        byoc_dtype_name(a->dtype),
+                        byi_dims_text(da, sizeof da, a->rank, a->dims),
+                        byoc_dtype_name(b->dtype),
+                        byi_dims_text(db, sizeof db, b->rank, b->dims));
+    const int64_t n = byi_elements(a->rank, a->dims);
+    for (int64_t i = 0; i < n; i++)
+        if (!is_close(byi_tensor_float(a, i), byi_tensor_float(b, i), rtol,
+                      atol))
+            return byi_fail(err, BYOC_EINTERNAL,
+                            "element %lld is %.9g, expected %.9g", (long long)i,
+                            byi_tensor_float(a, i), byi_tensor_float(b, i));
+    return BYOC_OK;
+}
