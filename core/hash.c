@@ -112,13 +112,21 @@ static uint64_t mix(uint64_t h, uint64_t word)
     return h ^ h >> 32;
 }
 
-/* FNV-1a's loop over words of eight bytes; the multiplier and the shift carry
- * each word into all bits, which FNV's prime does for bytes only. Four lanes,
- * so that the multiplications of large constants overlap. */
+/* Every bit of h into every bit of the result: MurmurHash3's fmix64. */
+static uint64_t finish(uint64_t h)
+{
+    h = (h ^ h >> 33) * 0xff51afd7ed558ccd;
+    h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53;
+    return h ^ h >> 33;
+}
+
+/* FNV-1a's loop over words of eight bytes, each step invertible, so that only
+ * the end has to spread the bits. Four lanes, so that the multiplications of
+ * large constants overlap. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
 {
     const char *at = data;
-    uint64_t lane[4] = {seed ^ 0xcbf29ce484222325, seed, ~seed, seed + 1};
+    uint64_t lane[4] = {seed, ~seed, seed + 1, seed - 1};
     uint64_t word[4] = {0}, h = 0;
 
     for (size_t left = n / 32; left > 0; left--, at += 32) {
@@ -129,12 +137,12 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
     memset(word, 0, sizeof word);
     if (n % 32)
         memcpy(word, at, n % 32);
-    h = mix(lane[0], n);
+    h = mix(seed ^ 0xcbf29ce484222325, n);
     for (size_t i = 0; i < 4; i++) {
         if (n >= 32)
             h = mix(h, lane[i]);
         if (n % 32 > 8 * i)
             h = mix(h, word[i]);
     }
-    return h;
+    return finish(h);
 }

@@ -139,6 +139,13 @@ static int64_t clamp(double value, int64_t min, int64_t max)
     return i > max ? max : i;
 }
 
+static uint64_t unsigned_of(double value)
+{
+    if (!(value > 0))
+        return 0;
+    return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
+}
+
 #define STORE(T, expr)                                                         \
     do {                                                                       \
         T value_ = (T)(expr);                                                  \
@@ -186,9 +193,7 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
         STORE(uint32_t, clamp(value, 0, UINT32_MAX));
         break;
     case BYOC_U64:
-        STORE(uint64_t, value >= 0x1p64 ? (double)UINT64_MAX - 2048
-                        : value > 0     ? value
-                                        : 0);
+        STORE(uint64_t, unsigned_of(value));
         break;
     default:
         assert(!"a numeric dtype");

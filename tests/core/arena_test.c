@@ -1,0 +1,375 @@
+/* arena_test.c: memory, growing arrays and texts, status, dtypes, tensors. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base.h"
+
+#include <cmocka.h>
+
+static void test_arena_is_zeroed_and_aligned(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+
+    (void)state;
+    for (size_t i = 1; i < 3000; i++) {
+        unsigned char *at = byi_arena_alloc(arena, i * 7);
+        assert_int_equal((uintptr_t)at % 16, 0);
+        for (size_t j = 0; j < i * 7; j += 64)
+            assert_int_equal(at[j], 0);
+        memset(at, 0xff, i * 7);
+    }
+    assert_true(byi_arena_bytes(arena) > 3000 * 3000 / 2 * 7);
+    byi_arena_free(&arena);
+    assert_null(arena);
+    byi_arena_free(&arena);
+}
+
+static void test_large_blocks_do_not_end_the_small(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    char *a = byi_arena_alloc(arena, 16), *b = NULL;
+
+    (void)state;
+    byi_arena_alloc(arena, 10 << 20);
+    b = byi_arena_alloc(arena, 16);
+    assert_ptr_equal(b, a + 16);
+    assert_non_null(byi_arena_alloc(arena, 0));
+    byi_arena_free(&arena);
+}
+
+static void test_strings(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+
+    (void)state;
+    assert_string_equal(byi_arena_str(arena, "abc"), "abc");
+    assert_string_equal(byi_arena_strn(arena, "abc", 2), "ab");
+    assert_string_equal(byi_arena_strn(arena, NULL, 0), "");
+    assert_string_equal(byi_arena_printf(arena, "%d-%s", 7, "x"), "7-x");
+    byi_arena_free(&arena);
+}
+
+static int order[3], n_called;
+
+static void note(void *arg)
+{
+    order[n_called++] = *(int *)arg;
+}
+
+static void test_defer_calls_last_first(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    int ids[3] = {0, 1, 2};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        byi_arena_defer(arena, note, &ids[i]);
+    byi_arena_free(&arena);
+    assert_int_equal(n_called, 3);
+    assert_int_equal(order[0], 2);
+    assert_int_equal(order[2], 0);
+}
+
+static jmp_buf hook;
+static size_t hook_bytes;
+
+static void leave(size_t bytes)
+{
+    hook_bytes = bytes;
+    longjmp(hook, 1);
+}
+
+static void test_exhaustion_calls_the_hook(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    void (*before)(size_t) = byi_oom;
+
+    (void)state;
+    byi_oom = leave;
+    if (setjmp(hook) == 0) {
+        byi_arena_calloc(arena, SIZE_MAX / 2, 3);
+        fail();
+    }
+    assert_true(hook_bytes == SIZE_MAX);
+    if (setjmp(hook) == 0) {
+        byi_arena_alloc(arena, SIZE_MAX - 3);
+        fail();
+    }
+    byi_oom = before;
+    byi_arena_free(&arena);
+}
+
+static void test_heap(void **state)
+{
+    void *memory = byi_acquire(1);
+    uint64_t *zero = byi_alloc(4, 8);
+
+    (void)state;
+    assert_int_equal((uintptr_t)memory % BYI_ALIGN, 0);
+    byi_release(memory);
+    byi_release(NULL);
+    memory = byi_acquire(0);
+    assert_non_null(memory);
+    byi_release(memory);
+    assert_null(byi_acquire(UINT64_MAX));
+    assert_null(byi_realloc(NULL, SIZE_MAX / 2, 4));
+    assert_true(zero[0] == 0 && zero[3] == 0);
+    free(zero);
+}
+
+static void test_vec_and_text(void **state)
+{
+    BYI_VEC(int) v = {0};
+    struct byi_text text = {0};
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        BYI_PUSH(&v, i);
+    assert_int_equal(v.n, 1000);
+    assert_int_equal(v.at[999], 999);
+    byi_vec_free(v.at);
+    byi_text_add(&text, "", 0);
+    assert_string_equal(text.at, "");
+    for (int i = 0; i < 100; i++)
+        byi_text_addf(&text, "%d,", i);
+    assert_int_equal(text.n, strlen(text.at));
+    assert_memory_equal(text.at + text.n - 3, "99,", 4);
+    byi_text_free(&text);
+    assert_null(text.at);
+}
+
+static void test_messages(void **state)
+{
+    struct byoc_error err = {0};
+    char lengthy[3000];
+
+    (void)state;
+    assert_int_equal(byi_fail(&err, BYOC_ETYPE, "found %d", 3), BYOC_ETYPE);
+    assert_int_equal(byi_prefix(&err, "line %d", 7), BYOC_ETYPE);
+    assert_string_equal(err.text, "line 7: found 3");
+    byi_fail(&err, BYOC_EIO, "again: %s", err.text);
+    assert_string_equal(err.text, "again: line 7: found 3");
+    assert_int_equal(byi_fail(NULL, BYOC_EPARSE, "x"), BYOC_EPARSE);
+    assert_int_equal(byi_prefix(NULL, "y"), BYOC_EPARSE);
+    memset(lengthy, 'a', sizeof lengthy - 1);
+    lengthy[sizeof lengthy - 1] = '\0';
+    byi_fail(&err, BYOC_EIO, "%s", lengthy);
+    byi_prefix(&err, "file");
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_memory_equal(err.text, "file: aaa", 9);
+    byi_prefix(&err, "%s", lengthy);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_string_equal(byoc_status_text(BYOC_EPARSE), "malformed input");
+    assert_non_null(byoc_status_text((enum byoc_status)99));
+}
+
+static void test_float_text(void **state)
+{
+    char buf[32];
+
+    (void)state;
+    assert_string_equal(byi_float_text(buf, 0.1), "0.1");
+    assert_string_equal(byi_float_text(buf, -1e-05), "-1e-05");
+    assert_string_equal(byi_float_text(buf, 3), "3");
+    assert_string_equal(byi_float_text(buf, -INFINITY), "-inf");
+    assert_string_equal(byi_float_text(buf, NAN), "nan");
+    assert_true(byi_strtod("1.5x", NULL) == 1.5);
+}
+
+static void test_dtypes(void **state)
+{
+    (void)state;
+    for (enum byoc_dtype d = BYOC_F32; d <= BYOC_BF16; d++) {
+        const char *name = byoc_dtype_name(d);
+        assert_int_equal(byi_dtype_of_name(name, strlen(name)), d);
+        if (d != BYOC_BOOL)
+            assert_int_equal(byi_dtype_of_dlpack(byoc_dtype_dlpack(d)), d);
+    }
+    assert_int_equal(byi_dtype_of_dlpack(byoc_dtype_dlpack(BYOC_BOOL)),
+                     BYOC_U8);
+    assert_null(byoc_dtype_name(BYOC_NONE));
+    assert_null(byoc_dtype_name((enum byoc_dtype)17));
+    assert_null(byoc_dtype_name((enum byoc_dtype)(-1)));
+    assert_int_equal(byoc_dtype_size(BYOC_C128), 16);
+    assert_int_equal(byoc_dtype_size(BYOC_STRING), 0);
+    assert_int_equal(byi_dtype_of_name("float3", 6), BYOC_NONE);
+    assert_int_equal(byi_dtype_of_dlpack((DLDataType){kDLFloat, 32, 4}),
+                     BYOC_NONE);
+}
+
+/* Every half is exact in float, and halves between two round to even. */
+static void test_half_conversions(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h <= 0xffff; h++) {
+        uint16_t bits = (uint16_t)h;
+        bool nan = (h & 0x7fff) > 0x7c00;
+        uint16_t back = byi_f32_to_f16(byi_f16_to_f32(bits));
+        assert_int_equal(back, nan ? (h | 0x200) : h);
+        back = byi_f32_to_bf16(byi_bf16_to_f32(bits));
+        nan = (h & 0x7fff) > 0x7f80;
+        assert_int_equal(back, nan ? (h | 0x40) : h);
+    }
+    assert_int_equal(byi_f32_to_f16(1 + 0x1p-11f), 0x3c00);
+    assert_int_equal(byi_f32_to_f16(1 + 3 * 0x1p-11f), 0x3c02);
+    assert_int_equal(byi_f32_to_f16(65519.0f), 0x7bff);
+    assert_int_equal(byi_f32_to_f16(65520.0f), 0x7c00);
+    assert_int_equal(byi_f32_to_f16(0x1p-25f), 0);
+    assert_int_equal(byi_f32_to_f16(-0x1.8p-25f), 0x8001);
+    assert_int_equal(byi_f32_to_bf16(1 + 0x1p-8f), 0x3f80);
+    assert_int_equal(byi_f32_to_bf16(1 + 3 * 0x1p-8f), 0x3f82);
+    assert_int_equal(byi_f32_to_bf16(3.4e38f), 0x7f80);
+}
+
+static void test_elements(void **state)
+{
+    const int64_t dims[] = {2, 3, 4}, empty[] = {INT64_MAX, INT64_MAX, 0};
+    const int64_t huge[] = {INT64_MAX, 2}, symbol[] = {2, -1};
+    struct byi_tensor t = {.dtype = BYOC_F64, .rank = 2, .dims = {INT64_MAX}};
+
+    (void)state;
+    assert_int_equal(byi_elements(3, dims), 24);
+    assert_int_equal(byi_elements(0, NULL), 1);
+    assert_int_equal(byi_elements(3, empty), 0);
+    assert_int_equal(byi_elements(2, huge), -1);
+    assert_int_equal(byi_elements(2, symbol), -1);
+    t.dims[1] = 1;
+    assert_true(byi_tensor_bytes(&t) == UINT64_MAX);
+    t.dims[0] = 5;
+    assert_int_equal(byi_tensor_bytes(&t), 40);
+    assert_false(byi_dims_equal(2, dims, 3, dims));
+    assert_true(byi_dims_equal(0, NULL, 0, NULL));
+}
+
+static void test_elements_as_numbers(void **state)
+{
+    static const enum byoc_dtype numeric[] = {
+        BYOC_F32, BYOC_U8,  BYOC_I8,  BYOC_U16, BYOC_I16, BYOC_I32,
+        BYOC_I64, BYOC_F16, BYOC_F64, BYOC_U32, BYOC_U64, BYOC_BF16};
+    uint64_t data[2] = {0};
+    struct byi_tensor t = {.data = data, .rank = 1, .dims = {2}};
+
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(numeric); i++) {
+        t.dtype = numeric[i];
+        byi_tensor_set(&t, 1, 100);
+        assert_int_equal(byi_tensor_int(&t, 1), 100);
+        assert_true(byi_tensor_float(&t, 1) == 100);
+        byi_tensor_set(&t, 1, 1e30);
+        byi_tensor_int(&t, 1); /* clamped, not undefined */
+        byi_tensor_set(&t, 1, NAN);
+    }
+    t.dtype = BYOC_I8;
+    byi_tensor_set(&t, 0, -1000);
+    assert_int_equal(byi_tensor_int(&t, 0), -128);
+    t.dtype = BYOC_BOOL;
+    byi_tensor_set(&t, 0, 0.5);
+    assert_int_equal(byi_tensor_int(&t, 0), 1);
+    t.dtype = BYOC_F64;
+    byi_tensor_set(&t, 0, -INFINITY);
+    assert_true(byi_tensor_int(&t, 0) == INT64_MIN);
+}
+
+static void test_dims_text(void **state)
+{
+    const int64_t dims[] = {1, -1, 224};
+    char buf[64], small[8];
+
+    (void)state;
+    assert_string_equal(byi_dims_text(buf, sizeof buf, 3, dims), "(1, ?, 224)");
+    assert_string_equal(byi_dims_text(buf, sizeof buf, 1, dims), "(1,)");
+    assert_string_equal(byi_dims_text(buf, sizeof buf, 0, dims), "()");
+    byi_dims_text(small, sizeof small, 3, dims);
+    assert_true(strlen(small) < sizeof small);
+}
+
+static void test_types(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    const int64_t dims[] = {1, 2}, symbol[] = {1, -1};
+    const struct byi_type *a = byi_type_tensor(arena, BYOC_F32, 2, dims);
+    const struct byi_type *b = byi_type_tensor(arena, BYOC_F32, 2, dims);
+    const struct byi_type *c = byi_type_tensor(arena, BYOC_F32, 2, symbol);
+    const struct byi_type *pair[] = {a, c}, *same[] = {b, c};
+    const struct byi_type *t = byi_type_tuple(arena, 2, pair);
+    const struct byi_type *u = byi_type_tuple(arena, 2, same);
+
+    (void)state;
+    assert_true(byi_type_equal(a, b));
+    assert_false(byi_type_equal(a, c));
+    assert_true(byi_type_equal(t, u));
+    assert_false(byi_type_equal(t, a));
+    assert_false(byi_type_equal(t, byi_type_tuple(arena, 1, pair)));
+    assert_true(byi_type_equal(byi_type_func(arena, 2, pair, a),
+                               byi_type_func(arena, 2, same, b)));
+    assert_false(byi_type_equal(byi_type_func(arena, 2, pair, a),
+                                byi_type_func(arena, 2, same, c)));
+    assert_true(byi_type_static(a) && !byi_type_static(c));
+    assert_int_equal(byi_type_bytes(a), 8);
+    assert_true(byi_type_bytes(c) == UINT64_MAX);
+    /* two towers of pairs of the same: 2^100 leaves each */
+    for (int i = 0; i < 100; i++) {
+        const struct byi_type *tt[] = {t, t}, *uu[] = {u, u};
+        t = byi_type_tuple(arena, 2, tt);
+        u = byi_type_tuple(arena, 2, uu);
+    }
+    assert_true(byi_type_equal(t, u));
+    byi_arena_free(&arena);
+}
+
+static void test_files(void **state)
+{
+    char folder[] = "byoc-test-XXXXXX", path[64];
+    struct byi_file file;
+    struct byoc_error err = {0};
+    const void *data = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/x", folder);
+    assert_int_equal(byi_map_file(path, &data, &n, &err), BYOC_EIO);
+    assert_int_equal(byi_map_file(folder, &data, &n, &err), BYOC_EIO);
+    assert_non_null(strstr(err.text, "expected a file"));
+    assert_int_equal(byi_file_create(path, &file, &err), BYOC_OK);
+    fputs("hello", file.stream);
+    assert_int_equal(byi_map_file(path, &data, &n, &err), BYOC_EIO);
+    byi_file_abort(&file);
+    assert_int_equal(byi_file_create(path, &file, &err), BYOC_OK);
+    fputs("hello", file.stream);
+    assert_int_equal(byi_file_commit(&file, &err), BYOC_OK);
+    assert_int_equal(byi_map_file(path, &data, &n, &err), BYOC_OK);
+    assert_int_equal(n, 5);
+    assert_memory_equal(data, "hello", 5);
+    byi_unmap(data, n);
+    byi_unmap(NULL, 0);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0); /* nothing else was left in it */
+    assert_int_equal(byi_file_create(path, &file, &err), BYOC_EIO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arena_is_zeroed_and_aligned),
+        cmocka_unit_test(test_large_blocks_do_not_end_the_small),
+        cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_defer_calls_last_first),
+        cmocka_unit_test(test_exhaustion_calls_the_hook),
+        cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_vec_and_text),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_float_text),
+        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_half_conversions),
+        cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_elements_as_numbers),
+        cmocka_unit_test(test_dims_text),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

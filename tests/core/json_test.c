@@ -1,0 +1,359 @@
+/* json_test.c: reading JSON with bounds and paths, and printing it. Refusals
+ * are compared by their whole sentence. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "core/base.h"
+
+#include <cmocka.h>
+
+static struct byoc_error err;
+
+static enum byoc_status parse(const char *text, struct cJSON **root)
+{
+    err = (struct byoc_error){0};
+    return byi_json_parse(text, strlen(text), 1 << 20, root, &err);
+}
+
+static void check_refused(const char *text, enum byoc_status status,
+                          const char *expected)
+{
+    struct cJSON *root = NULL;
+
+    assert_int_equal(parse(text, &root), status);
+    assert_null(root);
+    assert_string_equal(err.text, expected);
+}
+
+static void test_parse_refuses(void **state)
+{
+    struct cJSON *root = NULL;
+    char deep[300] = {0};
+
+    (void)state;
+    check_refused("", BYOC_EPARSE, "malformed JSON at byte 0 of 0");
+    check_refused("{\"a\": 1} x", BYOC_EPARSE,
+                  "malformed JSON at byte 8 of 10");
+    check_refused("[1, 2", BYOC_EPARSE, "malformed JSON at byte 5 of 5");
+    check_refused("\"a\\u0000b\"", BYOC_EPARSE,
+                  "malformed JSON: a NUL in the string at byte 0");
+    check_refused("\"abc", BYOC_EPARSE, "malformed JSON at byte 1 of 4");
+    check_refused("\"abc\\", BYOC_EPARSE, "malformed JSON at byte 1 of 5");
+    memset(deep, '[', 65);
+    check_refused(deep, BYOC_ELIMIT, "JSON nests deeper than 64 at byte 64");
+    assert_int_equal(byi_json_parse("[1\0]", 4, 9, &root, &err), BYOC_EPARSE);
+    assert_int_equal(byi_json_parse("[1]", 3, 2, &root, &err), BYOC_ELIMIT);
+    assert_string_equal(err.text, "found 3 bytes of JSON, expected at most 2");
+}
+
+static void test_parse_takes(void **state)
+{
+    struct cJSON *root = NULL;
+    char deep[129];
+
+    (void)state;
+    memset(deep, '[', 64);
+    memset(deep + 64, ']', 64);
+    deep[128] = '\0';
+    assert_int_equal(parse(deep, &root), BYOC_OK);
+    byi_json_free(&root);
+    assert_null(root);
+    byi_json_free(&root);
+    assert_int_equal(parse(" {\"a\": \"[[\\\"{\"} \n", &root), BYOC_OK);
+    byi_json_free(&root);
+    /* no NUL behind the text: the sanitizer watches */
+    for (size_t n = 0; n < 18; n++) {
+        char *text = malloc(n ? n : 1);
+        memcpy(text, "{\"a\": [1, -2e3, 4]}", n);
+        assert_int_equal(byi_json_parse(text, n, 99, &root, NULL), BYOC_EPARSE);
+        free(text);
+    }
+}
+
+static const char *const document =
+    "{\"name\": \"x\", \"flag\": true, \"none\": null, \"half\": 0.5,"
+    " \"big\": 9007199254740994, \"nodes\": [{\"index\": 7}, 3, \"s\"]}";
+
+static void test_members(void **state)
+{
+    struct cJSON *tree = NULL;
+    struct byi_json root, item;
+    const char *text = NULL;
+    bool flag = false;
+    int64_t i = 0;
+
+    (void)state;
+    assert_int_equal(parse(document, &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_equal(byi_json_string(&root, "name", &text, &err), BYOC_OK);
+    assert_string_equal(text, "x");
+    assert_int_equal(byi_json_bool(&root, "flag", &flag, &err), BYOC_OK);
+    assert_true(flag);
+    assert_int_equal(byi_json_opt(&root, "absent", &item, &err), BYOC_OK);
+    assert_null(item.at);
+    assert_int_equal(byi_json_opt(&root, "none", &item, &err), BYOC_OK);
+    assert_non_null(item.at);
+    assert_int_equal(byi_json_get(&root, "absent", &item, &err), BYOC_EPARSE);
+    assert_string_equal(err.text, "absent: found nothing, expected a value");
+    assert_int_equal(byi_json_get(&root, "Name", &item, &err), BYOC_EPARSE);
+    assert_int_equal(byi_json_int(&root, "name", 0, 9, &i, &err), BYOC_EPARSE);
+    assert_string_equal(err.text, "name: found a string, expected an integer");
+    assert_int_equal(byi_json_int(&root, "half", 0, 9, &i, &err), BYOC_EPARSE);
+    assert_string_equal(err.text,
+                        "half: found 0.5, expected an integer from 0 to 9");
+    assert_int_equal(byi_json_int(&root, "big", 0, INT64_MAX, &i, &err),
+                     BYOC_EPARSE);
+    assert_int_equal(byi_json_bool(&root, "none", &flag, &err), BYOC_EPARSE);
+    assert_string_equal(err.text, "none: found null, expected true or false");
+    byi_json_free(&tree);
+}
+
+static void test_arrays(void **state)
+{
+    struct cJSON *tree = NULL;
+    struct byi_json root, nodes, item = {0}, deeper;
+    const char *text = NULL;
+    uint32_t n = 0, i = 0;
+    int64_t index = 0;
+
+    (void)state;
+    assert_int_equal(parse(document, &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_equal(byi_json_array(&root, "nodes", 2, &nodes, &n, &err),
+                     BYOC_ELIMIT);
+    assert_string_equal(err.text,
+                        "nodes: found more than 2 items, which is the limit");
+    assert_int_equal(byi_json_array(&root, "name", 2, &nodes, &n, &err),
+                     BYOC_EPARSE);
+    assert_int_equal(byi_json_array(&root, "nodes", 3, &nodes, &n, &err),
+                     BYOC_OK);
+    assert_int_equal(n, 3);
+    assert_true(byi_json_next(&nodes, &item, i++));
+    assert_string_equal(item.path, "nodes[0]");
+    assert_int_equal(byi_json_int(&item, "index", 0, 5, &index, &err),
+                     BYOC_EPARSE);
+    assert_string_equal(
+        err.text, "nodes[0].index: found 7, expected an integer from 0 to 5");
+    assert_true(byi_json_next(&nodes, &item, i++));
+    assert_int_equal(byi_json_as_int(&item, 3, 3, &index, &err), BYOC_OK);
+    assert_int_equal(index, 3);
+    assert_int_equal(byi_json_get(&item, "x", &deeper, &err), BYOC_EPARSE);
+    assert_string_equal(err.text,
+                        "nodes[1]: found a number, expected an object");
+    assert_true(byi_json_next(&nodes, &item, i++));
+    assert_int_equal(byi_json_as_string(&item, &text, &err), BYOC_OK);
+    assert_false(byi_json_next(&nodes, &item, i++));
+    byi_json_free(&tree);
+}
+
+static void test_only(void **state)
+{
+    static const char *const keys[] = {"a", "b"};
+    struct cJSON *tree = NULL;
+    struct byi_json root;
+
+    (void)state;
+    assert_int_equal(parse("{\"b\": 1}", &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_equal(byi_json_only(&root, keys, 2, &err), BYOC_OK);
+    byi_json_free(&tree);
+    assert_int_equal(parse("{\"b\": 1, \"c\\n\": 2}", &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_equal(byi_json_only(&root, keys, 2, &err), BYOC_EPARSE);
+    assert_string_equal(err.text, "c?: found a member that is not known here");
+    byi_json_free(&tree);
+    assert_int_equal(parse("{\"b\": 1, \"b\": 2}", &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_equal(byi_json_only(&root, keys, 2, &err), BYOC_EPARSE);
+    assert_string_equal(err.text, "b: found twice, expected once");
+    byi_json_free(&tree);
+    assert_int_equal(parse("[]", &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_equal(byi_json_only(&root, keys, 2, &err), BYOC_EPARSE);
+    assert_string_equal(err.text,
+                        "the document: found an array, expected an object");
+    byi_json_free(&tree);
+}
+
+/* Paths are cut, never overrun. */
+static void test_long_paths(void **state)
+{
+    struct cJSON *tree = NULL;
+    struct byi_json at;
+    char key[400];
+
+    (void)state;
+    memset(key, 'k', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    assert_int_equal(parse("{\"a\": 1}", &tree), BYOC_OK);
+    at = byi_json_root(tree);
+    for (int i = 0; i < 4; i++) {
+        at.at = tree;
+        assert_int_equal(byi_json_opt(&at, key, &at, &err), BYOC_OK);
+        assert_true(strlen(at.path) < sizeof at.path);
+    }
+    assert_string_equal(at.path + 156, "...");
+    byi_json_free(&tree);
+}
+
+static void test_attrs_both_ways(void **state)
+{
+    const int64_t big[] = {INT64_MAX, -5};
+    const struct byi_attr given[] = {
+        {.name = "a_min", .kind = BYI_ATTR_FLOAT, .f = 0.1},
+        {.name = "a_max", .kind = BYI_ATTR_FLOAT, .f = NAN}};
+    const struct byi_attr sizes[] = {
+        {.name = "sizes", .kind = BYI_ATTR_INTS, .n = 2, .ints = big}};
+    const struct {
+        enum byi_op_id op;
+        const struct byi_attr *given;
+        uint32_t n;
+    } cases[] = {{BYI_OP_CLIP, given, 2},
+                 {BYI_OP_SPLIT, sizes, 1},
+                 {BYI_OP_RESIZE, NULL, 0},
+                 {BYI_OP_FULL, NULL, 0},
+                 {BYI_OP_ADD, NULL, 0}};
+    struct byi_arena *arena = byi_arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        const struct byi_attrs *attrs = NULL, *back = NULL;
+        struct cJSON *tree = NULL, *again = NULL;
+        struct byi_text text = {0};
+        struct byi_json root;
+        assert_int_equal(byi_attrs_make(arena, byi_op(cases[i].op),
+                                        cases[i].given, cases[i].n, &attrs,
+                                        &err),
+                         BYOC_OK);
+        tree = byi_json_from_attrs(attrs);
+        byi_json_print(tree, &text);
+        assert_int_equal(parse(text.at, &again), BYOC_OK);
+        root = byi_json_root(again);
+        assert_int_equal(
+            byi_json_attrs(&root, arena, byi_op(cases[i].op), &back, &err),
+            BYOC_OK);
+        assert_true(byi_attrs_equal(attrs, back));
+        byi_json_free(&tree);
+        byi_json_free(&again);
+        byi_text_free(&text);
+    }
+    byi_arena_free(&arena);
+}
+
+static void check_attrs(enum byi_op_id op, const char *text,
+                        const char *expected)
+{
+    struct byi_arena *arena = byi_arena_new();
+    const struct byi_attrs *attrs = NULL;
+    struct cJSON *tree = NULL;
+    struct byi_json root;
+
+    assert_int_equal(parse(text, &tree), BYOC_OK);
+    root = byi_json_root(tree);
+    assert_int_not_equal(byi_json_attrs(&root, arena, byi_op(op), &attrs, &err),
+                         BYOC_OK);
+    assert_string_equal(err.text, expected);
+    byi_json_free(&tree);
+    byi_arena_free(&arena);
+}
+
+static void test_attrs_refused(void **state)
+{
+    (void)state;
+    check_attrs(BYI_OP_NN_CONV2D, "{\"stride\": [1, 1]}",
+                "stride: found an attribute that nn.conv2d does not have");
+    check_attrs(BYI_OP_NN_CONV2D, "{\"strides\": [1, 1.5]}",
+                "strides[1]: found 1.5, expected an integer from "
+                "-9223372036854775808 to 9223372036854775807");
+    check_attrs(BYI_OP_NN_CONV2D, "{\"strides\": 1}",
+                "strides: found a number, expected an array");
+    check_attrs(BYI_OP_NN_CONV2D, "{\"groups\": \"1x\"}",
+                "groups: found a string, expected an integer");
+    check_attrs(BYI_OP_CAST, "{\"dtype\": \"float\"}",
+                "dtype: found a string, expected the name of a dtype, such as "
+                "\"float32\"");
+    check_attrs(BYI_OP_CLIP, "{\"a_min\": \"infinity\"}",
+                "a_min: found a string, expected a number, \"inf\", \"-inf\" "
+                "or \"nan\"");
+    check_attrs(BYI_OP_CLIP, "{\"a_min\": 1, \"a_min\": 2}",
+                "the document: clip: attribute a_min is given twice");
+    check_attrs(BYI_OP_CAST, "{}",
+                "the document: cast: attribute dtype is missing, expected a "
+                "dtype");
+    check_attrs(BYI_OP_ADD, "3",
+                "the document: found a number, expected an object");
+}
+
+static const char *symbol_name(void *ctx, int64_t dim)
+{
+    assert_int_equal(dim, -1);
+    return ctx;
+}
+
+static void test_type(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    const int64_t dims[] = {-1, 3};
+    char name[] = "N";
+    struct cJSON *tree = byi_json_from_type(
+        byi_type_tensor(arena, BYOC_U8, 2, dims), symbol_name, name);
+    struct byi_text text = {0};
+
+    (void)state;
+    byi_json_print(tree, &text);
+    assert_string_equal(text.at, "{\n  \"dtype\": \"uint8\",\n"
+                                 "  \"shape\": [\"N\", 3]\n}\n");
+    byi_text_free(&text);
+    byi_json_free(&tree);
+    byi_arena_free(&arena);
+}
+
+static void check_print(const char *text, const char *expected)
+{
+    struct cJSON *tree = NULL;
+    struct byi_text out = {0};
+
+    assert_int_equal(parse(text, &tree), BYOC_OK);
+    byi_json_print(tree, &out);
+    assert_string_equal(out.at, expected);
+    byi_text_free(&out);
+    byi_json_free(&tree);
+}
+
+static void test_print(void **state)
+{
+    (void)state;
+    check_print("[ ]", "[]\n");
+    check_print("{}", "{}\n");
+    check_print("[1,2.50, -0.0, 1e3, 1e300, 123456789012]",
+                "[1, 2.5, -0, 1000, 1e+300, 123456789012]\n");
+    check_print("[\"a\\\"\\\\\\n\\u0001\xc3\xa9\", true, false, null]",
+                "[\"a\\\"\\\\\\n\\u0001\xc3\xa9\", true, false, null]\n");
+    check_print("{\"a\": [[], [1]], \"b\": {\"c\": {}}}",
+                "{\n  \"a\": [\n    [],\n    [1]\n  ],\n"
+                "  \"b\": {\n    \"c\": {}\n  }\n}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse_refuses),
+        cmocka_unit_test(test_parse_takes),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_only),
+        cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_attrs_both_ways),
+        cmocka_unit_test(test_attrs_refused),
+        cmocka_unit_test(test_type),
+        cmocka_unit_test(test_print),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
