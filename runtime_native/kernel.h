@@ -151,6 +151,23 @@ static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
     }
 }
 
+/* --- axes.c ------------------------------------------------------------- */
+
+/* A tensor's axes in two groups, neighbours of one group merged: kept axes
+ * give the outer walk, the others the inner one. Axes of size 1 are gone. */
+struct byi_box {
+    uint32_t rank;
+    int64_t dims[BYI_MAX_RANK], strides[BYI_MAX_RANK];
+    int64_t count;
+};
+struct byi_axes {
+    struct byi_box kept, gone;
+};
+void byi_axes_split(const struct byi_tensor *t, const bool *gone,
+                    struct byi_axes *axes);
+/* The offset of position `flat` of a box. */
+int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
+
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
 
 /* A unary operator of one number; its attributes as numbers. */
@@ -165,6 +182,8 @@ enum byoc_status byi_deconv_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_pool_plain(const struct byi_call *call,
                                 struct byoc_error *err);
+enum byoc_status byi_softmax_plain(const struct byi_call *call,
+                                   struct byoc_error *err);
 enum byoc_status byi_reduce_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 

@@ -1,0 +1,41 @@
+/* axes.c: tensors seen as a walk within a walk: over the axes that a reduction
+ * or normalisation keeps, and over those it works along.
+ */
+#include "kernel.h"
+
+static void add_axis(struct byi_box *box, int64_t dim, int64_t stride,
+                     bool merge)
+{
+    box->count *= dim;
+    if (merge) {
+        box->dims[box->rank - 1] *= dim;
+        box->strides[box->rank - 1] = stride;
+        return;
+    }
+    box->dims[box->rank] = dim;
+    box->strides[box->rank++] = stride;
+}
+
+void byi_axes_split(const struct byi_tensor *t, const bool *gone,
+                    struct byi_axes *axes)
+{
+    *axes = (struct byi_axes){.kept = {.count = 1}, .gone = {.count = 1}};
+    const struct byi_box *last = NULL;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        struct byi_box *box = gone[i] ? &axes->gone : &axes->kept;
+        if (t->dims[i] == 1)
+            continue;
+        add_axis(box, t->dims[i], byi_span(t, i + 1, t->rank), box == last);
+        last = box;
+    }
+}
+
+int64_t byi_box_offset(const struct byi_box *box, int64_t flat)
+{
+    int64_t offset = 0;
+    for (uint32_t i = box->rank; i-- > 0;) {
+        offset += flat % box->dims[i] * box->strides[i];
+        flat /= box->dims[i];
+    }
+    return offset;
+}

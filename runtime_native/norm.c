@@ -1,0 +1,339 @@
+/* norm.c: normalisations. Means and variances are in double, the variance from
+ * differences to the mean. Each of batch, instance, group and layer
+ * normalisation comes down to rows that are scaled and shifted:
+ *   batch     row (n, c): all of space, by the channel's given statistics
+ *   instance  row (n, c): all of space, by its own
+ *   group     row (n, g): C/G channels and all of space, by its own
+ *   layer     row: the axes from `axis` on, by its own
+ */
+#include "kernel.h"
+
+/* Element i of an operand of one element a channel. */
+static double param(const struct byi_tensor *t, int64_t i)
+{
+    return byi_tensor_float(t, i);
+}
+
+static enum byoc_status check_float(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const enum byoc_dtype dtype = call->in->dtype;
+    if (dtype == BYOC_F32 || dtype == BYOC_F64)
+        return BYOC_OK;
+    return byi_bad_dtype(call, dtype, "float16, bfloat16, float32 or float64",
+                         err);
+}
+
+/* y = x mul + add over n elements from `at` on. */
+static void affine(const struct byi_call *call, int64_t at, int64_t n,
+                   double mul, double add)
+{
+    if (call->in->dtype == BYOC_F32) {
+        byi_simd()->affine((const float *)call->in->data + at,
+                           (float *)call->out->data + at, n, (float)mul,
+                           (float)add);
+        return;
+    }
+    const double *x = (const double *)call->in->data + at;
+    double *y = (double *)call->out->data + at;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * mul + add;
+}
+
+/* Mean, and 1 / sqrt(variance + epsilon), of n elements from `at` on. */
+struct stats {
+    double mean, scale;
+};
+
+static struct stats stats_of(const struct byi_call *call, int64_t at,
+                             int64_t n, double epsilon)
+{
+    double sum = 0, squares = 0;
+    if (call->in->dtype == BYOC_F32) {
+        const float *x = (const float *)call->in->data + at;
+        sum = byi_simd()->sum(x, n);
+        /* shifting by the rounded mean: corrected below */
+        const float shift = (float)(sum / (double)n);
+        const double off = sum / (double)n - (double)shift;
+        squares = byi_simd()->sum_squares(x, n, shift) -
+                  off * off * (double)n;
+    } else {
+        const double *x = (const double *)call->in->data + at;
+        for (int64_t i = 0; i < n; i++)
+            sum += x[i];
+        for (int64_t i = 0; i < n; i++)
+            squares += (x[i] - sum / (double)n) * (x[i] - sum / (double)n);
+    }
+    /* NaN stays NaN; a rounding error below 0 does not become one */
+    const double variance = squares < 0 ? 0 : squares / (double)n;
+    return (struct stats){sum / (double)n, 1 / sqrt(variance + epsilon)};
+}
+
+/* --- batch -------------------------------------------------------------- */
+
+static enum byoc_status batch_run_f32(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    const struct byi_tensor *in = call->in;
+    const double epsilon = byi_attr_float(call->attrs, "epsilon");
+    const int64_t channels = in->dims[1];
+    const int64_t space = byi_span(in, 2, in->rank);
+    BYI_TRY(check_float(call, err));
+    const int team = byi_team(call, byi_count(in));
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < in->dims[0] * channels; plane++) {
+        const int64_t c = plane % channels;
+        const double mul =
+            param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
+        affine(call, plane * space, space, mul,
+               param(&in[2], c) - param(&in[3], c) * mul);
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(batch, batch_run_f32, NULL)
+
+/* --- instance and group ------------------------------------------------- */
+
+static enum byoc_status group_run_f32(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    const struct byi_tensor *in = call->in;
+    const double epsilon = byi_attr_float(call->attrs, "epsilon");
+    const int64_t space = byi_span(in, 2, in->rank);
+    const int64_t groups = call->op->id == BYI_OP_NN_GROUP_NORM
+                               ? byi_attr_int(call->attrs, "num_groups")
+                               : in->dims[1];
+    BYI_TRY(check_float(call, err));
+    if (byi_count(in) == 0)
+        return BYOC_OK;
+    const int64_t channels = in->dims[1] / groups;
+    const int team = byi_team(call, byi_count(in) * 2);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t row = 0; row < in->dims[0] * groups; row++) {
+        const int64_t at = row * channels * space;
+        const struct stats s = stats_of(call, at, channels * space, epsilon);
+        for (int64_t i = 0; i < channels; i++) {
+            const int64_t c = row % groups * channels + i;
+            const double mul = s.scale * param(&in[1], c);
+            affine(call, at + i * space, space, mul,
+                   param(&in[2], c) - s.mean * mul);
+        }
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(group, group_run_f32, NULL)
+
+/* --- layer -------------------------------------------------------------- */
+
+#define LAYER_ROW(id, type)                                                   \
+    static void layer_row_##id(const struct byi_call *call, int64_t at,       \
+                               int64_t n, struct stats s)                     \
+    {                                                                         \
+        const type *x = (const type *)call->in->data + at;                    \
+        const type *gamma = call->in[1].data;                                 \
+        const type *beta = call->n_in > 2 ? call->in[2].data : NULL;          \
+        type *restrict y = (type *)call->out->data + at;                      \
+        const type mean = (type)s.mean, scale = (type)s.scale;                \
+        if (beta)                                                             \
+            for (int64_t i = 0; i < n; i++)                                   \
+                y[i] = (x[i] - mean) * scale * gamma[i] + beta[i];            \
+        else                                                                  \
+            for (int64_t i = 0; i < n; i++)                                   \
+                y[i] = (x[i] - mean) * scale * gamma[i];                      \
+    }
+BYI_EACH_FLOAT(LAYER_ROW)
+
+static enum byoc_status layer_run_f32(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const double epsilon = byi_attr_float(call->attrs, "epsilon");
+    const uint32_t axis =
+        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const int64_t rows = byi_span(x, 0, axis);
+    const int64_t n = byi_span(x, axis, x->rank);
+    BYI_TRY(check_float(call, err));
+    if (n == 0)
+        return BYOC_OK;
+    const int team = byi_team(call, rows * n * 2);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t row = 0; row < rows; row++) {
+        const struct stats s = stats_of(call, row * n, n, epsilon);
+        if (x->dtype == BYOC_F32)
+            layer_row_F32(call, row * n, n, s);
+        else
+            layer_row_F64(call, row * n, n, s);
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(layer, layer_run_f32, NULL)
+
+/* --- local response: over neighbouring channels -------------------------- */
+
+struct lrn {
+    int64_t channels, space, before, after;
+    double alpha, beta, bias; /* alpha: over size */
+    const struct byi_call *call;
+};
+
+/* Planes [from, to) of x are the neighbours of plane `at`. */
+#define LRN_PLANE(id, type)                                                   \
+    static void lrn_##id(const struct lrn *l, int64_t at, int64_t from,       \
+                         int64_t to)                                          \
+    {                                                                         \
+        const type *x = l->call->in->data;                                    \
+        type *y = (type *)l->call->out->data + at * l->space;                 \
+        for (int64_t i = 0; i < l->space; i++) {                              \
+            double sum = 0;                                                   \
+            for (int64_t c = from; c < to; c++) {                             \
+                const double v = (double)x[c * l->space + i];                 \
+                sum += v * v;                                                 \
+            }                                                                 \
+            const double base = l->bias + l->alpha * sum;                     \
+            const double power = l->beta == 0.75                              \
+                                     ? sqrt(base) * sqrt(sqrt(base))          \
+                                     : pow(base, l->beta);                    \
+            y[i] = (type)((double)x[at * l->space + i] / power);              \
+        }                                                                     \
+    }
+BYI_EACH_FLOAT(LRN_PLANE)
+
+static enum byoc_status lrn_run_f32(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const int64_t size = byi_attr_int(call->attrs, "size");
+    const struct lrn l = {
+        .channels = x->dims[1],
+        .space = byi_span(x, 2, x->rank),
+        .before = (size - 1) / 2,
+        .after = size / 2,
+        .alpha = byi_attr_float(call->attrs, "alpha") / (double)size,
+        .beta = byi_attr_float(call->attrs, "beta"),
+        .bias = byi_attr_float(call->attrs, "bias"),
+        .call = call,
+    };
+    BYI_TRY(check_float(call, err));
+    const int64_t planes = x->dims[0] * l.channels;
+    const int team = byi_team(call, byi_count(x) * 16);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < planes; plane++) {
+        const int64_t c = plane % l.channels, first = plane - c;
+        const int64_t from = first + byi_max(0, c - byi_min(c, l.before));
+        const int64_t room = l.channels - 1 - c;
+        const int64_t to = plane + byi_min(room, l.after) + 1;
+        if (x->dtype == BYOC_F32)
+            lrn_F32(&l, plane, from, to);
+        else
+            lrn_F64(&l, plane, from, to);
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
+
+/* --- p-norm along an axis, mean and variance over axes -------------------- */
+
+/* The slice at x + base: the positions of `gone`. A norm of 0 gives 0, since
+ * only zeros have it. */
+#define SLICES(id, type)                                                      \
+    static void unit_##id(const struct byi_call *call,                        \
+                          const struct byi_box *gone, int64_t base,           \
+                          int64_t p)                                          \
+    {                                                                         \
+        const type *x = (const type *)call->in->data + base;                  \
+        type *y = (type *)call->out->data + base;                             \
+        double sum = 0;                                                       \
+        for (int64_t i = 0; i < gone->count; i++) {                           \
+            const double v = (double)x[byi_box_offset(gone, i)];              \
+            sum += p == 1 ? fabs(v) : v * v;                                  \
+        }                                                                     \
+        const double norm = p == 1 ? sum : sqrt(sum);                         \
+        for (int64_t i = 0; i < gone->count; i++) {                           \
+            const int64_t at = byi_box_offset(gone, i);                       \
+            y[at] = (type)(norm == 0 ? 0 : (double)x[at] / norm);             \
+        }                                                                     \
+    }                                                                         \
+    static void mvn_##id(const struct byi_call *call,                         \
+                         const struct byi_box *gone, int64_t base,            \
+                         int64_t unused)                                      \
+    {                                                                         \
+        const type *x = (const type *)call->in->data + base;                  \
+        type *y = (type *)call->out->data + base;                             \
+        double sum = 0, squares = 0;                                          \
+        (void)unused;                                                         \
+        for (int64_t i = 0; i < gone->count; i++)                             \
+            sum += (double)x[byi_box_offset(gone, i)];                        \
+        const double mean = sum / (double)gone->count;                        \
+        for (int64_t i = 0; i < gone->count; i++) {                           \
+            const double v = (double)x[byi_box_offset(gone, i)] - mean;       \
+            squares += v * v;                                                 \
+        }                                                                     \
+        /* ONNX's function adds 1e-9 to the deviation */                      \
+        const double scale =                                                  \
+            1 / (sqrt(squares / (double)gone->count) + 1e-9);                 \
+        for (int64_t i = 0; i < gone->count; i++) {                           \
+            const int64_t at = byi_box_offset(gone, i);                       \
+            y[at] = (type)(((double)x[at] - mean) * scale);                   \
+        }                                                                     \
+    }
+BYI_EACH_FLOAT(SLICES)
+
+typedef void (*slice_fn)(const struct byi_call *call,
+                         const struct byi_box *gone, int64_t base, int64_t p);
+
+static void run_slices(const struct byi_call *call, const bool *gone,
+                       slice_fn run, int64_t p)
+{
+    struct byi_axes axes;
+    byi_axes_split(call->in, gone, &axes);
+    if (axes.gone.count == 0)
+        return;
+    const int team = byi_team(call, byi_count(call->in) * 4);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t i = 0; i < axes.kept.count; i++)
+        run(call, &axes.gone, byi_box_offset(&axes.kept, i), p);
+}
+
+static enum byoc_status unit_run_f32(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    bool gone[BYI_MAX_RANK] = {false};
+    gone[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
+    BYI_TRY(check_float(call, err));
+    run_slices(call, gone,
+               call->in->dtype == BYOC_F32 ? unit_F32 : unit_F64,
+               byi_attr_int(call->attrs, "p"));
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(unit, unit_run_f32, NULL)
+
+static enum byoc_status mvn_run_f32(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    bool gone[BYI_MAX_RANK] = {false};
+    uint32_t n;
+    const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
+    for (uint32_t i = 0; i < n; i++)
+        gone[byi_axis(axis[i], call->in->rank)] = true;
+    BYI_TRY(check_float(call, err));
+    run_slices(call, gone, call->in->dtype == BYOC_F32 ? mvn_F32 : mvn_F64, 0);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(mvn, mvn_run_f32, NULL)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_BATCH_NORM, {batch_run, batch_scratch}},
+    {BYI_OP_NN_LAYER_NORM, {layer_run, layer_scratch}},
+    {BYI_OP_NN_INSTANCE_NORM, {group_run, group_scratch}},
+    {BYI_OP_NN_GROUP_NORM, {group_run, group_scratch}},
+    {BYI_OP_NN_LRN, {lrn_run, lrn_scratch}},
+    {BYI_OP_LP_NORMALIZE, {unit_run, unit_scratch}},
+    {BYI_OP_MVN, {mvn_run, mvn_scratch}},
+};
+const struct byi_kernel_rows byi_rows_norm = {rows, BYI_COUNT(rows)};

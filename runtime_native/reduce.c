@@ -1,0 +1,419 @@
+/* reduce.c: sums, extremes and norms over axes, and the places of extremes.
+ * Floats add up in double; integers in 64 bits, modulo 2^64. float32 has two
+ * fast walks: along rows that are reduced, and along rows that are kept.
+ */
+#include "kernel.h"
+
+/* What one element does to the accumulator. */
+enum fold { ADD, LARGEST, LEAST, TIMES, ADD_ABS, ADD_SQUARE, ADD_EXP, FOLDS };
+
+static enum fold fold_of(enum byi_op_id op)
+{
+    static const struct {
+        enum byi_op_id op;
+        enum fold fold;
+    } folds[] = {
+        {BYI_OP_SUM, ADD},           {BYI_OP_MEAN, ADD},
+        {BYI_OP_LOG_SUM, ADD},       {BYI_OP_MAX, LARGEST},
+        {BYI_OP_MIN, LEAST},         {BYI_OP_PROD, TIMES},
+        {BYI_OP_L1, ADD_ABS},        {BYI_OP_L2, ADD_SQUARE},
+        {BYI_OP_SUM_SQUARE, ADD_SQUARE}, {BYI_OP_LOG_SUM_EXP, ADD_EXP},
+    };
+    for (uint32_t i = 0; i < BYI_COUNT(folds); i++)
+        if (folds[i].op == op)
+            return folds[i].fold;
+    byi_unreachable();
+}
+
+struct reduction {
+    enum byi_op_id op;
+    enum fold fold;
+    struct byi_axes axes;
+    const void *x;
+    void *y;
+};
+
+/* Result `out` of the reduction. */
+typedef void (*one_fn)(const struct reduction *r, int64_t out);
+
+/* --- plain: one result at a time ---------------------------------------- */
+
+/* Runs body with v, each element under the reduced axes. */
+#define FOR_GONE(r, type, base, v, body)                                      \
+    for (int64_t i_ = 0; i_ < (r)->axes.gone.count; i_++) {                   \
+        const type v = (base)[byi_box_offset(&(r)->axes.gone, i_)];           \
+        body                                                                  \
+    }
+
+#define FOLD(name, id, type, wide, init, step)                                \
+    static wide name##_##id(const struct reduction *r, const type *x,         \
+                            wide shift)                                       \
+    {                                                                         \
+        wide acc = init;                                                      \
+        (void)shift;                                                          \
+        FOR_GONE(r, type, x, v, { acc = step; })                              \
+        return acc;                                                           \
+    }
+
+#define FOLD_TABLE(id, type, wide)                                            \
+    static wide (*const folds_##id[FOLDS])(const struct reduction *,          \
+                                           const type *, wide) = {            \
+        [ADD] = add_##id,                                                     \
+        [LARGEST] = largest_##id,                                             \
+        [LEAST] = least_##id,                                                 \
+        [TIMES] = times_##id,                                                 \
+        [ADD_ABS] = add_abs_##id,                                             \
+        [ADD_SQUARE] = add_square_##id,                                       \
+        [ADD_EXP] = add_exp_##id,                                             \
+    };
+
+static double finish(enum byi_op_id op, double acc, double shift,
+                     int64_t count)
+{
+    switch (op) {
+    case BYI_OP_MEAN:
+        return acc / (double)count;
+    case BYI_OP_L2:
+        return sqrt(acc);
+    case BYI_OP_LOG_SUM:
+        return log(acc);
+    case BYI_OP_LOG_SUM_EXP:
+        return shift + log(acc);
+    default:
+        return acc;
+    }
+}
+
+/* e^(x - shift) sums without overflow; an infinite maximum needs no help. */
+static double shift_of(double largest)
+{
+    return isfinite(largest) ? largest : 0;
+}
+
+#define D(v) ((double)(v))
+#define FLOAT_FOLDS(id, type)                                                 \
+    FOLD(add, id, type, double, 0, acc + D(v))                                \
+    FOLD(largest, id, type, double, -INFINITY,                                \
+         D(v) > acc || v != v ? D(v) : acc)                                   \
+    FOLD(least, id, type, double, INFINITY,                                   \
+         D(v) < acc || v != v ? D(v) : acc)                                   \
+    FOLD(times, id, type, double, 1, acc *D(v))                               \
+    FOLD(add_abs, id, type, double, 0, acc + fabs(D(v)))                      \
+    FOLD(add_square, id, type, double, 0, acc + D(v) * D(v))                  \
+    FOLD(add_exp, id, type, double, 0, acc + exp(D(v) - shift))               \
+    FOLD_TABLE(id, type, double)                                              \
+    static void plain_##id(const struct reduction *r, int64_t out)            \
+    {                                                                         \
+        const type *x =                                                       \
+            (const type *)r->x + byi_box_offset(&r->axes.kept, out);          \
+        double shift = 0;                                                     \
+        if (r->fold == ADD_EXP)                                               \
+            shift = shift_of(largest_##id(r, x, 0));                          \
+        double acc = folds_##id[r->fold](r, x, shift);                        \
+        ((type *)r->y)[out] =                                                 \
+            (type)finish(r->op, acc, shift, r->axes.gone.count);              \
+    }
+BYI_EACH_FLOAT(FLOAT_FOLDS)
+
+/* Integers: `wide` is the signed or unsigned 64-bit type, for comparisons;
+ * sums and products are without sign, so that they wrap. */
+#define U(v) ((uint64_t)(v))
+#define INT_FOLDS(id, type, wide, low, high)                                  \
+    FOLD(add, id, type, wide, 0, (wide)(U(acc) + U(v)))                       \
+    FOLD(largest, id, type, wide, low, (wide)v > acc ? (wide)v : acc)         \
+    FOLD(least, id, type, wide, high, (wide)v < acc ? (wide)v : acc)          \
+    FOLD(times, id, type, wide, 1, (wide)(U(acc) * U(v)))                     \
+    FOLD(add_abs, id, type, wide, 0,                                          \
+         (wide)(v > 0 ? U(acc) + U(v) : U(acc) - U(v)))                       \
+    FOLD(add_square, id, type, wide, 0, (wide)(U(acc) + U(v) * U(v)))         \
+    FOLD(add_exp, id, type, wide, 0, (wide)(D(acc) + exp(D(v))))              \
+    FOLD_TABLE(id, type, wide)                                                \
+    static void plain_##id(const struct reduction *r, int64_t out)            \
+    {                                                                         \
+        const type *x =                                                       \
+            (const type *)r->x + byi_box_offset(&r->axes.kept, out);          \
+        struct byi_tensor y = {.data = r->y, .dtype = BYOC_##id};             \
+        wide acc;                                                             \
+        if (r->op == BYI_OP_LOG_SUM_EXP) {                                    \
+            double sum = 0;                                                   \
+            FOR_GONE(r, type, x, v, { sum += exp(D(v)); })                    \
+            byi_tensor_set(&y, out, log(sum));                                \
+            return;                                                           \
+        }                                                                     \
+        acc = folds_##id[r->fold](r, x, 0);                                   \
+        if (r->op == BYI_OP_MEAN && r->axes.gone.count)                       \
+            acc = acc / (wide)r->axes.gone.count;                             \
+        if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM)                    \
+            byi_tensor_set(&y, out, finish(r->op, D(acc), 0, 1));             \
+        else                                                                  \
+            ((type *)r->y)[out] = (type)acc;                                  \
+    }
+INT_FOLDS(U8, uint8_t, uint64_t, 0, UINT8_MAX)
+INT_FOLDS(I8, int8_t, int64_t, INT8_MIN, INT8_MAX)
+INT_FOLDS(U16, uint16_t, uint64_t, 0, UINT16_MAX)
+INT_FOLDS(I16, int16_t, int64_t, INT16_MIN, INT16_MAX)
+INT_FOLDS(U32, uint32_t, uint64_t, 0, UINT32_MAX)
+INT_FOLDS(I32, int32_t, int64_t, INT32_MIN, INT32_MAX)
+INT_FOLDS(U64, uint64_t, uint64_t, 0, UINT64_MAX)
+INT_FOLDS(I64, int64_t, int64_t, INT64_MIN, INT64_MAX)
+
+static const one_fn plain[BYI_DTYPES] = {
+#define ROW(id, type) [BYOC_##id] = plain_##id,
+    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
+#undef ROW
+};
+
+/* --- float32, innermost axis reduced: rows ------------------------------ */
+
+static float worse(enum fold fold)
+{
+    return fold == LARGEST ? -INFINITY : INFINITY;
+}
+
+/* Combines two extremes; NaN wins. */
+static float extreme(enum fold fold, float a, float b)
+{
+    if (a != a || b != b)
+        return a + b;
+    return fold == LARGEST ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+static float rows_extreme(const struct reduction *r, const float *x,
+                          int64_t rows, int64_t n)
+{
+    const struct byi_simd *simd = byi_simd();
+    float best = worse(r->fold);
+    for (int64_t row = 0; row < rows; row++) {
+        const float *at = x + byi_box_offset(&r->axes.gone, row * n);
+        best = extreme(r->fold, best,
+                       r->fold == LARGEST ? simd->max(at, n)
+                                          : simd->min(at, n));
+    }
+    return best;
+}
+
+static void rows_one(const struct reduction *r, int64_t out)
+{
+    const struct byi_simd *simd = byi_simd();
+    const struct byi_box *gone = &r->axes.gone;
+    const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
+    const int64_t n = gone->dims[gone->rank - 1];
+    const int64_t rows = gone->count / n;
+    float *y = (float *)r->y + out;
+    if (r->fold == LARGEST || r->fold == LEAST) {
+        *y = rows_extreme(r, x, rows, n);
+        return;
+    }
+    double acc = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const float *at = x + byi_box_offset(gone, row * n);
+        acc += r->fold == ADD ? simd->sum(at, n)
+                              : simd->sum_squares(at, n, 0.0f);
+    }
+    *y = (float)finish(r->op, acc, 0, gone->count);
+}
+
+/* --- float32, innermost axis kept: columns ------------------------------ */
+
+enum { COLUMNS = 256 };
+
+static void column_step(enum fold fold, const float *x, double *acc, int64_t n)
+{
+    if (fold == ADD)
+        for (int64_t i = 0; i < n; i++)
+            acc[i] += (double)x[i];
+    else if (fold == ADD_SQUARE)
+        for (int64_t i = 0; i < n; i++)
+            acc[i] += (double)x[i] * (double)x[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            acc[i] = (double)extreme(fold, (float)acc[i], x[i]);
+}
+
+/* n results that are neighbours, from `out` on. */
+static void columns_some(const struct reduction *r, int64_t out, int64_t n)
+{
+    const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
+    float *y = (float *)r->y + out;
+    const bool sum = r->fold == ADD || r->fold == ADD_SQUARE;
+    double acc[COLUMNS];
+    for (int64_t i = 0; i < n; i++)
+        acc[i] = sum ? 0 : (double)worse(r->fold);
+    for (int64_t i = 0; i < r->axes.gone.count; i++)
+        column_step(r->fold, x + byi_box_offset(&r->axes.gone, i), acc, n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)finish(r->op, acc[i], 0, r->axes.gone.count);
+}
+
+static void run_columns(const struct byi_call *call, const struct reduction *r)
+{
+    const struct byi_box *kept = &r->axes.kept;
+    const int64_t inner = kept->dims[kept->rank - 1];
+    const int64_t parts = byi_ceil_div(inner, COLUMNS);
+    const int64_t tasks = kept->count / inner * parts;
+    const int team = byi_team(call, kept->count * r->axes.gone.count);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < tasks; task++) {
+        const int64_t from = task % parts * COLUMNS;
+        columns_some(r, task / parts * inner + from,
+                     byi_min(COLUMNS, inner - from));
+    }
+}
+
+/* --- the kernel of reductions ------------------------------------------- */
+
+static void read_axes(const struct byi_call *call, struct reduction *r)
+{
+    bool gone[BYI_MAX_RANK] = {false};
+    uint32_t n;
+    const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
+    for (uint32_t i = 0; i < n; i++)
+        gone[byi_axis(axis[i], call->in->rank)] = true;
+    if (n == 0 && !byi_attr_int(call->attrs, "noop_empty"))
+        memset(gone, true, sizeof gone);
+    byi_axes_split(call->in, gone, &r->axes);
+}
+
+static void run_each(const struct byi_call *call, const struct reduction *r,
+                     one_fn one)
+{
+    const int team = byi_team(call, r->axes.kept.count * r->axes.gone.count);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t out = 0; out < r->axes.kept.count; out++)
+        one(r, out);
+}
+
+static bool in_rows(const struct reduction *r)
+{
+    const struct byi_box *gone = &r->axes.gone;
+    return gone->rank && gone->strides[gone->rank - 1] == 1;
+}
+
+static bool in_columns(const struct reduction *r)
+{
+    const struct byi_box *kept = &r->axes.kept;
+    return kept->rank && kept->strides[kept->rank - 1] == 1;
+}
+
+static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
+                                   struct byoc_error *err)
+{
+    struct reduction r = {
+        .op = call->op->id,
+        .fold = fold_of(call->op->id),
+        .x = call->in->data,
+        .y = call->out->data,
+    };
+    read_axes(call, &r);
+    if (!plain[call->in->dtype])
+        return byi_bad_dtype(call, call->in->dtype,
+                             "a float or an integer type", err);
+    fast = fast && call->in->dtype == BYOC_F32 && r.axes.gone.count > 0 &&
+           r.axes.kept.count > 0 && r.fold != TIMES && r.fold != ADD_ABS &&
+           r.fold != ADD_EXP;
+    if (fast && in_columns(&r))
+        run_columns(call, &r);
+    else
+        run_each(call, &r,
+                 fast && in_rows(&r) ? rows_one : plain[call->in->dtype]);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_reduce_plain(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    return run_reduce(call, false, err);
+}
+
+static enum byoc_status reduce_run_f32(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    return run_reduce(call, true, err);
+}
+
+BYI_FLOAT_KERNEL(reduce, reduce_run_f32, NULL)
+
+/* --- places of extremes: x (outer, n, inner) -> (outer, inner) ----------- */
+
+struct places {
+    int64_t n, inner;
+    bool largest, last;
+    const void *x;
+    int64_t *y;
+};
+
+#define NAN_OF(v) ((v) != (v))
+#define NEVER(v) false
+/* A NaN is an extreme: the first one, or the last. */
+#define PLACE(id, type, is_nan)                                               \
+    static void place_##id(const struct places *p, int64_t out)               \
+    {                                                                         \
+        const type *x = (const type *)p->x +                                  \
+                        out / p->inner * p->n * p->inner + out % p->inner;    \
+        type best = x[0];                                                     \
+        int64_t at = 0;                                                       \
+        for (int64_t i = 1; i < p->n; i++) {                                  \
+            const type v = x[i * p->inner];                                   \
+            const bool better = p->largest ? v > best : v < best;             \
+            const bool same = v == best || (is_nan(v) && is_nan(best));       \
+            const bool worst = is_nan(v) && !is_nan(best);                    \
+            if (better || worst || (same && p->last)) {                       \
+                best = v;                                                     \
+                at = i;                                                       \
+            }                                                                 \
+        }                                                                     \
+        p->y[out] = at;                                                       \
+    }
+PLACE(F32, float, NAN_OF)
+PLACE(F64, double, NAN_OF)
+#define PLACE_INT(id, type) PLACE(id, type, NEVER)
+BYI_EACH_INT(PLACE_INT)
+
+static enum byoc_status arg_run_f32(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    static void (*const place[BYI_DTYPES])(const struct places *, int64_t) = {
+#define ROW(id, type) [BYOC_##id] = place_##id,
+        BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
+#undef ROW
+    };
+    const struct byi_tensor *x = call->in;
+    const uint32_t axis =
+        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    if (!place[x->dtype])
+        return byi_bad_dtype(call, x->dtype, "a float or an integer type",
+                             err);
+    const struct places p = {
+        .n = x->rank ? x->dims[axis] : 1,
+        .inner = x->rank ? byi_span(x, axis + 1, x->rank) : 1,
+        .largest = call->op->id == BYI_OP_ARGMAX,
+        .last = byi_attr_int(call->attrs, "select_last_index") != 0,
+        .x = x->data,
+        .y = call->out->data,
+    };
+    const int64_t results = byi_count(call->out);
+    const int team = byi_team(call, results * p.n);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t out = 0; out < results; out++)
+        place[x->dtype](&p, out);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(arg, arg_run_f32, NULL)
+
+#define REDUCE(id) {BYI_OP_##id, {reduce_run, reduce_scratch}}
+static const struct byi_kernel_row rows[] = {
+    REDUCE(SUM),
+    REDUCE(MEAN),
+    REDUCE(MAX),
+    REDUCE(MIN),
+    REDUCE(PROD),
+    REDUCE(L1),
+    REDUCE(L2),
+    REDUCE(LOG_SUM),
+    REDUCE(LOG_SUM_EXP),
+    REDUCE(SUM_SQUARE),
+    {BYI_OP_ARGMAX, {arg_run, arg_scratch}},
+    {BYI_OP_ARGMIN, {arg_run, arg_scratch}},
+};
+const struct byi_kernel_rows byi_rows_reduce = {rows, BYI_COUNT(rows)};
