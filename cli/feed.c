@@ -1,0 +1,280 @@
+/* feed.c: inputs from .npy, .npz and .pb files or a seed; expected outputs;
+ * the distance between two tensors.
+ */
+#include "feed.h"
+
+#include "frontend_onnx/onnx.h"
+#include "npy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), k = strlen(suffix);
+    return n >= k && strcmp(path + n - k, suffix) == 0;
+}
+
+static enum byoc_status read_file(const char *path, struct byi_arena *arena,
+                                  struct byi_tensor *t,
+                                  struct byoc_error *err)
+{
+    const char *name;
+    if (ends_in(path, ".npy"))
+        return byi_npy_read(path, arena, t, err);
+    if (ends_in(path, ".pb"))
+        return byi_onnx_tensor(path, arena, t, &name, err);
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: not a .npy or .pb file; a tensor is one of these",
+                    path);
+}
+
+/* data + "input_0" + ".npy" or ".pb", whichever exists; NULL: neither. `data`
+ * is a folder, or a prefix that ends in a dot. */
+static const char *find_file(const char *data, const char *what, uint32_t k,
+                             struct byi_arena *arena)
+{
+    static const char *const suffixes[] = {".pb", ".npy"};
+    const char *slash =
+        ends_in(data, ".") || ends_in(data, "/") ? "" : "/";
+    for (size_t i = 0; i < BYI_COUNT(suffixes); i++) {
+        const char *path = byi_arena_printf(arena, "%s%s%s_%u%s", data, slash,
+                                            what, k, suffixes[i]);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): same seed, same inputs anywhere. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
+                      const char *const *dims)
+{
+    if (io->dims[axis] >= 0)
+        return io->dims[axis];
+    const char *name = io->dim_names[axis];
+    for (; name && dims && *dims; dims++) {
+        size_t n = strlen(name);
+        if (strncmp(*dims, name, n) == 0 && (*dims)[n] == '=')
+            return strtoll(*dims + n + 1, NULL, 10);
+    }
+    return 1;
+}
+
+static enum byoc_status make_up(const struct byoc_io *io,
+                                const struct byi_feed_params *params,
+                                uint32_t index, struct byi_arena *arena,
+                                struct byi_tensor *t, struct byoc_error *err)
+{
+    *t = (struct byi_tensor){.dtype = io->dtype, .rank = io->rank};
+    for (uint32_t i = 0; i < io->rank; i++)
+        t->dims[i] = dim_of(io, i, params->dims);
+    uint64_t bytes = byi_tensor_bytes(t);
+    if (!byoc_dtype_size(io->dtype) || bytes > (UINT64_C(1) << 36))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "input '%s': %s cannot be made up; give it with "
+                        "--input %s=FILE",
+                        io->name, byoc_dtype_name(io->dtype), io->name);
+    t->data = byi_acquire(bytes ? bytes : 1);
+    if (!t->data)
+        return byi_fail(err, BYOC_ENOMEM, "input '%s': out of memory",
+                        io->name);
+    byi_arena_defer(arena, byi_release, t->data);
+    memset(t->data, 0, bytes);
+    uint64_t state = params->seed * 1000003 + index;
+    int64_t n = byi_elements(t->rank, t->dims);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits = next_random(&state);
+        byi_tensor_set(t, i,
+                       byi_dtype_is_float(io->dtype)
+                           ? (double)(bits >> 40) / (1 << 23) - 1
+                           : (double)(bits >> 63));
+    }
+    return BYOC_OK;
+}
+
+static DLTensor view_of(struct byi_tensor *t)
+{
+    return (DLTensor){.data = t->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)t->rank,
+                      .dtype = byoc_dtype_dlpack(t->dtype),
+                      .shape = t->dims};
+}
+
+/* The file given for an input with --input, or NULL. */
+static const char *given_file(const struct byi_feed_params *params,
+                              const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *const *in = params->inputs; in && *in; in++)
+        if (strncmp(*in, name, n) == 0 && (*in)[n] == '=')
+            return *in + n + 1 + ((*in)[n + 1] == '@');
+    return NULL;
+}
+
+static enum byoc_status check_names(const struct byoc_model *model,
+                                    const struct byi_feed_params *params,
+                                    struct byoc_error *err)
+{
+    for (const char *const *in = params->inputs; in && *in; in++) {
+        size_t n = strcspn(*in, "=");
+        bool known = false;
+        for (uint32_t i = 0; i < byoc_model_n_inputs(model); i++) {
+            const char *name = byoc_model_input(model, i)->name;
+            known = known || (strlen(name) == n && !strncmp(*in, name, n));
+        }
+        if (!known)
+            return byi_fail(err, BYOC_EINVAL,
+                            "the model has no input '%.*s'; its first is '%s'",
+                            (int)n, *in,
+                            byoc_model_n_inputs(model)
+                                ? byoc_model_input(model, 0)->name
+                                : "");
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_feed_inputs(const struct byoc_model *model,
+                                 const struct byi_feed_params *params,
+                                 struct byi_arena *arena,
+                                 struct byi_feed *feed,
+                                 struct byoc_error *err)
+{
+    uint32_t n = byoc_model_n_inputs(model);
+    *feed = (struct byi_feed){.n = n};
+    feed->at = byi_arena_calloc(arena, n, sizeof *feed->at);
+    feed->views = byi_arena_calloc(arena, n, sizeof *feed->views);
+    BYI_TRY(check_names(model, params, err));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byoc_io *io = byoc_model_input(model, i);
+        const char *path = given_file(params, io->name);
+        if (!path && params->data)
+            path = find_file(params->data, "input", i, arena);
+        if (path)
+            BYI_TRY(read_file(path, arena, &feed->at[i], err));
+        else if (params->npz)
+            BYI_TRY(byi_npz_read(params->npz, io->name, arena, &feed->at[i],
+                                 err));
+        else if (params->data)
+            return byi_fail(err, BYOC_EIO,
+                            "input %u ('%s') is missing: no input_%u.npy or "
+                            "input_%u.pb at %s",
+                            i, io->name, i, i, params->data);
+        else {
+            BYI_TRY(make_up(io, params, i, arena, &feed->at[i], err));
+            feed->n_made_up++;
+        }
+        feed->views[i] = view_of(&feed->at[i]);
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_feed_expected(const struct byoc_model *model,
+                                   const struct byi_feed_params *params,
+                                   struct byi_arena *arena,
+                                   struct byi_feed *feed, bool *found,
+                                   struct byoc_error *err)
+{
+    uint32_t n = byoc_model_n_outputs(model);
+    *feed = (struct byi_feed){.n = n};
+    *found = false;
+    if (!params->data || !find_file(params->data, "output", 0, arena))
+        return BYOC_OK;
+    feed->at = byi_arena_calloc(arena, n, sizeof *feed->at);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *path = find_file(params->data, "output", i, arena);
+        if (!path)
+            return byi_fail(err, BYOC_EIO,
+                            "output %u ('%s') is missing: no output_%u.npy or "
+                            "output_%u.pb at %s",
+                            i, byoc_model_output(model, i)->name, i, i,
+                            params->data);
+        BYI_TRY(read_file(path, arena, &feed->at[i], err));
+    }
+    *found = true;
+    return BYOC_OK;
+}
+
+struct byi_feed byi_feed_outputs(const struct byoc_model *model,
+                                 struct byi_arena *arena)
+{
+    uint32_t n = byoc_model_n_outputs(model);
+    return (struct byi_feed){
+        .n = n, .views = byi_arena_calloc(arena, n, sizeof(DLTensor))};
+}
+
+struct byi_tensor byi_feed_tensor(const DLTensor *view)
+{
+    struct byi_tensor t = {.data = (char *)view->data + view->byte_offset,
+                           .dtype = byi_dtype_of_dlpack(view->dtype),
+                           .rank = (uint32_t)view->ndim};
+    for (uint32_t i = 0; i < t.rank && i < BYI_MAX_RANK; i++)
+        t.dims[i] = view->shape[i];
+    return t;
+}
+
+static enum byoc_status check_same(const struct byi_tensor *a,
+                                   const struct byi_tensor *b,
+                                   struct byoc_error *err)
+{
+    char found[96], expected[96];
+    if (byoc_dtype_size(a->dtype) == byoc_dtype_size(b->dtype) &&
+        (a->dtype == b->dtype || a->dtype == BYOC_BOOL ||
+         b->dtype == BYOC_BOOL) &&
+        byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
+        return BYOC_OK;
+    return byi_fail(
+        err, BYOC_ETYPE, "found %s %s, expected %s %s",
+        byoc_dtype_name(a->dtype),
+        byi_dims_text(found, sizeof found, a->rank, a->dims),
+        byoc_dtype_name(b->dtype),
+        byi_dims_text(expected, sizeof expected, b->rank, b->dims));
+}
+
+enum byoc_status byi_difference(const struct byi_tensor *found,
+                                const struct byi_tensor *expected,
+                                const struct byi_tolerance *tolerance,
+                                struct byi_difference *d,
+                                struct byoc_error *err)
+{
+    *d = (struct byi_difference){.worst = -1};
+    BYI_TRY(check_same(found, expected, err));
+    int64_t n = byi_elements(found->rank, found->dims);
+    double scale = 0, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double e = fabs(byi_tensor_float(expected, i));
+        scale = isfinite(e) && e > scale ? e : scale;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double f = byi_tensor_float(found, i);
+        double e = byi_tensor_float(expected, i);
+        if (f == e || (isnan(f) && isnan(e)))
+            continue;
+        double abs = fabs(f - e), rel = abs / (fabs(e) + 0.01 * scale);
+        if (!isfinite(abs))
+            abs = rel = INFINITY;
+        d->n_bad += !(abs <= tolerance->atol + tolerance->rtol * fabs(e) +
+                                 tolerance->stol * scale);
+        sum += abs;
+        d->max_rel = rel > d->max_rel ? rel : d->max_rel;
+        if (abs > d->max_abs) {
+            d->max_abs = abs;
+            d->worst = i;
+            d->found = f;
+            d->expected = e;
+        }
+    }
+    d->mean_abs = n > 0 ? sum / (double)n : 0;
+    return BYOC_OK;
+}

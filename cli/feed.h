@@ -1,0 +1,69 @@
+/* cli/feed.h: what goes into a model and what is expected out of it, from
+ * files or made up.
+ */
+#ifndef BYI_FEED_H
+#define BYI_FEED_H
+
+#include <byoc/runtime.h>
+
+#include "core/base.h"
+
+/* Where inputs come from. Zero-initialise. */
+struct byi_feed_params {
+    const char *data;            /* "DIR" or "path/NAME.": input_K.pb or .npy */
+    const char *npz;             /* an archive with the inputs' names as keys */
+    const char *const *inputs;   /* "NAME=FILE.npy|.pb", NULL-ended           */
+    const char *const *dims;     /* "N=4": sizes of varying dims, NULL-ended  */
+    uint64_t seed;               /* of what is made up                        */
+};
+
+/* Tensors for every input or output, in `arena`. */
+struct byi_feed {
+    uint32_t n;
+    struct byi_tensor *at;
+    DLTensor *views;             /* of the same memory */
+    uint32_t n_made_up;          /* inputs that no file was given for */
+};
+
+/* The inputs of `model`. What no file is given for is made up from the seed:
+ * floats in [-1, 1), integers 0 or 1, varying dims as `dims` says, else 1. */
+enum byoc_status byi_feed_inputs(const struct byoc_model *model,
+                                 const struct byi_feed_params *params,
+                                 struct byi_arena *arena,
+                                 struct byi_feed *feed,
+                                 struct byoc_error *err);
+/* The expected outputs beside params->data: output_K.pb or .npy. found is
+ * false, without error, when there are none. */
+enum byoc_status byi_feed_expected(const struct byoc_model *model,
+                                   const struct byi_feed_params *params,
+                                   struct byi_arena *arena,
+                                   struct byi_feed *feed, bool *found,
+                                   struct byoc_error *err);
+/* Views without data, for byoc_run to fill in. */
+struct byi_feed byi_feed_outputs(const struct byoc_model *model,
+                                 struct byi_arena *arena);
+/* A filled-in view as a tensor. */
+struct byi_tensor byi_feed_tensor(const DLTensor *view);
+
+/* How far two tensors are apart. */
+struct byi_difference {
+    double max_abs, mean_abs; /* |found - expected|                         */
+    double max_rel;           /* over |expected| + 1% of the largest one    */
+    int64_t worst;            /* where max_abs is                           */
+    int64_t n_bad;            /* elements outside the tolerance             */
+    double found, expected;   /* there                                      */
+};
+
+/* An element fits when |found - expected| <= atol + rtol |expected| +
+ * stol max|expected|; NaN fits NaN. Errors: BYOC_ETYPE when dtype or shape
+ * differ. */
+struct byi_tolerance {
+    double atol, rtol, stol;
+};
+enum byoc_status byi_difference(const struct byi_tensor *found,
+                                const struct byi_tensor *expected,
+                                const struct byi_tolerance *tolerance,
+                                struct byi_difference *difference,
+                                struct byoc_error *err);
+
+#endif

@@ -1,0 +1,253 @@
+/* npy.c: numpy's array files, read with bounds (NEP 1, "A Simple File Format
+ * for NumPy Arrays"), and the stored members of .npz archives (PKWARE
+ * APPNOTE, 4.3: local headers and the central directory).
+ */
+#include "npy.h"
+
+#include <string.h>
+
+/* numpy's type strings for what the runtime knows; '|' and '<' both fit. */
+static const struct {
+    const char *descr;
+    enum byoc_dtype dtype;
+} descrs[] = {
+    {"f4", BYOC_F32}, {"f8", BYOC_F64}, {"f2", BYOC_F16}, {"i1", BYOC_I8},
+    {"i2", BYOC_I16}, {"i4", BYOC_I32}, {"i8", BYOC_I64}, {"u1", BYOC_U8},
+    {"u2", BYOC_U16}, {"u4", BYOC_U32}, {"u8", BYOC_U64}, {"b1", BYOC_BOOL},
+    {"c8", BYOC_C64}, {"c16", BYOC_C128},
+};
+
+/* A value of the header's dictionary: what follows 'key': */
+static const char *find_key(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    if (!at)
+        return NULL;
+    at = strchr(at + strlen(key), ':');
+    while (at && (*++at == ' ' || *at == '\t'))
+        ;
+    return at;
+}
+
+static enum byoc_status read_descr(const char *header, const char *path,
+                                   enum byoc_dtype *dtype,
+                                   struct byoc_error *err)
+{
+    const char *at = find_key(header, "'descr'");
+    if (!at || *at != '\'' || !at[1] || !strchr("<|=", at[1]))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: found a descr that is not a little-endian "
+                        "number; save it as float32 or another plain type",
+                        path);
+    at += 2;
+    size_t n = strcspn(at, "'");
+    for (size_t i = 0; i < BYI_COUNT(descrs); i++)
+        if (strlen(descrs[i].descr) == n && !memcmp(at, descrs[i].descr, n)) {
+            *dtype = descrs[i].dtype;
+            return BYOC_OK;
+        }
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "%s: the type '%.*s' is not supported; save it as float32 "
+                    "or another plain type",
+                    path, (int)(n > 20 ? 20 : n), at);
+}
+
+static enum byoc_status read_shape(const char *header, const char *path,
+                                   struct byi_tensor *t,
+                                   struct byoc_error *err)
+{
+    const char *at = find_key(header, "'shape'");
+    if (!at || *at++ != '(')
+        return byi_fail(err, BYOC_EPARSE, "%s: the header has no shape", path);
+    for (t->rank = 0; *at && *at != ')';) {
+        if (*at == ' ' || *at == ',') {
+            at++;
+            continue;
+        }
+        int64_t dim = 0;
+        const char *start = at;
+        for (; *at >= '0' && *at <= '9' && dim < (INT64_C(1) << 40); at++)
+            dim = dim * 10 + (*at - '0');
+        if (at == start || t->rank == BYI_MAX_RANK ||
+            dim >= (INT64_C(1) << 40))
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: the shape is not a list of up to %d sizes",
+                            path, BYI_MAX_RANK);
+        t->dims[t->rank++] = dim;
+    }
+    const char *order = find_key(header, "'fortran_order'");
+    if (t->rank > 1 && order && strncmp(order, "True", 4) == 0)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: the array is in Fortran order; save "
+                        "numpy.ascontiguousarray of it",
+                        path);
+    return BYOC_OK;
+}
+
+static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
+                                  const char *path, struct byi_arena *arena,
+                                  struct byi_tensor *t,
+                                  struct byoc_error *err)
+{
+    if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: not a .npy file; expected numpy's magic bytes",
+                        path);
+    size_t head = bytes[6] == 1 ? 10 : 12;
+    uint64_t length = bytes[8] | (uint64_t)bytes[9] << 8;
+    if (bytes[6] != 1 && n >= 12)
+        length |= (uint64_t)bytes[10] << 16 | (uint64_t)bytes[11] << 24;
+    if (n < head || length > n - head || length > 65536)
+        return byi_fail(err, BYOC_EPARSE, "%s: the header is cut off", path);
+    const char *header =
+        byi_arena_strn(arena, (const char *)bytes + head, (size_t)length);
+    BYI_TRY(read_descr(header, path, &t->dtype, err));
+    BYI_TRY(read_shape(header, path, t, err));
+    uint64_t want = byi_tensor_bytes(t), have = n - head - length;
+    if (want != have)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found %llu bytes of data, its shape needs %llu",
+                        path, (unsigned long long)have,
+                        (unsigned long long)want);
+    t->data = byi_acquire(want ? want : 1);
+    if (!t->data)
+        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
+    byi_arena_defer(arena, byi_release, t->data);
+    memcpy(t->data, bytes + head + length, want);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_npy_read(const char *path, struct byi_arena *arena,
+                              struct byi_tensor *tensor,
+                              struct byoc_error *err)
+{
+    const void *bytes;
+    size_t n;
+    BYI_TRY(byi_map_file(path, &bytes, &n, err));
+    enum byoc_status status = parse_npy(bytes, n, path, arena, tensor, err);
+    byi_unmap(bytes, n);
+    return status;
+}
+
+enum byoc_status byi_npy_write(const char *path,
+                               const struct byi_tensor *tensor,
+                               struct byoc_error *err)
+{
+    const char *descr = tensor->dtype == BYOC_BF16 ? "u2" : NULL;
+    for (size_t i = 0; i < BYI_COUNT(descrs); i++)
+        if (descrs[i].dtype == tensor->dtype)
+            descr = descrs[i].descr;
+    if (!descr)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: a .npy file cannot hold %s", path,
+                        byoc_dtype_name(tensor->dtype));
+    struct byi_text header = {0};
+    byi_text_addf(&header, "{'descr': '%c%s', 'fortran_order': False, "
+                           "'shape': (",
+                  descr[1] == '1' && !descr[2] ? '|' : '<', descr);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        byi_text_addf(&header, "%lld,%s", (long long)tensor->dims[i],
+                      i + 1 < tensor->rank ? " " : "");
+    byi_text_addf(&header, "), }");
+    while ((10 + header.n + 1) % 64 != 0)
+        byi_text_add(&header, " ", 1);
+    byi_text_add(&header, "\n", 1);
+    const uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0,
+                              (uint8_t)(header.n & 0xff),
+                              (uint8_t)(header.n >> 8)};
+    struct byi_file file;
+    enum byoc_status status = byi_file_create(path, &file, err);
+    if (status == BYOC_OK) {
+        fwrite(head, 1, sizeof head, file.stream);
+        fwrite(header.at, 1, header.n, file.stream);
+        fwrite(tensor->data, 1, byi_tensor_bytes(tensor), file.stream);
+        status = byi_file_commit(&file, err);
+    }
+    byi_text_free(&header);
+    return status;
+}
+
+/* --- .npz ----------------------------------------------------------------------- */
+
+static uint64_t little(const uint8_t *at, int n)
+{
+    uint64_t value = 0;
+    for (int i = n; i-- > 0;)
+        value = value << 8 | at[i];
+    return value;
+}
+
+/* The central directory's end record, searched from the end of the file. */
+static const uint8_t *find_end(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 22; i <= n && i < 22 + 65536; i++)
+        if (memcmp(bytes + n - i, "PK\5\6", 4) == 0)
+            return bytes + n - i;
+    return NULL;
+}
+
+static enum byoc_status read_member(const uint8_t *bytes, size_t n,
+                                    const uint8_t *entry, const char *path,
+                                    struct byi_arena *arena,
+                                    struct byi_tensor *tensor,
+                                    struct byoc_error *err)
+{
+    uint64_t size = little(entry + 20, 4), at = little(entry + 42, 4);
+    if (little(entry + 10, 2) != 0)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: its members are compressed; save it with "
+                        "numpy.savez instead of savez_compressed",
+                        path);
+    if (size == UINT32_MAX || at == UINT32_MAX)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: an archive above 4 GiB; save the array as .npy",
+                        path);
+    if (at + 30 > n || memcmp(bytes + at, "PK\3\4", 4) != 0)
+        return byi_fail(err, BYOC_EPARSE, "%s: a broken archive", path);
+    uint64_t data =
+        at + 30 + little(bytes + at + 26, 2) + little(bytes + at + 28, 2);
+    if (data > n || size > n - data)
+        return byi_fail(err, BYOC_EPARSE, "%s: a broken archive", path);
+    return parse_npy(bytes + data, (size_t)size, path, arena, tensor, err);
+}
+
+static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
+                                  const char *path, const char *name,
+                                  struct byi_arena *arena,
+                                  struct byi_tensor *tensor,
+                                  struct byoc_error *err)
+{
+    const uint8_t *end = n >= 22 ? find_end(bytes, n) : NULL;
+    if (!end)
+        return byi_fail(err, BYOC_EPARSE, "%s: not an .npz archive", path);
+    uint64_t at = little(end + 16, 4), count = little(end + 10, 2);
+    for (uint64_t i = 0; i < count && at + 46 <= n; i++) {
+        const uint8_t *entry = bytes + at;
+        uint64_t length = little(entry + 28, 2);
+        if (memcmp(entry, "PK\1\2", 4) != 0 || length > n - at - 46)
+            break;
+        if (length == strlen(name) + 4 &&
+            memcmp(entry + 46, name, length - 4) == 0 &&
+            memcmp(entry + 46 + length - 4, ".npy", 4) == 0)
+            return read_member(bytes, n, entry, path, arena, tensor, err);
+        at += 46 + length + little(entry + 30, 2) + little(entry + 32, 2);
+    }
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: no array called '%s'; its keys must be the model's "
+                    "input names",
+                    path, name);
+}
+
+enum byoc_status byi_npz_read(const char *path, const char *name,
+                              struct byi_arena *arena,
+                              struct byi_tensor *tensor,
+                              struct byoc_error *err)
+{
+    const void *bytes;
+    size_t n;
+    BYI_TRY(byi_map_file(path, &bytes, &n, err));
+    enum byoc_status status =
+        parse_npz(bytes, n, path, name, arena, tensor, err);
+    byi_unmap(bytes, n);
+    return status;
+}

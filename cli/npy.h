@@ -1,0 +1,23 @@
+/* cli/npy.h: numpy's files: .npy arrays, .npz archives of them. */
+#ifndef BYI_NPY_H
+#define BYI_NPY_H
+
+#include "core/base.h"
+
+/* Read an array (NEP 1; versions 1 to 3, little-endian, C order or Fortran
+ * order up to rank 1; no objects). Data in `arena`. */
+enum byoc_status byi_npy_read(const char *path, struct byi_arena *arena,
+                              struct byi_tensor *tensor,
+                              struct byoc_error *err);
+/* Write one, aside and renamed. bfloat16 is written as its uint16 bits. */
+enum byoc_status byi_npy_write(const char *path,
+                               const struct byi_tensor *tensor,
+                               struct byoc_error *err);
+/* The array called `name` ("x" for the member x.npy) in an .npz that
+ * numpy.savez wrote (members stored, not deflated). */
+enum byoc_status byi_npz_read(const char *path, const char *name,
+                              struct byi_arena *arena,
+                              struct byi_tensor *tensor,
+                              struct byoc_error *err);
+
+#endif
