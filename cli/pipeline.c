@@ -1,0 +1,585 @@
+/* pipeline.c: the compiler from model to image, as one list of passes and one
+ * driver: import, passes, regions to JSON, plan, manifest.
+ */
+#include <byoc/byoc.h>
+
+#include "pipeline.h"
+
+#include "codegen_c/codegen_c.h"
+#include "codegen_json/codegen_json.h"
+#include "frontend_onnx/onnx.h"
+#include "partition/partition.h"
+#include "runtime/internal.h"
+#include "runtime_native/native.h"
+#include "transform/transform.h"
+
+#include <string.h>
+#include <time.h>
+
+/* clang-format off */
+static const struct byi_pass *const pipeline[] = {
+    /* one way to say each thing */
+    &byi_pass_fold_constant,      /* shapes and weights the exporter computes */
+    &byi_pass_canonicalize_ops,   /* constants right, relu and clip, means    */
+    &byi_pass_simplify_expr,      /* what does nothing goes                   */
+    &byi_pass_common_subexpr,     /* exporters repeat shape computations      */
+    &byi_pass_recompose,          /* layer norm, gelu, hard-swish as one      */
+    &byi_pass_simplify_inference, /* batch norm into weights                  */
+    &byi_pass_canonicalize_ops,   /* what the two before left behind          */
+    &byi_pass_fold_constant,
+    &byi_pass_simplify_expr,
+    &byi_pass_dead_code,          /* no reader must block a match             */
+    /* who runs what */
+    &byi_pass_merge_composite,
+    &byi_pass_annotate_target,
+    &byi_pass_merge_regions,
+    &byi_pass_partition_graph,
+    &byi_pass_dead_code,          /* constants that moved into regions        */
+    NULL,
+};
+/* clang-format on */
+
+enum { N_PASSES = BYI_COUNT(pipeline) - 1 };
+
+const struct byi_pass *byi_pipeline_pass(const char *name)
+{
+    for (uint32_t i = 0; i < N_PASSES; i++)
+        if (strcmp(pipeline[i]->name, name) == 0)
+            return pipeline[i];
+    return NULL;
+}
+
+const struct byi_pass *const *byi_pipeline_passes(void)
+{
+    return pipeline;
+}
+
+/* One vendor function, compiled. */
+struct region {
+    struct byi_text blob;
+    uint32_t *consts;
+    uint32_t n_consts;
+};
+
+struct byoc_compiled {
+    struct byi_module *m;
+    struct byi_arena *arena;
+    struct byi_vendors vendors;
+    BYI_VEC(struct byi_plugin *) plugins;
+    struct byi_ledger *ledger;
+    BYI_VEC(struct region) regions;
+    struct byi_text blobs, manifest, ledger_json, ir;
+    struct byi_plan plan;
+    const struct byi_span *spans;
+    char *cc;
+};
+
+/* --- vendors ---------------------------------------------------------------- */
+
+/* Call each(ctx, path) for every candidate of the list. */
+static enum byoc_status each_plugin(const char *list,
+                                    void (*each)(void *ctx, const char *path),
+                                    void *ctx, struct byoc_error *err)
+{
+    struct byi_text paths = {0};
+    enum byoc_status status = byoc_internal_plugin_list(list, &paths, err);
+    char *next = NULL;
+    for (char *path = paths.at && status == BYOC_OK
+                          ? strtok_r(paths.at, "\n", &next)
+                          : NULL;
+         path; path = strtok_r(NULL, "\n", &next))
+        each(ctx, path);
+    byi_text_free(&paths);
+    return status;
+}
+
+/* What the walk over the plug-ins looks for. */
+struct search {
+    struct byoc_compiled *c;
+    uint32_t threads;
+    struct byi_text failures;
+};
+
+static struct byi_plugin *find_plugin(const struct byoc_compiled *c,
+                                      const char *name)
+{
+    for (uint32_t i = 0; i < c->plugins.n; i++)
+        if (strcmp(c->plugins.at[i]->backend->name, name) == 0)
+            return c->plugins.at[i];
+    return NULL;
+}
+
+static void try_plugin(void *ctx, const char *path)
+{
+    struct search *s = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (byoc_internal_plugin_open(path, s->threads, &plugin, &err) !=
+        BYOC_OK) {
+        byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
+                      err.text);
+        return;
+    }
+    if (find_plugin(s->c, plugin->backend->name)) {
+        byoc_internal_plugin_close(&plugin); /* the first one found counts */
+        return;
+    }
+    byi_match_host(&plugin->host);
+    BYI_PUSH(&s->c->plugins, plugin);
+}
+
+/* The vendors asked for, in the order asked for; all that are found when no
+ * list was given. */
+static enum byoc_status load_vendors(struct byoc_compiled *c,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_error *err)
+{
+    struct search s = {.c = c, .threads = params->threads};
+    if (params->backends && !params->backends[0])
+        return BYOC_OK;
+    BYI_VEC(const struct byoc_backend *) backends = {0};
+    BYI_VEC(const struct byoc_host *) hosts = {0};
+    enum byoc_status status =
+        each_plugin(params->plugins, try_plugin, &s, err);
+    for (uint32_t i = 0;
+         status == BYOC_OK && params->backends && params->backends[i];
+         i++) {
+        struct byi_plugin *plugin = find_plugin(c, params->backends[i]);
+        if (!plugin) {
+            status = byi_fail(err, BYOC_EBACKEND,
+                              "backend '%s' was not found among %u plug-ins; "
+                              "try `byoc backends`%s%s",
+                              params->backends[i], c->plugins.n,
+                              s.failures.n ? "; " : "",
+                              s.failures.n ? s.failures.at : "");
+            break;
+        }
+        BYI_PUSH(&backends, plugin->backend);
+        BYI_PUSH(&hosts, &plugin->host);
+    }
+    for (uint32_t i = 0; !params->backends && i < c->plugins.n; i++) {
+        BYI_PUSH(&backends, c->plugins.at[i]->backend);
+        BYI_PUSH(&hosts, &c->plugins.at[i]->host);
+    }
+    if (status == BYOC_OK)
+        status = byi_vendors_init(&c->vendors, backends.at, hosts.at,
+                                  backends.n, err);
+    byi_vec_free(backends.at);
+    byi_vec_free(hosts.at);
+    byi_text_free(&s.failures);
+    return status;
+}
+
+/* --- passes -------------------------------------------------------------------- */
+
+static enum byoc_status eval(const struct byi_op *op,
+                             const struct byi_attrs *attrs, uint32_t n_in,
+                             const struct byi_tensor *in, uint32_t n_out,
+                             struct byi_tensor *out, struct byoc_error *err)
+{
+    return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
+}
+
+struct watch {
+    const struct byoc_compile_params *params;
+    double began;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void before_pass(void *ctx, const struct byi_pass *pass,
+                        const struct byi_module *m)
+{
+    struct watch *w = ctx;
+    (void)pass, (void)m;
+    w->began = now();
+}
+
+static void after_pass(void *ctx, const struct byi_pass *pass,
+                       const struct byi_module *m)
+{
+    struct watch *w = ctx;
+    const struct byoc_compile_params *p = w->params;
+    if (p->on_time)
+        p->on_time(p->ctx, pass->name, now() - w->began);
+    if (!p->on_pass || !p->print_after ||
+        (strcmp(p->print_after, "all") && strcmp(p->print_after, pass->name)))
+        return;
+    struct byi_text text = {0};
+    byi_print_module(m, &text, NULL);
+    p->on_pass(p->ctx, pass->name, "after", text.at);
+    byi_text_free(&text);
+}
+
+static enum byoc_status run_passes(struct byoc_compiled *c,
+                                   const struct byoc_compile_params *params,
+                                   struct byoc_error *err)
+{
+    struct watch watch = {.params = params};
+    const struct byi_instrument instrument = {
+        .ctx = &watch, .before = before_pass, .after = after_pass};
+    struct byi_pass_context ctx = {
+        .opt_level = params->opt_level ? params->opt_level - 1 : 2,
+        .disabled = params->disable,
+        .required = params->require,
+        .instruments = &instrument,
+        .n_instruments = 1,
+        .verify = params->verify != 0,
+        .eval = eval,
+        .ledger = c->ledger,
+        .vendors = &c->vendors};
+    uint32_t n = N_PASSES;
+    for (uint32_t i = 0; params->stop_after && i < N_PASSES; i++)
+        if (strcmp(pipeline[i]->name, params->stop_after) == 0)
+            n = i + 1;
+    return byi_run_passes(c->m, pipeline, n, &ctx, err);
+}
+
+static enum byoc_status check_names(const struct byoc_compile_params *params,
+                                    struct byoc_error *err)
+{
+    const char *const *lists[] = {params->disable, params->require};
+    const char *one[] = {params->stop_after, NULL};
+    const char *printed[] = {params->print_after, NULL};
+    if (params->print_after && strcmp(params->print_after, "all") == 0)
+        printed[0] = NULL;
+    const char *const *all[] = {lists[0], lists[1], one, printed};
+    for (size_t i = 0; i < BYI_COUNT(all); i++)
+        for (const char *const *name = all[i]; name && *name; name++)
+            if (!byi_pipeline_pass(*name))
+                return byi_fail(err, BYOC_EINVAL,
+                                "no pass is called '%s'; `byoc opt "
+                                "--list-passes` names them all",
+                                *name);
+    return BYOC_OK;
+}
+
+/* --- import ----------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), k = strlen(suffix);
+    return n >= k && strcmp(path + n - k, suffix) == 0;
+}
+
+static enum byoc_status import_text(const char *path, struct byi_module **m,
+                                    struct byoc_error *err)
+{
+    const void *text;
+    size_t n;
+    BYI_TRY(byi_map_file(path, &text, &n, err));
+    char *side = byi_alloc(strlen(path) + 8, 1);
+    strcpy(side, path);
+    strcpy(side + strlen(side) - 3, ".consts");
+    enum byoc_status status =
+        byi_parse_module(text ? text : "", n, path, side, m, err);
+    byi_vec_free(side);
+    byi_unmap(text, n);
+    if (status == BYOC_OK && byi_func_find(*m, "main") == UINT32_MAX) {
+        byi_module_free(m);
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: no function @main; a model starts there", path);
+    }
+    return status;
+}
+
+static enum byoc_status import(const char *path,
+                               const struct byoc_compile_params *params,
+                               struct byi_module **m, struct byoc_error *err)
+{
+    const struct byi_onnx_params onnx = {
+        .dims = params->dims, .shapes = params->shapes, .eval = eval};
+    if (ends_in(path, ".ir"))
+        return import_text(path, m, err);
+    return byi_onnx_import(path, &onnx, m, err);
+}
+
+/* --- regions, plan, manifest --------------------------------------------------------- */
+
+static struct byoc_view *view_consts(const struct byoc_compiled *c,
+                                     const struct region *r)
+{
+    struct byoc_view *views =
+        byi_arena_calloc(c->arena, r->n_consts, sizeof *views);
+    for (uint32_t i = 0; i < r->n_consts; i++) {
+        const struct byi_const *k = &c->m->consts.at[r->consts[i]];
+        views[i] = (struct byoc_view){
+            .struct_size = BYOC_STRUCT_SIZE(struct byoc_view, bytes),
+            .dtype = (uint32_t)k->type->dtype,
+            .rank = k->type->rank,
+            .dims = k->type->dims,
+            .data = (void *)(uintptr_t)k->data,
+            .bytes = k->bytes};
+    }
+    return views;
+}
+
+/* Hand the region to its vendor's own compiler, where it has one. */
+static enum byoc_status compile_region(struct byoc_compiled *c,
+                                       const struct byi_plugin *plugin,
+                                       struct region *r,
+                                       struct byoc_error *err)
+{
+    if (!plugin->backend->compile)
+        return BYOC_OK;
+    const struct byoc_region region = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
+        .n_consts = r->n_consts,
+        .json = r->blob.at,
+        .json_bytes = r->blob.n,
+        .consts = view_consts(c, r)};
+    struct byoc_blob blob = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
+    struct byoc_fail *fail =
+        plugin->backend->compile(&plugin->host, &region, &blob);
+    if (fail) {
+        byi_fail(err, BYOC_EBACKEND, "backend '%s': %s",
+                 plugin->backend->name, plugin->host.fail_text(fail));
+        plugin->host.fail_free(fail);
+        return BYOC_EBACKEND;
+    }
+    byi_text_free(&r->blob);
+    byi_text_add(&r->blob, blob.data, blob.bytes);
+    plugin->host.release(plugin->host.ctx, blob.data);
+    return BYOC_OK;
+}
+
+static enum byoc_status write_regions(struct byoc_compiled *c,
+                                      struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < c->m->funcs.n; i++) {
+        const struct byi_func *f = c->m->funcs.at[i];
+        if (f->dead || !f->attr.compiler)
+            continue;
+        const struct region none = {0};
+        BYI_PUSH(&c->regions, none);
+        struct region *r = &c->regions.at[c->regions.n - 1];
+        BYI_TRY(byi_region_write(c->m, i, c->arena, &r->blob, &r->consts,
+                                 &r->n_consts, err));
+        const struct byi_plugin *plugin = find_plugin(c, f->attr.compiler);
+        if (plugin)
+            BYI_TRY(compile_region(c, plugin, r, err));
+        byi_text_add(&c->blobs, r->blob.at, r->blob.n);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status write_plan(struct byoc_compiled *c,
+                                   struct byoc_error *err)
+{
+    struct byi_plan_region *regions =
+        byi_arena_calloc(c->arena, c->regions.n, sizeof *regions);
+    for (uint32_t i = 0; i < c->regions.n; i++)
+        regions[i] =
+            (struct byi_plan_region){.blob_bytes = c->regions.at[i].blob.n,
+                                     .consts = c->regions.at[i].consts,
+                                     .n_consts = c->regions.at[i].n_consts};
+    BYI_TRY(byi_plan_write(c->m, regions, c->regions.n, &c->plan, err));
+    c->spans = byi_plan_spans(c->m, &c->plan, c->arena);
+    return BYOC_OK;
+}
+
+static struct byi_image image_of(const struct byoc_compiled *c)
+{
+    return (struct byi_image){.manifest = c->manifest.at,
+                              .manifest_bytes = c->manifest.n,
+                              .plan = c->plan.json.at,
+                              .plan_bytes = c->plan.json.n,
+                              .ledger = c->ledger_json.at,
+                              .ledger_bytes = c->ledger_json.n,
+                              .blobs = c->blobs.at,
+                              .blobs_bytes = c->blobs.n,
+                              .weights_bytes = c->plan.weights_bytes,
+                              .spans = c->spans,
+                              .n_spans = c->plan.consts.n};
+}
+
+/* The vendors that got something, in the order of the module's targets. */
+static enum byoc_status make_manifest(const struct byoc_compiled *c,
+                                      bool hashes, struct byi_text *text,
+                                      struct byoc_error *err)
+{
+    struct byi_manifest_vendor *vendors = byi_arena_calloc(
+        c->arena, c->m->targets.n, sizeof *vendors);
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < c->m->targets.n; t++) {
+        const struct byi_plugin *plugin =
+            find_plugin(c, c->m->targets.at[t]);
+        bool used = false;
+        for (uint32_t i = 0; i < c->m->funcs.n && !used; i++) {
+            const struct byi_func *f = c->m->funcs.at[i];
+            used = !f->dead && f->attr.compiler &&
+                   strcmp(f->attr.compiler, c->m->targets.at[t]) == 0;
+        }
+        if (!used)
+            continue;
+        vendors[n++] = (struct byi_manifest_vendor){
+            .name = c->m->targets.at[t],
+            .version = plugin ? plugin->backend->version : "",
+            .compat = plugin ? plugin->backend->compat : ""};
+    }
+    const struct byi_manifest what = {.name = "main",
+                                      .vendors = vendors,
+                                      .n_vendors = n,
+                                      .hashes = hashes};
+    const struct byi_image image = image_of(c);
+    return byi_manifest_write(c->m, &what, &image, text, err);
+}
+
+/* --- the public side ------------------------------------------------------------------- */
+
+static enum byoc_status compile(struct byoc_compiled *c, const char *path,
+                                const struct byoc_compile_params *params,
+                                struct byoc_error *err)
+{
+    BYI_TRY(check_names(params, err));
+    BYI_TRY(import(path, params, &c->m, err));
+    BYI_TRY(load_vendors(c, params, err));
+    c->vendors.forbid_ref = params->forbid_reference != 0;
+    c->vendors.min_region_nodes = params->min_region_nodes;
+    c->vendors.exclude = params->exclude;
+    BYI_TRY(run_passes(c, params, err));
+    byi_ledger_close(c->ledger, c->m);
+    byi_ledger_json(c->ledger, &c->ledger_json);
+    if (params->stop_after)
+        return BYOC_OK;
+    BYI_TRY(write_regions(c, err));
+    BYI_TRY(write_plan(c, err));
+    return make_manifest(c, false, &c->manifest, err);
+}
+
+enum byoc_status byoc_compile(const char *path,
+                              const struct byoc_compile_params *params,
+                              struct byoc_compiled **compiled,
+                              struct byoc_error *err)
+{
+    const struct byoc_compile_params defaults = {0};
+    struct byi_arena *arena = byi_arena_new();
+    struct byoc_compiled *c = byi_arena_alloc(arena, sizeof *c);
+    *compiled = NULL;
+    c->arena = arena;
+    c->ledger = byi_ledger_new();
+    params = params ? params : &defaults;
+    c->cc = params->cc ? byi_arena_str(arena, params->cc) : NULL;
+    enum byoc_status status = compile(c, path, params, err);
+    if (status != BYOC_OK)
+        byoc_compiled_free(&c);
+    *compiled = c;
+    return status;
+}
+
+void byoc_compiled_free(struct byoc_compiled **compiled)
+{
+    struct byoc_compiled *c = *compiled;
+    if (!c)
+        return;
+    *compiled = NULL;
+    for (uint32_t i = 0; i < c->regions.n; i++)
+        byi_text_free(&c->regions.at[i].blob);
+    byi_vec_free(c->regions.at);
+    byi_text_free(&c->blobs);
+    byi_text_free(&c->manifest);
+    byi_text_free(&c->ledger_json);
+    byi_text_free(&c->ir);
+    byi_plan_free(&c->plan);
+    byi_vendors_free(&c->vendors);
+    for (uint32_t i = 0; i < c->plugins.n; i++)
+        byoc_internal_plugin_close(&c->plugins.at[i]);
+    byi_vec_free(c->plugins.at);
+    byi_ledger_free(&c->ledger);
+    byi_module_free(&c->m);
+    struct byi_arena *arena = c->arena;
+    byi_arena_free(&arena);
+}
+
+enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
+                                     const char *path, struct byoc_error *err)
+{
+    struct byi_text manifest = {0};
+    enum byoc_status status = make_manifest(c, true, &manifest, err);
+    if (status == BYOC_OK) {
+        struct byi_image image = image_of(c);
+        image.manifest = manifest.at;
+        image.manifest_bytes = manifest.n;
+        status = byi_artifact_write(path, &image, c->cc, err);
+    }
+    byi_text_free(&manifest);
+    return status;
+}
+
+enum byoc_status byoc_compiled_load(const struct byoc_compiled *c,
+                                    const struct byoc_load_params *params,
+                                    struct byoc_model **model,
+                                    struct byoc_error *err)
+{
+    const struct byi_image image = image_of(c);
+    return byoc_internal_model_open(&image, params, model, err);
+}
+
+const char *byoc_compiled_ledger(const struct byoc_compiled *c)
+{
+    return c->ledger_json.at;
+}
+
+const char *byoc_compiled_ir(struct byoc_compiled *c)
+{
+    if (!c->ir.at)
+        byi_print_module(c->m, &c->ir, NULL);
+    return c->ir.at;
+}
+
+char *byoc_ledger_text(const char *ledger_json, int every_node)
+{
+    struct byi_text text = {0};
+    byi_ledger_report(ledger_json, strlen(ledger_json), every_node != 0,
+                      &text);
+    return text.at;
+}
+
+void byoc_string_free(char *text)
+{
+    byi_vec_free(text);
+}
+
+/* --- listing backends -------------------------------------------------------------------- */
+
+struct listing {
+    void (*use)(void *, const char *, const char *, const char *,
+                const char *);
+    void *ctx;
+};
+
+static void list_plugin(void *ctx, const char *path)
+{
+    const struct listing *l = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
+        l->use(l->ctx, path, NULL, NULL, err.text);
+        return;
+    }
+    struct byi_pattern_table *table = NULL;
+    enum byoc_status status =
+        byi_patterns_compile(plugin->backend->patterns,
+                             plugin->backend->n_patterns, &table, &err);
+    l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
+           status == BYOC_OK ? NULL : err.text);
+    byi_patterns_free(&table);
+    byoc_internal_plugin_close(&plugin);
+}
+
+void byoc_backends_list(const char *plugins,
+                        void (*use)(void *, const char *, const char *,
+                                    const char *, const char *),
+                        void *ctx)
+{
+    struct listing listing = {.use = use, .ctx = ctx};
+    struct byoc_error err;
+    if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
+        use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
+}
