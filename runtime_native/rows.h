@@ -30,7 +30,15 @@ struct byi_kernel_rows {
     FAMILY(softmax)                                                            \
     FAMILY(quantize)                                                           \
     FAMILY(einsum)                                                             \
-    FAMILY(det)
+    FAMILY(det)                                                                \
+    FAMILY(movement)                                                           \
+    FAMILY(pad)                                                                \
+    FAMILY(index)                                                              \
+    FAMILY(fill)                                                               \
+    FAMILY(select)                                                             \
+    FAMILY(resize)                                                             \
+    FAMILY(sample)                                                             \
+    FAMILY(nms)
 
 #define BYI_FAMILY_EXTERN(name)                                                \
     extern const struct byi_kernel_rows byi_rows_##name;

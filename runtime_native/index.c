@@ -1,0 +1,311 @@
+/* index.c: kernels that move data by indices: take, gather, gather_nd and the
+ * scatters. Indices are checked before anything moves, so that the copying
+ * loops need no exit.
+ */
+#include "move.h"
+
+/* x (outer, size, inner), indices (any): y (outer, indices, inner) */
+static enum byoc_status take_run(const struct byi_call *call,
+                                 struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in, *idx = &call->in[1];
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const int64_t n = byi_count(idx), size = x->dims[axis];
+    const int64_t outer = byi_span(x, 0, axis);
+    const int64_t inner = byi_span(x, axis + 1, x->rank);
+    const size_t cell = byi_cell(x->dtype);
+    const int64_t run = inner * (int64_t)cell;
+    BYI_TRY(byi_check_indices(call, idx, size, err));
+    const int team = byi_team(call, outer * n * inner);
+    const char *src = x->data;
+    char *dst = call->out->data;
+#pragma omp parallel for collapse(2) num_threads(team) if (team > 1)           \
+    schedule(static)
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t at = byi_wrap(byi_index_at(idx, i), size);
+            byi_copy_cells(dst + (o * n + i) * run, src + (o * size + at) * run,
+                           inner, cell);
+        }
+    return BYOC_OK;
+}
+
+/* Rows of the last axis of `idx`, walked together with a tensor of the same
+ * rank and other dims, in which position `axis` is the index. */
+struct elements {
+    const struct byi_tensor *idx;
+    uint32_t axis;
+    int64_t size;                  /* of axis in the other tensor    */
+    int64_t strides[BYI_MAX_RANK]; /* of the other; 0 along axis     */
+    int64_t axis_stride;
+    int64_t n_rows, row; /* idx as rows                    */
+};
+
+static struct elements walk_elements(const struct byi_call *call)
+{
+    const struct byi_tensor *x = call->in, *idx = &call->in[1];
+    struct elements e = {.idx = idx};
+    e.axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    e.size = x->dims[e.axis];
+    byi_dense_strides(x->rank, x->dims, e.strides);
+    e.axis_stride = e.strides[e.axis];
+    e.strides[e.axis] = 0;
+    e.row = idx->dims[idx->rank - 1];
+    e.n_rows = byi_span(idx, 0, idx->rank - 1);
+    return e;
+}
+
+/* Where row r of idx lies in the other tensor, but for the index. */
+static int64_t row_offset(const struct elements *e, int64_t r)
+{
+    int64_t at[BYI_MAX_RANK];
+    return byi_seek(e->idx->rank - 1, e->idx->dims, e->strides, r, at);
+}
+
+/* Position in the other tensor of element i of row r, which begins at base. */
+static int64_t element_at(const struct elements *e, int64_t base, int64_t r,
+                          int64_t i)
+{
+    const int64_t index = byi_index_at(e->idx, r * e->row + i);
+    return base + byi_wrap(index, e->size) * e->axis_stride +
+           i * e->strides[e->idx->rank - 1];
+}
+
+/* y[.., i, ..] = x[.., indices[.., i, ..], ..] along axis */
+static enum byoc_status gather_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const struct elements e = walk_elements(call);
+    const int64_t size = (int64_t)byi_cell(x->dtype);
+    if (byi_count(e.idx) == 0)
+        return BYOC_OK;
+    BYI_TRY(byi_check_indices(call, e.idx, e.size, err));
+    const int team = byi_team(call, e.n_rows * e.row);
+    const char *src = x->data;
+    char *dst = call->out->data;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t r = 0; r < e.n_rows; r++) {
+        const int64_t base = row_offset(&e, r);
+        for (int64_t i = 0; i < e.row; i++)
+            byi_copy_cell(dst + (r * e.row + i) * size,
+                          src + element_at(&e, base, r, i) * size,
+                          (size_t)size);
+    }
+    return BYOC_OK;
+}
+
+/* --- positions of several axes ------------------------------------------ */
+
+/* Tuples of `depth` indices, each naming a slice of a tensor whose axes are
+ * (batch, tuple axes, slice). */
+struct tuples {
+    const struct byi_tensor *x, *idx;
+    uint32_t batch, depth;
+    int64_t n, per_batch; /* tuples                       */
+    int64_t slice, block; /* elements: slice, batch entry */
+};
+
+static struct tuples walk_tuples(const struct byi_call *call, uint32_t batch)
+{
+    const struct byi_tensor *x = call->in, *idx = &call->in[1];
+    struct tuples s = {.x = x, .idx = idx, .batch = batch};
+    s.depth = (uint32_t)idx->dims[idx->rank - 1];
+    s.n = byi_span(idx, 0, idx->rank - 1);
+    s.per_batch = byi_span(idx, batch, idx->rank - 1);
+    s.slice = byi_span(x, batch + s.depth, x->rank);
+    s.block = byi_span(x, batch, x->rank);
+    return s;
+}
+
+/* The first element of the slice that tuple i names; -1 out of range. */
+static int64_t tuple_at(const struct tuples *s, int64_t i)
+{
+    int64_t at = 0;
+    for (uint32_t k = 0; k < s->depth; k++) {
+        const int64_t dim = s->x->dims[s->batch + k];
+        const int64_t index =
+            byi_wrap(byi_index_at(s->idx, i * s->depth + k), dim);
+        if (index < 0 || index >= dim)
+            return -1;
+        at = at * dim + index;
+    }
+    return i / s->per_batch * s->block + at * s->slice;
+}
+
+static enum byoc_status check_tuples(const struct byi_call *call,
+                                     const struct tuples *s,
+                                     struct byoc_error *err)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        if (tuple_at(s, i) < 0)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: position %lld of indices is outside of x, "
+                            "expected indices within its dims",
+                            call->op->name, (long long)i);
+    return BYOC_OK;
+}
+
+static enum byoc_status gather_nd_run(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    const struct tuples s =
+        walk_tuples(call, (uint32_t)byi_attr_int(call->attrs, "batch_dims"));
+    const size_t cell = byi_cell(s.x->dtype);
+    const int64_t size = (int64_t)cell;
+    BYI_TRY(check_tuples(call, &s, err));
+    const int team = byi_team(call, s.n * s.slice);
+    const char *src = s.x->data;
+    char *dst = call->out->data;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < s.n; i++)
+        byi_copy_cells(dst + i * s.slice * size, src + tuple_at(&s, i) * size,
+                       s.slice, cell);
+    return BYOC_OK;
+}
+
+/* --- scatters ----------------------------------------------------------- */
+
+enum reduction { NONE, ADD, MUL, MAX, MIN };
+
+static enum reduction reduction_of(const struct byi_call *call)
+{
+    static const char *const names[] = {"none", "add", "mul", "max", "min"};
+    const char *name = byi_attr_string(call->attrs, "reduction");
+    uint32_t i = 0;
+    while (strcmp(names[i], name) != 0)
+        i++; /* the type rule knows no other words */
+    return (enum reduction)i;
+}
+
+/* a joined with b; sums and products of integers wrap, so they are formed in
+ * `wide`, an unsigned type or a float. */
+#define JOIN(T, wide)                                                          \
+    switch (r) {                                                               \
+    case ADD:                                                                  \
+        a = (T)((wide)a + (wide)b);                                            \
+        break;                                                                 \
+    case MUL:                                                                  \
+        a = (T)((wide)a * (wide)b);                                            \
+        break;                                                                 \
+    case MAX:                                                                  \
+        a = a < b ? b : a;                                                     \
+        break;                                                                 \
+    default:                                                                   \
+        a = b < a ? b : a;                                                     \
+        break;                                                                 \
+    }
+
+#define REDUCE(id, T, wide)                                                    \
+    static void reduce_##id(char *dst, const char *src, int64_t n,             \
+                            enum reduction r)                                  \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            T a, b;                                                            \
+            memcpy(&a, dst + i * (int64_t)sizeof a, sizeof a);                 \
+            memcpy(&b, src + i * (int64_t)sizeof b, sizeof b);                 \
+            JOIN(T, wide)                                                      \
+            memcpy(dst + i * (int64_t)sizeof a, &a, sizeof a);                 \
+        }                                                                      \
+    }
+REDUCE(U8, uint8_t, uint64_t)
+REDUCE(I8, int8_t, uint64_t)
+REDUCE(U16, uint16_t, uint64_t)
+REDUCE(I16, int16_t, uint64_t)
+REDUCE(U32, uint32_t, uint64_t)
+REDUCE(I32, int32_t, uint64_t)
+REDUCE(U64, uint64_t, uint64_t)
+REDUCE(I64, int64_t, uint64_t)
+REDUCE(F32, float, float)
+REDUCE(F64, double, double)
+
+#define REDUCE_HALF(id, widen, narrow)                                         \
+    static void reduce_##id(char *dst, const char *src, int64_t n,             \
+                            enum reduction r)                                  \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            uint16_t bits[2];                                                  \
+            memcpy(&bits[0], dst + i * 2, 2);                                  \
+            memcpy(&bits[1], src + i * 2, 2);                                  \
+            float a = widen(bits[0]), b = widen(bits[1]);                      \
+            JOIN(float, float)                                                 \
+            bits[0] = narrow(a);                                               \
+            memcpy(dst + i * 2, &bits[0], 2);                                  \
+        }                                                                      \
+    }
+REDUCE_HALF(F16, byi_f16_to_f32, byi_f32_to_f16)
+REDUCE_HALF(BF16, byi_bf16_to_f32, byi_f32_to_bf16)
+
+typedef void (*reduce_fn)(char *, const char *, int64_t, enum reduction);
+
+static const reduce_fn reducers[BYI_DTYPES] = {
+#define ENTRY(id, T) [BYOC_##id] = reduce_##id,
+    BYI_EACH_INT(ENTRY) BYI_EACH_FLOAT(ENTRY) ENTRY(F16, ) ENTRY(BF16, )
+#undef ENTRY
+};
+
+/* Put n elements of an update into the result. */
+static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
+                const struct byi_tensor *u, int64_t from, int64_t n)
+{
+    const int64_t size = (int64_t)byi_cell(y->dtype);
+    char *dst = (char *)y->data + to * size;
+    const char *src = (const char *)u->data + from * size;
+    if (r == NONE)
+        byi_copy_cells(dst, src, n, (size_t)size);
+    else
+        reducers[y->dtype](dst, src, n, r);
+}
+
+/* y = x, then the updates in their order: a later one of the same place wins */
+static enum byoc_status begin_scatter(const struct byi_call *call,
+                                      enum reduction *r, struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    *r = reduction_of(call);
+    if (*r != NONE && !reducers[x->dtype])
+        return byi_bad_dtype(call, x->dtype, "a numeric type", err);
+    byi_copy_bytes(call, call->out->data, x->data,
+                   (size_t)byi_count(x) * byi_cell(x->dtype));
+    return BYOC_OK;
+}
+
+static enum byoc_status scatter_run(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    enum reduction r = NONE;
+    const struct elements e = walk_elements(call);
+    if (byi_count(e.idx) > 0)
+        BYI_TRY(byi_check_indices(call, e.idx, e.size, err));
+    BYI_TRY(begin_scatter(call, &r, err));
+    if (byi_count(e.idx) == 0)
+        return BYOC_OK;
+    for (int64_t i = 0; i < e.n_rows; i++) {
+        const int64_t base = row_offset(&e, i);
+        for (int64_t k = 0; k < e.row; k++)
+            put(call->out, r, element_at(&e, base, i, k), &call->in[2],
+                i * e.row + k, 1);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status scatter_nd_run(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    enum reduction r = NONE;
+    const struct tuples s = walk_tuples(call, 0);
+    BYI_TRY(check_tuples(call, &s, err));
+    BYI_TRY(begin_scatter(call, &r, err));
+    for (int64_t i = 0; i < s.n; i++)
+        put(call->out, r, tuple_at(&s, i), &call->in[2], i * s.slice, s.slice);
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_TAKE, {take_run, NULL}},
+    {BYI_OP_GATHER, {gather_run, NULL}},
+    {BYI_OP_GATHER_ND, {gather_nd_run, NULL}},
+    {BYI_OP_SCATTER_ELEMENTS, {scatter_run, NULL}},
+    {BYI_OP_SCATTER_ND, {scatter_nd_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_index = {rows, BYI_COUNT(rows)};

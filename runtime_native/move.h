@@ -1,0 +1,122 @@
+/* move.h: what the kernels that move data share. They know only the size of
+ * an element, never its meaning; strings are pointers here.
+ */
+#ifndef BYI_MOVE_H
+#define BYI_MOVE_H
+
+#include "kernel.h"
+
+/* --- view.c ------------------------------------------------------------- */
+
+/* How to walk a source in the order of a dense result: axis i has dims[i]
+ * steps of strides[i] elements, which may be 0 or negative. Twice the rank,
+ * since tile and the block operators split axes. */
+struct byi_view {
+    uint32_t rank;
+    int64_t dims[2 * BYI_MAX_RANK];
+    int64_t strides[2 * BYI_MAX_RANK];
+};
+
+/* Elements between neighbours along each axis of a dense tensor. */
+void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides);
+/* Write the elements of the view, `size` bytes each, to dst one after the
+ * other; src is its first element. */
+void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
+                   const void *src, void *dst, size_t size);
+/* memcpy, by several threads where it is long. */
+void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
+                    size_t bytes);
+/* dst[0..n) = *value */
+void byi_fill(void *dst, const void *value, int64_t n, size_t size);
+
+/* Bytes of an element as it lies in memory. */
+static inline size_t byi_cell(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
+}
+
+/* Copy one element; the common sizes are single moves. */
+static inline void byi_copy_cell(char *dst, const char *src, size_t size)
+{
+    switch (size) {
+    case 1:
+        *dst = *src;
+        break;
+    case 2:
+        memcpy(dst, src, 2);
+        break;
+    case 4:
+        memcpy(dst, src, 4);
+        break;
+    case 8:
+        memcpy(dst, src, 8);
+        break;
+    default:
+        memcpy(dst, src, size);
+        break;
+    }
+}
+
+/* Copy n elements; short runs of one element are single moves. */
+static inline void byi_copy_cells(char *dst, const char *src, int64_t n,
+                                  size_t size)
+{
+    if (n == 1)
+        byi_copy_cell(dst, src, size);
+    else if (n > 0)
+        memcpy(dst, src, (size_t)n * size);
+}
+
+/* Element i of an int32 or int64 tensor. */
+static inline int64_t byi_index_at(const struct byi_tensor *t, int64_t i)
+{
+    if (t->dtype == BYOC_I64) {
+        int64_t value;
+        memcpy(&value, (const char *)t->data + i * 8, 8);
+        return value;
+    }
+    int32_t value;
+    memcpy(&value, (const char *)t->data + i * 4, 4);
+    return value;
+}
+
+/* Check that all indices are in -size .. size-1. */
+enum byoc_status byi_check_indices(const struct byi_call *call,
+                                   const struct byi_tensor *indices,
+                                   int64_t size, struct byoc_error *err);
+
+/* An index that counts from the end when negative. */
+static inline int64_t byi_wrap(int64_t index, int64_t size)
+{
+    return index < 0 ? index + size : index;
+}
+
+/* Step the odometer `at` through `dims`, last axis fastest, keeping `offset`
+ * = sum of at[i] strides[i]. */
+static inline void byi_step(uint32_t rank, const int64_t *dims,
+                            const int64_t *strides, int64_t *at,
+                            int64_t *offset)
+{
+    for (uint32_t i = rank; i-- > 0;) {
+        *offset += strides[i];
+        if (++at[i] < dims[i])
+            return;
+        *offset -= dims[i] * strides[i];
+        at[i] = 0;
+    }
+}
+
+/* Set the odometer to position `n`; gives the offset. */
+static inline int64_t byi_seek(uint32_t rank, const int64_t *dims,
+                               const int64_t *strides, int64_t n, int64_t *at)
+{
+    int64_t offset = 0;
+    for (uint32_t i = rank; i-- > 0;) {
+        at[i] = n % dims[i];
+        n /= dims[i];
+        offset += at[i] * strides[i];
+    }
+    return offset;
+}
+
+#endif

@@ -1,0 +1,226 @@
+/* movement.c: kernels that copy all of their data in another order: reshape
+ * and its like, transpose, broadcast_to, tile, slices, blocks, concatenate and
+ * split. Each says how its result walks its operand; view.c does the walking.
+ */
+#include "move.h"
+
+/* reshape, squeeze, expand_dims, flatten: the same elements in order */
+static enum byoc_status same_run(const struct byi_call *call,
+                                 struct byoc_error *err)
+{
+    (void)err;
+    const size_t size = byi_cell(call->in->dtype);
+    byi_copy_bytes(call, call->out->data, call->in->data,
+                   (size_t)byi_count(call->in) * size);
+    return BYOC_OK;
+}
+
+/* y's axis i is x's axis axes[i] */
+static enum byoc_status transpose_run(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in;
+    uint32_t n;
+    const int64_t *axes = byi_attr_ints(call->attrs, "axes", &n);
+    int64_t strides[BYI_MAX_RANK];
+    struct byi_view v = {.rank = x->rank};
+    byi_dense_strides(x->rank, x->dims, strides);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        const uint32_t from = n ? byi_axis(axes[i], x->rank) : x->rank - 1 - i;
+        v.dims[i] = x->dims[from];
+        v.strides[i] = strides[from];
+    }
+    byi_view_copy(call, &v, x->data, call->out->data, byi_cell(x->dtype));
+    return BYOC_OK;
+}
+
+/* x's axes are aligned with y's last ones; an axis of size 1 repeats */
+static enum byoc_status broadcast_run(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in, *y = call->out;
+    int64_t strides[BYI_MAX_RANK];
+    struct byi_view v = {.rank = y->rank};
+    byi_dense_strides(x->rank, x->dims, strides);
+    for (uint32_t i = 0; i < y->rank; i++) {
+        const uint32_t lead = y->rank - x->rank;
+        v.dims[i] = y->dims[i];
+        v.strides[i] =
+            i < lead || x->dims[i - lead] == 1 ? 0 : strides[i - lead];
+    }
+    byi_view_copy(call, &v, x->data, y->data, byi_cell(x->dtype));
+    return BYOC_OK;
+}
+
+/* y[.., r d + i, ..] = x[.., i, ..]: each axis walks (repeats, size) */
+static enum byoc_status tile_run(const struct byi_call *call,
+                                 struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in, *y = call->out;
+    int64_t strides[BYI_MAX_RANK];
+    struct byi_view v = {.rank = 2 * x->rank};
+    if (byi_count(y) == 0)
+        return BYOC_OK;
+    byi_dense_strides(x->rank, x->dims, strides);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        v.dims[2 * i] = y->dims[i] / x->dims[i];
+        v.dims[2 * i + 1] = x->dims[i];
+        v.strides[2 * i + 1] = strides[i];
+    }
+    byi_view_copy(call, &v, x->data, y->data, byi_cell(x->dtype));
+    return BYOC_OK;
+}
+
+/* Where a slice of an axis of size dim > 0 begins (ONNX Slice). */
+static int64_t slice_begin(int64_t begin, int64_t stride, int64_t dim)
+{
+    if (begin < 0)
+        begin = begin < -dim ? 0 : begin + dim;
+    const int64_t most = stride > 0 ? dim : dim - 1;
+    return byi_min(begin, most);
+}
+
+/* operands x, begin, end, axes, strides; y's dims say where it ends */
+static enum byoc_status slice_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in, *y = call->out;
+    const size_t size = byi_cell(x->dtype);
+    const int64_t n = byi_count(&call->in[3]);
+    struct byi_view v = {.rank = x->rank};
+    int64_t from = 0;
+    if (byi_count(y) == 0)
+        return BYOC_OK;
+    byi_dense_strides(x->rank, x->dims, v.strides);
+    memcpy(v.dims, y->dims, y->rank * sizeof *v.dims);
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t axis = byi_axis(byi_index_at(&call->in[3], i), x->rank);
+        const int64_t stride = byi_index_at(&call->in[4], i);
+        const int64_t begin =
+            slice_begin(byi_index_at(&call->in[1], i), stride, x->dims[axis]);
+        from += begin * v.strides[axis];
+        /* one step or none: the stride, which may be huge, is not used */
+        v.strides[axis] = v.dims[axis] > 1 ? v.strides[axis] * stride : 0;
+    }
+    byi_view_copy(call, &v, (const char *)x->data + from * (int64_t)size,
+                  y->data, size);
+    return BYOC_OK;
+}
+
+/* (N, b, b, C, H, W) or (N, C, b, b, H, W) to (N, C, H, b, W, b) */
+static enum byoc_status depth_to_space_run(const struct byi_call *call,
+                                           struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in;
+    const int64_t b = byi_attr_int(call->attrs, "block_size");
+    const bool depth_first =
+        strcmp(byi_attr_string(call->attrs, "mode"), "DCR") == 0;
+    const int64_t h = x->dims[2], w = x->dims[3], plane = h * w;
+    const int64_t c = x->dims[1] / (b * b);
+    const int64_t channel = depth_first ? plane : b * b * plane;
+    const int64_t block = depth_first ? c * plane : plane;
+    const struct byi_view v = {
+        .rank = 6,
+        .dims = {x->dims[0], c, h, b, w, b},
+        .strides = {x->dims[1] * plane, channel, w, b * block, 1, block},
+    };
+    byi_view_copy(call, &v, x->data, call->out->data, byi_cell(x->dtype));
+    return BYOC_OK;
+}
+
+/* (N, C, H, b, W, b) to (N, b, b, C, H, W) */
+static enum byoc_status space_to_depth_run(const struct byi_call *call,
+                                           struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in;
+    const int64_t b = byi_attr_int(call->attrs, "block_size");
+    const int64_t c = x->dims[1], h = x->dims[2], w = x->dims[3];
+    const struct byi_view v = {
+        .rank = 6,
+        .dims = {x->dims[0], b, b, c, h / b, w / b},
+        .strides = {c * h * w, w, 1, h * w, b * w, b},
+    };
+    byi_view_copy(call, &v, x->data, call->out->data, byi_cell(x->dtype));
+    return BYOC_OK;
+}
+
+/* Copy (outer, run) between a tensor with rows of `whole` bytes, from byte
+ * `at` of each, and one with rows of `part` bytes. */
+struct strip {
+    int64_t outer, whole, part, at;
+};
+
+static void copy_strip(const struct byi_call *call, const struct strip *s,
+                       char *whole, char *part, bool join)
+{
+    const int team = byi_team(call, s->outer * s->part / 4);
+    if (s->outer == 1) {
+        byi_copy_bytes(call, join ? whole + s->at : part,
+                       join ? part : whole + s->at, (size_t)s->part);
+        return;
+    }
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < s->outer; i++) {
+        char *w = whole + i * s->whole + s->at, *p = part + i * s->part;
+        byi_copy_cells(join ? w : p, join ? p : w, 1, (size_t)s->part);
+    }
+}
+
+/* The many tensors lie side by side along `axis` of the one. */
+static void copy_strips(const struct byi_call *call,
+                        const struct byi_tensor *one, uint32_t n,
+                        const struct byi_tensor *many, bool join)
+{
+    const uint32_t axis =
+        byi_axis(byi_attr_int(call->attrs, "axis"), one->rank);
+    const int64_t inner =
+        byi_span(one, axis + 1, one->rank) * (int64_t)byi_cell(one->dtype);
+    struct strip s = {.outer = byi_span(one, 0, axis),
+                      .whole = one->dims[axis] * inner};
+    if (byi_count(one) == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        s.part = many[i].dims[axis] * inner;
+        if (s.part > 0)
+            copy_strip(call, &s, one->data, many[i].data, join);
+        s.at += s.part;
+    }
+}
+
+static enum byoc_status concatenate_run(const struct byi_call *call,
+                                        struct byoc_error *err)
+{
+    (void)err;
+    copy_strips(call, call->out, call->n_in, call->in, true);
+    return BYOC_OK;
+}
+
+static enum byoc_status split_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    (void)err;
+    copy_strips(call, call->in, call->n_out, call->out, false);
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_RESHAPE, {same_run, NULL}},
+    {BYI_OP_SQUEEZE, {same_run, NULL}},
+    {BYI_OP_EXPAND_DIMS, {same_run, NULL}},
+    {BYI_OP_FLATTEN, {same_run, NULL}},
+    {BYI_OP_TRANSPOSE, {transpose_run, NULL}},
+    {BYI_OP_BROADCAST_TO, {broadcast_run, NULL}},
+    {BYI_OP_TILE, {tile_run, NULL}},
+    {BYI_OP_STRIDED_SLICE, {slice_run, NULL}},
+    {BYI_OP_DEPTH_TO_SPACE, {depth_to_space_run, NULL}},
+    {BYI_OP_SPACE_TO_DEPTH, {space_to_depth_run, NULL}},
+    {BYI_OP_CONCATENATE, {concatenate_run, NULL}},
+    {BYI_OP_SPLIT, {split_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_movement = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,150 @@
+/* nms.c: the kernel of vision.non_max_suppression (ONNX NonMaxSuppression):
+ * greedy, highest score first, per class and batch. Candidates wait in a heap,
+ * so that a low limit per class does not pay for sorting all of them.
+ */
+#include "move.h"
+
+struct candidate {
+    float score;
+    int64_t box;
+};
+
+struct nms {
+    const float *boxes; /* (boxes, 4) of one batch */
+    int64_t n, most;    /* boxes; to select        */
+    float iou, score;
+    bool has_score, centers;
+    struct candidate *heap;
+};
+
+/* a is taken before b: a higher score, or the same of an earlier box */
+static bool before(const struct candidate *a, const struct candidate *b)
+{
+    return a->score != b->score ? a->score > b->score : a->box < b->box;
+}
+
+static void sift(struct candidate *heap, int64_t n, int64_t at)
+{
+    const struct candidate moved = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!before(&heap[child], &moved))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+/* Corners low, high of a box on axis 0 or 1. */
+static void side(const struct nms *s, int64_t box, int axis, float *low,
+                 float *high)
+{
+    const float *at = s->boxes + 4 * box + axis;
+    const float a = s->centers ? at[0] - at[2] / 2 : at[0];
+    const float b = s->centers ? at[0] + at[2] / 2 : at[2];
+    *low = fminf(a, b);
+    *high = fmaxf(a, b);
+}
+
+/* Intersection over union is above the threshold. */
+static bool overlap(const struct nms *s, int64_t a, int64_t b)
+{
+    float area_a = 1, area_b = 1, common = 1;
+    for (int axis = 0; axis < 2; axis++) {
+        float la, ha, lb, hb;
+        side(s, a, axis, &la, &ha);
+        side(s, b, axis, &lb, &hb);
+        area_a *= ha - la;
+        area_b *= hb - lb;
+        common *= fmaxf(0, fminf(ha, hb) - fmaxf(la, lb));
+    }
+    if (area_a <= 0 || area_b <= 0 || common <= 0)
+        return false;
+    return common / (area_a + area_b - common) > s->iou;
+}
+
+static int64_t fill_heap(const struct nms *s, const float *scores)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n; i++) /* NaN is no score */
+        if (scores[i] == scores[i] && (!s->has_score || scores[i] > s->score))
+            s->heap[n++] = (struct candidate){scores[i], i};
+    for (int64_t at = n / 2; at-- > 0;)
+        sift(s->heap, n, at);
+    return n;
+}
+
+/* Select boxes of one class; the third column of (k, 3) gets them. Gives
+ * how many; at most `room`. */
+static int64_t select_class(const struct nms *s, const float *scores,
+                            int64_t *selected, int64_t room)
+{
+    const int64_t most = byi_min(s->most, room);
+    int64_t n = fill_heap(s, scores), count = 0;
+    while (n > 0 && count < most) {
+        const int64_t box = s->heap[0].box;
+        s->heap[0] = s->heap[--n];
+        if (n > 0)
+            sift(s->heap, n, 0);
+        int64_t k = 0;
+        while (k < count && !overlap(s, box, selected[3 * k + 2]))
+            k++;
+        if (k == count)
+            selected[3 * count++ + 2] = box;
+    }
+    return count;
+}
+
+static uint64_t nms_scratch(const struct byi_call *call)
+{
+    return (uint64_t)call->in->dims[1] * sizeof(struct candidate);
+}
+
+/* boxes (batches, boxes, 4), scores (batches, classes, boxes): rows of batch,
+ * class, box */
+static enum byoc_status nms_run(const struct byi_call *call,
+                                struct byoc_error *err)
+{
+    const struct byi_tensor *boxes = call->in, *scores = &call->in[1];
+    const int64_t batches = scores->dims[0], classes = scores->dims[1];
+    int64_t *selected = call->out->data, count = 0;
+    struct nms s = {
+        .n = boxes->dims[1],
+        .most = call->n_in > 2 ? byi_tensor_int(&call->in[2], 0) : 0,
+        .iou = call->n_in > 3 ? (float)byi_tensor_float(&call->in[3], 0) : 0,
+        .has_score = call->n_in > 4,
+        .score = call->n_in > 4 ? (float)byi_tensor_float(&call->in[4], 0) : 0,
+        .centers = byi_attr_int(call->attrs, "center_point_box") != 0,
+        .heap = call->scratch,
+    };
+    const int64_t need = batches * classes * byi_max(0, byi_min(s.most, s.n));
+    if (need > call->out->dims[0])
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: %lld boxes may be selected, the result has room "
+                        "for %lld",
+                        call->op->name, (long long)need,
+                        (long long)call->out->dims[0]);
+    for (int64_t b = 0; b < batches && s.most > 0; b++) {
+        s.boxes = (const float *)boxes->data + b * s.n * 4;
+        for (int64_t c = 0; c < classes; c++) {
+            const float *from =
+                (const float *)scores->data + (b * classes + c) * s.n;
+            int64_t *to = selected + 3 * count;
+            const int64_t k =
+                select_class(&s, from, to, call->out->dims[0] - count);
+            for (int64_t i = 0; i < k; i++) {
+                to[3 * i] = b;
+                to[3 * i + 1] = c;
+            }
+            count += k;
+        }
+    }
+    call->out->dims[0] = count;
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NMS, {nms_run, nms_scratch}},
+};
+const struct byi_kernel_rows byi_rows_nms = {rows, BYI_COUNT(rows)};

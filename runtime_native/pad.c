@@ -1,0 +1,171 @@
+/* pad.c: kernels that copy rows and fill what is beside them: pad, trilu,
+ * reverse_sequence.
+ */
+#include "move.h"
+
+enum mode { CONSTANT, EDGE, REFLECT };
+
+/* Where position `at` of a padded axis comes from in one of size dim; -1: from
+ * the padding value. */
+static int64_t source_of(int64_t at, int64_t begin, int64_t dim, enum mode mode)
+{
+    const int64_t i = at - begin;
+    if (i >= 0 && i < dim)
+        return i;
+    if (mode == CONSTANT)
+        return -1;
+    if (mode == EDGE)
+        return i < 0 ? 0 : dim - 1;
+    return i < 0 ? -i : 2 * (dim - 1) - i;
+}
+
+struct padding {
+    const struct byi_tensor *x, *y;
+    int64_t begin[BYI_MAX_RANK];
+    int64_t strides[BYI_MAX_RANK];
+    enum mode mode;
+    const char *value;
+    size_t size;
+};
+
+/* One row of the last axis, from the row `src`, or from nothing. */
+static void pad_row(const struct padding *p, const char *src, char *dst)
+{
+    const uint32_t last = p->y->rank - 1;
+    const int64_t n = p->y->dims[last], dim = p->x->dims[last];
+    const int64_t begin = p->begin[last], size = (int64_t)p->size;
+    if (!src) {
+        byi_fill(dst, p->value, n, p->size);
+        return;
+    }
+    const int64_t first = byi_min(byi_max(begin, 0), n);
+    const int64_t stop = byi_max(byi_min(begin + dim, n), first);
+    for (int64_t i = 0; i < n; i++) {
+        if (i == first && stop > first) {
+            memcpy(dst + i * size, src + (i - begin) * size,
+                   (size_t)((stop - first) * size));
+            i = stop - 1;
+            continue;
+        }
+        const int64_t from = source_of(i, begin, dim, p->mode);
+        byi_copy_cell(dst + i * size, from < 0 ? p->value : src + from * size,
+                      p->size);
+    }
+}
+
+/* Rows [first, last) of y. */
+static void pad_rows(const struct padding *p, int64_t first, int64_t last)
+{
+    const uint32_t outer = p->y->rank - 1;
+    const int64_t n = p->y->dims[outer], size = (int64_t)p->size;
+    int64_t at[BYI_MAX_RANK], none = 0;
+    byi_seek(outer, p->y->dims, p->strides, first, at);
+    for (int64_t r = first; r < last; r++) {
+        const char *src = p->x->data;
+        for (uint32_t i = 0; i < outer && src; i++) {
+            const int64_t from =
+                source_of(at[i], p->begin[i], p->x->dims[i], p->mode);
+            src = from < 0 ? NULL : src + from * p->strides[i] * size;
+        }
+        pad_row(p, src, (char *)p->y->data + r * n * size);
+        byi_step(outer, p->y->dims, p->strides, at, &none);
+    }
+}
+
+/* operands x, pads (begins, then ends), value */
+static enum byoc_status pad_run(const struct byi_call *call,
+                                struct byoc_error *err)
+{
+    (void)err;
+    const char *mode = byi_attr_string(call->attrs, "mode");
+    struct padding p = {
+        .x = call->in,
+        .y = call->out,
+        .mode = mode[0] == 'c'   ? CONSTANT
+                : mode[0] == 'e' ? EDGE
+                                 : REFLECT,
+        .value = call->in[2].data,
+        .size = byi_cell(call->in->dtype),
+    };
+    const int64_t n = byi_count(p.y);
+    if (n == 0)
+        return BYOC_OK;
+    if (p.y->rank == 0) {
+        byi_copy_cell(p.y->data, p.x->data, p.size);
+        return BYOC_OK;
+    }
+    byi_dense_strides(p.x->rank, p.x->dims, p.strides);
+    for (uint32_t i = 0; i < p.x->rank; i++)
+        p.begin[i] = byi_index_at(&call->in[1], i);
+    const int64_t count = n / p.y->dims[p.y->rank - 1];
+    const int64_t parts = byi_min(count, byi_team(call, n));
+#pragma omp parallel for num_threads((int)parts) if (parts > 1)
+    for (int64_t i = 0; i < parts; i++)
+        pad_rows(&p, count * i / parts, count * (i + 1) / parts);
+    return BYOC_OK;
+}
+
+/* x (..., rows, cols): keep j >= i + k (upper) or j <= i + k (lower) */
+static enum byoc_status trilu_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in;
+    const int64_t size = (int64_t)byi_cell(x->dtype);
+    const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
+    const int64_t total = cols ? byi_count(x) / cols : 0;
+    const bool upper = byi_attr_int(call->attrs, "upper") != 0;
+    const int64_t far = (int64_t)1 << 41; /* beyond every diagonal */
+    const int64_t k =
+        byi_max(-far, byi_min(far, byi_attr_int(call->attrs, "k")));
+    const int team = byi_team(call, total * cols);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t r = 0; r < total; r++) {
+        const int64_t at = r % rows + k + (upper ? 0 : 1);
+        const int64_t cut = byi_max(0, byi_min(cols, at)) * size;
+        const int64_t row = cols * size;
+        const char *src = (const char *)x->data + r * row;
+        char *dst = (char *)call->out->data + r * row;
+        memset(upper ? dst : dst + cut, 0, (size_t)(upper ? cut : row - cut));
+        memcpy(upper ? dst + cut : dst, upper ? src + cut : src,
+               (size_t)(upper ? row - cut : cut));
+    }
+    return BYOC_OK;
+}
+
+/* x (time, batch, ...) or (batch, time, ...): the first lengths[b] steps of
+ * sequence b, last one first */
+static enum byoc_status reverse_run(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in, *lengths = &call->in[1];
+    const bool batch_first = byi_attr_int(call->attrs, "batch_axis") == 0;
+    const int64_t batch = x->dims[batch_first ? 0 : 1];
+    const int64_t time = x->dims[batch_first ? 1 : 0];
+    const int64_t inner = byi_span(x, 2, x->rank) * (int64_t)byi_cell(x->dtype);
+    const int64_t step_b = batch_first ? time * inner : inner;
+    const int64_t step_t = batch_first ? inner : batch * inner;
+    for (int64_t b = 0; b < batch; b++) {
+        const int64_t n = byi_index_at(lengths, b);
+        if (n < 0 || n > time)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: length %lld of sequence %lld is out of "
+                            "range, expected 0 to %lld",
+                            call->op->name, (long long)n, (long long)b,
+                            (long long)time);
+        for (int64_t t = 0; t < time; t++) {
+            const int64_t from = t < n ? n - 1 - t : t;
+            byi_copy_cells((char *)call->out->data + b * step_b + t * step_t,
+                           (const char *)x->data + b * step_b + from * step_t,
+                           inner > 0, (size_t)inner);
+        }
+    }
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_PAD, {pad_run, NULL}},
+    {BYI_OP_TRILU, {trilu_run, NULL}},
+    {BYI_OP_REVERSE_SEQUENCE, {reverse_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_pad = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,415 @@
+/* select.c: kernels that choose elements by their values: topk, argmax and
+ * argmin, nonzero, compress, and cumsum, which walks an axis as they do.
+ * Order is that of 64-bit keys, so that one loop serves every type: NaN is
+ * the largest number, and -0 equals 0.
+ */
+#include "move.h"
+
+/* A number of `bits` bits whose top bit is the sign, as a key. */
+static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
+{
+    const uint64_t sign = (uint64_t)1 << (bits - 1);
+    const uint64_t size = value & (sign - 1);
+    if (size > inf)
+        return UINT64_MAX; /* NaN */
+    if (size == 0 || !(value & sign))
+        return size + sign;
+    return sign - size;
+}
+
+static uint64_t load(const char *at, size_t size)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (size) {
+    case 1:
+        memcpy(&one, at, 1);
+        return one;
+    case 2:
+        memcpy(&two, at, 2);
+        return two;
+    case 4:
+        memcpy(&four, at, 4);
+        return four;
+    default:
+        memcpy(&eight, at, 8);
+        return eight;
+    }
+}
+
+/* How elements of a type become keys. */
+struct key {
+    size_t size;
+    bool is_float;
+    uint64_t flip; /* integers: added, wrapping, so that order is unsigned */
+    uint64_t inf;  /* floats: the bits of infinity */
+};
+
+static struct key key_kind(enum byoc_dtype dtype)
+{
+    struct key k = {.size = byi_cell(dtype)};
+    k.is_float = byi_dtype_is_float(dtype);
+    if (k.is_float)
+        k.inf = dtype == BYOC_F16    ? 0x7c00
+                : dtype == BYOC_BF16 ? 0x7f80
+                : dtype == BYOC_F32  ? 0x7f800000
+                                     : 0x7ff0000000000000;
+    else if (byi_dtype_is_signed(dtype))
+        k.flip = (uint64_t)1 << (8 * k.size - 1);
+    return k;
+}
+
+static uint64_t key_at(const struct key *k, const char *data, int64_t i)
+{
+    const uint64_t value = load(data + i * (int64_t)k->size, k->size);
+    if (k->is_float)
+        return key_of_float(value, (uint32_t)(8 * k->size), k->inf);
+    return value ^ k->flip;
+}
+
+/* --- topk --------------------------------------------------------------- */
+
+struct candidate {
+    uint64_t key;
+    int64_t index;
+};
+
+/* a comes after b in the result: a smaller key, or the same one later */
+static bool after(const struct candidate *a, const struct candidate *b)
+{
+    return a->key != b->key ? a->key < b->key : a->index > b->index;
+}
+
+/* Restore the heap below `at`: the root is the candidate that comes last. */
+static void sift(struct candidate *heap, int64_t n, int64_t at)
+{
+    const struct candidate moved = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && after(&heap[child + 1], &heap[child]))
+            child++;
+        if (!after(&heap[child], &moved))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+/* The k first of n candidates in order, in `heap`. */
+static void choose(const struct key *kind, const char *data, int64_t n,
+                   int64_t stride, bool largest, struct candidate *heap,
+                   int64_t k)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = key_at(kind, data, i * stride);
+        const struct candidate c = {largest ? key : ~key, i};
+        if (i < k) {
+            heap[i] = c;
+            for (int64_t at = i == k - 1 ? k / 2 : 0; at-- > 0;)
+                sift(heap, k, at);
+        } else if (after(&heap[0], &c)) {
+            heap[0] = c;
+            sift(heap, k, 0);
+        }
+    }
+    for (int64_t last = k - 1; last > 0; last--) {
+        const struct candidate end = heap[0];
+        heap[0] = heap[last];
+        heap[last] = end;
+        sift(heap, last, 0);
+    }
+}
+
+static uint64_t topk_scratch(const struct byi_call *call)
+{
+    const struct byi_tensor *y = call->out;
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), y->rank);
+    return byi_lines((uint64_t)y->dims[axis] * sizeof(struct candidate)) *
+           call->threads;
+}
+
+/* One line along the axis: x (outer, n, inner), y (outer, k, inner) */
+static void topk_line(const struct byi_call *call, int64_t n, int64_t k,
+                      int64_t inner, int64_t line, struct candidate *heap)
+{
+    const struct key kind = key_kind(call->in->dtype);
+    const int64_t size = (int64_t)kind.size;
+    const int64_t o = line / inner, i = line % inner;
+    const char *src = (const char *)call->in->data + (o * n * inner + i) * size;
+    const bool largest = byi_attr_int(call->attrs, "largest") != 0;
+    int64_t *index = call->out[1].data;
+    choose(&kind, src, n, inner, largest, heap, k);
+    for (int64_t j = 0; j < k; j++) {
+        const int64_t to = (o * k + j) * inner + i;
+        byi_copy_cell((char *)call->out->data + to * size,
+                      src + heap[j].index * inner * size, kind.size);
+        index[to] = heap[j].index;
+    }
+}
+
+static enum byoc_status topk_run(const struct byi_call *call,
+                                 struct byoc_error *err)
+{
+    (void)err;
+    const struct byi_tensor *x = call->in, *y = call->out;
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const int64_t n = x->dims[axis], k = y->dims[axis];
+    const int64_t inner = byi_span(x, axis + 1, x->rank);
+    const int64_t lines = byi_span(x, 0, axis) * inner;
+    const uint64_t part = byi_lines((uint64_t)k * sizeof(struct candidate));
+    if (k == 0 || lines == 0)
+        return BYOC_OK;
+    const int64_t parts = byi_min(lines, byi_team(call, 8 * lines * n));
+#pragma omp parallel for num_threads((int)parts) if (parts > 1)
+    for (int64_t p = 0; p < parts; p++) {
+        struct candidate *heap =
+            (void *)((char *)call->scratch + (uint64_t)p * part);
+        for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
+            topk_line(call, n, k, inner, l, heap);
+    }
+    return BYOC_OK;
+}
+
+/* --- argmax, argmin ----------------------------------------------------- */
+
+enum { LANES = 64 }; /* columns that are searched side by side */
+
+struct arg {
+    int64_t n, inner;
+    bool least, last; /* the smallest; of equals the last */
+};
+
+/* Columns [0, lanes) of x (n, inner): their best positions to y. NaN is best
+ * of all, as in numpy. */
+#define ARG(id, T, bits_t, value)                                              \
+    static void arg_##id(const struct arg *a, const char *x, int64_t lanes,    \
+                         int64_t *y)                                           \
+    {                                                                          \
+        T best[LANES];                                                         \
+        for (int64_t i = 0; i < a->n; i++) {                                   \
+            const char *row = x + i * a->inner * (int64_t)sizeof(bits_t);      \
+            for (int64_t c = 0; c < lanes; c++) {                              \
+                bits_t bits;                                                   \
+                memcpy(&bits, row + c * (int64_t)sizeof bits, sizeof bits);    \
+                const T v = value(bits);                                       \
+                const T b = i ? best[c] : v;                                   \
+                const bool nan = v != v, best_nan = b != b;                    \
+                const bool better = (nan && !best_nan) ||                      \
+                                    (!best_nan && (a->least ? v < b : v > b)); \
+                const bool same = v == b || (nan && best_nan);                 \
+                if (i == 0 || better || (same && a->last)) {                   \
+                    best[c] = v;                                               \
+                    y[c] = i;                                                  \
+                }                                                              \
+            }                                                                  \
+        }                                                                      \
+    }
+#define ITSELF(bits) (bits)
+#define ARG_PLAIN(id, T) ARG(id, T, T, ITSELF)
+BYI_EACH_INT(ARG_PLAIN)
+BYI_EACH_FLOAT(ARG_PLAIN)
+ARG(F16, float, uint16_t, byi_f16_to_f32)
+ARG(BF16, float, uint16_t, byi_bf16_to_f32)
+
+typedef void (*arg_fn)(const struct arg *, const char *, int64_t, int64_t *);
+
+/* x (outer, n, inner): y (outer, inner) */
+static enum byoc_status arg_run(const struct byi_call *call,
+                                struct byoc_error *err)
+{
+    static const arg_fn args[BYI_DTYPES] = {
+#define ENTRY(id, T) [BYOC_##id] = arg_##id,
+        BYI_EACH_INT(ENTRY) BYI_EACH_FLOAT(ENTRY) ENTRY(F16, ) ENTRY(BF16, )
+#undef ENTRY
+    };
+    const struct byi_tensor *x = call->in;
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const struct arg a = {
+        .n = x->dims[axis],
+        .inner = byi_span(x, axis + 1, x->rank),
+        .least = call->op->id == BYI_OP_ARGMIN,
+        .last = byi_attr_int(call->attrs, "select_last_index") != 0,
+    };
+    const int64_t size = (int64_t)byi_cell(x->dtype);
+    if (!args[x->dtype])
+        return byi_bad_dtype(call, x->dtype, "a numeric type", err);
+    if (byi_count(call->out) == 0)
+        return BYOC_OK;
+    if (a.n == 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: axis %u has no elements, expected some",
+                        call->op->name, axis);
+    const int64_t groups = byi_ceil_div(a.inner, LANES);
+    const int64_t total = byi_span(x, 0, axis) * groups;
+    const int team = byi_team(call, byi_count(x));
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t g = 0; g < total; g++) {
+        const int64_t o = g / groups, c = g % groups * LANES;
+        args[x->dtype](&a,
+                       (const char *)x->data + (o * a.n * a.inner + c) * size,
+                       byi_min(LANES, a.inner - c),
+                       (int64_t *)call->out->data + o * a.inner + c);
+    }
+    return BYOC_OK;
+}
+
+/* --- nonzero, compress -------------------------------------------------- */
+
+/* Element i is not zero; -0 is zero, NaN is not. */
+static bool is_set(const struct byi_tensor *t, int64_t i)
+{
+    const size_t size = byi_cell(t->dtype);
+    const uint64_t bits = load((const char *)t->data + i * (int64_t)size, size);
+    if (!byi_dtype_is_float(t->dtype))
+        return bits != 0;
+    return (bits & (((uint64_t)1 << (8 * size - 1)) - 1)) != 0;
+}
+
+static int64_t count_set(const struct byi_tensor *t)
+{
+    const int64_t n = byi_count(t);
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++)
+        count += is_set(t, i);
+    return count;
+}
+
+/* The result's dim, as the data has it, fits the memory it was given. */
+static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
+                                  int64_t found, struct byoc_error *err)
+{
+    if (found > call->out->dims[axis])
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: %lld elements are selected, expected at most "
+                        "%lld",
+                        call->op->name, (long long)found,
+                        (long long)call->out->dims[axis]);
+    call->out->dims[axis] = found;
+    return BYOC_OK;
+}
+
+/* y (rank, count): column c holds the position of the c-th element set */
+static enum byoc_status nonzero_run(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const int64_t n = byi_count(x), count = count_set(x);
+    int64_t *y = call->out->data, at[BYI_MAX_RANK] = {0}, none = 0;
+    const int64_t zeros[BYI_MAX_RANK] = {0};
+    BYI_TRY(lower_dim(call, 1, count, err));
+    for (int64_t i = 0, c = 0; i < n; i++) {
+        if (is_set(x, i)) {
+            for (uint32_t k = 0; k < x->rank; k++)
+                y[k * count + c] = at[k];
+            c++;
+        }
+        byi_step(x->rank, x->dims, zeros, at, &none);
+    }
+    return BYOC_OK;
+}
+
+/* x (outer, size, inner): the slices of axis whose condition is set */
+static enum byoc_status compress_run(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in, *condition = &call->in[1];
+    const bool flat = byi_attr_int(call->attrs, "flat") != 0;
+    const uint32_t axis =
+        flat ? 0 : byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const int64_t size = flat ? byi_count(x) : x->dims[axis];
+    const int64_t outer = flat ? 1 : byi_span(x, 0, axis);
+    const int64_t inner = flat ? 1 : byi_span(x, axis + 1, x->rank);
+    const size_t cell = byi_cell(x->dtype);
+    const int64_t run = inner * (int64_t)cell;
+    const int64_t n = byi_min(condition->dims[0], size);
+    const char *src = x->data;
+    char *dst = call->out->data;
+    BYI_TRY(lower_dim(call, axis, count_set(condition), err));
+    if (run == 0)
+        return BYOC_OK;
+    for (int64_t o = 0; o < outer; o++, src += size * run)
+        for (int64_t i = 0; i < n; i++) {
+            if (!is_set(condition, i))
+                continue;
+            byi_copy_cells(dst, src + i * run, inner, cell);
+            dst += run;
+        }
+    return BYOC_OK;
+}
+
+/* --- cumsum ------------------------------------------------------------- */
+
+struct running {
+    int64_t n, stride;
+    bool exclusive;
+};
+
+/* One line of n elements, `stride` apart (negative: from the end). Sums of
+ * integers wrap: they are formed in an unsigned type. */
+#define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
+    static void cumsum_##id(const struct running *r, const char *x, char *y)   \
+    {                                                                          \
+        sum_t sum = 0;                                                         \
+        for (int64_t i = 0; i < r->n; i++) {                                   \
+            const int64_t at = i * r->stride * (int64_t)sizeof(bits_t);        \
+            bits_t in, out;                                                    \
+            memcpy(&in, x + at, sizeof in);                                    \
+            const sum_t next = sum + (sum_t)get(in);                           \
+            out = (bits_t)set(r->exclusive ? sum : next);                      \
+            memcpy(y + at, &out, sizeof out);                                  \
+            sum = next;                                                        \
+        }                                                                      \
+    }
+#define CUMSUM_INT(id, T) CUMSUM(id, T, T, uint64_t, ITSELF, ITSELF)
+#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, T, ITSELF, ITSELF)
+BYI_EACH_INT(CUMSUM_INT)
+BYI_EACH_FLOAT(CUMSUM_FLOAT)
+CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
+CUMSUM(BF16, float, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
+
+typedef void (*cumsum_fn)(const struct running *, const char *, char *);
+
+static enum byoc_status cumsum_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    static const cumsum_fn sums[BYI_DTYPES] = {
+#define ENTRY(id, T) [BYOC_##id] = cumsum_##id,
+        BYI_EACH_INT(ENTRY) BYI_EACH_FLOAT(ENTRY) ENTRY(F16, ) ENTRY(BF16, )
+#undef ENTRY
+    };
+    const struct byi_tensor *x = call->in;
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);
+    const int64_t lines = byi_span(x, 0, axis) * inner;
+    const int64_t size = (int64_t)byi_cell(x->dtype);
+    const bool back = byi_attr_int(call->attrs, "reverse") != 0;
+    const struct running r = {
+        .n = n,
+        .stride = back ? -inner : inner,
+        .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
+    };
+    if (!sums[x->dtype])
+        return byi_bad_dtype(call, x->dtype, "a numeric type", err);
+    if (n == 0)
+        return BYOC_OK;
+    const int team = byi_team(call, lines * n);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t l = 0; l < lines; l++) {
+        const int64_t at =
+            (l / inner * n + (back ? n - 1 : 0)) * inner + l % inner;
+        sums[x->dtype](&r, (const char *)x->data + at * size,
+                       (char *)call->out->data + at * size);
+    }
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_TOPK, {topk_run, topk_scratch}},
+    {BYI_OP_ARGMAX, {arg_run, NULL}},
+    {BYI_OP_ARGMIN, {arg_run, NULL}},
+    {BYI_OP_NONZERO, {nonzero_run, NULL}},
+    {BYI_OP_COMPRESS, {compress_run, NULL}},
+    {BYI_OP_CUMSUM, {cumsum_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_select = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,254 @@
+/* view.c: copying a strided view to dense memory: the one loop behind
+ * transpose, slices, broadcasts, tiles and the block operators. Axes that are
+ * one walk in memory are merged first; what remains is a copy of rows, or,
+ * where source rows become columns, of square blocks that stay in cache.
+ */
+#include "move.h"
+
+enum { BLOCK = 32 }; /* elements: 32 by 32 of 8 bytes fill a quarter of L1 */
+
+void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t stride = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        strides[i] = stride;
+        stride *= dims[i];
+    }
+}
+
+/* Drop axes of one step and merge an axis into the one before it where both
+ * are one walk. At least one axis remains. */
+static struct byi_view simplify(const struct byi_view *v)
+{
+    struct byi_view s = {.rank = 0};
+    for (uint32_t i = 0; i < v->rank; i++) {
+        if (v->dims[i] == 1)
+            continue;
+        const uint32_t last = s.rank - 1;
+        if (s.rank && s.strides[last] == v->strides[i] * v->dims[i]) {
+            s.dims[last] *= v->dims[i];
+            s.strides[last] = v->strides[i];
+            continue;
+        }
+        s.dims[s.rank] = v->dims[i];
+        s.strides[s.rank++] = v->strides[i];
+    }
+    if (s.rank == 0) {
+        s.rank = 1;
+        s.dims[0] = 1;
+        s.strides[0] = 1;
+    }
+    return s;
+}
+
+/* The loops below exist once per size of an element. */
+#define FOR_SIZES(S)                                                           \
+    S(1)                                                                       \
+    S(2)                                                                       \
+    S(4)                                                                       \
+    S(8)                                                                       \
+    S(16)
+
+/* dst[i] = src[i stride] */
+#define ROW(size)                                                              \
+    static void row_##size(char *dst, const char *src, int64_t n,              \
+                           int64_t stride)                                     \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++)                                        \
+            memcpy(dst + i * size, src + i * stride * size, size);             \
+    }
+FOR_SIZES(ROW)
+
+/* dst[r out + c] = src[r + c in] for an r by c block */
+#define SQUARE(size)                                                           \
+    static void square_##size(char *dst, int64_t out, const char *src,         \
+                              int64_t in, int64_t rows, int64_t cols)          \
+    {                                                                          \
+        for (int64_t r = 0; r < rows; r++)                                     \
+            for (int64_t c = 0; c < cols; c++)                                 \
+                memcpy(dst + (r * out + c) * size, src + (r + c * in) * size,  \
+                       size);                                                  \
+    }
+FOR_SIZES(SQUARE)
+
+typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
+typedef void (*square_fn)(char *, int64_t, const char *, int64_t, int64_t,
+                          int64_t);
+
+static row_fn row_of(size_t size)
+{
+    static const row_fn rows[] = {
+#define ENTRY(size) [size] = row_##size,
+        FOR_SIZES(ENTRY)
+#undef ENTRY
+    };
+    assert(size < BYI_COUNT(rows) && rows[size]);
+    return rows[size];
+}
+
+static square_fn square_of(size_t size)
+{
+    static const square_fn squares[] = {
+#define ENTRY(size) [size] = square_##size,
+        FOR_SIZES(ENTRY)
+#undef ENTRY
+    };
+    assert(size < BYI_COUNT(squares) && squares[size]);
+    return squares[size];
+}
+
+/* Rows [first, last) of the last axis. */
+static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
+                      const char *src, char *dst, size_t size)
+{
+    const uint32_t outer = v->rank - 1;
+    const int64_t n = v->dims[outer], stride = v->strides[outer];
+    const int64_t bytes = (int64_t)size;
+    const bool plain = stride == 1 && n * bytes >= 64;
+    const row_fn row = row_of(size);
+    int64_t at[2 * BYI_MAX_RANK];
+    int64_t offset = byi_seek(outer, v->dims, v->strides, first, at);
+    for (int64_t r = first; r < last; r++) {
+        char *to = dst + r * n * bytes;
+        const char *from = src + offset * bytes;
+        if (plain)
+            memcpy(to, from, (size_t)(n * bytes));
+        else if (stride == 0)
+            byi_fill(to, from, n, size);
+        else
+            row(to, from, n, stride);
+        byi_step(outer, v->dims, v->strides, at, &offset);
+    }
+}
+
+/* The axis whose source elements are neighbours, when blocks pay: it is not
+ * the last one, and has some length. rank: none. */
+static uint32_t near_axis(const struct byi_view *v)
+{
+    const uint32_t last = v->rank - 1;
+    if (v->strides[last] == 1 || v->strides[last] == 0)
+        return v->rank;
+    for (uint32_t i = 0; i < last; i++)
+        if (v->strides[i] == 1 && v->dims[i] >= 4)
+            return i;
+    return v->rank;
+}
+
+/* Blocks of the axes `near` and last. The other axes are the outer ones. */
+struct blocks {
+    struct byi_view outer;           /* source strides            */
+    int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
+    int64_t rows, cols, in, row_out; /* of the two-axis transpose */
+    int64_t per_outer;               /* groups of BLOCK rows      */
+};
+
+static struct blocks plan_blocks(const struct byi_view *v, uint32_t near)
+{
+    const uint32_t last = v->rank - 1;
+    int64_t dense[2 * BYI_MAX_RANK];
+    struct blocks b = {
+        .rows = v->dims[near], .cols = v->dims[last], .in = v->strides[last]};
+    byi_dense_strides(v->rank, v->dims, dense);
+    b.row_out = dense[near];
+    b.per_outer = byi_ceil_div(b.rows, BLOCK);
+    for (uint32_t i = 0; i < last; i++) {
+        if (i == near)
+            continue;
+        b.out[b.outer.rank] = dense[i];
+        b.outer.dims[b.outer.rank] = v->dims[i];
+        b.outer.strides[b.outer.rank++] = v->strides[i];
+    }
+    return b;
+}
+
+/* Group g: BLOCK rows of one two-axis transpose, all its columns. */
+static void copy_group(const struct blocks *b, int64_t g, const char *src,
+                       char *dst, size_t size)
+{
+    const int64_t bytes = (int64_t)size;
+    const int64_t row = g % b->per_outer * BLOCK;
+    const int64_t rows = byi_min(BLOCK, b->rows - row);
+    const square_fn square = square_of(size);
+    int64_t at[2 * BYI_MAX_RANK], to = row * b->row_out;
+    const int64_t from = row + byi_seek(b->outer.rank, b->outer.dims,
+                                        b->outer.strides, g / b->per_outer, at);
+    for (uint32_t i = 0; i < b->outer.rank; i++)
+        to += at[i] * b->out[i];
+    for (int64_t c = 0; c < b->cols; c += BLOCK)
+        square(dst + (to + c) * bytes, b->row_out,
+               src + (from + c * b->in) * bytes, b->in, rows,
+               byi_min(BLOCK, b->cols - c));
+}
+
+void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
+                   const void *src, void *dst, size_t size)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < view->rank; i++)
+        n *= view->dims[i];
+    if (n == 0)
+        return;
+    const struct byi_view v = simplify(view);
+    const int team = byi_team(call, n);
+    const uint32_t near = near_axis(&v);
+    if (v.rank == 1 && v.strides[0] == 1) {
+        byi_copy_bytes(call, dst, src, (size_t)n * size);
+        return;
+    }
+    if (near < v.rank) {
+        const struct blocks b = plan_blocks(&v, near);
+        const int64_t groups = n / (b.rows * b.cols) * b.per_outer;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+        for (int64_t g = 0; g < groups; g++)
+            copy_group(&b, g, src, dst, size);
+        return;
+    }
+    const int64_t rows = n / v.dims[v.rank - 1];
+    const int64_t parts = byi_min(rows, team);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t p = 0; p < parts; p++)
+        copy_rows(&v, rows * p / parts, rows * (p + 1) / parts, src, dst, size);
+}
+
+void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
+                    size_t bytes)
+{
+    const size_t part = (size_t)1 << 18;
+    const int64_t parts = (int64_t)(bytes / part);
+    if (call->threads == 1 || parts < 4) {
+        if (bytes)
+            memcpy(dst, src, bytes);
+        return;
+    }
+#pragma omp parallel for num_threads((int)call->threads) schedule(static)
+    for (int64_t p = 0; p <= parts; p++) {
+        const size_t at = (size_t)p * part;
+        memcpy((char *)dst + at, (const char *)src + at,
+               bytes - at < part ? bytes - at : part);
+    }
+}
+
+void byi_fill(void *dst, const void *value, int64_t n, size_t size)
+{
+    if (size == 1 && n > 0)
+        memset(dst, *(const unsigned char *)value, (size_t)n);
+    else
+        row_of(size)(dst, value, n, 0);
+}
+
+enum byoc_status byi_check_indices(const struct byi_call *call,
+                                   const struct byi_tensor *indices,
+                                   int64_t size, struct byoc_error *err)
+{
+    const int64_t n = byi_count(indices);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t index = byi_index_at(indices, i);
+        if (index < -size || index >= size)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: index %lld is out of range, expected %lld "
+                            "to %lld",
+                            call->op->name, (long long)index, (long long)-size,
+                            (long long)size - 1);
+    }
+    return BYOC_OK;
+}
