@@ -1,0 +1,269 @@
+/* pass_test.c: the pass manager: gates, needs, instruments, which functions a
+ * pass sees, failures and the verifier. Passes here only write down that they
+ * ran. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+#include <cmocka.h>
+
+static struct byi_module *m;
+static struct byoc_error err;
+static char trace[200];
+
+static int setup(void **state)
+{
+    (void)state;
+    m = byi_module_new();
+    err = (struct byoc_error){0};
+    trace[0] = '\0';
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    byi_module_free(&m);
+    return 0;
+}
+
+static struct byi_func *new_func(const char *name)
+{
+    uint32_t index = byi_func_new(m, name);
+
+    return m->funcs.at[index];
+}
+
+static void note(const char *text)
+{
+    assert_true(strlen(trace) + strlen(text) < sizeof trace);
+    strcat(trace, text);
+}
+
+#define MODULE_PASS(id, text)                                                  \
+    static enum byoc_status run_##id(                                          \
+        struct byi_module *module, struct byi_pass_context *ctx,               \
+        struct byi_arena *scratch, struct byoc_error *e)                       \
+    {                                                                          \
+        (void)ctx;                                                             \
+        (void)e;                                                               \
+        assert_ptr_equal(module, m);                                           \
+        assert_int_equal(byi_arena_bytes(scratch), 0);                         \
+        byi_arena_alloc(scratch, 100);                                         \
+        note(text);                                                            \
+        return BYOC_OK;                                                        \
+    }
+MODULE_PASS(a, "A ")
+MODULE_PASS(b, "B ")
+MODULE_PASS(c, "C ")
+
+static const char *const needs_a[] = {"A", NULL};
+static const char *const needs_b[] = {"B", NULL};
+static const char *const needs_c[] = {"C", NULL};
+static const struct byi_pass pass_a = {.name = "A", .run_module = run_a};
+static const struct byi_pass pass_b = {
+    .name = "B", .opt_level = 2, .needs = needs_a, .run_module = run_b};
+static const struct byi_pass pass_c = {
+    .name = "C", .opt_level = 1, .needs = needs_b, .run_module = run_c};
+
+static enum byoc_status run(struct byi_pass_context ctx, uint32_t n,
+                            const struct byi_pass *const *passes)
+{
+    return byi_run_passes(m, passes, n, &ctx, &err);
+}
+
+static void check_order(struct byi_pass_context ctx, uint32_t n,
+                        const struct byi_pass *const *passes,
+                        const char *expected)
+{
+    trace[0] = '\0';
+    assert_int_equal(run(ctx, n, passes), BYOC_OK);
+    assert_string_equal(trace, expected);
+}
+
+static const struct byi_pass *const in_order[] = {&pass_a, &pass_b, &pass_c};
+static const struct byi_pass *const backwards[] = {&pass_c, &pass_b, &pass_a};
+static const struct byi_pass *const again[] = {&pass_a, &pass_a, &pass_c,
+                                               &pass_b, &pass_a};
+
+static void test_opt_levels(void **state)
+{
+    static const char *const b[] = {"B", NULL};
+
+    (void)state;
+    check_order((struct byi_pass_context){.opt_level = 3}, 3, in_order,
+                "A B C ");
+    check_order((struct byi_pass_context){0}, 3, in_order, "A ");
+    check_order((struct byi_pass_context){.required = b}, 2, in_order, "A B ");
+    check_order((struct byi_pass_context){.required = b, .disabled = b}, 3,
+                in_order, "A ");
+    check_order((struct byi_pass_context){.opt_level = 3}, 0, in_order, "");
+}
+
+static void test_needs(void **state)
+{
+    (void)state;
+    /* B is above the level, but C needs it */
+    check_order((struct byi_pass_context){.opt_level = 1}, 3, in_order,
+                "A B C ");
+    check_order((struct byi_pass_context){.opt_level = 3}, 3, backwards,
+                "A B C ");
+    check_order((struct byi_pass_context){.opt_level = 3}, 5, again,
+                "A A B C A ");
+}
+
+static void test_needs_refused(void **state)
+{
+    static const char *const a[] = {"A", NULL};
+    const struct byi_pass loop_a = {
+        .name = "A", .needs = needs_c, .run_module = run_a};
+    const struct byi_pass *const loop[] = {&loop_a, &pass_b, &pass_c};
+    const struct byi_pass *const alone[] = {&pass_c};
+
+    (void)state;
+    assert_int_equal(run((struct byi_pass_context){.opt_level = 3}, 3, loop),
+                     BYOC_EINVAL);
+    assert_string_equal(err.text, "B needs A, which needs it in turn");
+    assert_int_equal(run((struct byi_pass_context){.opt_level = 3}, 1, alone),
+                     BYOC_EINVAL);
+    assert_string_equal(err.text, "C needs B, which is not in the list");
+    assert_int_equal(
+        run((struct byi_pass_context){.opt_level = 3, .disabled = a}, 3,
+            in_order),
+        BYOC_EINVAL);
+    assert_string_equal(err.text,
+                        "B needs A, which is disabled; disable both or none");
+    assert_string_equal(trace, "");
+}
+
+static bool not_b(void *ctx, const struct byi_pass *pass,
+                  const struct byi_module *module)
+{
+    (void)ctx;
+    (void)module;
+    return strcmp(pass->name, "B") != 0;
+}
+
+static void before(void *ctx, const struct byi_pass *pass,
+                   const struct byi_module *module)
+{
+    (void)pass;
+    assert_ptr_equal(module, m);
+    note(ctx);
+}
+
+static void test_instruments(void **state)
+{
+    char one[] = "<1", two[] = "<2 ", three[] = "1>";
+    const struct byi_instrument instruments[] = {
+        {.ctx = one, .before = before},
+        {.ctx = two, .before = before, .should_run = not_b},
+        {.ctx = three, .after = before},
+    };
+
+    (void)state;
+    check_order((struct byi_pass_context){.opt_level = 3,
+                                          .instruments = instruments,
+                                          .n_instruments = 3},
+                3, in_order, "<1<2 A 1><1<2 C 1>");
+}
+
+static enum byoc_status run_named(struct byi_module *module, uint32_t func,
+                                  struct byi_pass_context *ctx,
+                                  struct byi_arena *scratch,
+                                  struct byoc_error *e)
+{
+    const struct byi_func *f = module->funcs.at[func];
+
+    (void)ctx;
+    assert_int_equal(byi_arena_bytes(scratch), 0);
+    byi_arena_alloc(scratch, 10);
+    note(f->name ? f->name : "fn ");
+    if (f->name && strcmp(f->name, "bad") == 0)
+        return byi_fail(e, BYOC_ETYPE, "found bad");
+    byi_func_new(module, "added");
+    return BYOC_OK;
+}
+
+static void test_function_passes(void **state)
+{
+    const struct byi_pass named = {.name = "Named", .run_func = run_named};
+    const struct byi_pass *const list[] = {&named};
+
+    (void)state;
+    byi_func_new(m, "one ");
+    new_func("dead ")->dead = true;
+    new_func("vendor ")->attr.compiler = "dnnl";
+    new_func("match ")->attr.composite = "dnnl.conv";
+    byi_func_new(m, NULL);
+    check_order((struct byi_pass_context){0}, 1, list, "one fn ");
+}
+
+static void test_failure_stops(void **state)
+{
+    const struct byi_pass named = {.name = "Named", .run_func = run_named};
+    const struct byi_pass *const list[] = {&named, &pass_a};
+    struct byi_pass_context ctx = {0};
+
+    (void)state;
+    byi_func_new(m, "bad");
+    assert_int_equal(byi_run_passes(m, list, 2, &ctx, &err), BYOC_ETYPE);
+    assert_string_equal(err.text, "Named: found bad");
+    assert_string_equal(trace, "bad");
+    assert_int_equal(byi_run_passes(m, list, 2, &ctx, NULL), BYOC_ETYPE);
+}
+
+/* Give a node the type of nothing it computes. */
+static enum byoc_status run_breaker(struct byi_module *module, uint32_t func,
+                                    struct byi_pass_context *ctx,
+                                    struct byi_arena *scratch,
+                                    struct byoc_error *e)
+{
+    struct byi_func *f = module->funcs.at[func];
+
+    (void)ctx;
+    (void)scratch;
+    (void)e;
+    f->nodes.at[f->result].type =
+        byi_type_tensor(module->arena, BYOC_I8, 0, NULL);
+    return BYOC_OK;
+}
+
+static void test_verifier_runs_after_each(void **state)
+{
+    const struct byi_pass breaker = {.name = "Breaker",
+                                     .run_func = run_breaker};
+    const struct byi_pass *const list[] = {&pass_a, &breaker, &pass_a};
+    struct byi_func *f = new_func("main");
+    struct byi_pass_context ctx = {.verify = true};
+    byi_id x = byi_add_param(
+        m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, (int64_t[]){3}));
+
+    (void)state;
+    assert_int_equal(
+        byi_add_op(m, f, BYI_OP_NN_RELU, &x, 1, NULL, NULL, &f->result, &err),
+        BYOC_OK);
+    assert_int_equal(byi_run_passes(m, list, 3, &ctx, &err), BYOC_EINTERNAL);
+    assert_memory_equal(err.text, "Breaker left a broken module: ", 30);
+    assert_string_equal(trace, "A ");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_opt_levels),
+        TEST(test_needs),
+        TEST(test_needs_refused),
+        TEST(test_instruments),
+        TEST(test_function_passes),
+        TEST(test_failure_stops),
+        TEST(test_verifier_runs_after_each),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
