@@ -33,6 +33,13 @@ struct byi_image {
     uint32_t n_spans;
 };
 
+/* --- weights.c ------------------------------------------------------------- */
+
+/* The hash of an image's weights: SHA-256 over the SHA-256 digests, as hex,
+ * of their pieces of 4 MiB; the pieces are hashed on all threads. */
+BYOC_API void byoc_internal_weights_hash(const struct byi_image *image,
+                                         char hex[65]);
+
 /* --- model.c: what the compiler side uses of the runtime besides the public
  * header; exported under byoc_internal_, not for others ------------------- */
 
@@ -50,31 +57,94 @@ struct byi_artifact {
     struct byi_image image;
     const void *map;
     size_t map_bytes;
+    const struct byi_descriptor *descriptor; /* in the map */
 };
-enum byoc_status byi_artifact_open(const char *path, struct byi_artifact *a,
-                                   struct byoc_error *err);
-void byi_artifact_close(struct byi_artifact *a);
+BYOC_API enum byoc_status
+byoc_internal_artifact_open(const char *path, struct byi_artifact *a,
+                            struct byoc_error *err);
+BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
+/* Hold every section, weights included, against the manifest's hashes. */
+BYOC_API enum byoc_status
+byoc_internal_artifact_verify(const struct byi_artifact *a,
+                              struct byoc_error *err);
 
-/* --- plugin.c: the one file that owns dlopen ----------------------------- */
+/* The file ends in BYI_SUM_MAGIC and 64 hex digits: the SHA-256 of all bytes
+ * before it but the weights. A tool that rewrites the file (strip) drops it;
+ * then nothing vouches for the loader's tables, and loading goes on. */
+#define BYI_SUM_MAGIC "BYOCSUM1"
+enum { BYI_SUM_BYTES = 8 + 64 };
 
+/* --- library.c: the one file that owns dlopen ---------------------------- */
+
+/* dlopen with RTLD_NOW | RTLD_LOCAL; `path` is absolute. Errors: BYOC_EIO (not
+ * found, not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL (not
+ * absolute, or writable by everybody), BYOC_EBACKEND (the loader's words). */
+enum byoc_status byi_library_open(const char *path, void **handle,
+                                  struct byoc_error *err);
+void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
+void byi_library_close(void *handle);                     /* NULL is fine */
+/* The folder of the library or program this code is in; false: not known. */
+bool byi_library_folder(char *path, size_t n);
+
+/* --- plugin.c ------------------------------------------------------------- */
+
+struct byi_library;
 struct byi_plugin {
-    void *handle;
+    struct byi_library *library;
     const char *path;
-    const struct byoc_backend *backend;
-    struct byoc_host host;
+    const struct byoc_backend *backend; /* a copy, complete to its last member */
+    struct byoc_host host;     /* ctx: this plug-in; match_*: NULL, for the
+                                  compiler side to set                       */
+    uint32_t threads;
+    void (*log)(void *ctx, const char *line); /* NULL: none */
+    void *log_ctx;
     struct byi_plugin *next;
 };
 /* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,
- * sizes, required members, name. One message for each way to fail. */
+ * sizes, required members, name. One message for each way to fail. threads 0:
+ * decide as loading a model does. Threads: safe. */
 BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
                                  struct byi_plugin **plugin,
                                  struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
+/* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
+ * a line: files as they stand, folders by their libbyoc_backend_*.so, sorted;
+ * NULL: BYOC_PLUGIN_PATH, else the runtime's folder and its byoc/. */
+BYOC_API enum byoc_status byoc_internal_plugin_list(const char *plugins,
+                                                    struct byi_text *paths,
+                                                    struct byoc_error *err);
+/* Load the plug-in of vendor `name`: libbyoc_backend_NAME.so of a folder, or
+ * any file the list names. BYOC_EIO when there is none. */
+BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
+                                                    const char *name,
+                                                    uint32_t threads,
+                                                    struct byi_plugin **plugin,
+                                                    struct byoc_error *err);
+/* What a call of a plug-in came to: NULL is success; a failure is freed and
+ * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "VENDOR: WHERE: TEXT". */
+enum byoc_status byi_plugin_status(struct byoc_fail *fail,
+                                   const struct byi_plugin *plugin,
+                                   const char *where, struct byoc_error *err);
 
 /* --- threads.c ------------------------------------------------------------ */
 
-/* How many threads, and why: option, BYOC_NUM_THREADS, OMP_NUM_THREADS,
- * affinity mask, cgroup quota (v1 and v2). `why` gets a sentence. */
-uint32_t byi_threads_decide(uint32_t option, char *why, size_t n);
+/* Where the count comes from; zero fields mean the process's own. */
+struct byi_thread_facts {
+    uint32_t option;
+    const char *byoc_env, *omp_env; /* NULL: not set                */
+    uint32_t affinity;              /* CPUs of the mask             */
+    const char *cgroup_self;        /* "/proc/self/cgroup"          */
+    const char *cgroup_root;        /* "/sys/fs/cgroup"             */
+};
+/* How many threads, and why: option, BYOC_NUM_THREADS (strict: BYOC_EINVAL if
+ * it is not a number of 1 to 4096), OMP_NUM_THREADS, else the CPUs of the
+ * affinity mask, lowered to the cgroup quota (v1 and v2). */
+enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
+                                  uint32_t *threads, char *why, size_t n,
+                                  struct byoc_error *err);
+/* The same for this process. `why` gets a sentence. */
+enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
+                                    char *why, size_t n,
+                                    struct byoc_error *err);
 
 #endif

@@ -1,0 +1,312 @@
+/* artifact.c: an artifact read as an ELF64 file (System V gABI, "Object
+ * Files"), without running any of it: sections by name, everything
+ * bounds-checked, and enough checked that the loader may be let near it.
+ */
+#include "plan.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "core/descriptor.h"
+
+enum { MAX_SECTIONS = 1024, MAX_CHECKED = 64 << 20 };
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+enum { OUR_ORDER = ELFDATA2LSB };
+#else
+enum { OUR_ORDER = ELFDATA2MSB };
+#endif
+
+struct section {
+    const char *name;
+    uint64_t addr, bytes;
+    const char *data; /* NULL: the file has none of that name */
+};
+
+enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_SECTIONS };
+static const char *const section_names[N_SECTIONS] = {
+    [MODEL] = ".byoc.model", [MANIFEST] = ".byoc.manifest",
+    [PLAN] = ".byoc.plan",   [LEDGER] = ".byoc.ledger",
+    [BLOBS] = ".byoc.blobs", [WEIGHTS] = ".byoc.weights",
+};
+
+struct file {
+    const char *path;
+    const char *at;
+    uint64_t n;
+    struct section sections[N_SECTIONS];
+    struct byoc_error *err;
+};
+
+static enum byoc_status not_ours(const struct file *f, const char *what)
+{
+    return byi_fail(f->err, BYOC_EPARSE,
+                    "%s: not an artifact of byoc compile: %s", f->path, what);
+}
+
+static bool inside(const struct file *f, uint64_t at, uint64_t bytes)
+{
+    return at <= f->n && bytes <= f->n - at;
+}
+
+/* --- ELF ---------------------------------------------------------------- */
+
+static enum byoc_status read_header(const struct file *f, Elf64_Ehdr *header)
+{
+    if (!inside(f, 0, sizeof *header) || memcmp(f->at, ELFMAG, SELFMAG) != 0)
+        return not_ours(f, "it is not an ELF file");
+    memcpy(header, f->at, sizeof *header);
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
+        header->e_ident[EI_DATA] != OUR_ORDER || header->e_type != ET_DYN)
+        return not_ours(f, "it is not a 64-bit shared library of this machine");
+    if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shnum == 0 ||
+        header->e_shnum > MAX_SECTIONS || header->e_shstrndx >= header->e_shnum)
+        return not_ours(f, "its section table is damaged");
+    if (!inside(f, header->e_shoff,
+                (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
+        return not_ours(f, "its section table lies outside; is it truncated?");
+    return BYOC_OK;
+}
+
+static Elf64_Shdr section_header(const struct file *f, const Elf64_Ehdr *header,
+                                 uint32_t i)
+{
+    Elf64_Shdr s;
+    memcpy(&s, f->at + header->e_shoff + (uint64_t)i * sizeof s, sizeof s);
+    return s;
+}
+
+/* The name of a section, NULL unless it ends inside the string table. */
+static const char *section_name(const struct file *f, const Elf64_Shdr *names,
+                                const Elf64_Shdr *s)
+{
+    if (s->sh_name >= names->sh_size)
+        return NULL;
+    const char *name = f->at + names->sh_offset + s->sh_name;
+    return memchr(name, '\0', names->sh_size - s->sh_name) ? name : NULL;
+}
+
+static enum byoc_status take_section(struct file *f, const Elf64_Shdr *s,
+                                     const char *name)
+{
+    for (uint32_t k = 0; k < N_SECTIONS; k++) {
+        if (strcmp(name, section_names[k]) != 0)
+            continue;
+        if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
+            (s->sh_flags & (SHF_WRITE | SHF_EXECINSTR)) ||
+            !inside(f, s->sh_offset, s->sh_size))
+            return byi_fail(f->err, BYOC_EPARSE,
+                            "%s: section %s is damaged; is the file truncated?",
+                            f->path, name);
+        f->sections[k] = (struct section){.name = name,
+                                          .addr = s->sh_addr,
+                                          .bytes = s->sh_size,
+                                          .data = f->at + s->sh_offset};
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status find_sections(struct file *f)
+{
+    Elf64_Ehdr header;
+    BYI_TRY(read_header(f, &header));
+    Elf64_Shdr names = section_header(f, &header, header.e_shstrndx);
+    if (names.sh_type != SHT_STRTAB ||
+        !inside(f, names.sh_offset, names.sh_size))
+        return not_ours(f, "its section names are damaged");
+    for (uint32_t i = 0; i < header.e_shnum; i++) {
+        Elf64_Shdr s = section_header(f, &header, i);
+        const char *name = section_name(f, &names, &s);
+        if (!name)
+            return not_ours(f, "its section names are damaged");
+        BYI_TRY(take_section(f, &s, name));
+    }
+    for (uint32_t k = 0; k < N_SECTIONS; k++)
+        if (!f->sections[k].data)
+            return byi_fail(f->err, BYOC_EPARSE,
+                            "%s: not an artifact of byoc compile: it has no "
+                            "section %s",
+                            f->path, section_names[k]);
+    return BYOC_OK;
+}
+
+/* --- what the sections say ---------------------------------------------- */
+
+static enum byoc_status check_descriptor(struct file *f)
+{
+    const struct section *s = f->sections;
+    struct byi_descriptor d;
+    if (s[MODEL].bytes != sizeof d)
+        return not_ours(f, "its descriptor has another size");
+    memcpy(&d, s[MODEL].data, sizeof d);
+    if (memcmp(d.magic, BYI_DESCRIPTOR_MAGIC, sizeof d.magic) != 0)
+        return not_ours(f, "its descriptor is damaged");
+    if (d.version != BYI_ARTIFACT_VERSION)
+        return byi_fail(f->err, BYOC_EINCOMPATIBLE,
+                        "%s: artifact version %u, but this runtime reads "
+                        "version %d; compile the model again",
+                        f->path, d.version, BYI_ARTIFACT_VERSION);
+    const struct {
+        int64_t place;
+        uint64_t bytes;
+    } said[N_SECTIONS] = {
+        [MANIFEST] = {d.manifest, d.manifest_bytes},
+        [PLAN] = {d.plan, d.plan_bytes},
+        [LEDGER] = {d.ledger, d.ledger_bytes},
+        [BLOBS] = {d.blobs, d.blobs_bytes},
+        [WEIGHTS] = {d.weights, d.weights_bytes},
+    };
+    for (uint32_t k = MANIFEST; k < N_SECTIONS; k++)
+        if ((uint64_t)said[k].place != s[k].addr - s[MODEL].addr ||
+            said[k].bytes != s[k].bytes)
+            return byi_fail(f->err, BYOC_EPARSE,
+                            "%s: section %s is not where the descriptor says",
+                            f->path, section_names[k]);
+    if (s[WEIGHTS].addr % BYI_ALIGN != 0)
+        return not_ours(f, "its weights are not aligned");
+    return BYOC_OK;
+}
+
+/* The sum at the end vouches for what no section's hash covers: the tables
+ * the loader reads. */
+static enum byoc_status check_sum(struct file *f)
+{
+    if (f->n < BYI_SUM_BYTES)
+        return BYOC_OK;
+    const char *sum = f->at + f->n - BYI_SUM_BYTES;
+    if (memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
+        return BYOC_OK;
+    const char *weights = f->sections[WEIGHTS].data;
+    const char *after = weights + f->sections[WEIGHTS].bytes;
+    struct byi_sha256 s;
+    char hex[65];
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, f->at, (size_t)(weights - f->at));
+    if (after < sum)
+        byi_sha256_add(&s, after, (size_t)(sum - after));
+    byi_sha256_hex(&s, hex);
+    if (memcmp(hex, sum + strlen(BYI_SUM_MAGIC), 64) == 0)
+        return BYOC_OK;
+    return byi_fail(f->err, BYOC_EPARSE,
+                    "%s: damaged: it does not hash to the sum it ends in; "
+                    "copy or compile it again",
+                    f->path);
+}
+
+static void fill_image(const struct file *f, struct byi_artifact *a)
+{
+    const struct section *s = f->sections;
+    a->descriptor = (const void *)s[MODEL].data;
+    a->image = (struct byi_image){
+        .manifest = s[MANIFEST].data,
+        .manifest_bytes = s[MANIFEST].bytes,
+        .plan = s[PLAN].data,
+        .plan_bytes = s[PLAN].bytes,
+        .ledger = s[LEDGER].bytes ? s[LEDGER].data : NULL,
+        .ledger_bytes = s[LEDGER].bytes,
+        .blobs = s[BLOBS].data,
+        .blobs_bytes = s[BLOBS].bytes,
+        .weights = s[WEIGHTS].bytes ? s[WEIGHTS].data : NULL,
+        .weights_bytes = s[WEIGHTS].bytes,
+    };
+}
+
+/* --- hashes ------------------------------------------------------------- */
+
+static enum byoc_status check_hash(const char *section, const void *data,
+                                   size_t n, const char *expected,
+                                   struct byoc_error *err)
+{
+    struct byi_sha256 s;
+    char hex[65];
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, data, n);
+    byi_sha256_hex(&s, hex);
+    if (expected && strcmp(hex, expected) == 0)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EPARSE,
+                    "section %s hashes to %.16s..., but the manifest says "
+                    "%.16s...; copy or compile the artifact again",
+                    section, hex, expected ? expected : "nothing");
+}
+
+/* Sections above `limit` bytes are left out. */
+static enum byoc_status check_hashes(const struct byi_artifact *a,
+                                     uint64_t limit, struct byoc_error *err)
+{
+    const struct byi_image *image = &a->image;
+    struct byi_facts facts;
+    struct byi_arena *arena = byi_arena_new();
+    enum byoc_status status = byi_manifest_read(
+        image->manifest, image->manifest_bytes, arena, &facts, err);
+    const struct {
+        const char *name, *data, *hash;
+        uint64_t n;
+    } texts[] = {
+        {"plan", image->plan, facts.plan_hash, image->plan_bytes},
+        {"ledger", image->ledger, facts.ledger_hash, image->ledger_bytes},
+        {"blobs", image->blobs, facts.blobs_hash, image->blobs_bytes},
+    };
+    for (uint32_t i = 0; i < BYI_COUNT(texts) && status == BYOC_OK; i++)
+        if (texts[i].n <= limit)
+            status = check_hash(texts[i].name, texts[i].data,
+                                (size_t)texts[i].n, texts[i].hash, err);
+    char hex[65];
+    if (status == BYOC_OK && limit == UINT64_MAX) {
+        byoc_internal_weights_hash(image, hex);
+        if (!facts.weights_hash || strcmp(hex, facts.weights_hash) != 0)
+            status = byi_fail(
+                err, BYOC_EPARSE,
+                "section weights hashes to %.16s..., but the "
+                "manifest says %.16s...; copy or compile the "
+                "artifact again",
+                hex, facts.weights_hash ? facts.weights_hash : "nothing");
+    }
+    byi_arena_free(&arena);
+    return status;
+}
+
+/* --- in and out --------------------------------------------------------- */
+
+static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
+{
+    BYI_TRY(find_sections(f));
+    BYI_TRY(check_sum(f));
+    BYI_TRY(check_descriptor(f));
+    fill_image(f, a);
+    if (check_hashes(a, MAX_CHECKED, f->err) != BYOC_OK)
+        return byi_prefix(f->err, "%s", f->path);
+    return BYOC_OK;
+}
+
+enum byoc_status byoc_internal_artifact_open(const char *path,
+                                             struct byi_artifact *a,
+                                             struct byoc_error *err)
+{
+    struct byoc_error local;
+    struct file f = {.path = path, .err = err ? err : &local};
+    size_t n;
+    const void *data;
+    *a = (struct byi_artifact){0};
+    BYI_TRY(byi_map_file(path, &data, &n, err));
+    a->map = data;
+    a->map_bytes = n;
+    f.at = data;
+    f.n = n;
+    enum byoc_status status = read_artifact(&f, a);
+    if (status != BYOC_OK)
+        byoc_internal_artifact_close(a);
+    return status;
+}
+
+void byoc_internal_artifact_close(struct byi_artifact *a)
+{
+    byi_unmap(a->map, a->map_bytes);
+    *a = (struct byi_artifact){0};
+}
+
+enum byoc_status byoc_internal_artifact_verify(const struct byi_artifact *a,
+                                               struct byoc_error *err)
+{
+    return check_hashes(a, UINT64_MAX, err);
+}

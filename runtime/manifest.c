@@ -1,0 +1,170 @@
+/* manifest.c: the manifest of an image, read (docs/artifact.md). It says what
+ * a model takes and gives, which vendors it was made for, and what the other
+ * sections must hash to.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+enum { MAX_MANIFEST = 64 << 20, MAX_IO = 1 << 20, MAX_VENDORS = 256 };
+
+struct reader {
+    struct byi_arena *arena;
+    struct byoc_error *err;
+};
+
+static enum byoc_status get_string(struct reader *r, const struct byi_json *at,
+                                   const char *key, const char **out)
+{
+    BYI_TRY(byi_json_string(at, key, out, r->err));
+    *out = byi_arena_str(r->arena, *out);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_io(struct reader *r, const struct byi_json *at,
+                                struct byi_fact_io *io)
+{
+    static const char *const keys[] = {"name", "dtype", "shape"};
+    const char *dtype;
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(get_string(r, at, "name", &io->name));
+    BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
+    io->dtype = byi_dtype_of_name(dtype, strlen(dtype));
+    if (byoc_dtype_size(io->dtype) == 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "manifest: %s.dtype: \"%.40s\" is not an element type "
+                        "of fixed size",
+                        at->path, dtype);
+    struct byi_json shape, item = {0};
+    BYI_TRY(
+        byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &io->rank, r->err));
+    io->dims = byi_arena_calloc(r->arena, io->rank + 1u, sizeof *io->dims);
+    io->dim_names =
+        byi_arena_calloc(r->arena, io->rank + 1u, sizeof *io->dim_names);
+    for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++) {
+        const char *name;
+        if (byi_json_as_string(&item, &name, NULL) == BYOC_OK) {
+            io->dims[i] = -1;
+            io->dim_names[i] = byi_arena_str(r->arena, name);
+            continue;
+        }
+        BYI_TRY(
+            byi_json_as_int(&item, 0, INT64_C(1) << 40, &io->dims[i], r->err));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status read_ios(struct reader *r, const struct byi_json *root,
+                                 const char *key, struct byi_fact_io **ios,
+                                 uint32_t *n)
+{
+    struct byi_json array, item = {0};
+    BYI_TRY(byi_json_array(root, key, MAX_IO, &array, n, r->err));
+    *ios = byi_arena_calloc(r->arena, *n + 1u, sizeof **ios);
+    for (uint32_t i = 0; byi_json_next(&array, &item, i); i++)
+        BYI_TRY(read_io(r, &item, &(*ios)[i]));
+    return BYOC_OK;
+}
+
+static enum byoc_status read_vendors(struct reader *r,
+                                     const struct byi_json *root,
+                                     struct byi_facts *facts)
+{
+    static const char *const keys[] = {"name", "version", "compat"};
+    struct byi_json array, item = {0};
+    BYI_TRY(byi_json_array(root, "vendors", MAX_VENDORS, &array,
+                           &facts->n_vendors, r->err));
+    facts->vendors = byi_arena_calloc(r->arena, facts->n_vendors + 1u,
+                                      sizeof *facts->vendors);
+    for (uint32_t i = 0; byi_json_next(&array, &item, i); i++) {
+        struct byi_fact_vendor *v = &facts->vendors[i];
+        BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
+        BYI_TRY(get_string(r, &item, "name", &v->name));
+        BYI_TRY(get_string(r, &item, "version", &v->version));
+        BYI_TRY(get_string(r, &item, "compat", &v->compat));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status read_hashes(struct reader *r,
+                                    const struct byi_json *root,
+                                    struct byi_facts *facts)
+{
+    static const char *const keys[] = {"plan", "ledger", "blobs", "weights"};
+    struct byi_json hashes;
+    BYI_TRY(byi_json_opt(root, "hashes", &hashes, r->err));
+    if (!hashes.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_only(&hashes, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(get_string(r, &hashes, "plan", &facts->plan_hash));
+    BYI_TRY(get_string(r, &hashes, "ledger", &facts->ledger_hash));
+    BYI_TRY(get_string(r, &hashes, "blobs", &facts->blobs_hash));
+    return get_string(r, &hashes, "weights", &facts->weights_hash);
+}
+
+static enum byoc_status check_version(struct reader *r,
+                                      const struct byi_json *root)
+{
+    const char *format;
+    int64_t version;
+    BYI_TRY(byi_json_string(root, "format", &format, r->err));
+    if (strcmp(format, "byoc-model") != 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "manifest: format is \"%.40s\", expected "
+                        "\"byoc-model\"",
+                        format);
+    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
+    if (version != BYI_ARTIFACT_VERSION)
+        return byi_fail(r->err, BYOC_EINCOMPATIBLE,
+                        "manifest: version %lld, but this runtime reads "
+                        "version %d; compile the model again",
+                        (long long)version, BYI_ARTIFACT_VERSION);
+    return BYOC_OK;
+}
+
+static enum byoc_status check_symbol(struct reader *r, const char *symbol)
+{
+    static const char prefix[] = "byoc_model_";
+    size_t n = strlen(prefix);
+    if (strncmp(symbol, prefix, n) == 0 &&
+        strspn(symbol + n, "0123456789abcdef") == 16 && symbol[n + 16] == '\0')
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "manifest: symbol is \"%.60s\", expected %s and 16 digits",
+                    symbol, prefix);
+}
+
+static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
+                                  struct byi_facts *facts)
+{
+    static const char *const keys[] = {
+        "format", "version", "byoc",    "name",   "isa",
+        "inputs", "outputs", "vendors", "hashes", "symbol"};
+    BYI_TRY(check_version(r, root)); /* before keys of later versions */
+    BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(get_string(r, root, "byoc", &facts->byoc));
+    BYI_TRY(get_string(r, root, "name", &facts->name));
+    BYI_TRY(get_string(r, root, "isa", &facts->isa));
+    BYI_TRY(get_string(r, root, "symbol", &facts->symbol));
+    BYI_TRY(check_symbol(r, facts->symbol));
+    BYI_TRY(read_ios(r, root, "inputs", &facts->inputs, &facts->n_inputs));
+    BYI_TRY(read_ios(r, root, "outputs", &facts->outputs, &facts->n_outputs));
+    BYI_TRY(read_vendors(r, root, facts));
+    return read_hashes(r, root, facts);
+}
+
+enum byoc_status byi_manifest_read(const char *text, size_t n,
+                                   struct byi_arena *arena,
+                                   struct byi_facts *facts,
+                                   struct byoc_error *err)
+{
+    struct cJSON *json = NULL;
+    *facts = (struct byi_facts){0};
+    if (byi_json_parse(text, n, MAX_MANIFEST, &json, err) != BYOC_OK)
+        return byi_prefix(err, "manifest");
+    struct reader r = {arena, err};
+    struct byi_json root = byi_json_root(json);
+    enum byoc_status status = read_root(&r, &root, facts);
+    byi_json_free(&json);
+    return status;
+}

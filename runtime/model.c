@@ -1,0 +1,409 @@
+/* model.c: from an artifact or an image to a model that can run: manifest,
+ * plan, constants, vendors. What a vendor cannot do here its regions' native
+ * twins do, and the model says so.
+ */
+#include "plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/descriptor.h"
+
+/* --- warnings ----------------------------------------------------------- */
+
+static void warn(struct byoc_model *model, const char *text)
+{
+    byi_text_addf(&model->warnings, "%s\n", text);
+    if (model->log)
+        model->log(model->log_ctx, text);
+}
+
+/* --- signature ---------------------------------------------------------- */
+
+/* The manifest is for people and tools, the plan is what runs: they must say
+ * the same. */
+static enum byoc_status check_io(const struct byi_plan_tables *plan,
+                                 const struct byi_fact_io *io, uint32_t v,
+                                 const char *what, struct byoc_error *err)
+{
+    const struct byi_type *type = plan->funcs[0].values[v].type;
+    bool same = io->dtype == type->dtype && io->rank == type->rank;
+    for (uint32_t d = 0; same && d < io->rank; d++) {
+        if (BYI_IS_SYMBOL(type->dims[d]))
+            same = io->dim_names[d] &&
+                   strcmp(io->dim_names[d],
+                          plan->symbols[-1 - type->dims[d]]) == 0;
+        else
+            same = io->dims[d] == type->dims[d];
+    }
+    if (same)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EPARSE,
+                    "manifest: %s \"%.100s\" has another type than the plan's",
+                    what, io->name);
+}
+
+static struct byoc_io *make_ios(struct byi_arena *arena,
+                                const struct byi_fact_io *facts, uint32_t n)
+{
+    struct byoc_io *ios = byi_arena_calloc(arena, n + 1u, sizeof *ios);
+    for (uint32_t i = 0; i < n; i++)
+        ios[i] = (struct byoc_io){.name = facts[i].name,
+                                  .dtype = facts[i].dtype,
+                                  .rank = facts[i].rank,
+                                  .dims = facts[i].dims,
+                                  .dim_names = facts[i].dim_names};
+    return ios;
+}
+
+static enum byoc_status set_signature(struct byoc_model *model,
+                                      const struct byi_facts *facts,
+                                      struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[0];
+    if (facts->n_inputs != f->n_inputs || facts->n_outputs != f->n_outputs)
+        return byi_fail(err, BYOC_EPARSE,
+                        "manifest: %u inputs and %u outputs, but the plan has "
+                        "%u and %u",
+                        facts->n_inputs, facts->n_outputs, f->n_inputs,
+                        f->n_outputs);
+    for (uint32_t i = 0; i < f->n_inputs; i++)
+        BYI_TRY(check_io(model->plan, &facts->inputs[i], f->inputs[i], "input",
+                         err));
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        BYI_TRY(check_io(model->plan, &facts->outputs[i], f->outputs[i],
+                         "output", err));
+    model->inputs = make_ios(model->arena, facts->inputs, facts->n_inputs);
+    model->outputs = make_ios(model->arena, facts->outputs, facts->n_outputs);
+    return BYOC_OK;
+}
+
+/* --- constants ---------------------------------------------------------- */
+
+/* Constants of an image may lie where a model file left them; a kernel wants
+ * them aligned to their elements. Those that are not move. */
+static enum byoc_status align_consts(struct byoc_model *model,
+                                     struct byoc_error *err)
+{
+    struct byi_plan_tables *plan = model->plan;
+    uint64_t need = 0;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        uint64_t at = 0;
+        for (uint32_t i = 0; i < plan->n_consts; i++) {
+            struct byi_tensor *t = &plan->consts[i].view;
+            uint64_t bytes = byi_tensor_bytes(t);
+            uint64_t align = byoc_dtype_size(t->dtype);
+            if ((uintptr_t)t->data % align == 0)
+                continue;
+            if (pass == 1) {
+                void *to = (char *)model->copied + at;
+                memcpy(to, t->data, bytes);
+                t->data = to;
+            }
+            at += (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+        }
+        need = at;
+        if (pass == 1 || need == 0)
+            break;
+        model->copied = byi_acquire(need);
+        if (!model->copied)
+            return byi_fail(err, BYOC_ENOMEM,
+                            "no memory for %llu bytes of constants",
+                            (unsigned long long)need);
+    }
+    return BYOC_OK;
+}
+
+/* --- vendors ------------------------------------------------------------ */
+
+static const struct byi_fact_vendor *find_fact(const struct byi_facts *facts,
+                                               const char *name)
+{
+    for (uint32_t i = 0; i < facts->n_vendors; i++)
+        if (strcmp(facts->vendors[i].name, name) == 0)
+            return &facts->vendors[i];
+    return NULL;
+}
+
+/* Open the vendor's plug-in and ask whether the artifact suits it. */
+static enum byoc_status open_vendor(struct byoc_model *model,
+                                    const struct byoc_load_params *params,
+                                    const struct byi_facts *facts,
+                                    const char *name,
+                                    struct byi_plugin **plugin,
+                                    struct byoc_error *err)
+{
+    BYI_TRY(byoc_internal_plugin_find(params->plugins, name, model->threads,
+                                      plugin, err));
+    struct byi_plugin *p = *plugin;
+    p->log = model->log;
+    p->log_ctx = model->log_ctx;
+    const struct byi_fact_vendor *fact = find_fact(facts, name);
+    enum byoc_status status = BYOC_OK;
+    if (!fact)
+        status = byi_fail(err, BYOC_EPARSE,
+                          "manifest: vendors does not list \"%.40s\", whose "
+                          "regions the plan has",
+                          name);
+    else if (p->backend->check_compat)
+        status =
+            byi_plugin_status(p->backend->check_compat(&p->host, fact->compat),
+                              p, "check_compat", err);
+    else if (strcmp(fact->compat, p->backend->compat) != 0)
+        status = byi_fail(err, BYOC_EINCOMPATIBLE,
+                          "%s: made for \"%.80s\", but this is \"%.80s\"; "
+                          "compile the model again",
+                          name, fact->compat, p->backend->compat);
+    if (status != BYOC_OK)
+        byoc_internal_plugin_close(plugin);
+    return status;
+}
+
+static enum byoc_status load_region(struct byoc_model *model,
+                                    const struct byi_image *image, uint32_t i,
+                                    struct byi_plugin *plugin,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_part *part = &model->plan->parts[i];
+    struct byoc_view *consts = byi_alloc(part->n_consts + 1u, sizeof *consts);
+    if (!consts)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for region %s",
+                        part->symbol);
+    for (uint32_t k = 0; k < part->n_consts; k++) {
+        const struct byi_tensor *t = &model->plan->consts[part->consts[k]].view;
+        consts[k] = (struct byoc_view){.struct_size = sizeof *consts,
+                                       .dtype = t->dtype,
+                                       .rank = t->rank,
+                                       .dims = t->dims,
+                                       .data = t->data,
+                                       .bytes = byi_tensor_bytes(t)};
+    }
+    struct byoc_region region = {.struct_size = sizeof region,
+                                 .n_consts = part->n_consts,
+                                 .json = image->blobs + part->blob,
+                                 .json_bytes = part->blob_bytes,
+                                 .consts = consts};
+    void *compiled = NULL;
+    struct byoc_fail *fail =
+        plugin->backend->load(&plugin->host, &region, &compiled);
+    free(consts);
+    BYI_TRY(byi_plugin_status(fail, plugin, part->symbol, err));
+    model->regions[i].plugin = plugin;
+    model->regions[i].compiled = compiled;
+    return BYOC_OK;
+}
+
+/* Load the regions of one vendor: from `first` on, those of the same name. */
+static enum byoc_status load_vendor(struct byoc_model *model,
+                                    const struct byoc_load_params *params,
+                                    const struct byi_facts *facts,
+                                    const struct byi_image *image,
+                                    uint32_t first, bool *seen,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_tables *plan = model->plan;
+    const char *name = plan->parts[first].backend;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error why;
+    enum byoc_status missing =
+        open_vendor(model, params, facts, name, &plugin, &why);
+    if (plugin) {
+        plugin->next = model->plugins;
+        model->plugins = plugin;
+    }
+    for (uint32_t i = first; i < plan->n_parts; i++) {
+        if (strcmp(plan->parts[i].backend, name) != 0)
+            continue;
+        seen[i] = true;
+        enum byoc_status status =
+            missing == BYOC_OK ? load_region(model, image, i, plugin, &why)
+                               : missing;
+        if (status == BYOC_OK)
+            continue;
+        if (params->require_vendors)
+            return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
+        char text[1200];
+        snprintf(text, sizeof text, "region %s runs its native twin: %s",
+                 plan->parts[i].symbol, why.text);
+        warn(model, text);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status load_vendors(struct byoc_model *model,
+                                     const struct byoc_load_params *params,
+                                     const struct byi_facts *facts,
+                                     const struct byi_image *image,
+                                     struct byoc_error *err)
+{
+    uint32_t n = model->plan->n_parts;
+    model->regions = byi_alloc(n + 1u, sizeof *model->regions);
+    bool *seen = byi_alloc(n + 1u, sizeof *seen);
+    enum byoc_status status = BYOC_OK;
+    if (!model->regions || !seen)
+        status = byi_fail(err, BYOC_ENOMEM, "no memory for %u regions", n);
+    for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
+         i++)
+        if (!seen[i])
+            status = load_vendor(model, params, facts, image, i, seen, err);
+    free(seen);
+    return status;
+}
+
+/* --- a model ------------------------------------------------------------ */
+
+static enum byoc_status init_model(struct byoc_model *model,
+                                   const struct byi_image *image,
+                                   const struct byoc_load_params *params,
+                                   struct byoc_error *err)
+{
+    struct byi_facts facts;
+    model->log = params->log;
+    model->log_ctx = params->log_ctx;
+    model->arena = byi_arena_new();
+    byi_text_add(&model->warnings, "", 0);
+    BYI_TRY(byi_threads_decide(params->threads, &model->threads,
+                               model->threads_why, sizeof model->threads_why,
+                               err));
+    BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
+                              model->arena, &facts, err));
+    BYI_TRY(byi_plan_read(image, &model->plan, err));
+    BYI_TRY(set_signature(model, &facts, err));
+    BYI_TRY(align_consts(model, err));
+    return load_vendors(model, params, &facts, image, err);
+}
+
+enum byoc_status byoc_internal_model_open(const struct byi_image *image,
+                                          const struct byoc_load_params *params,
+                                          struct byoc_model **model,
+                                          struct byoc_error *err)
+{
+    static const struct byoc_load_params defaults;
+    *model = NULL;
+    struct byoc_model *m = byi_alloc(1, sizeof *m);
+    if (!m)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
+    enum byoc_status status =
+        init_model(m, image, params ? params : &defaults, err);
+    if (status != BYOC_OK) {
+        byoc_model_free(&m);
+        return status;
+    }
+    *model = m;
+    return BYOC_OK;
+}
+
+/* Have the loader map the artifact, and hold what its descriptor says against
+ * what the file said. The weights are then the mapped ones, shared with every
+ * process that loads the same file. */
+static enum byoc_status map_artifact(const char *path, struct byi_artifact *a,
+                                     void **library, struct byoc_error *err)
+{
+    char real[PATH_MAX];
+    struct byi_facts facts;
+    if (!realpath(path, real))
+        return byi_fail(err, BYOC_EIO, "%s: no such file", path);
+    struct byi_arena *arena = byi_arena_new();
+    enum byoc_status status = byi_manifest_read(
+        a->image.manifest, a->image.manifest_bytes, arena, &facts, err);
+    if (status == BYOC_OK)
+        status = byi_library_open(real, library, err);
+    const struct byi_descriptor *d =
+        status == BYOC_OK ? byi_library_symbol(*library, facts.symbol) : NULL;
+    if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
+        status = byi_fail(err, BYOC_EPARSE,
+                          "%s: its symbol %.60s does not describe its "
+                          "sections; was it edited?",
+                          path, facts.symbol);
+    if (status == BYOC_OK && a->image.weights_bytes > 0)
+        a->image.weights = (const char *)d + d->weights;
+    byi_arena_free(&arena);
+    return status;
+}
+
+enum byoc_status byoc_model_load(const char *path,
+                                 const struct byoc_load_params *params,
+                                 struct byoc_model **model,
+                                 struct byoc_error *err)
+{
+    struct byi_artifact a;
+    void *library = NULL;
+    *model = NULL;
+    BYI_TRY(byoc_internal_artifact_open(path, &a, err));
+    enum byoc_status status = map_artifact(path, &a, &library, err);
+    if (status == BYOC_OK)
+        status = byoc_internal_model_open(&a.image, params, model, err);
+    if (status != BYOC_OK) {
+        byi_library_close(library);
+        byoc_internal_artifact_close(&a);
+        return status;
+    }
+    (*model)->artifact = a;
+    (*model)->library = library;
+    return BYOC_OK;
+}
+
+void byoc_model_free(struct byoc_model **model)
+{
+    struct byoc_model *m = *model;
+    *model = NULL;
+    if (!m)
+        return;
+    for (uint32_t i = 0; m->plan && m->regions && i < m->plan->n_parts; i++) {
+        const struct byi_region *region = &m->regions[i];
+        if (region->plugin)
+            region->plugin->backend->unload(&region->plugin->host,
+                                            region->compiled);
+    }
+    while (m->plugins) {
+        struct byi_plugin *next = m->plugins->next;
+        byoc_internal_plugin_close(&m->plugins);
+        m->plugins = next;
+    }
+    free(m->regions);
+    byi_plan_tables_free(&m->plan);
+    byi_arena_free(&m->arena);
+    byi_text_free(&m->warnings);
+    byi_release(m->copied);
+    byi_library_close(m->library);
+    if (m->artifact.map)
+        byoc_internal_artifact_close(&m->artifact);
+    free(m);
+}
+
+/* --- questions ---------------------------------------------------------- */
+
+uint32_t byoc_model_n_inputs(const struct byoc_model *model)
+{
+    return model->plan->funcs[0].n_inputs;
+}
+
+uint32_t byoc_model_n_outputs(const struct byoc_model *model)
+{
+    return model->plan->funcs[0].n_outputs;
+}
+
+const struct byoc_io *byoc_model_input(const struct byoc_model *model,
+                                       uint32_t index)
+{
+    return index < byoc_model_n_inputs(model) ? &model->inputs[index] : NULL;
+}
+
+const struct byoc_io *byoc_model_output(const struct byoc_model *model,
+                                        uint32_t index)
+{
+    return index < byoc_model_n_outputs(model) ? &model->outputs[index] : NULL;
+}
+
+uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)
+{
+    if (why)
+        *why = model->threads_why;
+    return model->threads;
+}
+
+const char *byoc_model_warnings(const struct byoc_model *model)
+{
+    return model->warnings.at ? model->warnings.at : "";
+}

@@ -1,0 +1,224 @@
+/* runtime/plan.h: a plan as the executor runs it (docs/plan.md), read and
+ * checked by plan.c; what a model and a state hold, for model.c and exec.c.
+ */
+#ifndef BYI_RUNTIME_PLAN_H
+#define BYI_RUNTIME_PLAN_H
+
+#include "internal.h"
+#include "runtime_native/native.h"
+
+enum {
+    BYI_PLAN_MAX_BYTES = 1 << 30,
+    BYI_PLAN_MAX_FUNCS = 1 << 20,
+    BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function */
+    BYI_PLAN_MAX_DEPTH = 64        /* of calls                      */
+};
+
+enum byi_value_kind {
+    BYI_V_INPUT,  /* index: which input                          */
+    BYI_V_CONST,  /* index: which constant                       */
+    BYI_V_TEMP,   /* offset in the arena where the size is fixed */
+    BYI_V_OUTPUT, /* index: which output; computed in its memory */
+    BYI_V_ALIAS   /* root: the value whose memory it shares      */
+};
+
+struct byi_value {
+    enum byi_value_kind kind;
+    uint32_t index;
+    uint32_t root; /* itself unless an alias */
+    bool fixed;    /* no dim varies          */
+    uint64_t offset;
+    const struct byi_type *type; /* dims: numbers, or the plan's symbols */
+};
+
+enum byi_step_kind { BYI_STEP_OP, BYI_STEP_REGION, BYI_STEP_CALL };
+
+struct byi_step {
+    enum byi_step_kind kind;
+    bool view;     /* its result is its first operand's memory            */
+    bool infer;    /* result types are computed when it runs              */
+    uint32_t callee; /* region or function                                */
+    const struct byi_op *op;
+    const struct byi_attrs *attrs;
+    const struct byi_kernel *kernel;
+    uint32_t n_in, n_out, n_dead;
+    const uint32_t *in, *out; /* values */
+    const uint32_t *dead; /* values of varying size nobody reads any more */
+    const char *name;     /* operator, or the vendor's symbol             */
+    const char *sources;  /* the model's nodes, ", " between              */
+};
+
+struct byi_plan_func {
+    const char *name;
+    uint32_t n_values, n_inputs, n_outputs, n_steps;
+    struct byi_value *values;
+    const uint32_t *inputs, *outputs; /* values */
+    struct byi_step *steps;
+    uint64_t arena;
+    uint32_t max_args; /* operands and results of one step      */
+    uint32_t depth;    /* of the calls below it                 */
+};
+
+struct byi_plan_const {
+    uint64_t offset;
+    struct byi_tensor view; /* data: mapped */
+};
+
+struct byi_plan_part {
+    const char *backend, *symbol;
+    uint64_t blob, blob_bytes; /* place in the blobs */
+    uint32_t twin;             /* function           */
+    uint32_t n_consts;
+    const uint32_t *consts;
+};
+
+/* Lives in its arena. */
+struct byi_plan_tables {
+    struct byi_arena *arena;
+    uint32_t n_funcs, n_consts, n_parts, n_symbols;
+    struct byi_plan_func *funcs; /* 0: main; calls go to higher numbers only */
+    struct byi_plan_const *consts;
+    struct byi_plan_part *parts;
+    const char **symbols; /* dim -1 - i has the name symbols[i] */
+};
+
+/* Read and check the plan of an image: every index, every type against its
+ * operator's rule, constants inside the weights, blobs inside the blobs.
+ * Errors name the path: "functions[0].steps[3].in[1]: ...". */
+enum byoc_status byi_plan_read(const struct byi_image *image,
+                               struct byi_plan_tables **plan,
+                               struct byoc_error *err);
+void byi_plan_tables_free(struct byi_plan_tables **plan);
+
+/* --- plan_check.c: what plan_read.c cannot see line by line -------------- */
+
+/* Check the types of every step against its operator's rule, find kernels,
+ * scratch, lifetimes. `path` names function f. */
+enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
+                                struct byoc_error *err);
+
+/* --- model.c ------------------------------------------------------------- */
+
+/* A region, loaded by its vendor or running its twin. */
+struct byi_region {
+    const struct byi_plugin *plugin; /* NULL: the twin runs */
+    void *compiled;
+};
+
+struct byoc_model {
+    struct byi_artifact artifact;  /* map NULL: the image was lent */
+    void *library;                 /* of the artifact, or NULL     */
+    void *copied;                  /* constants that had to move   */
+    struct byi_arena *arena;
+    struct byi_plan_tables *plan;
+    struct byi_region *regions;
+    struct byi_plugin *plugins;
+    struct byoc_io *inputs, *outputs;
+    uint32_t threads;
+    char threads_why[256];
+    struct byi_text warnings;
+    void (*log)(void *ctx, const char *line);
+    void *log_ctx;
+};
+
+/* --- pool.c: memory of values whose size varies -------------------------- */
+
+struct byi_block {
+    void *at;
+    uint64_t bytes;
+    uint64_t run; /* the last run that used it */
+    bool used;
+};
+
+struct byi_pool {
+    struct byi_block *at;
+    uint32_t n, cap;
+    uint64_t bytes, limit, run;
+};
+
+/* Start a run: everything is free; blocks that few runs needed go. */
+void byi_pool_reset(struct byi_pool *pool);
+/* A block of at least `bytes`, BYI_ALIGN-aligned; its number in *block. */
+enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
+                               uint32_t *block, struct byoc_error *err);
+void byi_pool_give(struct byi_pool *pool, uint32_t block);
+void byi_pool_free(struct byi_pool *pool);
+
+/* --- state.c, exec.c ------------------------------------------------------- */
+
+/* One activation of a function; a function is active at most once in a run,
+ * for calls only go to higher numbers. */
+struct byi_frame {
+    struct byi_tensor *t;    /* by value                                  */
+    uint32_t *block;         /* by value: 1 + the pool's block it owns    */
+    struct byi_tensor *dest; /* by output: where it goes; data NULL: open */
+    struct byoc_view **views; /* by step: a vendor's operands, results    */
+    void *arena;
+};
+
+struct byoc_state {
+    const struct byoc_model *model;
+    struct byi_frame *frames; /* by function; t NULL: never runs */
+    void **region_states;     /* by region                       */
+    bool *region_made;        /* by region: state_new succeeded  */
+    void **out;               /* by output of main: memory for callers who
+                                 bring none; NULL where the size varies */
+    int64_t *dims;            /* by symbol: bound by the inputs; -1 open */
+    struct byi_tensor *args;  /* of the kernel that runs                 */
+    const struct byi_type **types; /* of its operands, when inferring    */
+    struct byi_type *type_store;
+    const struct byi_tensor **known;
+    void *scratch;
+    uint64_t scratch_bytes;
+    struct byi_pool pool;
+    struct byi_arena *infer;  /* types of this run */
+    struct byi_trace *trace;
+};
+
+/* exec.c: scratch a step of fixed shapes needs. */
+uint64_t byi_exec_scratch(struct byoc_state *state, const struct byi_frame *fr,
+                          const struct byi_step *step);
+/* exec.c: run main; its inputs and dests are bound. */
+enum byoc_status byi_exec_main(struct byoc_state *state,
+                               struct byoc_error *err);
+
+/* --- trace.c --------------------------------------------------------------- */
+
+struct byi_trace;
+enum byoc_status byi_trace_open(const char *path, struct byi_trace **trace,
+                                struct byoc_error *err);
+/* Closes and frees; reports what writing came to. */
+enum byoc_status byi_trace_close(struct byi_trace **trace,
+                                 struct byoc_error *err);
+uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
+void byi_trace_event(struct byi_trace *trace, const char *kind,
+                     const char *name, const char *impl, const char *sources,
+                     uint64_t begin_ns, uint64_t end_ns);
+
+/* --- manifest.c ------------------------------------------------------------ */
+
+/* One input or output, and a vendor, as the manifest says. */
+struct byi_fact_io {
+    const char *name;
+    enum byoc_dtype dtype;
+    uint32_t rank;
+    int64_t *dims; /* -1 where it varies */
+    const char **dim_names;
+};
+struct byi_fact_vendor {
+    const char *name, *version, *compat;
+};
+struct byi_facts {
+    const char *name, *symbol, *byoc, *isa;
+    uint32_t n_inputs, n_outputs, n_vendors;
+    struct byi_fact_io *inputs, *outputs;
+    struct byi_fact_vendor *vendors;
+    const char *plan_hash, *ledger_hash, *blobs_hash, *weights_hash; /* or NULL */
+};
+/* Read the manifest of an image into `arena`; checks format and version. */
+enum byoc_status byi_manifest_read(const char *text, size_t n,
+                                   struct byi_arena *arena,
+                                   struct byi_facts *facts,
+                                   struct byoc_error *err);
+
+#endif

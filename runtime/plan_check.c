@@ -1,0 +1,364 @@
+/* plan_check.c: what makes a plan safe to run, function by function: values
+ * are written once and before they are read, types follow from the operators'
+ * rules, no step writes where it reads. Also what the executor wants to know
+ * beforehand: last readers, depth of calls.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+struct checker {
+    struct byi_plan_tables *plan;
+    struct byi_plan_func *f;
+    uint32_t step;
+    struct byi_arena *scratch;
+    bool *defined; /* by value */
+    int64_t next_fresh;
+    struct byoc_error *err;
+};
+
+static enum byoc_status fault(struct checker *c, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+
+static enum byoc_status fault(struct checker *c, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    uint32_t f = (uint32_t)(c->f - c->plan->funcs);
+    if (c->step == UINT32_MAX)
+        return byi_fail(c->err, BYOC_EPARSE, "plan: functions[%u]: %s", f,
+                        text);
+    return byi_fail(c->err, BYOC_EPARSE, "plan: functions[%u].steps[%u]: %s", f,
+                    c->step, text);
+}
+
+/* --- signature ---------------------------------------------------------- */
+
+static enum byoc_status check_kinds(struct checker *c)
+{
+    const struct byi_plan_func *f = c->f;
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        const struct byi_value *v = &f->values[f->inputs[i]];
+        if (v->kind != BYI_V_INPUT || v->index != i)
+            return fault(c, "inputs[%u]: value %u is not input %u", i,
+                         f->inputs[i], i);
+    }
+    for (uint32_t i = 0; i < f->n_values; i++) {
+        const struct byi_value *v = &f->values[i];
+        if (v->kind == BYI_V_INPUT && f->inputs[v->index] != i)
+            return fault(c, "value %u says it is input %u, which is value %u",
+                         i, v->index, f->inputs[v->index]);
+        if (v->kind != BYI_V_OUTPUT)
+            continue;
+        const struct byi_value *out = &f->values[f->outputs[v->index]];
+        if (out->root != i || out->fixed != v->fixed || (!v->fixed && out != v))
+            return fault(c, "value %u says it is output %u, which is value %u",
+                         i, v->index, f->outputs[v->index]);
+    }
+    return BYOC_OK;
+}
+
+/* An alias that needs no step: its bytes are there when the root's are. */
+static bool is_free_alias(const struct byi_plan_func *f, uint32_t v)
+{
+    return f->values[v].kind == BYI_V_ALIAS && f->values[v].fixed &&
+           f->values[f->values[v].root].fixed;
+}
+
+static bool is_defined(const struct checker *c, uint32_t v)
+{
+    if (is_free_alias(c->f, v))
+        v = c->f->values[v].root;
+    return c->defined[v] || c->f->values[v].kind == BYI_V_INPUT ||
+           c->f->values[v].kind == BYI_V_CONST;
+}
+
+/* --- a step's values ---------------------------------------------------- */
+
+static bool overlaps(const struct byi_plan_func *f, uint32_t a, uint32_t b)
+{
+    const struct byi_value *x = &f->values[f->values[a].root];
+    const struct byi_value *y = &f->values[f->values[b].root];
+    if (x->kind != BYI_V_TEMP || y->kind != BYI_V_TEMP || !x->fixed ||
+        !y->fixed)
+        return x == y && x->kind != BYI_V_CONST && x->kind != BYI_V_INPUT;
+    return x->offset < y->offset + byi_type_bytes(y->type) &&
+           y->offset < x->offset + byi_type_bytes(x->type);
+}
+
+static bool is_view_op(const struct byi_step *step)
+{
+    if (step->kind != BYI_STEP_OP)
+        return false;
+    switch (step->op->id) {
+    case BYI_OP_RESHAPE:
+    case BYI_OP_SQUEEZE:
+    case BYI_OP_EXPAND_DIMS:
+    case BYI_OP_FLATTEN:
+    case BYI_OP_COPY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum byoc_status check_view(struct checker *c, struct byi_step *step)
+{
+    const struct byi_value *values = c->f->values;
+    uint32_t out = step->out[0];
+    if (!is_view_op(step) || step->n_out != 1 || step->n_in == 0)
+        return fault(c, "value %u is an alias, but %s does not give one", out,
+                     step->name);
+    if (values[step->in[0]].root != values[out].root)
+        return fault(c, "value %u is an alias of value %u, not of operand %u",
+                     out, values[out].root, step->in[0]);
+    step->view = true;
+    return BYOC_OK;
+}
+
+static enum byoc_status check_out(struct checker *c, struct byi_step *step,
+                                  uint32_t i)
+{
+    uint32_t out = step->out[i];
+    const struct byi_value *v = &c->f->values[out];
+    if (v->kind == BYI_V_INPUT || v->kind == BYI_V_CONST ||
+        is_free_alias(c->f, out))
+        return fault(c, "out[%u]: value %u is not to be written", i, out);
+    if (c->defined[out])
+        return fault(c, "out[%u]: value %u is written twice", i, out);
+    c->defined[out] = true;
+    if (v->kind == BYI_V_ALIAS)
+        return check_view(c, step);
+    for (uint32_t k = 0; k < step->n_in; k++)
+        if (overlaps(c->f, out, step->in[k]))
+            return fault(c, "out[%u] overlaps in[%u] in the arena", i, k);
+    for (uint32_t k = 0; k < i; k++)
+        if (overlaps(c->f, out, step->out[k]))
+            return fault(c, "out[%u] overlaps out[%u] in the arena", i, k);
+    return BYOC_OK;
+}
+
+static enum byoc_status check_values(struct checker *c, struct byi_step *step)
+{
+    for (uint32_t i = 0; i < step->n_in; i++)
+        if (!is_defined(c, step->in[i]))
+            return fault(c, "in[%u]: value %u is read before it is written", i,
+                         step->in[i]);
+    for (uint32_t i = 0; i < step->n_out; i++)
+        BYI_TRY(check_out(c, step, i));
+    return BYOC_OK;
+}
+
+/* --- a step's types ----------------------------------------------------- */
+
+static int64_t fresh_symbol(void *ctx)
+{
+    struct checker *c = ctx;
+    return c->next_fresh--;
+}
+
+/* Hold a type that is needed against the one that is there. Dims that are not
+ * numbers on both sides are compared when the step runs. */
+static enum byoc_status match_types(struct checker *c, struct byi_step *step,
+                                    const char *what, uint32_t i,
+                                    const struct byi_type *need,
+                                    const struct byi_type *have)
+{
+    bool same = need->kind == BYI_TENSOR && need->dtype == have->dtype &&
+                need->rank == have->rank;
+    for (uint32_t d = 0; same && d < need->rank; d++) {
+        if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(have->dims[d]))
+            step->infer = true;
+        else
+            same = need->dims[d] == have->dims[d];
+    }
+    return same ? BYOC_OK
+                : fault(c, "%s[%u]: the type of value %u is not what %s gives",
+                        what, i, what[0] == 'i' ? step->in[i] : step->out[i],
+                        step->name);
+}
+
+static void tensor_of(const struct checker *c, uint32_t v, struct byi_tensor *t)
+{
+    const struct byi_value *value = &c->f->values[v];
+    const struct byi_value *root = &c->f->values[value->root];
+    *t = (struct byi_tensor){.dtype = value->type->dtype,
+                             .rank = value->type->rank};
+    for (uint32_t d = 0; d < t->rank; d++)
+        t->dims[d] = value->type->dims[d];
+    if (root->kind == BYI_V_CONST)
+        t->data = c->plan->consts[root->index].view.data;
+}
+
+static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
+                                 const struct byi_tensor *in)
+{
+    const struct byi_type **types =
+        byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *types);
+    const struct byi_tensor **known =
+        byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *known);
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        types[i] = c->f->values[step->in[i]].type;
+        known[i] = in[i].data ? &in[i] : NULL;
+    }
+    struct byi_infer t = {.arena = c->scratch,
+                          .op = step->op,
+                          .attrs = step->attrs,
+                          .n_in = step->n_in,
+                          .in = types,
+                          .value = known,
+                          .fresh = fresh_symbol,
+                          .fresh_ctx = c,
+                          .err = c->err};
+    const struct byi_type *out;
+    if (byi_infer_type(&t, &out) != BYOC_OK)
+        return byi_prefix(c->err, "plan: functions[%u].steps[%u]",
+                          (uint32_t)(c->f - c->plan->funcs), c->step);
+    bool tuple = out->kind == BYI_TUPLE;
+    if (step->n_out != (tuple ? out->n_fields : 1))
+        return fault(c, "%s gives %u results, but out lists %u", step->name,
+                     tuple ? out->n_fields : 1, step->n_out);
+    for (uint32_t i = 0; i < step->n_out; i++)
+        BYI_TRY(match_types(c, step, "out", i, tuple ? out->fields[i] : out,
+                            c->f->values[step->out[i]].type));
+    for (uint32_t i = 0; i < step->n_in; i++)
+        if (!c->f->values[step->in[i]].fixed)
+            step->infer = true; /* a rule may have trusted equal names */
+    return BYOC_OK;
+}
+
+static enum byoc_status check_op(struct checker *c, struct byi_step *step)
+{
+    struct byi_tensor *t =
+        byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *t);
+    for (uint32_t i = 0; i < step->n_in; i++)
+        tensor_of(c, step->in[i], &t[i]);
+    return infer_op(c, step, t);
+}
+
+/* A region or call: the types must be those of the function that runs. */
+static enum byoc_status check_call(struct checker *c, struct byi_step *step)
+{
+    bool region = step->kind == BYI_STEP_REGION;
+    uint32_t index = region ? c->plan->parts[step->callee].twin : step->callee;
+    const struct byi_plan_func *callee = &c->plan->funcs[index];
+    if (callee <= c->f)
+        return fault(c,
+                     "region %u: its twin, function %u, is not after its "
+                     "caller",
+                     step->callee, index);
+    step->name = region ? step->name : callee->name;
+    if (step->n_in != callee->n_inputs || step->n_out != callee->n_outputs)
+        return fault(c,
+                     "%u operands and %u results, but function %u has %u "
+                     "and %u",
+                     step->n_in, step->n_out, index, callee->n_inputs,
+                     callee->n_outputs);
+    for (uint32_t i = 0; i < step->n_in; i++)
+        BYI_TRY(match_types(c, step, "in", i,
+                            callee->values[callee->inputs[i]].type,
+                            c->f->values[step->in[i]].type));
+    for (uint32_t i = 0; i < step->n_out; i++)
+        BYI_TRY(match_types(c, step, "out", i,
+                            callee->values[callee->outputs[i]].type,
+                            c->f->values[step->out[i]].type));
+    if (region && step->infer)
+        return fault(c,
+                     "a shape of region %u varies; regions need fixed "
+                     "shapes",
+                     step->callee);
+    return BYOC_OK;
+}
+
+/* --- lifetimes ---------------------------------------------------------- */
+
+/* For each step, the values of varying size that nobody reads after it. */
+static void find_dead(struct checker *c)
+{
+    struct byi_plan_func *f = c->f;
+    uint32_t *last = byi_arena_calloc(c->scratch, f->n_values + 1u,
+                                      sizeof *last); /* 1 + step; 0: none */
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        for (uint32_t i = 0; i < f->steps[s].n_in; i++)
+            last[f->values[f->steps[s].in[i]].root] = s + 1;
+        for (uint32_t i = 0; i < f->steps[s].n_out; i++)
+            last[f->values[f->steps[s].out[i]].root] = s + 1;
+    }
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        last[f->values[f->outputs[i]].root] = 0;
+    for (uint32_t v = 0; v < f->n_values; v++)
+        if (f->values[v].kind == BYI_V_TEMP && !f->values[v].fixed && last[v])
+            f->steps[last[v] - 1].n_dead++;
+    uint32_t **at = byi_arena_calloc(c->scratch, f->n_steps + 1u, sizeof *at);
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        at[s] = byi_arena_calloc(c->plan->arena, f->steps[s].n_dead + 1u,
+                                 sizeof **at);
+        f->steps[s].dead = at[s];
+    }
+    for (uint32_t v = 0; v < f->n_values; v++)
+        if (f->values[v].kind == BYI_V_TEMP && !f->values[v].fixed && last[v])
+            *at[last[v] - 1]++ = v;
+}
+
+static enum byoc_status check_depth(struct checker *c)
+{
+    struct byi_plan_func *f = c->f;
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        const struct byi_step *step = &f->steps[s];
+        uint32_t args = step->n_in + step->n_out;
+        f->max_args = args > f->max_args ? args : f->max_args;
+        if (step->kind == BYI_STEP_OP)
+            continue;
+        uint32_t callee = step->kind == BYI_STEP_REGION
+                              ? c->plan->parts[step->callee].twin
+                              : step->callee;
+        uint32_t depth = c->plan->funcs[callee].depth + 1;
+        f->depth = depth > f->depth ? depth : f->depth;
+    }
+    if (f->depth > BYI_PLAN_MAX_DEPTH)
+        return fault(c, "its calls are more than %d deep", BYI_PLAN_MAX_DEPTH);
+    return BYOC_OK;
+}
+
+static enum byoc_status check_func(struct checker *c)
+{
+    c->step = UINT32_MAX;
+    BYI_TRY(check_kinds(c));
+    c->defined =
+        byi_arena_calloc(c->scratch, c->f->n_values + 1u, sizeof *c->defined);
+    for (uint32_t s = 0; s < c->f->n_steps; s++) {
+        struct byi_step *step = &c->f->steps[s];
+        c->step = s;
+        BYI_TRY(check_values(c, step));
+        if (step->kind == BYI_STEP_OP)
+            BYI_TRY(check_op(c, step));
+        else
+            BYI_TRY(check_call(c, step));
+    }
+    c->step = UINT32_MAX;
+    for (uint32_t i = 0; i < c->f->n_outputs; i++)
+        if (!is_defined(c, c->f->outputs[i]))
+            return fault(c, "outputs[%u]: value %u is never written", i,
+                         c->f->outputs[i]);
+    find_dead(c);
+    return check_depth(c);
+}
+
+enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
+                                struct byoc_error *err)
+{
+    for (uint32_t f = plan->n_funcs; f-- > 0;) {
+        struct checker c = {.plan = plan,
+                            .f = &plan->funcs[f],
+                            .next_fresh = INT32_MIN,
+                            .err = err};
+        c.scratch = byi_arena_new();
+        enum byoc_status status = check_func(&c);
+        byi_arena_free(&c.scratch);
+        BYI_TRY(status);
+    }
+    return BYOC_OK;
+}

@@ -1,0 +1,519 @@
+/* plan_read.c: JSON -> a plan's tables. Every count is bounded, every index
+ * checked where it is read, and every fault named by its path. What spans
+ * several lines (types against rules, lifetimes) is plan_check.c's.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+struct reader {
+    const struct byi_image *image;
+    struct byi_plan_tables *plan;
+    struct byoc_error *err;
+    struct {
+        const char **at;
+        uint32_t n, cap;
+    } symbols;
+    uint32_t *slots; /* open addressing: 1 + symbol */
+    uint32_t n_slots;
+};
+
+static enum byoc_status fault(struct reader *r, const struct byi_json *at,
+                              const char *what, long long found,
+                              long long limit)
+{
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "plan: %s: %s %lld, expected below %lld", at->path, what,
+                    found, limit);
+}
+
+/* --- symbols ------------------------------------------------------------ */
+
+static void grow_slots(struct reader *r)
+{
+    r->n_slots = r->n_slots ? 2 * r->n_slots : 64;
+    r->slots = byi_arena_calloc(r->plan->arena, r->n_slots, sizeof *r->slots);
+    for (uint32_t s = 0; s < r->symbols.n; s++) {
+        const char *name = r->symbols.at[s];
+        uint64_t i = byi_hash(0, name, strlen(name));
+        while (r->slots[i % r->n_slots])
+            i++;
+        r->slots[i % r->n_slots] = s + 1;
+    }
+}
+
+static int64_t find_symbol(struct reader *r, const char *name)
+{
+    if (2 * r->symbols.n >= r->n_slots)
+        grow_slots(r);
+    uint64_t i = byi_hash(0, name, strlen(name));
+    for (; r->slots[i % r->n_slots]; i++) {
+        uint32_t s = r->slots[i % r->n_slots] - 1;
+        if (strcmp(r->symbols.at[s], name) == 0)
+            return -1 - (int64_t)s;
+    }
+    const char *kept = byi_arena_str(r->plan->arena, name);
+    BYI_PUSH(&r->symbols, kept);
+    r->slots[i % r->n_slots] = r->symbols.n;
+    return -(int64_t)r->symbols.n;
+}
+
+/* --- pieces ------------------------------------------------------------- */
+
+static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
+                                  const struct byi_type **type)
+{
+    const char *name;
+    BYI_TRY(byi_json_string(at, "dtype", &name, r->err));
+    enum byoc_dtype dtype = byi_dtype_of_name(name, strlen(name));
+    if (byoc_dtype_size(dtype) == 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s.dtype: \"%.40s\" is not an element type of "
+                        "fixed size",
+                        at->path, name);
+    struct byi_json shape, item = {0};
+    uint32_t rank;
+    BYI_TRY(byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &rank, r->err));
+    int64_t dims[BYI_MAX_RANK];
+    bool fixed = true;
+    for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++) {
+        if (byi_json_as_string(&item, &name, NULL) == BYOC_OK) {
+            dims[i] = find_symbol(r, name);
+            fixed = false;
+            continue;
+        }
+        BYI_TRY(byi_json_as_int(&item, 0, INT64_C(1) << 40, &dims[i], r->err));
+    }
+    *type = byi_type_tensor(r->plan->arena, dtype, rank, dims);
+    if (fixed && byi_type_bytes(*type) > (UINT64_C(1) << 44))
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "plan: %s.shape: a tensor of more than 16 TiB",
+                        at->path);
+    return BYOC_OK;
+}
+
+/* A list of numbers below `limit`. */
+static enum byoc_status read_list(struct reader *r, const struct byi_json *at,
+                                  const char *key, uint32_t max, uint32_t limit,
+                                  const uint32_t **list, uint32_t *n)
+{
+    struct byi_json array, item = {0};
+    BYI_TRY(byi_json_array(at, key, max, &array, n, r->err));
+    uint32_t *out = byi_arena_calloc(r->plan->arena, *n + 1u, sizeof *out);
+    for (uint32_t i = 0; byi_json_next(&array, &item, i); i++) {
+        int64_t v;
+        BYI_TRY(byi_json_as_int(&item, 0, UINT32_MAX, &v, r->err));
+        if (v >= limit)
+            return fault(r, &item, "index", v, limit);
+        out[i] = (uint32_t)v;
+    }
+    *list = out;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_index(struct reader *r, const struct byi_json *at,
+                                   const char *key, uint32_t limit,
+                                   uint32_t *out)
+{
+    int64_t v;
+    BYI_TRY(byi_json_int(at, key, 0, UINT32_MAX, &v, r->err));
+    if (v < limit) {
+        *out = (uint32_t)v;
+        return BYOC_OK;
+    }
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "plan: %s.%s: index %lld, expected below %u", at->path, key,
+                    (long long)v, limit);
+}
+
+/* --- values ------------------------------------------------------------- */
+
+static const char *const kind_names[] = {
+    [BYI_V_INPUT] = "input",   [BYI_V_CONST] = "const", [BYI_V_TEMP] = "temp",
+    [BYI_V_OUTPUT] = "output", [BYI_V_ALIAS] = "alias",
+};
+
+static enum byoc_status read_kind(struct reader *r, const struct byi_json *at,
+                                  enum byi_value_kind *kind)
+{
+    const char *name;
+    BYI_TRY(byi_json_string(at, "kind", &name, r->err));
+    for (uint32_t k = 0; k < BYI_COUNT(kind_names); k++) {
+        if (strcmp(name, kind_names[k]) != 0)
+            continue;
+        *kind = (enum byi_value_kind)k;
+        return BYOC_OK;
+    }
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "plan: %s.kind: \"%.40s\" is not one of input, const, "
+                    "temp, output, alias",
+                    at->path, name);
+}
+
+static enum byoc_status read_alias(struct reader *r, const struct byi_json *at,
+                                   struct byi_plan_func *f, struct byi_value *v)
+{
+    uint32_t self = (uint32_t)(v - f->values);
+    BYI_TRY(read_index(r, at, "of", self, &v->root));
+    const struct byi_value *root = &f->values[v->root];
+    if (root->kind == BYI_V_ALIAS)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s.of: value %u is an alias itself", at->path,
+                        v->root);
+    if (root->type->dtype != v->type->dtype ||
+        (v->fixed && root->fixed &&
+         byi_type_bytes(root->type) != byi_type_bytes(v->type)))
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s: an alias of value %u, whose element type "
+                        "or size differs",
+                        at->path, v->root);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_offset(struct reader *r, const struct byi_json *at,
+                                    const struct byi_plan_func *f,
+                                    struct byi_value *v)
+{
+    int64_t offset;
+    uint64_t bytes = byi_type_bytes(v->type);
+    BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
+    v->offset = (uint64_t)offset;
+    if (v->offset % BYI_ALIGN != 0 || v->offset + bytes > f->arena)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s.offset: %llu bytes at %llu, expected a "
+                        "multiple of %d that ends below %llu",
+                        at->path, (unsigned long long)bytes,
+                        (unsigned long long)v->offset, BYI_ALIGN,
+                        (unsigned long long)f->arena);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
+                                   struct byi_plan_func *f, struct byi_value *v)
+{
+    static const char *const keys[] = {"dtype", "shape",  "kind", "input",
+                                       "const", "output", "of",   "offset"};
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(read_type(r, at, &v->type));
+    BYI_TRY(read_kind(r, at, &v->kind));
+    v->fixed = byi_type_static(v->type);
+    v->root = (uint32_t)(v - f->values);
+    switch (v->kind) {
+    case BYI_V_INPUT:
+        return read_index(r, at, "input", f->n_inputs, &v->index);
+    case BYI_V_OUTPUT:
+        return read_index(r, at, "output", f->n_outputs, &v->index);
+    case BYI_V_ALIAS:
+        return read_alias(r, at, f, v);
+    case BYI_V_TEMP:
+        return v->fixed ? read_offset(r, at, f, v) : BYOC_OK;
+    case BYI_V_CONST:
+        BYI_TRY(read_index(r, at, "const", r->plan->n_consts, &v->index));
+        break;
+    }
+    const struct byi_tensor *c = &r->plan->consts[v->index].view;
+    if (!v->fixed || c->dtype != v->type->dtype ||
+        !byi_dims_equal(c->rank, c->dims, v->type->rank, v->type->dims))
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s: its type is not that of constant %u",
+                        at->path, v->index);
+    return BYOC_OK;
+}
+
+/* --- steps -------------------------------------------------------------- */
+
+static enum byoc_status read_sources(struct reader *r,
+                                     const struct byi_json *at,
+                                     const char **sources)
+{
+    struct byi_json array, item = {0};
+    uint32_t n;
+    BYI_TRY(
+        byi_json_array(at, "source", BYI_PLAN_MAX_ITEMS, &array, &n, r->err));
+    struct byi_text text = {0};
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; status == BYOC_OK && byi_json_next(&array, &item, i);
+         i++) {
+        const char *name;
+        status = byi_json_as_string(&item, &name, r->err);
+        if (status == BYOC_OK)
+            byi_text_addf(&text, "%s%s", i ? ", " : "", name);
+    }
+    *sources = byi_arena_strn(r->plan->arena, text.n ? text.at : "", text.n);
+    byi_text_free(&text);
+    return status;
+}
+
+static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
+                                struct byi_step *step)
+{
+    BYI_TRY(byi_json_string(at, "op", &step->name, r->err));
+    step->op = byi_op_of_name(step->name, strlen(step->name));
+    if (!step->op)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s.op: no operator is called \"%.60s\"",
+                        at->path, step->name);
+    step->name = step->op->name;
+    step->kernel = byi_kernel_of(step->op->id);
+    if (!step->kernel || !step->kernel->run)
+        return byi_fail(r->err, BYOC_EUNSUPPORTED,
+                        "plan: %s: operator %s has no native kernel in this "
+                        "build",
+                        at->path, step->name);
+    struct byi_json attrs;
+    BYI_TRY(byi_json_opt(at, "attrs", &attrs, r->err));
+    if (!attrs.at)
+        return byi_attrs_make(r->plan->arena, step->op, NULL, 0, &step->attrs,
+                              r->err);
+    return byi_json_attrs(&attrs, r->plan->arena, step->op, &step->attrs,
+                          r->err);
+}
+
+static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
+                                  struct byi_plan_func *f,
+                                  struct byi_step *step)
+{
+    static const char *const keys[] = {"op",  "region", "call",  "in",
+                                       "out", "attrs",  "source"};
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    struct byi_json region, call;
+    BYI_TRY(byi_json_opt(at, "region", &region, r->err));
+    BYI_TRY(byi_json_opt(at, "call", &call, r->err));
+    if (region.at) {
+        step->kind = BYI_STEP_REGION;
+        BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
+        step->name = r->plan->parts[step->callee].symbol;
+    } else if (call.at) {
+        step->kind = BYI_STEP_CALL;
+        BYI_TRY(read_index(r, at, "call", r->plan->n_funcs, &step->callee));
+        if (step->callee <= (uint32_t)(f - r->plan->funcs))
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "plan: %s.call: function %u is not after its "
+                            "caller",
+                            at->path, step->callee);
+    } else {
+        BYI_TRY(read_op(r, at, step));
+    }
+    BYI_TRY(read_list(r, at, "in", BYI_PLAN_MAX_ITEMS, f->n_values, &step->in,
+                      &step->n_in));
+    BYI_TRY(read_list(r, at, "out", BYI_PLAN_MAX_ITEMS, f->n_values, &step->out,
+                      &step->n_out));
+    return read_sources(r, at, &step->sources);
+}
+
+/* --- functions, constants, regions -------------------------------------- */
+
+static enum byoc_status read_func(struct reader *r, const struct byi_json *at,
+                                  struct byi_plan_func *f)
+{
+    static const char *const keys[] = {"name",    "values", "inputs",
+                                       "outputs", "steps",  "arena"};
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    struct byi_json values, steps, inputs, outputs, item = {0};
+    int64_t arena;
+    BYI_TRY(byi_json_string(at, "name", &f->name, r->err));
+    f->name = byi_arena_str(r->plan->arena, f->name);
+    BYI_TRY(byi_json_int(at, "arena", 0, INT64_C(1) << 46, &arena, r->err));
+    f->arena = (uint64_t)arena;
+    BYI_TRY(byi_json_array(at, "inputs", BYI_PLAN_MAX_ITEMS, &inputs,
+                           &f->n_inputs, r->err));
+    BYI_TRY(byi_json_array(at, "outputs", BYI_PLAN_MAX_ITEMS, &outputs,
+                           &f->n_outputs, r->err));
+    BYI_TRY(byi_json_array(at, "values", BYI_PLAN_MAX_ITEMS, &values,
+                           &f->n_values, r->err));
+    f->values =
+        byi_arena_calloc(r->plan->arena, f->n_values + 1u, sizeof *f->values);
+    for (uint32_t i = 0; byi_json_next(&values, &item, i); i++)
+        BYI_TRY(read_value(r, &item, f, &f->values[i]));
+    BYI_TRY(read_list(r, at, "inputs", BYI_PLAN_MAX_ITEMS, f->n_values,
+                      &f->inputs, &f->n_inputs));
+    BYI_TRY(read_list(r, at, "outputs", BYI_PLAN_MAX_ITEMS, f->n_values,
+                      &f->outputs, &f->n_outputs));
+    BYI_TRY(byi_json_array(at, "steps", BYI_PLAN_MAX_ITEMS, &steps, &f->n_steps,
+                           r->err));
+    f->steps =
+        byi_arena_calloc(r->plan->arena, f->n_steps + 1u, sizeof *f->steps);
+    item = (struct byi_json){0};
+    for (uint32_t i = 0; byi_json_next(&steps, &item, i); i++)
+        BYI_TRY(read_step(r, &item, f, &f->steps[i]));
+    return BYOC_OK;
+}
+
+/* Where `bytes` at `offset` of the weights are in memory; NULL if outside. */
+static const void *weights_at(const struct byi_image *image, uint64_t offset,
+                              uint64_t bytes)
+{
+    if (image->weights) {
+        if (offset > image->weights_bytes ||
+            bytes > image->weights_bytes - offset)
+            return NULL;
+        return (const char *)image->weights + offset;
+    }
+    uint32_t lo = 0, hi = image->n_spans;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (image->spans[mid].offset < offset)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    /* empty constants share the offset of the one behind them */
+    while (lo < image->n_spans && image->spans[lo].offset == offset &&
+           image->spans[lo].bytes != bytes)
+        lo++;
+    if (lo == image->n_spans || image->spans[lo].offset != offset)
+        return NULL;
+    return image->spans[lo].data;
+}
+
+static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
+                                   struct byi_plan_const *c)
+{
+    static const char *const keys[] = {"offset", "bytes", "dtype", "shape"};
+    static const char empty[BYI_ALIGN] __attribute__((aligned(BYI_ALIGN)));
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    const struct byi_type *type;
+    int64_t offset, bytes;
+    BYI_TRY(read_type(r, at, &type));
+    BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
+    BYI_TRY(byi_json_int(at, "bytes", 0, INT64_C(1) << 50, &bytes, r->err));
+    if (!byi_type_static(type) || byi_type_bytes(type) != (uint64_t)bytes ||
+        offset % BYI_ALIGN != 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s: %lld bytes at %lld do not fit its type, or "
+                        "the offset is not a multiple of %d",
+                        at->path, (long long)bytes, (long long)offset,
+                        BYI_ALIGN);
+    const void *data =
+        bytes == 0 ? empty
+                   : weights_at(r->image, (uint64_t)offset, (uint64_t)bytes);
+    if (!data)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: %s: %lld bytes at %lld are outside the weights",
+                        at->path, (long long)bytes, (long long)offset);
+    c->offset = (uint64_t)offset;
+    c->view.data = (void *)(uintptr_t)data; /* never written: consts are only
+                                               operands */
+    c->view.dtype = type->dtype;
+    c->view.rank = type->rank;
+    for (uint32_t i = 0; i < type->rank; i++)
+        c->view.dims[i] = type->dims[i];
+    return BYOC_OK;
+}
+
+static enum byoc_status read_part(struct reader *r, const struct byi_json *at,
+                                  struct byi_plan_part *part)
+{
+    static const char *const keys[] = {"backend", "symbol", "blob", "twin",
+                                       "consts"};
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(byi_json_string(at, "backend", &part->backend, r->err));
+    BYI_TRY(byi_json_string(at, "symbol", &part->symbol, r->err));
+    part->backend = byi_arena_str(r->plan->arena, part->backend);
+    part->symbol = byi_arena_str(r->plan->arena, part->symbol);
+    BYI_TRY(read_index(r, at, "twin", r->plan->n_funcs, &part->twin));
+    BYI_TRY(read_list(r, at, "consts", BYI_PLAN_MAX_ITEMS, r->plan->n_consts,
+                      &part->consts, &part->n_consts));
+    struct byi_json blob, item = {0};
+    uint32_t n;
+    int64_t place[2] = {0, 0};
+    BYI_TRY(byi_json_array(at, "blob", 2, &blob, &n, r->err));
+    for (uint32_t i = 0; byi_json_next(&blob, &item, i); i++)
+        BYI_TRY(byi_json_as_int(&item, 0, INT64_C(1) << 50, &place[i], r->err));
+    part->blob = (uint64_t)place[0];
+    part->blob_bytes = (uint64_t)place[1];
+    uint64_t have = r->image->blobs_bytes;
+    if (n == 2 && part->blob <= have && part->blob_bytes <= have - part->blob)
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "plan: %s.blob: expected [offset, bytes] inside the "
+                    "blobs' %llu bytes",
+                    at->path, (unsigned long long)have);
+}
+
+static enum byoc_status read_root(struct reader *r, const struct byi_json *root)
+{
+    static const char *const keys[] = {"format", "version", "functions",
+                                       "regions", "consts"};
+    const char *format;
+    int64_t version;
+    BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(byi_json_string(root, "format", &format, r->err));
+    if (strcmp(format, "byoc-plan") != 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: format is \"%.40s\", expected \"byoc-plan\"",
+                        format);
+    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
+    if (version != BYI_PLAN_VERSION)
+        return byi_fail(r->err, BYOC_EINCOMPATIBLE,
+                        "plan: version %lld, but this runtime reads version "
+                        "%d; compile the model again",
+                        (long long)version, BYI_PLAN_VERSION);
+    struct byi_plan_tables *plan = r->plan;
+    struct byi_json funcs, parts, consts, item = {0};
+    BYI_TRY(byi_json_array(root, "functions", BYI_PLAN_MAX_FUNCS, &funcs,
+                           &plan->n_funcs, r->err));
+    BYI_TRY(byi_json_array(root, "regions", BYI_PLAN_MAX_FUNCS, &parts,
+                           &plan->n_parts, r->err));
+    BYI_TRY(byi_json_array(root, "consts", BYI_PLAN_MAX_ITEMS, &consts,
+                           &plan->n_consts, r->err));
+    if (plan->n_funcs == 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "plan: functions: the list is empty, expected main");
+    plan->funcs =
+        byi_arena_calloc(plan->arena, plan->n_funcs, sizeof *plan->funcs);
+    plan->parts =
+        byi_arena_calloc(plan->arena, plan->n_parts + 1u, sizeof *plan->parts);
+    plan->consts = byi_arena_calloc(plan->arena, plan->n_consts + 1u,
+                                    sizeof *plan->consts);
+    for (uint32_t i = 0; byi_json_next(&consts, &item, i); i++)
+        BYI_TRY(read_const(r, &item, &plan->consts[i]));
+    item = (struct byi_json){0};
+    for (uint32_t i = 0; byi_json_next(&parts, &item, i); i++)
+        BYI_TRY(read_part(r, &item, &plan->parts[i]));
+    item = (struct byi_json){0};
+    for (uint32_t i = 0; byi_json_next(&funcs, &item, i); i++)
+        BYI_TRY(read_func(r, &item, &plan->funcs[i]));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_plan_read(const struct byi_image *image,
+                               struct byi_plan_tables **plan,
+                               struct byoc_error *err)
+{
+    *plan = NULL;
+    struct cJSON *json = NULL;
+    enum byoc_status status = byi_json_parse(image->plan, image->plan_bytes,
+                                             BYI_PLAN_MAX_BYTES, &json, err);
+    if (status != BYOC_OK)
+        return byi_prefix(err, "plan");
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_plan_tables *tables = byi_arena_alloc(arena, sizeof *tables);
+    tables->arena = arena;
+    struct reader r = {.image = image, .plan = tables, .err = err};
+    struct byi_json root = byi_json_root(json);
+    status = read_root(&r, &root);
+    byi_json_free(&json);
+    tables->n_symbols = r.symbols.n;
+    if (r.symbols.n > 0)
+        tables->symbols = byi_arena_copy(arena, r.symbols.at,
+                                         r.symbols.n * sizeof *r.symbols.at);
+    byi_vec_free(r.symbols.at);
+    if (status == BYOC_OK)
+        status = byi_plan_check(tables, err);
+    if (status != BYOC_OK) {
+        byi_plan_tables_free(&tables);
+        return status;
+    }
+    *plan = tables;
+    return BYOC_OK;
+}
+
+void byi_plan_tables_free(struct byi_plan_tables **plan)
+{
+    if (!*plan)
+        return;
+    struct byi_arena *arena = (*plan)->arena;
+    *plan = NULL;
+    byi_arena_free(&arena);
+}

@@ -1,0 +1,370 @@
+/* plugin.c: vendors' plug-ins: from a path to a checked table of functions,
+ * and back. A library is opened once in a process, however many models use it;
+ * each user has a host of its own, with its threads and log. Closing the last
+ * user closes the library if it can be told to quiesce; else it stays mapped.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <omp.h>
+
+struct byi_library {
+    struct byi_plugin self; /* the host the query was called with */
+    struct byoc_backend backend;
+    char *path;
+    void *handle;
+    uint32_t users;
+    struct byi_library *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct byi_library *libraries; /* under lock */
+
+/* --- host services ------------------------------------------------------ */
+
+struct byoc_fail {
+    enum byoc_fail_code code;
+    char text[]; /* NUL-terminated */
+};
+
+/* Stands in when there is no memory for a failure. */
+static struct {
+    enum byoc_fail_code code;
+    char text[sizeof "out of memory"];
+} const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
+
+static void *host_acquire(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    return byi_acquire(bytes);
+}
+
+static void host_release(void *ctx, void *memory)
+{
+    (void)ctx;
+    byi_release(memory);
+}
+
+static struct byoc_fail *host_fail(void *ctx, enum byoc_fail_code code,
+                                   const char *text)
+{
+    (void)ctx;
+    const char *said = text ? text : "(no reason given)";
+    size_t n = strlen(said);
+    n = n < 4096 ? n : 4096;
+    struct byoc_fail *fail = byi_alloc(1, sizeof *fail + n + 1);
+    if (!fail)
+        return (struct byoc_fail *)(uintptr_t)&exhausted;
+    fail->code = code;
+    memcpy(fail->text, said, n);
+    return fail;
+}
+
+static const char *fail_text(const struct byoc_fail *fail)
+{
+    return fail->text;
+}
+
+static enum byoc_fail_code fail_code(const struct byoc_fail *fail)
+{
+    return fail->code;
+}
+
+static void fail_free(struct byoc_fail *fail)
+{
+    if ((const void *)fail != (const void *)&exhausted)
+        free(fail);
+}
+
+static void host_log(void *ctx, const char *line)
+{
+    const struct byi_plugin *plugin = ctx;
+    if (plugin->log)
+        plugin->log(plugin->log_ctx, line);
+}
+
+static uint32_t host_threads(void *ctx)
+{
+    const struct byi_plugin *plugin = ctx;
+    return plugin->threads;
+}
+
+static void host_parallel_for(void *ctx, uint32_t n,
+                              void (*fn)(void *, uint32_t), void *arg)
+{
+    int team = (int)host_threads(ctx);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
+}
+
+static void init_host(struct byi_plugin *plugin)
+{
+    plugin->host = (struct byoc_host){
+        .struct_size = sizeof plugin->host,
+        .abi = BYOC_BACKEND_ABI,
+        .ctx = plugin,
+        .acquire = host_acquire,
+        .release = host_release,
+        .fail = host_fail,
+        .fail_text = fail_text,
+        .fail_code = fail_code,
+        .fail_free = fail_free,
+        .log = host_log,
+        .threads = host_threads,
+        .parallel_for = host_parallel_for,
+    };
+}
+
+enum byoc_status byi_plugin_status(struct byoc_fail *fail,
+                                   const struct byi_plugin *plugin,
+                                   const char *where, struct byoc_error *err)
+{
+    if (!fail)
+        return BYOC_OK;
+    static const enum byoc_status status_of[] = {
+        [BYOC_FAIL_UNSUPPORTED] = BYOC_EUNSUPPORTED,
+        [BYOC_FAIL_INVALID] = BYOC_EBACKEND,
+        [BYOC_FAIL_INCOMPATIBLE] = BYOC_EINCOMPATIBLE,
+        [BYOC_FAIL_RESOURCE] = BYOC_ENOMEM,
+        [BYOC_FAIL_INTERNAL] = BYOC_EBACKEND,
+    };
+    size_t code = (size_t)fail->code;
+    enum byoc_status status = BYOC_EBACKEND;
+    if (code > 0 && code < BYI_COUNT(status_of))
+        status = status_of[code];
+    byi_fail(err, status, "%s: %s: %s", plugin->backend->name, where,
+             fail->text);
+    fail_free(fail);
+    return status;
+}
+
+/* --- what a plug-in must be --------------------------------------------- */
+
+static bool is_name(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return n > 0 && n <= 32 && name[n] == '\0' && name[0] >= 'a' &&
+           name[0] <= 'z';
+}
+
+static enum byoc_status check_patterns(const char *path,
+                                       const struct byoc_backend *b,
+                                       struct byoc_error *err)
+{
+    enum { MAX_PATTERNS = 4096 };
+    if (b->n_patterns > MAX_PATTERNS || (b->n_patterns && !b->patterns))
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: %u patterns at %s, expected at most %d and a "
+                        "table",
+                        path, b->n_patterns, b->patterns ? "a table" : "NULL",
+                        MAX_PATTERNS);
+    size_t prefix = strlen(b->name);
+    for (uint32_t i = 0; i < b->n_patterns; i++) {
+        const struct byoc_pattern *p = &b->patterns[i];
+        if (!p->name || !p->pattern)
+            return byi_fail(err, BYOC_EBACKEND,
+                            "%s: pattern %u has no %s, expected a string", path,
+                            i, p->name ? "pattern" : "name");
+        if (strncmp(p->name, b->name, prefix) != 0 || p->name[prefix] != '.')
+            return byi_fail(err, BYOC_EBACKEND,
+                            "%s: pattern %u is called \"%.60s\", expected a "
+                            "name that begins with \"%s.\"",
+                            path, i, p->name, b->name);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(p->name, b->patterns[k].name) == 0)
+                return byi_fail(err, BYOC_EBACKEND,
+                                "%s: patterns %u and %u are both called "
+                                "\"%.60s\"",
+                                path, k, i, p->name);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status check_members(const char *path,
+                                      const struct byoc_backend *b,
+                                      struct byoc_error *err)
+{
+    const struct {
+        const char *name;
+        bool present;
+    } members[] = {
+        {"name", b->name != NULL},
+        {"version", b->version != NULL},
+        {"compat", b->compat != NULL},
+        {"load", b->load != NULL},
+        {"unload", b->unload != NULL},
+        {"state_new", b->state_new != NULL},
+        {"state_free", b->state_free != NULL},
+        {"run", b->run != NULL},
+    };
+    for (size_t i = 0; i < BYI_COUNT(members); i++)
+        if (!members[i].present)
+            return byi_fail(err, BYOC_EBACKEND,
+                            "%s: its backend's member %s is NULL, which is "
+                            "not optional",
+                            path, members[i].name);
+    if (!is_name(b->name))
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: its backend is called \"%.60s\", expected 1 to "
+                        "32 of a-z, 0-9 and _, beginning with a letter",
+                        path, b->name);
+    return check_patterns(path, b, err);
+}
+
+/* Copy what the plug-in knows of the struct; members it does not know stay
+ * zero, members we do not know are left behind. */
+static enum byoc_status take_backend(struct byi_library *lib,
+                                     const struct byoc_backend *theirs,
+                                     struct byoc_error *err)
+{
+    enum { LEAST = (int)BYOC_STRUCT_SIZE(struct byoc_backend, run) };
+    uint32_t size = theirs->struct_size;
+    if (size < LEAST)
+        return byi_fail(err, BYOC_EINCOMPATIBLE,
+                        "%s: struct_size of its backend is %u, expected at "
+                        "least %d",
+                        lib->path, size, LEAST);
+    if (theirs->abi != BYOC_BACKEND_ABI)
+        return byi_fail(err, BYOC_EINCOMPATIBLE,
+                        "%s: made for version %u of backend.h, but this is "
+                        "version %u; build it again",
+                        lib->path, theirs->abi, BYOC_BACKEND_ABI);
+    memcpy(&lib->backend, theirs,
+           size < sizeof lib->backend ? size : sizeof lib->backend);
+    lib->self.backend = &lib->backend;
+    return check_members(lib->path, &lib->backend, err);
+}
+
+static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
+{
+    byoc_backend_query_fn entry = NULL;
+    void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
+    if (!symbol)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: does not export " BYOC_BACKEND_QUERY
+                        "(), so it is not a plug-in",
+                        lib->path);
+    memcpy(&entry, &symbol, sizeof entry); /* POSIX: data to function */
+    char why[512] = "";
+    const struct byoc_backend *theirs =
+        entry(&lib->self.host, why, (uint32_t)sizeof why);
+    why[sizeof why - 1] = '\0';
+    if (!theirs)
+        return byi_fail(err, BYOC_EBACKEND, "%s: refused to start: %s",
+                        lib->path, why[0] ? why : "(no reason given)");
+    return take_backend(lib, theirs, err);
+}
+
+/* --- libraries, under lock ---------------------------------------------- */
+
+static void free_library(struct byi_library *lib)
+{
+    byi_library_close(lib->handle);
+    free(lib->path);
+    free(lib);
+}
+
+static enum byoc_status open_library(const char *path, struct byi_library **out,
+                                     struct byoc_error *err)
+{
+    struct byi_library *lib = byi_alloc(1, sizeof *lib);
+    char *copy = strdup(path);
+    if (!lib || !copy) {
+        free(lib);
+        free(copy);
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a plug-in");
+    }
+    lib->path = copy;
+    lib->self.path = copy;
+    lib->self.library = lib;
+    lib->self.threads = 1;
+    init_host(&lib->self);
+    enum byoc_status status = byi_library_open(path, &lib->handle, err);
+    if (status == BYOC_OK)
+        status = query(lib, err);
+    if (status != BYOC_OK) {
+        free_library(lib);
+        return status;
+    }
+    lib->next = libraries;
+    libraries = lib;
+    *out = lib;
+    return BYOC_OK;
+}
+
+static enum byoc_status use_library(const char *path, struct byi_library **out,
+                                    struct byoc_error *err)
+{
+    char *real = path[0] == '/' ? realpath(path, NULL) : NULL;
+    const char *name = real ? real : path; /* open_library says what is wrong */
+    struct byi_library *lib = libraries;
+    while (lib && strcmp(lib->path, name) != 0)
+        lib = lib->next;
+    enum byoc_status status = lib ? BYOC_OK : open_library(name, &lib, err);
+    free(real);
+    if (status != BYOC_OK)
+        return status;
+    lib->users++;
+    *out = lib;
+    return BYOC_OK;
+}
+
+/* A library without quiesce stays mapped: it may have threads or exit
+ * handlers that run its code. */
+static void leave_library(struct byi_library *lib)
+{
+    assert(lib->users > 0);
+    if (--lib->users > 0 || !lib->backend.quiesce)
+        return;
+    lib->backend.quiesce(&lib->self.host);
+    struct byi_library **at = &libraries;
+    while (*at != lib)
+        at = &(*at)->next;
+    *at = lib->next;
+    free_library(lib);
+}
+
+/* --- users -------------------------------------------------------------- */
+
+enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
+                                           struct byi_plugin **plugin,
+                                           struct byoc_error *err)
+{
+    char why[256];
+    *plugin = NULL;
+    if (threads == 0)
+        BYI_TRY(byi_threads_decide(0, &threads, why, sizeof why, err));
+    struct byi_plugin *p = byi_alloc(1, sizeof *p);
+    if (!p)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a plug-in");
+    pthread_mutex_lock(&lock);
+    enum byoc_status status = use_library(path, &p->library, err);
+    pthread_mutex_unlock(&lock);
+    if (status != BYOC_OK) {
+        free(p);
+        return status;
+    }
+    p->path = p->library->path;
+    p->backend = &p->library->backend;
+    p->threads = threads;
+    init_host(p);
+    *plugin = p;
+    return BYOC_OK;
+}
+
+void byoc_internal_plugin_close(struct byi_plugin **plugin)
+{
+    struct byi_plugin *p = *plugin;
+    *plugin = NULL;
+    if (!p)
+        return;
+    pthread_mutex_lock(&lock);
+    leave_library(p->library);
+    pthread_mutex_unlock(&lock);
+    free(p);
+}

@@ -1,0 +1,223 @@
+/* threads.c: how many threads a run uses, and why: what the caller or the
+ * environment asked for, else the CPUs this process may run on, lowered to the
+ * cgroup's CPU quota: more threads than that are put to sleep by the kernel
+ * (Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst).
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_THREADS = 4096 };
+
+/* A whole number of 1 to MAX_THREADS, else 0. */
+static uint32_t parse_count(const char *text)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || errno || n < 1 || n > MAX_THREADS)
+        return 0;
+    return (uint32_t)n;
+}
+
+static bool read_line(const char *path, char *line, size_t n)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    bool got = fgets(line, (int)n, f) != NULL;
+    fclose(f);
+    return got;
+}
+
+/* quota / period, rounded up; 0: no limit. */
+static uint32_t divide_quota(double quota, double period)
+{
+    if (!(quota > 0) || !(period > 0))
+        return 0;
+    double cpus = quota / period;
+    if (cpus >= MAX_THREADS)
+        return 0;
+    uint32_t whole = (uint32_t)cpus;
+    return whole + ((double)whole < cpus);
+}
+
+/* The quota that one cgroup folder states. */
+static uint32_t quota_v2(const char *folder)
+{
+    char path[4200], line[128];
+    double quota, period;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (!read_line(path, line, sizeof line) ||
+        sscanf(line, "%lf %lf", &quota, &period) != 2)
+        return 0; /* "max 100000": no limit */
+    return divide_quota(quota, period);
+}
+
+static uint32_t quota_v1(const char *folder)
+{
+    char path[4200], line[128];
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    if (!read_line(path, line, sizeof line))
+        return 0;
+    double quota = strtod(line, NULL);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    if (!read_line(path, line, sizeof line))
+        return 0;
+    return divide_quota(quota, strtod(line, NULL));
+}
+
+/* The least quota of a cgroup and the ones above it. In a container the path
+ * may not exist below the root that is mounted; the root's own then counts. */
+static uint32_t least_quota(const char *root, const char *path,
+                            uint32_t (*quota)(const char *))
+{
+    char folder[4096];
+    size_t base = strlen(root);
+    int n = snprintf(folder, sizeof folder, "%s%s", root, path);
+    if (n < 0 || (size_t)n >= sizeof folder)
+        return 0;
+    uint32_t least = 0;
+    for (;;) {
+        uint32_t q = quota(folder);
+        if (q && (!least || q < least))
+            least = q;
+        char *slash = strrchr(folder + base, '/');
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* Whether `list` ("cpu,cpuacct") names `cpu`. */
+static bool lists_cpu(const char *list, size_t n)
+{
+    for (size_t i = 0; i + 3 <= n; i++) {
+        bool begins = i == 0 || list[i - 1] == ',';
+        bool ends = i + 3 == n || list[i + 3] == ',';
+        if (begins && ends && memcmp(list + i, "cpu", 3) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup: "0::/path" or "4:cpu,cpuacct:/path". */
+static uint32_t quota_of_line(const char *root, char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    char *list = strchr(line, ':');
+    char *path = list ? strchr(list + 1, ':') : NULL;
+    if (!path)
+        return 0;
+    list++;
+    size_t n = (size_t)(path - list);
+    path++;
+    if (n == 0)
+        return least_quota(root, path, quota_v2);
+    if (!lists_cpu(list, n))
+        return 0;
+    char mounted[4096];
+    snprintf(mounted, sizeof mounted, "%s/cpu", root);
+    uint32_t q = least_quota(mounted, path, quota_v1);
+    if (q)
+        return q;
+    snprintf(mounted, sizeof mounted, "%s/%.*s", root, (int)n, list);
+    return least_quota(mounted, path, quota_v1);
+}
+
+static uint32_t cgroup_quota(const char *self, const char *root)
+{
+    FILE *f = fopen(self, "re");
+    if (!f)
+        return 0;
+    uint32_t least = 0;
+    char line[4096];
+    while (fgets(line, sizeof line, f)) {
+        uint32_t q = quota_of_line(root, line);
+        if (q && (!least || q < least))
+            least = q;
+    }
+    fclose(f);
+    return least;
+}
+
+enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
+                                  uint32_t *threads, char *why, size_t n,
+                                  struct byoc_error *err)
+{
+    if (facts->option > MAX_THREADS)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%u threads were asked for, expected 1 to %d",
+                        facts->option, MAX_THREADS);
+    if (facts->option) {
+        *threads = facts->option;
+        snprintf(why, n, "%u: asked for by the caller", *threads);
+        return BYOC_OK;
+    }
+    if (facts->byoc_env) {
+        *threads = parse_count(facts->byoc_env);
+        if (*threads == 0)
+            return byi_fail(err, BYOC_EINVAL,
+                            "BYOC_NUM_THREADS is \"%.40s\", expected a number "
+                            "of 1 to %d; unset it to use all CPUs",
+                            facts->byoc_env, MAX_THREADS);
+        snprintf(why, n, "%u: BYOC_NUM_THREADS", *threads);
+        return BYOC_OK;
+    }
+    /* "4,2" is a list by nesting level: the first counts */
+    char first[32] = "";
+    if (facts->omp_env)
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(facts->omp_env, ","),
+                 facts->omp_env);
+    *threads = facts->omp_env ? parse_count(first) : 0;
+    if (*threads) {
+        snprintf(why, n, "%u: OMP_NUM_THREADS", *threads);
+        return BYOC_OK;
+    }
+    uint32_t cpus = facts->affinity ? facts->affinity : 1;
+    uint32_t quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
+    *threads = quota && quota < cpus ? quota : cpus;
+    if (*threads < cpus)
+        snprintf(why, n,
+                 "%u: the cgroup's CPU quota, of %u CPUs this process may use",
+                 *threads, cpus);
+    else
+        snprintf(why, n, "%u: the CPUs this process may use", *threads);
+    return BYOC_OK;
+}
+
+static uint32_t count_affinity(void)
+{
+    /* the kernel's mask may be longer than cpu_set_t: grow until it fits */
+    for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
+        if (!set)
+            return 1;
+        size_t bytes = CPU_ALLOC_SIZE((size_t)cpus);
+        bool fits = sched_getaffinity(0, bytes, set) == 0;
+        int n = fits ? CPU_COUNT_S(bytes, set) : 0;
+        CPU_FREE(set);
+        if (fits)
+            return n > 0 ? (uint32_t)n : 1;
+        if (errno != EINVAL)
+            return 1;
+    }
+    return 1;
+}
+
+enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
+                                    char *why, size_t n, struct byoc_error *err)
+{
+    struct byi_thread_facts facts = {
+        .option = option,
+        .byoc_env = getenv("BYOC_NUM_THREADS"),
+        .omp_env = getenv("OMP_NUM_THREADS"),
+        .affinity = count_affinity(),
+        .cgroup_self = "/proc/self/cgroup",
+        .cgroup_root = "/sys/fs/cgroup",
+    };
+    return byi_threads_from(&facts, threads, why, n, err);
+}
