@@ -64,7 +64,13 @@ static bool fold_shape(struct byi_import *o, byi_id id,
     for (int64_t i = start; i < end; i++)
         if (BYI_IS_SYMBOL(type->dims[i]))
             return false;
-    *folded = byi_o_vector(o, (uint32_t)(end - start), type->dims + start);
+    const struct byi_tensor dims = {
+        .data = start < end ? (void *)(uintptr_t)(type->dims + start) : &start,
+        .dtype = BYOC_I64,
+        .rank = 1,
+        .dims = {end - start},
+    };
+    *folded = byi_o_const_of(o, &dims, false, o->sources);
     return true;
 }
 
@@ -90,7 +96,7 @@ static bool fold_take(struct byi_import *o, const byi_id *args,
     int64_t dim = type->dims[i];
     index.dtype = BYOC_I64;
     index.data = &dim;
-    *folded = byi_o_const(o, &index, false);
+    *folded = byi_o_const_of(o, &index, false, o->sources);
     return true;
 }
 
@@ -134,7 +140,7 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
     const bool done = out.data && o->params->eval(op, attrs, n, values, 1, &out,
                                                   NULL) == BYOC_OK;
     if (done)
-        *folded = byi_o_const(o, &out, false);
+        *folded = byi_o_const_of(o, &out, false, o->sources);
     byi_release(out.data);
     return done;
 }

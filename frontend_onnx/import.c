@@ -473,7 +473,8 @@ static enum byoc_status import(struct byi_import *o, const char *path)
     const Onnx__GraphProto *graph = o->file.model->graph;
     BYI_TRY(check_model(o));
     o->names = byi_names_new(o->scratch, count_names(graph));
-    o->f = o->m->funcs.at[byi_func_new(o->m, "main")];
+    const uint32_t main = byi_func_new(o->m, "main");
+    o->f = o->m->funcs.at[main];
     o->sources = byi_sources_none();
     BYI_TRY(add_initializers(o));
     BYI_TRY(add_inputs(o));

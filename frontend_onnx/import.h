@@ -161,7 +161,10 @@ uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
 const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
                           uint32_t rank);
 
-/* Constants. */
+/* Constants: of no source, or of the given ones (where a node of the model
+ * becomes a constant). */
+byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
+                      bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
                    bool borrow);
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
@@ -178,6 +181,9 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
+/* With two operands and no attributes. */
+byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
+                    byi_id b);
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);
@@ -248,6 +254,7 @@ extern const struct byi_onnx_table byi_onnx_index;   /* ops_index.c   */
 extern const struct byi_onnx_table byi_onnx_make;    /* ops_make.c    */
 extern const struct byi_onnx_table byi_onnx_image;   /* ops_image.c   */
 extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
+extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
 
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */

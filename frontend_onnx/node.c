@@ -254,8 +254,8 @@ const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
 
 /* --- constants ------------------------------------------------------------ */
 
-byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
-                   bool borrow)
+byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
+                      bool borrow, const struct byi_sources *sources)
 {
     if (!byi_o_ok(o))
         return BYI_NO_ID;
@@ -268,7 +268,13 @@ byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, t->dtype, t->rank, t->dims);
     const uint32_t index = byi_const_add(o->m, type, t->data, borrow);
-    return byi_add_const(o->m, o->f, index, o->sources);
+    return byi_add_const(o->m, o->f, index, sources);
+}
+
+byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
+                   bool borrow)
+{
+    return byi_o_const_of(o, t, borrow, byi_sources_none());
 }
 
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
@@ -388,6 +394,11 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     if (!byi_o_ok(o))
         byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
     return byi_o_ok(o) ? id : BYI_NO_ID;
+}
+
+byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a, byi_id b)
+{
+    return byi_o_emit(o, op, ARGS(a, b), NO_ATTRS);
 }
 
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)

@@ -46,7 +46,7 @@ static void convert_constant(struct byi_import *o)
         const Onnx__AttributeProto *a = byi_o_attr(o, "value", TENSOR);
         if (a)
             decode(o, a->t, &t);
-        o->out[0] = byi_o_const(o, &t, true);
+        o->out[0] = byi_o_const_of(o, &t, true, o->sources);
     } else if (byi_o_has(o, "value_int")) {
         int64_t value = byi_o_int(o, "value_int", 0);
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_I64};
