@@ -189,6 +189,15 @@ static enum byoc_status input_dims(struct byi_import *o, const char *input,
     return read_dims(o, input, shape, used, dims);
 }
 
+static const struct byi_onnx_value *value_of(const struct byi_import *o,
+                                             const char *name)
+{
+    for (uint32_t i = 0; i < o->params->n_values; i++)
+        if (strcmp(o->params->values[i].name, name) == 0)
+            return &o->params->values[i];
+    return NULL;
+}
+
 static enum byoc_status add_input(struct byi_import *o,
                                   const Onnx__ValueInfoProto *info,
                                   const struct used *used)
@@ -214,6 +223,16 @@ static enum byoc_status add_input(struct byi_import *o,
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "input '%s' has the unknown element type %d", name,
                         tensor->elem_type);
+    const struct byi_onnx_value *value = value_of(o, name);
+    if (value) {
+        if (value->tensor.dtype != dtype)
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "the value of input '%s' is %s, the model has %s",
+                            name, byoc_dtype_name(value->tensor.dtype),
+                            byoc_dtype_name(dtype));
+        entry->id = byi_o_const(o, &value->tensor, false);
+        return o->status;
+    }
     BYI_TRY(input_dims(o, name, tensor->shape, used, &rank, dims));
     entry->id = byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name),
                               byi_type_tensor(o->m->arena, dtype, rank, dims));

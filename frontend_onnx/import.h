@@ -259,5 +259,8 @@ extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */
 void byi_o_convert_same(struct byi_import *o);
+/* A convolution with the node's attributes, of whatever values; bias may be
+ * BYI_NO_ID (ops_window.c). */
+byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
 
 #endif

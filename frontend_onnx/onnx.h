@@ -4,6 +4,12 @@
 
 #include "core/core.h"
 
+/* An input with a fixed value. */
+struct byi_onnx_value {
+    const char *name;
+    struct byi_tensor tensor; /* copied */
+};
+
 /* How to import. Zero-initialise. */
 struct byi_onnx_params {
     /* "N=1" and "x=1x3x224x224": fix symbolic dims, or whole input shapes. */
@@ -12,6 +18,9 @@ struct byi_onnx_params {
     /* Computes what exporters leave as small graphs over constants: shapes,
      * axes, sizes. NULL: such a model may be refused. */
     byi_eval_fn eval;
+    /* Inputs that become constants instead of parameters. */
+    const struct byi_onnx_value *values;
+    uint32_t n_values;
 };
 
 /* Read the model at `path` into a module with one function @main: parameters

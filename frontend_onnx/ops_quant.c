@@ -74,25 +74,57 @@ static void convert_dynamic(struct byi_import *o)
 /* --- integer products ----------------------------------------------------- */
 
 /* Input i as int32, without its zero point, input z: one number, or one for
- * each row of a matrix. */
-static byi_id centred(struct byi_import *o, uint32_t i, uint32_t z, bool rows)
+ * each slice of x that leaves `inner` axes. */
+static byi_id centred(struct byi_import *o, uint32_t i, uint32_t z,
+                      uint32_t inner)
 {
-    static const int64_t last[] = {1};
     const byi_id x = byi_o_cast(o, byi_o_in(o, i), BYOC_I32);
     byi_id zero = byi_o_in(o, z);
+    int64_t axes[BYI_MAX_RANK];
 
     if (zero == BYI_NO_ID)
         return x;
     zero = byi_o_cast(o, zero, BYOC_I32);
-    if (rows && byi_o_rank(o, zero) == 1 && byi_o_dim(o, zero, 0) != 1)
-        zero = byi_o_expand(o, zero, 1, last);
+    if (byi_o_rank(o, zero) == 1 && byi_o_dim(o, zero, 0) != 1) {
+        for (uint32_t k = 0; k < inner; k++)
+            axes[k] = k + 1;
+        zero = byi_o_expand(o, zero, inner, axes);
+    }
     return byi_o_binary(o, BYI_OP_SUBTRACT, x, zero);
 }
 
 static void convert_matmul_integer(struct byi_import *o)
 {
-    o->out[0] = byi_o_binary(o, BYI_OP_NN_MATMUL, centred(o, 0, 2, true),
-                             centred(o, 1, 3, false));
+    o->out[0] = byi_o_binary(o, BYI_OP_NN_MATMUL, centred(o, 0, 2, 1),
+                             centred(o, 1, 3, 0));
+}
+
+static void convert_conv_integer(struct byi_import *o)
+{
+    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 1));
+
+    o->out[0] = byi_o_conv(o, centred(o, 0, 2, 0),
+                           centred(o, 1, 3, rank ? rank - 1 : 0), BYI_NO_ID);
+}
+
+/* QLinearConv: x, scale, zero, w, scale, zero, scale, zero of the result,
+ * bias: int32, of scale x's times w's. */
+static void convert_qlinear_conv(struct byi_import *o)
+{
+    const byi_id bias = byi_o_in(o, 8);
+    const byi_id x = requantize(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 0),
+                                byi_o_in(o, 1), byi_o_in(o, 2), 1);
+    const byi_id w = requantize(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 3),
+                                byi_o_in(o, 4), byi_o_in(o, 5), 0);
+    byi_id b = BYI_NO_ID;
+
+    if (bias != BYI_NO_ID)
+        b = byi_o_binary(
+            o, BYI_OP_MULTIPLY, byi_o_cast(o, bias, BYOC_F32),
+            byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_in(o, 1), byi_o_in(o, 4)));
+    const byi_id y = byi_o_conv(o, x, w, b);
+    o->out[0] =
+        requantize(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
 }
 
 /* QLinearMatMul: a, scale, zero, b, scale, zero, scale, zero of the result. */
@@ -116,9 +148,11 @@ static void convert_qlinear_matmul(struct byi_import *o)
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
+    {"ConvInteger", 10, 2, 4, convert_conv_integer, BYI_OP_NONE},
     {"DequantizeLinear", 10, 2, 3, convert_dequantize, BYI_OP_NONE},
     {"DynamicQuantizeLinear", 11, 1, 1, convert_dynamic, BYI_OP_NONE},
     {"MatMulInteger", 10, 2, 4, convert_matmul_integer, BYI_OP_NONE},
+    {"QLinearConv", 10, 8, 9, convert_qlinear_conv, BYI_OP_NONE},
     {"QLinearMatMul", 10, 8, 8, convert_qlinear_matmul, BYI_OP_NONE},
     {"QuantizeLinear", 10, 2, 3, convert_quantize, BYI_OP_NONE},
 };

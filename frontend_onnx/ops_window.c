@@ -123,9 +123,9 @@ static uint32_t spatial(struct byi_import *o, byi_id x, uint32_t max)
 /* --- convolutions --------------------------------------------------------- */
 
 /* kernel_shape is what the weights say; if it is given it must agree. */
-static void read_conv(struct byi_import *o, struct window *w)
+static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
+                      struct window *w)
 {
-    const byi_id x = byi_o_in(o, 0), weights = byi_o_in(o, 1);
     const bool given = byi_o_has(o, "kernel_shape");
 
     w->n = spatial(o, x, 3);
@@ -170,21 +170,26 @@ static byi_id add_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
     return byi_o_emit(o, BYI_OP_ADD, ARGS(x, bias), NO_ATTRS);
 }
 
-static void convert_conv(struct byi_import *o)
+byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_CONV1D,
                                          BYI_OP_NN_CONV2D, BYI_OP_NN_CONV3D};
     struct window w = {0};
 
-    read_conv(o, &w);
-    auto_pad(o, byi_o_in(o, 0), &w);
+    read_conv(o, x, weights, &w);
+    auto_pad(o, x, &w);
     const byi_id y =
-        byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
+        byi_o_emit(o, ops[w.n], ARGS(x, weights),
                    ATTRS(SOME_INTS("strides", w.n, w.strides),
                          SOME_INTS("padding", 2 * w.n, w.pads),
                          SOME_INTS("dilation", w.n, w.dilations),
                          AN_INT("groups", byi_o_int(o, "group", 1))));
-    o->out[0] = add_bias(o, y, byi_o_in(o, 2), w.n);
+    return add_bias(o, y, bias, w.n);
+}
+
+static void convert_conv(struct byi_import *o)
+{
+    o->out[0] = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
 }
 
 /* Pads from the size that the result shall have: ONNX's formula; where it
@@ -227,7 +232,7 @@ static void convert_deconv(struct byi_import *o)
     struct window w = {0};
 
     const char *mode = read_auto_pad(o);
-    read_conv(o, &w);
+    read_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), &w);
     read_list(o, "output_padding", w.n, 0, output_padding);
     check_range(o, "output_padding", w.n, output_padding, 0);
     if (mode)

@@ -1,0 +1,106 @@
+/* ops_loss.c: losses, as the operators they are made of.
+ *
+ * x (N, C, d...) are log probabilities, target (N, d...) classes:
+ *   loss[n, d...] = -x[n, target[n, d...], d...] * weight[target[n, d...]]
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+struct loss {
+    byi_id target;  /* int64, with class 0 where it is to be ignored */
+    byi_id ignored; /* bool, or BYI_NO_ID */
+    byi_id weight;  /* of each target, or BYI_NO_ID: all 1 */
+};
+
+/* What the target says, before any log probability is looked at. */
+static struct loss read_target(struct byi_import *o, enum byoc_dtype dtype)
+{
+    const byi_id weights = byi_o_in(o, 2);
+    struct loss l = {.ignored = BYI_NO_ID, .weight = BYI_NO_ID};
+    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+
+    l.target = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+    if (byi_o_has(o, "ignore_index")) {
+        const double index = (double)byi_o_int(o, "ignore_index", 0);
+        l.ignored = byi_o_binary(o, BYI_OP_EQUAL, l.target,
+                                 byi_o_scalar(o, BYOC_I64, index));
+        l.target = byi_o_emit(o, BYI_OP_WHERE, ARGS(l.ignored, zero, l.target),
+                              NO_ATTRS);
+    }
+    if (weights != BYI_NO_ID)
+        l.weight = byi_o_emit(o, BYI_OP_TAKE, ARGS(weights, l.target),
+                              ATTRS(AN_INT("axis", 0)));
+    if (l.ignored == BYI_NO_ID)
+        return l;
+    const byi_id none = byi_o_scalar(o, dtype, 0);
+    const byi_id kept =
+        weights != BYI_NO_ID ? l.weight : byi_o_scalar(o, dtype, 1);
+    l.weight =
+        byi_o_emit(o, BYI_OP_WHERE, ARGS(l.ignored, none, kept), NO_ATTRS);
+    return l;
+}
+
+static byi_id sum_all(struct byi_import *o, enum byi_op_id op, byi_id x)
+{
+    return byi_o_emit(o, op, ARGS(x), ATTRS(A_BOOL("keepdims", false)));
+}
+
+static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
+{
+    const char *reduction = byi_o_string(o, "reduction", "mean");
+
+    if (strcmp(reduction, "none") == 0)
+        return loss;
+    if (strcmp(reduction, "sum") == 0)
+        return sum_all(o, BYI_OP_SUM, loss);
+    if (strcmp(reduction, "mean") != 0)
+        byi_o_refuse(o, "reduction '%s'", reduction);
+    if (weight == BYI_NO_ID)
+        return sum_all(o, BYI_OP_MEAN, loss);
+    return byi_o_binary(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss),
+                        sum_all(o, BYI_OP_SUM, weight));
+}
+
+static byi_id nll(struct byi_import *o, byi_id x)
+{
+    static const int64_t one[] = {1};
+    const struct loss l = read_target(o, byi_o_dtype(o, x));
+
+    if (byi_o_ok(o) && byi_o_rank(o, x) != byi_o_rank(o, l.target) + 1)
+        byi_o_fail(o, BYOC_ETYPE, "scores have rank %u, the target has %u",
+                   byi_o_rank(o, x), byi_o_rank(o, l.target));
+    const byi_id picked =
+        byi_o_emit(o, BYI_OP_GATHER, ARGS(x, byi_o_expand(o, l.target, 1, one)),
+                   ATTRS(AN_INT("axis", 1)));
+    const byi_id flat = byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(picked),
+                                   ATTRS(SOME_INTS("axis", 1, one)));
+    byi_id loss = byi_o_emit(o, BYI_OP_NEGATIVE, ARGS(flat), NO_ATTRS);
+    if (l.weight != BYI_NO_ID)
+        loss = byi_o_binary(o, BYI_OP_MULTIPLY, loss, l.weight);
+    return reduce_loss(o, loss, l.weight);
+}
+
+static void convert_nll(struct byi_import *o)
+{
+    o->out[0] = nll(o, byi_o_in(o, 0));
+}
+
+static void convert_cross_entropy(struct byi_import *o)
+{
+    const byi_id x = byi_o_emit(o, BYI_OP_NN_LOG_SOFTMAX, ARGS(byi_o_in(o, 0)),
+                                ATTRS(AN_INT("axis", 1)));
+
+    o->out[0] = nll(o, x);
+    if (o->n_out > 1)
+        o->out[1] = x;
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"NegativeLogLikelihoodLoss", 12, 2, 3, convert_nll, BYI_OP_NONE},
+    {"SoftmaxCrossEntropyLoss", 12, 2, 3, convert_cross_entropy, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_loss = {rows, BYI_COUNT(rows)};
