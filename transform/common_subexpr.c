@@ -1,8 +1,10 @@
 /* CommonSubexpr: compute once what is computed twice.
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes
- *           and operands (in either order where that does not matter);
- *           constants by content. Function literals and `if` stay.
+ *           and operands (in either order where that does not matter).
+ *           Constants are the same by content, which the module shares; their
+ *           nodes stay apart, so that each keeps its own sources. Function
+ *           literals and `if` stay.
  *
  *   %0 = exp(%x);
  *   %1 = exp(%x);      ==>   %0 = exp(%x);
@@ -34,7 +36,6 @@ static bool commutes(enum byi_op_id op)
 static bool shareable(const struct byi_node *node)
 {
     switch (node->kind) {
-    case BYI_CONST:
     case BYI_CALL_OP:
     case BYI_GLOBAL:
     case BYI_MAKE_TUPLE:
@@ -42,6 +43,7 @@ static bool shareable(const struct byi_node *node)
     case BYI_CALL:
         return true;
     case BYI_PARAM:
+    case BYI_CONST:
     case BYI_FN:
     case BYI_IF:
         return false;
@@ -49,10 +51,18 @@ static bool shareable(const struct byi_node *node)
     byi_unreachable();
 }
 
-static bool swapped(const struct byi_node *node)
+/* What an operand is: a constant by its index, anything else by its id. */
+static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    return node->kind == BYI_CONST ? (uint64_t)node->index << 32 : id + 1;
+}
+
+static bool swapped(const struct byi_rewrite *rw, const struct byi_node *node)
 {
     return node->kind == BYI_CALL_OP && node->n_args == 2 &&
-           commutes(node->op) && node->args[0] > node->args[1];
+           commutes(node->op) &&
+           key_of(rw, node->args[0]) > key_of(rw, node->args[1]);
 }
 
 /* Attributes are compared in full; their number and integers are hashed. */
@@ -69,28 +79,29 @@ static uint64_t hash_attrs(uint64_t h, const struct byi_attrs *attrs)
     return h;
 }
 
-static uint64_t hash_node(const struct byi_node *node)
+static uint64_t hash_node(const struct byi_rewrite *rw,
+                          const struct byi_node *node)
 {
     const uint32_t head[] = {(uint32_t)node->kind, (uint32_t)node->op,
                              node->index, node->n_args};
+    const bool swap = swapped(rw, node);
     uint64_t h = byi_hash(0, head, sizeof head);
-    if (swapped(node)) {
-        const byi_id args[] = {node->args[1], node->args[0]};
-        h = byi_hash(h, args, sizeof args);
-    } else if (node->n_args > 0) {
-        h = byi_hash(h, node->args, node->n_args * sizeof *node->args);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const uint64_t key = key_of(rw, node->args[swap ? 1 - i : i]);
+        h = byi_hash(h, &key, sizeof key);
     }
     return hash_attrs(h, node->attrs);
 }
 
-static bool same(const struct byi_node *a, const struct byi_node *b)
+static bool same(const struct byi_rewrite *rw, const struct byi_node *a,
+                 const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->index != b->index ||
         a->n_args != b->n_args || (a->attrs == NULL) != (b->attrs == NULL))
         return false;
-    const bool swap = swapped(a) != swapped(b);
+    const bool swap = swapped(rw, a) != swapped(rw, b);
     for (uint32_t i = 0; i < a->n_args; i++)
-        if (a->args[i] != b->args[swap ? 1 - i : i])
+        if (key_of(rw, a->args[i]) != key_of(rw, b->args[swap ? 1 - i : i]))
             return false;
     return !a->attrs || byi_attrs_equal(a->attrs, b->attrs);
 }
@@ -101,9 +112,9 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
     const struct byi_node *node = byi_rw_node(rw, at);
     if (!shareable(node))
         return BYI_NO_ID;
-    uint64_t slot = hash_node(node) & seen->mask;
+    uint64_t slot = hash_node(rw, node) & seen->mask;
     for (; seen->at[slot]; slot = (slot + 1) & seen->mask)
-        if (same(byi_rw_node(rw, seen->at[slot] - 1), node))
+        if (same(rw, byi_rw_node(rw, seen->at[slot] - 1), node))
             return seen->at[slot] - 1;
     seen->at[slot] = at + 1;
     return BYI_NO_ID;

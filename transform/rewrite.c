@@ -353,17 +353,21 @@ static void settle_sources(struct byi_rewrite *rw)
 
 /* --- the loop ------------------------------------------------------------ */
 
-/* Type `b` may stand for `a`: the same, or with a number for a symbol. */
-static bool refines(const struct byi_type *a, const struct byi_type *b)
+/* May `out` stand for `at`? With the same type; a branch that an `if` comes
+ * down to may know sizes that the branches do not have in common. Elsewhere a
+ * size that is not known is not any size: 1 would have been broadcast. */
+static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 {
-    if (byi_type_equal(a, b))
+    const struct byi_node *a = byi_rw_node(rw, at);
+    const struct byi_type *from = a->type, *to = byi_rw_node(rw, out)->type;
+    if (byi_type_equal(from, to))
         return true;
-    if (a->kind != BYI_TENSOR || b->kind != BYI_TENSOR ||
-        a->dtype != b->dtype || a->rank != b->rank)
+    if (a->kind != BYI_IF || from->kind != BYI_TENSOR ||
+        to->kind != BYI_TENSOR || from->dtype != to->dtype ||
+        from->rank != to->rank)
         return false;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i] &&
-            (!BYI_IS_SYMBOL(a->dims[i]) || BYI_IS_SYMBOL(b->dims[i])))
+    for (uint32_t i = 0; i < from->rank; i++)
+        if (from->dims[i] != to->dims[i] && !BYI_IS_SYMBOL(from->dims[i]))
             return false;
     return true;
 }
@@ -426,8 +430,7 @@ static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
             (node->kind != BYI_CALL_OP || node->op != rules[i].op))
             continue;
         const byi_id out = rules[i].apply(rw, at);
-        if (out != BYI_NO_ID && out != at &&
-            refines(byi_rw_node(rw, at)->type, byi_rw_node(rw, out)->type))
+        if (out != BYI_NO_ID && out != at && may_replace(rw, at, out))
             return out;
         rw->f->nodes.n = before;
         while (rw->notes.n > before)

@@ -26,8 +26,8 @@ struct byi_rewrite {
 
 /* A rule looks at node `at` of rw->f and returns the node that takes its
  * place, emitted by the functions below or there before; BYI_NO_ID for none.
- * A node whose type is not that of `at` (it may know more dims) is not taken:
- * rules need not check for broadcasting. Rules are tried in order; what a
+ * A node whose type is not that of `at` is not taken (but for an `if`), so
+ * rules need not check for broadcasting. They are tried in order; what a
  * rule emitted in place of `at` is offered to the rules again. */
 struct byi_rule {
     enum byi_op_id op; /* BYI_OP_NONE: every node */
