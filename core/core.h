@@ -158,6 +158,21 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
                             byi_id cond, byi_id then, byi_id otherwise,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
+/* The types that byi_add_apply and byi_add_if infer, for the verifier. */
+enum byoc_status byi_apply_type(const struct byi_module *m,
+                                struct byi_arena *arena,
+                                const struct byi_func *f,
+                                const struct byi_type *callee,
+                                const byi_id *args, uint32_t n,
+                                const struct byi_type **out,
+                                struct byoc_error *err);
+enum byoc_status byi_if_type(struct byi_arena *arena,
+                             const struct byi_type *cond,
+                             const struct byi_type *then,
+                             const struct byi_type *otherwise,
+                             int64_t (*fresh)(void *), void *ctx,
+                             const struct byi_type **out,
+                             struct byoc_error *err);
 byi_id byi_add_param(struct byi_module *m, struct byi_func *f,
                      const char *name, const struct byi_type *type);
 byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
@@ -203,8 +218,8 @@ bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
 
 /* Print the module in the text form; the same module, the same text.
  * Constants up to 16 elements are inline; a larger one is const["HEX"], the
- * first 16 digits of the SHA-256 of its bytes, and goes to `side` when that is
- * not NULL (the side file: see docs/text.md). */
+ * first 16 digits of the SHA-256 of its type and bytes, and goes to `side` when
+ * that is not NULL (the side file: see docs/text.md). */
 void byi_print_module(const struct byi_module *m, struct byi_text *out,
                       FILE *side);
 /* Parse the text form. `file` names it in messages: "file:line:col: ...".

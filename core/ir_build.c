@@ -389,12 +389,10 @@ static const struct byi_type *replace_symbols(struct byi_arena *arena,
     return changed ? byi_type_tuple(arena, type->n_fields, fields) : type;
 }
 
-static enum byoc_status apply_type(struct byi_module *m,
-                                   const struct byi_func *f,
-                                   const struct byi_type *callee,
-                                   const byi_id *args, uint32_t n,
-                                   const struct byi_type **out,
-                                   struct byoc_error *err)
+enum byoc_status byi_apply_type(
+    const struct byi_module *m, struct byi_arena *arena,
+    const struct byi_func *f, const struct byi_type *callee, const byi_id *args,
+    uint32_t n, const struct byi_type **out, struct byoc_error *err)
 {
     struct bindings b = {.n_symbols = m->symbols.n};
     enum byoc_status status = BYOC_OK;
@@ -416,7 +414,7 @@ static enum byoc_status apply_type(struct byi_module *m,
                               describe(found, type), describe(wanted, param));
     }
     if (status == BYOC_OK)
-        *out = replace_symbols(m->arena, &b, callee->result);
+        *out = replace_symbols(arena, &b, callee->result);
     byi_vec_free(b.list.at);
     free(b.of_symbol);
     return status;
@@ -430,7 +428,8 @@ enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
     const struct byi_type *type = NULL;
     byi_id *all = NULL;
 
-    BYI_TRY(apply_type(m, f, f->nodes.at[callee].type, args, n, &type, err));
+    BYI_TRY(byi_apply_type(m, m->arena, f, f->nodes.at[callee].type, args, n,
+                           &type, err));
     all = byi_arena_calloc(m->arena, (size_t)n + 1, sizeof *all);
     all[0] = callee;
     if (n)
@@ -478,9 +477,10 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
 
 /* What two tensors have in common: sizes that differ become new symbols. NULL
  * when dtype or rank differ. */
-static const struct byi_type *join_tensors(struct byi_module *m,
+static const struct byi_type *join_tensors(struct byi_arena *arena,
                                            const struct byi_type *a,
-                                           const struct byi_type *b)
+                                           const struct byi_type *b,
+                                           int64_t (*fresh)(void *), void *ctx)
 {
     int64_t dims[BYI_MAX_RANK];
 
@@ -490,35 +490,37 @@ static const struct byi_type *join_tensors(struct byi_module *m,
         a->dtype != b->dtype || a->rank != b->rank || a->rank > BYI_MAX_RANK)
         return NULL;
     for (uint32_t i = 0; i < a->rank; i++)
-        dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : byi_symbol_fresh(m);
-    return byi_type_tensor(m->arena, a->dtype, a->rank, dims);
+        dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : fresh(ctx);
+    return byi_type_tensor(arena, a->dtype, a->rank, dims);
 }
 
-static const struct byi_type *join_types(struct byi_module *m,
+static const struct byi_type *join_types(struct byi_arena *arena,
                                          const struct byi_type *a,
-                                         const struct byi_type *b)
+                                         const struct byi_type *b,
+                                         int64_t (*fresh)(void *), void *ctx)
 {
     const struct byi_type **fields = NULL;
 
     if (a->kind != BYI_TUPLE || b->kind != BYI_TUPLE || byi_type_equal(a, b))
-        return join_tensors(m, a, b);
+        return join_tensors(arena, a, b, fresh, ctx);
     if (a->n_fields != b->n_fields)
         return NULL;
-    fields = byi_arena_calloc(m->arena, a->n_fields, sizeof *fields);
+    fields = byi_arena_calloc(arena, a->n_fields, sizeof *fields);
     for (uint32_t i = 0; i < a->n_fields; i++) {
-        fields[i] = join_tensors(m, a->fields[i], b->fields[i]);
+        fields[i] = join_tensors(arena, a->fields[i], b->fields[i], fresh, ctx);
         if (!fields[i])
             return NULL;
     }
-    return byi_type_tuple(m->arena, a->n_fields, fields);
+    return byi_type_tuple(arena, a->n_fields, fields);
 }
 
-static enum byoc_status if_type(struct byi_module *m,
-                                const struct byi_type *cond,
-                                const struct byi_type *then,
-                                const struct byi_type *otherwise,
-                                const struct byi_type **out,
-                                struct byoc_error *err)
+enum byoc_status byi_if_type(struct byi_arena *arena,
+                             const struct byi_type *cond,
+                             const struct byi_type *then,
+                             const struct byi_type *otherwise,
+                             int64_t (*fresh)(void *), void *ctx,
+                             const struct byi_type **out,
+                             struct byoc_error *err)
 {
     char found[160], other[160];
 
@@ -533,7 +535,7 @@ static enum byoc_status if_type(struct byi_module *m,
                         "if: the branches are %s and %s, expected functions "
                         "without parameters",
                         describe(found, then), describe(other, otherwise));
-    *out = join_types(m, then->result, otherwise->result);
+    *out = join_types(arena, then->result, otherwise->result, fresh, ctx);
     if (!*out)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the branches give %s and %s, expected the same "
@@ -551,8 +553,9 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
     byi_id args[3] = {cond, then, otherwise};
     const struct byi_type *type = NULL;
 
-    BYI_TRY(if_type(m, f->nodes.at[cond].type, f->nodes.at[then].type,
-                    f->nodes.at[otherwise].type, &type, err));
+    BYI_TRY(byi_if_type(m->arena, f->nodes.at[cond].type,
+                        f->nodes.at[then].type, f->nodes.at[otherwise].type,
+                        fresh_symbol, m, &type, err));
     *id = push(m, f,
                (struct byi_node){
                    .kind = BYI_IF,

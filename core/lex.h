@@ -8,16 +8,16 @@
 
 /* A token's kind: one of these, or the character itself for punctuation. */
 enum {
-    BYI_TOK_END = 0,      /* of the text                                 */
-    BYI_TOK_IDENT = 256,  /* add, nn.conv2d, float32; ?0                 */
-    BYI_TOK_LOCAL,        /* %x, %0, %"any name"                         */
-    BYI_TOK_GLOBAL,       /* @main, @"any name"                          */
-    BYI_TOK_NUMBER,       /* 3, -1.5e-3, 2i32, 1.5f, -inf                */
-    BYI_TOK_STRING,       /* "any text"                                  */
-    BYI_TOK_ARROW,        /* ->                                          */
-    BYI_TOK_TARGET,       /* @[                                          */
-    BYI_TOK_SOURCES,      /* #[                                          */
-    BYI_TOK_BAD           /* nothing of the language: at says what it is */
+    BYI_TOK_END = 0,     /* of the text                                 */
+    BYI_TOK_IDENT = 256, /* add, nn.conv2d, float32; ?0                 */
+    BYI_TOK_LOCAL,       /* %x, %0, %"any name"                         */
+    BYI_TOK_GLOBAL,      /* @main, @"any name"                          */
+    BYI_TOK_NUMBER,      /* 3, -1.5e-3, 2i32, 1.5f, -inf                */
+    BYI_TOK_STRING,      /* "any text"                                  */
+    BYI_TOK_ARROW,       /* ->                                          */
+    BYI_TOK_TARGET,      /* @[                                          */
+    BYI_TOK_SOURCES,     /* #[                                          */
+    BYI_TOK_BAD          /* nothing of the language: at says what it is */
 };
 
 /* at[0..n-1] is the token's text in the input: of names without the sigil, of
@@ -65,8 +65,8 @@ enum byoc_status byi_lex_fail(const struct byi_lexer *lex,
                               struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(4, 5);
 /* "... found X, expected WHAT" at the current token. */
-enum byoc_status byi_lex_expected(const struct byi_lexer *lex,
-                                  const char *what, struct byoc_error *err);
+enum byoc_status byi_lex_expected(const struct byi_lexer *lex, const char *what,
+                                  struct byoc_error *err);
 /* Put the place of `tok` in front of what err says; returns its status. */
 enum byoc_status byi_lex_place(const struct byi_lexer *lex,
                                const struct byi_token *tok,
