@@ -1,0 +1,155 @@
+/* manifest.c: the manifest of a model (docs/artifact.md): its signature, its
+ * vendors, the hashes of the other sections, and a symbol no other model has.
+ */
+#include "codegen_json.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+static const char isa[] = "x86_64";
+#elif defined(__aarch64__)
+static const char isa[] = "aarch64";
+#elif defined(__riscv) && __riscv_xlen == 64
+static const char isa[] = "riscv64";
+#else
+static const char isa[] = "unknown";
+#endif
+
+struct writer {
+    const struct byi_module *m;
+    struct byi_text *json;
+    BYI_VEC(const struct byi_type *) leaves; /* tensors of the type at hand */
+    BYI_VEC(const struct byi_type *) stack;
+};
+
+static void list_leaves(struct writer *w, const struct byi_type *type)
+{
+    w->leaves.n = 0;
+    BYI_PUSH(&w->stack, type);
+    while (w->stack.n > 0) {
+        const struct byi_type *t = w->stack.at[--w->stack.n];
+        if (t->kind == BYI_TENSOR)
+            BYI_PUSH(&w->leaves, t);
+        for (uint32_t i = t->n_fields; t->kind == BYI_TUPLE && i-- > 0;)
+            BYI_PUSH(&w->stack, t->fields[i]);
+    }
+}
+
+static void print_tensor(struct writer *w, bool first, const char *name,
+                         const struct byi_type *type)
+{
+    byi_text_addf(w->json, "%s\n  {\"name\": ", first ? "" : ",");
+    byi_json_quote(w->json, name);
+    byi_text_addf(w->json, ", \"dtype\": \"%s\", \"shape\": [",
+                  byoc_dtype_name(type->dtype));
+    for (uint32_t i = 0; i < type->rank; i++) {
+        byi_text_addf(w->json, "%s", i ? ", " : "");
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            byi_json_quote(w->json, byi_symbol_name(w->m, type->dims[i]));
+        else
+            byi_text_addf(w->json, "%lld", (long long)type->dims[i]);
+    }
+    byi_text_addf(w->json, "]}");
+}
+
+/* A parameter that is a tuple gives several inputs: "state.0", "state.1". */
+static void print_inputs(struct writer *w, const struct byi_func *f)
+{
+    bool first = true;
+    byi_text_addf(w->json, "\"inputs\": [");
+    for (uint32_t p = 0; p < f->params.n; p++) {
+        list_leaves(w, f->nodes.at[f->params.at[p]].type);
+        for (uint32_t i = 0; i < w->leaves.n; i++) {
+            char name[512];
+            if (w->leaves.n == 1)
+                snprintf(name, sizeof name, "%s", f->param_names.at[p]);
+            else
+                snprintf(name, sizeof name, "%s.%u", f->param_names.at[p], i);
+            print_tensor(w, first, name, w->leaves.at[i]);
+            first = false;
+        }
+    }
+    byi_text_addf(w->json, "],\n");
+}
+
+static void print_outputs(struct writer *w, const struct byi_func *f)
+{
+    list_leaves(w, f->nodes.at[f->result].type);
+    byi_text_addf(w->json, "\"outputs\": [");
+    for (uint32_t i = 0; i < w->leaves.n; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "output_%u", i);
+        bool named = f->result_names.n == w->leaves.n;
+        print_tensor(w, i == 0, named ? f->result_names.at[i] : number,
+                     w->leaves.at[i]);
+    }
+    byi_text_addf(w->json, "],\n");
+}
+
+static void print_vendors(struct writer *w, const struct byi_manifest *what)
+{
+    byi_text_addf(w->json, "\"vendors\": [");
+    for (uint32_t i = 0; i < what->n_vendors; i++) {
+        const struct byi_manifest_vendor *v = &what->vendors[i];
+        byi_text_addf(w->json, "%s\n  {\"name\": ", i ? "," : "");
+        byi_json_quote(w->json, v->name);
+        byi_text_addf(w->json, ", \"version\": ");
+        byi_json_quote(w->json, v->version);
+        byi_text_addf(w->json, ", \"compat\": ");
+        byi_json_quote(w->json, v->compat);
+        byi_text_addf(w->json, "}");
+    }
+    byi_text_addf(w->json, "],\n");
+}
+
+static void hash_text(const void *data, size_t n, char hex[65])
+{
+    struct byi_sha256 s;
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, data, n);
+    byi_sha256_hex(&s, hex);
+}
+
+static void print_hashes(struct writer *w, const struct byi_image *image)
+{
+    char plan[65], ledger[65], blobs[65], weights[65];
+    hash_text(image->plan, image->plan_bytes, plan);
+    hash_text(image->ledger, image->ledger_bytes, ledger);
+    hash_text(image->blobs, image->blobs_bytes, blobs);
+    byoc_internal_weights_hash(image, weights);
+    byi_text_addf(w->json,
+                  "\"hashes\": {\n  \"plan\": \"%s\",\n  \"ledger\": \"%s\",\n"
+                  "  \"blobs\": \"%s\",\n  \"weights\": \"%s\"},\n",
+                  plan, ledger, blobs, weights);
+}
+
+enum byoc_status byi_manifest_write(const struct byi_module *m,
+                                    const struct byi_manifest *what,
+                                    const struct byi_image *image,
+                                    struct byi_text *json,
+                                    struct byoc_error *err)
+{
+    uint32_t main = byi_func_find(m, "main");
+    if (main == UINT32_MAX)
+        return byi_fail(err, BYOC_EINVAL,
+                        "the module has no function @main to describe");
+    const struct byi_func *f = m->funcs.at[main];
+    struct writer w = {.m = m, .json = json};
+    size_t start = json->n;
+    byi_text_addf(json, "{\"format\": \"byoc-model\", \"version\": %d,\n",
+                  BYI_ARTIFACT_VERSION);
+    byi_text_addf(json, "\"byoc\": \"%s\", \"name\": ", byoc_version());
+    byi_json_quote(json, what->name);
+    byi_text_addf(json, ", \"isa\": \"%s\",\n", isa);
+    print_inputs(&w, f);
+    print_outputs(&w, f);
+    print_vendors(&w, what);
+    if (what->hashes)
+        print_hashes(&w, image);
+    char hex[65];
+    hash_text(json->at + start, json->n - start, hex);
+    byi_text_addf(json, "\"symbol\": \"byoc_model_%.16s\"}\n", hex);
+    byi_vec_free(w.leaves.at);
+    byi_vec_free(w.stack.at);
+    return BYOC_OK;
+}
