@@ -388,7 +388,7 @@ void byi_json_print(const struct cJSON *root, struct byi_text *out);
 /* quote.c: add `text` as a JSON string, quotes included. */
 void byi_json_quote(struct byi_text *out, const char *text);
 
-/* --- hash.c ------------------------------------------------------------- */
+/* --- hash.c, sha256.c --------------------------------------------------- */
 
 /* SHA-256 as 64 lower-case hex digits and NUL (FIPS 180-4). */
 struct byi_sha256 {

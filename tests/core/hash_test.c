@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "core/sha256.h"
 
 #include <cmocka.h>
 
@@ -72,6 +72,25 @@ static void test_sha256_any_pieces(void **state)
     }
 }
 
+/* The plain way and the processor's own, where there is one. */
+static void test_sha256_plain(void **state)
+{
+    uint8_t data[64 * 7];
+    struct byi_sha256 s;
+    uint32_t h[8];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * i + 7 * i);
+    for (size_t n = 0; n <= 7; n++) {
+        byi_sha256_init(&s);
+        memcpy(h, s.h, sizeof h);
+        byi_sha256_add(&s, data, 64 * n);
+        byi_sha256_plain(h, data, n);
+        assert_memory_equal(h, s.h, sizeof h);
+    }
+}
+
 /* Every bit of the data, the length and the seed count. */
 static void test_hash_depends_on_everything(void **state)
 {
@@ -116,6 +135,7 @@ int main(void)
         cmocka_unit_test(test_sha256_examples),
         cmocka_unit_test(test_sha256_million),
         cmocka_unit_test(test_sha256_any_pieces),
+        cmocka_unit_test(test_sha256_plain),
         cmocka_unit_test(test_hash_depends_on_everything),
         cmocka_unit_test(test_hash_spreads),
     };
