@@ -1,7 +1,7 @@
-/* select.c: kernels that choose elements by their values: topk, argmax and
- * argmin, nonzero, compress, and cumsum, which walks an axis as they do.
- * Order is that of 64-bit keys, so that one loop serves every type: NaN is
- * the largest number, and -0 equals 0.
+/* select.c: kernels that choose elements by their values: topk, nonzero,
+ * compress, and cumsum, which walks an axis as topk does. topk orders 64-bit
+ * keys, so that one loop serves every type: NaN is the largest number, and -0
+ * equals 0.
  */
 #include "move.h"
 
@@ -171,89 +171,6 @@ static enum byoc_status topk_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* --- argmax, argmin ----------------------------------------------------- */
-
-enum { LANES = 64 }; /* columns that are searched side by side */
-
-struct arg {
-    int64_t n, inner;
-    bool least, last; /* the smallest; of equals the last */
-};
-
-/* Columns [0, lanes) of x (n, inner): their best positions to y. NaN is best
- * of all, as in numpy. */
-#define ARG(id, T, bits_t, value)                                              \
-    static void arg_##id(const struct arg *a, const char *x, int64_t lanes,    \
-                         int64_t *y)                                           \
-    {                                                                          \
-        T best[LANES];                                                         \
-        for (int64_t i = 0; i < a->n; i++) {                                   \
-            const char *row = x + i * a->inner * (int64_t)sizeof(bits_t);      \
-            for (int64_t c = 0; c < lanes; c++) {                              \
-                bits_t bits;                                                   \
-                memcpy(&bits, row + c * (int64_t)sizeof bits, sizeof bits);    \
-                const T v = value(bits);                                       \
-                const T b = i ? best[c] : v;                                   \
-                const bool nan = v != v, best_nan = b != b;                    \
-                const bool better = (nan && !best_nan) ||                      \
-                                    (!best_nan && (a->least ? v < b : v > b)); \
-                const bool same = v == b || (nan && best_nan);                 \
-                if (i == 0 || better || (same && a->last)) {                   \
-                    best[c] = v;                                               \
-                    y[c] = i;                                                  \
-                }                                                              \
-            }                                                                  \
-        }                                                                      \
-    }
-#define ITSELF(bits) (bits)
-#define ARG_PLAIN(id, T) ARG(id, T, T, ITSELF)
-BYI_EACH_INT(ARG_PLAIN)
-BYI_EACH_FLOAT(ARG_PLAIN)
-ARG(F16, float, uint16_t, byi_f16_to_f32)
-ARG(BF16, float, uint16_t, byi_bf16_to_f32)
-
-typedef void (*arg_fn)(const struct arg *, const char *, int64_t, int64_t *);
-
-/* x (outer, n, inner): y (outer, inner) */
-static enum byoc_status arg_run(const struct byi_call *call,
-                                struct byoc_error *err)
-{
-    static const arg_fn args[BYI_DTYPES] = {
-#define ENTRY(id, T) [BYOC_##id] = arg_##id,
-        BYI_EACH_INT(ENTRY) BYI_EACH_FLOAT(ENTRY) ENTRY(F16, ) ENTRY(BF16, )
-#undef ENTRY
-    };
-    const struct byi_tensor *x = call->in;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
-    const struct arg a = {
-        .n = x->dims[axis],
-        .inner = byi_span(x, axis + 1, x->rank),
-        .least = call->op->id == BYI_OP_ARGMIN,
-        .last = byi_attr_int(call->attrs, "select_last_index") != 0,
-    };
-    const int64_t size = (int64_t)byi_cell(x->dtype);
-    if (!args[x->dtype])
-        return byi_bad_dtype(call, x->dtype, "a numeric type", err);
-    if (byi_count(call->out) == 0)
-        return BYOC_OK;
-    if (a.n == 0)
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: axis %u has no elements, expected some",
-                        call->op->name, axis);
-    const int64_t groups = byi_ceil_div(a.inner, LANES);
-    const int64_t total = byi_span(x, 0, axis) * groups;
-    const int team = byi_team(call, byi_count(x));
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t g = 0; g < total; g++) {
-        const int64_t o = g / groups, c = g % groups * LANES;
-        args[x->dtype](&a,
-                       (const char *)x->data + (o * a.n * a.inner + c) * size,
-                       byi_min(LANES, a.inner - c),
-                       (int64_t *)call->out->data + o * a.inner + c);
-    }
-    return BYOC_OK;
-}
-
 /* --- nonzero, compress -------------------------------------------------- */
 
 /* Element i is not zero; -0 is zero, NaN is not. */
@@ -338,6 +255,8 @@ static enum byoc_status compress_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
+#define ITSELF(bits) (bits)
+
 /* --- cumsum ------------------------------------------------------------- */
 
 struct running {
@@ -406,8 +325,6 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_TOPK, {topk_run, topk_scratch}},
-    {BYI_OP_ARGMAX, {arg_run, NULL}},
-    {BYI_OP_ARGMIN, {arg_run, NULL}},
     {BYI_OP_NONZERO, {nonzero_run, NULL}},
     {BYI_OP_COMPRESS, {compress_run, NULL}},
     {BYI_OP_CUMSUM, {cumsum_run, NULL}},
