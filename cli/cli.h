@@ -1,0 +1,151 @@
+/* cli/cli.h: the byoc command: verbs, their options, the models they open.
+ * Results go to stdout, everything else to stderr.
+ */
+#ifndef BYI_CLI_H
+#define BYI_CLI_H
+
+#include <byoc/byoc.h>
+
+#include "core/base.h"
+
+/* Exit codes. */
+enum {
+    BYI_EXIT_OK = 0,
+    BYI_EXIT_VERDICT = 1,      /* a negative verdict: a mismatch, a gate    */
+    BYI_EXIT_USAGE = 2,        /* usage, or bad input                       */
+    BYI_EXIT_BACKEND = 3,      /* a backend failed                          */
+    BYI_EXIT_INCOMPATIBLE = 4  /* an artifact of another version or machine */
+};
+
+/* A verb: one file, one of these. */
+struct byi_verb {
+    const char *name, *usage, *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is the verb */
+};
+
+extern const struct byi_verb byi_verb_backends;  /* backends.c  */
+extern const struct byi_verb byi_verb_bench;     /* bench.c     */
+extern const struct byi_verb byi_verb_check;     /* check.c     */
+extern const struct byi_verb byi_verb_compare;   /* compare.c   */
+extern const struct byi_verb byi_verb_compile;   /* compile.c   */
+extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
+extern const struct byi_verb byi_verb_opt;       /* opt.c       */
+extern const struct byi_verb byi_verb_partition; /* partition.c */
+extern const struct byi_verb byi_verb_run;       /* run.c       */
+
+/* --- options.c ------------------------------------------------------------ */
+
+enum byi_option_kind {
+    BYI_OPTION_FLAG,   /* bool *                                     */
+    BYI_OPTION_TEXT,   /* const char **                              */
+    BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
+    BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
+    BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31                      */
+    BYI_OPTION_NUMBER, /* double *: not negative                     */
+    BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, kept as 1 + level       */
+};
+
+/* Strings, ending in NULL when n > 0. */
+struct byi_list {
+    const char **at;
+    uint32_t n;
+};
+
+/* One option: "--name VALUE", "--name=VALUE", and "-x VALUE" when there is a
+ * short form. */
+struct byi_option {
+    const char *name;
+    char brief;
+    enum byi_option_kind kind;
+    void *to;
+    const char *value; /* how help calls it; NULL for flags */
+    const char *help;
+};
+
+/* Parse argv[1..]; positional arguments go to positional[0..*n_positional-1],
+ * at least `least`, at most `most` of them. Returns -1 to go on, else the
+ * exit code: help was asked for (0) or something is wrong (2), and was
+ * printed. */
+int byi_options(const struct byi_verb *verb, const struct byi_option *options,
+                uint32_t n_options, int argc, char **argv, uint32_t least,
+                uint32_t most, const char **positional,
+                uint32_t *n_positional);
+void byi_list_add(struct byi_list *list, const char *text);
+
+/* "byoc VERB: TEXT" on stderr; the exit code of err's status. */
+int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
+
+/* --- model.c -------------------------------------------------------------- */
+
+/* What the verbs that take a model share. */
+struct byi_model_options {
+    struct byi_list backends, dims, shapes, exclude, disable, require;
+    const char *plugins, *print_after, *stop_after, *report;
+    uint32_t threads, min_region_nodes;
+    int opt_level;
+    bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
+    double require_offload;  /* percent of the floating-point operations */
+};
+
+/* Their rows, for a verb's table of options. */
+#define BYI_MODEL_OPTIONS(o)                                                  \
+    {"backend", 0, BYI_OPTION_COMMAS, &(o).backends, "NAME[,NAME]",           \
+     "vendors, in order of preference (default: all that are found)"},        \
+        {"native", 0, BYI_OPTION_FLAG, &(o).native, NULL,                     \
+         "native kernels only"},                                              \
+        {"plugin", 0, BYI_OPTION_TEXT, &(o).plugins, "PATH[:PATH]",           \
+         "plug-ins, or folders of them, by absolute path"},                   \
+        {"threads", 0, BYI_OPTION_COUNT, &(o).threads, "N",                   \
+         "threads of a run (default: what this process may use)"},            \
+        {"dim", 0, BYI_OPTION_LIST, &(o).dims, "N=1",                         \
+         "fix a symbolic dim"},                                               \
+        {"shape", 0, BYI_OPTION_LIST, &(o).shapes, "x=1x3x224x224",           \
+         "fix an input's shape"},                                             \
+        {"exclude", 0, BYI_OPTION_LIST, &(o).exclude, "NAME|OP",              \
+         "keep a node, or every node of an operator, native"},                \
+        {"forbid-ref", 0, BYI_OPTION_FLAG, &(o).forbid_ref, NULL,             \
+         "refuse vendors' reference implementations"},                        \
+        {"min-region-nodes", 0, BYI_OPTION_COUNT, &(o).min_region_nodes, "N", \
+         "give smaller regions back"},                                        \
+        {"", 'O', BYI_OPTION_LEVEL, &(o).opt_level, "0..3",                   \
+         "optimisation level (default: 2)"},                                  \
+        {"disable-pass", 0, BYI_OPTION_LIST, &(o).disable, "PASS",            \
+         "leave a pass out"},                                                 \
+        {"require-pass", 0, BYI_OPTION_LIST, &(o).require, "PASS",            \
+         "run a pass whatever the level"},                                    \
+        {"print-after", 0, BYI_OPTION_TEXT, &(o).print_after, "PASS|all",     \
+         "print the IR after a pass, to stderr"},                             \
+        {"time-passes", 0, BYI_OPTION_FLAG, &(o).time_passes, NULL,           \
+         "print the time of every pass, to stderr"},                          \
+        {"verify", 0, BYI_OPTION_FLAG, &(o).verify, NULL,                     \
+         "check the IR after every pass"},                                    \
+        {"report", 0, BYI_OPTION_TEXT, &(o).report, "FILE",                   \
+         "write the ledger's JSON"},                                          \
+        {"require-offload", 0, BYI_OPTION_NUMBER, &(o).require_offload, "%",  \
+         "exit with 1 when less of the work is offloaded"},                   \
+        {"verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                 \
+         "say what is going on, to stderr"}
+
+/* A model that is open: from an artifact, or compiled in memory. */
+struct byi_open_model {
+    struct byoc_compiled *compiled; /* NULL: an artifact */
+    struct byoc_model *model;
+};
+
+/* Compile what `options` asks for. *gate gets the exit code of the gates
+ * (--require-offload), BYI_EXIT_OK when they pass. */
+enum byoc_status byi_compile_model(const char *path,
+                                   const struct byi_model_options *options,
+                                   struct byoc_compiled **compiled, int *gate,
+                                   struct byoc_error *err);
+/* Open an artifact (.so), or compile and load in memory. Warnings of loading
+ * go to stderr. */
+enum byoc_status byi_open_model(const char *path,
+                                const struct byi_model_options *options,
+                                struct byi_open_model *open,
+                                struct byoc_error *err);
+void byi_close_model(struct byi_open_model *open);
+/* "1x3x224x224 float32" of an input or output, into buf. */
+const char *byi_io_text(const struct byoc_io *io, char *buf, size_t n);
+
+#endif

@@ -1,0 +1,152 @@
+/* model.c: opening what a verb was given: an artifact, or a model that is
+ * compiled in memory.
+ */
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+
+#include <string.h>
+
+static void print_ir(void *ctx, const char *pass, const char *when,
+                     const char *ir)
+{
+    (void)ctx;
+    fprintf(stderr, "// %s %s\n%s", when, pass, ir);
+}
+
+static void print_time(void *ctx, const char *pass, double seconds)
+{
+    (void)ctx;
+    fprintf(stderr, "%10.3f ms  %s\n", 1e3 * seconds, pass);
+}
+
+static double offloaded_share(const char *ledger)
+{
+    cJSON *root = cJSON_Parse(ledger);
+    const cJSON *s = cJSON_GetObjectItemCaseSensitive(root, "summary");
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(s, "flops");
+    const cJSON *off = cJSON_GetObjectItemCaseSensitive(s, "flops_offloaded");
+    double share = 0;
+    if (cJSON_IsNumber(all) && cJSON_IsNumber(off) && all->valuedouble > 0)
+        share = 100 * off->valuedouble / all->valuedouble;
+    cJSON_Delete(root);
+    return share;
+}
+
+static enum byoc_status write_report(const char *path, const char *ledger,
+                                     struct byoc_error *err)
+{
+    struct byi_file file;
+    BYI_TRY(byi_file_create(path, &file, err));
+    fputs(ledger, file.stream);
+    fputc('\n', file.stream);
+    return byi_file_commit(&file, err);
+}
+
+enum byoc_status byi_compile_model(const char *path,
+                                   const struct byi_model_options *o,
+                                   struct byoc_compiled **compiled, int *gate,
+                                   struct byoc_error *err)
+{
+    static const char *const none[] = {NULL};
+    const struct byoc_compile_params params = {
+        .backends = o->native ? none : o->backends.at,
+        .plugins = o->plugins,
+        .dims = o->dims.at,
+        .shapes = o->shapes.at,
+        .exclude = o->exclude.at,
+        .disable = o->disable.at,
+        .require = o->require.at,
+        .opt_level = o->opt_level,
+        .forbid_reference = o->forbid_ref,
+        .min_region_nodes = o->min_region_nodes,
+        .threads = o->threads,
+        .stop_after = o->stop_after,
+        .on_pass = o->print_after ? print_ir : NULL,
+        .print_after = o->print_after,
+        .on_time = o->time_passes ? print_time : NULL,
+        .verify = o->verify};
+    *gate = BYI_EXIT_OK;
+    BYI_TRY(byoc_compile(path, &params, compiled, err));
+    const char *ledger = byoc_compiled_ledger(*compiled);
+    enum byoc_status status = BYOC_OK;
+    if (o->report)
+        status = write_report(o->report, ledger, err);
+    double share = offloaded_share(ledger);
+    if (status == BYOC_OK && share < o->require_offload) {
+        fprintf(stderr, "byoc: gate failed: %.2f%% of the floating-point "
+                        "operations are offloaded, --require-offload wants "
+                        "%.2f%%\n",
+                share, o->require_offload);
+        *gate = BYI_EXIT_VERDICT;
+    }
+    if (status != BYOC_OK)
+        byoc_compiled_free(compiled);
+    return status;
+}
+
+static bool is_artifact(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 3 && strcmp(path + n - 3, ".so") == 0;
+}
+
+static void log_line(void *ctx, const char *line)
+{
+    (void)ctx;
+    fprintf(stderr, "byoc: %s\n", line);
+}
+
+enum byoc_status byi_open_model(const char *path,
+                                const struct byi_model_options *o,
+                                struct byi_open_model *open,
+                                struct byoc_error *err)
+{
+    const struct byoc_load_params load = {
+        .threads = o->threads,
+        .plugins = o->plugins,
+        .native_only = o->native,
+        .require_vendors = o->require_vendors,
+        .log = o->verbose ? log_line : NULL};
+    *open = (struct byi_open_model){0};
+    enum byoc_status status;
+    if (is_artifact(path)) {
+        status = byoc_model_load(path, &load, &open->model, err);
+    } else {
+        int gate;
+        BYI_TRY(byi_compile_model(path, o, &open->compiled, &gate, err));
+        status = byoc_compiled_load(open->compiled, &load, &open->model, err);
+    }
+    if (status != BYOC_OK) {
+        byi_close_model(open);
+        return status;
+    }
+    if (*byoc_model_warnings(open->model))
+        fprintf(stderr, "byoc: warning: %s\n",
+                byoc_model_warnings(open->model));
+    return BYOC_OK;
+}
+
+void byi_close_model(struct byi_open_model *open)
+{
+    byoc_model_free(&open->model);
+    byoc_compiled_free(&open->compiled);
+}
+
+const char *byi_io_text(const struct byoc_io *io, char *buf, size_t n)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < io->rank && used < n; i++) {
+        const char *x = i ? "x" : "";
+        used += io->dims[i] < 0 && io->dim_names[i]
+                    ? (size_t)snprintf(buf + used, n - used, "%s%s", x,
+                                       io->dim_names[i])
+                    : (size_t)snprintf(buf + used, n - used, "%s%lld", x,
+                                       (long long)io->dims[i]);
+    }
+    if (used < n)
+        snprintf(buf + used, n - used, "%s%s", io->rank ? " " : "scalar ",
+                 byoc_dtype_name(io->dtype));
+    return buf;
+}
