@@ -66,6 +66,11 @@ uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads)
     return floats_per_thread(&t) * sizeof(float) * threads;
 }
 
+uint64_t byi_gemm_scratch_most(uint32_t threads)
+{
+    return byi_lines(PACKED * sizeof(float)) * threads;
+}
+
 /* Rows [0, mc) of A and columns [0, kc) to dst[k mr + row], zero beyond. */
 static void pack_a(const struct byi_matrix *a, int64_t mc, int64_t kc,
                    int64_t mr, float *dst)

@@ -184,6 +184,10 @@ enum byoc_status byi_pool_plain(const struct byi_call *call,
                                 struct byoc_error *err);
 enum byoc_status byi_softmax_plain(const struct byi_call *call,
                                    struct byoc_error *err);
+enum byoc_status byi_quantize_plain(const struct byi_call *call,
+                                    struct byoc_error *err);
+enum byoc_status byi_einsum_plain(const struct byi_call *call,
+                                  struct byoc_error *err);
 enum byoc_status byi_reduce_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 
@@ -254,6 +258,8 @@ struct byi_gemm {
 };
 void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch);
 uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads);
+/* Enough for products of any size. */
+uint64_t byi_gemm_scratch_most(uint32_t threads);
 /* A packer for matrices. */
 void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
                      int64_t n0, int64_t nc, int64_t nr, float *dst);

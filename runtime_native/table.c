@@ -2,7 +2,7 @@
  * The lookup walks every family's rows: it is done once per step of a plan, at
  * load, and needs no state that threads could race for.
  */
-#include "rows.h"
+#include "kernel.h"
 
 static const struct byi_kernel_rows *const families[] = {
 #define ROWS_OF(name) &byi_rows_##name,
@@ -19,10 +19,46 @@ const struct byi_kernel *byi_kernel_of(enum byi_op_id op)
     return NULL;
 }
 
-enum byoc_status byoc_internal_kernel_eval(
-    const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,
-    const struct byi_tensor *in, uint32_t n_out, struct byi_tensor *out,
-    uint32_t threads, struct byoc_error *err)
+/* Kernels read whole elements; constants of a mapped model file may lie
+ * anywhere. Such operands are copied to `to`, behind the other scratch. */
+static bool is_aligned(const struct byi_tensor *t)
+{
+    const uint32_t size = byoc_dtype_size(t->dtype);
+    return size < 2 || (uintptr_t)t->data % (size < 8 ? size : 8) == 0;
+}
+
+static uint64_t copy_bytes(uint32_t n_in, const struct byi_tensor *in)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n_in; i++)
+        if (!is_aligned(&in[i]))
+            bytes += byi_lines(byi_tensor_bytes(&in[i]));
+    return bytes ? bytes + byi_lines(n_in * sizeof *in) : 0;
+}
+
+/* The operands, with copies of those that are not aligned. */
+static const struct byi_tensor *
+align_operands(uint32_t n_in, const struct byi_tensor *in, char *to)
+{
+    struct byi_tensor *list = (struct byi_tensor *)(void *)to;
+    to += byi_lines(n_in * sizeof *in);
+    for (uint32_t i = 0; i < n_in; i++) {
+        list[i] = in[i];
+        if (is_aligned(&in[i]))
+            continue;
+        const uint64_t bytes = byi_tensor_bytes(&in[i]);
+        list[i].data = memcpy(to, in[i].data, bytes);
+        to += byi_lines(bytes);
+    }
+    return list;
+}
+
+enum byoc_status
+byoc_internal_kernel_eval(const struct byi_op *op,
+                          const struct byi_attrs *attrs, uint32_t n_in,
+                          const struct byi_tensor *in, uint32_t n_out,
+                          struct byi_tensor *out, uint32_t threads,
+                          struct byoc_error *err)
 {
     const struct byi_kernel *kernel = byi_kernel_of(op->id);
     if (!kernel)
@@ -40,15 +76,21 @@ enum byoc_status byoc_internal_kernel_eval(
         .out = out,
         .threads = threads ? threads : 1,
     };
-    uint64_t bytes = kernel->scratch ? kernel->scratch(&call) : 0;
-    if (bytes) {
-        call.scratch = byi_acquire(bytes);
-        if (!call.scratch)
+    const uint64_t own =
+        kernel->scratch ? byi_lines(kernel->scratch(&call)) : 0;
+    const uint64_t copies = copy_bytes(n_in, in);
+    char *memory = NULL;
+    if (own + copies) {
+        memory = byi_acquire(own + copies);
+        if (!memory)
             return byi_fail(err, BYOC_ENOMEM,
                             "%s: %llu bytes of scratch are not to be had",
-                            op->name, (unsigned long long)bytes);
+                            op->name, (unsigned long long)(own + copies));
+        call.scratch = memory;
     }
-    enum byoc_status status = kernel->run(&call, err);
-    byi_release(call.scratch);
+    if (copies)
+        call.in = align_operands(n_in, in, memory + own);
+    const enum byoc_status status = kernel->run(&call, err);
+    byi_release(memory);
     return status;
 }

@@ -1,0 +1,190 @@
+/* cast.c: cast between all numeric types and bool, and from strings.
+ * Integers wrap. A float is truncated; where it fits 64 bits, the low bits of
+ * the integer count, elsewhere (infinity, NaN) they are those of INT64_MIN:
+ * what the common CPUs do, here without undefined behaviour. Numbers do not
+ * become strings: a kernel has no memory that would outlive it to put them in.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+
+#include "kernel.h"
+
+enum { BLOCK = 512 };
+
+typedef void (*loop_fn)(const void *x, void *y, int64_t n);
+
+/* --- numbers ------------------------------------------------------------ */
+
+static inline int64_t whole_of(double v)
+{
+    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+}
+
+static inline uint64_t natural_of(double v)
+{
+    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)whole_of(v);
+}
+
+#define LOOP(from, from_type, to, to_type, convert)                           \
+    static void from##_to_##to(const void *vx, void *vy, int64_t n)           \
+    {                                                                         \
+        const from_type *x = vx;                                              \
+        to_type *y = vy;                                                      \
+        for (int64_t i = 0; i < n; i++)                                       \
+            y[i] = convert;                                                   \
+    }
+
+#define FROM_FLOAT(id, type)                                                  \
+    LOOP(id, type, F32, float, (float)x[i])                                   \
+    LOOP(id, type, F64, double, (double)x[i])                                 \
+    LOOP(id, type, U8, uint8_t, (uint8_t)whole_of((double)x[i]))              \
+    LOOP(id, type, I8, int8_t, (int8_t)whole_of((double)x[i]))                \
+    LOOP(id, type, U16, uint16_t, (uint16_t)whole_of((double)x[i]))           \
+    LOOP(id, type, I16, int16_t, (int16_t)whole_of((double)x[i]))             \
+    LOOP(id, type, U32, uint32_t, (uint32_t)whole_of((double)x[i]))           \
+    LOOP(id, type, I32, int32_t, (int32_t)whole_of((double)x[i]))             \
+    LOOP(id, type, U64, uint64_t, natural_of((double)x[i]))                   \
+    LOOP(id, type, I64, int64_t, whole_of((double)x[i]))                      \
+    LOOP(id, type, BOOL, uint8_t, x[i] != 0)
+
+#define FROM_INT(id, type)                                                    \
+    LOOP(id, type, F32, float, (float)x[i])                                   \
+    LOOP(id, type, F64, double, (double)x[i])                                 \
+    LOOP(id, type, U8, uint8_t, (uint8_t)x[i])                                \
+    LOOP(id, type, I8, int8_t, (int8_t)x[i])                                  \
+    LOOP(id, type, U16, uint16_t, (uint16_t)x[i])                             \
+    LOOP(id, type, I16, int16_t, (int16_t)x[i])                               \
+    LOOP(id, type, U32, uint32_t, (uint32_t)x[i])                             \
+    LOOP(id, type, I32, int32_t, (int32_t)x[i])                               \
+    LOOP(id, type, U64, uint64_t, (uint64_t)x[i])                             \
+    LOOP(id, type, I64, int64_t, (int64_t)x[i])                               \
+    LOOP(id, type, BOOL, uint8_t, x[i] != 0)
+
+BYI_EACH_FLOAT(FROM_FLOAT)
+BYI_EACH_INT(FROM_INT)
+FROM_INT(BOOL, uint8_t)
+
+#define EACH_TARGET(from)                                                     \
+    [BYOC_##from] = {                                                         \
+        [BYOC_F32] = from##_to_F32,   [BYOC_F64] = from##_to_F64,             \
+        [BYOC_U8] = from##_to_U8,     [BYOC_I8] = from##_to_I8,               \
+        [BYOC_U16] = from##_to_U16,   [BYOC_I16] = from##_to_I16,             \
+        [BYOC_U32] = from##_to_U32,   [BYOC_I32] = from##_to_I32,             \
+        [BYOC_U64] = from##_to_U64,   [BYOC_I64] = from##_to_I64,             \
+        [BYOC_BOOL] = from##_to_BOOL,                                         \
+    },
+
+static const loop_fn loops[BYI_DTYPES][BYI_DTYPES] = {
+#define TARGETS(id, type) EACH_TARGET(id)
+    BYI_EACH_FLOAT(TARGETS) BYI_EACH_INT(TARGETS) EACH_TARGET(BOOL)
+};
+
+/* Elements [at, at + n) of x to y, n <= BLOCK; halves by way of float32. */
+static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
+                       int64_t at, int64_t n)
+{
+    enum byoc_dtype from = x->dtype, to = y->dtype;
+    float wide[BLOCK], narrow[BLOCK];
+    const void *src = (const char *)x->data +
+                      (size_t)at * byoc_dtype_size(from);
+    char *dst = (char *)y->data + (size_t)at * byoc_dtype_size(to);
+    if (byi_is_half(from)) {
+        byi_widen(from, src, wide, n);
+        src = wide;
+        from = BYOC_F32;
+    }
+    if (!byi_is_half(to)) {
+        loops[from][to](src, dst, n);
+        return;
+    }
+    loops[from][BYOC_F32](src, narrow, n);
+    byi_narrow(to, narrow, dst, n);
+}
+
+static bool is_number(enum byoc_dtype dtype)
+{
+    return byi_is_half(dtype) || loops[dtype][BYOC_F32];
+}
+
+/* --- strings ------------------------------------------------------------ */
+
+/* A whole string as a number: an integer of 64 bits, or what strtod reads in
+ * the C locale ("1e-5", "inf", "NaN"). */
+static enum byoc_status read_number(const char *text, locale_t c,
+                                    struct byi_tensor *y, int64_t i,
+                                    struct byoc_error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    const long long whole = text ? strtoll(text, &end, 10) : 0;
+    if (text && *text && !*end && !errno && !byi_dtype_is_float(y->dtype)) {
+        const int64_t value = whole;
+        struct byi_tensor one = {.data = (void *)(uintptr_t)&value,
+                                 .dtype = BYOC_I64};
+        struct byi_tensor to = *y;
+        to.data = (char *)y->data + (size_t)i * byoc_dtype_size(y->dtype);
+        cast_block(&one, &to, 0, 1);
+        return BYOC_OK;
+    }
+    const double value = text ? strtod_l(text, &end, c) : 0;
+    if (!text || !*text || *end)
+        return byi_fail(err, BYOC_EINVAL,
+                        "cast: element %lld is \"%.40s\", expected a number",
+                        (long long)i, text ? text : "");
+    struct byi_tensor one = {.data = (void *)(uintptr_t)&value,
+                             .dtype = BYOC_F64};
+    struct byi_tensor to = *y;
+    to.data = (char *)y->data + (size_t)i * byoc_dtype_size(y->dtype);
+    cast_block(&one, &to, 0, 1);
+    return BYOC_OK;
+}
+
+static enum byoc_status cast_strings(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    const char *const *text = call->in->data;
+    const int64_t n = byi_count(call->in);
+    if (call->out->dtype == BYOC_STRING) {
+        if (n)
+            memcpy(call->out->data, text, (size_t)n * sizeof *text);
+        return BYOC_OK;
+    }
+    if (!is_number(call->out->dtype))
+        return byi_bad_dtype(call, call->out->dtype, "a numeric type or bool",
+                             err);
+    /* glibc gives its static C locale: nothing is allocated */
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (c == (locale_t)0)
+        return byi_fail(err, BYOC_ENOMEM, "cast: no memory for a locale");
+    enum byoc_status status = BYOC_OK;
+    for (int64_t i = 0; i < n && status == BYOC_OK; i++)
+        status = read_number(text[i], c, call->out, i, err);
+    freelocale(c);
+    return status;
+}
+
+/* --- the kernel --------------------------------------------------------- */
+
+static enum byoc_status cast_run(const struct byi_call *call,
+                                 struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    if (x->dtype == BYOC_STRING)
+        return cast_strings(call, err);
+    if (!is_number(x->dtype) || !is_number(call->out->dtype))
+        return byi_bad_dtype(call,
+                             is_number(x->dtype) ? call->out->dtype : x->dtype,
+                             "a numeric type or bool", err);
+    const int64_t n = byi_count(x);
+    const int team = byi_team(call, n);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t at = 0; at < n; at += BLOCK)
+        cast_block(x, call->out, at, byi_min(BLOCK, n - at));
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_CAST, {cast_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_cast = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,70 @@
+/* det.c: determinants of square matrices, by Gaussian elimination with
+ * partial pivoting in double.
+ *   x (..., n, n) -> (...)
+ */
+#include "kernel.h"
+
+static uint64_t det_scratch_f32(const struct byi_call *call)
+{
+    const struct byi_tensor *x = call->in;
+    const uint64_t n = (uint64_t)x->dims[x->rank - 1];
+    return byi_lines(n * n * sizeof(double));
+}
+
+static void swap_rows(double *a, double *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double t = a[i];
+        a[i] = b[i];
+        b[i] = t;
+    }
+}
+
+/* The determinant of m (n, n), which is overwritten. */
+static double det_of(double *m, int64_t n)
+{
+    double det = 1;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(m[i * n + k]) > fabs(m[pivot * n + k]))
+                pivot = i;
+        if (pivot != k) {
+            swap_rows(m + pivot * n, m + k * n, n);
+            det = -det;
+        }
+        det *= m[k * n + k];
+        if (m[k * n + k] == 0)
+            return det;
+        for (int64_t i = k + 1; i < n; i++) {
+            const double f = m[i * n + k] / m[k * n + k];
+            for (int64_t j = k; j < n; j++)
+                m[i * n + j] -= f * m[k * n + j];
+        }
+    }
+    return det;
+}
+
+static enum byoc_status det_run_f32(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const int64_t n = x->dims[x->rank - 1];
+    double *m = call->scratch;
+    if (x->dtype != BYOC_F32 && x->dtype != BYOC_F64)
+        return byi_bad_dtype(call, x->dtype,
+                             "float16, bfloat16, float32 or float64", err);
+    for (int64_t batch = 0; batch < byi_count(call->out); batch++) {
+        for (int64_t i = 0; i < n * n; i++)
+            m[i] = byi_tensor_float(x, batch * n * n + i);
+        byi_tensor_set(call->out, batch, det_of(m, n));
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(det, det_run_f32, det_scratch_f32)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_DET, {det_run, det_scratch}},
+};
+const struct byi_kernel_rows byi_rows_det = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,393 @@
+/* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
+ * with a size, and a stride in each operand. Two float32 operands whose labels
+ * fall into batch, rows, columns and sum are matrix products; all else walks
+ * every combination of labels.
+ */
+#include "kernel.h"
+
+enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
+
+/* Labels: 0..51 the letters, 52.. the axes of "...", counted from its end, so
+ * that operands with shorter ones broadcast. strides[operand][label]; the
+ * result's are last. */
+struct sum {
+    const struct byi_call *call;
+    int64_t size[LABELS];
+    bool in_result[LABELS];
+    int64_t (*strides)[LABELS];
+    int64_t results, terms; /* sizes of both walks */
+};
+
+static int label_of(char c)
+{
+    return c >= 'a' ? c - 'a' : c - 'A' + 26;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Strides of tensor `t` by the labels of its term [at, end). A repeated label
+ * walks the diagonal: its strides add up. */
+static void read_term(struct sum *s, const struct byi_tensor *t,
+                      const char *at, const char *end, int64_t *strides)
+{
+    uint32_t letters = 0, axis = 0;
+    memset(strides, 0, sizeof(int64_t[LABELS]));
+    for (const char *c = at; c < end; c++)
+        letters += is_letter(*c);
+    for (const char *c = at; c < end && axis < t->rank; c++) {
+        uint32_t n = 1;
+        int label = 0;
+        if (is_letter(*c)) {
+            label = label_of(*c);
+        } else if (*c == '.') {
+            n = t->rank - letters;
+            label = LETTERS + (int)n - 1;
+            c += 2;
+        } else {
+            continue;
+        }
+        for (; n > 0; n--, label--, axis++) {
+            if (t->dims[axis] == 1)
+                continue;
+            s->size[label] = t->dims[axis];
+            strides[label] += byi_span(t, axis + 1, t->rank);
+        }
+    }
+}
+
+/* The result's labels where the equation has no "->": "...", then letters
+ * that occur once, in alphabetical order (upper case first, as ASCII). */
+static void implicit_term(const char *equation, char *term)
+{
+    uint32_t seen[128] = {0}, n = 0;
+    if (strchr(equation, '.')) {
+        memcpy(term, "...", 3);
+        n = 3;
+    }
+    for (const char *c = equation; *c; c++)
+        seen[*c & 127]++;
+    for (char c = 'A'; c <= 'z'; c++)
+        if (is_letter(c) && seen[(int)c] == 1)
+            term[n++] = c;
+    term[n] = 0;
+}
+
+static void read_equation(const struct byi_call *call, struct sum *s)
+{
+    const char *at = byi_attr_string(call->attrs, "equation");
+    const char *arrow = strstr(at, "->");
+    const char *end = arrow ? arrow : at + strlen(at);
+    char implicit[LETTERS + 4];
+
+    s->call = call;
+    s->strides = call->scratch;
+    for (int i = 0; i < LABELS; i++)
+        s->size[i] = 1;
+    if (!arrow)
+        implicit_term(at, implicit);
+    const char *result = arrow ? arrow + 2 : implicit;
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *stop = comma ? comma : end;
+        read_term(s, &call->in[i], at, stop, s->strides[i]);
+        at = stop + 1;
+    }
+    read_term(s, call->out, result, result + strlen(result),
+              s->strides[call->n_in]);
+    s->results = s->terms = 1;
+    for (int i = 0; i < LABELS; i++) {
+        s->in_result[i] = s->strides[call->n_in][i] != 0;
+        *(s->in_result[i] ? &s->results : &s->terms) *= s->size[i];
+    }
+}
+
+/* --- plain: every combination of labels ---------------------------------- */
+
+/* Position `flat` of the labels of the result, or of the others. */
+static void labels_at(const struct sum *s, bool result, int64_t flat,
+                      int64_t *at)
+{
+    for (int i = LABELS; i-- > 0;) {
+        if (s->in_result[i] != result || s->size[i] == 1)
+            continue;
+        at[i] = flat % s->size[i];
+        flat /= s->size[i];
+    }
+}
+
+static int64_t offset_of(const int64_t *strides, const int64_t *at)
+{
+    int64_t offset = 0;
+    for (int i = 0; i < LABELS; i++)
+        offset += strides[i] * at[i];
+    return offset;
+}
+
+static void plain_float(const struct sum *s, int64_t result)
+{
+    int64_t at[LABELS] = {0};
+    double total = 0;
+    labels_at(s, true, result, at);
+    for (int64_t term = 0; term < s->terms; term++) {
+        double product = 1;
+        labels_at(s, false, term, at);
+        for (uint32_t i = 0; i < s->call->n_in; i++)
+            product *= byi_tensor_float(&s->call->in[i],
+                                        offset_of(s->strides[i], at));
+        total += product;
+    }
+    byi_tensor_set(s->call->out, offset_of(s->strides[s->call->n_in], at),
+                   total);
+}
+
+/* The low bits of v as the result's type. */
+static void store_int(struct byi_tensor *y, int64_t i, uint64_t v)
+{
+    const uint32_t size = byoc_dtype_size(y->dtype);
+    const union {
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        uint64_t u64;
+    } low = size == 1   ? (__typeof__(low)){.u8 = (uint8_t)v}
+            : size == 2 ? (__typeof__(low)){.u16 = (uint16_t)v}
+            : size == 4 ? (__typeof__(low)){.u32 = (uint32_t)v}
+                        : (__typeof__(low)){.u64 = v};
+    memcpy((char *)y->data + (size_t)i * size, &low, size);
+}
+
+static uint64_t load_int(const struct byi_tensor *x, int64_t i)
+{
+    if (x->dtype == BYOC_U64)
+        return ((const uint64_t *)x->data)[i];
+    return (uint64_t)byi_tensor_int(x, i);
+}
+
+static void plain_int(const struct sum *s, int64_t result)
+{
+    int64_t at[LABELS] = {0};
+    uint64_t total = 0;
+    labels_at(s, true, result, at);
+    for (int64_t term = 0; term < s->terms; term++) {
+        uint64_t product = 1;
+        labels_at(s, false, term, at);
+        for (uint32_t i = 0; i < s->call->n_in; i++)
+            product *=
+                load_int(&s->call->in[i], offset_of(s->strides[i], at));
+        total += product;
+    }
+    store_int(s->call->out, offset_of(s->strides[s->call->n_in], at), total);
+}
+
+static void run_plain(const struct sum *s)
+{
+    const bool floats = byi_dtype_is_float(s->call->in->dtype);
+    const int team = byi_team(s->call, s->results * s->terms * 16);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t result = 0; result < s->results; result++)
+        (floats ? plain_float : plain_int)(s, result);
+}
+
+/* --- float32: as matrix products ----------------------------------------- */
+
+/* A class of labels as one axis: its size, and its strides in a, b, c. */
+struct axis {
+    int64_t size, a, b, c;
+};
+
+struct product {
+    struct axis m, n, k;
+    struct axis batch[LABELS];
+    uint32_t n_batch;
+    const float *a, *b;
+    float *c;
+};
+
+static bool same_pace(const struct axis *inner, const struct axis *outer)
+{
+    return outer->a == inner->a * inner->size &&
+           outer->b == inner->b * inner->size &&
+           outer->c == inner->c * inner->size;
+}
+
+/* Merges `label` into `axis`, inside or outside of it; false: no one pace. */
+static bool merge(struct axis *axis, const struct axis *label)
+{
+    if (axis->size == 1) {
+        *axis = *label;
+        return true;
+    }
+    if (same_pace(axis, label)) {
+        axis->size *= label->size;
+        return true;
+    }
+    if (!same_pace(label, axis))
+        return false;
+    const int64_t size = axis->size * label->size;
+    *axis = *label;
+    axis->size = size;
+    return true;
+}
+
+/* Later labels first: they tend to be the inner ones. */
+static bool is_product(const struct sum *s, struct product *p)
+{
+    const struct byi_call *call = s->call;
+    if (call->n_in != 2 || call->in->dtype != BYOC_F32)
+        return false;
+    *p = (struct product){
+        .m = {.size = 1},
+        .n = {.size = 1},
+        .k = {.size = 1},
+        .a = call->in[0].data,
+        .b = call->in[1].data,
+        .c = call->out->data,
+    };
+    for (int i = LABELS; i-- > 0;) {
+        const struct axis label = {s->size[i], s->strides[0][i],
+                                   s->strides[1][i], s->strides[2][i]};
+        if (label.size == 1)
+            continue;
+        if (label.a && label.b && label.c)
+            p->batch[p->n_batch++] = label;
+        else if (!label.b && label.a && label.c) {
+            if (!merge(&p->m, &label))
+                return false;
+        } else if (!label.a && label.b && label.c) {
+            if (!merge(&p->n, &label))
+                return false;
+        } else if (!label.a || !label.b || !merge(&p->k, &label)) {
+            return false;
+        }
+    }
+    return p->n.size == 1 || p->n.c == 1;
+}
+
+static void batch_at(const struct product *p, int64_t flat, int64_t *a,
+                     int64_t *b, int64_t *c)
+{
+    *a = *b = *c = 0;
+    for (uint32_t i = 0; i < p->n_batch; i++) {
+        const int64_t at = flat % p->batch[i].size;
+        flat /= p->batch[i].size;
+        *a += at * p->batch[i].a;
+        *b += at * p->batch[i].b;
+        *c += at * p->batch[i].c;
+    }
+}
+
+static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
+{
+    const struct product *p = ctx;
+    int64_t a, b, c;
+    batch_at(p, batch, &a, &b, &c);
+    return (struct byi_matrix){p->a + a, p->m.a, p->k.a};
+}
+
+static float *matrix_c(const void *ctx, int64_t batch)
+{
+    const struct product *p = ctx;
+    int64_t a, b, c;
+    batch_at(p, batch, &a, &b, &c);
+    return p->c + c;
+}
+
+static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                   int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    const struct product *p = ctx;
+    int64_t a, b, c;
+    batch_at(p, batch, &a, &b, &c);
+    const struct byi_matrix matrix = {p->b + b, p->k.b, p->n.b};
+    byi_pack_matrix(&matrix, k0, kc, n0, nc, nr, dst);
+}
+
+static uint64_t stride_bytes(const struct byi_call *call)
+{
+    return byi_lines((call->n_in + 1) * sizeof(int64_t[LABELS]));
+}
+
+static void run_product(const struct sum *s, const struct product *p)
+{
+    int64_t batches = 1;
+    for (uint32_t i = 0; i < p->n_batch; i++)
+        batches *= p->batch[i].size;
+    const struct byi_gemm g = {
+        .batches = batches,
+        .m = p->m.size,
+        .n = p->n.size,
+        .k = p->k.size,
+        .a = matrix_a,
+        .c = matrix_c,
+        .pack_b = pack_b,
+        .ctx = p,
+        .ldc = p->m.size == 1 ? p->n.size : p->m.c,
+    };
+    byi_gemm_run(&g, s->call->threads,
+                 (char *)s->call->scratch + stride_bytes(s->call));
+}
+
+/* --- the kernel --------------------------------------------------------- */
+
+static enum byoc_status einsum_run_f32(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    struct sum s;
+    struct product p;
+    const enum byoc_dtype dtype = call->in->dtype;
+    if (!byi_dtype_is_float(dtype) && !byi_dtype_is_int(dtype))
+        return byi_bad_dtype(call, dtype, "a float or an integer type", err);
+    read_equation(call, &s);
+    if (s.results == 0)
+        return BYOC_OK;
+    if (is_product(&s, &p))
+        run_product(&s, &p);
+    else
+        run_plain(&s);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_einsum_plain(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    struct sum s;
+    (void)err;
+    read_equation(call, &s);
+    run_plain(&s);
+    return BYOC_OK;
+}
+
+static uint64_t einsum_scratch_f32(const struct byi_call *call)
+{
+    return stride_bytes(call) + byi_gemm_scratch_most(call->threads);
+}
+
+static const struct byi_kernel einsum_kernel = {einsum_run_f32,
+                                                einsum_scratch_f32};
+
+/* Halves of many operands are read one by one: float32 copies are for few. */
+static bool has_copies(const struct byi_call *call)
+{
+    return call->n_in <= 4;
+}
+
+static enum byoc_status einsum_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    return has_copies(call) ? byi_run_float(call, &einsum_kernel, err)
+                            : einsum_run_f32(call, err);
+}
+
+static uint64_t einsum_scratch(const struct byi_call *call)
+{
+    return has_copies(call) ? byi_scratch_float(call, &einsum_kernel)
+                            : einsum_scratch_f32(call);
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_EINSUM, {einsum_run, einsum_scratch}},
+};
+const struct byi_kernel_rows byi_rows_einsum = {rows, BYI_COUNT(rows)};

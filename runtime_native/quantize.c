@@ -1,0 +1,173 @@
+/* quantize.c: qnn.quantize and qnn.dequantize.
+ *   x (outer, n, inner), scale and zero point: one, or n along the axis
+ *   quantize    saturate(round(x / scale) + zero point), halves to even
+ *   dequantize  (x - zero point) scale
+ */
+#include "kernel.h"
+
+struct quant {
+    int64_t n, inner; /* n: 1 where there is one scale */
+    const struct byi_tensor *x, *scale, *zero;
+    struct byi_tensor *y;
+};
+
+static struct quant describe(const struct byi_call *call)
+{
+    const struct byi_tensor *x = &call->in[0], *scale = &call->in[1];
+    struct quant q = {
+        .n = 1,
+        .inner = byi_count(x),
+        .x = x,
+        .scale = scale,
+        .zero = &call->in[2],
+        .y = call->out,
+    };
+    if (byi_count(scale) == 1)
+        return q;
+    const uint32_t axis =
+        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    q.n = x->dims[axis];
+    q.inner = byi_span(x, axis + 1, x->rank);
+    return q;
+}
+
+/* Row `row` of x, elements [from, from + n). */
+typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
+                       int64_t n);
+
+/* --- quantize ----------------------------------------------------------- */
+
+/* 8 and 16 bits from float32: adding 1.5 2^23 rounds to even, once the value
+ * is within the types' reach. */
+#define SMALL(id, type, low, high)                                            \
+    static void quantize_##id(const struct quant *q, int64_t row,             \
+                              int64_t from, int64_t n)                        \
+    {                                                                         \
+        const int64_t at = row * q->inner + from, c = row % q->n;             \
+        const float *x = (const float *)q->x->data + at;                      \
+        type *restrict y = (type *)q->y->data + at;                           \
+        const float scale = ((const float *)q->scale->data)[c];               \
+        const float zero = (float)((const type *)q->zero->data)[c];           \
+        const float reach = 131072.0f, magic = 12582912.0f;                   \
+        for (int64_t i = 0; i < n; i++) {                                     \
+            float v = x[i] / scale;                                           \
+            v = v > -reach ? v : -reach;                                      \
+            v = v < reach ? v : reach;                                        \
+            v = ((v + magic) - magic) + zero;                                 \
+            v = v > (float)(low) ? v : (float)(low);                          \
+            v = v < (float)(high) ? v : (float)(high);                        \
+            y[i] = (type)v;                                                   \
+        }                                                                     \
+    }
+SMALL(U8, uint8_t, 0, UINT8_MAX)
+SMALL(I8, int8_t, INT8_MIN, INT8_MAX)
+SMALL(U16, uint16_t, 0, UINT16_MAX)
+SMALL(I16, int16_t, INT16_MIN, INT16_MAX)
+
+/* byi_tensor_set saturates. */
+static void quantize_any(const struct quant *q, int64_t row, int64_t from,
+                         int64_t n)
+{
+    const int64_t at = row * q->inner + from, c = row % q->n;
+    const double scale = byi_tensor_float(q->scale, c);
+    const double zero = byi_tensor_float(q->zero, c);
+    for (int64_t i = at; i < at + n; i++)
+        byi_tensor_set(q->y, i,
+                       rint(byi_tensor_float(q->x, i) / scale) + zero);
+}
+
+/* --- dequantize --------------------------------------------------------- */
+
+#define DEQUANTIZE(id, type)                                                  \
+    static void dequantize_##id(const struct quant *q, int64_t row,           \
+                                int64_t from, int64_t n)                      \
+    {                                                                         \
+        const int64_t at = row * q->inner + from, c = row % q->n;             \
+        const type *x = (const type *)q->x->data + at;                        \
+        const uint64_t zero = (uint64_t)((const type *)q->zero->data)[c];     \
+        if (q->y->dtype == BYOC_F64) {                                        \
+            double *restrict y = (double *)q->y->data + at;                   \
+            const double scale = ((const double *)q->scale->data)[c];         \
+            for (int64_t i = 0; i < n; i++)                                   \
+                y[i] = (double)(int64_t)((uint64_t)x[i] - zero) * scale;      \
+            return;                                                           \
+        }                                                                     \
+        float *restrict y = (float *)q->y->data + at;                         \
+        const float scale = ((const float *)q->scale->data)[c];               \
+        for (int64_t i = 0; i < n; i++)                                       \
+            y[i] = (float)(int64_t)((uint64_t)x[i] - zero) * scale;           \
+    }
+BYI_EACH_INT(DEQUANTIZE)
+
+/* --- rows --------------------------------------------------------------- */
+
+static void run_rows(const struct byi_call *call, const struct quant *q,
+                     row_fn run)
+{
+    enum { CHUNK = 8192 };
+    if (byi_count(q->x) == 0)
+        return;
+    const int64_t rows = byi_count(q->x) / q->inner;
+    const int64_t parts = byi_ceil_div(q->inner, CHUNK);
+    const int team = byi_team(call, byi_count(q->x));
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < rows * parts; task++) {
+        const int64_t from = task % parts * CHUNK;
+        run(q, task / parts, from, byi_min(CHUNK, q->inner - from));
+    }
+}
+
+static enum byoc_status quantize_run_f32(const struct byi_call *call,
+                                         struct byoc_error *err)
+{
+    static const row_fn small[BYI_DTYPES] = {
+        [BYOC_U8] = quantize_U8,
+        [BYOC_I8] = quantize_I8,
+        [BYOC_U16] = quantize_U16,
+        [BYOC_I16] = quantize_I16,
+    };
+    const struct quant q = describe(call);
+    if (!byi_dtype_is_int(q.y->dtype))
+        return byi_bad_dtype(call, q.y->dtype, "an integer type", err);
+    const bool floats =
+        q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32;
+    row_fn run = floats ? small[q.y->dtype] : NULL;
+    run_rows(call, &q, run ? run : quantize_any);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_quantize_plain(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const struct quant q = describe(call);
+    (void)err;
+    run_rows(call, &q, quantize_any);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(quantize, quantize_run_f32, NULL)
+
+static enum byoc_status dequantize_run_f32(const struct byi_call *call,
+                                           struct byoc_error *err)
+{
+    static const row_fn typed[BYI_DTYPES] = {
+#define ROW(id, type) [BYOC_##id] = dequantize_##id,
+        BYI_EACH_INT(ROW)
+#undef ROW
+    };
+    const struct quant q = describe(call);
+    if (!typed[q.x->dtype])
+        return byi_bad_dtype(call, q.x->dtype, "an integer type", err);
+    if (q.y->dtype != BYOC_F32 && q.y->dtype != BYOC_F64)
+        return byi_bad_dtype(call, q.y->dtype, "a float", err);
+    run_rows(call, &q, typed[q.x->dtype]);
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(dequantize, dequantize_run_f32, NULL)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_QUANTIZE, {quantize_run, quantize_scratch}},
+    {BYI_OP_DEQUANTIZE, {dequantize_run, dequantize_scratch}},
+};
+const struct byi_kernel_rows byi_rows_quantize = {rows, BYI_COUNT(rows)};
