@@ -1,5 +1,5 @@
 /* Recompose: operators that exporters took apart become one again.
- * requires: CanonicalizeOps (clip by its name)
+ * requires: nothing (CanonicalizeOps first finds more: clip by its name)
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,
  *           nn.hard_sigmoid, nn.softplus, sigmoid, nn.softmax and
  *           nn.log_softmax in place of their arithmetic, where no value
@@ -196,12 +196,9 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                        err);
 }
 
-static const char *const needs[] = {"CanonicalizeOps", NULL};
-
 const struct byi_pass byi_pass_recompose = {
     .name = "Recompose",
     .summary = "put together what exporters took apart",
     .opt_level = 1,
-    .needs = needs,
     .run_func = run,
 };
