@@ -441,7 +441,7 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 
 /* --- calls --------------------------------------------------------------- */
 
-struct byi_call {
+struct byi_bound {
     dnnl_primitive_t prim;
     dnnl_stream_t stream;
     uint32_t n; /* slots; the scratchpad comes after them */
@@ -450,7 +450,7 @@ struct byi_call {
 };
 
 static enum byoc_status add_memory(const struct byi_dnnl *lib,
-                                   struct byi_call *call, BYI_MD_PTR md,
+                                   struct byi_bound *call, BYI_MD_PTR md,
                                    int arg, void *data, struct byoc_error *err)
 {
     dnnl_exec_arg_t *slot = &call->args[call->n_args];
@@ -468,12 +468,13 @@ static enum byoc_status add_memory(const struct byi_dnnl *lib,
     return BYOC_OK;
 }
 
-enum byoc_status byi_call_new(const struct byi_dnnl *lib,
-                              const struct byi_prim *prim, uint32_t n,
-                              const int *args, void *const *data, void *scratch,
-                              struct byi_call **call, struct byoc_error *err)
+enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
+                               const struct byi_prim *prim, uint32_t n,
+                               const int *args, void *const *data,
+                               void *scratch, struct byi_bound **call,
+                               struct byoc_error *err)
 {
-    struct byi_call *c = byi_alloc(1, sizeof *c + (n + 1) * sizeof c->args[0]);
+    struct byi_bound *c = byi_alloc(1, sizeof *c + (n + 1) * sizeof c->args[0]);
     if (!c || dnnl_stream_create(&c->stream, lib->engine,
                                  dnnl_stream_default_flags) != dnnl_success) {
         byi_release(c);
@@ -491,20 +492,20 @@ enum byoc_status byi_call_new(const struct byi_dnnl *lib,
             dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0),
             DNNL_ARG_SCRATCHPAD, scratch, err);
     if (status != BYOC_OK)
-        byi_call_free(&c);
+        byi_bound_free(&c);
     else
         *call = c;
     return status;
 }
 
-void byi_call_set(struct byi_call *call, uint32_t slot, void *data)
+void byi_bound_set(struct byi_bound *call, uint32_t slot, void *data)
 {
     assert(slot < call->n);
     dnnl_memory_set_data_handle(call->args[slot].memory, data);
 }
 
-enum byoc_status byi_call_run(const struct byi_call *call,
-                              struct byoc_error *err)
+enum byoc_status byi_bound_run(const struct byi_bound *call,
+                               struct byoc_error *err)
 {
     const dnnl_status_t status = dnnl_primitive_execute(
         call->prim, call->stream, (int)call->n_args, call->args);
@@ -516,9 +517,9 @@ enum byoc_status byi_call_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-void byi_call_free(struct byi_call **call)
+void byi_bound_free(struct byi_bound **call)
 {
-    struct byi_call *c = *call;
+    struct byi_bound *c = *call;
     if (!c)
         return;
     for (uint32_t i = 0; i < c->n_args; i++)

@@ -14,7 +14,6 @@
 
 enum {
     BYI_MAX_POSTS = 32,
-    BYI_MAX_SPATIAL = 3,
     BYI_DNNL_SLACK = 64 /* bytes after a buffer that 2.6 may read */
 };
 
@@ -253,19 +252,20 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 
 /* --- calls: a primitive with memory, ready to run ------------------------ */
 
-struct byi_call;
+struct byi_bound;
 /* data may be NULL, to be set later. scratch: of byi_prim_scratch bytes,
  * 64-byte aligned, used by one call at a time. The primitive must be built
  * and outlive the call. */
-enum byoc_status byi_call_new(const struct byi_dnnl *lib,
-                              const struct byi_prim *prim, uint32_t n,
-                              const int *args, void *const *data, void *scratch,
-                              struct byi_call **call, struct byoc_error *err);
-void byi_call_set(struct byi_call *call, uint32_t slot, void *data);
+enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
+                               const struct byi_prim *prim, uint32_t n,
+                               const int *args, void *const *data,
+                               void *scratch, struct byi_bound **call,
+                               struct byoc_error *err);
+void byi_bound_set(struct byi_bound *call, uint32_t slot, void *data);
 /* Run on the calling thread's OpenMP team; returns when it is done. */
-enum byoc_status byi_call_run(const struct byi_call *call,
-                              struct byoc_error *err);
-void byi_call_free(struct byi_call **call);
+enum byoc_status byi_bound_run(const struct byi_bound *call,
+                               struct byoc_error *err);
+void byi_bound_free(struct byi_bound **call);
 
 /* --- guards.c: descriptors oneDNN gets wrong ----------------------------- */
 

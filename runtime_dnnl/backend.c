@@ -1,0 +1,255 @@
+/* runtime_dnnl/backend.c: the plug-in's face: the query function and its
+ * table. Turns this side's statuses into the host's failures and sets the
+ * number of OpenMP threads, which is a property of the calling thread, for the
+ * duration of each call.
+ */
+#include <byoc/backend.h>
+
+#include "runtime_dnnl/build.h"
+
+#include <omp.h>
+#include <string.h>
+
+extern const struct byoc_pattern byi_dnnl_patterns[];
+extern const uint32_t byi_dnnl_n_patterns;
+
+static struct byoc_fail *make_fail(const struct byoc_host *host,
+                                   enum byoc_status status,
+                                   const struct byoc_error *err)
+{
+    static const enum byoc_fail_code codes[] = {
+        [BYOC_EINVAL] = BYOC_FAIL_INVALID,
+        [BYOC_EPARSE] = BYOC_FAIL_INVALID,
+        [BYOC_ETYPE] = BYOC_FAIL_INVALID,
+        [BYOC_EUNSUPPORTED] = BYOC_FAIL_UNSUPPORTED,
+        [BYOC_ENOMEM] = BYOC_FAIL_RESOURCE,
+        [BYOC_EIO] = BYOC_FAIL_RESOURCE,
+        [BYOC_EINCOMPATIBLE] = BYOC_FAIL_INCOMPATIBLE,
+        [BYOC_EBACKEND] = BYOC_FAIL_INTERNAL,
+        [BYOC_ELIMIT] = BYOC_FAIL_RESOURCE,
+        [BYOC_EINTERNAL] = BYOC_FAIL_INTERNAL,
+    };
+    return host->fail(host->ctx, codes[status], err->text);
+}
+
+/* Sets the calling thread's OpenMP threads, returns what they were. */
+static int enter(const struct byoc_host *host)
+{
+    const int before = omp_get_max_threads();
+    const int wanted = (int)host->threads(host->ctx);
+    if (wanted != before)
+        omp_set_num_threads(wanted);
+    return before;
+}
+
+static void leave(int before)
+{
+    if (omp_get_max_threads() != before)
+        omp_set_num_threads(before);
+}
+
+static enum byoc_status make_program(const struct byoc_host *host,
+                                     const struct byoc_region *region,
+                                     bool probe, struct byi_program **program,
+                                     struct byoc_error *err)
+{
+    const struct byi_dnnl *lib = byi_dnnl_open(err);
+    if (!lib)
+        return BYOC_EBACKEND;
+    struct byi_graph *graph = NULL;
+    BYI_TRY(byi_graph_read(region->json, region->json_bytes, &graph, err));
+    const int before = enter(host);
+    const enum byoc_status status =
+        byi_dn_program_new(lib, host, graph, region->n_consts, region->consts,
+                           probe, program, err);
+    leave(before);
+    return status;
+}
+
+/* The implementations in order, "+" between; conversions at the border only
+ * when there is nothing else. */
+static void describe(const struct byi_program *p, struct byoc_probe *result)
+{
+    size_t n = 0;
+    bool reorders_only = true;
+    for (uint32_t i = 0; i < p->steps.n; i++)
+        reorders_only &= strcmp(p->steps.at[i].name, "reorder") == 0;
+    for (uint32_t i = 0; i < p->steps.n; i++) {
+        const struct byi_step *step = &p->steps.at[i];
+        if (strcmp(step->name, "reorder") == 0 && !reorders_only)
+            continue;
+        if (byi_prim_is_ref(step->prim))
+            result->reference = 1;
+        if (n < sizeof result->impl)
+            n += (size_t)snprintf(result->impl + n, sizeof result->impl - n,
+                                  "%s%s", n ? "+" : "",
+                                  byi_prim_impl(step->prim));
+    }
+    if (n == 0)
+        snprintf(result->impl, sizeof result->impl, "view");
+}
+
+static struct byoc_fail *probe(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result)
+{
+    struct byoc_error err = {0};
+    struct byi_program *program = NULL;
+    const enum byoc_status status =
+        make_program(host, graph, true, &program, &err);
+    if (status != BYOC_OK)
+        return make_fail(host, status, &err);
+    describe(program, result);
+    byi_dn_program_free(&program);
+    return NULL;
+}
+
+/* "oneDNN 2.6 avx512_core_bf16": what the choices of a compilation rest on. */
+static const char *compat_text(void)
+{
+    static char text[80];
+    if (!text[0]) {
+        const char *version = byi_dnnl_version();
+        const char *dot = strchr(version, '.');
+        const char *end = dot ? strchr(dot + 1, '.') : NULL;
+        snprintf(text, sizeof text, "oneDNN %.*s %s",
+                 end ? (int)(end - version) : (int)strlen(version), version,
+                 byi_dnnl_isa());
+    }
+    return text;
+}
+
+static struct byoc_fail *check_compat(const struct byoc_host *host,
+                                      const char *compat)
+{
+    if (strcmp(compat, compat_text()) == 0)
+        return NULL;
+    struct byoc_error err;
+    byi_fail(&err, BYOC_EINCOMPATIBLE,
+             "the regions were compiled for %s, this is %s; compile the model "
+             "again",
+             compat, compat_text());
+    return make_fail(host, BYOC_EINCOMPATIBLE, &err);
+}
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    struct byoc_error err = {0};
+    struct byi_program *program = NULL;
+    const enum byoc_status status =
+        make_program(host, region, false, &program, &err);
+    if (status != BYOC_OK)
+        return make_fail(host, status, &err);
+    *compiled = program;
+    return NULL;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    (void)host;
+    struct byi_program *program = compiled;
+    byi_dn_program_free(&program);
+}
+
+static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
+                                   void **state)
+{
+    struct byoc_error err = {0};
+    struct byi_exec *exec = NULL;
+    const enum byoc_status status = byi_dn_exec_new(compiled, &exec, &err);
+    if (status != BYOC_OK)
+        return make_fail(host, status, &err);
+    *state = exec;
+    return NULL;
+}
+
+static void state_free(const struct byoc_host *host, void *compiled,
+                       void *state)
+{
+    (void)host;
+    (void)compiled;
+    struct byi_exec *exec = state;
+    byi_dn_exec_free(&exec);
+}
+
+/* Do the buffers lent have the sizes of the graph's types? */
+static enum byoc_status check_args(const struct byi_graph *g,
+                                   const struct byoc_run_args *args,
+                                   struct byoc_error *err)
+{
+    if (args->n_inputs != g->n_inputs || args->n_outputs != g->n_outputs)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: got %u inputs and %u outputs, expected %u and %u",
+                        g->symbol, args->n_inputs, args->n_outputs, g->n_inputs,
+                        g->n_outputs);
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const uint64_t bytes = byi_type_bytes(g->nodes[g->inputs[i]].out[0]);
+        if (args->inputs[i].bytes != bytes)
+            return byi_fail(
+                err, BYOC_EINVAL, "%s: input %u has %llu bytes, expected %llu",
+                g->symbol, i, (unsigned long long)args->inputs[i].bytes,
+                (unsigned long long)bytes);
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const struct byi_gref ref = g->outputs[i];
+        const uint64_t bytes =
+            byi_type_bytes(g->nodes[ref.node].out[ref.output]);
+        if (args->outputs[i].bytes != bytes)
+            return byi_fail(
+                err, BYOC_EINVAL, "%s: output %u has %llu bytes, expected %llu",
+                g->symbol, i, (unsigned long long)args->outputs[i].bytes,
+                (unsigned long long)bytes);
+    }
+    return BYOC_OK;
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    struct byoc_error err;
+    const struct byi_program *program = compiled;
+    enum byoc_status status = check_args(program->graph, args, &err);
+    if (status == BYOC_OK) {
+        const int before = enter(host);
+        status = byi_dn_exec_run(state, args, &err);
+        leave(before);
+    }
+    return status == BYOC_OK ? NULL : make_fail(host, status, &err);
+}
+
+BYOC_API const struct byoc_backend *byoc_backend_query_v1(
+    const struct byoc_host *host, char *why, uint32_t why_bytes);
+
+BYOC_API const struct byoc_backend *byoc_backend_query_v1(
+    const struct byoc_host *host, char *why, uint32_t why_bytes)
+{
+    static struct byoc_backend backend = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+        .abi = BYOC_BACKEND_ABI,
+        .name = "dnnl",
+        .patterns = byi_dnnl_patterns,
+        .flags = BYOC_BACKEND_USES_OPENMP,
+        .probe = probe,
+        .check_compat = check_compat,
+        .load = load,
+        .unload = unload,
+        .state_new = state_new,
+        .state_free = state_free,
+        .run = run,
+    };
+    struct byoc_error err = {0};
+    if (host->abi < BYOC_BACKEND_ABI)
+        snprintf(err.text, sizeof err.text,
+                 "the host speaks plug-in ABI %u, this plug-in %u", host->abi,
+                 BYOC_BACKEND_ABI);
+    else if (byi_dnnl_open(&err)) {
+        backend.version = byi_dnnl_version();
+        backend.compat = compat_text();
+        backend.n_patterns = byi_dnnl_n_patterns;
+        return &backend;
+    }
+    if (why_bytes)
+        snprintf(why, why_bytes, "%s", err.text);
+    return NULL;
+}

@@ -1,0 +1,306 @@
+/* runtime_dnnl/build.h: a region's graph becomes a program: primitives in
+ * order, each with its arguments in buffers. Builders (kernels_*.c) see values
+ * as views of buffers and ask for them in the layout they want; layout
+ * conversions appear where a wish cannot be met, once per value and layout.
+ *
+ *   graph.h's nodes -> build.c, kernels_*.c, chain.c -> struct byi_program
+ *                   -> plan_memory.c -> exec.c
+ */
+#ifndef BYI_DNNL_BUILD_H
+#define BYI_DNNL_BUILD_H
+
+#include <byoc/backend.h>
+
+#include "codegen_json/graph.h"
+#include "runtime_dnnl/layer.h"
+
+/* --- the program --------------------------------------------------------- */
+
+enum byi_buf_kind {
+    BYI_BUF_INPUT,  /* the region's input `index`, lent for a run      */
+    BYI_BUF_OUTPUT, /* the region's output `index`, lent for a run     */
+    BYI_BUF_CONST,  /* a constant of the artifact, mapped              */
+    BYI_BUF_OWNED,  /* made at load: packed weights, folded reorders   */
+    BYI_BUF_TEMP    /* in the state's memory                           */
+};
+
+struct byi_buf {
+    enum byi_buf_kind kind;
+    uint32_t index;
+    uint32_t uses;        /* reads still to be built, while building       */
+    uint32_t first, last; /* TEMP: the steps that write first, read last   */
+    uint64_t bytes;
+    uint64_t offset; /* TEMP: in the state's memory                   */
+    void *data;      /* CONST, OWNED; NULL while probing              */
+    bool keep;       /* TEMP: needs its slack, may not become an output */
+};
+
+struct byi_slot {
+    int arg; /* enum byi_arg */
+    uint32_t buf;
+    uint64_t offset; /* bytes */
+};
+
+struct byi_step {
+    struct byi_prim *prim;
+    const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
+    const char *sources; /* names of the model, comma between  */
+    uint32_t n_slots;
+    const struct byi_slot *slots;
+};
+
+struct byi_program {
+    const struct byi_dnnl *lib;
+    const struct byoc_host *host;
+    struct byi_graph *graph;
+    struct byi_arena *arena;
+    BYI_VEC(struct byi_buf) bufs;
+    BYI_VEC(struct byi_step) steps;
+    uint64_t temp_bytes;    /* plan_memory.c */
+    uint64_t scratch_bytes; /* the largest of the primitives */
+};
+
+/* build.c. Build `graph`, which the program takes over, success or not.
+ * probe: descriptors only, no code, no packing; consts[i].data may be NULL
+ * for what is not read at build time. */
+enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
+                                    const struct byoc_host *host,
+                                    struct byi_graph *graph, uint32_t n_consts,
+                                    const struct byoc_view *consts, bool probe,
+                                    struct byi_program **program,
+                                    struct byoc_error *err);
+void byi_dn_program_free(struct byi_program **program);
+
+/* plan_memory.c: place the TEMP buffers. Errors: BYOC_ELIMIT. */
+enum byoc_status byi_dn_plan_temps(struct byi_program *program,
+                                   struct byoc_error *err);
+
+/* exec.c */
+struct byi_exec;
+enum byoc_status byi_dn_exec_new(const struct byi_program *program,
+                                 struct byi_exec **exec,
+                                 struct byoc_error *err);
+enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
+                                 const struct byoc_run_args *args,
+                                 struct byoc_error *err);
+void byi_dn_exec_free(struct byi_exec **exec);
+
+/* --- while building ------------------------------------------------------ */
+
+/* A tensor in memory: elements desc.strides apart, from `offset` (elements)
+ * of a buffer on. */
+struct byi_view {
+    uint32_t buf;
+    int64_t offset;
+    struct byi_desc desc;
+};
+
+/* A value of the graph and the copies made of it so far, the one its producer
+ * wrote first. Scalars have rank 1 here: oneDNN has no rank 0. */
+struct byi_value {
+    uint32_t uses; /* reads still to be built; a region output is one */
+    uint32_t n_views, cap_views;
+    struct byi_view *views;
+};
+
+/* A constant that was packed: shared by later readers of the same layout. */
+struct byi_pack {
+    struct byi_view src;
+    const struct byi_prim *prim;
+    int arg;
+    uint32_t buf;
+};
+
+#define BYI_NOBODY UINT32_MAX
+
+struct byi_build {
+    struct byi_program *program;
+    const struct byi_dnnl *lib;
+    const struct byoc_view *consts;
+    bool probe;
+    uint32_t node; /* the kernel being built       */
+    const struct byi_gnode *kernel;
+    struct byi_value **values; /* [node][output]               */
+    uint32_t *reader;          /* [node]: the only reader of output 0, or
+                                  BYI_NOBODY; region outputs have none */
+    const char *sources;       /* of the kernel, joined; NULL: not yet */
+    struct byoc_error *err;
+    BYI_VEC(struct byi_pack) packs;
+};
+
+/* A primitive about to be emitted. */
+struct byi_emit {
+    const char *name;
+    struct byi_prim *prim;
+    uint32_t n;
+    struct byi_slot slots[2 * BYI_MAX_POSTS];
+};
+
+/* build.c */
+/* The value behind operand `index` of the kernel. */
+struct byi_value *byi_dn_operand(struct byi_build *b, uint32_t index);
+/* Is it a constant of the artifact? Its bytes, NULL if it is computed. */
+const void *byi_dn_const_data(struct byi_build *b, uint32_t index,
+                              enum byoc_dtype *dtype, int64_t *n);
+/* The operand's elements as numbers, for shapes; at most max. Errors: when it
+ * is no constant. */
+enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t index,
+                                   uint32_t max, int64_t *out, uint32_t *n);
+/* The one element of a constant operand as a float; false if not such. */
+bool byi_dn_const_scalar(struct byi_build *b, uint32_t index, float *out);
+
+/* A view of `value` with exactly these strides (where dims are not 1); a
+ * reorder is added when there is none yet. */
+enum byoc_status byi_dn_want(struct byi_build *b, struct byi_value *value,
+                             const struct byi_desc *desc,
+                             struct byi_view *view);
+/* In any dense layout it is had in; in row-major order. */
+enum byoc_status byi_dn_want_dense(struct byi_build *b, struct byi_value *value,
+                                   struct byi_view *view);
+enum byoc_status byi_dn_want_plain(struct byi_build *b, struct byi_value *value,
+                                   struct byi_view *view);
+/* A copy of `src` as `desc` lies, with other dims than its value's maybe. */
+enum byoc_status byi_dn_reorder(struct byi_build *b, const struct byi_view *src,
+                                const struct byi_desc *desc,
+                                struct byi_view *view);
+/* The existing view of that layout, NULL when there is none. */
+const struct byi_view *byi_dn_find(const struct byi_value *value,
+                                   const struct byi_desc *desc);
+/* Weights for argument `arg` of `prim`: `src` as it lies, or packed: at load
+ * when it is constant, else on every run. */
+enum byoc_status byi_dn_want_packed(struct byi_build *b,
+                                    const struct byi_view *src,
+                                    const struct byi_prim *prim, int arg,
+                                    struct byi_slot *slot);
+
+uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
+/* May the current kernel, reading it once, write over the buffer of `view`: a
+ * temporary, all of it, that nobody else is still to read? */
+bool byi_dn_may_overwrite(const struct byi_build *b,
+                          const struct byi_view *view);
+
+void byi_dn_slot_add(struct byi_emit *e, int arg, const struct byi_view *view);
+/* Append the step; takes the primitive. */
+enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);
+/* Refuse a reference implementation on more than a few elements. Frees the
+ * primitive on failure. */
+enum byoc_status byi_dn_check_impl(struct byi_build *b, struct byi_prim **prim,
+                                   const char *what, int64_t elements);
+
+/* Output `output` of the current kernel is this view of a buffer. */
+void byi_dn_define(struct byi_build *b, uint32_t output,
+                   const struct byi_view *view);
+
+/* layout.c: strides */
+/* Dense, with the axes from outermost to innermost as in `order`; NULL:
+ * row-major. Rank 0 becomes one element of rank 1. */
+struct byi_desc byi_dn_dense(enum byoc_dtype dtype, uint32_t rank,
+                             const int64_t *dims, const uint32_t *order);
+/* N, spatial..., C from rank 3 on, else row-major. */
+struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
+                                     const int64_t *dims);
+/* The order of the axes in memory, outermost first. */
+void byi_dn_order(const struct byi_desc *desc, uint32_t *order);
+bool byi_dn_is_dense(const struct byi_desc *desc);
+bool byi_dn_is_plain(const struct byi_desc *desc);
+/* As `desc` lies when dense, but strides of size-1 axes made regular. */
+struct byi_desc byi_dn_regular(const struct byi_desc *desc);
+bool byi_dn_same_layout(const struct byi_desc *a, const struct byi_desc *b);
+/* Dense in the order of `like`, with `dims` of the same rank. */
+struct byi_desc byi_dn_dense_like(const struct byi_desc *like,
+                                  const int64_t *dims);
+/* The same elements with other dims, without moving; false if impossible. */
+bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
+                         const int64_t *dims, struct byi_desc *out);
+struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
+                                    const uint32_t *axes);
+/* Axes of size 1 put in front, up to `rank`; or taken off the front. */
+struct byi_desc byi_dn_lead(const struct byi_desc *desc, uint32_t rank);
+uint64_t byi_dn_desc_bytes(const struct byi_desc *desc); /* of a dense one */
+
+/* chain.c: what follows a kernel's own operator */
+enum byi_item_kind { BYI_ITEM_ELT, BYI_ITEM_BIN, BYI_ITEM_PRELU };
+struct byi_item {
+    enum byi_item_kind kind;
+    uint32_t step; /* of the kernel, for names */
+    int alg;       /* enum byi_elt, byi_bin    */
+    float alpha, beta;
+    uint32_t operand;            /* BIN, PRELU               */
+    const struct byi_type *type; /* of the result  */
+};
+struct byi_chain {
+    uint32_t n;
+    struct byi_item *at;
+};
+
+/* A primitive that may take post-ops: what chain.c needs to know of it. */
+struct byi_core {
+    uint32_t step; /* the kernel's step it is  */
+    void *params;  /* of make                  */
+    enum byoc_status (*make)(struct byi_build *b, void *params,
+                             const struct byi_posts *posts,
+                             struct byi_prim **prim);
+    /* The arguments, once the primitive is chosen (post-ops are added by
+     * chain.c, dst too). */
+    enum byoc_status (*fill)(struct byi_build *b, void *params,
+                             struct byi_emit *e);
+    struct byi_desc dst; /* in the graph's dims               */
+    bool folded;         /* the primitive sees (elements/N, N) */
+    bool no_posts;
+    struct byi_view src; /* may be written over when in_place */
+    bool in_place;
+};
+
+/* The chain of the current kernel's steps first .. n_steps-1; when first is 0,
+ * argument `main` of step 0 is what it starts from. Errors: steps that are no
+ * chain, functions oneDNN does not have. */
+enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
+                                   uint32_t main, struct byi_chain *chain);
+/* When the chain starts with the addition of a vector along `axis` of dst:
+ * the vector, and *next is 1. */
+enum byoc_status byi_dn_chain_bias(struct byi_build *b,
+                                   const struct byi_chain *chain,
+                                   const struct byi_desc *dst, uint32_t axis,
+                                   struct byi_view *bias, uint32_t *next);
+/* Emit `core` with as many of the chain's items from *next on as can be had
+ * in one primitive, the others as primitives of their own; defines output 0. */
+enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
+                                   const struct byi_chain *chain,
+                                   uint32_t next);
+/* Emit `core` without post-ops; nothing is defined. */
+enum byoc_status byi_dn_emit_alone(struct byi_build *b, struct byi_core *core,
+                                   struct byi_view *view);
+/* Emit items of a chain from `next` on, starting with `view`. */
+enum byoc_status byi_dn_emit_items(struct byi_build *b,
+                                   const struct byi_chain *chain, uint32_t next,
+                                   struct byi_view view);
+
+/* kernels_*.c: the table from operator to builder */
+typedef enum byoc_status (*byi_builder_fn)(struct byi_build *b);
+struct byi_builder {
+    enum byi_op_id op;
+    byi_builder_fn build;
+    bool alone; /* takes no post-ops */
+};
+extern const struct byi_builder byi_dn_builders_window[];
+extern const uint32_t byi_dn_n_builders_window;
+extern const struct byi_builder byi_dn_builders_matmul[];
+extern const uint32_t byi_dn_n_builders_matmul;
+extern const struct byi_builder byi_dn_builders_norm[];
+extern const uint32_t byi_dn_n_builders_norm;
+extern const struct byi_builder byi_dn_builders_move[];
+extern const uint32_t byi_dn_n_builders_move;
+extern const struct byi_builder byi_dn_builders_point[];
+extern const uint32_t byi_dn_n_builders_point;
+
+/* kernels_window.c: the mean or maximum over the spatial axes. */
+enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average);
+
+/* The index of the kernel's operand that is argument i of step 0. */
+uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i);
+const struct byi_gstep *byi_dn_step0(const struct byi_build *b);
+/* Refuse with BYOC_EUNSUPPORTED. */
+enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+
+#endif

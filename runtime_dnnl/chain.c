@@ -1,0 +1,625 @@
+/* runtime_dnnl/chain.c: the operators that follow a kernel's own one. They
+ * become post-ops of its primitive as far as oneDNN takes them, in the model's
+ * order; what it refuses, or does only by a reference implementation, runs as
+ * primitives of its own, which may in turn carry the rest.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* --- reading ------------------------------------------------------------- */
+
+/* Operators that are one elementwise function; attributes by name, a number
+ * where there is none. */
+struct unary {
+    enum byi_op_id op;
+    enum byi_elt alg;
+    const char *alpha, *beta;
+    float alpha_value, beta_value;
+};
+
+static const struct unary unaries[] = {
+    {BYI_OP_ABS, BYI_ELT_ABS, NULL, NULL, 0, 0},
+    {BYI_OP_NEGATIVE, BYI_ELT_LINEAR, NULL, NULL, -1, 0},
+    {BYI_OP_EXP, BYI_ELT_EXP, NULL, NULL, 0, 0},
+    {BYI_OP_LOG, BYI_ELT_LOG, NULL, NULL, 0, 0},
+    {BYI_OP_SQRT, BYI_ELT_SQRT, NULL, NULL, 0, 0},
+    {BYI_OP_RECIPROCAL, BYI_ELT_POW, NULL, NULL, 1, -1},
+    {BYI_OP_TANH, BYI_ELT_TANH, NULL, NULL, 0, 0},
+    {BYI_OP_SIGMOID, BYI_ELT_SIGMOID, NULL, NULL, 0, 0},
+    {BYI_OP_ROUND, BYI_ELT_ROUND, NULL, NULL, 0, 0},
+    {BYI_OP_CLIP, BYI_ELT_CLIP, "a_min", "a_max", 0, 0},
+    {BYI_OP_NN_RELU, BYI_ELT_RELU, NULL, NULL, 0, 0},
+    {BYI_OP_NN_LEAKY_RELU, BYI_ELT_RELU, "alpha", NULL, 0, 0},
+    {BYI_OP_NN_ELU, BYI_ELT_ELU, "alpha", NULL, 0, 0},
+    {BYI_OP_NN_SELU, BYI_ELT_ELU, "alpha", NULL, 0, 0},
+    {BYI_OP_NN_SILU, BYI_ELT_SWISH, NULL, NULL, 1, 0},
+    {BYI_OP_NN_HARD_SWISH, BYI_ELT_HARDSWISH, NULL, NULL, 0, 0},
+    {BYI_OP_NN_HARD_SIGMOID, BYI_ELT_HARDSIGMOID, "alpha", "beta", 0, 0},
+    {BYI_OP_NN_MISH, BYI_ELT_MISH, NULL, NULL, 0, 0},
+    {BYI_OP_NN_SOFTPLUS, BYI_ELT_SOFTPLUS, NULL, NULL, 0, 0},
+    {BYI_OP_NN_GELU, BYI_ELT_GELU_ERF, NULL, NULL, 0, 0},
+};
+
+static const struct {
+    enum byi_op_id op;
+    enum byi_bin alg;
+} binaries[] = {
+    {BYI_OP_ADD, BYI_BIN_ADD},      {BYI_OP_SUBTRACT, BYI_BIN_SUB},
+    {BYI_OP_MULTIPLY, BYI_BIN_MUL}, {BYI_OP_DIVIDE, BYI_BIN_DIV},
+    {BYI_OP_MAXIMUM, BYI_BIN_MAX},  {BYI_OP_MINIMUM, BYI_BIN_MIN},
+};
+
+enum { MAX_ITEMS_PER_STEP = 2 };
+
+static void add_elt(struct byi_chain *c, const struct byi_item *like,
+                    enum byi_elt alg, float alpha, float beta)
+{
+    struct byi_item item = *like;
+    item.kind = BYI_ITEM_ELT;
+    item.alg = alg;
+    item.alpha = alpha;
+    item.beta = beta;
+    c->at[c->n++] = item;
+}
+
+static void add_bin(struct byi_chain *c, const struct byi_item *like,
+                    enum byi_bin alg, uint32_t operand)
+{
+    struct byi_item item = *like;
+    item.kind = BYI_ITEM_BIN;
+    item.alg = alg;
+    item.operand = operand;
+    c->at[c->n++] = item;
+}
+
+static bool read_unary(const struct byi_gstep *step, struct byi_chain *c,
+                       const struct byi_item *like)
+{
+    const struct unary *u = NULL;
+    for (size_t i = 0; i < BYI_COUNT(unaries) && !u; i++)
+        if (unaries[i].op == step->op->id)
+            u = &unaries[i];
+    if (!u)
+        return false;
+    float alpha = u->alpha ? (float)byi_attr_float(step->attrs, u->alpha)
+                           : u->alpha_value;
+    float beta =
+        u->beta ? (float)byi_attr_float(step->attrs, u->beta) : u->beta_value;
+    enum byi_elt alg = u->alg;
+    if (u->op == BYI_OP_NN_GELU &&
+        strcmp(byi_attr_string(step->attrs, "approximate"), "tanh") == 0)
+        alg = BYI_ELT_GELU_TANH;
+    if (u->op == BYI_OP_NN_HARD_SIGMOID && byi_dnnl_major() < 3) {
+        add_elt(c, like, BYI_ELT_LINEAR, alpha, beta);
+        add_elt(c, like, BYI_ELT_CLIP, 0, 1);
+        return true;
+    }
+    add_elt(c, like, alg, alpha, beta);
+    if (u->op == BYI_OP_NN_SELU)
+        add_elt(c, like, BYI_ELT_LINEAR,
+                (float)byi_attr_float(step->attrs, "gamma"), 0);
+    return true;
+}
+
+/* `previous` is which argument is the chain's; the other one is `operand`.
+ * c - x is c + (-1) x, c / x is c x^-1: the chain's value stays first. */
+static bool read_binary(const struct byi_gstep *step, uint32_t previous,
+                        uint32_t operand, struct byi_chain *c,
+                        const struct byi_item *like)
+{
+    for (size_t i = 0; i < BYI_COUNT(binaries); i++) {
+        if (binaries[i].op != step->op->id)
+            continue;
+        enum byi_bin alg = binaries[i].alg;
+        if (previous == 1 && alg == BYI_BIN_SUB) {
+            add_elt(c, like, BYI_ELT_LINEAR, -1, 0);
+            alg = BYI_BIN_ADD;
+        } else if (previous == 1 && alg == BYI_BIN_DIV) {
+            add_elt(c, like, BYI_ELT_POW, 1, -1);
+            alg = BYI_BIN_MUL;
+        }
+        add_bin(c, like, alg, operand);
+        return true;
+    }
+    return false;
+}
+
+/* x^e for the exponents oneDNN has short code for. */
+static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
+                                   struct byi_chain *c,
+                                   const struct byi_item *like)
+{
+    float e = 0;
+    if (!byi_dn_const_scalar(b, operand, &e))
+        return byi_dn_refuse(b,
+                             "power: the exponent is not one constant number");
+    if (e == 2.0f)
+        add_elt(c, like, BYI_ELT_SQUARE, 0, 0);
+    else if (e == 0.5f)
+        add_elt(c, like, BYI_ELT_SQRT, 0, 0);
+    else if (e == -1.0f)
+        add_elt(c, like, BYI_ELT_POW, 1, -1);
+    else if (e != 1.0f)
+        return byi_dn_refuse(b,
+                             "power: the exponent is %g, expected 2, 0.5, -1 "
+                             "or 1; oneDNN is slow for others",
+                             (double)e);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
+                                   struct byi_chain *c,
+                                   const struct byi_item *like)
+{
+    float slope;
+    if (byi_dn_const_scalar(b, operand, &slope)) {
+        add_elt(c, like, BYI_ELT_RELU, slope, 0);
+        return BYOC_OK;
+    }
+    struct byi_item item = *like;
+    item.kind = BYI_ITEM_PRELU;
+    item.operand = operand;
+    c->at[c->n++] = item;
+    return BYOC_OK;
+}
+
+/* Which argument of step `at` is the chain's value: the one before it, or for
+ * the first step of an elementwise kernel the operand `main`. */
+static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
+                                      uint32_t main, uint32_t *previous)
+{
+    const struct byi_gstep *step = &b->kernel->steps[at];
+    if (at == 0) {
+        *previous = main;
+        return BYOC_OK;
+    }
+    for (uint32_t i = 0; i < step->n_args; i++)
+        if (step->args[i].is_step && step->args[i].index != at - 1)
+            return byi_dn_refuse(b,
+                                 "%s: an argument is not the step before it; "
+                                 "oneDNN chains one value",
+                                 step->op->name);
+    for (*previous = 0; *previous < step->n_args; ++*previous)
+        if (step->args[*previous].is_step)
+            return BYOC_OK;
+    return byi_dn_refuse(b, "%s: does not use the step before it",
+                         step->op->name);
+}
+
+static enum byoc_status read_step(struct byi_build *b, uint32_t at,
+                                  uint32_t main, struct byi_chain *c)
+{
+    const struct byi_gstep *step = &b->kernel->steps[at];
+    const struct byi_item like = {.step = at, .type = step->type};
+    if (step->type->kind != BYI_TENSOR || step->type->dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: the result is not float32",
+                             step->op->name);
+    uint32_t previous = 0;
+    BYI_TRY(find_previous(b, at, main, &previous));
+    if (step->op->id == BYI_OP_COPY || read_unary(step, c, &like))
+        return BYOC_OK;
+    if (step->n_args == 2) {
+        const struct byi_garg other = step->args[1 - previous];
+        const bool square =
+            other.is_step ||
+            (at == 0 && other.index == step->args[previous].index);
+        if (square && step->op->id == BYI_OP_MULTIPLY) {
+            add_elt(c, &like, BYI_ELT_SQUARE, 0, 0);
+            return BYOC_OK;
+        }
+        if (!other.is_step) {
+            if (read_binary(step, previous, other.index, c, &like))
+                return BYOC_OK;
+            if (step->op->id == BYI_OP_POWER && previous == 0)
+                return read_power(b, other.index, c, &like);
+            if (step->op->id == BYI_OP_NN_PRELU && previous == 0)
+                return read_prelu(b, other.index, c, &like);
+        }
+    }
+    return byi_dn_refuse(b,
+                         "%s is not among the operators that oneDNN can chain "
+                         "here",
+                         step->op->name);
+}
+
+enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
+                                   uint32_t main, struct byi_chain *chain)
+{
+    const uint32_t n = b->kernel->n_steps - first;
+    chain->n = 0;
+    chain->at = byi_arena_calloc(
+        b->program->arena, (size_t)n * MAX_ITEMS_PER_STEP, sizeof *chain->at);
+    for (uint32_t i = first; i < b->kernel->n_steps; i++)
+        BYI_TRY(read_step(b, i, main, chain));
+    return BYOC_OK;
+}
+
+static bool same_dims(const struct byi_type *type, const struct byi_desc *dst)
+{
+    if (type->rank == 0)
+        return byi_elements(dst->rank, dst->dims) == 1;
+    return byi_dims_equal(type->rank, type->dims, dst->rank, dst->dims);
+}
+
+enum byoc_status byi_dn_chain_bias(struct byi_build *b,
+                                   const struct byi_chain *chain,
+                                   const struct byi_desc *dst, uint32_t axis,
+                                   struct byi_view *bias, uint32_t *next)
+{
+    *next = 0;
+    if (chain->n == 0 || chain->at[0].kind != BYI_ITEM_BIN ||
+        chain->at[0].alg != BYI_BIN_ADD || !same_dims(chain->at[0].type, dst))
+        return BYOC_OK;
+    struct byi_value *value = byi_dn_operand(b, chain->at[0].operand);
+    const struct byi_desc *desc = &value->views[0].desc;
+    if (desc->rank > dst->rank || desc->dtype != BYOC_F32)
+        return BYOC_OK;
+    const struct byi_desc led = byi_dn_lead(desc, dst->rank);
+    for (uint32_t i = 0; i < dst->rank; i++)
+        if (led.dims[i] != (i == axis ? dst->dims[i] : 1))
+            return BYOC_OK;
+    BYI_TRY(byi_dn_want_plain(b, value, bias));
+    bias->desc = byi_dn_dense(BYOC_F32, 1, &dst->dims[axis], NULL);
+    *next = 1;
+    return BYOC_OK;
+}
+
+/* --- fusing -------------------------------------------------------------- */
+
+/* A choice of post-ops: the first n items, one of them maybe as a sum. */
+struct fusion {
+    struct byi_posts posts;
+    struct byi_desc want[BYI_MAX_POSTS]; /* operands, in the graph's dims */
+    uint32_t sum;                        /* index, or BYI_MAX_POSTS        */
+};
+
+/* How the primitive sees an operand: batch axes folded into M. */
+static bool fold_operand(const struct byi_desc *dst,
+                         const struct byi_desc *operand, struct byi_desc *out)
+{
+    const uint32_t n = operand->rank;
+    int64_t dims[2] = {1, operand->dims[n - 1]};
+    if (byi_dims_equal(n, operand->dims, dst->rank, dst->dims)) {
+        dims[0] = byi_elements(n, operand->dims) / dims[1];
+    } else {
+        for (uint32_t i = 0; i + 1 < n; i++)
+            if (operand->dims[i] != 1)
+                return false;
+    }
+    *out = byi_dn_dense(operand->dtype, 2, dims, NULL);
+    return true;
+}
+
+/* The layout an operand is wanted in beside `dst`; false when it does not
+ * broadcast to it. */
+static bool operand_layout(const struct byi_desc *operand,
+                           const struct byi_desc *dst, struct byi_desc *want)
+{
+    if (operand->rank > dst->rank || operand->dtype != BYOC_F32)
+        return false;
+    const struct byi_desc led = byi_dn_lead(operand, dst->rank);
+    for (uint32_t i = 0; i < dst->rank; i++)
+        if (led.dims[i] != 1 && led.dims[i] != dst->dims[i])
+            return false;
+    *want = byi_dn_dense_like(dst, led.dims);
+    return true;
+}
+
+/* May the operand's memory become dst, the primitive adding to it? */
+static bool may_sum(struct byi_build *b, const struct byi_core *core,
+                    const struct byi_item *item, const struct byi_desc *want)
+{
+    if (item->kind != BYI_ITEM_BIN || item->alg != BYI_BIN_ADD ||
+        !byi_dims_equal(want->rank, want->dims, core->dst.rank, core->dst.dims))
+        return false;
+    struct byi_value *value = byi_dn_operand(b, item->operand);
+    const struct byi_desc low = byi_dn_lead(want, value->views[0].desc.rank);
+    const struct byi_view *found = byi_dn_find(value, &low);
+    if (found)
+        return byi_dn_may_overwrite(b, found);
+    /* a copy in this layout will be made, and nobody else reads it */
+    const enum byi_buf_kind kind =
+        b->program->bufs.at[value->views[0].buf].kind;
+    return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_OWNED;
+}
+
+/* Items next .. next+n-1 as post-ops; false when one cannot be. */
+static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
+                        const struct byi_chain *chain, uint32_t next,
+                        uint32_t n, bool with_sum, struct fusion *f)
+{
+    f->posts.n = n;
+    f->sum = BYI_MAX_POSTS;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_item *item = &chain->at[next + i];
+        struct byi_post *post = &f->posts.at[i];
+        memset(post, 0, sizeof *post);
+        if (item->kind == BYI_ITEM_PRELU || !same_dims(item->type, &core->dst))
+            return false;
+        post->alg = item->alg;
+        if (item->kind == BYI_ITEM_ELT) {
+            post->kind = BYI_POST_ELT;
+            post->alpha = item->alpha;
+            post->beta = item->beta;
+            continue;
+        }
+        const struct byi_value *value = byi_dn_operand(b, item->operand);
+        post->kind = BYI_POST_BIN;
+        if (!operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
+            return false;
+        post->desc = f->want[i];
+        if (core->folded && !fold_operand(&core->dst, &f->want[i], &post->desc))
+            return false;
+        if (with_sum && f->sum == BYI_MAX_POSTS &&
+            may_sum(b, core, item, &f->want[i])) {
+            post->kind = BYI_POST_SUM;
+            f->sum = i;
+        }
+    }
+    return !with_sum || f->sum != BYI_MAX_POSTS;
+}
+
+static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
+                                   const struct fusion *f,
+                                   struct byi_prim **prim)
+{
+    BYI_TRY(core->make(b, core->params, &f->posts, prim));
+    return byi_dn_check_impl(b, prim, b->kernel->steps[core->step].op->name,
+                             byi_elements(core->dst.rank, core->dst.dims));
+}
+
+/* The longest fusion that oneDNN builds: more items first, and for each
+ * number the sum in place before the operand beside. */
+static enum byoc_status choose_fusion(struct byi_build *b,
+                                      struct byi_core *core,
+                                      const struct byi_chain *chain,
+                                      uint32_t next, struct fusion *f,
+                                      struct byi_prim **prim)
+{
+    uint32_t most = core->no_posts ? 0 : chain->n - next;
+    if (most > BYI_MAX_POSTS)
+        most = BYI_MAX_POSTS;
+    for (uint32_t n = most + 1; n-- > 0;) {
+        for (int with_sum = 1; with_sum >= 0; with_sum--) {
+            if (!plan_fusion(b, core, chain, next, n, with_sum, f))
+                continue;
+            const enum byoc_status status = try_fusion(b, core, f, prim);
+            if (status != BYOC_EUNSUPPORTED)
+                return status;
+        }
+    }
+    return BYOC_EUNSUPPORTED; /* the message is of the bare primitive */
+}
+
+static const char *fused_name(struct byi_build *b, const struct byi_core *core,
+                              const struct byi_chain *chain, uint32_t next,
+                              uint32_t n)
+{
+    const char *name = b->kernel->steps[core->step].op->name;
+    uint32_t last = core->step;
+    for (uint32_t i = next; i < next + n; i++) {
+        if (chain->at[i].step == last)
+            continue;
+        last = chain->at[i].step;
+        name = byi_arena_printf(b->program->arena, "%s+%s", name,
+                                b->kernel->steps[last].op->name);
+    }
+    return name;
+}
+
+/* Emit core with its post-ops; *next moves past them, *view is the result. */
+static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
+                                  const struct byi_chain *chain, uint32_t *next,
+                                  struct byi_view *view)
+{
+    struct fusion *f = byi_arena_alloc(b->program->arena, sizeof *f);
+    struct byi_emit e = {0};
+    BYI_TRY(choose_fusion(b, core, chain, *next, f, &e.prim));
+    enum byoc_status status = core->fill(b, core->params, &e);
+    *view = (struct byi_view){.desc = core->dst};
+    bool placed = false;
+    for (uint32_t i = 0; i < f->posts.n && status == BYOC_OK; i++) {
+        if (f->posts.at[i].kind == BYI_POST_ELT)
+            continue;
+        struct byi_value *value =
+            byi_dn_operand(b, chain->at[*next + i].operand);
+        const struct byi_desc low =
+            byi_dn_lead(&f->want[i], value->views[0].desc.rank);
+        struct byi_view operand;
+        status = byi_dn_want(b, value, &low, &operand);
+        if (i == f->sum) {
+            view->buf = operand.buf;
+            placed = true;
+        } else if (status == BYOC_OK) {
+            byi_dn_slot_add(&e, BYI_ARG_POST + (int)i, &operand);
+        }
+    }
+    if (status != BYOC_OK) {
+        byi_prim_free(&e.prim);
+        return status;
+    }
+    if (!placed)
+        view->buf = core->in_place && byi_dn_may_overwrite(b, &core->src)
+                        ? core->src.buf
+                        : byi_dn_temp(b, byi_dn_desc_bytes(&core->dst));
+    byi_dn_slot_add(&e, BYI_ARG_DST, view);
+    e.name = fused_name(b, core, chain, *next, f->posts.n);
+    *next += f->posts.n;
+    return byi_dn_emit(b, &e);
+}
+
+/* --- items as primitives of their own ------------------------------------ */
+
+struct point {
+    struct byi_eltwise elt;
+    struct byi_binary bin;
+    struct byi_prelu prelu;
+    struct byi_view src, other;
+};
+
+static enum byoc_status make_elt(struct byi_build *b, void *params,
+                                 const struct byi_posts *posts,
+                                 struct byi_prim **prim)
+{
+    const struct point *p = params;
+    return byi_eltwise_new(b->lib, &p->elt, posts, prim, b->err);
+}
+
+static enum byoc_status make_bin(struct byi_build *b, void *params,
+                                 const struct byi_posts *posts,
+                                 struct byi_prim **prim)
+{
+    const struct point *p = params;
+    return byi_binary_new(b->lib, &p->bin, posts, prim, b->err);
+}
+
+static enum byoc_status make_prelu(struct byi_build *b, void *params,
+                                   const struct byi_posts *posts,
+                                   struct byi_prim **prim)
+{
+    const struct point *p = params;
+    return byi_prelu_new(b->lib, &p->prelu, posts, prim, b->err);
+}
+
+static enum byoc_status fill_elt(struct byi_build *b, void *params,
+                                 struct byi_emit *e)
+{
+    const struct point *p = params;
+    (void)b;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    return BYOC_OK;
+}
+
+static enum byoc_status fill_bin(struct byi_build *b, void *params,
+                                 struct byi_emit *e)
+{
+    const struct point *p = params;
+    (void)b;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    byi_dn_slot_add(e, BYI_ARG_SRC1, &p->other);
+    return BYOC_OK;
+}
+
+static enum byoc_status fill_prelu(struct byi_build *b, void *params,
+                                   struct byi_emit *e)
+{
+    const struct point *p = params;
+    (void)b;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    byi_dn_slot_add(e, BYI_ARG_WEIGHTS, &p->other);
+    return BYOC_OK;
+}
+
+/* The operand of an item, laid out to stand beside p->src. */
+static enum byoc_status want_other(struct byi_build *b,
+                                   const struct byi_item *item, struct point *p)
+{
+    struct byi_value *value = byi_dn_operand(b, item->operand);
+    struct byi_desc want;
+    if (!operand_layout(&value->views[0].desc, &p->src.desc, &want))
+        return byi_dn_refuse(b,
+                             "%s: both operands are broadcast, or one is not "
+                             "float32",
+                             b->kernel->steps[item->step].op->name);
+    const struct byi_desc low = byi_dn_lead(&want, value->views[0].desc.rank);
+    BYI_TRY(byi_dn_want(b, value, &low, &p->other));
+    p->other.desc = want;
+    return BYOC_OK;
+}
+
+/* The chain's value is broadcast to the operand: they change places. */
+static enum byoc_status swap_operands(struct byi_build *b,
+                                      const struct byi_item *item,
+                                      struct point *p)
+{
+    const char *name = b->kernel->steps[item->step].op->name;
+    struct byi_value *value = byi_dn_operand(b, item->operand);
+    struct byi_view whole;
+    if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)
+        return byi_dn_refuse(b,
+                             "%s: the first operand is broadcast, which "
+                             "oneDNN does only by its reference",
+                             name);
+    BYI_TRY(byi_dn_want_dense(b, value, &whole));
+    struct byi_desc want;
+    if (!same_dims(item->type, &whole.desc) ||
+        !operand_layout(&p->src.desc, &whole.desc, &want))
+        return byi_dn_refuse(b, "%s: both operands are broadcast", name);
+    const struct byi_desc low = byi_dn_lead(&want, p->src.desc.rank);
+    struct byi_view moved = p->src;
+    if (!byi_dn_same_layout(&low, &p->src.desc))
+        BYI_TRY(byi_dn_reorder(b, &p->src, &low, &moved));
+    p->src = whole;
+    p->other = moved;
+    p->other.desc = want;
+    return BYOC_OK;
+}
+
+static enum byoc_status open_item(struct byi_build *b,
+                                  const struct byi_item *item,
+                                  struct byi_view *view, struct point *p,
+                                  struct byi_core *core)
+{
+    memset(p, 0, sizeof *p);
+    p->src = *view;
+    *core =
+        (struct byi_core){.step = item->step, .params = p, .in_place = true};
+    if (item->kind == BYI_ITEM_ELT) {
+        p->elt = (struct byi_eltwise){.alg = (enum byi_elt)item->alg,
+                                      .alpha = item->alpha,
+                                      .beta = item->beta,
+                                      .src = view->desc};
+        core->make = make_elt;
+        core->fill = fill_elt;
+        core->no_posts = true; /* by reference only */
+    } else {
+        const bool same = same_dims(item->type, &view->desc);
+        BYI_TRY(same ? want_other(b, item, p) : swap_operands(b, item, p));
+        core->make = item->kind == BYI_ITEM_BIN ? make_bin : make_prelu;
+        core->fill = item->kind == BYI_ITEM_BIN ? fill_bin : fill_prelu;
+        core->no_posts = item->kind == BYI_ITEM_PRELU;
+        p->bin = (struct byi_binary){.alg = (enum byi_bin)item->alg,
+                                     .src = p->src.desc,
+                                     .src1 = p->other.desc,
+                                     .dst = p->src.desc};
+        p->prelu =
+            (struct byi_prelu){.src = p->src.desc, .weights = p->other.desc};
+    }
+    core->src = p->src;
+    core->dst = p->src.desc;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_dn_emit_items(struct byi_build *b,
+                                   const struct byi_chain *chain, uint32_t next,
+                                   struct byi_view view)
+{
+    while (next < chain->n) {
+        struct point p;
+        struct byi_core core;
+        BYI_TRY(open_item(b, &chain->at[next], &view, &p, &core));
+        next++;
+        BYI_TRY(emit_core(b, &core, chain, &next, &view));
+    }
+    byi_dn_define(b, 0, &view);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
+                                   const struct byi_chain *chain, uint32_t next)
+{
+    struct byi_view view;
+    BYI_TRY(emit_core(b, core, chain, &next, &view));
+    return byi_dn_emit_items(b, chain, next, view);
+}
+
+enum byoc_status byi_dn_emit_alone(struct byi_build *b, struct byi_core *core,
+                                   struct byi_view *view)
+{
+    const struct byi_chain none = {0};
+    uint32_t next = 0;
+    return emit_core(b, core, &none, &next, view);
+}

@@ -1,0 +1,261 @@
+/* runtime_dnnl/kernels_matmul.c: nn.dense and nn.matmul. Transposed and
+ * permuted operands (attention's heads) are read where they lie; a batch that
+ * shares one matrix of weights is folded into M.
+ */
+#include "runtime_dnnl/build.h"
+
+struct matmul {
+    struct byi_matmul p;
+    struct byi_view src, weights, bias;
+    bool pack;
+};
+
+static enum byoc_status make_matmul(struct byi_build *b, void *params,
+                                    const struct byi_posts *posts,
+                                    struct byi_prim **prim)
+{
+    const struct matmul *m = params;
+    return byi_matmul_new(b->lib, &m->p, posts, prim, b->err);
+}
+
+static enum byoc_status fill_matmul(struct byi_build *b, void *params,
+                                    struct byi_emit *e)
+{
+    const struct matmul *m = params;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &m->src);
+    if (m->pack) {
+        BYI_TRY(byi_dn_want_packed(b, &m->weights, e->prim, BYI_ARG_WEIGHTS,
+                                   &e->slots[e->n]));
+        e->n++;
+    } else {
+        byi_dn_slot_add(e, BYI_ARG_WEIGHTS, &m->weights);
+    }
+    if (m->p.bias.kind != BYI_DESC_ABSENT)
+        byi_dn_slot_add(e, BYI_ARG_BIAS, &m->bias);
+    return BYOC_OK;
+}
+
+/* The last two axes changed over. */
+static struct byi_desc swap_last(const struct byi_desc *desc)
+{
+    uint32_t axes[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < desc->rank; i++)
+        axes[i] = i;
+    axes[desc->rank - 1] = desc->rank - 2;
+    axes[desc->rank - 2] = desc->rank - 1;
+    return byi_dn_permute_desc(desc, axes);
+}
+
+/* An operand of the value's rank as a matrix of `rank` axes: a vector gets
+ * its missing axis, a transposed one is turned. */
+static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
+                                 bool transposed, uint32_t rank)
+{
+    struct byi_desc d = *desc;
+    if (d.rank == 1)
+        d = byi_dn_lead(&d, 2);
+    if (desc->rank == 1 ? !first : transposed)
+        d = swap_last(&d);
+    return byi_dn_lead(&d, rank);
+}
+
+/* Dense, and one of the last two axes contiguous. */
+static bool is_usable(const struct byi_desc *desc)
+{
+    uint32_t order[BYI_MAX_RANK];
+    const struct byi_desc d = byi_dn_regular(desc);
+    byi_dn_order(&d, order);
+    const uint32_t inner = order[d.rank - 1];
+    return byi_dn_is_dense(desc) && inner + 2 >= d.rank;
+}
+
+struct side {
+    struct byi_value *value;
+    bool first, transposed;
+    uint32_t rank; /* of the product              */
+    bool fold;     /* to two axes, batch into M   */
+};
+
+static bool try_view(const struct side *s, const struct byi_desc *desc,
+                     struct byi_desc *out)
+{
+    const struct byi_desc m = as_matrix(desc, s->first, s->transposed, s->rank);
+    if (!s->fold) {
+        *out = byi_dn_regular(&m);
+        return is_usable(&m);
+    }
+    const int64_t last = m.dims[m.rank - 1];
+    const int64_t dims[2] = {byi_elements(m.rank, m.dims) / last, last};
+    struct byi_desc flat;
+    if (!byi_dn_reshape_desc(&m, 2, dims, &flat) || !is_usable(&flat))
+        return false;
+    *out = byi_dn_regular(&flat);
+    return true;
+}
+
+/* Row-major as the product sees the operand, in the value's own axes. */
+static struct byi_desc plain_matrix(const struct side *s)
+{
+    const struct byi_desc *d = &s->value->views[0].desc;
+    uint32_t order[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < d->rank; i++)
+        order[i] = i;
+    if (s->transposed && s->fold && d->rank >= 2) {
+        order[d->rank - 1] = d->rank - 2;
+        order[d->rank - 2] = d->rank - 1;
+    }
+    return byi_dn_dense(d->dtype, d->rank, d->dims, order);
+}
+
+static enum byoc_status want_side(struct byi_build *b, const struct side *s,
+                                  struct byi_view *view)
+{
+    struct byi_desc desc;
+    for (uint32_t i = 0; i < s->value->n_views; i++) {
+        if (!try_view(s, &s->value->views[i].desc, &desc))
+            continue;
+        *view = s->value->views[i];
+        view->desc = desc;
+        return BYOC_OK;
+    }
+    const struct byi_desc plain = plain_matrix(s);
+    BYI_TRY(byi_dn_want(b, s->value, &plain, view));
+    if (!try_view(s, &plain, &desc))
+        return byi_dn_refuse(b, "%s: no layout of an operand fits",
+                             byi_dn_step0(b)->op->name);
+    view->desc = desc;
+    return BYOC_OK;
+}
+
+/* A result that is only read transposed is written so that the transposed
+ * one is row-major: attention's (B, H, S, D) becomes (B, S, H D) for free. */
+static struct byi_desc choose_dst(const struct byi_build *b,
+                                  const struct byi_type *type)
+{
+    const struct byi_desc plain =
+        byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+    const uint32_t reader = b->reader[b->node];
+    if (reader == BYI_NOBODY)
+        return plain;
+    const struct byi_gnode *node = &b->program->graph->nodes[reader];
+    if (node->n_steps != 1 || node->steps[0].op->id != BYI_OP_TRANSPOSE)
+        return plain;
+    uint32_t n, order[BYI_MAX_RANK];
+    const int64_t *axes = byi_attr_ints(node->steps[0].attrs, "axes", &n);
+    if (n != type->rank)
+        return plain;
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = (uint32_t)(axes[i] < 0 ? axes[i] + n : axes[i]);
+    if (order[n - 1] != n - 1)
+        return plain;
+    return byi_dn_dense(BYOC_F32, n, type->dims, order);
+}
+
+static bool is_constant(const struct byi_build *b, const struct byi_view *view)
+{
+    const enum byi_buf_kind kind = b->program->bufs.at[view->buf].kind;
+    return kind == BYI_BUF_CONST || kind == BYI_BUF_OWNED;
+}
+
+static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
+                                   bool ta, bool tb, bool *fold)
+{
+    struct side a = {.value = byi_dn_operand(b, byi_dn_arg0(b, 0)),
+                     .first = true,
+                     .transposed = ta};
+    struct side w = {.value = byi_dn_operand(b, byi_dn_arg0(b, 1)),
+                     .transposed = tb};
+    const struct byi_desc *da = &a.value->views[0].desc;
+    const struct byi_desc *dw = &w.value->views[0].desc;
+    if (da->dtype != BYOC_F32 || dw->dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: dtypes %s and %s, expected float32",
+                             byi_dn_step0(b)->op->name,
+                             byoc_dtype_name(da->dtype),
+                             byoc_dtype_name(dw->dtype));
+    uint32_t rank = da->rank > dw->rank ? da->rank : dw->rank;
+    rank = rank < 2 ? 2 : rank;
+    int64_t weights_batch = 1;
+    for (uint32_t i = 0; i + 2 < dw->rank; i++)
+        weights_batch *= dw->dims[i];
+    *fold = weights_batch == 1;
+    a.rank = w.rank = rank;
+    a.fold = w.fold = *fold;
+    BYI_TRY(want_side(b, &a, &m->src));
+    BYI_TRY(want_side(b, &w, &m->weights));
+    m->pack = is_constant(b, &m->weights);
+    m->p.src = m->src.desc;
+    m->p.weights = m->weights.desc;
+    if (m->pack)
+        m->p.weights.kind = BYI_DESC_ANY;
+    return BYOC_OK;
+}
+
+/* As the primitive sees the result. */
+static struct byi_desc product_desc(const struct matmul *m)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t n = m->p.src.rank;
+    for (uint32_t i = 0; i < n; i++)
+        dims[i] = m->p.src.dims[i] > m->p.weights.dims[i]
+                      ? m->p.src.dims[i]
+                      : m->p.weights.dims[i];
+    dims[n - 2] = m->p.src.dims[n - 2];
+    dims[n - 1] = m->p.weights.dims[n - 1];
+    return byi_dn_dense(BYOC_F32, n, dims, NULL);
+}
+
+static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
+{
+    const struct byi_type *type = byi_dn_step0(b)->type;
+    struct matmul m = {0};
+    bool fold = false;
+    BYI_TRY(open_sides(b, &m, ta, tb, &fold));
+    m.p.dst = product_desc(&m);
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {.params = &m,
+                            .make = make_matmul,
+                            .fill = fill_matmul,
+                            .dst = m.p.dst,
+                            .folded = fold};
+    const bool vector =
+        byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank < 2 ||
+        byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank < 2;
+    if (vector) { /* the result lacks M or N: nothing is fused */
+        struct byi_view view;
+        BYI_TRY(byi_dn_emit_alone(b, &core, &view));
+        view.desc = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+        return byi_dn_emit_items(b, &chain, 0, view);
+    }
+    uint32_t next = 0;
+    core.dst = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+    /* a bias of one number goes to the reference implementation */
+    if (type->dims[type->rank - 1] > 1)
+        BYI_TRY(byi_dn_chain_bias(b, &chain, &core.dst, type->rank - 1, &m.bias,
+                                  &next));
+    if (next)
+        m.p.bias = byi_dn_lead(&m.bias.desc, m.p.dst.rank);
+    if (!fold && next == chain.n) {
+        core.dst = choose_dst(b, type);
+        m.p.dst = core.dst;
+    }
+    return byi_dn_emit_chain(b, &core, &chain, next);
+}
+
+static enum byoc_status build_dense(struct byi_build *b)
+{
+    return build_product(b, false, true);
+}
+
+static enum byoc_status build_matmul(struct byi_build *b)
+{
+    const struct byi_attrs *attrs = byi_dn_step0(b)->attrs;
+    return build_product(b, byi_attr_int(attrs, "transpose_a") != 0,
+                         byi_attr_int(attrs, "transpose_b") != 0);
+}
+
+const struct byi_builder byi_dn_builders_matmul[] = {
+    {BYI_OP_NN_DENSE, build_dense, false},
+    {BYI_OP_NN_MATMUL, build_matmul, false},
+};
+const uint32_t byi_dn_n_builders_matmul = BYI_COUNT(byi_dn_builders_matmul);

@@ -1,0 +1,294 @@
+/* runtime_dnnl/kernels_move.c: kernels that compute nothing. Most are another
+ * view of the same memory, as far as the layout allows; concatenation, casts
+ * and shuffled blocks are one primitive each.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <string.h>
+
+/* --- views --------------------------------------------------------------- */
+
+/* A view with other dims of every copy that allows it; when none does, of a
+ * row-major copy made for it. */
+static enum byoc_status build_reshape(struct byi_build *b)
+{
+    const struct byi_type *type = byi_dn_step0(b)->type;
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < value->n_views; i++) {
+        struct byi_view view = value->views[i];
+        if (!byi_dn_reshape_desc(&value->views[i].desc, type->rank, type->dims,
+                                 &view.desc))
+            continue;
+        byi_dn_define(b, 0, &view);
+        found++;
+    }
+    if (found)
+        return BYOC_OK;
+    struct byi_view view;
+    BYI_TRY(byi_dn_want_plain(b, value, &view));
+    const struct byi_desc plain = view.desc;
+    if (!byi_dn_reshape_desc(&plain, type->rank, type->dims, &view.desc))
+        return byi_dn_refuse(b, "%s: the result has another number of elements",
+                             byi_dn_step0(b)->op->name);
+    byi_dn_define(b, 0, &view);
+    return BYOC_OK;
+}
+
+static enum byoc_status build_transpose(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const uint32_t rank = value->views[0].desc.rank;
+    uint32_t n, order[BYI_MAX_RANK];
+    const int64_t *axes = byi_attr_ints(step->attrs, "axes", &n);
+    for (uint32_t i = 0; i < rank; i++)
+        order[i] = n == 0 ? rank - 1 - i
+                          : (uint32_t)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+    for (uint32_t i = 0; i < value->n_views; i++) {
+        struct byi_view view = value->views[i];
+        view.desc = byi_dn_permute_desc(&value->views[i].desc, order);
+        byi_dn_define(b, 0, &view);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status build_split(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_view *main = &value->views[0];
+    int64_t axis = byi_attr_int(step->attrs, "axis");
+    axis += axis < 0 ? main->desc.rank : 0;
+    uint32_t n;
+    const int64_t *sizes = byi_attr_ints(step->attrs, "sizes", &n);
+    int64_t begin = 0;
+    for (uint32_t i = 0; i < n && i < b->kernel->n_out; i++) {
+        struct byi_view view = *main;
+        view.offset += begin * main->desc.strides[axis];
+        view.desc.dims[axis] = sizes[i];
+        byi_dn_define(b, i, &view);
+        begin += sizes[i];
+    }
+    return BYOC_OK;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* Operands x, begin, end, axes, strides as ONNX Slice; the type rule has
+ * checked them and computed the result's dims. */
+static enum byoc_status build_slice(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct byi_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
+    int64_t begin[BYI_MAX_RANK], axes[BYI_MAX_RANK], strides[BYI_MAX_RANK];
+    uint32_t n, n_axes, n_strides;
+    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 1), BYI_MAX_RANK, begin, &n));
+    BYI_TRY(
+        byi_dn_const_ints(b, byi_dn_arg0(b, 3), BYI_MAX_RANK, axes, &n_axes));
+    BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 4), BYI_MAX_RANK, strides,
+                              &n_strides));
+    if (n_axes != n || n_strides != n)
+        return byi_dn_refuse(b, "strided_slice: lists of different lengths");
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t axis = axes[i] + (axes[i] < 0 ? view.desc.rank : 0);
+        if (axis < 0 || axis >= view.desc.rank || strides[i] <= 0)
+            return byi_dn_refuse(b,
+                                 "strided_slice: stride %lld of axis %lld, "
+                                 "expected a positive one",
+                                 (long long)strides[i], (long long)axes[i]);
+        const int64_t extent = view.desc.dims[axis];
+        const int64_t first =
+            clamp(begin[i] + (begin[i] < 0 ? extent : 0), 0, extent);
+        const int64_t count = step->type->dims[axis];
+        if (first + (count - 1) * strides[i] >= extent)
+            return byi_dn_refuse(b,
+                                 "strided_slice: the result is larger than "
+                                 "axis %lld allows",
+                                 (long long)axis);
+        view.offset += first * view.desc.strides[axis];
+        view.desc.dims[axis] = count;
+        view.desc.strides[axis] *= count > 1 ? strides[i] : 1;
+    }
+    if (!byi_dims_equal(view.desc.rank, view.desc.dims, step->type->rank,
+                        step->type->dims))
+        return byi_dn_refuse(b, "strided_slice: the result has another shape "
+                                "than its type says");
+    byi_dn_define(b, 0, &view);
+    return BYOC_OK;
+}
+
+static enum byoc_status build_copy(struct byi_build *b)
+{
+    const struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    for (uint32_t i = 0; i < value->n_views; i++)
+        byi_dn_define(b, 0, &value->views[i]);
+    return BYOC_OK;
+}
+
+/* --- concatenation ------------------------------------------------------- */
+
+/* Slots of an emission minus the result. */
+enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
+
+/* Channels-last if one of the operands is had in nothing else. */
+static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
+{
+    const struct byi_type *type = byi_dn_step0(b)->type;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+        bool plain = false;
+        for (uint32_t v = 0; v < value->n_views; v++)
+            plain |= byi_dn_is_plain(&value->views[v].desc);
+        if (!plain && byi_dn_is_dense(&value->views[0].desc)) {
+            const struct byi_desc like = byi_dn_regular(&value->views[0].desc);
+            return byi_dn_dense_like(&like, type->dims);
+        }
+    }
+    return byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
+}
+
+static enum byoc_status build_concat(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const uint32_t n = step->n_args;
+    if (n > MAX_CONCAT)
+        return byi_dn_refuse(b, "concatenate: %u operands, expected at most %u",
+                             n, MAX_CONCAT);
+    if (step->type->dtype != BYOC_F32)
+        return byi_dn_refuse(b,
+                             "concatenate: dtype %s is not supported by "
+                             "oneDNN here",
+                             byoc_dtype_name(step->type->dtype));
+    int64_t axis = byi_attr_int(step->attrs, "axis");
+    axis += axis < 0 ? step->type->rank : 0;
+    const struct byi_desc dst = concat_layout(b, n);
+    struct byi_desc *descs =
+        byi_arena_calloc(b->program->arena, n, sizeof *descs);
+    struct byi_emit e = {.name = step->op->name};
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+        struct byi_view view;
+        descs[i] = byi_dn_dense_like(&dst, value->views[0].desc.dims);
+        BYI_TRY(byi_dn_want(b, value, &descs[i], &view));
+        byi_dn_slot_add(&e, BYI_ARG_MULTI + (int)i, &view);
+    }
+    const struct byi_concat p = {
+        .axis = (uint32_t)axis, .n = n, .src = descs, .dst = dst};
+    BYI_TRY(byi_concat_new(b->lib, &p, NULL, &e.prim, b->err));
+    BYI_TRY(byi_dn_check_impl(b, &e.prim, step->op->name,
+                              byi_elements(dst.rank, dst.dims)));
+    const struct byi_view view = {
+        .buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst)), .desc = dst};
+    byi_dn_slot_add(&e, BYI_ARG_DST, &view);
+    BYI_TRY(byi_dn_emit(b, &e));
+    byi_dn_define(b, 0, &view);
+    return BYOC_OK;
+}
+
+/* --- one reorder --------------------------------------------------------- */
+
+/* oneDNN rounds to nearest where ONNX truncates, so casts to integers are
+ * not for it. */
+static enum byoc_status build_cast(struct byi_build *b)
+{
+    const enum byoc_dtype to = byi_dn_step0(b)->type->dtype;
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const enum byoc_dtype from = value->views[0].desc.dtype;
+    if (from == to)
+        return build_copy(b);
+    if (!byi_dnnl_has_dtype(from) || !byi_dtype_is_float(to))
+        return byi_dn_refuse(b,
+                             "cast: from %s to %s is not what a oneDNN reorder "
+                             "computes",
+                             byoc_dtype_name(from), byoc_dtype_name(to));
+    struct byi_view src, dst;
+    BYI_TRY(byi_dn_want_dense(b, value, &src));
+    struct byi_desc desc = src.desc;
+    desc.dtype = to;
+    BYI_TRY(byi_dn_reorder(b, &src, &desc, &dst));
+    byi_dn_define(b, 0, &dst);
+    return BYOC_OK;
+}
+
+/* Blocks of channels become squares in space, or the other way: six axes
+ * permuted, and four of them seen in the result. */
+struct shuffle {
+    int64_t dims[6];
+    uint32_t order[6];
+};
+
+static void read_shuffle(const struct byi_gstep *step, const int64_t *d,
+                         struct shuffle *s)
+{
+    const int64_t k = byi_attr_int(step->attrs, "block_size");
+    struct shuffle dcr = {{d[0], k, k, d[1] / (k * k), d[2], d[3]},
+                          {0, 3, 4, 1, 5, 2}};
+    struct shuffle crd = {{d[0], d[1] / (k * k), k, k, d[2], d[3]},
+                          {0, 1, 4, 2, 5, 3}};
+    struct shuffle s2d = {{d[0], d[1], d[2] / k, k, d[3] / k, k},
+                          {0, 3, 5, 1, 2, 4}};
+    if (step->op->id == BYI_OP_SPACE_TO_DEPTH)
+        *s = s2d;
+    else
+        *s = strcmp(byi_attr_string(step->attrs, "mode"), "CRD") == 0 ? crd
+                                                                      : dcr;
+}
+
+static bool is_output(const struct byi_build *b)
+{
+    const struct byi_graph *g = b->program->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].node == b->node)
+            return true;
+    return false;
+}
+
+static enum byoc_status build_shuffle(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byi_type *type = step->type;
+    const struct byi_view *main =
+        &byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
+    if (main->desc.rank != 4)
+        return byi_dn_refuse(b, "%s: rank %u, expected 4", step->op->name,
+                             main->desc.rank);
+    struct shuffle s;
+    read_shuffle(step, main->desc.dims, &s);
+    const struct byi_desc result =
+        is_output(b) ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
+                     : byi_dn_channels_last(type->dtype, 4, type->dims);
+    struct byi_view src = *main, dst;
+    struct byi_desc split, six;
+    int64_t dims[6];
+    for (uint32_t i = 0; i < 6; i++)
+        dims[i] = s.dims[s.order[i]];
+    if (!byi_dn_reshape_desc(&main->desc, 6, s.dims, &split) ||
+        !byi_dn_reshape_desc(&result, 6, dims, &six))
+        return byi_dn_refuse(b, "%s: the block size does not divide the shape",
+                             step->op->name);
+    src.desc = byi_dn_permute_desc(&split, s.order);
+    BYI_TRY(byi_dn_reorder(b, &src, &six, &dst));
+    dst.desc = result;
+    byi_dn_define(b, 0, &dst);
+    return BYOC_OK;
+}
+
+const struct byi_builder byi_dn_builders_move[] = {
+    {BYI_OP_RESHAPE, build_reshape, true},
+    {BYI_OP_FLATTEN, build_reshape, true},
+    {BYI_OP_SQUEEZE, build_reshape, true},
+    {BYI_OP_EXPAND_DIMS, build_reshape, true},
+    {BYI_OP_TRANSPOSE, build_transpose, true},
+    {BYI_OP_SPLIT, build_split, true},
+    {BYI_OP_STRIDED_SLICE, build_slice, true},
+    {BYI_OP_COPY, build_copy, true},
+    {BYI_OP_CONCATENATE, build_concat, true},
+    {BYI_OP_CAST, build_cast, true},
+    {BYI_OP_DEPTH_TO_SPACE, build_shuffle, true},
+    {BYI_OP_SPACE_TO_DEPTH, build_shuffle, true},
+};
+const uint32_t byi_dn_n_builders_move = BYI_COUNT(byi_dn_builders_move);

@@ -1,0 +1,340 @@
+/* runtime_dnnl/kernels_norm.c: softmax, normalisations and reductions. oneDNN
+ * is fast where the axis in question is the innermost one in memory, so the
+ * source is had that way and shown to it as (outer, inner).
+ */
+#include "runtime_dnnl/build.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One argument more than src and dst: a vector per channel. */
+struct extra {
+    int arg;
+    struct byi_view view;
+};
+
+/* Any of the primitives here; they differ in `new` alone. */
+struct norm {
+    enum { SOFTMAX, LAYER_NORM, BATCH_NORM, LRN, REDUCE } kind;
+    struct byi_softmax softmax;
+    struct byi_layer_norm layer;
+    struct byi_batch_norm batch;
+    struct byi_lrn lrn;
+    struct byi_reduce reduce;
+    struct byi_view src;
+    uint32_t n_extra;
+    struct extra extra[4];
+};
+
+static enum byoc_status make_norm(struct byi_build *b, void *params,
+                                  const struct byi_posts *posts,
+                                  struct byi_prim **prim)
+{
+    const struct norm *p = params;
+    switch (p->kind) {
+    case SOFTMAX:
+        return byi_softmax_new(b->lib, &p->softmax, posts, prim, b->err);
+    case LAYER_NORM:
+        return byi_layer_norm_new(b->lib, &p->layer, posts, prim, b->err);
+    case BATCH_NORM:
+        return byi_batch_norm_new(b->lib, &p->batch, posts, prim, b->err);
+    case LRN:
+        return byi_lrn_new(b->lib, &p->lrn, posts, prim, b->err);
+    case REDUCE:
+        return byi_reduce_new(b->lib, &p->reduce, posts, prim, b->err);
+    }
+    byi_unreachable();
+}
+
+static enum byoc_status fill_norm(struct byi_build *b, void *params,
+                                  struct byi_emit *e)
+{
+    const struct norm *p = params;
+    (void)b;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    for (uint32_t i = 0; i < p->n_extra; i++)
+        byi_dn_slot_add(e, p->extra[i].arg, &p->extra[i].view);
+    return BYOC_OK;
+}
+
+static enum byoc_status add_extra(struct byi_build *b, struct norm *p, int arg,
+                                  uint32_t index, int64_t n)
+{
+    struct extra *x = &p->extra[p->n_extra];
+    x->arg = arg;
+    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, index), &x->view));
+    if (byi_elements(x->view.desc.rank, x->view.desc.dims) != n ||
+        x->view.desc.dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: operand '%s' is broadcast or not float32",
+                             byi_dn_step0(b)->op->name,
+                             b->kernel->operands[index].name);
+    p->n_extra++;
+    return BYOC_OK;
+}
+
+static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
+{
+    if (dtype == BYOC_F32)
+        return BYOC_OK;
+    return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
+                         byi_dn_step0(b)->op->name, byoc_dtype_name(dtype));
+}
+
+/* The value with the axes whose flag is set innermost: as it is, if it has a
+ * dense view like that. */
+static enum byoc_status want_inner(struct byi_build *b, struct byi_value *value,
+                                   const bool *inner, struct byi_view *view)
+{
+    struct byi_desc want = {0};
+    for (uint32_t v = 0; v < value->n_views; v++) {
+        const struct byi_desc *d = &value->views[v].desc;
+        uint32_t old[BYI_MAX_RANK], order[BYI_MAX_RANK], n = 0;
+        byi_dn_order(d, old);
+        for (uint32_t i = 0; i < d->rank; i++)
+            if (!inner[old[i]])
+                order[n++] = old[i];
+        for (uint32_t i = 0; i < d->rank; i++)
+            if (inner[old[i]])
+                order[n++] = old[i];
+        const struct byi_desc moved =
+            byi_dn_dense(d->dtype, d->rank, d->dims, order);
+        if (v == 0)
+            want = moved;
+        if (byi_dn_same_layout(d, &moved)) {
+            want = moved;
+            break;
+        }
+    }
+    return byi_dn_want(b, value, &want, view);
+}
+
+static uint32_t wrap_axis(int64_t axis, uint32_t rank)
+{
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
+                                 int64_t inner)
+{
+    const int64_t dims[2] = {outer, inner};
+    return byi_dn_dense(dtype, 2, dims, NULL);
+}
+
+/* --- softmax ------------------------------------------------------------- */
+
+static enum byoc_status build_softmax(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_desc *main = &value->views[0].desc;
+    BYI_TRY(check_float(b, main->dtype));
+    bool inner[BYI_MAX_RANK] = {false};
+    const uint32_t axis =
+        wrap_axis(byi_attr_int(step->attrs, "axis"), main->rank);
+    inner[axis] = true;
+    struct norm p = {.kind = SOFTMAX};
+    BYI_TRY(want_inner(b, value, inner, &p.src));
+    const int64_t n = main->dims[axis];
+    p.softmax = (struct byi_softmax){
+        .log = step->op->id == BYI_OP_NN_LOG_SOFTMAX,
+        .axis = 1,
+        .src =
+            flat_desc(BYOC_F32, byi_elements(main->rank, main->dims) / n, n)};
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {.params = &p,
+                            .make = make_norm,
+                            .fill = fill_norm,
+                            .dst = p.src.desc,
+                            .no_posts = true,
+                            .src = p.src,
+                            .in_place = true};
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
+/* --- normalisations ------------------------------------------------------ */
+
+static enum byoc_status build_layer_norm(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct norm p = {.kind = LAYER_NORM};
+    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+    const struct byi_desc *d = &p.src.desc;
+    BYI_TRY(check_float(b, d->dtype));
+    const uint32_t axis = wrap_axis(byi_attr_int(step->attrs, "axis"), d->rank);
+    const int64_t n = byi_elements(d->rank - axis, d->dims + axis);
+    BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), n));
+    if (step->n_args > 2)
+        BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), n));
+    p.layer = (struct byi_layer_norm){
+        .epsilon = (float)byi_attr_float(step->attrs, "epsilon"),
+        .scale = true,
+        .shift = step->n_args > 2,
+        .src = flat_desc(BYOC_F32, byi_elements(d->rank, d->dims) / n, n)};
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {.params = &p,
+                            .make = make_norm,
+                            .fill = fill_norm,
+                            .dst = *d,
+                            .folded = true,
+                            .no_posts =
+                                byi_dnnl_major() < 3 || axis + 1 != d->rank,
+                            .src = p.src,
+                            .in_place = true};
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
+static enum byoc_status build_batch_norm(struct byi_build *b)
+{
+    static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
+                               BYI_ARG_VARIANCE};
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct norm p = {.kind = BATCH_NORM};
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_desc *main = &value->views[0].desc;
+    BYI_TRY(check_float(b, main->dtype));
+    if (main->rank < 2 || main->rank > 5)
+        return byi_dn_refuse(b, "nn.batch_norm: rank %u, expected 2 to 5",
+                             main->rank);
+    const struct byi_desc want =
+        byi_dn_channels_last(BYOC_F32, main->rank, main->dims);
+    BYI_TRY(byi_dn_want(b, value, &want, &p.src));
+    for (uint32_t i = 0; i < 4; i++)
+        BYI_TRY(add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[1]));
+    p.batch = (struct byi_batch_norm){
+        .epsilon = (float)byi_attr_float(step->attrs, "epsilon"), .src = want};
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {.params = &p,
+                            .make = make_norm,
+                            .fill = fill_norm,
+                            .dst = want,
+                            .src = p.src,
+                            .in_place = true};
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
+static enum byoc_status build_lrn(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct norm p = {.kind = LRN};
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_desc *main = &value->views[0].desc;
+    BYI_TRY(check_float(b, main->dtype));
+    const int64_t size = byi_attr_int(step->attrs, "size");
+    if (size % 2 == 0)
+        return byi_dn_refuse(b,
+                             "nn.lrn: size %lld is even, oneDNN's windows are "
+                             "centred",
+                             (long long)size);
+    const struct byi_desc want =
+        byi_dn_channels_last(BYOC_F32, main->rank, main->dims);
+    BYI_TRY(byi_dn_want(b, value, &want, &p.src));
+    p.lrn =
+        (struct byi_lrn){.size = size,
+                         .alpha = (float)byi_attr_float(step->attrs, "alpha"),
+                         .beta = (float)byi_attr_float(step->attrs, "beta"),
+                         .k = (float)byi_attr_float(step->attrs, "bias"),
+                         .src = want};
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {.params = &p,
+                            .make = make_norm,
+                            .fill = fill_norm,
+                            .dst = want,
+                            .no_posts = true};
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
+/* --- reductions ---------------------------------------------------------- */
+
+static const struct {
+    enum byi_op_id op;
+    enum byi_reduce_kind kind;
+} reductions[] = {
+    {BYI_OP_SUM, BYI_REDUCE_SUM},   {BYI_OP_MEAN, BYI_REDUCE_MEAN},
+    {BYI_OP_MAX, BYI_REDUCE_MAX},   {BYI_OP_MIN, BYI_REDUCE_MIN},
+    {BYI_OP_PROD, BYI_REDUCE_PROD},
+};
+
+/* Which axes go; false when none does. */
+static bool read_axes(const struct byi_gstep *step, uint32_t rank, bool *gone)
+{
+    uint32_t n;
+    const int64_t *axes = byi_attr_ints(step->attrs, "axis", &n);
+    if (n == 0 && byi_attr_int(step->attrs, "noop_empty"))
+        return false;
+    for (uint32_t i = 0; i < rank; i++)
+        gone[i] = n == 0;
+    for (uint32_t i = 0; i < n; i++)
+        gone[wrap_axis(axes[i], rank)] = true;
+    return true;
+}
+
+/* All of the spatial axes, and no other. */
+static bool is_spatial(const bool *gone, uint32_t rank)
+{
+    if (rank < 3 || rank > 5 || gone[0] || gone[1])
+        return false;
+    for (uint32_t i = 2; i < rank; i++)
+        if (!gone[i])
+            return false;
+    return true;
+}
+
+static enum byoc_status build_reduce(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_desc *main = &value->views[0].desc;
+    BYI_TRY(check_float(b, main->dtype));
+    bool gone[BYI_MAX_RANK] = {false};
+    if (!read_axes(step, main->rank, gone))
+        return byi_dn_refuse(b, "%s: reduces nothing", step->op->name);
+    struct norm p = {.kind = REDUCE};
+    for (size_t i = 0; i < BYI_COUNT(reductions); i++)
+        if (reductions[i].op == step->op->id)
+            p.reduce.kind = reductions[i].kind;
+    if (is_spatial(gone, main->rank) &&
+        (p.reduce.kind == BYI_REDUCE_MEAN || p.reduce.kind == BYI_REDUCE_MAX))
+        return byi_dn_build_global_pool(b, p.reduce.kind == BYI_REDUCE_MEAN);
+
+    BYI_TRY(want_inner(b, value, gone, &p.src));
+    int64_t kept[BYI_MAX_RANK], n = 1;
+    for (uint32_t i = 0; i < main->rank; i++) {
+        kept[i] = gone[i] ? 1 : p.src.desc.dims[i];
+        n *= gone[i] ? p.src.desc.dims[i] : 1;
+    }
+    const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
+    const int64_t outer = byi_elements(dst.rank, dst.dims);
+    p.reduce.src = flat_desc(BYOC_F32, outer, n);
+    p.reduce.dst = flat_desc(BYOC_F32, outer, 1);
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {
+        .params = &p, .make = make_norm, .fill = fill_norm, .dst = dst};
+    struct byi_view view;
+    BYI_TRY(byi_dn_emit_alone(b, &core, &view));
+    if (!byi_dn_reshape_desc(&dst, step->type->rank, step->type->dims,
+                             &view.desc))
+        return byi_dn_refuse(b,
+                             "%s: the result's shape is not that of the axes "
+                             "kept",
+                             step->op->name);
+    return byi_dn_emit_items(b, &chain, 0, view);
+}
+
+const struct byi_builder byi_dn_builders_norm[] = {
+    {BYI_OP_NN_SOFTMAX, build_softmax, false},
+    {BYI_OP_NN_LOG_SOFTMAX, build_softmax, false},
+    {BYI_OP_NN_LAYER_NORM, build_layer_norm, false},
+    {BYI_OP_NN_BATCH_NORM, build_batch_norm, false},
+    {BYI_OP_NN_LRN, build_lrn, false},
+    {BYI_OP_SUM, build_reduce, false},
+    {BYI_OP_MEAN, build_reduce, false},
+    {BYI_OP_MAX, build_reduce, false},
+    {BYI_OP_MIN, build_reduce, false},
+    {BYI_OP_PROD, build_reduce, false},
+};
+const uint32_t byi_dn_n_builders_norm = BYI_COUNT(byi_dn_builders_norm);

@@ -1,0 +1,108 @@
+/* runtime_dnnl/kernels_point.c: kernels whose own operator is elementwise or
+ * binary: a chain that starts from an operand. Memory layout is of no account
+ * to them, so they take the one their operands have.
+ */
+#include "runtime_dnnl/build.h"
+
+static bool has_dims(const struct byi_value *value, const struct byi_type *type)
+{
+    const struct byi_desc *desc = &value->views[0].desc;
+    if (type->rank == 0)
+        return byi_elements(desc->rank, desc->dims) == 1;
+    return byi_dims_equal(desc->rank, desc->dims, type->rank, type->dims);
+}
+
+static bool is_border(const struct byi_build *b, const struct byi_view *view)
+{
+    const enum byi_buf_kind kind = b->program->bufs.at[view->buf].kind;
+    return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
+}
+
+/* Of the layouts the main operand is had in, one the other has too; else the
+ * other's, when the main one comes from outside in any case. */
+static enum byoc_status choose_view(struct byi_build *b, struct byi_value *main,
+                                    struct byi_value *other,
+                                    struct byi_view *view)
+{
+    for (uint32_t i = 0; other && i < main->n_views; i++) {
+        *view = main->views[i];
+        view->desc = byi_dn_regular(&view->desc);
+        if (byi_dn_is_dense(&main->views[i].desc) &&
+            byi_dn_find(other, &view->desc))
+            return BYOC_OK;
+    }
+    if (other && is_border(b, &main->views[0]) &&
+        !is_border(b, &other->views[0]) &&
+        byi_dn_is_dense(&other->views[0].desc)) {
+        const struct byi_desc want = byi_dn_regular(&other->views[0].desc);
+        return byi_dn_want(b, main, &want, view);
+    }
+    return byi_dn_want_dense(b, main, view);
+}
+
+static enum byoc_status build_point(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct byi_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
+                     *other = NULL;
+    uint32_t which = 0;
+    if (step->n_args == 2) {
+        struct byi_value *second = byi_dn_operand(b, byi_dn_arg0(b, 1));
+        if (!has_dims(main, step->type)) {
+            if (!has_dims(second, step->type))
+                return byi_dn_refuse(b,
+                                     "%s: both operands are broadcast, which "
+                                     "oneDNN does only by its reference",
+                                     step->op->name);
+            which = 1;
+            main = second;
+        } else if (has_dims(second, step->type)) {
+            other = second;
+        }
+    }
+    if (main->views[0].desc.dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
+                             step->op->name,
+                             byoc_dtype_name(main->views[0].desc.dtype));
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 0, which, &chain));
+    struct byi_view view;
+    BYI_TRY(choose_view(b, main, other, &view));
+    return byi_dn_emit_items(b, &chain, 0, view);
+}
+
+#define POINT(op)                                                              \
+    {                                                                          \
+        BYI_OP_##op, build_point, false                                        \
+    }
+const struct byi_builder byi_dn_builders_point[] = {
+    POINT(ABS),
+    POINT(NEGATIVE),
+    POINT(EXP),
+    POINT(LOG),
+    POINT(SQRT),
+    POINT(RECIPROCAL),
+    POINT(TANH),
+    POINT(SIGMOID),
+    POINT(ROUND),
+    POINT(CLIP),
+    POINT(NN_RELU),
+    POINT(NN_LEAKY_RELU),
+    POINT(NN_ELU),
+    POINT(NN_SELU),
+    POINT(NN_GELU),
+    POINT(NN_SILU),
+    POINT(NN_HARD_SIGMOID),
+    POINT(NN_HARD_SWISH),
+    POINT(NN_MISH),
+    POINT(NN_SOFTPLUS),
+    POINT(ADD),
+    POINT(SUBTRACT),
+    POINT(MULTIPLY),
+    POINT(DIVIDE),
+    POINT(MAXIMUM),
+    POINT(MINIMUM),
+    POINT(POWER),
+    POINT(NN_PRELU),
+};
+const uint32_t byi_dn_n_builders_point = BYI_COUNT(byi_dn_builders_point);

@@ -1,0 +1,402 @@
+/* runtime_dnnl/kernels_window.c: convolution, deconvolution, pooling,
+ * resizing: data (N, C, spatial...) in channels-last memory.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <string.h>
+
+static enum byoc_status want_channels_last(struct byi_build *b,
+                                           struct byi_value *value,
+                                           struct byi_view *view)
+{
+    const struct byi_desc *main = &value->views[0].desc;
+    if (main->rank < 3 || main->rank > 5)
+        return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5",
+                             byi_dn_step0(b)->op->name, main->rank);
+    if (main->dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
+                             byi_dn_step0(b)->op->name,
+                             byoc_dtype_name(main->dtype));
+    const struct byi_desc want =
+        byi_dn_channels_last(main->dtype, main->rank, main->dims);
+    return byi_dn_want(b, value, &want, view);
+}
+
+/* strides, dilation and begins from the attributes; the ends are computed by
+ * the caller, because oneDNN wants them exact. */
+static void read_window(const struct byi_gstep *step, uint32_t n,
+                        const int64_t *kernel, struct byi_window *w)
+{
+    uint32_t count;
+    w->n = n;
+    memcpy(w->kernel, kernel, n * sizeof kernel[0]);
+    memcpy(w->stride, byi_attr_ints(step->attrs, "strides", &count),
+           n * sizeof w->stride[0]);
+    memcpy(w->begin, byi_attr_ints(step->attrs, "padding", &count),
+           n * sizeof w->begin[0]);
+    memcpy(w->dilation, byi_attr_ints(step->attrs, "dilation", &count),
+           n * sizeof w->dilation[0]);
+}
+
+static int64_t reach(const struct byi_window *w, uint32_t i)
+{
+    return (w->kernel[i] - 1) * w->dilation[i] + 1;
+}
+
+/* The end padding that makes `few` positions of the window over `many`. */
+static void close_window(struct byi_window *w, const int64_t *many,
+                         const int64_t *few)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        w->end[i] =
+            (few[i] - 1) * w->stride[i] + reach(w, i) - many[i] - w->begin[i];
+}
+
+/* --- convolution --------------------------------------------------------- */
+
+struct conv {
+    struct byi_conv p;
+    struct byi_view src, weights, bias;
+};
+
+static enum byoc_status make_conv(struct byi_build *b, void *params,
+                                  const struct byi_posts *posts,
+                                  struct byi_prim **prim)
+{
+    const struct conv *c = params;
+    return byi_conv_new(b->lib, &c->p, posts, prim, b->err);
+}
+
+static enum byoc_status fill_conv(struct byi_build *b, void *params,
+                                  struct byi_emit *e)
+{
+    const struct conv *c = params;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &c->src);
+    BYI_TRY(byi_dn_want_packed(b, &c->weights, e->prim, BYI_ARG_WEIGHTS,
+                               &e->slots[e->n]));
+    e->n++;
+    if (c->p.bias.kind != BYI_DESC_ABSENT)
+        byi_dn_slot_add(e, BYI_ARG_BIAS, &c->bias);
+    return BYOC_OK;
+}
+
+/* ONNX's weights, (O, I/G, k...) or for deconvolution (I, O/G, k...), as
+ * oneDNN's (G, O/G, I/G, k...), or without G when there is one group. */
+static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
+                                    int64_t groups)
+{
+    struct byi_desc d = {.kind = BYI_DESC_STRIDED, .dtype = w->dtype};
+    const int64_t first = w->dims[0] / groups; /* O/G, or I/G of a deconv */
+    uint32_t n = 0;
+    if (groups > 1) {
+        d.dims[n] = groups;
+        d.strides[n++] = first * w->strides[0];
+    }
+    d.dims[n] = deconv ? w->dims[1] : first;
+    d.strides[n++] = deconv ? w->strides[1] : w->strides[0];
+    d.dims[n] = deconv ? first : w->dims[1];
+    d.strides[n++] = deconv ? w->strides[0] : w->strides[1];
+    for (uint32_t i = 2; i < w->rank; i++) {
+        d.dims[n] = w->dims[i];
+        d.strides[n++] = w->strides[i];
+    }
+    d.rank = n;
+    return d;
+}
+
+/* 2.x may read some bytes past a source that the kernel overhangs: such a
+ * source must be a temporary, which has slack. */
+static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
+{
+    if (byi_dnnl_major() >= 3)
+        return BYOC_OK;
+    bool overhangs = false;
+    for (uint32_t i = 0; i < c->p.window.n; i++)
+        overhangs |= c->p.window.kernel[i] > 3 &&
+                     reach(&c->p.window, i) >= c->src.desc.dims[2 + i];
+    if (!overhangs)
+        return BYOC_OK;
+    if (b->program->bufs.at[c->src.buf].kind != BYI_BUF_TEMP) {
+        const struct byi_view from = c->src;
+        BYI_TRY(byi_dn_reorder(b, &from, &from.desc, &c->src));
+    }
+    b->program->bufs.at[c->src.buf].keep = true;
+    return BYOC_OK;
+}
+
+static enum byoc_status build_conv(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct conv c = {0};
+    c.p.deconv = step->op->cost == BYI_COST_DECONV;
+    BYI_TRY(
+        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &c.src));
+    BYI_TRY(
+        byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), &c.weights));
+    const uint32_t rank = c.src.desc.rank;
+    const struct byi_desc *w = &c.weights.desc;
+    read_window(step, rank - 2, w->dims + 2, &c.p.window);
+
+    c.p.src = c.src.desc;
+    c.p.dst = byi_dn_channels_last(BYOC_F32, rank, step->type->dims);
+    if (c.p.deconv)
+        close_window(&c.p.window, c.p.dst.dims + 2, c.p.src.dims + 2);
+    else
+        close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
+    c.weights.desc =
+        weights_desc(w, c.p.deconv, byi_attr_int(step->attrs, "groups"));
+    c.p.weights = c.weights.desc;
+    c.p.weights.kind = BYI_DESC_ANY;
+    BYI_TRY(secure_source(b, &c));
+
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    uint32_t next = 0;
+    BYI_TRY(byi_dn_chain_bias(b, &chain, &c.p.dst, 1, &c.bias, &next));
+    if (next)
+        c.p.bias = c.bias.desc;
+    struct byi_core core = {
+        .params = &c, .make = make_conv, .fill = fill_conv, .dst = c.p.dst};
+    return byi_dn_emit_chain(b, &core, &chain, next);
+}
+
+/* --- pooling ------------------------------------------------------------- */
+
+struct pool {
+    struct byi_pool p;
+    struct byi_view src;
+};
+
+static enum byoc_status make_pool(struct byi_build *b, void *params,
+                                  const struct byi_posts *posts,
+                                  struct byi_prim **prim)
+{
+    const struct pool *p = params;
+    return byi_pool_new(b->lib, &p->p, posts, prim, b->err);
+}
+
+static enum byoc_status fill_pool(struct byi_build *b, void *params,
+                                  struct byi_emit *e)
+{
+    const struct pool *p = params;
+    (void)b;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    return BYOC_OK;
+}
+
+static struct byi_core pool_core(struct pool *p)
+{
+    p->p.src = p->src.desc;
+    return (struct byi_core){
+        .params = p, .make = make_pool, .fill = fill_pool, .dst = p->p.dst};
+}
+
+/* oneDNN divides by the whole window under include-padding, ONNX leaves out
+ * what ceil_mode adds beyond the padding. */
+static enum byoc_status choose_average(struct byi_build *b, struct pool *p)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byi_window *w = &p->p.window;
+    uint32_t count;
+    const int64_t *padding = byi_attr_ints(step->attrs, "padding", &count);
+    p->p.kind = BYI_POOL_AVG;
+    if (!byi_attr_int(step->attrs, "count_include_pad"))
+        return BYOC_OK;
+    p->p.kind = BYI_POOL_AVG_PAD;
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->end[i] > padding[w->n + i])
+            return byi_dn_refuse(b,
+                                 "%s: ceil_mode and count_include_pad make "
+                                 "windows that oneDNN divides otherwise",
+                                 step->op->name);
+    return BYOC_OK;
+}
+
+static enum byoc_status build_pool(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct pool p = {0};
+    BYI_TRY(
+        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+    const uint32_t rank = p.src.desc.rank;
+    uint32_t n;
+    const int64_t *kernel = byi_attr_ints(step->attrs, "pool_size", &n);
+    read_window(step, rank - 2, kernel, &p.p.window);
+    p.p.dst = byi_dn_channels_last(BYOC_F32, rank, step->type->dims);
+    close_window(&p.p.window, p.src.desc.dims + 2, p.p.dst.dims + 2);
+    p.p.kind = BYI_POOL_MAX;
+    if (byi_attr_find(step->attrs, "count_include_pad"))
+        BYI_TRY(choose_average(b, &p));
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = pool_core(&p);
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
+/* Over all of the spatial axes; the result has `dims`, with them or without. */
+enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average)
+{
+    const struct byi_type *type = byi_dn_step0(b)->type;
+    struct pool p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
+    BYI_TRY(
+        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+    const uint32_t rank = p.src.desc.rank;
+    int64_t dims[BYI_MAX_RANK] = {p.src.desc.dims[0], p.src.desc.dims[1]};
+    p.p.window.n = rank - 2;
+    for (uint32_t i = 0; i + 2 < rank; i++) {
+        dims[2 + i] = 1;
+        p.p.window.kernel[i] = p.src.desc.dims[2 + i];
+        p.p.window.stride[i] = p.p.window.dilation[i] = 1;
+    }
+    p.p.dst = byi_dn_channels_last(BYOC_F32, rank, dims);
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = pool_core(&p);
+    if (type->rank == rank)
+        return byi_dn_emit_chain(b, &core, &chain, 0);
+    struct byi_view view;
+    BYI_TRY(byi_dn_emit_alone(b, &core, &view));
+    view.desc = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+    return byi_dn_emit_items(b, &chain, 0, view);
+}
+
+static enum byoc_status build_global_avg(struct byi_build *b)
+{
+    return byi_dn_build_global_pool(b, true);
+}
+
+static enum byoc_status build_global_max(struct byi_build *b)
+{
+    return byi_dn_build_global_pool(b, false);
+}
+
+/* --- resizing ------------------------------------------------------------ */
+
+struct resample {
+    struct byi_resample p;
+    struct byi_view src;
+};
+
+static enum byoc_status make_resample(struct byi_build *b, void *params,
+                                      const struct byi_posts *posts,
+                                      struct byi_prim **prim)
+{
+    const struct resample *p = params;
+    return byi_resample_new(b->lib, &p->p, posts, prim, b->err);
+}
+
+static enum byoc_status fill_resample(struct byi_build *b, void *params,
+                                      struct byi_emit *e)
+{
+    const struct resample *p = params;
+    (void)b;
+    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    return BYOC_OK;
+}
+
+/* ONNX computes with the scales given, oneDNN with the quotient of sizes:
+ * they must be the same number. */
+static enum byoc_status check_scales(struct byi_build *b,
+                                     const struct byi_resample *p)
+{
+    enum byoc_dtype dtype;
+    int64_t n;
+    const void *data = byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n);
+    if (!data)
+        return byi_dn_refuse(b, "image.resize: the sizes are not constant");
+    for (uint32_t i = 0; i < p->src.rank; i++) {
+        if (i < 2 && p->src.dims[i] != p->dst.dims[i])
+            return byi_dn_refuse(b,
+                                 "image.resize: axis %u is resized, oneDNN "
+                                 "resizes spatial axes only",
+                                 i);
+        if (dtype == BYOC_F32 && i < n &&
+            ((const float *)data)[i] * (float)p->src.dims[i] !=
+                (float)p->dst.dims[i])
+            return byi_dn_refuse(b,
+                                 "image.resize: scale %g of axis %u does not "
+                                 "give a whole size",
+                                 (double)((const float *)data)[i], i);
+    }
+    return BYOC_OK;
+}
+
+static bool is_word(const struct byi_gstep *step, const char *attr,
+                    const char *word)
+{
+    return strcmp(byi_attr_string(step->attrs, attr), word) == 0;
+}
+
+/* oneDNN's formula is half_pixel, rounded for nearest; for a whole factor the
+ * floor of asymmetric picks the same element. */
+static enum byoc_status check_resize(struct byi_build *b,
+                                     struct byi_resample *p)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const char *coordinates = "coordinate_transformation_mode";
+    p->linear = is_word(step, "mode", "linear");
+    bool whole = true, grows = true;
+    for (uint32_t i = 2; i < p->src.rank; i++) {
+        whole &= p->dst.dims[i] % p->src.dims[i] == 0;
+        grows &= p->dst.dims[i] > 1 || p->src.dims[i] == 1;
+    }
+    bool half = is_word(step, coordinates, "half_pixel") ||
+                (grows && is_word(step, coordinates, "pytorch_half_pixel"));
+    if (p->linear && half)
+        return BYOC_OK;
+    const bool nearest = is_word(step, "mode", "nearest") && whole;
+    half = half && (is_word(step, "nearest_mode", "round_prefer_floor") ||
+                    is_word(step, "nearest_mode", "round_prefer_ceil"));
+    const bool floors = is_word(step, coordinates, "asymmetric") &&
+                        is_word(step, "nearest_mode", "floor");
+    if (nearest && (half || floors))
+        return BYOC_OK;
+    return byi_dn_refuse(b,
+                         "image.resize: %s with %s is not what oneDNN "
+                         "computes, expected linear half_pixel, or nearest by "
+                         "a whole factor",
+                         byi_attr_string(step->attrs, "mode"),
+                         byi_attr_string(step->attrs, coordinates));
+}
+
+static enum byoc_status build_resize(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    struct resample r = {0};
+    BYI_TRY(
+        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &r.src));
+    r.p.src = r.src.desc;
+    r.p.dst = byi_dn_channels_last(BYOC_F32, r.src.desc.rank, step->type->dims);
+    BYI_TRY(check_scales(b, &r.p));
+    BYI_TRY(check_resize(b, &r.p));
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    struct byi_core core = {.params = &r,
+                            .make = make_resample,
+                            .fill = fill_resample,
+                            .dst = r.p.dst};
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
+const struct byi_builder byi_dn_builders_window[] = {
+    {BYI_OP_NN_CONV1D, build_conv, false},
+    {BYI_OP_NN_CONV2D, build_conv, false},
+    {BYI_OP_NN_CONV3D, build_conv, false},
+    {BYI_OP_NN_CONV1D_TRANSPOSE, build_conv, false},
+    {BYI_OP_NN_CONV2D_TRANSPOSE, build_conv, false},
+    {BYI_OP_NN_CONV3D_TRANSPOSE, build_conv, false},
+    {BYI_OP_NN_MAX_POOL1D, build_pool, false},
+    {BYI_OP_NN_MAX_POOL2D, build_pool, false},
+    {BYI_OP_NN_MAX_POOL3D, build_pool, false},
+    {BYI_OP_NN_AVG_POOL1D, build_pool, false},
+    {BYI_OP_NN_AVG_POOL2D, build_pool, false},
+    {BYI_OP_NN_AVG_POOL3D, build_pool, false},
+    {BYI_OP_NN_GLOBAL_MAX_POOL1D, build_global_max, false},
+    {BYI_OP_NN_GLOBAL_MAX_POOL2D, build_global_max, false},
+    {BYI_OP_NN_GLOBAL_MAX_POOL3D, build_global_max, false},
+    {BYI_OP_NN_GLOBAL_AVG_POOL1D, build_global_avg, false},
+    {BYI_OP_NN_GLOBAL_AVG_POOL2D, build_global_avg, false},
+    {BYI_OP_NN_GLOBAL_AVG_POOL3D, build_global_avg, false},
+    {BYI_OP_RESIZE, build_resize, false},
+};
+const uint32_t byi_dn_n_builders_window = BYI_COUNT(byi_dn_builders_window);

@@ -1,0 +1,175 @@
+/* runtime_dnnl/layout.c: arithmetic on strides. A layout is dims and strides;
+ * the stride of an axis of size 1 means nothing and never decides anything
+ * here.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct byi_desc byi_dn_dense(enum byoc_dtype dtype, uint32_t rank,
+                             const int64_t *dims, const uint32_t *order)
+{
+    struct byi_desc d = {
+        .kind = BYI_DESC_STRIDED,
+        .dtype = dtype,
+        .rank = rank ? rank : 1,
+        .dims = {1},
+        .strides = {1},
+    };
+    if (rank)
+        memcpy(d.dims, dims, rank * sizeof dims[0]);
+    int64_t stride = 1;
+    for (uint32_t i = d.rank; i-- > 0;) {
+        const uint32_t axis = order ? order[i] : i;
+        d.strides[axis] = stride;
+        stride *= d.dims[axis];
+    }
+    return d;
+}
+
+struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
+                                     const int64_t *dims)
+{
+    if (rank < 3)
+        return byi_dn_dense(dtype, rank, dims, NULL);
+    uint32_t order[BYI_MAX_RANK] = {0};
+    for (uint32_t i = 2; i < rank; i++)
+        order[i - 1] = i;
+    order[rank - 1] = 1;
+    return byi_dn_dense(dtype, rank, dims, order);
+}
+
+/* Insertion sort, stable: ranks are small. */
+void byi_dn_order(const struct byi_desc *desc, uint32_t *order)
+{
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        uint32_t at = i;
+        while (at > 0 && desc->strides[order[at - 1]] < desc->strides[i]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+}
+
+bool byi_dn_is_dense(const struct byi_desc *desc)
+{
+    const struct byi_desc regular = byi_dn_regular(desc);
+    return byi_dn_same_layout(desc, &regular);
+}
+
+bool byi_dn_is_plain(const struct byi_desc *desc)
+{
+    const struct byi_desc plain =
+        byi_dn_dense(desc->dtype, desc->rank, desc->dims, NULL);
+    return byi_dn_same_layout(desc, &plain);
+}
+
+struct byi_desc byi_dn_dense_like(const struct byi_desc *like,
+                                  const int64_t *dims)
+{
+    uint32_t order[BYI_MAX_RANK];
+    byi_dn_order(like, order);
+    return byi_dn_dense(like->dtype, like->rank, dims, order);
+}
+
+struct byi_desc byi_dn_regular(const struct byi_desc *desc)
+{
+    return byi_dn_dense_like(desc, desc->dims);
+}
+
+bool byi_dn_same_layout(const struct byi_desc *a, const struct byi_desc *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i] ||
+            (a->dims[i] > 1 && a->strides[i] != b->strides[i]))
+            return false;
+    return true;
+}
+
+/* Axes of size 1 are dropped, then runs of old axes are matched with runs of
+ * new axes of the same product; inside a run of old axes each must continue
+ * the next one's memory. */
+bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
+                         const int64_t *dims, struct byi_desc *out)
+{
+    int64_t old[BYI_MAX_RANK], stride[BYI_MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        if (desc->dims[i] == 1)
+            continue;
+        old[n] = desc->dims[i];
+        stride[n++] = desc->strides[i];
+    }
+    *out = byi_dn_dense(desc->dtype, rank, dims, NULL);
+    uint32_t i = 0, j = 0;
+    while (i < n && j < rank) {
+        uint32_t ei = i + 1, ej = j + 1;
+        int64_t pi = old[i], pj = dims[j];
+        while (pi != pj) {
+            if (pi < pj && ei < n)
+                pi *= old[ei++];
+            else if (pj < pi && ej < rank)
+                pj *= dims[ej++];
+            else
+                return false;
+        }
+        for (uint32_t k = i; k + 1 < ei; k++)
+            if (stride[k] != old[k + 1] * stride[k + 1])
+                return false;
+        int64_t step = stride[ei - 1];
+        for (uint32_t k = ej; k-- > j;) {
+            out->strides[k] = step;
+            step *= dims[k];
+        }
+        i = ei;
+        j = ej;
+    }
+    return i == n; /* new axes left over are of size 1 */
+}
+
+struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
+                                    const uint32_t *axes)
+{
+    struct byi_desc d = *desc;
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        d.dims[i] = desc->dims[axes[i]];
+        d.strides[i] = desc->strides[axes[i]];
+    }
+    return d;
+}
+
+struct byi_desc byi_dn_lead(const struct byi_desc *desc, uint32_t rank)
+{
+    struct byi_desc d = *desc;
+    d.rank = rank;
+    if (rank <= desc->rank) {
+        const uint32_t drop = desc->rank - rank;
+        memmove(d.dims, desc->dims + drop, rank * sizeof d.dims[0]);
+        memmove(d.strides, desc->strides + drop, rank * sizeof d.dims[0]);
+        return d;
+    }
+    const uint32_t lead = rank - desc->rank;
+    int64_t span = 1;
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        d.dims[lead + i] = desc->dims[i];
+        d.strides[lead + i] = desc->strides[i];
+        if (desc->dims[i] * desc->strides[i] > span)
+            span = desc->dims[i] * desc->strides[i];
+    }
+    for (uint32_t i = 0; i < lead; i++) {
+        d.dims[i] = 1;
+        d.strides[i] = span;
+    }
+    return d;
+}
+
+uint64_t byi_dn_desc_bytes(const struct byi_desc *desc)
+{
+    const int64_t n = byi_elements(desc->rank, desc->dims);
+    assert(n > 0);
+    return (uint64_t)n * byoc_dtype_size(desc->dtype);
+}

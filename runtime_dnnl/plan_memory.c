@@ -1,0 +1,81 @@
+/* runtime_dnnl/plan_memory.c: places a region's temporaries in one block.
+ * Largest first, each at the lowest offset where it meets no other that is
+ * alive at the same time: greedy by size, as in Pisarchyk and Lee, "Efficient
+ * memory management for deep neural net inference" (2020).
+ */
+#include "runtime_dnnl/build.h"
+
+#include <stdlib.h>
+
+static uint64_t padded(const struct byi_buf *buf)
+{
+    return (buf->bytes + BYI_DNNL_SLACK + BYI_ALIGN - 1) / BYI_ALIGN *
+           BYI_ALIGN;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct byi_buf *x = *(struct byi_buf *const *)a;
+    const struct byi_buf *y = *(struct byi_buf *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x < y ? -1 : x > y; /* in the order they were made */
+}
+
+static bool meets(const struct byi_buf *a, const struct byi_buf *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The lowest gap among the n placed ones, which are sorted by offset; returns
+ * where `buf` belongs in that order. */
+static uint32_t place(struct byi_buf *buf, struct byi_buf *const *placed,
+                      uint32_t n)
+{
+    const uint64_t size = padded(buf);
+    buf->offset = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!meets(buf, placed[i]))
+            continue;
+        if (placed[i]->offset >= buf->offset + size)
+            break;
+        const uint64_t end = placed[i]->offset + padded(placed[i]);
+        if (end > buf->offset)
+            buf->offset = end;
+    }
+    uint32_t at = n;
+    while (at > 0 && placed[at - 1]->offset > buf->offset)
+        at--;
+    return at;
+}
+
+enum byoc_status byi_dn_plan_temps(struct byi_program *program,
+                                   struct byoc_error *err)
+{
+    const uint32_t n = program->bufs.n;
+    struct byi_buf **temps = byi_arena_calloc(program->arena, n, sizeof *temps);
+    struct byi_buf **placed =
+        byi_arena_calloc(program->arena, n, sizeof *placed);
+    uint32_t n_temps = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_buf *buf = &program->bufs.at[i];
+        if (buf->kind == BYI_BUF_TEMP && buf->first != UINT32_MAX)
+            temps[n_temps++] = buf;
+    }
+    qsort(temps, n_temps, sizeof *temps, larger_first);
+    for (uint32_t i = 0; i < n_temps; i++) {
+        const uint32_t at = place(temps[i], placed, i);
+        for (uint32_t j = i; j > at; j--)
+            placed[j] = placed[j - 1];
+        placed[at] = temps[i];
+        const uint64_t end = temps[i]->offset + padded(temps[i]);
+        if (end > INT64_MAX / 2)
+            return byi_fail(err, BYOC_ELIMIT,
+                            "the region's temporaries exceed 2^62 bytes");
+        if (end > program->temp_bytes)
+            program->temp_bytes = end;
+    }
+    return BYOC_OK;
+}
