@@ -97,7 +97,8 @@ static enum byoc_status parse_param(struct byi_parser *p, struct byi_func *f)
                             "a name; %%\"%.*s\" is one",
                             tok.n > 60 ? 60 : (int)tok.n, tok.at,
                             tok.n > 60 ? 60 : (int)tok.n, tok.at);
-    name = &p->names.at[byi_parse_name(p, &tok)];
+    id = byi_parse_name(p, &tok);
+    name = &p->names.at[id];
     if (name->stamp == p->stamp)
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "found a second parameter %%%.60s, expected "

@@ -161,7 +161,8 @@ static enum byoc_status capture(struct byi_parser *p,
 enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value)
 {
-    const struct byi_pname *name = &p->names.at[byi_parse_name(p, tok)];
+    uint32_t index = byi_parse_name(p, tok);
+    const struct byi_pname *name = &p->names.at[index];
     const struct byi_pbinding *b = NULL;
 
     if (!name->binding)

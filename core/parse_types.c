@@ -341,10 +341,12 @@ static enum byoc_status parse_source(struct byi_parser *p, uint32_t *source)
     struct byi_token tok = p->lex.tok;
     const char *op = "";
     struct byi_pname *name = NULL;
+    uint32_t index = 0;
 
     if (tok.kind != BYI_TOK_STRING || tok.n == 0)
         return byi_lex_expected(&p->lex, "the name of a model's node", p->err);
-    name = &p->names.at[byi_parse_name(p, &tok)];
+    index = byi_parse_name(p, &tok);
+    name = &p->names.at[index];
     byi_lex_next(&p->lex);
     if (byi_lex_accept(&p->lex, ':')) {
         if (!byi_lex_is(&p->lex, BYI_TOK_STRING))

@@ -255,7 +255,8 @@ static void add_sources(struct printer *p, const struct byi_sources *sources)
     for (uint32_t i = 0; i < sources->n; i++)
         if (p->mentions[sources->at[i]])
             BYI_PUSH(&old, sources->at[i]);
-    qsort_r(old.at, old.n, sizeof *old.at, by_mention, p->mentions);
+    if (old.n > 0)
+        qsort_r(old.at, old.n, sizeof *old.at, by_mention, p->mentions);
     add(p, " #[");
     for (uint32_t i = 0, known = old.n; i < known + sources->n; i++) {
         bool again = i < known;

@@ -142,7 +142,7 @@ static void add_float(struct byi_text *out, double value, bool single)
         add(out, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
-    for (int digits = single ? 6 : 15; digits <= 17; digits++) {
+    for (int digits = 1; digits <= 17; digits++) {
         double back;
         snprintf(buf, sizeof buf, "%.*g", digits, value);
         back = strtod(buf, NULL);
@@ -252,6 +252,7 @@ static void add_element(struct byi_text *out, const struct byi_tensor *t,
                         int64_t i)
 {
     const char *string = NULL;
+    uint64_t wide = 0;
 
     if (byi_dtype_is_float(t->dtype)) {
         add_float(out, byi_tensor_float(t, i), t->dtype != BYOC_F64);
@@ -264,7 +265,9 @@ static void add_element(struct byi_text *out, const struct byi_tensor *t,
     } else if (t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {
         add_complex(out, t, i);
     } else if (t->dtype == BYOC_U64) {
-        byi_text_addf(out, "%llu", (unsigned long long)byi_tensor_int(t, i));
+        memcpy(&wide, (const char *)t->data + (size_t)i * sizeof wide,
+               sizeof wide);
+        byi_text_addf(out, "%llu", (unsigned long long)wide);
     } else {
         byi_text_addf(out, "%lld", (long long)byi_tensor_int(t, i));
     }

@@ -433,9 +433,10 @@ static enum byoc_status check_params(struct checker *c)
             return broken(c, "parameter %u has no name", i);
     }
     names = byi_arena_calloc(c->arena, own, sizeof *names);
-    if (own)
+    if (own > 0) {
         memcpy(names, f->param_names.at, own * sizeof *names);
-    qsort(names, own, sizeof *names, compare_names);
+        qsort(names, own, sizeof *names, compare_names);
+    }
     for (uint32_t i = 1; i < own; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             return broken(c, "it has two parameters %%%.80s", names[i]);
