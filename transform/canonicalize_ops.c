@@ -314,6 +314,39 @@ static byi_id drop_same(struct byi_rewrite *rw, byi_id at)
     return same_type(rw, x, at) ? x : BYI_NO_ID;
 }
 
+/* All values of the first type are values of the second. */
+static bool holds(enum byoc_dtype in, enum byoc_dtype out)
+{
+    static const struct {
+        enum byoc_dtype in, out;
+    } wider[] = {
+        {BYOC_F16, BYOC_F32},  {BYOC_F16, BYOC_F64}, {BYOC_BF16, BYOC_F32},
+        {BYOC_BF16, BYOC_F64}, {BYOC_F32, BYOC_F64}, {BYOC_I32, BYOC_I64},
+        {BYOC_I32, BYOC_F64},  {BYOC_I8, BYOC_I32},  {BYOC_I8, BYOC_I64},
+        {BYOC_I8, BYOC_F32},   {BYOC_U8, BYOC_I32},  {BYOC_U8, BYOC_I64},
+        {BYOC_U8, BYOC_F32},
+    };
+    if (in == BYOC_BOOL)
+        return byi_dtype_is_int(out) || byi_dtype_is_float(out);
+    for (size_t i = 0; i < BYI_COUNT(wider); i++)
+        if (wider[i].in == in && wider[i].out == out)
+            return true;
+    return false;
+}
+
+/* cast(cast(x, wider), back)  ==>  x */
+static byi_id undo_cast(struct byi_rewrite *rw, byi_id at)
+{
+    const byi_id wide = byi_rw_arg(rw, at, 0);
+    if (!byi_rw_is(rw, wide, BYI_OP_CAST))
+        return BYI_NO_ID;
+    const byi_id x = byi_rw_arg(rw, wide, 0);
+    return same_type(rw, x, at) && holds(byi_rw_tensor(rw, x)->dtype,
+                                         byi_rw_tensor(rw, wide)->dtype)
+               ? x
+               : BYI_NO_ID;
+}
+
 /* reshape(reshape(x))  ==>  reshape(x), to a shape that says no less */
 static byi_id merge_reshapes(struct byi_rewrite *rw, byi_id at)
 {
@@ -407,6 +440,7 @@ static const struct byi_rule rules[] = {
     {BYI_OP_RESHAPE, merge_reshapes},
     {BYI_OP_BROADCAST_TO, drop_same},
     {BYI_OP_CAST, drop_same},
+    {BYI_OP_CAST, undo_cast},
     {BYI_OP_TRANSPOSE, merge_transposes},
 };
 

@@ -176,6 +176,7 @@ static const struct byi_rule rules[] = {
     {BYI_OP_MULTIPLY, byi_recompose_norm_gamma},
     {BYI_OP_ADD, byi_recompose_norm_beta},
     {BYI_OP_ADD, byi_recompose_norm_affine},
+    {BYI_OP_NN_LAYER_NORM, byi_recompose_norm_complete},
     {BYI_OP_DIVIDE, softmax},
     {BYI_OP_MULTIPLY, softmax},
     {BYI_OP_LOG, log_of_softmax},

@@ -34,5 +34,6 @@ byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at);
 byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at);
 byi_id byi_recompose_norm_gamma(struct byi_rewrite *rw, byi_id at);
 byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at);
+byi_id byi_recompose_norm_complete(struct byi_rewrite *rw, byi_id at);
 
 #endif

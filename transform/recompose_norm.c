@@ -1,7 +1,7 @@
 /* recompose_norm.c: layer normalisation from its arithmetic.
  *
- *   (x - mean) / sqrt(variance + eps)      nn.layer_norm(x, const[1 ...])
- *   ... times gamma, plus beta             nn.layer_norm(x, gamma, beta)
+ *   (x - mean) / sqrt(variance + eps)   nn.layer_norm(x, const[1], const[0])
+ *   ... times gamma, plus beta          nn.layer_norm(x, gamma, beta)
  *
  * with mean over the last axes, kept, and variance = mean((x - mean)^2); or,
  * as TensorFlow writes it, x s + (beta - mean s), s = gamma / sqrt(...).
@@ -163,8 +163,9 @@ static byi_id as_parameter(struct byi_rewrite *rw, byi_id id,
     return byi_rw_const_as(rw, id, rank, dims);
 }
 
-static byi_id ones_like(struct byi_rewrite *rw, const struct byi_type *x,
-                        int64_t axis)
+/* A constant over the normalised axes of x, all `value`. */
+static byi_id filled_parameter(struct byi_rewrite *rw, const struct byi_type *x,
+                               int64_t axis, double value)
 {
     const uint32_t rank = (uint32_t)-axis;
     const struct byi_type *type = byi_type_tensor(rw->m->arena, x->dtype, rank,
@@ -174,20 +175,26 @@ static byi_id ones_like(struct byi_rewrite *rw, const struct byi_type *x,
         return BYI_NO_ID;
     const int64_t n = byi_elements(t.rank, t.dims);
     for (int64_t i = 0; i < n; i++)
-        byi_tensor_set(&t, i, 1.0);
+        byi_tensor_set(&t, i, value);
     return byi_rw_const(rw, type, &t);
 }
 
+/* Vendors want all three operands: gamma is 1 and beta 0 where there is none
+ * (BYI_NO_ID). */
 static byi_id emit_norm(struct byi_rewrite *rw, byi_id x, byi_id gamma,
                         byi_id beta, int64_t axis, double epsilon)
 {
+    const struct byi_type *type = byi_rw_tensor(rw, x);
+    if (gamma == BYI_NO_ID)
+        gamma = filled_parameter(rw, type, axis, 1.0);
+    if (beta == BYI_NO_ID)
+        beta = filled_parameter(rw, type, axis, 0.0);
     const byi_id args[] = {x, gamma, beta};
     const struct byi_attr attrs[] = {
         {.name = "axis", .kind = BYI_ATTR_INT, .i = axis},
         {.name = "epsilon", .kind = BYI_ATTR_FLOAT, .f = epsilon},
     };
-    return byi_rw_call(rw, BYI_OP_NN_LAYER_NORM, args,
-                       beta == BYI_NO_ID ? 2 : 3, attrs, 2);
+    return byi_rw_call(rw, BYI_OP_NN_LAYER_NORM, args, 3, attrs, 2);
 }
 
 /* divide(x - mean, deviation), multiply(x - mean, inverse deviation) */
@@ -202,9 +209,7 @@ byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at)
             !(divide ? match_deviation(&n, scale) : match_inverse(&n, scale)) ||
             !byi_rw_closed(rw, at, n.inner.at, n.inner.n))
             continue;
-        const struct byi_type *x = byi_rw_tensor(rw, n.x);
-        return emit_norm(rw, n.x, ones_like(rw, x, n.axis), BYI_NO_ID, n.axis,
-                         n.epsilon);
+        return emit_norm(rw, n.x, BYI_NO_ID, BYI_NO_ID, n.axis, n.epsilon);
     }
     return BYI_NO_ID;
 }
@@ -256,24 +261,28 @@ byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at)
             !byi_rw_closed(rw, at, n.inner.at, n.inner.n))
             continue;
         const struct byi_type *type = byi_rw_tensor(rw, x);
+        const bool scales = gamma != BYI_NO_ID;
         beta = as_parameter(rw, beta, type, n.axis);
-        gamma = gamma == BYI_NO_ID ? ones_like(rw, type, n.axis)
-                                   : as_parameter(rw, gamma, type, n.axis);
-        return beta == BYI_NO_ID
-                   ? BYI_NO_ID
-                   : emit_norm(rw, x, gamma, beta, n.axis, n.epsilon);
+        if (scales)
+            gamma = as_parameter(rw, gamma, type, n.axis);
+        if (beta == BYI_NO_ID || (scales && gamma == BYI_NO_ID))
+            return BYI_NO_ID;
+        return emit_norm(rw, x, gamma, beta, n.axis, n.epsilon);
     }
     return BYI_NO_ID;
 }
 
-/* The layer_norm that operand `i` is, if only `at` reads it. */
+/* The layer_norm that operand `i` is, if only `at` reads it and its beta is
+ * 0: what follows it can become part of it. */
 static const struct byi_node *norm_operand(const struct byi_rewrite *rw,
                                            byi_id at, uint32_t i)
 {
     const byi_id id = byi_rw_arg(rw, at, i);
-    return byi_rw_is(rw, id, BYI_OP_NN_LAYER_NORM) && byi_rw_once(rw, id)
-               ? byi_rw_node(rw, id)
-               : NULL;
+    if (!byi_rw_is(rw, id, BYI_OP_NN_LAYER_NORM) || !byi_rw_once(rw, id))
+        return NULL;
+    const struct byi_node *norm = byi_rw_node(rw, id);
+    return norm->n_args == 2 || byi_rw_is_value(rw, norm->args[2], 0.0) ? norm
+                                                                        : NULL;
 }
 
 /* The first normalised axis, counted from the back. */
@@ -283,30 +292,31 @@ static int64_t norm_axis(const struct byi_node *norm)
     return axis < 0 ? axis : axis - (int64_t)norm->type->rank;
 }
 
-/* multiply(nn.layer_norm(x, const[1 ...]), gamma) */
+/* multiply(nn.layer_norm(x, const[1 ...], const[0 ...]), gamma) */
 byi_id byi_recompose_norm_gamma(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 2; i++) {
         const struct byi_node *norm = norm_operand(rw, at, i);
-        if (!norm || norm->n_args != 2 ||
-            !byi_rw_is_value(rw, norm->args[1], 1.0))
+        if (!norm || !byi_rw_is_value(rw, norm->args[1], 1.0))
             continue;
         const int64_t axis = norm_axis(norm);
         const double epsilon = byi_attr_float(norm->attrs, "epsilon");
         const byi_id x = norm->args[0];
         const byi_id gamma = as_parameter(rw, byi_rw_arg(rw, at, 1 - i),
                                           byi_rw_tensor(rw, x), axis);
-        return emit_norm(rw, x, gamma, BYI_NO_ID, axis, epsilon);
+        return gamma == BYI_NO_ID
+                   ? BYI_NO_ID
+                   : emit_norm(rw, x, gamma, BYI_NO_ID, axis, epsilon);
     }
     return BYI_NO_ID;
 }
 
-/* add(nn.layer_norm(x, gamma), beta) */
+/* add(nn.layer_norm(x, gamma, const[0 ...]), beta) */
 byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 2; i++) {
         const struct byi_node *norm = norm_operand(rw, at, i);
-        if (!norm || norm->n_args != 2)
+        if (!norm)
             continue;
         const int64_t axis = norm_axis(norm);
         const double epsilon = byi_attr_float(norm->attrs, "epsilon");
@@ -317,4 +327,15 @@ byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at)
                                  : emit_norm(rw, x, gamma, beta, axis, epsilon);
     }
     return BYI_NO_ID;
+}
+
+/* nn.layer_norm(x, gamma)  ==>  nn.layer_norm(x, gamma, const[0 ...]) */
+byi_id byi_recompose_norm_complete(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *norm = byi_rw_node(rw, at);
+    return norm->n_args == 3
+               ? BYI_NO_ID
+               : emit_norm(rw, norm->args[0], norm->args[1], BYI_NO_ID,
+                           norm_axis(norm),
+                           byi_attr_float(norm->attrs, "epsilon"));
 }

@@ -141,6 +141,21 @@ static bool match_block(struct byi_rewrite *rw, byi_id id, struct block *b)
     return false;
 }
 
+/* out[from .. from+n-1] = w s */
+static void scale_run(const struct byi_tensor *w, struct byi_tensor *out,
+                      int64_t from, int64_t n, double s)
+{
+    if (w->dtype == BYOC_F32) {
+        const float *src = (const float *)w->data + from;
+        float *dst = (float *)out->data + from;
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = (float)(src[i] * s);
+        return;
+    }
+    for (int64_t i = from; i < from + n; i++)
+        byi_tensor_set(out, i, byi_tensor_float(w, i) * s);
+}
+
 /* The output channel of weight element i: along weight_axis, and for grouped
  * deconvolutions (C, O/groups, ...) by the group its input channel is in. */
 static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
@@ -155,10 +170,7 @@ static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
     for (int64_t o = 0; o < outer; o++)
         for (int64_t c = 0; c < n; c++) {
             const int64_t group = group_rows > 0 ? o / group_rows : 0;
-            const double s = scale[group * n + c];
-            const int64_t at = (o * n + c) * inner;
-            for (int64_t k = at; k < at + inner; k++)
-                byi_tensor_set(out, k, byi_tensor_float(w, k) * s);
+            scale_run(w, out, (o * n + c) * inner, inner, scale[group * n + c]);
         }
 }
 
