@@ -1,0 +1,29 @@
+/* tests/fixture.h: a model from the text form, through regions, plan and
+ * manifest to an image in memory, as the pipeline makes it.
+ */
+#ifndef BYI_TESTS_FIXTURE_H
+#define BYI_TESTS_FIXTURE_H
+
+#include "codegen_json/codegen_json.h"
+
+struct fixture {
+    struct byi_module *m;
+    struct byi_arena *arena;
+    struct byi_plan plan;
+    struct byi_text blobs, manifest;
+    struct byi_image image;
+};
+
+/* Functions with Compiler become regions; the manifest lists each of those
+ * vendors as version "1", compat "VENDOR-1". */
+enum byoc_status fixture_open(struct fixture *x, const char *ir,
+                              struct byoc_error *err);
+void fixture_close(struct fixture *x);
+
+/* Run `state` on random inputs that depend on `seed`, with memory for the
+ * outputs if `memory`, and hold the outputs against the interpreter's. */
+enum byoc_status fixture_run(struct fixture *x, struct byoc_state *state,
+                             uint64_t seed, bool memory,
+                             struct byoc_error *err);
+
+#endif

@@ -1,0 +1,406 @@
+/* exec_test.c: plans and their execution on native kernels, held against the
+ * interpreter: fixed and varying shapes, views, calls, several threads.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/plan.h"
+#include "tests/fixture.h"
+
+static struct byoc_model *open_model(struct fixture *x, const char *ir)
+{
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    if (fixture_open(x, ir, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    if (byoc_internal_model_open(&x->image, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s\n%s", err.text, x->plan.json.at);
+    assert_string_equal(byoc_model_warnings(model), "");
+    return model;
+}
+
+/* Three runs of one state, with and without memory for the outputs. */
+static void check(const char *ir)
+{
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(&x, ir);
+    struct byoc_state *state = NULL;
+    assert_int_equal(byoc_state_new(model, &state, &err), BYOC_OK);
+    for (uint64_t seed = 0; seed < 3; seed++)
+        if (fixture_run(&x, state, seed * 100, seed != 1, &err) != BYOC_OK)
+            fail_msg("seed %d: %s\n%s", (int)seed, err.text, x.plan.json.at);
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+static const char chain[] =
+    "def @main(%x: Tensor[(2, 8), float32]) {\n"
+    "  %0 = nn.relu(%x);\n"
+    "  %1 = add(%0, Tensor[(8), float32] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, "
+    "8.0});\n"
+    "  %2 = multiply(%1, %0);\n"
+    "  %3 = reshape(%2, Tensor[(2), int64] {4, 4});\n"
+    "  %4 = tanh(%3);\n"
+    "  %5 = transpose(%4, axes=[1, 0]);\n"
+    "  nn.softmax(%5)\n"
+    "}\n";
+
+static void test_fixed(void **state)
+{
+    (void)state;
+    check(chain);
+}
+
+static void test_view_as_output(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(2, 6), float32]) {\n"
+          "  %0 = exp(%x);\n"
+          "  %1 = reshape(%0, Tensor[(2), int64] {3, 4});\n"
+          "  %2 = nn.relu(%1);\n"
+          "  (%1, %0, %2, %0)\n"
+          "}\n");
+}
+
+static void test_output_is_input(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(2, 3), float32], %n: Tensor[(N), float32]) {\n"
+          "  %0 = expand_dims(%x, axis=[0]);\n"
+          "  %1 = copy(%n);\n"
+          "  (%x, %0, Tensor[(2), float32] {1.0, 2.0}, %n, %1)\n"
+          "}\n");
+}
+
+static void test_tuples(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(4, 6), float32]) {\n"
+          "  %0 = split(%x, sizes=[1, 2, 3], axis=1);\n"
+          "  %1 = (%0.2, %0.0);\n"
+          "  %2 = concatenate(%1.1, %0.1, %1.0, axis=1);\n"
+          "  (%2, %0.1)\n"
+          "}\n");
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(0, 3), float32]) {\n"
+          "  %0 = nn.relu(%x);\n"
+          "  %1 = concatenate(%0, %x, axis=0);\n"
+          "  (%1, %0)\n"
+          "}\n");
+}
+
+static void test_dynamic(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(N, 4), float32], %y: Tensor[(N, 4), float32])"
+          " {\n"
+          "  %0 = add(%x, %y);\n"
+          "  %1 = shape_of(%0);\n"
+          "  %2 = nn.relu(%0);\n"
+          "  %3 = reshape(%2, Tensor[(1), int64] {-1});\n"
+          "  %4 = reshape(%3, %1);\n"
+          "  %5 = multiply(%4, %x);\n"
+          "  %6 = sum(%5, axis=[0]);\n"
+          "  (%5, %6, %3, %1)\n"
+          "}\n");
+}
+
+static void test_data_dependent(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(3, 5), float32]) {\n"
+          "  %0 = nn.relu(%x);\n"
+          "  %1 = nonzero(%0);\n"
+          "  %2 = transpose(%1, axes=[1, 0]);\n"
+          "  %3 = gather_nd(%x, %2);\n"
+          "  (%3, %2)\n"
+          "}\n");
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    check("def @inner(%a: Tensor[(2, 3), float32]) {\n"
+          "  %0 = nn.relu(%a);\n"
+          "  (%0, %a)\n"
+          "}\n"
+          "def @outer(%a: Tensor[(2, 3), float32]) {\n"
+          "  %0 = @inner(%a);\n"
+          "  %1 = @inner(%0.0);\n"
+          "  add(%1.0, %0.1)\n"
+          "}\n"
+          "def @main(%x: Tensor[(2, 3), float32]) {\n"
+          "  %0 = @outer(%x);\n"
+          "  %1 = @outer(%0);\n"
+          "  add(%0, %1)\n"
+          "}\n");
+}
+
+static void test_dynamic_calls(void **state)
+{
+    (void)state;
+    check("def @f(%a: Tensor[(N), float32]) {\n"
+          "  %0 = nn.relu(%a);\n"
+          "  %1 = exp(%0);\n"
+          "  (%1, %a, %1)\n"
+          "}\n"
+          "def @main(%x: Tensor[(N), float32]) {\n"
+          "  %0 = @f(%x);\n"
+          "  %1 = @f(%0.0);\n"
+          "  (%1.0, %1.1, %1.2, %0.1)\n"
+          "}\n");
+}
+
+static void test_literals(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(2, 3), float32]) {\n"
+          "  %f = fn (%a: Tensor[(2, 3), float32]) {\n"
+          "    %0 = nn.relu(%a);\n"
+          "    add(%0, %x)\n"
+          "  };\n"
+          "  %1 = %f(%x);\n"
+          "  %f(%1)\n"
+          "}\n");
+}
+
+/* --- refusals ------------------------------------------------------------ */
+
+static void refuse(const char *ir, enum byoc_status status, const char *word)
+{
+    struct fixture x;
+    struct byoc_error err;
+    assert_int_equal(fixture_open(&x, ir, &err), status);
+    if (!strstr(err.text, word))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refuse("def @f(%a: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
+           "  %0 = nn.relu(%a);\n"
+           "  @f(%0)\n"
+           "}\n"
+           "def @main(%x: Tensor[(2), float32]) {\n"
+           "  @f(%x)\n"
+           "}\n",
+           BYOC_EUNSUPPORTED, "calls itself");
+    refuse("def @main(%x: Tensor[(2), string]) {\n"
+           "  copy(%x)\n"
+           "}\n",
+           BYOC_EUNSUPPORTED, "string");
+}
+
+static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
+                      DLTensor *out, uint32_t n_out, enum byoc_status status,
+                      const char *word)
+{
+    struct byoc_error err;
+    assert_int_equal(byoc_run(s, in, n_in, out, n_out, &err), status);
+    if (!strstr(err.text, word))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+}
+
+static void test_wrong_views(void **unused)
+{
+    (void)unused;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(
+        &x, "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(N), float32],"
+            " %z: Tensor[(N), float32]) {\n"
+            "  %0 = nn.relu(%x);\n"
+            "  %1 = add(%y, %z);\n"
+            "  (%0, %1)\n"
+            "}\n");
+    struct byoc_state *s = NULL;
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    float a[8] = {1, -1, 2, -2, 3, -3}, b[4] = {1}, c[4] = {2}, o[6], p[4];
+    int64_t shape[2] = {2, 3}, n3[1] = {3}, n2[1] = {2}, dense[2] = {3, 1};
+    int64_t columns[2] = {1, 2};
+    DLDataType f32 = byoc_dtype_dlpack(BYOC_F32);
+    DLDevice cpu = {kDLCPU, 0};
+    const DLTensor ok[3] = {
+        {.data = a,
+         .device = cpu,
+         .ndim = 2,
+         .dtype = f32,
+         .shape = shape,
+         .strides = dense},
+        {.data = b, .device = cpu, .ndim = 1, .dtype = f32, .shape = n3},
+        {.data = c, .device = cpu, .ndim = 1, .dtype = f32, .shape = n3}};
+    const DLTensor out_ok[2] = {
+        {.data = o, .device = cpu, .ndim = 2, .dtype = f32, .shape = shape},
+        {.data = p, .device = cpu, .ndim = 1, .dtype = f32, .shape = n3}};
+    DLTensor in[3], out[2];
+#define RESET() (memcpy(in, ok, sizeof in), memcpy(out, out_ok, sizeof out))
+    RESET();
+    assert_int_equal(byoc_run(s, in, 3, out, 2, &err), BYOC_OK);
+    assert_true(o[0] == 1 && o[1] == 0 && p[0] == 3);
+    run_fails(s, in, 2, out, 2, BYOC_EINVAL, "2 inputs");
+    in[0].dtype = byoc_dtype_dlpack(BYOC_F64);
+    run_fails(s, in, 3, out, 2, BYOC_ETYPE, "\"x\"");
+    RESET(), in[0].ndim = 1;
+    run_fails(s, in, 3, out, 2, BYOC_ETYPE, "(2, 3)");
+    RESET(), in[0].strides = columns;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "dense");
+    RESET(), in[0].data = NULL;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "no data");
+    RESET(), in[0].byte_offset = 2;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "aligned");
+    RESET(), in[0].device.device_type = kDLCUDA;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "device");
+    RESET(), in[2].shape = n2;
+    run_fails(s, in, 3, out, 2, BYOC_ETYPE, "N is 3");
+    RESET(), out[0].data = a;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "overlaps input");
+    RESET(), out[1].data = o;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "overlaps output");
+    RESET(), out[1].shape = n2;
+    run_fails(s, in, 3, out, 2, BYOC_ETYPE, "output 1");
+    RESET(); /* a failed run leaves the state usable */
+    assert_int_equal(byoc_run(s, in, 3, out, 2, &err), BYOC_OK);
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+/* --- threads, memory, trace ----------------------------------------------- */
+
+struct job {
+    struct fixture *x;
+    const struct byoc_model *model;
+    uint64_t seed;
+    struct byoc_error err;
+    enum byoc_status status;
+};
+
+static void *run_often(void *arg)
+{
+    struct job *j = arg;
+    struct byoc_state *s = NULL;
+    j->status = byoc_state_new(j->model, &s, &j->err);
+    for (uint64_t i = 0; i < 50 && j->status == BYOC_OK; i++)
+        j->status = fixture_run(j->x, s, j->seed + i, i % 2, &j->err);
+    byoc_state_free(&s);
+    return NULL;
+}
+
+static void test_two_threads(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_model *model = open_model(&x, chain);
+    struct job jobs[2];
+    pthread_t threads[2];
+    for (size_t i = 0; i < 2; i++) {
+        jobs[i] = (struct job){.x = &x, .model = model, .seed = 1000 * i};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_often, &jobs[i]),
+                         0);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        if (jobs[i].status != BYOC_OK)
+            fail_msg("%s", jobs[i].err.text);
+    }
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+/* Temporaries that are never alive together share memory. */
+static void test_arena(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_model *model =
+        open_model(&x, "def @main(%x: Tensor[(256), float32]) {\n"
+                       "  %0 = exp(%x);\n  %1 = tanh(%0);\n  %2 = exp(%1);\n"
+                       "  %3 = tanh(%2);\n  %4 = exp(%3);\n  tanh(%4)\n}\n");
+    assert_int_equal(model->plan->funcs[0].arena, 2 * 1024);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+static void test_pool(void **state)
+{
+    (void)state;
+    struct byi_pool pool = {.limit = 1 << 20};
+    struct byoc_error err;
+    uint32_t a, b, c;
+    byi_pool_reset(&pool);
+    assert_int_equal(byi_pool_take(&pool, 1000, &a, &err), BYOC_OK);
+    assert_int_equal(byi_pool_take(&pool, 2000, &b, &err), BYOC_OK);
+    byi_pool_give(&pool, a);
+    assert_int_equal(byi_pool_take(&pool, 900, &c, &err), BYOC_OK);
+    assert_int_equal(c, a);
+    assert_int_equal(byi_pool_take(&pool, 1 << 20, &c, &err), BYOC_ELIMIT);
+    uint64_t bytes = pool.bytes;
+    for (int i = 0; i < 20; i++)
+        byi_pool_reset(&pool);
+    assert_true(bytes > 0 && pool.bytes == 0);
+    byi_pool_free(&pool);
+}
+
+static void test_trace(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(&x, chain);
+    struct byoc_state *s = NULL;
+    char path[] = "trace-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    assert_int_equal(byoc_state_trace(s, path, &err), BYOC_OK);
+    assert_int_equal(fixture_run(&x, s, 1, true, &err), BYOC_OK);
+    assert_int_equal(byoc_state_trace(s, NULL, &err), BYOC_OK);
+    const void *text;
+    size_t n;
+    struct cJSON *json = NULL;
+    assert_int_equal(byi_map_file(path, &text, &n, &err), BYOC_OK);
+    assert_int_equal(byi_json_parse(text, n, 1 << 20, &json, &err), BYOC_OK);
+    assert_non_null(memmem(text, n, "nn.softmax", 10));
+    byi_json_free(&json);
+    byi_unmap(text, n);
+    remove(path);
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_view_as_output),
+        cmocka_unit_test(test_output_is_input),
+        cmocka_unit_test(test_tuples),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_data_dependent),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_dynamic_calls),
+        cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_wrong_views),
+        cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
