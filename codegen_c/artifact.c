@@ -120,7 +120,7 @@ static enum byoc_status write_source(const struct job *j)
     for (size_t i = 0; i < BYI_COUNT(parts); i++)
         fprintf(f,
                 "    .section .byoc.%s, \"a\", %%progbits\n    .balign %d\n"
-                ".L%s:\n    .incbin \"%s\"\n.L%s_end:\n",
+                ".L%s:\n    .incbin \"%s\"\n.L%s_end:\n    .byte 0\n",
                 parts[i], BYI_ALIGN, parts[i], parts[i], parts[i]);
     fprintf(f, "    .section .note.GNU-stack, \"\", %%progbits\n");
     bool ok = !ferror(f);

@@ -93,7 +93,7 @@ static enum byoc_status take_section(struct file *f, const Elf64_Shdr *s,
         if (strcmp(name, section_names[k]) != 0)
             continue;
         if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
-            (s->sh_flags & (SHF_WRITE | SHF_EXECINSTR)) ||
+            (s->sh_flags & (SHF_WRITE | SHF_EXECINSTR)) || s->sh_size == 0 ||
             !inside(f, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is damaged; is the file truncated?",
@@ -158,12 +158,15 @@ static enum byoc_status check_descriptor(struct file *f)
     };
     for (uint32_t k = MANIFEST; k < N_SECTIONS; k++)
         if ((uint64_t)said[k].place != s[k].addr - s[MODEL].addr ||
-            said[k].bytes != s[k].bytes)
+            said[k].bytes != s[k].bytes - 1)
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is not where the descriptor says",
                             f->path, section_names[k]);
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
         return not_ours(f, "its weights are not aligned");
+    for (uint32_t k = MANIFEST; k < N_SECTIONS; k++)
+        f->sections[k].bytes--; /* linkers drop empty sections, so each ends
+                                   in a byte that does not count */
     return BYOC_OK;
 }
 
@@ -271,8 +274,8 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
 static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
 {
     BYI_TRY(find_sections(f));
-    BYI_TRY(check_sum(f));
     BYI_TRY(check_descriptor(f));
+    BYI_TRY(check_sum(f));
     fill_image(f, a);
     if (check_hashes(a, MAX_CHECKED, f->err) != BYOC_OK)
         return byi_prefix(f->err, "%s", f->path);

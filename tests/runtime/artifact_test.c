@@ -1,0 +1,246 @@
+/* artifact_test.c: artifacts as files: written, loaded, the same twice, and
+ * refused whatever is done to their bytes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "codegen_c/codegen_c.h"
+#include "tests/fixture.h"
+
+static const char ir[] =
+    "def @main(%x: Tensor[(2, 4), float32]) {\n"
+    "  %0 = nn.relu(%x);\n"
+    "  %1 = add(%0, Tensor[(4), float32] {1.0, 2.0, 3.0, 4.0});\n"
+    "  multiply(%1, Tensor[(3, 2, 4), float32] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0,"
+    " 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0,"
+    " 19.0, 20.0, 21.0, 22.0, 23.0, 24.0})\n"
+    "}\n";
+
+struct folder {
+    char path[64], model[80], other[80];
+    struct fixture x;
+};
+
+static int make_folder(void **state)
+{
+    struct folder *f = calloc(1, sizeof *f);
+    struct byoc_error err;
+    strcpy(f->path, "artifact-XXXXXX");
+    if (!f || !mkdtemp(f->path))
+        return -1;
+    snprintf(f->model, sizeof f->model, "%s/model.so", f->path);
+    snprintf(f->other, sizeof f->other, "%s/other.so", f->path);
+    if (fixture_open(&f->x, ir, &err) != BYOC_OK)
+        return -1;
+    *state = f;
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    struct folder *f = *state;
+    fixture_close(&f->x);
+    unlink(f->model);
+    unlink(f->other);
+    int left = rmdir(f->path); /* fails when the writer left anything */
+    free(f);
+    return left;
+}
+
+static void write_model(struct folder *f, const char *path)
+{
+    struct byoc_error err;
+    if (byi_artifact_write(path, &f->x.image, NULL, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void test_load_and_run(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    struct byoc_state *s = NULL;
+    write_model(f, f->model);
+    if (byoc_model_load(f->model, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    if (fixture_run(&f->x, s, 1, true, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_string_equal(byoc_model_input(model, 0)->name, "x");
+    assert_null(byoc_model_input(model, 1));
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+}
+
+static void test_verify(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byi_artifact a;
+    write_model(f, f->model);
+    assert_int_equal(byoc_internal_artifact_open(f->model, &a, &err), BYOC_OK);
+    assert_int_equal((uintptr_t)a.image.weights % BYI_ALIGN, 0);
+    if (byoc_internal_artifact_verify(&a, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byoc_internal_artifact_close(&a);
+}
+
+static void *read_file(const char *path, size_t *n)
+{
+    struct byoc_error err;
+    const void *data;
+    assert_int_equal(byi_map_file(path, &data, n, &err), BYOC_OK);
+    void *copy = malloc(*n);
+    memcpy(copy, data, *n);
+    byi_unmap(data, *n);
+    return copy;
+}
+
+static void write_file(const char *path, const void *data, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_same_bytes(void **state)
+{
+    struct folder *f = *state;
+    size_t n, k;
+    write_model(f, f->model);
+    write_model(f, f->other);
+    void *a = read_file(f->model, &n), *b = read_file(f->other, &k);
+    assert_int_equal(n, k);
+    assert_memory_equal(a, b, n);
+    free(a);
+    free(b);
+}
+
+/* Load what may be damaged: an error or a model, never a crash. */
+static enum byoc_status try_load(const char *path, struct byoc_error *err)
+{
+    struct byoc_model *model = NULL;
+    enum byoc_status status = byoc_model_load(path, NULL, &model, err);
+    if (status == BYOC_OK)
+        byoc_model_free(&model);
+    else
+        assert_true(model == NULL && err->text[0] != '\0');
+    return status;
+}
+
+static void test_truncated(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    size_t n;
+    write_model(f, f->model);
+    char *data = read_file(f->model, &n);
+    for (size_t cut = 0; cut < n - BYI_SUM_BYTES; cut += 97) {
+        write_file(f->other, data, cut);
+        assert_int_equal(try_load(f->other, &err), BYOC_EPARSE);
+    }
+    free(data);
+}
+
+/* Outside of the weights every flipped bit is seen; in the weights by
+ * verify. Without the sum at the end there is only the ELF reader to rely on,
+ * and the loader is not asked. */
+static void test_flipped(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byi_artifact a;
+    size_t n;
+    write_model(f, f->model);
+    char *data = read_file(f->model, &n);
+    assert_int_equal(byoc_internal_artifact_open(f->model, &a, &err), BYOC_OK);
+    size_t from = (size_t)((const char *)a.image.weights - (const char *)a.map);
+    size_t to = from + a.image.weights_bytes;
+    byoc_internal_artifact_close(&a);
+    for (size_t i = 0; i < n - BYI_SUM_BYTES; i += 13) {
+        data[i] ^= (char)(1 << i % 8);
+        write_file(f->other, data, n);
+        if (i < from || i >= to)
+            assert_int_not_equal(try_load(f->other, &err), BYOC_OK);
+        write_file(f->other, data, n - BYI_SUM_BYTES);
+        if (byoc_internal_artifact_open(f->other, &a, &err) == BYOC_OK) {
+            if (i >= from && i < to)
+                assert_int_equal(byoc_internal_artifact_verify(&a, &err),
+                                 BYOC_EPARSE);
+            byoc_internal_artifact_close(&a);
+        }
+        data[i] ^= (char)(1 << i % 8);
+    }
+    free(data);
+}
+
+static void test_not_ours(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    char path[128];
+    snprintf(path, sizeof path, "%s/none.so", f->path);
+    assert_int_equal(try_load(path, &err), BYOC_EIO);
+    write_file(f->other, "not an ELF file", 15);
+    assert_int_equal(try_load(f->other, &err), BYOC_EPARSE);
+    write_file(f->other, "", 0);
+    assert_int_equal(try_load(f->other, &err), BYOC_EPARSE);
+    assert_int_equal(try_load("/proc/self/exe", &err), BYOC_EPARSE);
+    assert_non_null(strstr(err.text, ".byoc."));
+}
+
+static void test_cannot_write(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    char path[128];
+    snprintf(path, sizeof path, "%s/no/model.so", f->path);
+    assert_int_equal(byi_artifact_write(path, &f->x.image, NULL, &err),
+                     BYOC_EIO);
+    assert_int_equal(
+        byi_artifact_write(f->model, &f->x.image, "no-such-cc -x", &err),
+        BYOC_EIO);
+    assert_non_null(strstr(err.text, "no-such-cc"));
+    assert_int_equal(
+        byi_artifact_write(f->model, &f->x.image, "cc -fno-such-flag", &err),
+        BYOC_EIO);
+    assert_non_null(strstr(err.text, "fno-such-flag"));
+    assert_int_not_equal(access(f->model, F_OK), 0);
+}
+
+/* A model whose plan was exchanged keeps its manifest's hash. */
+static void test_other_plan(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byi_image image = f->x.image;
+    char *plan = strdup(image.plan);
+    char *relu = strstr(plan, "nn.relu");
+    assert_non_null(relu);
+    memcpy(relu, "sigmoid", 7);
+    image.plan = plan;
+    assert_int_equal(byi_artifact_write(f->model, &image, NULL, &err),
+                     BYOC_EPARSE);
+    assert_non_null(strstr(err.text, "plan"));
+    free(plan);
+}
+
+int main(void)
+{
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        TEST(test_load_and_run), TEST(test_verify),     TEST(test_same_bytes),
+        TEST(test_truncated),    TEST(test_flipped),    TEST(test_not_ours),
+        TEST(test_cannot_write), TEST(test_other_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
