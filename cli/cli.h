@@ -81,6 +81,7 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 struct byi_model_options {
     struct byi_list backends, dims, shapes, exclude, disable, require;
     const char *plugins, *print_after, *stop_after, *report;
+    const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
     int opt_level;
     bool native, forbid_ref, require_vendors, time_passes, verify, verbose;

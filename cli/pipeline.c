@@ -233,6 +233,14 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
         .eval = eval,
         .ledger = c->ledger,
         .vendors = &c->vendors};
+    if (params->passes) {
+        const struct byi_pass *named[64];
+        uint32_t n = 0;
+        for (const char *const *name = params->passes; *name; name++)
+            if (n < BYI_COUNT(named))
+                named[n++] = byi_pipeline_pass(*name);
+        return byi_run_passes(c->m, named, n, &ctx, err);
+    }
     uint32_t n = N_PASSES;
     for (uint32_t i = 0; params->stop_after && i < N_PASSES; i++)
         if (strcmp(pipeline[i]->name, params->stop_after) == 0)
@@ -243,12 +251,14 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
 static enum byoc_status check_names(const struct byoc_compile_params *params,
                                     struct byoc_error *err)
 {
-    const char *const *lists[] = {params->disable, params->require};
+    const char *const *lists[] = {params->disable, params->require,
+                                  params->passes};
     const char *one[] = {params->stop_after, NULL};
     const char *printed[] = {params->print_after, NULL};
     if (params->print_after && strcmp(params->print_after, "all") == 0)
         printed[0] = NULL;
-    const char *const *all[] = {lists[0], lists[1], one, printed};
+    const char *const *all[] = {lists[0], lists[1], lists[2], one,
+                                printed};
     for (size_t i = 0; i < BYI_COUNT(all); i++)
         for (const char *const *name = all[i]; name && *name; name++)
             if (!byi_pipeline_pass(*name))
@@ -446,7 +456,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(run_passes(c, params, err));
     byi_ledger_close(c->ledger, c->m);
     byi_ledger_json(c->ledger, &c->ledger_json);
-    if (params->stop_after)
+    if (params->stop_after || params->passes)
         return BYOC_OK;
     BYI_TRY(write_regions(c, err));
     BYI_TRY(write_plan(c, err));

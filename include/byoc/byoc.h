@@ -38,8 +38,11 @@ struct byoc_compile_params {
     int forbid_reference;        /* not 0: refuse vendors' reference kernels */
     uint32_t min_region_nodes;   /* smaller regions are given back          */
     uint32_t threads;            /* probes are for this many; 0: as loading */
-    const char *stop_after;      /* a pass's name: compile no further; only
-                                    byoc_compiled_ir() is of use then       */
+    const char *const *passes;   /* these passes instead of the pipeline; no
+                                    plan is made: only byoc_compiled_ir() and
+                                    the ledger are of use then              */
+    const char *stop_after;      /* a pass's name: compile no further, as
+                                    with `passes`                           */
     const char *cc;              /* the C compiler; NULL: $CC, then "cc"    */
     /* Called before and after each pass with the IR as text, where wanted.
      * `when` is "before" or "after". */

@@ -1,0 +1,192 @@
+/* bench.c: `byoc bench`: how long loading, the first run and later runs take,
+ * and how much memory the process came to.
+ */
+#include "cli.h"
+
+#include "feed.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_bench = {
+    .name = "bench",
+    .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
+    .summary = "time loading and runs of a model",
+    .run = run,
+};
+
+struct result {
+    double load, first; /* seconds */
+    double *runs;       /* sorted  */
+    uint32_t n, warmup, threads;
+    const char *why;
+    double peak_mb;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The p-th percentile of sorted values, by the nearest rank. */
+static double percentile(const struct result *r, double p)
+{
+    uint32_t rank = (uint32_t)(p / 100 * r->n + 0.999999);
+    return r->runs[rank > r->n ? r->n - 1 : rank ? rank - 1 : 0];
+}
+
+static double median(const struct result *r)
+{
+    return r->n % 2 ? r->runs[r->n / 2]
+                    : (r->runs[r->n / 2 - 1] + r->runs[r->n / 2]) / 2;
+}
+
+static void print_text(const struct result *r)
+{
+    printf("load    %10.3f ms\n", 1e3 * r->load);
+    printf("first   %10.3f ms\n", 1e3 * r->first);
+    printf("min     %10.3f ms\n", 1e3 * r->runs[0]);
+    printf("median  %10.3f ms\n", 1e3 * median(r));
+    printf("P95     %10.3f ms\n", 1e3 * percentile(r, 95));
+    printf("P99     %10.3f ms\n", 1e3 * percentile(r, 99));
+    printf("memory  %10.1f MB peak\n", r->peak_mb);
+    printf("runs    %10u after %u of warm-up, %u thread%s (%s)\n", r->n,
+           r->warmup, r->threads, r->threads == 1 ? "" : "s", r->why);
+}
+
+static void print_json(const struct result *r)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "load_ms", 1e3 * r->load);
+    cJSON_AddNumberToObject(root, "first_ms", 1e3 * r->first);
+    cJSON_AddNumberToObject(root, "min_ms", 1e3 * r->runs[0]);
+    cJSON_AddNumberToObject(root, "median_ms", 1e3 * median(r));
+    cJSON_AddNumberToObject(root, "p95_ms", 1e3 * percentile(r, 95));
+    cJSON_AddNumberToObject(root, "p99_ms", 1e3 * percentile(r, 99));
+    cJSON_AddNumberToObject(root, "peak_mb", r->peak_mb);
+    cJSON_AddNumberToObject(root, "runs", r->n);
+    cJSON_AddNumberToObject(root, "warmup", r->warmup);
+    cJSON_AddNumberToObject(root, "threads", r->threads);
+    struct byi_text text = {0};
+    byi_json_print(root, &text);
+    puts(text.at);
+    byi_text_free(&text);
+    cJSON_Delete(root);
+}
+
+static enum byoc_status time_run(struct byoc_state *state,
+                                 const struct byi_feed *in,
+                                 struct byi_feed *out, double *seconds,
+                                 struct byoc_error *err)
+{
+    double began = now();
+    BYI_TRY(byoc_run(state, in->views, in->n, out->views, out->n, err));
+    *seconds = now() - began;
+    return BYOC_OK;
+}
+
+/* Until both the number of runs and the time are reached. */
+static enum byoc_status time_runs(struct byoc_state *state,
+                                  const struct byi_feed *in,
+                                  struct byi_feed *out, uint32_t least,
+                                  double seconds, struct result *r,
+                                  struct byoc_error *err)
+{
+    double unused, began;
+    BYI_TRY(time_run(state, in, out, &r->first, err));
+    for (uint32_t i = 1; i < r->warmup; i++)
+        BYI_TRY(time_run(state, in, out, &unused, err));
+    BYI_VEC(double) runs = {0};
+    enum byoc_status status = BYOC_OK;
+    for (began = now();
+         status == BYOC_OK && runs.n < (1u << 24) &&
+         (runs.n < least || now() - began < seconds);) {
+        double one = 0;
+        status = time_run(state, in, out, &one, err);
+        BYI_PUSH(&runs, one);
+    }
+    qsort(runs.at, runs.n, sizeof *runs.at, by_time);
+    r->runs = runs.at;
+    r->n = runs.n;
+    return status;
+}
+
+static enum byoc_status bench(const struct byoc_model *model,
+                              const struct byi_feed_params *feed,
+                              uint32_t least, double seconds,
+                              struct byi_arena *arena, struct result *r,
+                              struct byoc_error *err)
+{
+    struct byi_feed in, out = byi_feed_outputs(model, arena);
+    struct byoc_state *state = NULL;
+    BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
+    double began = now();
+    BYI_TRY(byoc_state_new(model, &state, err));
+    r->load += now() - began;
+    enum byoc_status status =
+        time_runs(state, &in, &out, least, seconds, r, err);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    r->peak_mb = (double)usage.ru_maxrss / 1024;
+    r->threads = byoc_model_threads(model, &r->why);
+    byoc_state_free(&state);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    struct byi_feed_params feed = {.seed = 1};
+    struct result r = {.warmup = 5};
+    const char *path;
+    uint32_t least = 10, n;
+    double seconds = 1.5;
+    bool json = false;
+    const struct byi_option options[] = {
+        {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
+         "inputs: input_K.npy or .pb there (default: made up)"},
+        {"iterations", 0, BYI_OPTION_COUNT, &least, "N",
+         "at least this many runs (default: 10)"},
+        {"warmup", 0, BYI_OPTION_COUNT, &r.warmup, "N",
+         "runs before counting, the first included (default: 5)"},
+        {"seconds", 0, BYI_OPTION_NUMBER, &seconds, "S",
+         "run for at least this long (default: 1.5)"},
+        {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    int code = byi_options(&byi_verb_bench, options, BYI_COUNT(options), argc,
+                           argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    feed.dims = o.dims.at;
+    least = least ? least : 1;
+    struct byoc_error err;
+    struct byi_open_model open;
+    double began = now();
+    if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_bench, &err);
+    r.load = now() - began;
+    struct byi_arena *arena = byi_arena_new();
+    code = BYI_EXIT_OK;
+    if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK)
+        code = byi_complain(&byi_verb_bench, &err);
+    else
+        (json ? print_json : print_text)(&r);
+    byi_vec_free(r.runs);
+    byi_arena_free(&arena);
+    byi_close_model(&open);
+    return code;
+}

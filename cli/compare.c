@@ -1,0 +1,170 @@
+/* compare.c: `byoc compare`: a model's outputs against expected ones, or
+ * against the native kernels.
+ */
+#include "cli.h"
+
+#include "feed.h"
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_compare = {
+    .name = "compare",
+    .usage = "MODEL.so|MODEL.onnx [--data DIR|PREFIX.] [OPTIONS]",
+    .summary = "compare a model's outputs with files, or with native kernels",
+    .run = run,
+};
+
+struct compare {
+    struct byi_feed_params feed;
+    struct byi_tolerance tolerance;
+    struct byi_arena *arena;
+};
+
+static enum byoc_status run_once(const struct byoc_model *model,
+                                 const struct byi_feed *in,
+                                 struct byi_feed *out,
+                                 struct byoc_state **state,
+                                 struct byoc_error *err)
+{
+    BYI_TRY(byoc_state_new(model, state, err));
+    return byoc_run(*state, in->views, in->n, out->views, out->n, err);
+}
+
+static void print_difference(const char *name, const struct byi_difference *d,
+                             const char *verdict)
+{
+    printf("%-9s %s: max abs %.3g, mean abs %.3g, max rel %.3g", verdict, name,
+           d->max_abs, d->mean_abs, d->max_rel);
+    if (d->worst >= 0)
+        printf(" (element %lld: found %.9g, expected %.9g)",
+               (long long)d->worst, d->found, d->expected);
+    if (d->n_bad)
+        printf(", %lld elements outside the tolerance", (long long)d->n_bad);
+    printf("\n");
+}
+
+/* Every output; the first that differs is named at the end. */
+static int judge(const struct byoc_model *model, const struct byi_feed *out,
+                 const struct byi_feed *expected,
+                 const struct byi_tolerance *tolerance)
+{
+    const char *first = NULL;
+    for (uint32_t i = 0; i < out->n; i++) {
+        const struct byoc_io *io = byoc_model_output(model, i);
+        struct byi_tensor found = byi_feed_tensor(&out->views[i]);
+        struct byi_difference d;
+        struct byoc_error err;
+        if (io->dtype == BYOC_BOOL)
+            found.dtype = BYOC_BOOL;
+        bool fits = byi_difference(&found, &expected->at[i], tolerance, &d,
+                                   &err) == BYOC_OK;
+        if (!fits)
+            printf("DIFFERENT %s: %s\n", io->name, err.text);
+        else
+            print_difference(io->name, &d, d.n_bad ? "DIFFERENT" : "same");
+        if ((!fits || d.n_bad) && !first)
+            first = io->name;
+    }
+    if (!first)
+        return BYI_EXIT_OK;
+    fprintf(stderr, "byoc compare: '%s' is the first output that differs\n",
+            first);
+    return BYI_EXIT_VERDICT;
+}
+
+/* The same model on native kernels only. */
+static enum byoc_status run_native(const char *path,
+                                   const struct byi_model_options *options,
+                                   const struct byi_feed *in,
+                                   struct byi_arena *arena,
+                                   struct byi_open_model *native,
+                                   struct byoc_state **state,
+                                   struct byi_feed *expected,
+                                   struct byoc_error *err)
+{
+    struct byi_model_options o = *options;
+    o.native = true;
+    BYI_TRY(byi_open_model(path, &o, native, err));
+    *expected = byi_feed_outputs(native->model, arena);
+    BYI_TRY(run_once(native->model, in, expected, state, err));
+    expected->at =
+        byi_arena_calloc(arena, expected->n, sizeof *expected->at);
+    for (uint32_t i = 0; i < expected->n; i++)
+        expected->at[i] = byi_feed_tensor(&expected->views[i]);
+    return BYOC_OK;
+}
+
+static enum byoc_status compare(const char *path,
+                                const struct byi_model_options *o,
+                                const struct compare *c, int *code,
+                                struct byoc_error *err)
+{
+    struct byi_open_model open = {0}, native = {0};
+    struct byoc_state *state = NULL, *native_state = NULL;
+    struct byi_feed in, expected, out = {0};
+    bool found = false;
+    enum byoc_status status = byi_open_model(path, o, &open, err);
+    if (status == BYOC_OK)
+        status = byi_feed_inputs(open.model, &c->feed, c->arena, &in, err);
+    if (status == BYOC_OK)
+        status = byi_feed_expected(open.model, &c->feed, c->arena, &expected,
+                                   &found, err);
+    if (status == BYOC_OK) {
+        out = byi_feed_outputs(open.model, c->arena);
+        status = run_once(open.model, &in, &out, &state, err);
+    }
+    if (status == BYOC_OK && !found)
+        status = run_native(path, o, &in, c->arena, &native, &native_state,
+                            &expected, err);
+    if (status == BYOC_OK) {
+        printf("against %s, atol %g, rtol %g, stol %g\n",
+               found ? c->feed.data : "the native kernels", c->tolerance.atol,
+               c->tolerance.rtol, c->tolerance.stol);
+        *code = judge(open.model, &out, &expected, &c->tolerance);
+    }
+    byoc_state_free(&state);
+    byoc_state_free(&native_state);
+    byi_close_model(&open);
+    byi_close_model(&native);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    struct compare c = {.feed = {.seed = 1},
+                        .tolerance = {.rtol = 1e-3, .stol = 1e-4}};
+    struct byi_list inputs = {0};
+    const char *path;
+    uint32_t seed = 1, n;
+    const struct byi_option options[] = {
+        {"data", 0, BYI_OPTION_TEXT, &c.feed.data, "DIR|PREFIX.",
+         "input_K and output_K as .npy or .pb"},
+        {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
+         "an input from a .npy or .pb file"},
+        {"npz", 0, BYI_OPTION_TEXT, &c.feed.npz, "FILE",
+         "all inputs from an .npz; its keys are their names"},
+        {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
+         "of inputs that no file is given for (default: 1)"},
+        {"atol", 0, BYI_OPTION_NUMBER, &c.tolerance.atol, "X",
+         "tolerance: absolute (default: 0)"},
+        {"rtol", 0, BYI_OPTION_NUMBER, &c.tolerance.rtol, "X",
+         "tolerance: times |expected| (default: 1e-3)"},
+        {"stol", 0, BYI_OPTION_NUMBER, &c.tolerance.stol, "X",
+         "tolerance: times the largest |expected| (default: 1e-4)"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    int code = byi_options(&byi_verb_compare, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    c.feed.inputs = inputs.at;
+    c.feed.dims = o.dims.at;
+    c.feed.seed = seed;
+    c.arena = byi_arena_new();
+    struct byoc_error err;
+    if (compare(path, &o, &c, &code, &err) != BYOC_OK)
+        code = byi_complain(&byi_verb_compare, &err);
+    byi_arena_free(&c.arena);
+    return code;
+}

@@ -1,0 +1,61 @@
+/* compile.c: `byoc compile`: a model becomes an artifact. */
+#include "cli.h"
+
+#include <string.h>
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_compile = {
+    .name = "compile",
+    .usage = "MODEL -o MODEL.so [OPTIONS]",
+    .summary = "compile a model into a shared library",
+    .run = run,
+};
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    const char *out = NULL;
+    bool every = false, quiet = false;
+    const struct byi_option options[] = {
+        {"output", 'o', BYI_OPTION_TEXT, &out, "FILE.so",
+         "where the artifact goes (default: beside the model)"},
+        {"all", 'a', BYI_OPTION_FLAG, &every, NULL,
+         "report every node, not only what stays native"},
+        {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL, "print no report"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    const char *path;
+    uint32_t n;
+    int gate,
+        code = byi_options(&byi_verb_compile, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    struct byi_text beside = {0};
+    if (!out) {
+        const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+        size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - path)
+                                                     : strlen(path);
+        byi_text_addf(&beside, "%.*s.so", (int)stem, path);
+        out = beside.at;
+    }
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_error err;
+    enum byoc_status status =
+        byi_compile_model(path, &o, &compiled, &gate, &err);
+    if (status == BYOC_OK && gate == BYI_EXIT_OK)
+        status = byoc_compiled_write(compiled, out, &err);
+    code = status == BYOC_OK ? gate : byi_complain(&byi_verb_compile, &err);
+    if (status == BYOC_OK && !quiet) {
+        char *text =
+            byoc_ledger_text(byoc_compiled_ledger(compiled), every);
+        fputs(text, stdout);
+        byoc_string_free(text);
+        if (gate == BYI_EXIT_OK)
+            printf("wrote %s\n", out);
+    }
+    byoc_compiled_free(&compiled);
+    byi_text_free(&beside);
+    return code;
+}

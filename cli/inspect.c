@@ -1,0 +1,106 @@
+/* inspect.c: `byoc inspect`: what an artifact says of itself, read from the
+ * file; none of its code runs.
+ */
+#include "cli.h"
+
+#include "runtime/internal.h"
+
+#include <cjson/cJSON.h>
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_inspect = {
+    .name = "inspect",
+    .usage = "MODEL.so [--json] [--all]",
+    .summary = "print an artifact's signature, vendors and ledger",
+    .run = run,
+};
+
+static const char *text(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static void print_ios(const cJSON *manifest, const char *key)
+{
+    const cJSON *io, *dim;
+    cJSON_ArrayForEach(io, cJSON_GetObjectItemCaseSensitive(manifest, key))
+    {
+        printf("%-9.*s %s %s (", (int)(sizeof "output" - 1), key,
+               text(io, "name"), text(io, "dtype"));
+        const char *comma = "";
+        cJSON_ArrayForEach(dim, cJSON_GetObjectItemCaseSensitive(io, "shape"))
+        {
+            if (cJSON_IsString(dim))
+                printf("%s%s", comma, dim->valuestring);
+            else
+                printf("%s%.0f", comma, dim->valuedouble);
+            comma = ", ";
+        }
+        printf(")\n");
+    }
+}
+
+static void print_artifact(const struct byi_artifact *a, bool every)
+{
+    const struct byi_image *image = &a->image;
+    cJSON *m = cJSON_ParseWithLength(image->manifest, image->manifest_bytes);
+    const cJSON *vendor;
+    printf("artifact  %s, format version %.0f, made by byoc %s\n",
+           text(m, "symbol"),
+           cJSON_GetNumberValue(cJSON_GetObjectItem(m, "version")),
+           text(m, "byoc"));
+    print_ios(m, "inputs");
+    print_ios(m, "outputs");
+    cJSON_ArrayForEach(vendor, cJSON_GetObjectItem(m, "vendors"))
+        printf("vendor    %s %s (%s)\n", text(vendor, "name"),
+               text(vendor, "version"), text(vendor, "compat"));
+    printf("sections  plan %zu, regions %zu, ledger %zu, weights %llu bytes\n",
+           image->plan_bytes, image->blobs_bytes, image->ledger_bytes,
+           (unsigned long long)image->weights_bytes);
+    cJSON_Delete(m);
+    if (!image->ledger_bytes)
+        return;
+    struct byi_text ledger = {0};
+    byi_text_add(&ledger, image->ledger, image->ledger_bytes);
+    char *report = byoc_ledger_text(ledger.at, every);
+    fputs(report, stdout);
+    byoc_string_free(report);
+    byi_text_free(&ledger);
+}
+
+static void print_json(const struct byi_artifact *a)
+{
+    const struct byi_image *image = &a->image;
+    printf("{\"manifest\":%.*s,\"ledger\":%.*s}\n",
+           (int)image->manifest_bytes, image->manifest,
+           image->ledger_bytes ? (int)image->ledger_bytes : 4,
+           image->ledger_bytes ? image->ledger : "null");
+}
+
+static int run(int argc, char **argv)
+{
+    bool json = false, every = false;
+    const struct byi_option options[] = {
+        {"json", 0, BYI_OPTION_FLAG, &json, NULL,
+         "print the manifest and the ledger as JSON"},
+        {"all", 'a', BYI_OPTION_FLAG, &every, NULL, "print every node"},
+    };
+    const char *path;
+    uint32_t n;
+    int code = byi_options(&byi_verb_inspect, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    struct byi_artifact a;
+    struct byoc_error err;
+    if (byoc_internal_artifact_open(path, &a, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_inspect, &err);
+    if (json)
+        print_json(&a);
+    else
+        print_artifact(&a, every);
+    byoc_internal_artifact_close(&a);
+    return BYI_EXIT_OK;
+}

@@ -1,0 +1,63 @@
+/* opt.c: `byoc opt`: run any list of passes on a module and print it. */
+#include "cli.h"
+
+#include "pipeline.h"
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_opt = {
+    .name = "opt",
+    .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
+    .summary = "run passes on a module and print it in the text form",
+    .run = run,
+};
+
+static void list_passes(void)
+{
+    const struct byi_pass *const *pass = byi_pipeline_passes();
+    for (uint32_t i = 0; pass[i]; i++) {
+        bool before = false;
+        for (uint32_t k = 0; k < i; k++)
+            before = before || pass[k] == pass[i];
+        if (!before)
+            printf("%-20s level %d  %s\n", pass[i]->name, pass[i]->opt_level,
+                   pass[i]->summary);
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    struct byi_list passes = {0};
+    bool list = false;
+    const struct byi_option options[] = {
+        {"passes", 0, BYI_OPTION_COMMAS, &passes, "A,B,C",
+         "what to run, in this order (default: nothing)"},
+        {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "name every pass"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    const char *path;
+    uint32_t n;
+    int gate, code = byi_options(&byi_verb_opt, options, BYI_COUNT(options),
+                                 argc, argv, 0, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    if (list) {
+        list_passes();
+        return BYI_EXIT_OK;
+    }
+    struct byoc_error err = {.status = BYOC_EINVAL,
+                             .text = "a file to read is missing; `byoc opt "
+                                     "--help` says more"};
+    if (n == 0)
+        return byi_complain(&byi_verb_opt, &err);
+    static const char *const none[] = {NULL};
+    o.passes = passes.n ? passes.at : none;
+    o.verify = true;
+    struct byoc_compiled *compiled = NULL;
+    if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_opt, &err);
+    fputs(byoc_compiled_ir(compiled), stdout);
+    byoc_compiled_free(&compiled);
+    return gate;
+}

@@ -1,0 +1,35 @@
+/* partition.c: `byoc partition`: the module after partitioning, as text. */
+#include "cli.h"
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_partition = {
+    .name = "partition",
+    .usage = "MODEL [OPTIONS]",
+    .summary = "print the partitioned module in the text form",
+    .run = run,
+};
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    const struct byi_option options[] = {
+        {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",
+         "go no further than this pass"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    const char *path;
+    uint32_t n;
+    int gate,
+        code = byi_options(&byi_verb_partition, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_error err;
+    if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_partition, &err);
+    fputs(byoc_compiled_ir(compiled), stdout);
+    byoc_compiled_free(&compiled);
+    return gate;
+}

@@ -1,0 +1,129 @@
+/* run.c: `byoc run`: one run of a model, outputs to files or as a summary. */
+#include "cli.h"
+
+#include "feed.h"
+#include "npy.h"
+
+#include <sys/stat.h>
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_run = {
+    .name = "run",
+    .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
+    .summary = "run a model once and write or summarise its outputs",
+    .run = run,
+};
+
+/* "name 1x1000 float32: min ... max ... mean ..." */
+static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
+{
+    char dims[128];
+    int64_t n = byi_elements(t->rank, t->dims);
+    printf("%s %s %s", io->name,
+           byi_dims_text(dims, sizeof dims, t->rank, t->dims),
+           byoc_dtype_name(t->dtype));
+    if (n > 0 && byoc_dtype_size(t->dtype)) {
+        double least = byi_tensor_float(t, 0), most = least, sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double x = byi_tensor_float(t, i);
+            least = x < least ? x : least;
+            most = x > most ? x : most;
+            sum += x;
+        }
+        printf(": min %.6g, max %.6g, mean %.6g", least, most,
+               sum / (double)n);
+    }
+    printf("\n");
+}
+
+static enum byoc_status write_outputs(const struct byoc_model *model,
+                                      const struct byi_feed *out,
+                                      const char *folder,
+                                      struct byi_arena *arena,
+                                      struct byoc_error *err)
+{
+    if (folder)
+        (void)mkdir(folder, 0777); /* writing says what is wrong */
+    for (uint32_t i = 0; i < out->n; i++) {
+        struct byi_tensor t = byi_feed_tensor(&out->views[i]);
+        const struct byoc_io *io = byoc_model_output(model, i);
+        if (io->dtype == BYOC_BOOL)
+            t.dtype = BYOC_BOOL;
+        print_output(io, &t);
+        if (folder)
+            BYI_TRY(byi_npy_write(
+                byi_arena_printf(arena, "%s/output_%u.npy", folder, i), &t,
+                err));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status run_model(const struct byoc_model *model,
+                                  const struct byi_feed_params *feed,
+                                  const char *folder, const char *trace,
+                                  struct byi_arena *arena,
+                                  struct byoc_error *err)
+{
+    struct byi_feed in, out = byi_feed_outputs(model, arena);
+    struct byoc_state *state = NULL;
+    BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
+    if (in.n_made_up)
+        fprintf(stderr, "byoc run: %u of %u inputs are made up from seed "
+                        "%llu\n",
+                in.n_made_up, in.n, (unsigned long long)feed->seed);
+    BYI_TRY(byoc_state_new(model, &state, err));
+    enum byoc_status status = BYOC_OK;
+    if (trace)
+        status = byoc_state_trace(state, trace, err);
+    if (status == BYOC_OK)
+        status = byoc_run(state, in.views, in.n, out.views, out.n, err);
+    if (status == BYOC_OK && trace)
+        status = byoc_state_trace(state, NULL, err);
+    if (status == BYOC_OK)
+        status = write_outputs(model, &out, folder, arena, err);
+    byoc_state_free(&state);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    struct byi_feed_params feed = {.seed = 1};
+    struct byi_list inputs = {0};
+    const char *folder = NULL, *trace = NULL, *path;
+    uint32_t seed = 1, n;
+    const struct byi_option options[] = {
+        {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
+         "an input from a .npy or .pb file"},
+        {"npz", 0, BYI_OPTION_TEXT, &feed.npz, "FILE",
+         "all inputs from an .npz; its keys are their names"},
+        {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
+         "all inputs: input_K.npy or .pb there"},
+        {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
+         "of inputs that no file is given for (default: 1)"},
+        {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR",
+         "write output_K.npy there"},
+        {"trace", 0, BYI_OPTION_TEXT, &trace, "FILE",
+         "write a Chrome trace of the run"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    int code = byi_options(&byi_verb_run, options, BYI_COUNT(options), argc,
+                           argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    feed.inputs = inputs.at;
+    feed.dims = o.dims.at;
+    feed.seed = seed;
+    struct byoc_error err;
+    struct byi_open_model open;
+    if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_run, &err);
+    struct byi_arena *arena = byi_arena_new();
+    code = BYI_EXIT_OK;
+    if (run_model(open.model, &feed, folder, trace, arena, &err) != BYOC_OK)
+        code = byi_complain(&byi_verb_run, &err);
+    byi_arena_free(&arena);
+    byi_close_model(&open);
+    return code;
+}
