@@ -27,11 +27,12 @@ static int64_t count_windows(const struct window *w, int64_t in)
     if (span < 0)
         return -1;
     int64_t n = span / w->stride + 1;
+    if (!w->ceil_mode)
+        return n;
     /* The last window must start on data or on the padding before it (ONNX 19,
      * PyTorch): one that starts in the padding after it is not counted. */
-    if (w->ceil_mode && span % w->stride && n * w->stride < in + w->begin)
-        n++;
-    return n;
+    n += span % w->stride != 0;
+    return (n - 1) * w->stride >= in + w->begin ? n - 1 : n;
 }
 
 static enum byoc_status slide(const struct byi_infer *t, const struct window *w,

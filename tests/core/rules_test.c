@@ -1,0 +1,527 @@
+/* rules_test.c: the type rule of every operator, as a table. A row is an
+ * operator, its attributes (JSON), its operands and the result:
+ *     "f32[A,3] i64[2]=4,-1"    types, and the values that are known
+ * A letter is a symbol of its own, "?" a fresh one; a result that begins with
+ * '!' is an error whose text holds the rest.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base.h"
+
+#include <cmocka.h>
+
+enum { MAX_IN = 8, MAX_VALUES = 32, FRESH = -1000 };
+
+struct row {
+    const char *op, *attrs, *in, *out;
+};
+
+/* clang-format off */
+static const struct row element_rows[] = {
+    {"nn.relu", "{}", "f32[A,3]", "f32[A,3]"},
+    {"exp", "{}", "i32[2]", "!exp: x has type int32, expected a floating-point type"},
+    {"negative", "{}", "u8[2]", "!x has type uint8, expected a signed numeric type"},
+    {"copy", "{}", "str[2]", "str[2]"},
+    {"logical_not", "{}", "bool[2]", "bool[2]"},
+    {"logical_not", "{}", "f32[2]", "!expected bool"},
+    {"isnan", "{}", "f16[2,A]", "bool[2,A]"},
+    {"cast", "{\"dtype\": \"int64\"}", "f32[4]", "i64[4]"},
+    {"cast", "{\"dtype\": \"complex64\"}", "f32[4]", "!dtype is complex64"},
+    {"nn.gelu", "{\"approximate\": \"maybe\"}", "f32[4]", "!approximate is \"maybe\", expected one of none|tanh"},
+    {"trilu", "{}", "f32[4]", "!x has rank 1, expected at least 2"},
+    {"trilu", "{}", "bool[4,5]", "bool[4,5]"},
+    {"cumsum", "{\"axis\": -2}", "i64[4,5]", "i64[4,5]"},
+    {"cumsum", "{\"axis\": 2}", "i64[4,5]", "!axis 2 is out of range for rank 2, expected -2 to 1"},
+    {"nn.mean_variance_norm", "{\"axis\": [0, -4]}", "f32[1,2,3,4]", "!names axis 0 twice"},
+    {"nn.lrn", "{\"size\": 0}", "f32[1,2,3]", "!size is 0"},
+    {"reverse_sequence", "{}", "f32[4,3,2] i64[3]", "f32[4,3,2]"},
+    {"reverse_sequence", "{}", "f32[4,3,2] i64[4]", "!lengths has 4 elements, expected 3"},
+    {"reverse_sequence", "{\"time_axis\": 1}", "f32[4,3] i64[3]", "!batch_axis is 1 and time_axis 1"},
+    {"add", "{}", "f32[A,1,3] f32[4,1]", "f32[A,4,3]"},
+    {"add", "{}", "f32[A] f32[A]", "f32[A]"},
+    {"add", "{}", "f32[A] f32[B]", "f32[?]"},
+    {"add", "{}", "f32[A] f32[7]", "f32[7]"},
+    {"add", "{}", "f32[A] f32[0]", "f32[0]"},
+    {"add", "{}", "f32[] f32[2]", "f32[2]"},
+    {"add", "{}", "f32[2,3] f32[2]", "!shapes (2, 3) and (2,) do not broadcast at axis 1"},
+    {"add", "{}", "f32[2] f64[2]", "!b has type float64, expected float32"},
+    {"add", "{}", "bool[2] bool[2]", "!a has type bool"},
+    {"add", "{}", "f32[2]", "!1 operands, expected 2 to 2"},
+    {"power", "{}", "f32[2] i64[1]", "f32[2]"},
+    {"power", "{}", "f32[2] bool[1]", "!b has type bool"},
+    {"left_shift", "{}", "u8[2] u8[2]", "u8[2]"},
+    {"left_shift", "{}", "f32[2] f32[2]", "!a has type float32, expected an integer type"},
+    {"logical_and", "{}", "bool[2] bool[1]", "bool[2]"},
+    {"equal", "{}", "bool[2] bool[2]", "bool[2]"},
+    {"less", "{}", "f32[2,1] f32[3]", "bool[2,3]"},
+    {"less", "{}", "bool[2] bool[2]", "!a has type bool"},
+    {"nn.prelu", "{}", "f32[1,3,A] f32[3,1]", "f32[1,3,A]"},
+    {"nn.prelu", "{}", "f32[1,3,4] f32[2,1]", "!slope has shape (2, 1)"},
+    {"nn.prelu", "{}", "f32[1] f32[3]", "!slope has shape (3,)"},
+    {"where", "{}", "bool[2,1] f32[3] f32[1]", "f32[2,3]"},
+    {"where", "{}", "bool[A] f32[1] f32[B]", "f32[?]"},
+    {"where", "{}", "f32[2] f32[2] f32[2]", "!condition has type float32, expected bool"},
+    {"where", "{}", "bool[2] f32[2] i32[2]", "!b has type int32, expected float32"},
+    {"add", "{}", "f32[1048576,1,1048576] f32[2,1]", "!more than 2^40 elements"},
+    {"add", "{}", "f32[1048576,2097152] f32[1]", "!operand 0 has more than 2^40 elements"},
+    {"add", "{}", "f32[0,9223372036854775807] f32[1]", "!operand 0 has more than 2^40"},
+    {"sum", "{}", "f32[2,3]", "f32[1,1]"},
+    {"sum", "{\"keepdims\": false}", "f32[2,3]", "f32[]"},
+    {"sum", "{\"noop_empty\": true}", "f32[2,A]", "f32[2,A]"},
+    {"mean", "{\"axis\": [-1], \"keepdims\": false}", "f32[A,3]", "f32[A]"},
+    {"mean", "{\"axis\": [2]}", "f32[A,3]", "!axis 2 is out of range"},
+    {"max", "{}", "bool[2]", "!x has type bool"},
+    {"argmax", "{\"axis\": 1}", "f32[A,3]", "i64[A,1]"},
+    {"argmin", "{\"axis\": -1, \"keepdims\": false}", "f32[A,3]", "i64[A]"},
+    {"argmax", "{\"axis\": 1}", "f32[A,0]", "!axis 1 has no elements"},
+    {"nn.softmax", "{}", "f32[2,A]", "f32[2,A]"},
+    {"nn.softmax", "{\"axis\": 2}", "f32[2,3]", "!axis 2 is out of range"},
+    {"nn.lp_normalize", "{\"p\": 3}", "f32[2]", "!p is 3, expected 1 or 2"},
+    {"qnn.quantize", "{}", "f32[2,3] f32[] u8[]", "u8[2,3]"},
+    {"qnn.quantize", "{}", "f32[2,3] f32[3] i8[3]", "i8[2,3]"},
+    {"qnn.quantize", "{}", "f32[2,3] f32[2] i8[2]", "!scale has 2 elements, x has 3 along axis 1"},
+    {"qnn.quantize", "{}", "f32[2,3] f32[3] i8[]", "!scale has shape (3,) and zero point"},
+    {"qnn.dequantize", "{\"axis\": 0}", "i8[2,3] f16[2] i8[2]", "f16[2,3]"},
+    {"qnn.dequantize", "{}", "i8[2,3] f32[] u8[]", "!zero point has type uint8, expected int8"},
+};
+
+static const struct row nn_rows[] = {
+    {"nn.conv2d", "{\"padding\": [1, 1, 1, 1]}", "f32[A,3,8,8] f32[16,3,3,3]", "f32[A,16,8,8]"},
+    {"nn.conv2d", "{\"strides\": [2, 2], \"padding\": [3, 3, 3, 3]}", "f32[1,3,224,224] f32[64,3,7,7]", "f32[1,64,112,112]"},
+    {"nn.conv2d", "{\"padding\": [1, 0, 1, 0]}", "f32[1,3,H,W] f32[4,3,3,3]", "f32[1,4,H,?]"},
+    {"nn.conv2d", "{\"groups\": 4}", "f32[1,8,5,5] f32[4,2,1,1]", "f32[1,4,5,5]"},
+    {"nn.conv2d", "{}", "f32[1,4,5,5] f32[4,3,1,1]", "!nn.conv2d: weights have 3 input channels, data has 4 in 1 groups"},
+    {"nn.conv2d", "{\"groups\": 3}", "f32[1,6,5,5] f32[4,2,1,1]", "!weights have 4 output channels, expected a multiple of 3 groups"},
+    {"nn.conv2d", "{\"groups\": 0}", "f32[1,6,5,5] f32[4,2,1,1]", "!groups is 0"},
+    {"nn.conv2d", "{}", "f32[1,3,2,2] f32[4,3,3,3]", "!a window of 3 with dilation 1 does not fit in 2"},
+    {"nn.conv2d", "{\"strides\": [0, 1]}", "f32[1,3,8,8] f32[4,3,3,3]", "!strides[0] is 0"},
+    {"nn.conv2d", "{\"padding\": [1, 1]}", "f32[1,3,8,8] f32[4,3,3,3]", "!padding has 2 entries, expected 4"},
+    {"nn.conv2d", "{\"dilation\": [2147483647, 1]}", "f32[1,3,8,8] f32[4,3,3,3]", "!does not fit"},
+    {"nn.conv2d", "{}", "f32[1,3,8] f32[4,3,3]", "!data has rank 3, expected 4"},
+    {"nn.conv1d", "{\"dilation\": [2]}", "f32[1,3,8] f32[4,3,3]", "f32[1,4,4]"},
+    {"nn.conv3d", "{}", "f32[1,1,4,4,4] f32[2,1,2,2,2]", "f32[1,2,3,3,3]"},
+    {"nn.conv2d_transpose", "{\"strides\": [2, 2]}", "f32[1,8,4,4] f32[8,3,2,2]", "f32[1,3,8,8]"},
+    {"nn.conv2d_transpose", "{\"strides\": [3, 2], \"output_padding\": [1, 1], \"groups\": 2}", "f32[1,8,3,3] f32[8,3,3,3]", "f32[1,6,10,8]"},
+    {"nn.conv2d_transpose", "{\"padding\": [1, 1, 1, 1]}", "f32[1,8,H,W] f32[8,3,3,3]", "f32[1,3,H,W]"},
+    {"nn.conv2d_transpose", "{}", "f32[1,7,3,3] f32[8,3,3,3]", "!weights have 8 input channels, data has 7"},
+    {"nn.conv1d_transpose", "{\"padding\": [9, 9]}", "f32[1,1,3] f32[1,1,3]", "!use less padding"},
+    {"nn.conv1d_transpose", "{\"strides\": [2147483647]}", "f32[1,1,1099511627776] f32[1,1,3]", "!more than 2^40"},
+    {"nn.max_pool2d", "{\"pool_size\": [2, 2], \"strides\": [2, 2]}", "f32[1,3,7,7]", "f32[1,3,3,3]"},
+    {"nn.max_pool2d", "{\"pool_size\": [2, 2], \"strides\": [2, 2], \"ceil_mode\": true}", "f32[1,3,7,7]", "f32[1,3,4,4]"},
+    {"nn.avg_pool1d", "{\"pool_size\": [1], \"strides\": [3], \"padding\": [0, 1], \"ceil_mode\": true}", "f32[1,3,3]", "f32[1,3,1]"},
+    {"nn.avg_pool2d", "{\"pool_size\": [2]}", "f32[1,3,7,7]", "!pool_size has 1 entries, expected 2"},
+    {"nn.lp_pool", "{\"pool_size\": [2], \"strides\": [1], \"padding\": [0, 0], \"dilation\": [1], \"p\": 0}", "f32[1,3,7]", "!p is 0"},
+    {"nn.lp_pool", "{\"pool_size\": [2], \"strides\": [1], \"padding\": [0, 0], \"dilation\": [1]}", "f32[1,3,7]", "f32[1,3,6]"},
+    {"nn.max_pool_indices", "{\"pool_size\": [2], \"strides\": [2], \"padding\": [0, 0], \"dilation\": [1]}", "f32[A,3,8]", "f32[A,3,4] i64[A,3,4]"},
+    {"nn.global_avg_pool2d", "{}", "f32[A,3,H,W]", "f32[A,3,1,1]"},
+    {"nn.global_avg_pool2d", "{}", "f32[A,3,H]", "!data has rank 3, expected 4"},
+    {"nn.global_lp_pool", "{}", "f32[A,3,H]", "f32[A,3,1]"},
+    {"nn.batch_norm", "{}", "f32[1,3,4] f32[3] f32[3] f32[3] f32[3]", "f32[1,3,4]"},
+    {"nn.batch_norm", "{}", "f32[1,3,4] f32[3] f32[3] f32[4] f32[3]", "!mean has 4 elements, data has 3 channels"},
+    {"nn.layer_norm", "{}", "f32[A,2,3] f32[3] f32[3]", "f32[A,2,3]"},
+    {"nn.layer_norm", "{\"axis\": 1}", "f32[A,2,3] f32[2,3]", "f32[A,2,3]"},
+    {"nn.layer_norm", "{\"axis\": 1}", "f32[A,2,3] f32[3,2]", "!gamma has 3 elements on axis 0, x has 2 on axis 1"},
+    {"nn.instance_norm", "{}", "f32[1,2,3] f32[2] f32[3]", "!beta has 3 elements"},
+    {"nn.group_norm", "{\"num_groups\": 3}", "f32[1,4,3] f32[4] f32[4]", "!num_groups is 3, expected a divisor of 4"},
+    {"nn.pad", "{}", "f32[A,3] i64[4]=0,1,0,2 f32[]", "f32[A,6]"},
+    {"nn.pad", "{}", "f32[A,3] i64[4]=1,0,0,0 f32[]", "f32[?,3]"},
+    {"nn.pad", "{}", "f32[2,3] i64[4] f32[]", "f32[?,?]"},
+    {"nn.pad", "{}", "f32[2,3] i64[4]=-1,0,-1,0 f32[]", "f32[0,3]"},
+    {"nn.pad", "{}", "f32[2,3] i64[4]=-1,0,-2,0 f32[]", "!crops more than the 2 elements of axis 0"},
+    {"nn.pad", "{\"mode\": \"reflect\"}", "f32[2,3] i64[4]=2,0,0,0 f32[]", "!padding of 2 in mode reflect"},
+    {"nn.pad", "{\"mode\": \"edge\"}", "f32[0] i64[2]=2,0 f32[]", "!padding of 2 in mode edge"},
+    {"nn.pad", "{}", "f32[2] i64[2]=9223372036854775807,1 f32[]", "!out of range"},
+    {"nn.pad", "{}", "f32[2] i64[3]=1,1,1 f32[]", "!pads has 3 elements, expected 2"},
+    {"nn.dense", "{}", "f32[A,4] f32[8,4]", "f32[A,8]"},
+    {"nn.dense", "{}", "f32[A,4] f32[4,8]", "!weights have 8 input features, data has 4"},
+    {"nn.matmul", "{}", "f32[A,2,3] f32[3,4]", "f32[A,2,4]"},
+    {"nn.matmul", "{}", "f32[3] f32[3]", "f32[]"},
+    {"nn.matmul", "{}", "f32[3] f32[5,3,4]", "f32[5,4]"},
+    {"nn.matmul", "{}", "f32[5,2,3] f32[3]", "f32[5,2]"},
+    {"nn.matmul", "{\"transpose_b\": true}", "f32[1,2,3] f32[7,4,3]", "f32[7,2,4]"},
+    {"nn.matmul", "{\"transpose_a\": true}", "f32[3,2] f32[3,4]", "f32[2,4]"},
+    {"nn.matmul", "{\"transpose_a\": true}", "f32[3] f32[3,4]", "!a is a vector"},
+    {"nn.matmul", "{}", "f32[2,3] f32[4,5]", "!a has 3 columns and b 4 rows"},
+    {"nn.matmul", "{}", "f32[2,2,3] f32[3,3,5]", "!do not broadcast"},
+    {"nn.matmul", "{}", "f32[] f32[3]", "!a has rank 0"},
+    {"det", "{}", "f32[A,3,3]", "f32[A]"},
+    {"det", "{}", "f32[3,4]", "!matrices are 3 by 4"},
+    {"einsum", "{\"equation\": \"bij, bjk -> bik\"}", "f32[A,2,3] f32[A,3,4]", "f32[A,2,4]"},
+    {"einsum", "{\"equation\": \"ij,jk\"}", "f32[2,3] f32[3,4]", "f32[2,4]"},
+    {"einsum", "{\"equation\": \"ii\"}", "f32[3,3]", "f32[]"},
+    {"einsum", "{\"equation\": \"...ij,...jk->...ik\"}", "f32[5,1,2,3] f32[7,3,4]", "f32[5,7,2,4]"},
+    {"einsum", "{\"equation\": \"ij,jk\"}", "f32[2,3] f32[4,4]", "!'j' is 3 and 4"},
+    {"einsum", "{\"equation\": \"ij->ijk\"}", "f32[2,3]", "!'k' of the result is in no operand"},
+    {"einsum", "{\"equation\": \"ij->ii\"}", "f32[2,3]", "!'i' of the result is repeated"},
+    {"einsum", "{\"equation\": \"ij,jk\"}", "f32[2,3]", "!more than 1 terms"},
+    {"einsum", "{\"equation\": \"ij\"}", "f32[2,3] f32[2,3]", "!less than 2 terms"},
+    {"einsum", "{\"equation\": \"i1\"}", "f32[2,3]", "!equation has '1'"},
+    {"einsum", "{\"equation\": \"ijk\"}", "f32[2,3]", "!term 0 has 3 letters, operand has rank 2"},
+};
+
+static const struct row shape_rows[] = {
+    {"reshape", "{}", "f32[2,3,4] i64[2]=6,-1", "f32[6,4]"},
+    {"reshape", "{}", "f32[A,3,4] i64[2]=0,-1", "f32[A,12]"},
+    {"reshape", "{}", "f32[A,3,4] i64[2]=-1,12", "f32[A,12]"},
+    {"reshape", "{}", "f32[A,3,4] i64[2]=-1,6", "f32[?,6]"},
+    {"reshape", "{}", "f32[A,B,4] i64[3]=0,-1,2", "f32[A,?,2]"},
+    {"reshape", "{}", "f32[A,B,4] i64[3]=0,-1,4", "f32[A,B,4]"},
+    {"reshape", "{}", "f32[0,3,4] i64[2]=0,-1", "f32[0,12]"},
+    {"reshape", "{\"allowzero\": true}", "f32[0,3] i64[2]=3,0", "f32[3,0]"},
+    {"reshape", "{\"allowzero\": true}", "f32[0,3] i64[2]=0,-1", "!does not fit shape (0, -1)"},
+    {"reshape", "{}", "f32[2,3] i64[2]", "f32[?,?]"},
+    {"reshape", "{}", "f32[2,3] i64[A]", "!length of shape is not known"},
+    {"reshape", "{}", "f32[2,3] i64[0]=", "!does not fit shape ()"},
+    {"reshape", "{}", "f32[1] i64[0]=", "f32[]"},
+    {"reshape", "{}", "f32[2,3] i64[2]=4,2", "!x of shape (2, 3) does not fit shape (4, 2)"},
+    {"reshape", "{}", "f32[2,3] i64[2]=4,-1", "!does not fit"},
+    {"reshape", "{}", "f32[2,3] i64[2]=-1,-1", "!shape[1] is -1"},
+    {"reshape", "{}", "f32[2,3] i64[3]=2,3,0", "!shape[2] is 0 and x has rank 2"},
+    {"reshape", "{}", "f32[2] i64[2]=4611686018427387904,4", "!does not fit"},
+    {"reshape", "{}", "f32[2] f32[2]=1,2", "!shape has type float32, expected int32 or int64"},
+    {"squeeze", "{}", "f32[1,A,1,3]", "f32[A,3]"},
+    {"squeeze", "{\"axis\": [-1, 0]}", "f32[1,2,A]", "f32[2]"},
+    {"squeeze", "{\"axis\": [1]}", "f32[1,2]", "!axis 1 has size 2, expected 1"},
+    {"expand_dims", "{\"axis\": [0, -1]}", "f32[A]", "f32[1,A,1]"},
+    {"expand_dims", "{\"axis\": [3]}", "f32[A]", "!axis 3 is out of range for rank 2"},
+    {"expand_dims", "{\"axis\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}", "f32[A]", "!the result has rank 13"},
+    {"nn.flatten", "{}", "f32[A,3,4]", "f32[A,12]"},
+    {"nn.flatten", "{\"axis\": 0}", "f32[3,4]", "f32[1,12]"},
+    {"nn.flatten", "{\"axis\": 2}", "f32[A,B]", "f32[?,1]"},
+    {"nn.flatten", "{\"axis\": 3}", "f32[3,4]", "!axis 3 is out of range for rank 2, expected -2 to 2"},
+    {"transpose", "{}", "f32[A,3,4]", "f32[4,3,A]"},
+    {"transpose", "{\"axes\": [0, -1, 1]}", "f32[A,3,4]", "f32[A,4,3]"},
+    {"transpose", "{\"axes\": [0, 1]}", "f32[A,3,4]", "!axes has 2 entries, expected 3 or none"},
+    {"transpose", "{\"axes\": [0, 0]}", "f32[3,4]", "!names axis 0 twice"},
+    {"broadcast_to", "{}", "f32[3,1] i64[3]=2,1,4", "f32[2,3,4]"},
+    {"broadcast_to", "{}", "f32[A] i64[1]=1", "f32[A]"},
+    {"broadcast_to", "{}", "f32[3] i64[2]", "f32[?,3]"},
+    {"broadcast_to", "{}", "f32[3] i64[1]=2", "!do not broadcast"},
+    {"broadcast_to", "{}", "f32[3] i64[1]=-1", "!shape[0] is -1"},
+    {"tile", "{}", "f32[A,3] i64[2]=1,2", "f32[A,6]"},
+    {"tile", "{}", "f32[A,3] i64[2]=2,0", "f32[?,0]"},
+    {"tile", "{}", "f32[2,3] i64[2]=1,-1", "!repeats[1] is -1"},
+    {"tile", "{}", "f32[2,3] i64[1]=1", "!repeats has 1 elements, expected 2"},
+    {"tile", "{}", "f32[2] i64[1]=9223372036854775807", "!more than 2^40"},
+    {"nn.depth_to_space", "{\"block_size\": 2}", "f32[A,8,H,3]", "f32[A,2,?,6]"},
+    {"nn.depth_to_space", "{\"block_size\": 3}", "f32[1,8,2,2]", "!axis 1 has size 8, expected a multiple of 9"},
+    {"nn.depth_to_space", "{\"block_size\": 2, \"mode\": \"X\"}", "f32[1,8,2,2]", "!mode is \"X\""},
+    {"nn.space_to_depth", "{\"block_size\": 2}", "f32[1,2,4,6]", "f32[1,8,2,3]"},
+    {"nn.space_to_depth", "{\"block_size\": 0}", "f32[1,2,4,6]", "!block_size is 0"},
+    {"shape_of", "{}", "f32[A,3,4]", "i64[3]"},
+    {"shape_of", "{\"start\": -2, \"end\": 2}", "f32[A,3,4]", "i64[1]"},
+    {"shape_of", "{\"start\": 5}", "f32[A,3,4]", "i64[0]"},
+    {"size_of", "{}", "f32[A,3]", "i64[]"},
+    {"full", "{\"dtype\": \"int8\"}", "i64[2]=2,3", "i8[2,3]"},
+    {"full", "{}", "i64[2]", "f32[?,?]"},
+    {"full", "{}", "i64[1]=-2", "!shape[0] is -2"},
+    {"full", "{}", "i64[2]=1099511627776,2", "!more than 2^40"},
+    {"arange", "{}", "i64[]=0 i64[]=10 i64[]=3", "i64[4]"},
+    {"arange", "{}", "i64[]=10 i64[]=0 i64[]=-3", "i64[4]"},
+    {"arange", "{}", "i64[]=0 i64[]=-5 i64[]=1", "i64[0]"},
+    {"arange", "{}", "f32[]=1 f32[]=5 f32[]=2", "f32[2]"},
+    {"arange", "{}", "i64[] i64[]=5 i64[]=2", "i64[?]"},
+    {"arange", "{}", "i64[]=0 i64[]=5 i64[]=0", "!is no finite sequence"},
+    {"arange", "{}", "f32[]=0 f32[]=5 f32[]=0", "!is no finite sequence"},
+    {"arange", "{}", "i64[]=-9223372036854775807 i64[]=9223372036854775807 i64[]=1", "!is no finite sequence"},
+    {"arange", "{}", "i64[2] i64[] i64[]", "!start has shape (2,), expected a scalar"},
+    {"eye_like", "{\"dtype\": \"float32\"}", "i32[A,3]", "f32[A,3]"},
+    {"eye_like", "{\"dtype\": \"float32\"}", "i32[3]", "!x has rank 1, expected 2"},
+};
+
+static const struct row movement_rows[] = {
+    {"concatenate", "{\"axis\": 1}", "f32[A,2] f32[3,4] f32[A,1]", "f32[3,7]"},
+    {"concatenate", "{}", "f32[A,2] f32[3,2]", "f32[?,2]"},
+    {"concatenate", "{}", "f32[2,2] f32[3,3]", "!operand 1 has size 3 on axis 1, expected 2"},
+    {"concatenate", "{}", "f32[2] i32[2]", "!an operand has type int32"},
+    {"concatenate", "{}", "f32[] f32[]", "!axis 0 is out of range for rank 0"},
+    {"split", "{\"sizes\": [1, 2], \"axis\": -1}", "f32[A,3]", "f32[A,1] f32[A,2]"},
+    {"split", "{\"sizes\": [3]}", "f32[A]", "f32[3]"},
+    {"split", "{\"sizes\": [1, 1]}", "f32[3]", "!sizes sum to 2, axis 0 has 3"},
+    {"split", "{\"sizes\": [4, -1]}", "f32[3]", "!sizes[1] is -1"},
+    {"split", "{\"sizes\": []}", "f32[3]", "!sizes has 0 entries"},
+    {"strided_slice", "{}", "f32[5,6] i64[1]=1 i64[1]=4 i64[1]=0 i64[1]=2", "f32[2,6]"},
+    {"strided_slice", "{}", "f32[5,A] i64[1]=0 i64[1]=9223372036854775807 i64[1]=1 i64[1]=1", "f32[5,A]"},
+    {"strided_slice", "{}", "f32[5,A] i64[1]=1 i64[1]=9223372036854775807 i64[1]=-1 i64[1]=1", "f32[5,?]"},
+    {"strided_slice", "{}", "f32[5] i64[1]=-1 i64[1]=-9223372036854775808 i64[1]=0 i64[1]=-1", "f32[5]"},
+    {"strided_slice", "{}", "f32[5] i64[1]=4 i64[1]=0 i64[1]=0 i64[1]=-9223372036854775808", "f32[1]"},
+    {"strided_slice", "{}", "f32[0] i64[1]=0 i64[1]=9 i64[1]=0 i64[1]=-1", "f32[0]"},
+    {"strided_slice", "{}", "f32[5] i64[1]=3 i64[1]=1 i64[1]=0 i64[1]=1", "f32[0]"},
+    {"strided_slice", "{}", "f32[5,6] i64[1] i64[1]=4 i64[1]=0 i64[1]=1", "f32[?,6]"},
+    {"strided_slice", "{}", "f32[5,6] i64[1]=0 i64[1]=4 i64[1] i64[1]=1", "f32[?,?]"},
+    {"strided_slice", "{}", "f32[5] i64[1]=0 i64[1]=4 i64[1]=0 i64[1]=0", "!strides[0] is 0"},
+    {"strided_slice", "{}", "f32[5] i64[1]=0 i64[1]=4 i64[1]=1 i64[1]=1", "!axis 1 is out of range"},
+    {"strided_slice", "{}", "f32[5,5] i64[2]=0,0 i64[2]=4,4 i64[2]=0,-2 i64[2]=1,1", "!axis 0 twice"},
+    {"strided_slice", "{}", "f32[5] i64[2]=0,0 i64[2]=4,4 i64[2]=0,0 i64[2]=1,1", "!2 axes are cut, x has rank 1"},
+    {"take", "{\"axis\": 1}", "f32[A,3,4] i64[B,2]", "f32[A,B,2,4]"},
+    {"take", "{}", "f32[3] i32[]", "f32[]"},
+    {"take", "{}", "f32[3] f32[1]", "!indices has type float32"},
+    {"take", "{}", "f32[1,1,1,1,1,1,1] i64[1,1,1,1,1,1,1]", "!the result has rank 13"},
+    {"gather", "{\"axis\": 1}", "f32[3,4] i64[2,9]", "f32[2,9]"},
+    {"gather", "{\"axis\": 1}", "f32[3,4] i64[5,1]", "!indices have size 5 on axis 0, x has 3"},
+    {"gather", "{}", "f32[3,4] i64[5]", "!indices has rank 1, expected 2"},
+    {"gather_nd", "{}", "f32[2,3,4] i64[A,2]", "f32[A,4]"},
+    {"gather_nd", "{\"batch_dims\": 1}", "f32[2,3,4] i64[2,1]", "f32[2,4]"},
+    {"gather_nd", "{\"batch_dims\": 1}", "f32[2,3,4] i64[3,1]", "!batch axis 0 has size 2 in x and 3"},
+    {"gather_nd", "{}", "f32[2,3] i64[1,3]", "!positions of 3 axes, expected 1 to 2"},
+    {"gather_nd", "{}", "f32[2,3] i64[1,A]", "!last dim of indices is not known"},
+    {"gather_nd", "{\"batch_dims\": -1}", "f32[2,3] i64[1,1]", "!batch_dims is -1"},
+    {"scatter_elements", "{}", "f32[3,A] i64[1,2] f32[1,2]", "f32[3,A]"},
+    {"scatter_elements", "{}", "f32[3,4] i64[1,2] f32[1,3]", "!updates have size 3 on axis 1, expected 2"},
+    {"scatter_elements", "{\"reduction\": \"sub\"}", "f32[3] i64[1] f32[1]", "!reduction is \"sub\""},
+    {"scatter_elements", "{\"reduction\": \"add\"}", "bool[3] i64[1] bool[1]", "!x has type bool"},
+    {"scatter_nd", "{}", "f32[4,5] i64[2,1] f32[2,5]", "f32[4,5]"},
+    {"scatter_nd", "{}", "f32[4,5] i64[2,1] f32[2,4]", "!updates have size 4 on axis 1, expected 5"},
+    {"scatter_nd", "{}", "f32[4,5] i64[2,1] i32[2,5]", "!updates has type int32"},
+    {"one_hot", "{}", "i64[A] i64[]=5 f32[2]", "f32[A,5]"},
+    {"one_hot", "{\"axis\": 0}", "i64[A,3] i64[] f32[2]", "f32[?,A,3]"},
+    {"one_hot", "{}", "i64[A] i64[]=-5 f32[2]", "!depth is -5"},
+    {"one_hot", "{}", "i64[A] i64[]=5 f32[3]", "!values have 3 elements"},
+    {"topk", "{}", "f32[A,9] i64[1]=4", "f32[A,4] i64[A,4]"},
+    {"topk", "{\"axis\": 0}", "f32[A,9] i64[]", "f32[?,9] i64[?,9]"},
+    {"topk", "{}", "f32[A,3] i64[1]=4", "!k is 4, expected 0 to the 3 elements of axis 1"},
+    {"nonzero", "{}", "f32[3,3]", "i64[2,?]"},
+    {"nonzero", "{}", "f32[4]=1,0,2,0", "i64[1,2]"},
+    {"compress", "{\"axis\": 1}", "f32[3,4] bool[3]=1,0,1", "f32[3,2]"},
+    {"compress", "{\"flat\": true}", "f32[3,4] bool[12]", "f32[?]"},
+    {"compress", "{\"axis\": 1}", "f32[3,4] bool[5]", "!condition has 5 elements, x has 4"},
+    {"compress", "{}", "f32[3,4] i64[3]", "!condition has type int64, expected bool"},
+};
+
+static const struct row vision_rows[] = {
+    {"image.resize", "{}", "f32[1,3,4,4] f32[4]=1,1,2,2", "f32[1,3,8,8]"},
+    {"image.resize", "{}", "f32[A,3,4,H] f32[4]=1,1,2,2", "f32[A,3,8,?]"},
+    {"image.resize", "{}", "f32[1,3,4,4] i64[4]=1,3,5,6", "f32[1,3,5,6]"},
+    {"image.resize", "{}", "f32[1,3,4,4] i64[4]", "f32[?,?,?,?]"},
+    {"image.resize", "{}", "f32[4] f32[1]=0", "!scales[0] is 0"},
+    {"image.resize", "{}", "f32[4] f32[1]=1000000000000", "!at most 2^40"},
+    {"image.resize", "{}", "f32[4] i64[1]=-1", "!sizes[0] is -1"},
+    {"image.resize", "{}", "f32[0] i64[1]=3", "!axis 0 is empty"},
+    {"image.resize", "{}", "f32[4,4] f32[1]=2", "!have 1 elements, x has rank 2"},
+    {"image.resize", "{\"mode\": \"area\"}", "f32[4] f32[1]=2", "!mode is \"area\""},
+    {"image.resize", "{\"coordinate_transformation_mode\": \"tf_crop_and_resize\"}", "f32[4] f32[1]=2", "!roi has 0 entries, expected 2"},
+    {"image.resize", "{\"coordinate_transformation_mode\": \"tf_crop_and_resize\", \"roi\": [0.5, 1.0]}", "f32[4] f32[1]=2", "f32[4]"},
+    {"image.grid_sample", "{}", "f32[A,3,4,4] f32[2,5,6,2]", "f32[2,3,5,6]"},
+    {"image.grid_sample", "{}", "f32[1,3,4,4] f32[1,5,6,3]", "!grid has 3 coordinates"},
+    {"image.grid_sample", "{}", "f32[1,3,4,4] f32[2,5,6,2]", "!grid has batch 2, x has 1"},
+    {"vision.roi_align", "{\"output_height\": 2, \"output_width\": 3}", "f32[1,8,4,4] f32[A,4] i64[A]", "f32[A,8,2,3]"},
+    {"vision.roi_align", "{}", "f32[1,8,4,4] f32[5,4] i64[4]", "!batch indices has 4 elements, expected 5"},
+    {"vision.roi_align", "{\"output_height\": 0}", "f32[1,8,4,4] f32[5,4] i64[5]", "!output is 0 by 1"},
+    {"vision.roi_align", "{\"output_height\": 2199023255552}", "f32[1,8,4,4] f32[5,4] i64[5]", "!more than 2^40"},
+    {"vision.non_max_suppression", "{}", "f32[1,6,4] f32[1,1,6] i64[1]=3", "i64[?,3]"},
+    {"vision.non_max_suppression", "{}", "f32[1,2,4]=0,0,1,1,0,0,2,2 f32[1,1,2]=1,2 i64[1]=3", "i64[2,3]"},
+    {"vision.non_max_suppression", "{}", "f32[1,6,4] f32[1,1,6]", "i64[0,3]"},
+    {"vision.non_max_suppression", "{}", "f32[1,6,4] f32[1,1,5] i64[1]", "!boxes are 1 batches of 6, scores 1 batches of 5"},
+    {"vision.non_max_suppression", "{}", "f32[1,6,3] f32[1,1,6] i64[1]", "!boxes have 3 coordinates"},
+};
+/* clang-format on */
+
+static const struct {
+    const char *name;
+    enum byoc_dtype dtype;
+} dtypes[] = {
+    {"f32", BYOC_F32},    {"f16", BYOC_F16}, {"f64", BYOC_F64},
+    {"i8", BYOC_I8},      {"u8", BYOC_U8},   {"i32", BYOC_I32},
+    {"i64", BYOC_I64},    {"u64", BYOC_U64}, {"bool", BYOC_BOOL},
+    {"str", BYOC_STRING},
+};
+
+struct operands {
+    struct byi_arena *arena;
+    uint32_t n;
+    const struct byi_type *types[MAX_IN];
+    const struct byi_tensor *values[MAX_IN];
+    int64_t symbol;
+};
+
+static enum byoc_dtype read_dtype(const char **at)
+{
+    for (size_t i = 0; i < BYI_COUNT(dtypes); i++) {
+        const size_t n = strlen(dtypes[i].name);
+        if (strncmp(*at, dtypes[i].name, n) == 0 && (*at)[n] == '[') {
+            *at += n + 1;
+            return dtypes[i].dtype;
+        }
+    }
+    fail_msg("no type at '%s'", *at);
+    return BYOC_NONE;
+}
+
+/* An int64 is written exactly, which byi_tensor_set cannot. */
+static void set_value(struct byi_tensor *t, int64_t i, int64_t value)
+{
+    if (t->dtype == BYOC_I64)
+        ((int64_t *)t->data)[i] = value;
+    else
+        byi_tensor_set(t, i, (double)value);
+}
+
+static const char *read_operand(struct operands *o, const char *at)
+{
+    struct byi_tensor *t = byi_arena_calloc(o->arena, 1, sizeof *t);
+    t->dtype = read_dtype(&at);
+    while (*at != ']') {
+        char *end = NULL;
+        if (*at >= 'A' && *at <= 'Z')
+            t->dims[t->rank++] = -1 - (*at++ - 'A');
+        else
+            t->dims[t->rank++] = strtoll(at, &end, 10), at = end;
+        at += *at == ',';
+    }
+    o->types[o->n] = byi_type_tensor(o->arena, t->dtype, t->rank, t->dims);
+    at++;
+    if (*at == '=') {
+        at++;
+        t->data = byi_arena_calloc(o->arena, MAX_VALUES, sizeof(int64_t));
+        for (int64_t i = 0; *at && *at != ' '; i++) {
+            char *end = NULL;
+            assert_true(i < MAX_VALUES);
+            set_value(t, i, strtoll(at, &end, 10));
+            at = end + (*end == ',');
+        }
+        o->values[o->n] = t;
+    }
+    o->n++;
+    return at + (*at == ' ');
+}
+
+static int64_t fresh(void *ctx)
+{
+    struct operands *o = ctx;
+    return o->symbol--;
+}
+
+static void print_type(struct byi_text *text, const struct byi_type *type)
+{
+    for (uint32_t i = 0; i < type->n_fields && type->kind == BYI_TUPLE; i++) {
+        if (i)
+            byi_text_add(text, " ", 1);
+        print_type(text, type->fields[i]);
+    }
+    if (type->kind != BYI_TENSOR)
+        return;
+    for (size_t i = 0; i < BYI_COUNT(dtypes); i++)
+        if (dtypes[i].dtype == type->dtype)
+            byi_text_addf(text, "%s[", dtypes[i].name);
+    for (uint32_t i = 0; i < type->rank; i++) {
+        const int64_t dim = type->dims[i];
+        if (dim <= FRESH)
+            byi_text_addf(text, "%s?", i ? "," : "");
+        else if (dim < 0)
+            byi_text_addf(text, "%s%c", i ? "," : "", (char)('A' - 1 - dim));
+        else
+            byi_text_addf(text, "%s%lld", i ? "," : "", (long long)dim);
+    }
+    byi_text_add(text, "]", 1);
+}
+
+static enum byoc_status infer(const struct row *row, struct operands *o,
+                              const struct byi_type **out,
+                              struct byoc_error *err)
+{
+    struct cJSON *json = NULL;
+    const struct byi_attrs *attrs = NULL;
+    const struct byi_op *op = byi_op_of_name(row->op, strlen(row->op));
+    assert_non_null(op);
+    if (byi_json_parse(row->attrs, strlen(row->attrs), 4096, &json, err))
+        fail_msg("%s %s: %s", row->op, row->attrs, err->text);
+    const struct byi_json root = byi_json_root(json);
+    if (byi_json_attrs(&root, o->arena, op, &attrs, err))
+        fail_msg("%s %s: %s", row->op, row->attrs, err->text);
+    byi_json_free(&json);
+    for (const char *at = row->in; *at;)
+        at = read_operand(o, at);
+    struct byi_infer t = {
+        .arena = o->arena,
+        .op = op,
+        .attrs = attrs,
+        .n_in = o->n,
+        .in = o->types,
+        .value = o->values,
+        .fresh = fresh,
+        .fresh_ctx = o,
+        .err = err,
+    };
+    return byi_infer_type(&t, out);
+}
+
+/* Says what is wrong; a table is checked to its end before it fails. */
+static bool check_row(const struct row *row)
+{
+    struct operands o = {.arena = byi_arena_new(), .symbol = FRESH};
+    struct byoc_error err = {BYOC_OK, ""};
+    const struct byi_type *out = NULL;
+    const enum byoc_status status = infer(row, &o, &out, &err);
+    struct byi_text text = {0};
+    if (status == BYOC_OK)
+        print_type(&text, out);
+    else
+        byi_text_addf(&text, "!%s", err.text);
+    const bool negative = row->out[0] == '!';
+    const bool right =
+        negative ? status == BYOC_ETYPE && strstr(err.text, row->out + 1) &&
+                       strncmp(err.text, row->op, strlen(row->op)) == 0
+                 : strcmp(text.at, row->out) == 0;
+    if (!right)
+        print_error("%s(%s) %s: found %s, expected %s\n", row->op, row->in,
+                    row->attrs, text.at, row->out);
+    byi_text_free(&text);
+    byi_arena_free(&o.arena);
+    return right;
+}
+
+#define TEST(name)                                                             \
+    static void test_##name(void **state)                                      \
+    {                                                                          \
+        (void)state;                                                           \
+        bool right = true;                                                     \
+        for (size_t i = 0; i < BYI_COUNT(name##_rows); i++)                    \
+            right = check_row(&name##_rows[i]) && right;                       \
+        assert_true(right);                                                    \
+    }
+TEST(element)
+TEST(nn)
+TEST(shape)
+TEST(movement)
+TEST(vision)
+
+/* Every rule is in the tables: no operator's rule goes untested. */
+static void test_every_rule(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct row *at;
+        size_t n;
+    } tables[] = {
+        {element_rows, BYI_COUNT(element_rows)},
+        {nn_rows, BYI_COUNT(nn_rows)},
+        {shape_rows, BYI_COUNT(shape_rows)},
+        {movement_rows, BYI_COUNT(movement_rows)},
+        {vision_rows, BYI_COUNT(vision_rows)},
+    };
+    for (uint32_t id = 1; id < BYI_N_OPS; id++) {
+        const struct byi_op *op = byi_op((enum byi_op_id)id);
+        bool tested = false;
+        for (size_t k = 0; k < BYI_COUNT(tables) && !tested; k++)
+            for (size_t i = 0; i < tables[k].n && !tested; i++) {
+                const char *name = tables[k].at[i].op;
+                tested = byi_op_of_name(name, strlen(name))->rule == op->rule;
+            }
+        if (!tested)
+            fail_msg("no row has the rule of %s", op->name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_element), cmocka_unit_test(test_nn),
+        cmocka_unit_test(test_shape),   cmocka_unit_test(test_movement),
+        cmocka_unit_test(test_vision),  cmocka_unit_test(test_every_rule),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
