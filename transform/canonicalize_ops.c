@@ -4,8 +4,10 @@
  *           axes of size 1, as (O, 1, 1) after a convolution and (N) after a
  *           matmul; no subtraction of or division by a float constant; no
  *           power 2, 1 or 1/2; clip and nn.relu for minimum and maximum with
- *           a number; global pooling by its name; no reshape, transpose,
- *           cast, broadcast_to that does nothing, and no two in a row
+ *           a number; global pooling by its name; no zero padding before a
+ *           convolution or average pooling, which pad themselves; no reshape,
+ *           transpose, cast, broadcast_to that does nothing, and no two in a
+ *           row
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);
@@ -304,6 +306,86 @@ static byi_id window_to_global(struct byi_rewrite *rw, byi_id at)
     return BYI_NO_ID;
 }
 
+/* --- padding ------------------------------------------------------------- */
+
+/* Zeros that nn.pad puts around the spatial axes only, begins then ends;
+ * false when `id` is something else. */
+static bool match_zero_pad(const struct byi_rewrite *rw, byi_id id,
+                           int64_t pads[2 * BYI_MAX_RANK])
+{
+    int64_t all[2 * BYI_MAX_RANK];
+    uint32_t n;
+    if (!byi_rw_is(rw, id, BYI_OP_NN_PAD) ||
+        strcmp(byi_attr_string(byi_rw_node(rw, id)->attrs, "mode"),
+               "constant") != 0 ||
+        !byi_rw_is_value(rw, byi_rw_arg(rw, id, 2), 0.0) ||
+        !byi_rw_ints(rw, byi_rw_arg(rw, id, 1), all, BYI_COUNT(all), &n))
+        return false;
+    const uint32_t rank = n / 2, spatial = rank - 2;
+    if (rank < 3)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t axis = i % rank;
+        if (all[i] < 0 || (axis < 2 && all[i] != 0))
+            return false;
+        if (axis >= 2)
+            pads[i / rank * spatial + axis - 2] = all[i];
+    }
+    return true;
+}
+
+/* Node `at` again, on x and with other padding. */
+static byi_id emit_padded(struct byi_rewrite *rw, byi_id at, byi_id x,
+                          const int64_t *padding, bool include)
+{
+    const struct byi_node node = *byi_rw_node(rw, at);
+    struct byi_attr attrs[16];
+    byi_id args[2] = {x, node.n_args == 2 ? node.args[1] : BYI_NO_ID};
+    if (node.attrs->n > BYI_COUNT(attrs) || node.n_args > 2)
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < node.attrs->n; i++) {
+        attrs[i] = node.attrs->at[i];
+        if (strcmp(attrs[i].name, "padding") == 0)
+            attrs[i].ints = padding;
+        if (strcmp(attrs[i].name, "count_include_pad") == 0)
+            attrs[i].i = include;
+    }
+    return byi_rw_call(rw, node.op, args, node.n_args, attrs, node.attrs->n);
+}
+
+/* nn.conv2d(nn.pad(x, zeros))  ==>  nn.conv2d(x), padded */
+static byi_id pad_into_conv(struct byi_rewrite *rw, byi_id at)
+{
+    const byi_id pad = byi_rw_arg(rw, at, 0);
+    int64_t pads[2 * BYI_MAX_RANK];
+    uint32_t n;
+    if (!match_zero_pad(rw, pad, pads))
+        return BYI_NO_ID;
+    const int64_t *own =
+        byi_attr_ints(byi_rw_node(rw, at)->attrs, "padding", &n);
+    for (uint32_t i = 0; i < n; i++)
+        pads[i] += own[i];
+    return emit_padded(rw, at, byi_rw_arg(rw, pad, 0), pads, false);
+}
+
+/* nn.avg_pool2d(nn.pad(x, zeros))  ==>  nn.avg_pool2d(x), padded, where the
+ * zeros count. Padding as wide as the window is left to nn.pad. */
+static byi_id pad_into_pool(struct byi_rewrite *rw, byi_id at)
+{
+    const byi_id pad = byi_rw_arg(rw, at, 0);
+    const struct byi_attrs *attrs = byi_rw_node(rw, at)->attrs;
+    int64_t pads[2 * BYI_MAX_RANK];
+    uint32_t n;
+    if (!match_zero_pad(rw, pad, pads) || !all_are(attrs, "padding", 0) ||
+        byi_attr_int(attrs, "ceil_mode"))
+        return BYI_NO_ID;
+    const int64_t *size = byi_attr_ints(attrs, "pool_size", &n);
+    for (uint32_t i = 0; i < 2 * n; i++)
+        if (pads[i] >= size[i % n])
+            return BYI_NO_ID;
+    return emit_padded(rw, at, byi_rw_arg(rw, pad, 0), pads, true);
+}
+
 /* --- movement ------------------------------------------------------------ */
 
 /* An operator that only moves data, and whose result has its operand's type,
@@ -436,6 +518,12 @@ static const struct byi_rule rules[] = {
     {BYI_OP_NN_MAX_POOL1D, window_to_global},
     {BYI_OP_NN_MAX_POOL2D, window_to_global},
     {BYI_OP_NN_MAX_POOL3D, window_to_global},
+    {BYI_OP_NN_CONV1D, pad_into_conv},
+    {BYI_OP_NN_CONV2D, pad_into_conv},
+    {BYI_OP_NN_CONV3D, pad_into_conv},
+    {BYI_OP_NN_AVG_POOL1D, pad_into_pool},
+    {BYI_OP_NN_AVG_POOL2D, pad_into_pool},
+    {BYI_OP_NN_AVG_POOL3D, pad_into_pool},
     {BYI_OP_RESHAPE, drop_same},
     {BYI_OP_RESHAPE, merge_reshapes},
     {BYI_OP_BROADCAST_TO, drop_same},

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 16 }; /* rules on one node: more would be a cycle */
+enum {
+    MAX_ROUNDS = 16, /* rules on one node: more would be a cycle */
+    MAX_HEIRS = 16
+};
 
 struct link {
     byi_id from;
@@ -413,10 +416,10 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
     for (byi_id id = end; id-- > before;)
         if (rw->notes.at[id].readers == 0)
             release(rw, id, 0, 0);
-    if (out < before)
-        release(rw, at, out, out + 1);
-    else
-        release(rw, at, before, out + 1);
+    /* Few nodes share the sources of what they replace; the last of many
+     * (a branch put in the place of its `if`) takes them alone. */
+    const bool few = out >= before && out - before < MAX_HEIRS;
+    release(rw, at, few ? before : out, out + 1);
 }
 
 /* The first rule with an answer for `at`; leaves nothing behind of others. */
