@@ -248,6 +248,8 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
         collect_results(p, number);
     for (uint32_t i = 0; i < n_entered; i++)
         p->inner[entered[i]] = BYI_NO_ID;
+    for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++)
+        p->inner[p->at[i]] = BYI_NO_ID; /* the next region enters them anew */
     byi_vec_free(entered);
     return status;
 }
