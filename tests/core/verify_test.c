@@ -1,0 +1,246 @@
+/* verify_test: every invariant of the IR, broken once: the verifier names the
+ * function, the node and what is wrong.
+ */
+#include "core/core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char text[] =
+    "def @main(%x: Tensor[(4), float32], %c: Tensor[(), bool],\n"
+    "          Outputs=[\"y\"]) -> Tensor[(4), float32] {\n"
+    "  %0 = nn.leaky_relu(%x) @[v] #[\"a\": \"LeakyRelu\", \"b\"];\n"
+    "  %1 = add(%0, 1.0f);\n"
+    "  %2 = @f(%1);\n"
+    "  %3 = (%2, %1);\n"
+    "  %4 = if (%c) { %3.0 } else { add(%1, %x) };\n"
+    "  %4\n"
+    "}\n"
+    "def @f(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { abs(%x) }\n";
+
+static struct byi_module *make(void)
+{
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+
+    if (byi_parse_module(text, strlen(text), "t.ir", NULL, &m, &err))
+        fail_msg("%s", err.text);
+    return m;
+}
+
+static struct byi_func *func(struct byi_module *m, const char *name)
+{
+    return m->funcs.at[byi_func_find(m, name)];
+}
+
+/* The first node of that kind in @main, but for the parameters. */
+static struct byi_node *node(struct byi_module *m, enum byi_node_kind kind)
+{
+    struct byi_func *f = func(m, "main");
+
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == kind)
+            return &f->nodes.at[id];
+    fail();
+    return NULL;
+}
+
+static const struct byi_type *scalar(struct byi_module *m)
+{
+    return byi_type_tensor(m->arena, BYOC_I8, 0, NULL);
+}
+
+static const struct byi_type *unknown_symbol(struct byi_module *m)
+{
+    int64_t dim = -99;
+
+    return byi_type_tensor(m->arena, BYOC_F32, 1, &dim);
+}
+
+/* A copy, to change an operand in. */
+static byi_id *args_of(struct byi_module *m, struct byi_node *n)
+{
+    byi_id *args = byi_arena_copy(m->arena, n->args, n->n_args * sizeof *args);
+
+    n->args = args;
+    return args;
+}
+
+static const struct byi_sources *bad_sources(struct byi_module *m, uint32_t a,
+                                             uint32_t b)
+{
+    struct byi_sources *s = byi_arena_alloc(m->arena, sizeof *s);
+    uint32_t at[2] = {a, b};
+
+    *s = (struct byi_sources){2, byi_arena_copy(m->arena, at, sizeof at)};
+    return s;
+}
+
+#define BREAK(name, ...)                                                       \
+    static void name(struct byi_module *m)                                     \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
+BREAK(bad_result, func(m, "main")->result = 99;)
+BREAK(no_result, func(m, "f")->result = BYI_NO_ID;)
+BREAK(bad_kind, m->funcs.at[2]->nodes.at[1].kind = (enum byi_node_kind)77;)
+BREAK(self_operand, args_of(m, node(m, BYI_MAKE_TUPLE))[0] = 98;)
+BREAK(no_type, node(m, BYI_CALL)->type = NULL;)
+BREAK(op_type, node(m, BYI_CALL_OP)->type = scalar(m);)
+BREAK(op_symbol, node(m, BYI_CALL_OP)->type = unknown_symbol(m);)
+BREAK(op_number, node(m, BYI_CALL_OP)->op = BYI_N_OPS;)
+BREAK(op_none, node(m, BYI_CALL_OP)->op = BYI_OP_NONE;)
+BREAK(op_arity, node(m, BYI_CALL_OP)->n_args = 0;)
+BREAK(op_attrs, node(m, BYI_CALL_OP)->attrs = NULL;)
+BREAK(op_other_attrs, node(m, BYI_CALL_OP)->op = BYI_OP_NN_LRN;)
+BREAK(const_index, node(m, BYI_CONST)->index = 9;)
+BREAK(const_type, node(m, BYI_CONST)->type = scalar(m);)
+BREAK(param_index, node(m, BYI_PARAM)->index = 1;)
+BREAK(global_index, node(m, BYI_GLOBAL)->index = 55;)
+BREAK(global_nested, node(m, BYI_GLOBAL)->index = 2;)
+BREAK(global_dead, func(m, "f")->dead = true;)
+BREAK(global_type, node(m, BYI_GLOBAL)->type = scalar(m);)
+BREAK(call_type, node(m, BYI_CALL)->type = scalar(m);)
+BREAK(call_args, node(m, BYI_CALL)->n_args = 1;)
+BREAK(fn_global, node(m, BYI_FN)->index = 0;)
+BREAK(fn_captures, node(m, BYI_FN)->n_args = 0;)
+BREAK(fn_capture_type, args_of(m, node(m, BYI_FN))[0] = 1;)
+BREAK(tuple_type, node(m, BYI_MAKE_TUPLE)->type = scalar(m);)
+BREAK(if_condition, args_of(m, node(m, BYI_IF))[0] = 0;)
+BREAK(if_type, node(m, BYI_IF)->type = scalar(m);)
+BREAK(target, node(m, BYI_CALL_OP)->target = 9;)
+BREAK(no_sources, node(m, BYI_CALL_OP)->sources = NULL;)
+BREAK(order_sources, node(m, BYI_CALL_OP)->sources = bad_sources(m, 1, 0);)
+BREAK(far_sources, node(m, BYI_CALL_OP)->sources = bad_sources(m, 0, 7);)
+BREAK(same_names, func(m, "f")->name = "main";)
+BREAK(param_names, func(m, "main")->param_names.at[1] = "x";)
+BREAK(lost_name, func(m, "main")->param_names.at[1] = NULL;)
+BREAK(param_list, func(m, "main")->params.at[1] = 2;)
+BREAK(captures, func(m, "main")->n_captures = 1;)
+BREAK(outputs, BYI_PUSH(&func(m, "main")->result_names, "z");)
+
+/* A literal whose body is the function it stands in. */
+static void nest_itself(struct byi_module *m)
+{
+    struct byi_func *g = m->funcs.at[node(m, BYI_FN)->index];
+    byi_id captures[1] = {g->params.at[0]};
+
+    assert_int_equal(g->n_captures, 1);
+    g->type = byi_func_type(m, node(m, BYI_FN)->index);
+    byi_add_fn(m, g, node(m, BYI_FN)->index, captures, 1, NULL);
+}
+
+static const struct {
+    void (*spoil)(struct byi_module *m);
+    const char *message;
+} cases[] = {
+    {bad_result, "@main: its result is %99"},
+    {no_result, "@f: its result is"},
+    {bad_kind, "function 2, %1: its kind is 77"},
+    {self_operand, "operand 0 is %98, expected an earlier node"},
+    {no_type, "has no type"},
+    {op_type, "@main, %2: its type is Tensor[(), int8], expected "
+              "Tensor[(4), float32]"},
+    {op_symbol, "a symbol that the module does not know"},
+    {op_number, "its operator is number"},
+    {op_none, "its operator is number 0"},
+    {op_arity, "@main, %2: nn.leaky_relu"},
+    {op_attrs, "nn.leaky_relu has 0 attributes, expected 1"},
+    {op_other_attrs, "nn.lrn has 1 attributes, expected 4"},
+    {const_index, "it is constant 9 of 1"},
+    {const_type, "its type is Tensor[(), int8], expected Tensor[(), float32]"},
+    {param_index, "@main, %0: it is parameter 1"},
+    {global_index, "it is function 55 of 4"},
+    {global_nested, "it is function 2, which is nested"},
+    {global_dead, "which is removed"},
+    {global_type, "its type is not a function of 1"},
+    {call_type, "its type is Tensor[(), int8]"},
+    {call_args, "call: found 0 arguments, expected 1"},
+    {fn_global, "it is function 0, which is not nested"},
+    {fn_captures, "it captures 0 values, expected 1"},
+    {fn_capture_type, "a captured value's type is Tensor[(), bool]"},
+    {tuple_type, "its type is not a tuple of 2"},
+    {if_condition, "if: the condition is float32"},
+    {if_type, "its type is Tensor[(), int8]"},
+    {target, "its target is number 9 of 1"},
+    {no_sources, "no set of sources"},
+    {order_sources, "not ascending or unknown"},
+    {far_sources, "not ascending or unknown"},
+    {same_names, "@main is the name of two functions"},
+    {param_names, "@main: it has two parameters %x"},
+    {lost_name, "parameter 1 has no name"},
+    {param_list, "parameter 1 is not a node of its kind"},
+    {captures, "2 parameters, 2 names and 1 captures"},
+    {outputs, "2 names for its results, expected 1"},
+    {nest_itself, "is a literal inside of itself"},
+};
+
+static void test_broken(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_module *m = make();
+        struct byoc_error err = {0};
+        cases[i].spoil(m);
+        if (byi_verify(m, &err) == BYOC_OK)
+            fail_msg("case %zu passes, expected: %s", i, cases[i].message);
+        if (!strstr(err.text, cases[i].message))
+            fail_msg("case %zu: found %s, expected %s", i, err.text,
+                     cases[i].message);
+        byi_module_free(&m);
+    }
+}
+
+static void test_sound(void **state)
+{
+    struct byi_module *m = make();
+
+    (void)state;
+    assert_int_equal(byi_verify(m, NULL), BYOC_OK);
+    byi_module_free(&m);
+}
+
+/* Sizes that depend on data are named by whoever infers them first; the
+ * verifier takes any name, but the same one in all places. */
+static void test_sizes(void **state)
+{
+    static const char sizes[] =
+        "def @main(%x: Tensor[(N, 3), float32]) {\n"
+        "  %0: Tensor[(2, rows), int64] = nonzero(%x);\n"
+        "  %1 = nonzero(%x);\n"
+        "  %2 = @f(%0);\n"
+        "  (%0, %1, %2)\n"
+        "}\n"
+        "def @f(%x: Tensor[(2, M), int64]) -> Tensor[(2, M), int64] { "
+        "abs(%x) }\n";
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+    const struct byi_func *f = NULL;
+
+    (void)state;
+    if (byi_parse_module(sizes, strlen(sizes), "t.ir", NULL, &m, &err))
+        fail_msg("%s", err.text);
+    f = func(m, "main");
+    assert_string_equal(byi_symbol_name(m, f->nodes.at[1].type->dims[1]),
+                        "rows");
+    assert_string_equal(byi_symbol_name(m, f->nodes.at[4].type->dims[1]),
+                        "rows");
+    assert_int_equal(byi_symbol_name(m, f->nodes.at[2].type->dims[1])[0], '?');
+    byi_module_free(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sound),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_sizes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
