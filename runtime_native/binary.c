@@ -154,8 +154,7 @@ static void run_spread(const struct job *job, int64_t weight)
 
 static size_t size_of(const struct byi_tensor *t)
 {
-    return t->dtype == BYOC_STRING ? sizeof(char *)
-                                   : byoc_dtype_size(t->dtype);
+    return t->dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(t->dtype);
 }
 
 static struct job describe(const struct byi_call *call)
@@ -173,17 +172,17 @@ static struct job describe(const struct byi_call *call)
 
 /* --- typed loops -------------------------------------------------------- */
 
-#define LOOP(op, id, type, result, expr)                                      \
-    static void op##_##id(const struct job *job, const void *va, int64_t sa,  \
-                          const void *vb, int64_t sb, void *vy, int64_t n)    \
-    {                                                                         \
-        const type *as = va, *bs = vb;                                        \
-        result *y = vy;                                                       \
-        (void)job;                                                            \
-        for (int64_t i = 0; i < n; i++) {                                     \
-            const type a = as[i * sa], b = bs[i * sb];                        \
-            y[i] = (result)(expr);                                            \
-        }                                                                     \
+#define LOOP(op, id, type, result, expr)                                       \
+    static void op##_##id(const struct job *job, const void *va, int64_t sa,   \
+                          const void *vb, int64_t sb, void *vy, int64_t n)     \
+    {                                                                          \
+        const type *as = va, *bs = vb;                                         \
+        result *y = vy;                                                        \
+        (void)job;                                                             \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            const type a = as[i * sa], b = bs[i * sb];                         \
+            y[i] = (result)(expr);                                             \
+        }                                                                      \
     }
 
 /* Integers wrap: computed without sign, in 64 bits. A division by zero gives
@@ -193,61 +192,60 @@ static struct job describe(const struct byi_call *call)
 #define BITS(type) (8 * sizeof(type))
 #define MINUS_ONE(type, b) (IS_SIGNED(type) && (b) == (type)(0 - (type)1))
 
-#define INT_LOOPS(id, type)                                                   \
-    static type divide_one_##id(type a, type b)                               \
-    {                                                                         \
-        if (b == 0)                                                           \
-            return 0;                                                         \
-        return (type)(MINUS_ONE(type, b) ? (type)(0 - WRAP(a)) : a / b);      \
-    }                                                                         \
-    static type mod_one_##id(type a, type b, bool fmod)                       \
-    {                                                                         \
-        if (b == 0 || MINUS_ONE(type, b))                                     \
-            return 0;                                                         \
-        type r = (type)(a % b);                                               \
-        if (fmod || r == 0)                                                   \
-            return r;                                                         \
-        return (type)(!(r > 0) != !(b > 0) ? r + b : r);                      \
-    }                                                                         \
-    static type right_one_##id(type a, type b)                                \
-    {                                                                         \
-        if (WRAP(b) < BITS(type))                                             \
-            return (type)(a >> b);                                            \
-        return (type)(a > 0 || a == 0 ? 0 : -1);                              \
-    }                                                                         \
-    LOOP(add, id, type, type, WRAP(a) + WRAP(b))                              \
-    LOOP(subtract, id, type, type, WRAP(a) - WRAP(b))                         \
-    LOOP(multiply, id, type, type, WRAP(a) * WRAP(b))                         \
-    LOOP(divide, id, type, type, divide_one_##id(a, b))                       \
-    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                  \
-    LOOP(maximum, id, type, type, a > b ? a : b)                              \
-    LOOP(minimum, id, type, type, a < b ? a : b)                              \
-    LOOP(left_shift, id, type, type,                                          \
-         WRAP(b) < BITS(type) ? WRAP(a) << b : 0)                             \
-    LOOP(right_shift, id, type, type, right_one_##id(a, b))                   \
+#define INT_LOOPS(id, type)                                                    \
+    static type divide_one_##id(type a, type b)                                \
+    {                                                                          \
+        if (b == 0)                                                            \
+            return 0;                                                          \
+        return (type)(MINUS_ONE(type, b) ? (type)(0 - WRAP(a)) : a / b);       \
+    }                                                                          \
+    static type mod_one_##id(type a, type b, bool fmod)                        \
+    {                                                                          \
+        if (b == 0 || MINUS_ONE(type, b))                                      \
+            return 0;                                                          \
+        type r = (type)(a % b);                                                \
+        if (fmod || r == 0)                                                    \
+            return r;                                                          \
+        return (type)(!(r > 0) != !(b > 0) ? r + b : r);                       \
+    }                                                                          \
+    static type right_one_##id(type a, type b)                                 \
+    {                                                                          \
+        if (WRAP(b) < BITS(type))                                              \
+            return (type)(a >> b);                                             \
+        return (type)(a > 0 || a == 0 ? 0 : -1);                               \
+    }                                                                          \
+    LOOP(add, id, type, type, WRAP(a) + WRAP(b))                               \
+    LOOP(subtract, id, type, type, WRAP(a) - WRAP(b))                          \
+    LOOP(multiply, id, type, type, WRAP(a) * WRAP(b))                          \
+    LOOP(divide, id, type, type, divide_one_##id(a, b))                        \
+    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                   \
+    LOOP(maximum, id, type, type, a > b ? a : b)                               \
+    LOOP(minimum, id, type, type, a < b ? a : b)                               \
+    LOOP(left_shift, id, type, type, WRAP(b) < BITS(type) ? WRAP(a) << b : 0)  \
+    LOOP(right_shift, id, type, type, right_one_##id(a, b))                    \
     LOOP(prelu, id, type, type, a > 0 || a == 0 ? WRAP(a) : WRAP(a) * WRAP(b))
 
-#define FLOAT_LOOPS(id, type)                                                 \
-    static type mod_one_##id(type a, type b, bool trunc)                      \
-    {                                                                         \
-        type r = (type)fmod((double)a, (double)b);                            \
-        return !trunc && r != 0 && (r < 0) != (b < 0) ? r + b : r;            \
-    }                                                                         \
-    LOOP(add, id, type, type, a + b)                                          \
-    LOOP(subtract, id, type, type, a - b)                                     \
-    LOOP(multiply, id, type, type, a *b)                                      \
-    LOOP(divide, id, type, type, a / b)                                       \
-    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                  \
-    LOOP(maximum, id, type, type, a > b || a != a ? a : b)                    \
-    LOOP(minimum, id, type, type, a < b || a != a ? a : b)                    \
+#define FLOAT_LOOPS(id, type)                                                  \
+    static type mod_one_##id(type a, type b, bool trunc)                       \
+    {                                                                          \
+        type r = (type)fmod((double)a, (double)b);                             \
+        return !trunc && r != 0 && (r < 0) != (b < 0) ? r + b : r;             \
+    }                                                                          \
+    LOOP(add, id, type, type, a + b)                                           \
+    LOOP(subtract, id, type, type, a - b)                                      \
+    LOOP(multiply, id, type, type, a *b)                                       \
+    LOOP(divide, id, type, type, a / b)                                        \
+    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                   \
+    LOOP(maximum, id, type, type, a > b || a != a ? a : b)                     \
+    LOOP(minimum, id, type, type, a < b || a != a ? a : b)                     \
     LOOP(prelu, id, type, type, a < 0 ? a * b : a)
 
-#define COMPARE_LOOPS(id, type)                                               \
-    LOOP(equal, id, type, uint8_t, a == b)                                    \
-    LOOP(not_equal, id, type, uint8_t, a != b)                                \
-    LOOP(less, id, type, uint8_t, a < b)                                      \
-    LOOP(less_equal, id, type, uint8_t, a <= b)                               \
-    LOOP(greater, id, type, uint8_t, a > b)                                   \
+#define COMPARE_LOOPS(id, type)                                                \
+    LOOP(equal, id, type, uint8_t, a == b)                                     \
+    LOOP(not_equal, id, type, uint8_t, a != b)                                 \
+    LOOP(less, id, type, uint8_t, a < b)                                       \
+    LOOP(less_equal, id, type, uint8_t, a <= b)                                \
+    LOOP(greater, id, type, uint8_t, a > b)                                    \
     LOOP(greater_equal, id, type, uint8_t, a >= b)
 
 BYI_EACH_INT(INT_LOOPS)
@@ -256,7 +254,7 @@ BYI_EACH_INT(COMPARE_LOOPS)
 BYI_EACH_FLOAT(COMPARE_LOOPS)
 LOOP(equal, BOOL, uint8_t, uint8_t, !a == !b)
 LOOP(not_equal, BOOL, uint8_t, uint8_t, !a != !b)
-LOOP(and, BOOL, uint8_t, uint8_t, a && b)
+LOOP(and, BOOL, uint8_t, uint8_t, a &&b)
 LOOP(or, BOOL, uint8_t, uint8_t, a || b)
 LOOP(xor, BOOL, uint8_t, uint8_t, !a != !b)
 
@@ -285,9 +283,10 @@ static const struct {
     loop_fn loop[BYI_DTYPES];
 } loops[] = {
 #define AT(op, id) [BYOC_##id] = op##_##id,
-#define INT_ROWS(op)                                                          \
-    AT(op, U8) AT(op, I8) AT(op, U16) AT(op, I16) AT(op, U32) AT(op, I32)     \
-    AT(op, U64) AT(op, I64)
+#define INT_ROWS(op)                                                           \
+    AT(op, U8)                                                                 \
+    AT(op, I8) AT(op, U16) AT(op, I16) AT(op, U32) AT(op, I32) AT(op, U64)     \
+        AT(op, I64)
 #define ALL_ROWS(op) INT_ROWS(op) AT(op, F32) AT(op, F64)
     {BYI_OP_ADD, {ALL_ROWS(add)}},
     {BYI_OP_SUBTRACT, {ALL_ROWS(subtract)}},
@@ -345,8 +344,8 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
     job.wide = loop_of(op, BYOC_F32, fast);
-    job.loop = byi_is_half(dtype) && job.wide ? half_loop
-                                              : loop_of(op, dtype, fast);
+    job.loop =
+        byi_is_half(dtype) && job.wide ? half_loop : loop_of(op, dtype, fast);
     if (!job.loop)
         return byi_bad_dtype(call, dtype, "one the operator's table has", err);
     run_spread(&job, 1);
@@ -482,18 +481,18 @@ struct pair {
     uint64_t half[2];
 };
 
-#define WHERE(bits, type)                                                     \
-    static void where_##bits(const struct job *job, const char *const *at,    \
-                             char *vy, int64_t n)                             \
-    {                                                                         \
-        const uint8_t *c = (const uint8_t *)at[0];                            \
-        const type *a = (const type *)(const void *)at[1];                    \
-        const type *b = (const type *)(const void *)at[2];                    \
-        type *y = (type *)(void *)vy;                                         \
-        const int64_t sc = job->s.step[0], sa = job->s.step[1];               \
-        const int64_t sb = job->s.step[2];                                    \
-        for (int64_t i = 0; i < n; i++)                                       \
-            y[i] = c[i * sc] ? a[i * sa] : b[i * sb];                         \
+#define WHERE(bits, type)                                                      \
+    static void where_##bits(const struct job *job, const char *const *at,     \
+                             char *vy, int64_t n)                              \
+    {                                                                          \
+        const uint8_t *c = (const uint8_t *)at[0];                             \
+        const type *a = (const type *)(const void *)at[1];                     \
+        const type *b = (const type *)(const void *)at[2];                     \
+        type *y = (type *)(void *)vy;                                          \
+        const int64_t sc = job->s.step[0], sa = job->s.step[1];                \
+        const int64_t sb = job->s.step[2];                                     \
+        for (int64_t i = 0; i < n; i++)                                        \
+            y[i] = c[i * sc] ? a[i * sa] : b[i * sb];                          \
     }
 WHERE(8, uint8_t)
 WHERE(16, uint16_t)
@@ -517,7 +516,13 @@ static enum byoc_status where_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-#define BINARY(id) {BYI_OP_##id, {binary_run, NULL}}
+#define BINARY(id)                                                             \
+    {                                                                          \
+        BYI_OP_##id,                                                           \
+        {                                                                      \
+            binary_run, NULL                                                   \
+        }                                                                      \
+    }
 static const struct byi_kernel_row rows[] = {
     BINARY(ADD),
     BINARY(SUBTRACT),

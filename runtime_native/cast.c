@@ -26,59 +26,58 @@ static inline uint64_t natural_of(double v)
     return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)whole_of(v);
 }
 
-#define LOOP(from, from_type, to, to_type, convert)                           \
-    static void from##_to_##to(const void *vx, void *vy, int64_t n)           \
-    {                                                                         \
-        const from_type *x = vx;                                              \
-        to_type *y = vy;                                                      \
-        for (int64_t i = 0; i < n; i++)                                       \
-            y[i] = convert;                                                   \
+#define LOOP(from, from_type, to, to_type, convert)                            \
+    static void from##_to_##to(const void *vx, void *vy, int64_t n)            \
+    {                                                                          \
+        const from_type *x = vx;                                               \
+        to_type *y = vy;                                                       \
+        for (int64_t i = 0; i < n; i++)                                        \
+            y[i] = convert;                                                    \
     }
 
-#define FROM_FLOAT(id, type)                                                  \
-    LOOP(id, type, F32, float, (float)x[i])                                   \
-    LOOP(id, type, F64, double, (double)x[i])                                 \
-    LOOP(id, type, U8, uint8_t, (uint8_t)whole_of((double)x[i]))              \
-    LOOP(id, type, I8, int8_t, (int8_t)whole_of((double)x[i]))                \
-    LOOP(id, type, U16, uint16_t, (uint16_t)whole_of((double)x[i]))           \
-    LOOP(id, type, I16, int16_t, (int16_t)whole_of((double)x[i]))             \
-    LOOP(id, type, U32, uint32_t, (uint32_t)whole_of((double)x[i]))           \
-    LOOP(id, type, I32, int32_t, (int32_t)whole_of((double)x[i]))             \
-    LOOP(id, type, U64, uint64_t, natural_of((double)x[i]))                   \
-    LOOP(id, type, I64, int64_t, whole_of((double)x[i]))                      \
+#define FROM_FLOAT(id, type)                                                   \
+    LOOP(id, type, F32, float, (float)x[i])                                    \
+    LOOP(id, type, F64, double, (double)x[i])                                  \
+    LOOP(id, type, U8, uint8_t, (uint8_t)whole_of((double)x[i]))               \
+    LOOP(id, type, I8, int8_t, (int8_t)whole_of((double)x[i]))                 \
+    LOOP(id, type, U16, uint16_t, (uint16_t)whole_of((double)x[i]))            \
+    LOOP(id, type, I16, int16_t, (int16_t)whole_of((double)x[i]))              \
+    LOOP(id, type, U32, uint32_t, (uint32_t)whole_of((double)x[i]))            \
+    LOOP(id, type, I32, int32_t, (int32_t)whole_of((double)x[i]))              \
+    LOOP(id, type, U64, uint64_t, natural_of((double)x[i]))                    \
+    LOOP(id, type, I64, int64_t, whole_of((double)x[i]))                       \
     LOOP(id, type, BOOL, uint8_t, x[i] != 0)
 
-#define FROM_INT(id, type)                                                    \
-    LOOP(id, type, F32, float, (float)x[i])                                   \
-    LOOP(id, type, F64, double, (double)x[i])                                 \
-    LOOP(id, type, U8, uint8_t, (uint8_t)x[i])                                \
-    LOOP(id, type, I8, int8_t, (int8_t)x[i])                                  \
-    LOOP(id, type, U16, uint16_t, (uint16_t)x[i])                             \
-    LOOP(id, type, I16, int16_t, (int16_t)x[i])                               \
-    LOOP(id, type, U32, uint32_t, (uint32_t)x[i])                             \
-    LOOP(id, type, I32, int32_t, (int32_t)x[i])                               \
-    LOOP(id, type, U64, uint64_t, (uint64_t)x[i])                             \
-    LOOP(id, type, I64, int64_t, (int64_t)x[i])                               \
+#define FROM_INT(id, type)                                                     \
+    LOOP(id, type, F32, float, (float)x[i])                                    \
+    LOOP(id, type, F64, double, (double)x[i])                                  \
+    LOOP(id, type, U8, uint8_t, (uint8_t)x[i])                                 \
+    LOOP(id, type, I8, int8_t, (int8_t)x[i])                                   \
+    LOOP(id, type, U16, uint16_t, (uint16_t)x[i])                              \
+    LOOP(id, type, I16, int16_t, (int16_t)x[i])                                \
+    LOOP(id, type, U32, uint32_t, (uint32_t)x[i])                              \
+    LOOP(id, type, I32, int32_t, (int32_t)x[i])                                \
+    LOOP(id, type, U64, uint64_t, (uint64_t)x[i])                              \
+    LOOP(id, type, I64, int64_t, (int64_t)x[i])                                \
     LOOP(id, type, BOOL, uint8_t, x[i] != 0)
 
 BYI_EACH_FLOAT(FROM_FLOAT)
 BYI_EACH_INT(FROM_INT)
 FROM_INT(BOOL, uint8_t)
 
-#define EACH_TARGET(from)                                                     \
-    [BYOC_##from] = {                                                         \
-        [BYOC_F32] = from##_to_F32,   [BYOC_F64] = from##_to_F64,             \
-        [BYOC_U8] = from##_to_U8,     [BYOC_I8] = from##_to_I8,               \
-        [BYOC_U16] = from##_to_U16,   [BYOC_I16] = from##_to_I16,             \
-        [BYOC_U32] = from##_to_U32,   [BYOC_I32] = from##_to_I32,             \
-        [BYOC_U64] = from##_to_U64,   [BYOC_I64] = from##_to_I64,             \
-        [BYOC_BOOL] = from##_to_BOOL,                                         \
+#define EACH_TARGET(from)                                                      \
+    [BYOC_##from] = {                                                          \
+        [BYOC_F32] = from##_to_F32,   [BYOC_F64] = from##_to_F64,              \
+        [BYOC_U8] = from##_to_U8,     [BYOC_I8] = from##_to_I8,                \
+        [BYOC_U16] = from##_to_U16,   [BYOC_I16] = from##_to_I16,              \
+        [BYOC_U32] = from##_to_U32,   [BYOC_I32] = from##_to_I32,              \
+        [BYOC_U64] = from##_to_U64,   [BYOC_I64] = from##_to_I64,              \
+        [BYOC_BOOL] = from##_to_BOOL,                                          \
     },
 
 static const loop_fn loops[BYI_DTYPES][BYI_DTYPES] = {
 #define TARGETS(id, type) EACH_TARGET(id)
-    BYI_EACH_FLOAT(TARGETS) BYI_EACH_INT(TARGETS) EACH_TARGET(BOOL)
-};
+    BYI_EACH_FLOAT(TARGETS) BYI_EACH_INT(TARGETS) EACH_TARGET(BOOL)};
 
 /* Elements [at, at + n) of x to y, n <= BLOCK; halves by way of float32. */
 static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
@@ -86,8 +85,8 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
 {
     enum byoc_dtype from = x->dtype, to = y->dtype;
     float wide[BLOCK], narrow[BLOCK];
-    const void *src = (const char *)x->data +
-                      (size_t)at * byoc_dtype_size(from);
+    const void *src =
+        (const char *)x->data + (size_t)at * byoc_dtype_size(from);
     char *dst = (char *)y->data + (size_t)at * byoc_dtype_size(to);
     if (byi_is_half(from)) {
         byi_widen(from, src, wide, n);

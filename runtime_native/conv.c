@@ -39,8 +39,8 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
     int64_t tap[3], place = 0;
     byi_unflatten(w->size, t, tap);
     for (int i = 0; i < 3; i++) {
-        int64_t at = out[i] * w->stride[i] - w->pad[i] +
-                     tap[i] * w->dilation[i];
+        int64_t at =
+            out[i] * w->stride[i] - w->pad[i] + tap[i] * w->dilation[i];
         if (at < 0 || at >= w->in[i])
             return -1;
         place = place * w->in[i] + at;
@@ -48,29 +48,29 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
     return place;
 }
 
-#define PLAIN(id, type, wide)                                                 \
-    static void plain_##id(const struct conv *v, int64_t plane)               \
-    {                                                                         \
-        const int64_t image = plane / (v->groups * v->o);                     \
-        const int64_t channel = plane % (v->groups * v->o);                   \
-        const type *x = (const type *)v->x +                                  \
-                        (image * v->groups + channel / v->o) * v->c *         \
-                            v->w.in_count;                                    \
-        const type *weights =                                                 \
-            (const type *)v->weights + channel * v->c * v->w.taps;            \
-        type *y = (type *)v->y + plane * v->w.out_count;                      \
-        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
-            int64_t out[3];                                                   \
-            wide sum = 0;                                                     \
-            byi_unflatten(v->w.out, p, out);                                      \
-            for (int64_t t = 0; t < v->w.taps; t++) {                         \
-                int64_t place = tap_place(&v->w, out, t);                     \
-                for (int64_t c = 0; place >= 0 && c < v->c; c++)              \
-                    sum += (wide)x[c * v->w.in_count + place] *               \
-                           (wide)weights[c * v->w.taps + t];                  \
-            }                                                                 \
-            y[p] = (type)sum;                                                 \
-        }                                                                     \
+#define PLAIN(id, type, wide)                                                  \
+    static void plain_##id(const struct conv *v, int64_t plane)                \
+    {                                                                          \
+        const int64_t image = plane / (v->groups * v->o);                      \
+        const int64_t channel = plane % (v->groups * v->o);                    \
+        const type *x =                                                        \
+            (const type *)v->x +                                               \
+            (image * v->groups + channel / v->o) * v->c * v->w.in_count;       \
+        const type *weights =                                                  \
+            (const type *)v->weights + channel * v->c * v->w.taps;             \
+        type *y = (type *)v->y + plane * v->w.out_count;                       \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                         \
+            int64_t out[3];                                                    \
+            wide sum = 0;                                                      \
+            byi_unflatten(v->w.out, p, out);                                   \
+            for (int64_t t = 0; t < v->w.taps; t++) {                          \
+                int64_t place = tap_place(&v->w, out, t);                      \
+                for (int64_t c = 0; place >= 0 && c < v->c; c++)               \
+                    sum += (wide)x[c * v->w.in_count + place] *                \
+                           (wide)weights[c * v->w.taps + t];                   \
+            }                                                                  \
+            y[p] = (type)sum;                                                  \
+        }                                                                      \
     }
 PLAIN(F32, float, double)
 PLAIN(F64, double, double)
@@ -98,8 +98,7 @@ enum byoc_status byi_conv_plain(const struct byi_call *call,
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
     const int64_t planes = v.n * v.groups * v.o;
-    const int team =
-        byi_team(call, planes * v.w.out_count * v.c * v.w.taps);
+    const int team = byi_team(call, planes * v.w.out_count * v.c * v.w.taps);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t plane = 0; plane < planes; plane++)
         run(&v, plane);
@@ -156,8 +155,7 @@ static void gather_row(const struct byi_window *w, const float *row,
     const int64_t stride = w->stride[2];
     const int64_t from = r->out[2] * stride - w->pad[2] + kw * w->dilation[2];
     int64_t first = from < 0 ? byi_ceil_div(-from, stride) : 0;
-    int64_t last =
-        from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
+    int64_t last = from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
     first = byi_min(first, r->n);
     last = byi_max(first, byi_min(last, r->n));
 
@@ -180,10 +178,10 @@ static void gather(const struct conv *v, const float *x, const int64_t tap[3],
     const struct byi_window *w = &v->w;
     for (int i = 0; i < n_runs; dst += runs[i++].n) {
         const struct run *r = &runs[i];
-        int64_t d = r->out[0] * w->stride[0] - w->pad[0] +
-                    tap[0] * w->dilation[0];
-        int64_t h = r->out[1] * w->stride[1] - w->pad[1] +
-                    tap[1] * w->dilation[1];
+        int64_t d =
+            r->out[0] * w->stride[0] - w->pad[0] + tap[0] * w->dilation[0];
+        int64_t h =
+            r->out[1] * w->stride[1] - w->pad[1] + tap[1] * w->dilation[1];
         if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
             memset(dst, 0, (size_t)r->n * sizeof(float));
         else
@@ -191,9 +189,8 @@ static void gather(const struct conv *v, const float *x, const int64_t tap[3],
     }
 }
 
-static void pack_windows(const void *ctx, int64_t batch, int64_t k0,
-                         int64_t kc, int64_t n0, int64_t nc, int64_t nr,
-                         float *dst)
+static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                         int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
     enum { MOST = 64 };
     const struct conv *v = ctx;
@@ -296,8 +293,7 @@ static void run_plane(const struct conv *v, int64_t plane)
         byi_window_taps(w, 1, h, &h0, &h1);
         for (int64_t kd = d0; kd < d1; kd++)
             for (int64_t kh = h0; kh < h1; kh++) {
-                int64_t at = d * w->stride[0] - w->pad[0] +
-                             kd * w->dilation[0];
+                int64_t at = d * w->stride[0] - w->pad[0] + kd * w->dilation[0];
                 at = at * w->in[1] + h * w->stride[1] - w->pad[1] +
                      kh * w->dilation[1];
                 slide_row(w, x + at * w->in[2],
@@ -330,8 +326,7 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
     const struct conv v = describe(call);
     if (is_depthwise(&v))
         return 0;
-    return byi_gemm_scratch(v.o, v.w.out_count, v.c * v.w.taps,
-                            call->threads);
+    return byi_gemm_scratch(v.o, v.w.out_count, v.c * v.w.taps, call->threads);
 }
 
 static enum byoc_status conv_run_f32(const struct byi_call *call,

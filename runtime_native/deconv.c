@@ -49,28 +49,28 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
     return place;
 }
 
-#define PLAIN(id, type, wide)                                                 \
-    static void plain_##id(const struct deconv *v, int64_t plane)             \
-    {                                                                         \
-        const int64_t batch = plane / v->o, o = plane % v->o;                 \
-        const type *x = (const type *)v->x + batch * v->c * v->w.out_count;   \
-        const type *weights =                                                 \
-            (const type *)v->weights +                                        \
-            (batch % v->groups * v->c * v->o + o) * v->w.taps;                \
-        type *y = (type *)v->y + plane * v->w.in_count;                       \
-        for (int64_t p = 0; p < v->w.in_count; p++) {                         \
-            int64_t out[3], tap[3];                                           \
-            wide sum = 0;                                                     \
-            byi_unflatten(v->w.in, p, out);                                   \
-            for (int64_t t = 0; t < v->w.taps; t++) {                         \
-                byi_unflatten(v->w.size, t, tap);                             \
-                int64_t place = source(&v->w, out, tap);                      \
-                for (int64_t c = 0; place >= 0 && c < v->c; c++)              \
-                    sum += (wide)x[c * v->w.out_count + place] *              \
-                           (wide)weights[c * v->o * v->w.taps + t];           \
-            }                                                                 \
-            y[p] = (type)sum;                                                 \
-        }                                                                     \
+#define PLAIN(id, type, wide)                                                  \
+    static void plain_##id(const struct deconv *v, int64_t plane)              \
+    {                                                                          \
+        const int64_t batch = plane / v->o, o = plane % v->o;                  \
+        const type *x = (const type *)v->x + batch * v->c * v->w.out_count;    \
+        const type *weights =                                                  \
+            (const type *)v->weights +                                         \
+            (batch % v->groups * v->c * v->o + o) * v->w.taps;                 \
+        type *y = (type *)v->y + plane * v->w.in_count;                        \
+        for (int64_t p = 0; p < v->w.in_count; p++) {                          \
+            int64_t out[3], tap[3];                                            \
+            wide sum = 0;                                                      \
+            byi_unflatten(v->w.in, p, out);                                    \
+            for (int64_t t = 0; t < v->w.taps; t++) {                          \
+                byi_unflatten(v->w.size, t, tap);                              \
+                int64_t place = source(&v->w, out, tap);                       \
+                for (int64_t c = 0; place >= 0 && c < v->c; c++)               \
+                    sum += (wide)x[c * v->w.out_count + place] *               \
+                           (wide)weights[c * v->o * v->w.taps + t];            \
+            }                                                                  \
+            y[p] = (type)sum;                                                  \
+        }                                                                      \
     }
 PLAIN(F32, float, double)
 PLAIN(F64, double, double)
@@ -157,8 +157,7 @@ static void add_tap(const struct byi_window *w, int64_t t, const float *from,
         byi_window_outputs(w, i, tap[i], &first[i], &last[i]);
     for (int64_t d = first[0]; d < last[0]; d++)
         for (int64_t h = first[1]; h < last[1]; h++) {
-            int64_t at = d * w->stride[0] - w->pad[0] +
-                         tap[0] * w->dilation[0];
+            int64_t at = d * w->stride[0] - w->pad[0] + tap[0] * w->dilation[0];
             at = at * w->in[1] + h * w->stride[1] - w->pad[1] +
                  tap[1] * w->dilation[1];
             at = at * w->in[2] - w->pad[2] + tap[2] * w->dilation[2];
@@ -179,8 +178,7 @@ static void add_columns(const struct part *part, const struct byi_call *call)
         float *y = result + o * w->in_count;
         memset(y, 0, (size_t)w->in_count * sizeof(float));
         for (int64_t t = 0; t < w->taps; t++)
-            add_tap(w, t,
-                    part->columns + (o * w->taps + t) * w->out_count, y);
+            add_tap(w, t, part->columns + (o * w->taps + t) * w->out_count, y);
     }
 }
 

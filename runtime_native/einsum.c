@@ -30,8 +30,8 @@ static bool is_letter(char c)
 
 /* Strides of tensor `t` by the labels of its term [at, end). A repeated label
  * walks the diagonal: its strides add up. */
-static void read_term(struct sum *s, const struct byi_tensor *t,
-                      const char *at, const char *end, int64_t *strides)
+static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
+                      const char *end, int64_t *strides)
 {
     uint32_t letters = 0, axis = 0;
     memset(strides, 0, sizeof(int64_t[LABELS]));
@@ -135,8 +135,8 @@ static void plain_float(const struct sum *s, int64_t result)
         double product = 1;
         labels_at(s, false, term, at);
         for (uint32_t i = 0; i < s->call->n_in; i++)
-            product *= byi_tensor_float(&s->call->in[i],
-                                        offset_of(s->strides[i], at));
+            product *=
+                byi_tensor_float(&s->call->in[i], offset_of(s->strides[i], at));
         total += product;
     }
     byi_tensor_set(s->call->out, offset_of(s->strides[s->call->n_in], at),
@@ -175,8 +175,7 @@ static void plain_int(const struct sum *s, int64_t result)
         uint64_t product = 1;
         labels_at(s, false, term, at);
         for (uint32_t i = 0; i < s->call->n_in; i++)
-            product *=
-                load_int(&s->call->in[i], offset_of(s->strides[i], at));
+            product *= load_int(&s->call->in[i], offset_of(s->strides[i], at));
         total += product;
     }
     store_int(s->call->out, offset_of(s->strides[s->call->n_in], at), total);

@@ -12,9 +12,9 @@
 #endif
 
 enum {
-    DEPTH = 256,          /* k in one go: a panel of B fits the L1 cache */
-    WIDTH = 512,          /* most columns of a tile                      */
-    PACKED = 200 * 1024   /* floats packed per thread: fits the L2 cache */
+    DEPTH = 256,        /* k in one go: a panel of B fits the L1 cache */
+    WIDTH = 512,        /* most columns of a tile                      */
+    PACKED = 200 * 1024 /* floats packed per thread: fits the L2 cache */
 };
 
 struct tiling {

@@ -12,7 +12,7 @@
 #include "rows.h"
 
 /* T(id, C type): element types by what C can do with them. */
-#define BYI_EACH_INT(T)                                                            \
+#define BYI_EACH_INT(T)                                                        \
     T(U8, uint8_t)                                                             \
     T(I8, int8_t)                                                              \
     T(U16, uint16_t)                                                           \
@@ -131,8 +131,8 @@ struct byi_window {
 };
 /* From the attributes; `size` has n entries, as have in and out. */
 void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
-                     const int64_t *in, const int64_t *out,
-                     const int64_t *size, struct byi_window *w);
+                     const int64_t *in, const int64_t *out, const int64_t *size,
+                     struct byi_window *w);
 /* Taps [*first, *last) of the window at output `at` of an axis that lie on
  * data; their place is at stride - pad + tap dilation. */
 void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
@@ -212,8 +212,8 @@ struct byi_simd {
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
     /* y[i] += sum over k < taps of w[k] x[i stride + k dilation] */
-    void (*slide)(const float *x, int64_t stride, const float *w,
-                  int64_t taps, int64_t dilation, float *y, int64_t n);
+    void (*slide)(const float *x, int64_t stride, const float *w, int64_t taps,
+                  int64_t dilation, float *y, int64_t n);
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);

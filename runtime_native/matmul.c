@@ -135,21 +135,20 @@ static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
 
 /* --- other element types: three loops ----------------------------------- */
 
-#define PLAIN(id, type, wide)                                                 \
-    static void plain_##id(const struct product *p, int64_t batch, int64_t i) \
-    {                                                                         \
-        const type *a = (const type *)p->a +                                  \
-                        offset_of(p, p->a_batch, batch) + i * p->a_rs;        \
-        const type *b =                                                       \
-            (const type *)p->b + offset_of(p, p->b_batch, batch);             \
-        type *c = (type *)p->c + (batch * p->m + i) * p->n;                   \
-        for (int64_t j = 0; j < p->n; j++) {                                  \
-            wide sum = 0;                                                     \
-            for (int64_t k = 0; k < p->k; k++)                                \
-                sum += (wide)a[k * p->a_cs] *                                 \
-                       (wide)b[k * p->b_rs + j * p->b_cs];                    \
-            c[j] = (type)sum;                                                 \
-        }                                                                     \
+#define PLAIN(id, type, wide)                                                  \
+    static void plain_##id(const struct product *p, int64_t batch, int64_t i)  \
+    {                                                                          \
+        const type *a = (const type *)p->a + offset_of(p, p->a_batch, batch) + \
+                        i * p->a_rs;                                           \
+        const type *b = (const type *)p->b + offset_of(p, p->b_batch, batch);  \
+        type *c = (type *)p->c + (batch * p->m + i) * p->n;                    \
+        for (int64_t j = 0; j < p->n; j++) {                                   \
+            wide sum = 0;                                                      \
+            for (int64_t k = 0; k < p->k; k++)                                 \
+                sum +=                                                         \
+                    (wide)a[k * p->a_cs] * (wide)b[k * p->b_rs + j * p->b_cs]; \
+            c[j] = (type)sum;                                                  \
+        }                                                                      \
     }
 PLAIN(F32, float, double)
 PLAIN(F64, double, double)

@@ -45,8 +45,8 @@ struct stats {
     double mean, scale;
 };
 
-static struct stats stats_of(const struct byi_call *call, int64_t at,
-                             int64_t n, double epsilon)
+static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
+                             double epsilon)
 {
     double sum = 0, squares = 0;
     if (call->in->dtype == BYOC_F32) {
@@ -55,8 +55,7 @@ static struct stats stats_of(const struct byi_call *call, int64_t at,
         /* shifting by the rounded mean: corrected below */
         const float shift = (float)(sum / (double)n);
         const double off = sum / (double)n - (double)shift;
-        squares = byi_simd()->sum_squares(x, n, shift) -
-                  off * off * (double)n;
+        squares = byi_simd()->sum_squares(x, n, shift) - off * off * (double)n;
     } else {
         const double *x = (const double *)call->in->data + at;
         for (int64_t i = 0; i < n; i++)
@@ -83,8 +82,7 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t plane = 0; plane < in->dims[0] * channels; plane++) {
         const int64_t c = plane % channels;
-        const double mul =
-            param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
+        const double mul = param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
         affine(call, plane * space, space, mul,
                param(&in[2], c) - param(&in[3], c) * mul);
     }
@@ -127,21 +125,21 @@ BYI_FLOAT_KERNEL(group, group_run_f32, NULL)
 
 /* --- layer -------------------------------------------------------------- */
 
-#define LAYER_ROW(id, type)                                                   \
-    static void layer_row_##id(const struct byi_call *call, int64_t at,       \
-                               int64_t n, struct stats s)                     \
-    {                                                                         \
-        const type *x = (const type *)call->in->data + at;                    \
-        const type *gamma = call->in[1].data;                                 \
-        const type *beta = call->n_in > 2 ? call->in[2].data : NULL;          \
-        type *restrict y = (type *)call->out->data + at;                      \
-        const type mean = (type)s.mean, scale = (type)s.scale;                \
-        if (beta)                                                             \
-            for (int64_t i = 0; i < n; i++)                                   \
-                y[i] = (x[i] - mean) * scale * gamma[i] + beta[i];            \
-        else                                                                  \
-            for (int64_t i = 0; i < n; i++)                                   \
-                y[i] = (x[i] - mean) * scale * gamma[i];                      \
+#define LAYER_ROW(id, type)                                                    \
+    static void layer_row_##id(const struct byi_call *call, int64_t at,        \
+                               int64_t n, struct stats s)                      \
+    {                                                                          \
+        const type *x = (const type *)call->in->data + at;                     \
+        const type *gamma = call->in[1].data;                                  \
+        const type *beta = call->n_in > 2 ? call->in[2].data : NULL;           \
+        type *restrict y = (type *)call->out->data + at;                       \
+        const type mean = (type)s.mean, scale = (type)s.scale;                 \
+        if (beta)                                                              \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = (x[i] - mean) * scale * gamma[i] + beta[i];             \
+        else                                                                   \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = (x[i] - mean) * scale * gamma[i];                       \
     }
 BYI_EACH_FLOAT(LAYER_ROW)
 
@@ -150,8 +148,7 @@ static enum byoc_status layer_run_f32(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const double epsilon = byi_attr_float(call->attrs, "epsilon");
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const int64_t rows = byi_span(x, 0, axis);
     const int64_t n = byi_span(x, axis, x->rank);
     BYI_TRY(check_float(call, err));
@@ -180,24 +177,24 @@ struct lrn {
 };
 
 /* Planes [from, to) of x are the neighbours of plane `at`. */
-#define LRN_PLANE(id, type)                                                   \
-    static void lrn_##id(const struct lrn *l, int64_t at, int64_t from,       \
-                         int64_t to)                                          \
-    {                                                                         \
-        const type *x = l->call->in->data;                                    \
-        type *y = (type *)l->call->out->data + at * l->space;                 \
-        for (int64_t i = 0; i < l->space; i++) {                              \
-            double sum = 0;                                                   \
-            for (int64_t c = from; c < to; c++) {                             \
-                const double v = (double)x[c * l->space + i];                 \
-                sum += v * v;                                                 \
-            }                                                                 \
-            const double base = l->bias + l->alpha * sum;                     \
-            const double power = l->beta == 0.75                              \
-                                     ? sqrt(base) * sqrt(sqrt(base))          \
-                                     : pow(base, l->beta);                    \
-            y[i] = (type)((double)x[at * l->space + i] / power);              \
-        }                                                                     \
+#define LRN_PLANE(id, type)                                                    \
+    static void lrn_##id(const struct lrn *l, int64_t at, int64_t from,        \
+                         int64_t to)                                           \
+    {                                                                          \
+        const type *x = l->call->in->data;                                     \
+        type *y = (type *)l->call->out->data + at * l->space;                  \
+        for (int64_t i = 0; i < l->space; i++) {                               \
+            double sum = 0;                                                    \
+            for (int64_t c = from; c < to; c++) {                              \
+                const double v = (double)x[c * l->space + i];                  \
+                sum += v * v;                                                  \
+            }                                                                  \
+            const double base = l->bias + l->alpha * sum;                      \
+            const double power = l->beta == 0.75                               \
+                                     ? sqrt(base) * sqrt(sqrt(base))           \
+                                     : pow(base, l->beta);                     \
+            y[i] = (type)((double)x[at * l->space + i] / power);               \
+        }                                                                      \
     }
 BYI_EACH_FLOAT(LRN_PLANE)
 
@@ -239,46 +236,44 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
 
 /* The slice at x + base: the positions of `gone`. A norm of 0 gives 0, since
  * only zeros have it. */
-#define SLICES(id, type)                                                      \
-    static void unit_##id(const struct byi_call *call,                        \
-                          const struct byi_box *gone, int64_t base,           \
-                          int64_t p)                                          \
-    {                                                                         \
-        const type *x = (const type *)call->in->data + base;                  \
-        type *y = (type *)call->out->data + base;                             \
-        double sum = 0;                                                       \
-        for (int64_t i = 0; i < gone->count; i++) {                           \
-            const double v = (double)x[byi_box_offset(gone, i)];              \
-            sum += p == 1 ? fabs(v) : v * v;                                  \
-        }                                                                     \
-        const double norm = p == 1 ? sum : sqrt(sum);                         \
-        for (int64_t i = 0; i < gone->count; i++) {                           \
-            const int64_t at = byi_box_offset(gone, i);                       \
-            y[at] = (type)(norm == 0 ? 0 : (double)x[at] / norm);             \
-        }                                                                     \
-    }                                                                         \
-    static void mvn_##id(const struct byi_call *call,                         \
-                         const struct byi_box *gone, int64_t base,            \
-                         int64_t unused)                                      \
-    {                                                                         \
-        const type *x = (const type *)call->in->data + base;                  \
-        type *y = (type *)call->out->data + base;                             \
-        double sum = 0, squares = 0;                                          \
-        (void)unused;                                                         \
-        for (int64_t i = 0; i < gone->count; i++)                             \
-            sum += (double)x[byi_box_offset(gone, i)];                        \
-        const double mean = sum / (double)gone->count;                        \
-        for (int64_t i = 0; i < gone->count; i++) {                           \
-            const double v = (double)x[byi_box_offset(gone, i)] - mean;       \
-            squares += v * v;                                                 \
-        }                                                                     \
-        /* ONNX's function adds 1e-9 to the deviation */                      \
-        const double scale =                                                  \
-            1 / (sqrt(squares / (double)gone->count) + 1e-9);                 \
-        for (int64_t i = 0; i < gone->count; i++) {                           \
-            const int64_t at = byi_box_offset(gone, i);                       \
-            y[at] = (type)(((double)x[at] - mean) * scale);                   \
-        }                                                                     \
+#define SLICES(id, type)                                                       \
+    static void unit_##id(const struct byi_call *call,                         \
+                          const struct byi_box *gone, int64_t base, int64_t p) \
+    {                                                                          \
+        const type *x = (const type *)call->in->data + base;                   \
+        type *y = (type *)call->out->data + base;                              \
+        double sum = 0;                                                        \
+        for (int64_t i = 0; i < gone->count; i++) {                            \
+            const double v = (double)x[byi_box_offset(gone, i)];               \
+            sum += p == 1 ? fabs(v) : v * v;                                   \
+        }                                                                      \
+        const double norm = p == 1 ? sum : sqrt(sum);                          \
+        for (int64_t i = 0; i < gone->count; i++) {                            \
+            const int64_t at = byi_box_offset(gone, i);                        \
+            y[at] = (type)(norm == 0 ? 0 : (double)x[at] / norm);              \
+        }                                                                      \
+    }                                                                          \
+    static void mvn_##id(const struct byi_call *call,                          \
+                         const struct byi_box *gone, int64_t base,             \
+                         int64_t unused)                                       \
+    {                                                                          \
+        const type *x = (const type *)call->in->data + base;                   \
+        type *y = (type *)call->out->data + base;                              \
+        double sum = 0, squares = 0;                                           \
+        (void)unused;                                                          \
+        for (int64_t i = 0; i < gone->count; i++)                              \
+            sum += (double)x[byi_box_offset(gone, i)];                         \
+        const double mean = sum / (double)gone->count;                         \
+        for (int64_t i = 0; i < gone->count; i++) {                            \
+            const double v = (double)x[byi_box_offset(gone, i)] - mean;        \
+            squares += v * v;                                                  \
+        }                                                                      \
+        /* ONNX's function adds 1e-9 to the deviation */                       \
+        const double scale = 1 / (sqrt(squares / (double)gone->count) + 1e-9); \
+        for (int64_t i = 0; i < gone->count; i++) {                            \
+            const int64_t at = byi_box_offset(gone, i);                        \
+            y[at] = (type)(((double)x[at] - mean) * scale);                    \
+        }                                                                      \
     }
 BYI_EACH_FLOAT(SLICES)
 
@@ -304,8 +299,7 @@ static enum byoc_status unit_run_f32(const struct byi_call *call,
     bool gone[BYI_MAX_RANK] = {false};
     gone[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
     BYI_TRY(check_float(call, err));
-    run_slices(call, gone,
-               call->in->dtype == BYOC_F32 ? unit_F32 : unit_F64,
+    run_slices(call, gone, call->in->dtype == BYOC_F32 ? unit_F32 : unit_F64,
                byi_attr_int(call->attrs, "p"));
     return BYOC_OK;
 }

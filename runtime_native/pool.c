@@ -81,9 +81,8 @@ static int64_t divisor(const struct pool *v, int axis, int64_t at)
     }
     const int64_t room =
         w->in[axis] + w->pad[axis] + w->end[axis] - at * w->stride[axis];
-    return byi_max(0, byi_min(w->size[axis],
-                              byi_ceil_div(byi_max(room, 0),
-                                           w->dilation[axis])));
+    return byi_max(0, byi_min(w->size[axis], byi_ceil_div(byi_max(room, 0),
+                                                          w->dilation[axis])));
 }
 
 /* --- plain: one output at a time ---------------------------------------- */
@@ -107,14 +106,14 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
 }
 
 /* Runs `body` with `at`, the place in the plane, for every tap of the box. */
-#define FOR_TAPS(w, box, at, body)                                            \
-    for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)               \
-        for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)           \
-            for (int64_t k_ = (box).first[2]; k_ < (box).last[2]; k_++) {     \
-                int64_t at = place_of(w, 0, (box).out[0], i_);                \
-                at = at * (w)->in[1] + place_of(w, 1, (box).out[1], j_);      \
-                at = at * (w)->in[2] + place_of(w, 2, (box).out[2], k_);      \
-                body                                                          \
+#define FOR_TAPS(w, box, at, body)                                             \
+    for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)                \
+        for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)            \
+            for (int64_t k_ = (box).first[2]; k_ < (box).last[2]; k_++) {      \
+                int64_t at = place_of(w, 0, (box).out[0], i_);                 \
+                at = at * (w)->in[1] + place_of(w, 1, (box).out[1], j_);       \
+                at = at * (w)->in[2] + place_of(w, 2, (box).out[2], k_);       \
+                body                                                           \
             }
 
 /* The place of a maximum, as its index in the whole tensor. */
@@ -132,27 +131,27 @@ static int64_t index_of(const struct pool *v, int64_t plane, int64_t place)
 #define IS_NAN(x) ((x) != (x))
 #define NEVER(x) false
 
-#define MAX_PLANE(id, type, least, is_nan)                                    \
-    static void max_##id(const struct pool *v, int64_t plane)                 \
-    {                                                                         \
-        const type *x = (const type *)v->x + plane * v->w.in_count;           \
-        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
-            const int64_t flat = plane * v->w.out_count + p;                  \
-            struct box box;                                                   \
-            type best = least;                                                \
-            int64_t where = -1;                                               \
-            box_of(&v->w, p, &box);                                           \
-            FOR_TAPS(&v->w, box, at, {                                        \
-                if (where < 0 || x[at] > best ||                              \
-                    (is_nan(x[at]) && !is_nan(best))) {                       \
-                    best = x[at];                                             \
-                    where = at;                                               \
-                }                                                             \
-            })                                                                \
-            ((type *)v->y)[flat] = best;                                      \
-            if (v->indices)                                                   \
-                v->indices[flat] = where < 0 ? 0 : index_of(v, plane, where); \
-        }                                                                     \
+#define MAX_PLANE(id, type, least, is_nan)                                     \
+    static void max_##id(const struct pool *v, int64_t plane)                  \
+    {                                                                          \
+        const type *x = (const type *)v->x + plane * v->w.in_count;            \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                         \
+            const int64_t flat = plane * v->w.out_count + p;                   \
+            struct box box;                                                    \
+            type best = least;                                                 \
+            int64_t where = -1;                                                \
+            box_of(&v->w, p, &box);                                            \
+            FOR_TAPS(&v->w, box, at, {                                         \
+                if (where < 0 || x[at] > best ||                               \
+                    (is_nan(x[at]) && !is_nan(best))) {                        \
+                    best = x[at];                                              \
+                    where = at;                                                \
+                }                                                              \
+            })                                                                 \
+            ((type *)v->y)[flat] = best;                                       \
+            if (v->indices)                                                    \
+                v->indices[flat] = where < 0 ? 0 : index_of(v, plane, where);  \
+        }                                                                      \
     }
 MAX_PLANE(F32, float, -INFINITY, IS_NAN)
 MAX_PLANE(F64, double, -INFINITY, IS_NAN)
@@ -176,34 +175,34 @@ static double norm_root(double sum, int64_t p)
     return p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / (double)p);
 }
 
-#define SUM_PLANES(id, type)                                                  \
-    static void mean_##id(const struct pool *v, int64_t plane)                \
-    {                                                                         \
-        const type *x = (const type *)v->x + plane * v->w.in_count;           \
-        type *y = (type *)v->y + plane * v->w.out_count;                      \
-        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
-            struct box box;                                                   \
-            double sum = 0;                                                   \
-            double count = 1;                                                 \
-            box_of(&v->w, p, &box);                                           \
-            FOR_TAPS(&v->w, box, at, { sum += (double)x[at]; })               \
-            for (int i = 0; i < 3; i++)                                       \
-                count *= (double)divisor(v, i, box.out[i]);                   \
-            y[p] = (type)(count > 0 ? sum / count : 0);                       \
-        }                                                                     \
-    }                                                                         \
-    static void norm_##id(const struct pool *v, int64_t plane)                \
-    {                                                                         \
-        const type *x = (const type *)v->x + plane * v->w.in_count;           \
-        type *y = (type *)v->y + plane * v->w.out_count;                      \
-        for (int64_t p = 0; p < v->w.out_count; p++) {                        \
-            struct box box;                                                   \
-            double sum = 0;                                                   \
-            box_of(&v->w, p, &box);                                           \
-            FOR_TAPS(&v->w, box, at,                                          \
-                     { sum += norm_term((double)x[at], v->p); })              \
-            y[p] = (type)norm_root(sum, v->p);                                \
-        }                                                                     \
+#define SUM_PLANES(id, type)                                                   \
+    static void mean_##id(const struct pool *v, int64_t plane)                 \
+    {                                                                          \
+        const type *x = (const type *)v->x + plane * v->w.in_count;            \
+        type *y = (type *)v->y + plane * v->w.out_count;                       \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                         \
+            struct box box;                                                    \
+            double sum = 0;                                                    \
+            double count = 1;                                                  \
+            box_of(&v->w, p, &box);                                            \
+            FOR_TAPS(&v->w, box, at, { sum += (double)x[at]; })                \
+            for (int i = 0; i < 3; i++)                                        \
+                count *= (double)divisor(v, i, box.out[i]);                    \
+            y[p] = (type)(count > 0 ? sum / count : 0);                        \
+        }                                                                      \
+    }                                                                          \
+    static void norm_##id(const struct pool *v, int64_t plane)                 \
+    {                                                                          \
+        const type *x = (const type *)v->x + plane * v->w.in_count;            \
+        type *y = (type *)v->y + plane * v->w.out_count;                       \
+        for (int64_t p = 0; p < v->w.out_count; p++) {                         \
+            struct box box;                                                    \
+            double sum = 0;                                                    \
+            box_of(&v->w, p, &box);                                            \
+            FOR_TAPS(&v->w, box, at,                                           \
+                     { sum += norm_term((double)x[at], v->p); })               \
+            y[p] = (type)norm_root(sum, v->p);                                 \
+        }                                                                      \
     }
 SUM_PLANES(F32, float)
 SUM_PLANES(F64, double)
@@ -239,8 +238,8 @@ static void take_taps(const struct pool *v, const float *row, float *y)
     }
 }
 
-static void pool_row(const struct pool *v, const float *x, int64_t d,
-                     int64_t h, float *y)
+static void pool_row(const struct pool *v, const float *x, int64_t d, int64_t h,
+                     float *y)
 {
     const struct byi_window *w = &v->w;
     int64_t d0, d1, h0, h1;
@@ -303,8 +302,7 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
                              err);
     if (fast && is_fast(&v, call->in->dtype))
         run = fast_plane;
-    run_planes(call, &v, run,
-               byi_min(v.w.taps, v.w.in_count) * v.w.out_count);
+    run_planes(call, &v, run, byi_min(v.w.taps, v.w.in_count) * v.w.out_count);
     return BYOC_OK;
 }
 
@@ -371,23 +369,28 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(global, global_run_f32, NULL)
 
-#define POOL(id) {BYI_OP_##id, {pool_run, pool_scratch}}
-#define GLOBAL(id) {BYI_OP_##id, {global_run, global_scratch}}
+#define POOL(id)                                                               \
+    {                                                                          \
+        BYI_OP_##id,                                                           \
+        {                                                                      \
+            pool_run, pool_scratch                                             \
+        }                                                                      \
+    }
+#define GLOBAL(id)                                                             \
+    {                                                                          \
+        BYI_OP_##id,                                                           \
+        {                                                                      \
+            global_run, global_scratch                                         \
+        }                                                                      \
+    }
 static const struct byi_kernel_row rows[] = {
-    POOL(NN_MAX_POOL1D),
-    POOL(NN_MAX_POOL2D),
-    POOL(NN_MAX_POOL3D),
-    POOL(NN_AVG_POOL1D),
-    POOL(NN_AVG_POOL2D),
-    POOL(NN_AVG_POOL3D),
-    POOL(NN_MAX_POOL_INDICES),
-    POOL(NN_LP_POOL),
-    GLOBAL(NN_GLOBAL_MAX_POOL1D),
-    GLOBAL(NN_GLOBAL_MAX_POOL2D),
-    GLOBAL(NN_GLOBAL_MAX_POOL3D),
-    GLOBAL(NN_GLOBAL_AVG_POOL1D),
-    GLOBAL(NN_GLOBAL_AVG_POOL2D),
-    GLOBAL(NN_GLOBAL_AVG_POOL3D),
+    POOL(NN_MAX_POOL1D),          POOL(NN_MAX_POOL2D),
+    POOL(NN_MAX_POOL3D),          POOL(NN_AVG_POOL1D),
+    POOL(NN_AVG_POOL2D),          POOL(NN_AVG_POOL3D),
+    POOL(NN_MAX_POOL_INDICES),    POOL(NN_LP_POOL),
+    GLOBAL(NN_GLOBAL_MAX_POOL1D), GLOBAL(NN_GLOBAL_MAX_POOL2D),
+    GLOBAL(NN_GLOBAL_MAX_POOL3D), GLOBAL(NN_GLOBAL_AVG_POOL1D),
+    GLOBAL(NN_GLOBAL_AVG_POOL2D), GLOBAL(NN_GLOBAL_AVG_POOL3D),
     GLOBAL(NN_GLOBAL_LP_POOL),
 };
 const struct byi_kernel_rows byi_rows_pool = {rows, BYI_COUNT(rows)};

@@ -24,8 +24,7 @@ static struct quant describe(const struct byi_call *call)
     };
     if (byi_count(scale) == 1)
         return q;
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     q.n = x->dims[axis];
     q.inner = byi_span(x, axis + 1, x->rank);
     return q;
@@ -39,25 +38,25 @@ typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
 
 /* 8 and 16 bits from float32: adding 1.5 2^23 rounds to even, once the value
  * is within the types' reach. */
-#define SMALL(id, type, low, high)                                            \
-    static void quantize_##id(const struct quant *q, int64_t row,             \
-                              int64_t from, int64_t n)                        \
-    {                                                                         \
-        const int64_t at = row * q->inner + from, c = row % q->n;             \
-        const float *x = (const float *)q->x->data + at;                      \
-        type *restrict y = (type *)q->y->data + at;                           \
-        const float scale = ((const float *)q->scale->data)[c];               \
-        const float zero = (float)((const type *)q->zero->data)[c];           \
-        const float reach = 131072.0f, magic = 12582912.0f;                   \
-        for (int64_t i = 0; i < n; i++) {                                     \
-            float v = x[i] / scale;                                           \
-            v = v > -reach ? v : -reach;                                      \
-            v = v < reach ? v : reach;                                        \
-            v = ((v + magic) - magic) + zero;                                 \
-            v = v > (float)(low) ? v : (float)(low);                          \
-            v = v < (float)(high) ? v : (float)(high);                        \
-            y[i] = (type)v;                                                   \
-        }                                                                     \
+#define SMALL(id, type, low, high)                                             \
+    static void quantize_##id(const struct quant *q, int64_t row,              \
+                              int64_t from, int64_t n)                         \
+    {                                                                          \
+        const int64_t at = row * q->inner + from, c = row % q->n;              \
+        const float *x = (const float *)q->x->data + at;                       \
+        type *restrict y = (type *)q->y->data + at;                            \
+        const float scale = ((const float *)q->scale->data)[c];                \
+        const float zero = (float)((const type *)q->zero->data)[c];            \
+        const float reach = 131072.0f, magic = 12582912.0f;                    \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            float v = x[i] / scale;                                            \
+            v = v > -reach ? v : -reach;                                       \
+            v = v < reach ? v : reach;                                         \
+            v = ((v + magic) - magic) + zero;                                  \
+            v = v > (float)(low) ? v : (float)(low);                           \
+            v = v < (float)(high) ? v : (float)(high);                         \
+            y[i] = (type)v;                                                    \
+        }                                                                      \
     }
 SMALL(U8, uint8_t, 0, UINT8_MAX)
 SMALL(I8, int8_t, INT8_MIN, INT8_MAX)
@@ -72,30 +71,29 @@ static void quantize_any(const struct quant *q, int64_t row, int64_t from,
     const double scale = byi_tensor_float(q->scale, c);
     const double zero = byi_tensor_float(q->zero, c);
     for (int64_t i = at; i < at + n; i++)
-        byi_tensor_set(q->y, i,
-                       rint(byi_tensor_float(q->x, i) / scale) + zero);
+        byi_tensor_set(q->y, i, rint(byi_tensor_float(q->x, i) / scale) + zero);
 }
 
 /* --- dequantize --------------------------------------------------------- */
 
-#define DEQUANTIZE(id, type)                                                  \
-    static void dequantize_##id(const struct quant *q, int64_t row,           \
-                                int64_t from, int64_t n)                      \
-    {                                                                         \
-        const int64_t at = row * q->inner + from, c = row % q->n;             \
-        const type *x = (const type *)q->x->data + at;                        \
-        const uint64_t zero = (uint64_t)((const type *)q->zero->data)[c];     \
-        if (q->y->dtype == BYOC_F64) {                                        \
-            double *restrict y = (double *)q->y->data + at;                   \
-            const double scale = ((const double *)q->scale->data)[c];         \
-            for (int64_t i = 0; i < n; i++)                                   \
-                y[i] = (double)(int64_t)((uint64_t)x[i] - zero) * scale;      \
-            return;                                                           \
-        }                                                                     \
-        float *restrict y = (float *)q->y->data + at;                         \
-        const float scale = ((const float *)q->scale->data)[c];               \
-        for (int64_t i = 0; i < n; i++)                                       \
-            y[i] = (float)(int64_t)((uint64_t)x[i] - zero) * scale;           \
+#define DEQUANTIZE(id, type)                                                   \
+    static void dequantize_##id(const struct quant *q, int64_t row,            \
+                                int64_t from, int64_t n)                       \
+    {                                                                          \
+        const int64_t at = row * q->inner + from, c = row % q->n;              \
+        const type *x = (const type *)q->x->data + at;                         \
+        const uint64_t zero = (uint64_t)((const type *)q->zero->data)[c];      \
+        if (q->y->dtype == BYOC_F64) {                                         \
+            double *restrict y = (double *)q->y->data + at;                    \
+            const double scale = ((const double *)q->scale->data)[c];          \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = (double)(int64_t)((uint64_t)x[i] - zero) * scale;       \
+            return;                                                            \
+        }                                                                      \
+        float *restrict y = (float *)q->y->data + at;                          \
+        const float scale = ((const float *)q->scale->data)[c];                \
+        for (int64_t i = 0; i < n; i++)                                        \
+            y[i] = (float)(int64_t)((uint64_t)x[i] - zero) * scale;            \
     }
 BYI_EACH_INT(DEQUANTIZE)
 
@@ -129,8 +127,7 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
     const struct quant q = describe(call);
     if (!byi_dtype_is_int(q.y->dtype))
         return byi_bad_dtype(call, q.y->dtype, "an integer type", err);
-    const bool floats =
-        q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32;
+    const bool floats = q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32;
     row_fn run = floats ? small[q.y->dtype] : NULL;
     run_rows(call, &q, run ? run : quantize_any);
     return BYOC_OK;

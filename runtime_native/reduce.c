@@ -13,11 +13,16 @@ static enum fold fold_of(enum byi_op_id op)
         enum byi_op_id op;
         enum fold fold;
     } folds[] = {
-        {BYI_OP_SUM, ADD},           {BYI_OP_MEAN, ADD},
-        {BYI_OP_LOG_SUM, ADD},       {BYI_OP_MAX, LARGEST},
-        {BYI_OP_MIN, LEAST},         {BYI_OP_PROD, TIMES},
-        {BYI_OP_L1, ADD_ABS},        {BYI_OP_L2, ADD_SQUARE},
-        {BYI_OP_SUM_SQUARE, ADD_SQUARE}, {BYI_OP_LOG_SUM_EXP, ADD_EXP},
+        {BYI_OP_SUM, ADD},
+        {BYI_OP_MEAN, ADD},
+        {BYI_OP_LOG_SUM, ADD},
+        {BYI_OP_MAX, LARGEST},
+        {BYI_OP_MIN, LEAST},
+        {BYI_OP_PROD, TIMES},
+        {BYI_OP_L1, ADD_ABS},
+        {BYI_OP_L2, ADD_SQUARE},
+        {BYI_OP_SUM_SQUARE, ADD_SQUARE},
+        {BYI_OP_LOG_SUM_EXP, ADD_EXP},
     };
     for (uint32_t i = 0; i < BYI_COUNT(folds); i++)
         if (folds[i].op == op)
@@ -39,36 +44,32 @@ typedef void (*one_fn)(const struct reduction *r, int64_t out);
 /* --- plain: one result at a time ---------------------------------------- */
 
 /* Runs body with v, each element under the reduced axes. */
-#define FOR_GONE(r, type, base, v, body)                                      \
-    for (int64_t i_ = 0; i_ < (r)->axes.gone.count; i_++) {                   \
-        const type v = (base)[byi_box_offset(&(r)->axes.gone, i_)];           \
-        body                                                                  \
+#define FOR_GONE(r, type, base, v, body)                                       \
+    for (int64_t i_ = 0; i_ < (r)->axes.gone.count; i_++) {                    \
+        const type v = (base)[byi_box_offset(&(r)->axes.gone, i_)];            \
+        body                                                                   \
     }
 
-#define FOLD(name, id, type, wide, init, step)                                \
-    static wide name##_##id(const struct reduction *r, const type *x,         \
-                            wide shift)                                       \
-    {                                                                         \
-        wide acc = init;                                                      \
-        (void)shift;                                                          \
-        FOR_GONE(r, type, x, v, { acc = step; })                              \
-        return acc;                                                           \
+#define FOLD(name, id, type, wide, init, step)                                 \
+    static wide name##_##id(const struct reduction *r, const type *x,          \
+                            wide shift)                                        \
+    {                                                                          \
+        wide acc = init;                                                       \
+        (void)shift;                                                           \
+        FOR_GONE(r, type, x, v, { acc = step; })                               \
+        return acc;                                                            \
     }
 
-#define FOLD_TABLE(id, type, wide)                                            \
-    static wide (*const folds_##id[FOLDS])(const struct reduction *,          \
-                                           const type *, wide) = {            \
-        [ADD] = add_##id,                                                     \
-        [LARGEST] = largest_##id,                                             \
-        [LEAST] = least_##id,                                                 \
-        [TIMES] = times_##id,                                                 \
-        [ADD_ABS] = add_abs_##id,                                             \
-        [ADD_SQUARE] = add_square_##id,                                       \
-        [ADD_EXP] = add_exp_##id,                                             \
+#define FOLD_TABLE(id, type, wide)                                             \
+    static wide (*const folds_##id[FOLDS])(const struct reduction *,           \
+                                           const type *, wide) = {             \
+        [ADD] = add_##id,         [LARGEST] = largest_##id,                    \
+        [LEAST] = least_##id,     [TIMES] = times_##id,                        \
+        [ADD_ABS] = add_abs_##id, [ADD_SQUARE] = add_square_##id,              \
+        [ADD_EXP] = add_exp_##id,                                              \
     };
 
-static double finish(enum byi_op_id op, double acc, double shift,
-                     int64_t count)
+static double finish(enum byi_op_id op, double acc, double shift, int64_t count)
 {
     switch (op) {
     case BYI_OP_MEAN:
@@ -91,62 +92,61 @@ static double shift_of(double largest)
 }
 
 #define D(v) ((double)(v))
-#define FLOAT_FOLDS(id, type)                                                 \
-    FOLD(add, id, type, double, 0, acc + D(v))                                \
-    FOLD(largest, id, type, double, -INFINITY,                                \
-         D(v) > acc || v != v ? D(v) : acc)                                   \
-    FOLD(least, id, type, double, INFINITY,                                   \
-         D(v) < acc || v != v ? D(v) : acc)                                   \
-    FOLD(times, id, type, double, 1, acc *D(v))                               \
-    FOLD(add_abs, id, type, double, 0, acc + fabs(D(v)))                      \
-    FOLD(add_square, id, type, double, 0, acc + D(v) * D(v))                  \
-    FOLD(add_exp, id, type, double, 0, acc + exp(D(v) - shift))               \
-    FOLD_TABLE(id, type, double)                                              \
-    static void plain_##id(const struct reduction *r, int64_t out)            \
-    {                                                                         \
-        const type *x =                                                       \
-            (const type *)r->x + byi_box_offset(&r->axes.kept, out);          \
-        double shift = 0;                                                     \
-        if (r->fold == ADD_EXP)                                               \
-            shift = shift_of(largest_##id(r, x, 0));                          \
-        double acc = folds_##id[r->fold](r, x, shift);                        \
-        ((type *)r->y)[out] =                                                 \
-            (type)finish(r->op, acc, shift, r->axes.gone.count);              \
+#define FLOAT_FOLDS(id, type)                                                  \
+    FOLD(add, id, type, double, 0, acc + D(v))                                 \
+    FOLD(largest, id, type, double, -INFINITY,                                 \
+         D(v) > acc || v != v ? D(v) : acc)                                    \
+    FOLD(least, id, type, double, INFINITY, D(v) < acc || v != v ? D(v) : acc) \
+    FOLD(times, id, type, double, 1, acc *D(v))                                \
+    FOLD(add_abs, id, type, double, 0, acc + fabs(D(v)))                       \
+    FOLD(add_square, id, type, double, 0, acc + D(v) * D(v))                   \
+    FOLD(add_exp, id, type, double, 0, acc + exp(D(v) - shift))                \
+    FOLD_TABLE(id, type, double)                                               \
+    static void plain_##id(const struct reduction *r, int64_t out)             \
+    {                                                                          \
+        const type *x =                                                        \
+            (const type *)r->x + byi_box_offset(&r->axes.kept, out);           \
+        double shift = 0;                                                      \
+        if (r->fold == ADD_EXP)                                                \
+            shift = shift_of(largest_##id(r, x, 0));                           \
+        double acc = folds_##id[r->fold](r, x, shift);                         \
+        ((type *)r->y)[out] =                                                  \
+            (type)finish(r->op, acc, shift, r->axes.gone.count);               \
     }
 BYI_EACH_FLOAT(FLOAT_FOLDS)
 
 /* Integers: `wide` is the signed or unsigned 64-bit type, for comparisons;
  * sums and products are without sign, so that they wrap. */
 #define U(v) ((uint64_t)(v))
-#define INT_FOLDS(id, type, wide, low, high)                                  \
-    FOLD(add, id, type, wide, 0, (wide)(U(acc) + U(v)))                       \
-    FOLD(largest, id, type, wide, low, (wide)v > acc ? (wide)v : acc)         \
-    FOLD(least, id, type, wide, high, (wide)v < acc ? (wide)v : acc)          \
-    FOLD(times, id, type, wide, 1, (wide)(U(acc) * U(v)))                     \
-    FOLD(add_abs, id, type, wide, 0,                                          \
-         (wide)(v > 0 ? U(acc) + U(v) : U(acc) - U(v)))                       \
-    FOLD(add_square, id, type, wide, 0, (wide)(U(acc) + U(v) * U(v)))         \
-    FOLD(add_exp, id, type, wide, 0, (wide)(D(acc) + exp(D(v))))              \
-    FOLD_TABLE(id, type, wide)                                                \
-    static void plain_##id(const struct reduction *r, int64_t out)            \
-    {                                                                         \
-        const type *x =                                                       \
-            (const type *)r->x + byi_box_offset(&r->axes.kept, out);          \
-        struct byi_tensor y = {.data = r->y, .dtype = BYOC_##id};             \
-        wide acc;                                                             \
-        if (r->op == BYI_OP_LOG_SUM_EXP) {                                    \
-            double sum = 0;                                                   \
-            FOR_GONE(r, type, x, v, { sum += exp(D(v)); })                    \
-            byi_tensor_set(&y, out, log(sum));                                \
-            return;                                                           \
-        }                                                                     \
-        acc = folds_##id[r->fold](r, x, 0);                                   \
-        if (r->op == BYI_OP_MEAN && r->axes.gone.count)                       \
-            acc = acc / (wide)r->axes.gone.count;                             \
-        if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM)                    \
-            byi_tensor_set(&y, out, finish(r->op, D(acc), 0, 1));             \
-        else                                                                  \
-            ((type *)r->y)[out] = (type)acc;                                  \
+#define INT_FOLDS(id, type, wide, low, high)                                   \
+    FOLD(add, id, type, wide, 0, (wide)(U(acc) + U(v)))                        \
+    FOLD(largest, id, type, wide, low, (wide)v > acc ? (wide)v : acc)          \
+    FOLD(least, id, type, wide, high, (wide)v < acc ? (wide)v : acc)           \
+    FOLD(times, id, type, wide, 1, (wide)(U(acc) * U(v)))                      \
+    FOLD(add_abs, id, type, wide, 0,                                           \
+         (wide)(v > 0 ? U(acc) + U(v) : U(acc) - U(v)))                        \
+    FOLD(add_square, id, type, wide, 0, (wide)(U(acc) + U(v) * U(v)))          \
+    FOLD(add_exp, id, type, wide, 0, (wide)(D(acc) + exp(D(v))))               \
+    FOLD_TABLE(id, type, wide)                                                 \
+    static void plain_##id(const struct reduction *r, int64_t out)             \
+    {                                                                          \
+        const type *x =                                                        \
+            (const type *)r->x + byi_box_offset(&r->axes.kept, out);           \
+        struct byi_tensor y = {.data = r->y, .dtype = BYOC_##id};              \
+        wide acc;                                                              \
+        if (r->op == BYI_OP_LOG_SUM_EXP) {                                     \
+            double sum = 0;                                                    \
+            FOR_GONE(r, type, x, v, { sum += exp(D(v)); })                     \
+            byi_tensor_set(&y, out, log(sum));                                 \
+            return;                                                            \
+        }                                                                      \
+        acc = folds_##id[r->fold](r, x, 0);                                    \
+        if (r->op == BYI_OP_MEAN && r->axes.gone.count)                        \
+            acc = acc / (wide)r->axes.gone.count;                              \
+        if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM)                     \
+            byi_tensor_set(&y, out, finish(r->op, D(acc), 0, 1));              \
+        else                                                                   \
+            ((type *)r->y)[out] = (type)acc;                                   \
     }
 INT_FOLDS(U8, uint8_t, uint64_t, 0, UINT8_MAX)
 INT_FOLDS(I8, int8_t, int64_t, INT8_MIN, INT8_MAX)
@@ -185,9 +185,9 @@ static float rows_extreme(const struct reduction *r, const float *x,
     float best = worse(r->fold);
     for (int64_t row = 0; row < rows; row++) {
         const float *at = x + byi_box_offset(&r->axes.gone, row * n);
-        best = extreme(r->fold, best,
-                       r->fold == LARGEST ? simd->max(at, n)
-                                          : simd->min(at, n));
+        best =
+            extreme(r->fold, best,
+                    r->fold == LARGEST ? simd->max(at, n) : simd->min(at, n));
     }
     return best;
 }
@@ -207,8 +207,8 @@ static void rows_one(const struct reduction *r, int64_t out)
     double acc = 0;
     for (int64_t row = 0; row < rows; row++) {
         const float *at = x + byi_box_offset(gone, row * n);
-        acc += r->fold == ADD ? simd->sum(at, n)
-                              : simd->sum_squares(at, n, 0.0f);
+        acc +=
+            r->fold == ADD ? simd->sum(at, n) : simd->sum_squares(at, n, 0.0f);
     }
     *y = (float)finish(r->op, acc, 0, gone->count);
 }
@@ -345,24 +345,24 @@ struct places {
 #define NAN_OF(v) ((v) != (v))
 #define NEVER(v) false
 /* A NaN is an extreme: the first one, or the last. */
-#define PLACE(id, type, is_nan)                                               \
-    static void place_##id(const struct places *p, int64_t out)               \
-    {                                                                         \
-        const type *x = (const type *)p->x +                                  \
-                        out / p->inner * p->n * p->inner + out % p->inner;    \
-        type best = x[0];                                                     \
-        int64_t at = 0;                                                       \
-        for (int64_t i = 1; i < p->n; i++) {                                  \
-            const type v = x[i * p->inner];                                   \
-            const bool better = p->largest ? v > best : v < best;             \
-            const bool same = v == best || (is_nan(v) && is_nan(best));       \
-            const bool worst = is_nan(v) && !is_nan(best);                    \
-            if (better || worst || (same && p->last)) {                       \
-                best = v;                                                     \
-                at = i;                                                       \
-            }                                                                 \
-        }                                                                     \
-        p->y[out] = at;                                                       \
+#define PLACE(id, type, is_nan)                                                \
+    static void place_##id(const struct places *p, int64_t out)                \
+    {                                                                          \
+        const type *x = (const type *)p->x +                                   \
+                        out / p->inner * p->n * p->inner + out % p->inner;     \
+        type best = x[0];                                                      \
+        int64_t at = 0;                                                        \
+        for (int64_t i = 1; i < p->n; i++) {                                   \
+            const type v = x[i * p->inner];                                    \
+            const bool better = p->largest ? v > best : v < best;              \
+            const bool same = v == best || (is_nan(v) && is_nan(best));        \
+            const bool worst = is_nan(v) && !is_nan(best);                     \
+            if (better || worst || (same && p->last)) {                        \
+                best = v;                                                      \
+                at = i;                                                        \
+            }                                                                  \
+        }                                                                      \
+        p->y[out] = at;                                                        \
     }
 PLACE(F32, float, NAN_OF)
 PLACE(F64, double, NAN_OF)
@@ -378,11 +378,9 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
 #undef ROW
     };
     const struct byi_tensor *x = call->in;
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     if (!place[x->dtype])
-        return byi_bad_dtype(call, x->dtype, "a float or an integer type",
-                             err);
+        return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
     const struct places p = {
         .n = x->rank ? x->dims[axis] : 1,
         .inner = x->rank ? byi_span(x, axis + 1, x->rank) : 1,
@@ -401,7 +399,13 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(arg, arg_run_f32, NULL)
 
-#define REDUCE(id) {BYI_OP_##id, {reduce_run, reduce_scratch}}
+#define REDUCE(id)                                                             \
+    {                                                                          \
+        BYI_OP_##id,                                                           \
+        {                                                                      \
+            reduce_run, reduce_scratch                                         \
+        }                                                                      \
+    }
 static const struct byi_kernel_row rows[] = {
     REDUCE(SUM),
     REDUCE(MEAN),

@@ -2,7 +2,8 @@
  */
 #include "kernel.h"
 
-static const struct byi_simd *const tables[] = { /* widest first */
+static const struct byi_simd *const tables[] = {
+    /* widest first */
 #if defined(__x86_64__)
     &byi_simd_avx512,
     &byi_simd_avx2,

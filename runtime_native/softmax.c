@@ -16,40 +16,40 @@ struct slices {
 
 /* --- plain: one slice at a time, its elements `inner` apart -------------- */
 
-#define PLAIN(id, type)                                                       \
-    static type largest_##id(const type *x, int64_t n, int64_t step,          \
-                             int64_t *where)                                  \
-    {                                                                         \
-        *where = 0;                                                           \
-        for (int64_t i = 1; i < n; i++) {                                     \
-            const type v = x[i * step], best = x[*where * step];              \
-            if (v > best || (v != v && best == best))                         \
-                *where = i;                                                   \
-        }                                                                     \
-        return x[*where * step];                                              \
-    }                                                                         \
-    static void plain_##id(const struct slices *s, int64_t slice)             \
-    {                                                                         \
-        const int64_t at = slice / s->inner * s->n * s->inner +               \
-                           slice % s->inner;                                  \
-        const int64_t step = s->inner;                                        \
-        const type *x = (const type *)s->x + at;                              \
-        type *y = (type *)s->y + at;                                          \
-        int64_t where;                                                        \
-        const double top = (double)largest_##id(x, s->n, step, &where);       \
-        if (s->op == BYI_OP_NN_HARDMAX) {                                     \
-            for (int64_t i = 0; i < s->n; i++)                                \
-                y[i * step] = i == where;                                     \
-            return;                                                           \
-        }                                                                     \
-        double sum = 0;                                                       \
-        for (int64_t i = 0; i < s->n; i++)                                    \
-            sum += exp((double)x[i * step] - top);                            \
-        for (int64_t i = 0; i < s->n; i++) {                                  \
-            const double v = (double)x[i * step] - top;                       \
-            y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX ? exp(v) / sum    \
-                                                            : v - log(sum));  \
-        }                                                                     \
+#define PLAIN(id, type)                                                        \
+    static type largest_##id(const type *x, int64_t n, int64_t step,           \
+                             int64_t *where)                                   \
+    {                                                                          \
+        *where = 0;                                                            \
+        for (int64_t i = 1; i < n; i++) {                                      \
+            const type v = x[i * step], best = x[*where * step];               \
+            if (v > best || (v != v && best == best))                          \
+                *where = i;                                                    \
+        }                                                                      \
+        return x[*where * step];                                               \
+    }                                                                          \
+    static void plain_##id(const struct slices *s, int64_t slice)              \
+    {                                                                          \
+        const int64_t at =                                                     \
+            slice / s->inner * s->n * s->inner + slice % s->inner;             \
+        const int64_t step = s->inner;                                         \
+        const type *x = (const type *)s->x + at;                               \
+        type *y = (type *)s->y + at;                                           \
+        int64_t where;                                                         \
+        const double top = (double)largest_##id(x, s->n, step, &where);        \
+        if (s->op == BYI_OP_NN_HARDMAX) {                                      \
+            for (int64_t i = 0; i < s->n; i++)                                 \
+                y[i * step] = i == where;                                      \
+            return;                                                            \
+        }                                                                      \
+        double sum = 0;                                                        \
+        for (int64_t i = 0; i < s->n; i++)                                     \
+            sum += exp((double)x[i * step] - top);                             \
+        for (int64_t i = 0; i < s->n; i++) {                                   \
+            const double v = (double)x[i * step] - top;                        \
+            y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX ? exp(v) / sum     \
+                                                            : v - log(sum));   \
+        }                                                                      \
     }
 BYI_EACH_FLOAT(PLAIN)
 
@@ -102,8 +102,8 @@ static void fast_columns(const struct slices *s, int64_t at, int64_t n)
     for (int64_t k = 0; k < s->n; k++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t j = k * s->inner + i;
-            y[j] = (float)(soft ? (double)y[j] * sum[i]
-                                : (double)x[j] - sum[i]);
+            y[j] =
+                (float)(soft ? (double)y[j] * sum[i] : (double)x[j] - sum[i]);
         }
 }
 
@@ -124,8 +124,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
                                     struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const uint32_t axis =
-        byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const struct slices s = {
         .op = call->op->id,
         .outer = byi_span(x, 0, axis),

@@ -37,8 +37,9 @@ static uint64_t copy_bytes(uint32_t n_in, const struct byi_tensor *in)
 }
 
 /* The operands, with copies of those that are not aligned. */
-static const struct byi_tensor *
-align_operands(uint32_t n_in, const struct byi_tensor *in, char *to)
+static const struct byi_tensor *align_operands(uint32_t n_in,
+                                               const struct byi_tensor *in,
+                                               char *to)
 {
     struct byi_tensor *list = (struct byi_tensor *)(void *)to;
     to += byi_lines(n_in * sizeof *in);
@@ -53,12 +54,10 @@ align_operands(uint32_t n_in, const struct byi_tensor *in, char *to)
     return list;
 }
 
-enum byoc_status
-byoc_internal_kernel_eval(const struct byi_op *op,
-                          const struct byi_attrs *attrs, uint32_t n_in,
-                          const struct byi_tensor *in, uint32_t n_out,
-                          struct byi_tensor *out, uint32_t threads,
-                          struct byoc_error *err)
+enum byoc_status byoc_internal_kernel_eval(
+    const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,
+    const struct byi_tensor *in, uint32_t n_out, struct byi_tensor *out,
+    uint32_t threads, struct byoc_error *err)
 {
     const struct byi_kernel *kernel = byi_kernel_of(op->id);
     if (!kernel)

@@ -8,11 +8,11 @@ enum { BLOCK = 512, PARAMS = 4 };
 
 /* --- plain forms, of one double ----------------------------------------- */
 
-#define PLAIN(name, expr)                                                     \
-    static double name##_plain(double x, const double *p)                     \
-    {                                                                         \
-        (void)p;                                                              \
-        return expr;                                                          \
+#define PLAIN(name, expr)                                                      \
+    static double name##_plain(double x, const double *p)                      \
+    {                                                                          \
+        (void)p;                                                               \
+        return expr;                                                           \
     }
 
 /* clang-format off */
@@ -68,8 +68,7 @@ static double gelu_plain(double x, const double *p)
 {
     if (p[0] == 0)
         return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-    return 0.5 * x *
-           (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
 typedef double (*plain_fn)(double x, const double *p);
@@ -193,51 +192,51 @@ static void range_half(const struct job *job, int64_t begin, int64_t end)
 
 /* --- integers ----------------------------------------------------------- */
 
-#define TYPED(op, id, type, expr)                                             \
-    static void op##_##id(const struct job *job, int64_t begin, int64_t end)  \
-    {                                                                         \
-        const type *xs = job->x->data;                                        \
-        type *y = job->y->data;                                               \
-        for (int64_t i = begin; i < end; i++) {                               \
-            const type x = xs[i];                                             \
-            y[i] = (type)(expr);                                              \
-        }                                                                     \
+#define TYPED(op, id, type, expr)                                              \
+    static void op##_##id(const struct job *job, int64_t begin, int64_t end)   \
+    {                                                                          \
+        const type *xs = job->x->data;                                         \
+        type *y = job->y->data;                                                \
+        for (int64_t i = begin; i < end; i++) {                                \
+            const type x = xs[i];                                              \
+            y[i] = (type)(expr);                                               \
+        }                                                                      \
     }
 
 /* Unsigned subtraction: the least number is its own negative, not an
  * overflow. */
 #define SIGNED(T) T(I8, int8_t) T(I16, int16_t) T(I32, int32_t) T(I64, int64_t)
-#define UNSIGNED(T)                                                           \
+#define UNSIGNED(T)                                                            \
     T(U8, uint8_t) T(U16, uint16_t) T(U32, uint32_t) T(U64, uint64_t)
-#define EACH_SIGNED(id, type)                                                 \
-    TYPED(abs, id, type, x < 0 ? (type)(0 - (uint64_t)x) : x)                 \
-    TYPED(negative, id, type, 0 - (uint64_t)x)                                \
-    TYPED(sign, id, type, (x > 0) - (x < 0))                                  \
+#define EACH_SIGNED(id, type)                                                  \
+    TYPED(abs, id, type, x < 0 ? (type)(0 - (uint64_t)x) : x)                  \
+    TYPED(negative, id, type, 0 - (uint64_t)x)                                 \
+    TYPED(sign, id, type, (x > 0) - (x < 0))                                   \
     TYPED(relu, id, type, x < 0 ? 0 : x)
-#define EACH_UNSIGNED(id, type)                                               \
-    TYPED(abs, id, type, x)                                                   \
-    TYPED(sign, id, type, x > 0)                                              \
+#define EACH_UNSIGNED(id, type)                                                \
+    TYPED(abs, id, type, x)                                                    \
+    TYPED(sign, id, type, x > 0)                                               \
     TYPED(relu, id, type, x)
 SIGNED(EACH_SIGNED)
 UNSIGNED(EACH_UNSIGNED)
 
 /* A bound as a number of the type: the nearest one. */
-#define CLIP(id, type, least, most)                                           \
-    static type bound_##id(double v)                                          \
-    {                                                                         \
-        if (!(v > (double)(least)))                                           \
-            return least;                                                     \
-        return v < (double)(most) ? (type)v : most;                           \
-    }                                                                         \
-    static void clip_##id(const struct job *job, int64_t begin, int64_t end)  \
-    {                                                                         \
-        const type low = bound_##id(job->p[0]), high = bound_##id(job->p[1]); \
-        const type *x = job->x->data;                                         \
-        type *y = job->y->data;                                               \
-        for (int64_t i = begin; i < end; i++) {                               \
-            type t = x[i] < low ? low : x[i];                                 \
-            y[i] = t > high ? high : t;                                       \
-        }                                                                     \
+#define CLIP(id, type, least, most)                                            \
+    static type bound_##id(double v)                                           \
+    {                                                                          \
+        if (!(v > (double)(least)))                                            \
+            return least;                                                      \
+        return v < (double)(most) ? (type)v : most;                            \
+    }                                                                          \
+    static void clip_##id(const struct job *job, int64_t begin, int64_t end)   \
+    {                                                                          \
+        const type low = bound_##id(job->p[0]), high = bound_##id(job->p[1]);  \
+        const type *x = job->x->data;                                          \
+        type *y = job->y->data;                                                \
+        for (int64_t i = begin; i < end; i++) {                                \
+            type t = x[i] < low ? low : x[i];                                  \
+            y[i] = t > high ? high : t;                                        \
+        }                                                                      \
     }
 CLIP(U8, uint8_t, 0, UINT8_MAX)
 CLIP(I8, int8_t, INT8_MIN, INT8_MAX)
@@ -249,7 +248,7 @@ CLIP(U64, uint64_t, 0, UINT64_MAX)
 CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
 
 /* numbers of 53 bits and more lose their last ones here */
-#define EACH_SHRINK(id, type)                                                 \
+#define EACH_SHRINK(id, type)                                                  \
     TYPED(shrink, id, type, bound_##id(shrink_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
 
@@ -324,29 +323,29 @@ static enum byoc_status unary_run(const struct byi_call *call,
 
 /* --- predicates and copies ---------------------------------------------- */
 
-#define TEST(op, id, type, load)                                              \
-    static void op##_##id(const struct job *job, int64_t begin, int64_t end)  \
-    {                                                                         \
-        const type *x = job->x->data;                                         \
-        uint8_t *y = job->y->data;                                            \
-        const bool low = job->p[0] != 0, high = job->p[1] != 0;               \
-        (void)low, (void)high;                                                \
-        for (int64_t i = begin; i < end; i++)                                 \
-            y[i] = op##_of(load(x[i]));                                       \
+#define TEST(op, id, type, load)                                               \
+    static void op##_##id(const struct job *job, int64_t begin, int64_t end)   \
+    {                                                                          \
+        const type *x = job->x->data;                                          \
+        uint8_t *y = job->y->data;                                             \
+        const bool low = job->p[0] != 0, high = job->p[1] != 0;                \
+        (void)low, (void)high;                                                 \
+        for (int64_t i = begin; i < end; i++)                                  \
+            y[i] = op##_of(load(x[i]));                                        \
     }
 #define ITSELF(x) (x)
 #define isnan_of(x) ((x) != (x))
 #define isinf_of(x) (isinf(x) && ((x) < 0 ? low : high))
-#define TESTS(op)                                                             \
-    TEST(op, F32, float, ITSELF)                                              \
-    TEST(op, F64, double, ITSELF)                                             \
-    TEST(op, F16, uint16_t, byi_f16_to_f32)                                   \
-    TEST(op, BF16, uint16_t, byi_bf16_to_f32)                                 \
-    static const range_fn op##_ranges[BYI_DTYPES] = {                         \
-        [BYOC_F32] = op##_F32,                                                \
-        [BYOC_F64] = op##_F64,                                                \
-        [BYOC_F16] = op##_F16,                                                \
-        [BYOC_BF16] = op##_BF16,                                              \
+#define TESTS(op)                                                              \
+    TEST(op, F32, float, ITSELF)                                               \
+    TEST(op, F64, double, ITSELF)                                              \
+    TEST(op, F16, uint16_t, byi_f16_to_f32)                                    \
+    TEST(op, BF16, uint16_t, byi_bf16_to_f32)                                  \
+    static const range_fn op##_ranges[BYI_DTYPES] = {                          \
+        [BYOC_F32] = op##_F32,                                                 \
+        [BYOC_F64] = op##_F64,                                                 \
+        [BYOC_F16] = op##_F16,                                                 \
+        [BYOC_BF16] = op##_BF16,                                               \
     };
 TESTS(isnan)
 TESTS(isinf)
@@ -397,7 +396,13 @@ static enum byoc_status copy_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-#define UNARY(id) {BYI_OP_##id, {unary_run, NULL}}
+#define UNARY(id)                                                              \
+    {                                                                          \
+        BYI_OP_##id,                                                           \
+        {                                                                      \
+            unary_run, NULL                                                    \
+        }                                                                      \
+    }
 static const struct byi_kernel_row rows[] = {
     UNARY(ABS),
     UNARY(NEGATIVE),

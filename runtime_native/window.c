@@ -10,8 +10,8 @@ static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
 }
 
 void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
-                     const int64_t *in, const int64_t *out,
-                     const int64_t *size, struct byi_window *w)
+                     const int64_t *in, const int64_t *out, const int64_t *size,
+                     struct byi_window *w)
 {
     uint32_t n_strides, n_padding, n_dilation;
     const int64_t *strides = byi_attr_ints(attrs, "strides", &n_strides);

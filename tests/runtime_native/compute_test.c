@@ -1,0 +1,864 @@
+/* compute_test.c: elementwise operators, matrix products, reductions, softmax,
+ * casts, quantisation, einsum: each fast path against its plain form or a
+ * loop of the test's own, for every instruction set the CPU has. */
+#include "kernels.h"
+
+static const char *const simd_names[] = {"base", "avx2", "avx512"};
+
+static void set(struct byi_tensor *t, const double *values)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        byi_tensor_set(t, i, values[i]);
+}
+
+static void expect(const struct byi_tensor *t, const double *values)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        if (!is_near(byi_tensor_float(t, i), values[i], 1e-6))
+            fail_msg("element %lld is %g, expected %g", (long long)i,
+                     byi_tensor_float(t, i), values[i]);
+}
+
+/* --- the table ---------------------------------------------------------- */
+
+static void test_every_operator(void **state)
+{
+    (void)state;
+    for (int i = 1; i < BYI_N_OPS; i++)
+        if (!byi_kernel_of((enum byi_op_id)i))
+            fail_msg("%s has no kernel", byi_op((enum byi_op_id)i)->name);
+    assert_null(byi_kernel_of(BYI_OP_NONE));
+}
+
+/* --- one operand -------------------------------------------------------- */
+
+/* Specials, and a sweep over what float32 can say. */
+static int64_t samples(float *x, int64_t n)
+{
+    static const float special[] = {
+        0.0f,   -0.0f,   NAN,      INFINITY, 1e-40f, 88.7f, -87.5f,
+        104.0f, 1.0f,    -1.0f,    0.5f,     2.5f,   -0.5f, 1e-6f,
+        -1e-6f, 3.0e38f, -3.0e38f, -103.0f,  20.5f,  -20.5f};
+    int64_t at = 0;
+    for (; at < (int64_t)BYI_COUNT(special); at++)
+        x[at] = special[at];
+    for (; at < n; at++) {
+        const double size = pow(2, (double)random_in(-2000, 800) / 100);
+        x[at] = (float)(random_in(0, 1) ? size : -size);
+    }
+    return n;
+}
+
+/* Where the result is less than this, the error may be this times the bound:
+ * gelu and the like subtract numbers of the size of x. */
+static double slack(enum byi_op_id op, double x)
+{
+    switch (op) {
+    case BYI_OP_NN_GELU:
+        return fabs(x);
+    case BYI_OP_NN_SELU:
+    case BYI_OP_NN_HARD_SWISH:
+        return 1;
+    case BYI_OP_LOG:
+    case BYI_OP_NN_HARD_SIGMOID:
+        return 0.25;
+    default:
+        return 1e-31; /* denormals may become 0 */
+    }
+}
+
+static void test_unary_loops(void **state)
+{
+    enum { N = 5003 };
+    static float x[N], y[N];
+    static const double params[][4] = {{0.3, 0.7}, {0, 0}};
+    (void)state;
+    samples(x, N);
+    for (size_t s = 0; s < BYI_COUNT(simd_names); s++) {
+        const struct byi_simd *simd = byi_simd_named(simd_names[s]);
+        for (int op = 0; simd && op < BYI_N_OPS * 2; op++) {
+            const enum byi_op_id id = (enum byi_op_id)(op / 2);
+            const double *p = params[op % 2];
+            const float pf[4] = {(float)p[0], (float)p[1], 0, 0};
+            if (!simd->unary[id] || (id == BYI_OP_NN_CELU && p[0] == 0))
+                continue;
+            simd->unary[id](x, y, N, pf);
+            for (int64_t i = 0; i < N; i++) {
+                const double pd[4] = {(double)pf[0], (double)pf[1], 0, 0};
+                const double want =
+                    (double)(float)byi_unary_plain(id, (double)x[i], pd);
+                const double got = (double)y[i];
+                const double room =
+                    1e-6 * (fabs(want) + slack(id, (double)x[i]));
+                if (isnan(want) ? isnan(got) : got == want)
+                    continue;
+                if (isfinite(want) && fabs(got - want) <= room)
+                    continue;
+                fail_msg("%s %s(%.9g) is %.9g, expected %.9g", simd->name,
+                         byi_op(id)->name, (double)x[i], got, want);
+            }
+        }
+    }
+}
+
+/* Every element type that the type rule takes has a kernel. */
+static void test_unary_dtypes(void **state)
+{
+    (void)state;
+    for (int op = 1; op < BYI_N_OPS; op++) {
+        const struct byi_op *row = byi_op((enum byi_op_id)op);
+        if (row->kind != BYI_ELEMWISE || op == BYI_OP_CAST)
+            continue;
+        for (int d = 1; d < BYI_DTYPES; d++) {
+            const enum byoc_dtype dtype = (enum byoc_dtype)d;
+            if (dtype == BYOC_STRING || dtype == BYOC_C64 || dtype == BYOC_C128)
+                continue;
+            struct byi_tensor x = TENSOR(dtype, 3, 5);
+            struct eval e = prepare((enum byi_op_id)op, NULL, 0, &x, 1);
+            if (e.typed && run_fast(&e, 1) != BYOC_OK)
+                fail_msg("%s of %s: %s", row->name, byoc_dtype_name(dtype),
+                         err.text);
+            finish(&e);
+        }
+    }
+}
+
+static void test_unary_ints(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        double expected[4];
+    } cases[] = {
+        {BYI_OP_ABS, {3, 0, 2, -128}},   {BYI_OP_NEGATIVE, {3, 0, -2, -128}},
+        {BYI_OP_SIGN, {-1, 0, 1, -1}},   {BYI_OP_NN_RELU, {0, 0, 2, 0}},
+        {BYI_OP_CLIP, {-3, 0, 2, -128}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor x = TENSOR(BYOC_I8, 4);
+        set(&x, (const double[]){-3, 0, 2, -128});
+        struct eval e = prepare(cases[i].op, NULL, 0, &x, 1);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+/* --- two operands ------------------------------------------------------- */
+
+static double binary_of(enum byi_op_id op, double a, double b)
+{
+    switch (op) {
+    case BYI_OP_ADD:
+        return a + b;
+    case BYI_OP_SUBTRACT:
+        return a - b;
+    case BYI_OP_MULTIPLY:
+        return a * b;
+    case BYI_OP_DIVIDE:
+        return a / b;
+    case BYI_OP_MAXIMUM:
+        return isnan(a) || a > b ? a : b;
+    case BYI_OP_MINIMUM:
+        return isnan(a) || a < b ? a : b;
+    case BYI_OP_EQUAL:
+        return a == b;
+    case BYI_OP_NOT_EQUAL:
+        return a != b;
+    case BYI_OP_LESS:
+        return a < b;
+    case BYI_OP_LESS_EQUAL:
+        return a <= b;
+    case BYI_OP_GREATER:
+        return a > b;
+    case BYI_OP_GREATER_EQUAL:
+        return a >= b;
+    case BYI_OP_MOD:
+        return a - b * floor(a / b);
+    default:
+        return pow(a, b);
+    }
+}
+
+static const enum byi_op_id binaries[] = {
+    BYI_OP_ADD,     BYI_OP_SUBTRACT,   BYI_OP_MULTIPLY, BYI_OP_DIVIDE,
+    BYI_OP_MAXIMUM, BYI_OP_MINIMUM,    BYI_OP_EQUAL,    BYI_OP_NOT_EQUAL,
+    BYI_OP_LESS,    BYI_OP_LESS_EQUAL, BYI_OP_GREATER,  BYI_OP_GREATER_EQUAL,
+    BYI_OP_MOD,     BYI_OP_POWER,
+};
+
+/* The element of `t` that broadcasts to position `flat` of `out`. */
+static double broadcast_at(const struct byi_tensor *t,
+                           const struct byi_tensor *out, int64_t flat)
+{
+    int64_t at = 0, pace = 1;
+    for (uint32_t i = 0; i < out->rank; i++) {
+        const int64_t dim = out->dims[out->rank - 1 - i];
+        if (i < t->rank) {
+            const int64_t own = t->dims[t->rank - 1 - i];
+            at += own == 1 ? 0 : flat % dim * pace;
+            pace *= own;
+        }
+        flat /= dim;
+    }
+    return byi_tensor_float(t, at);
+}
+
+static const struct {
+    uint32_t ra, rb;
+    int64_t a[5], b[5];
+} pairs[] = {
+    {1, 1, {7}, {7}},
+    {0, 2, {0}, {3, 5}},
+    {3, 0, {2, 3, 5}, {0}},
+    {4, 1, {2, 3, 4, 5}, {5}},
+    {4, 3, {2, 3, 4, 5}, {3, 1, 1}},
+    {2, 2, {3, 1}, {1, 4}},
+    {5, 5, {2, 1, 3, 1, 5}, {1, 4, 3, 2, 1}},
+    {3, 3, {2, 0, 3}, {1, 1, 3}},
+    {2, 2, {1, 300}, {150, 1}},
+    {1, 1, {40000}, {40000}},
+    {2, 1, {3, 20000}, {1}},
+};
+
+static void test_binary(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {
+        BYOC_F32, BYOC_F64, BYOC_F16, BYOC_BF16, BYOC_I8,  BYOC_I16,
+        BYOC_I32, BYOC_I64, BYOC_U8,  BYOC_U16,  BYOC_U32, BYOC_U64,
+    };
+    (void)state;
+    for (size_t o = 0; o < BYI_COUNT(binaries); o++)
+        for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
+            for (size_t p = 0; p < BYI_COUNT(pairs); p++) {
+                const enum byi_op_id op = binaries[o];
+                const enum byoc_dtype dtype = dtypes[d];
+                struct byi_tensor in[] = {
+                    tensor(dtype, pairs[p].ra, pairs[p].a),
+                    tensor(dtype, pairs[p].rb, pairs[p].b)};
+                /* small powers of two: exact in every type */
+                for (int64_t i = 0; i < byi_count(&in[0]); i++)
+                    byi_tensor_set(&in[0], i, (double)(2 << random_in(1, 2)));
+                for (int64_t i = 0; i < byi_count(&in[1]); i++)
+                    byi_tensor_set(&in[1], i, (double)random_in(1, 2));
+                struct eval e = prepare(op, NULL, 0, in, 2);
+                assert_true(e.typed);
+                if (run_fast(&e, 1 + (uint32_t)p % 3) != BYOC_OK)
+                    fail_msg("%s", err.text);
+                for (int64_t i = 0; i < byi_count(e.out); i++) {
+                    const double a = broadcast_at(&e.in[0], e.out, i);
+                    const double b = broadcast_at(&e.in[1], e.out, i);
+                    const double want = binary_of(op, a, b);
+                    if (byi_tensor_float(e.out, i) != want)
+                        fail_msg("%s %s, shapes %zu: %g and %g are %g",
+                                 e.op->name, byoc_dtype_name(dtype), p, a, b,
+                                 byi_tensor_float(e.out, i));
+                }
+                finish(&e);
+            }
+}
+
+/* The float32 loops against the plain ones, NaN and infinities included. */
+static void test_binary_fast(void **state)
+{
+    (void)state;
+    for (int op = 1; op < BYI_N_OPS; op++) {
+        if (!byi_simd()->binary[op])
+            continue;
+        for (size_t p = 0; p < BYI_COUNT(pairs); p++) {
+            if (op == BYI_OP_NN_PRELU && p != 0 && p != 3 && p != 4)
+                continue;
+            struct byi_tensor in[] = {
+                tensor(BYOC_F32, pairs[p].ra, pairs[p].a),
+                tensor(BYOC_F32, pairs[p].rb, pairs[p].b)};
+            for (int i = 0; i < 2; i++)
+                if (byi_count(&in[i]) > 2) {
+                    byi_tensor_set(&in[i], i, NAN);
+                    byi_tensor_set(&in[i], i + 1, -INFINITY);
+                }
+            struct eval e = prepare((enum byi_op_id)op, NULL, 0, in, 2);
+            expect_plain(&e, byi_binary_plain, 0,
+                         byi_op((enum byi_op_id)op)->name);
+        }
+    }
+}
+
+/* Integers at their edges: nothing traps, quotients truncate, remainders
+ * have the divisor's sign or the dividend's. */
+static void test_integer_edges(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        int fmod;
+        double expected[6];
+    } cases[] = {
+        {BYI_OP_DIVIDE, -1, {0, -128, -3, 3, -3, 0}},
+        {BYI_OP_MOD, 0, {0, 0, 1, -1, -1, 1}},
+        {BYI_OP_MOD, 1, {0, 0, -1, -1, 1, 1}},
+        {BYI_OP_LEFT_SHIFT, -1, {7, 0, -28, 0, 0, 8}},
+        {BYI_OP_RIGHT_SHIFT, -1, {7, -1, -2, -1, 0, 0}},
+        {BYI_OP_POWER, -1, {1, 0, 49, 0, 0, 1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor in[] = {TENSOR(BYOC_I8, 6), TENSOR(BYOC_I8, 6)};
+        set(&in[0], (const double[]){7, -128, -7, -7, 7, 1});
+        set(&in[1], (const double[]){0, -1, 2, -2, -2, 3});
+        const struct byi_attr given = BOOL("fmod", cases[i].fmod);
+        struct eval e = prepare(cases[i].op, &given, cases[i].fmod >= 0, in, 2);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+static void test_where(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
+                                             BYOC_I64};
+    (void)state;
+    for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
+        struct byi_tensor in[] = {TENSOR(BYOC_BOOL, 3, 1), TENSOR(dtypes[d], 4),
+                                  TENSOR(dtypes[d], 2, 1, 1)};
+        struct eval e = prepare(BYI_OP_WHERE, NULL, 0, in, 3);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        for (int64_t i = 0; i < byi_count(e.out); i++) {
+            const bool c = broadcast_at(&e.in[0], e.out, i) != 0;
+            assert_true(byi_tensor_float(e.out, i) ==
+                        broadcast_at(&e.in[c ? 1 : 2], e.out, i));
+        }
+        finish(&e);
+    }
+}
+
+/* --- cast --------------------------------------------------------------- */
+
+static void test_cast(void **state)
+{
+    (void)state;
+    for (int from = 1; from < BYI_DTYPES; from++)
+        for (int to = 1; to < BYI_DTYPES; to++) {
+            const enum byoc_dtype a = (enum byoc_dtype)from;
+            const enum byoc_dtype b = (enum byoc_dtype)to;
+            if (byoc_dtype_size(a) == 0 || byoc_dtype_size(a) > 8 ||
+                byoc_dtype_size(b) == 0 || byoc_dtype_size(b) > 8 ||
+                a == BYOC_C64 || b == BYOC_C64)
+                continue;
+            const struct byi_attr given = DTYPE("dtype", b);
+            struct byi_tensor x = TENSOR(a, 1300);
+            struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+            assert_int_equal(run_fast(&e, 2), BYOC_OK);
+            for (int64_t i = 0; i < 1300; i++) {
+                double v = byi_tensor_float(&e.in[0], i);
+                if (b == BYOC_BOOL)
+                    v = v != 0;
+                else if (!byi_dtype_is_float(b))
+                    v = trunc(v);
+                struct byi_tensor one = TENSOR(b, 1);
+                byi_tensor_set(&one, 0, v);
+                if (!byi_dtype_is_float(b) && v < 0 &&
+                    !byi_dtype_is_signed(b)) /* wraps */
+                    byi_tensor_set(&one, 0,
+                                   v + ldexp(1, 8 * (int)byoc_dtype_size(b)));
+                const double want = byi_tensor_float(&one, 0);
+                const double got = byi_tensor_float(e.out, i);
+                if (b != BYOC_U64 && got != want)
+                    fail_msg("%s to %s: %g is %g", byoc_dtype_name(a),
+                             byoc_dtype_name(b), v, got);
+                release(&one);
+            }
+            finish(&e);
+        }
+}
+
+static void test_cast_strings(void **state)
+{
+    static const char *const good[] = {"3.5", "-1e2", "INF", "NaN", "7"};
+    static const char *const bad[] = {"", "3x", "x", "1 "};
+    (void)state;
+    const struct byi_attr given = DTYPE("dtype", BYOC_F32);
+    struct byi_tensor x = empty_tensor(BYOC_STRING, 1, DIMS(5));
+    memcpy(x.data, good, sizeof good);
+    struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){3.5, -100, INFINITY, NAN, 7});
+    for (size_t i = 0; i < BYI_COUNT(bad); i++) {
+        ((const char **)e.in[0].data)[2] = bad[i];
+        assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
+        assert_non_null(strstr(err.text, "expected a number"));
+    }
+    finish(&e);
+
+    const struct byi_attr text = DTYPE("dtype", BYOC_STRING);
+    struct byi_tensor y = TENSOR(BYOC_F32, 2);
+    e = prepare(BYI_OP_CAST, &text, 1, &y, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+    finish(&e);
+}
+
+/* --- matrix products ---------------------------------------------------- */
+
+static void test_gemm_tiles(void **state)
+{
+    enum { K = 37, LDC = 50 };
+    static float a[K * 16], b[K * 64], c[16 * LDC], d[16 * LDC];
+    (void)state;
+    for (int i = 0; i < K * 64; i++)
+        b[i] = (float)random_in(-8, 8);
+    for (int i = 0; i < K * 16; i++)
+        a[i] = (float)random_in(-8, 8);
+    for (size_t s = 0; s < BYI_COUNT(simd_names); s++) {
+        const struct byi_simd *simd = byi_simd_named(simd_names[s]);
+        for (int round = 0; simd && round < 60; round++) {
+            const int64_t m = round ? random_in(1, simd->mr) : simd->mr;
+            const int64_t n = round ? random_in(1, simd->nr) : simd->nr;
+            const bool add = round % 2;
+            for (int i = 0; i < 16 * LDC; i++)
+                c[i] = d[i] = (float)i;
+            simd->gemm(K, a, b, c, LDC, m, n, add);
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t j = 0; j < n; j++) {
+                    float sum = add ? d[i * LDC + j] : 0;
+                    for (int64_t k = 0; k < K; k++)
+                        sum += a[k * simd->mr + i] * b[k * simd->nr + j];
+                    d[i * LDC + j] = sum;
+                }
+            assert_memory_equal(c, d, sizeof c);
+        }
+    }
+}
+
+static void test_matmul(void **state)
+{
+    static const struct {
+        uint32_t ra, rb;
+        int64_t a[5], b[5];
+    } shapes[] = {
+        {2, 2, {5, 7}, {7, 3}},
+        {2, 2, {1, 600}, {600, 70}},
+        {2, 2, {70, 1}, {1, 90}},
+        {1, 2, {9}, {9, 4}},
+        {2, 1, {4, 9}, {9}},
+        {1, 1, {9}, {9}},
+        {3, 3, {3, 5, 7}, {3, 7, 6}},
+        {3, 2, {3, 5, 7}, {7, 40}},
+        {4, 3, {2, 3, 5, 7}, {1, 7, 6}},
+        {4, 4, {2, 1, 5, 7}, {1, 3, 7, 6}},
+        {2, 3, {5, 7}, {4, 7, 6}},
+        {2, 2, {3, 0}, {0, 4}},
+        {3, 3, {0, 3, 2}, {0, 2, 4}},
+        {2, 2, {130, 520}, {520, 530}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(shapes); i++)
+        for (int flips = 0; flips < 4; flips++) {
+            int64_t a[5], b[5];
+            memcpy(a, shapes[i].a, sizeof a);
+            memcpy(b, shapes[i].b, sizeof b);
+            const uint32_t ra = shapes[i].ra, rb = shapes[i].rb;
+            if ((flips & 1) && ra > 1) {
+                a[ra - 1] = shapes[i].a[ra - 2];
+                a[ra - 2] = shapes[i].a[ra - 1];
+            }
+            if ((flips & 2) && rb > 1) {
+                b[rb - 1] = shapes[i].b[rb - 2];
+                b[rb - 2] = shapes[i].b[rb - 1];
+            }
+            const struct byi_attr given[] = {BOOL("transpose_a", flips & 1),
+                                             BOOL("transpose_b", flips / 2)};
+            const struct byi_tensor in[] = {tensor(BYOC_F32, ra, a),
+                                            tensor(BYOC_F32, rb, b)};
+            struct eval e = prepare(BYI_OP_NN_MATMUL, given, 2, in, 2);
+            if (e.typed)
+                expect_plain(&e, byi_matmul_plain, 1e-3, "matmul");
+            else
+                finish(&e);
+        }
+}
+
+static void test_dense(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        const int64_t m = random_in(1, round % 3 ? 40 : 3);
+        const int64_t n = random_in(1, 90), k = random_in(1, 600);
+        const struct byi_tensor in[] = {TENSOR(BYOC_F32, m, k),
+                                        TENSOR(BYOC_F32, n, k)};
+        struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
+        expect_plain(&e, byi_matmul_plain, 1e-3, "dense");
+    }
+    /* by hand, and integers that wrap */
+    struct byi_tensor in[] = {TENSOR(BYOC_I32, 1, 2), TENSOR(BYOC_I32, 2, 2)};
+    set(&in[0], (const double[]){3, INT32_MAX});
+    set(&in[1], (const double[]){1, 0, 1, 2});
+    struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){3, 1});
+    finish(&e);
+}
+
+static void test_einsum(void **state)
+{
+    static const struct {
+        const char *equation;
+        uint32_t n;
+        uint32_t rank[3];
+        int64_t dims[3][4];
+    } cases[] = {
+        {"ij,jk->ik", 2, {2, 2}, {{5, 7}, {7, 3}}},
+        {"ij,jk", 2, {2, 2}, {{5, 7}, {7, 3}}},
+        {"bij,bjk->bik", 2, {3, 3}, {{4, 5, 7}, {4, 7, 3}}},
+        {"bhqd,bhkd->bhqk", 2, {4, 4}, {{2, 3, 5, 4}, {2, 3, 6, 4}}},
+        {"bqhd,bkhd->bhqk", 2, {4, 4}, {{2, 5, 3, 4}, {2, 6, 3, 4}}},
+        {"...ij,...jk->...ik", 2, {4, 3}, {{2, 1, 5, 7}, {3, 7, 2}}},
+        {"ii->i", 1, {2}, {{4, 4}}},
+        {"ii", 1, {2}, {{4, 4}}},
+        {"ij->ji", 1, {2}, {{4, 3}}},
+        {"ij,ij->", 2, {2, 2}, {{4, 3}, {4, 3}}},
+        {"i,j,k->kji", 3, {1, 1, 1}, {{2}, {3}, {4}}},
+        {"ab,cb->ca", 2, {2, 2}, {{4, 3}, {5, 3}}},
+        {"ab,bc->cba", 2, {2, 2}, {{4, 3}, {3, 5}}},
+    };
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++)
+        for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
+            const struct byi_attr given = STRING("equation", cases[i].equation);
+            struct byi_tensor in[3];
+            for (uint32_t o = 0; o < cases[i].n; o++)
+                in[o] = tensor(dtypes[d], cases[i].rank[o], cases[i].dims[o]);
+            struct eval e = prepare(BYI_OP_EINSUM, &given, 1, in, cases[i].n);
+            expect_plain(&e, byi_einsum_plain, 1e-5, cases[i].equation);
+        }
+    /* by hand, "ij,jk->ki" */
+    const struct byi_attr given = STRING("equation", "ij,jk->ki");
+    struct byi_tensor in[] = {TENSOR(BYOC_F32, 2, 2), TENSOR(BYOC_F32, 2, 2)};
+    set(&in[0], (const double[]){1, 2, 3, 4});
+    set(&in[1], (const double[]){5, 6, 7, 8});
+    struct eval e = prepare(BYI_OP_EINSUM, &given, 1, in, 2);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){19, 43, 22, 50});
+    finish(&e);
+}
+
+static void test_det(void **state)
+{
+    (void)state;
+    struct byi_tensor x = TENSOR(BYOC_F32, 3, 2, 2);
+    set(&x, (const double[]){1, 2, 3, 4, 0, 1, 1, 0, 1, 2, 2, 4});
+    struct eval e = prepare(BYI_OP_DET, NULL, 0, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){-2, -1, 0});
+    finish(&e);
+}
+
+/* --- reductions --------------------------------------------------------- */
+
+static const enum byi_op_id reductions[] = {
+    BYI_OP_SUM,     BYI_OP_MEAN,       BYI_OP_MAX, BYI_OP_MIN,
+    BYI_OP_PROD,    BYI_OP_L1,         BYI_OP_L2,  BYI_OP_LOG_SUM_EXP,
+    BYI_OP_LOG_SUM, BYI_OP_SUM_SQUARE,
+};
+
+static void test_reduce(void **state)
+{
+    static const int64_t dims[] = {3, 5, 2, 37};
+    (void)state;
+    for (size_t o = 0; o < BYI_COUNT(reductions); o++)
+        for (uint32_t mask = 0; mask < 16; mask++) {
+            int64_t axes[4];
+            uint32_t n = 0;
+            for (uint32_t i = 0; i < 4; i++)
+                if (mask & (1u << i))
+                    axes[n++] = i % 2 ? i : (int64_t)i - 4;
+            const struct byi_attr given[] = {INTS("axis", n, axes),
+                                             BOOL("keepdims", mask % 3 == 0)};
+            struct byi_tensor x = tensor(BYOC_F32, 4, dims);
+            if (reductions[o] == BYI_OP_MAX || reductions[o] == BYI_OP_MIN)
+                byi_tensor_set(&x, 100, NAN);
+            if (reductions[o] == BYI_OP_LOG_SUM)
+                for (int64_t i = 0; i < byi_count(&x); i++)
+                    byi_tensor_set(&x, i, 1.5);
+            if (reductions[o] == BYI_OP_PROD)
+                for (int64_t i = 0; i < byi_count(&x); i++)
+                    byi_tensor_set(&x, i, random_in(0, 1) ? 1 : -1);
+            struct eval e = prepare(reductions[o], given, 2, &x, 1);
+            expect_plain(&e, byi_reduce_plain, 1e-5,
+                         byi_op(reductions[o])->name);
+        }
+}
+
+static void test_reduce_by_hand(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        enum byoc_dtype dtype;
+        double expected[2];
+    } cases[] = {
+        {BYI_OP_SUM, BYOC_I32, {-2, 9}},
+        {BYI_OP_MEAN, BYOC_F64, {-2.0 / 3, 3}},
+        {BYI_OP_MAX, BYOC_I8, {2, 5}},
+        {BYI_OP_MIN, BYOC_F16, {-5, 1}},
+        {BYI_OP_PROD, BYOC_I64, {-10, 15}},
+        {BYI_OP_L1, BYOC_I32, {8, 9}},
+        {BYI_OP_SUM_SQUARE, BYOC_F32, {30, 35}},
+        {BYI_OP_L2, BYOC_F64, {5.477225575, 5.916079783}},
+        {BYI_OP_LOG_SUM_EXP, BYOC_F32, {2.3139281, 5.1429316}},
+    };
+    (void)state;
+    const struct byi_attr given[] = {INTS("axis", 1, DIMS(-1)),
+                                     BOOL("keepdims", 0)};
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor x = TENSOR(cases[i].dtype, 2, 3);
+        set(&x, (const double[]){-5, 1, 2, 1, 3, 5});
+        struct eval e = prepare(cases[i].op, given, 2, &x, 1);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+static void test_arg(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        int last;
+        double expected[3];
+    } cases[] = {
+        {BYI_OP_ARGMAX, 0, {0, 1, 1}},
+        {BYI_OP_ARGMAX, 1, {1, 1, 1}},
+        {BYI_OP_ARGMIN, 0, {0, 0, 1}},
+        {BYI_OP_ARGMIN, 1, {1, 0, 1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        const struct byi_attr given[] = {
+            INT("axis", 0), BOOL("keepdims", 0),
+            BOOL("select_last_index", cases[i].last)};
+        struct byi_tensor x = TENSOR(BYOC_F32, 2, 3);
+        set(&x, (const double[]){4, -1, 7, 4, 2, NAN});
+        struct eval e = prepare(cases[i].op, given, 3, &x, 1);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+/* --- softmax and normalisation ------------------------------------------ */
+
+static void test_softmax(void **state)
+{
+    static const enum byi_op_id ops[] = {
+        BYI_OP_NN_SOFTMAX, BYI_OP_NN_LOG_SOFTMAX, BYI_OP_NN_HARDMAX};
+    (void)state;
+    for (size_t o = 0; o < BYI_COUNT(ops); o++)
+        for (int64_t axis = 0; axis < 3; axis++) {
+            const struct byi_attr given = INT("axis", axis);
+            struct byi_tensor x = TENSOR(BYOC_F32, 4, 37, 70);
+            byi_tensor_set(&x, 5, 1000);
+            byi_tensor_set(&x, 9000, -INFINITY);
+            struct eval e = prepare(ops[o], &given, 1, &x, 1);
+            expect_plain(&e, byi_softmax_plain, 2e-6, byi_op(ops[o])->name);
+        }
+}
+
+/* (x - mean) / sqrt(var + eps) gamma + beta over runs of n elements. */
+static void naive_norm(const struct byi_tensor *in, int64_t n, int64_t period,
+                       int64_t space, struct byi_tensor *out)
+{
+    for (int64_t at = 0; at < byi_count(in); at += n) {
+        double mean = 0, var = 0;
+        for (int64_t i = at; i < at + n; i++)
+            mean += byi_tensor_float(in, i) / (double)n;
+        for (int64_t i = at; i < at + n; i++)
+            var += pow(byi_tensor_float(in, i) - mean, 2) / (double)n;
+        for (int64_t i = at; i < at + n; i++) {
+            const int64_t c = i / space % period;
+            const double v =
+                (byi_tensor_float(in, i) - mean) / sqrt(var + 1e-5);
+            byi_tensor_set(out, i,
+                           v * byi_tensor_float(&in[1], c) +
+                               byi_tensor_float(&in[2], c));
+        }
+    }
+}
+
+static void test_norms(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_F16};
+    (void)state;
+    for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
+        const double bound = dtypes[d] == BYOC_F16 ? 1e-2 : 1e-5;
+        const enum byi_op_id ops[] = {BYI_OP_NN_LAYER_NORM,
+                                      BYI_OP_NN_INSTANCE_NORM,
+                                      BYI_OP_NN_GROUP_NORM};
+        for (int o = 0; o < 3; o++) {
+            const struct byi_attr given = INT("num_groups", 3);
+            const bool layer = o == 0;
+            const int64_t channels = layer ? 35 : 6;
+            struct byi_tensor in[] = {TENSOR(dtypes[d], 2, 6, 35),
+                                      TENSOR(dtypes[d], channels),
+                                      TENSOR(dtypes[d], channels)};
+            struct eval e = prepare(ops[o], &given, o == 2, in, 3);
+            struct byi_tensor want = TENSOR(dtypes[d], 2, 6, 35);
+            assert_int_equal(run_fast(&e, 2), BYOC_OK);
+            naive_norm(e.in, o == 2 ? 70 : 35, channels, layer ? 1 : 35, &want);
+            assert_near(e.out, &want, bound, e.op->name);
+            release(&want);
+            finish(&e);
+        }
+    }
+}
+
+static void test_batch_norm(void **state)
+{
+    (void)state;
+    struct byi_tensor in[] = {TENSOR(BYOC_F32, 2, 3, 5), TENSOR(BYOC_F32, 3),
+                              TENSOR(BYOC_F32, 3), TENSOR(BYOC_F32, 3),
+                              TENSOR(BYOC_F32, 3)};
+    set(&in[4], (const double[]){0.5, 1, 4});
+    struct eval e = prepare(BYI_OP_NN_BATCH_NORM, NULL, 0, in, 5);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    for (int64_t i = 0; i < 30; i++) {
+        const int64_t c = i / 5 % 3;
+        const double v =
+            (byi_tensor_float(&e.in[0], i) - byi_tensor_float(&e.in[3], c)) /
+            sqrt(byi_tensor_float(&e.in[4], c) + 1e-5);
+        const double want =
+            v * byi_tensor_float(&e.in[1], c) + byi_tensor_float(&e.in[2], c);
+        assert_true(is_near(byi_tensor_float(e.out, i), want, 1e-5));
+    }
+    finish(&e);
+}
+
+static void test_other_norms(void **state)
+{
+    (void)state;
+    const struct byi_attr lrn[] = {INT("size", 3), FLOAT("alpha", 3.0),
+                                   FLOAT("beta", 0.5), FLOAT("bias", 1.0)};
+    struct byi_tensor x = TENSOR(BYOC_F32, 1, 3, 1);
+    set(&x, (const double[]){1, 2, 3});
+    struct eval e = prepare(BYI_OP_NN_LRN, lrn, 4, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){1 / sqrt(6), 2 / sqrt(15), 3 / sqrt(14)});
+    finish(&e);
+
+    const struct byi_attr unit[] = {INT("axis", 0), INT("p", 1)};
+    x = TENSOR(BYOC_F32, 2, 2);
+    set(&x, (const double[]){1, 0, -3, 0});
+    e = prepare(BYI_OP_LP_NORMALIZE, unit, 2, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){0.25, 0, -0.75, 0});
+    finish(&e);
+
+    const struct byi_attr mvn = INTS("axis", 2, DIMS(0, 2));
+    x = TENSOR(BYOC_F64, 2, 2, 1);
+    set(&x, (const double[]){1, 5, 3, 9});
+    e = prepare(BYI_OP_MVN, &mvn, 1, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){-1, -1, 1, 1});
+    finish(&e);
+}
+
+/* --- quantisation ------------------------------------------------------- */
+
+static void test_quantize(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
+                                             BYOC_I16, BYOC_I32, BYOC_U32};
+    (void)state;
+    for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
+        for (int vector = 0; vector < 2; vector++) {
+            struct byi_tensor in[] = {
+                TENSOR(BYOC_F32, 2, 3, 50),
+                tensor(BYOC_F32, (uint32_t)vector, DIMS(3)),
+                tensor(dtypes[d], (uint32_t)vector, DIMS(3))};
+            for (int64_t i = 0; i < byi_count(&in[1]); i++)
+                byi_tensor_set(&in[1], i, ldexp(1, -(int)i - 4));
+            byi_tensor_set(&in[0], 7, 1e30);
+            byi_tensor_set(&in[0], 8, -INFINITY);
+            struct eval e = prepare(BYI_OP_QUANTIZE, NULL, 0, in, 3);
+            expect_plain(&e, byi_quantize_plain, 0, "quantize");
+        }
+    struct byi_tensor in[] = {TENSOR(BYOC_U8, 3), tensor(BYOC_F32, 0, NULL),
+                              tensor(BYOC_U8, 0, NULL)};
+    set(&in[0], (const double[]){0, 128, 255});
+    set(&in[1], (const double[]){0.5});
+    set(&in[2], (const double[]){128});
+    struct eval e = prepare(BYI_OP_DEQUANTIZE, NULL, 0, in, 3);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){-64, 0, 63.5});
+    finish(&e);
+}
+
+/* --- refusals, alignment ------------------------------------------------ */
+
+static void test_unsupported(void **state)
+{
+    static const enum byi_op_id ops[] = {
+        BYI_OP_EXP,    BYI_OP_ISNAN,      BYI_OP_LOGICAL_NOT,  BYI_OP_SUM,
+        BYI_OP_ARGMAX, BYI_OP_NN_SOFTMAX, BYI_OP_LP_NORMALIZE, BYI_OP_NN_LRN,
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(ops); i++) {
+        struct byi_tensor x = TENSOR(BYOC_F32, 2, 2);
+        struct eval e = {.op = byi_op(ops[i]), .n_in = 1, .n_out = 1};
+        e.in[0] = x;
+        e.out[0] = TENSOR(BYOC_F32, 2, 2);
+        assert_int_equal(byi_attrs_make(arena, e.op, NULL, 0, &e.attrs, &err),
+                         0);
+        e.in[0].dtype = e.out[0].dtype = BYOC_C64;
+        assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+        assert_non_null(strstr(err.text, "complex64 is not supported, give"));
+        e.in[0].dtype = e.out[0].dtype = BYOC_F32;
+        finish(&e);
+    }
+}
+
+static void test_unaligned_operand(void **state)
+{
+    (void)state;
+    char bytes[2 * sizeof(float) + 1];
+    memcpy(bytes + 1, (const float[]){1, 2}, 2 * sizeof(float));
+    struct byi_tensor in[] = {
+        {.data = bytes + 1, .dtype = BYOC_F32, .rank = 1, .dims = {2}},
+        TENSOR(BYOC_F32, 2)};
+    set(&in[1], (const double[]){10, 20});
+    struct eval e = prepare(BYI_OP_ADD, NULL, 0, in, 2);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){11, 22});
+    release(&e.out[0]);
+    release(&e.in[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_operator),
+        cmocka_unit_test(test_unary_loops),
+        cmocka_unit_test(test_unary_dtypes),
+        cmocka_unit_test(test_unary_ints),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_binary_fast),
+        cmocka_unit_test(test_integer_edges),
+        cmocka_unit_test(test_where),
+        cmocka_unit_test(test_cast),
+        cmocka_unit_test(test_cast_strings),
+        cmocka_unit_test(test_gemm_tiles),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_einsum),
+        cmocka_unit_test(test_det),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_reduce_by_hand),
+        cmocka_unit_test(test_arg),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_other_norms),
+        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_unaligned_operand),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

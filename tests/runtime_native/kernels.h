@@ -1,0 +1,261 @@
+/* kernels.h: what the tests of kernels share: random tensors, a call from its
+ * operator, attributes and operands, the type rule's result, comparison.
+ * Buffers are exactly as large as their tensors, so that a sanitizer sees a
+ * kernel that goes beyond; canaries show it without one.
+ */
+#ifndef BYI_TEST_KERNELS_H
+#define BYI_TEST_KERNELS_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime_native/kernel.h"
+
+#include <cmocka.h>
+
+enum { MAX_OUT = 4, CANARY = 64 };
+
+static struct byi_arena *arena;
+static struct byoc_error err;
+static uint64_t seed = 1;
+
+static int setup(void **state)
+{
+    (void)state;
+    arena = byi_arena_new();
+    seed = 1;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    byi_arena_free(&arena);
+    return 0;
+}
+
+/* xorshift64* (Vigna 2014) */
+static inline uint64_t random_bits(void)
+{
+    seed ^= seed >> 12;
+    seed ^= seed << 25;
+    seed ^= seed >> 27;
+    return seed * 2685821657736338717u;
+}
+
+static inline int64_t random_in(int64_t low, int64_t high)
+{
+    return low + (int64_t)(random_bits() % (uint64_t)(high - low + 1));
+}
+
+static inline size_t element_size(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
+}
+
+static inline struct byi_tensor empty_tensor(enum byoc_dtype dtype,
+                                             uint32_t rank, const int64_t *dims)
+{
+    struct byi_tensor t = {.dtype = dtype, .rank = rank};
+    if (rank)
+        memcpy(t.dims, dims, rank * sizeof *dims);
+    t.data = calloc((size_t)byi_count(&t) * element_size(dtype) + CANARY, 1);
+    assert_non_null(t.data);
+    memset((char *)t.data + (size_t)byi_count(&t) * element_size(dtype), 0x5a,
+           CANARY);
+    return t;
+}
+
+/* Elements in [-4, 4): floats with 10 bits behind the point, or integers. */
+static inline struct byi_tensor tensor(enum byoc_dtype dtype, uint32_t rank,
+                                       const int64_t *dims)
+{
+    struct byi_tensor t = empty_tensor(dtype, rank, dims);
+    for (int64_t i = 0; i < byi_count(&t); i++) {
+        double v = (double)random_in(-4096, 4095) / 1024;
+        if (dtype == BYOC_BOOL)
+            v = random_in(0, 1) ? 1 : 0;
+        else if (!byi_dtype_is_float(dtype))
+            v = trunc(v);
+        byi_tensor_set(&t, i, v);
+    }
+    return t;
+}
+
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+#define RANK(...) ((uint32_t)BYI_COUNT(DIMS(__VA_ARGS__)))
+#define TENSOR(dtype, ...) tensor(dtype, RANK(__VA_ARGS__), DIMS(__VA_ARGS__))
+
+static inline void check_canary(const struct byi_tensor *t)
+{
+    const uint8_t *end = (const uint8_t *)t->data +
+                         (size_t)byi_count(t) * element_size(t->dtype);
+    for (int i = 0; i < CANARY; i++)
+        assert_int_equal(end[i], 0x5a);
+}
+
+static inline void release(struct byi_tensor *t)
+{
+    check_canary(t);
+    free(t->data);
+    t->data = NULL;
+}
+
+/* Attributes in the notation of C. */
+#define INT(key, value)                                                        \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_INT, .i = value                          \
+    }
+#define BOOL(key, value)                                                       \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_BOOL, .i = value                         \
+    }
+#define FLOAT(key, value)                                                      \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_FLOAT, .f = value                        \
+    }
+#define STRING(key, value)                                                     \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_STRING, .s = value                       \
+    }
+#define DTYPE(key, value)                                                      \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_DTYPE, .i = value                        \
+    }
+#define INTS(key, count, values)                                               \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_INTS, .n = count, .ints = values         \
+    }
+
+/* A call, its operands, and room for results as the type rule says. */
+struct eval {
+    const struct byi_op *op;
+    const struct byi_attrs *attrs;
+    uint32_t n_in, n_out;
+    struct byi_tensor in[8], out[MAX_OUT];
+    bool typed; /* the type rule accepted it */
+};
+
+static inline struct eval prepare(enum byi_op_id op,
+                                  const struct byi_attr *given, uint32_t n,
+                                  const struct byi_tensor *in, uint32_t n_in)
+{
+    struct eval e = {.op = byi_op(op), .n_in = n_in};
+    const struct byi_type *types[8], *out = NULL;
+    const struct byi_tensor *values[8];
+    err = (struct byoc_error){0};
+    assert_int_equal(byi_attrs_make(arena, e.op, given, n, &e.attrs, &err), 0);
+    for (uint32_t i = 0; i < n_in; i++) {
+        e.in[i] = in[i];
+        types[i] = byi_type_tensor(arena, in[i].dtype, in[i].rank, in[i].dims);
+        values[i] = &in[i];
+    }
+    struct byi_infer infer = {
+        .arena = arena,
+        .op = e.op,
+        .attrs = e.attrs,
+        .n_in = n_in,
+        .in = types,
+        .value = values,
+        .err = &err,
+    };
+    if (byi_infer_type(&infer, &out) != BYOC_OK)
+        return e;
+    e.typed = true;
+    e.n_out = out->kind == BYI_TUPLE ? out->n_fields : 1;
+    for (uint32_t i = 0; i < e.n_out; i++) {
+        const struct byi_type *t =
+            out->kind == BYI_TUPLE ? out->fields[i] : out;
+        e.out[i] = empty_tensor(t->dtype, t->rank, t->dims);
+    }
+    return e;
+}
+
+static inline enum byoc_status run_fast(struct eval *e, uint32_t threads)
+{
+    return byoc_internal_kernel_eval(e->op, e->attrs, e->n_in, e->in, e->n_out,
+                                     e->out, threads, &err);
+}
+
+typedef enum byoc_status (*plain_fn)(const struct byi_call *call,
+                                     struct byoc_error *err);
+
+/* Runs a plain form on the same operands into fresh results. */
+static inline void run_plain(const struct eval *e, plain_fn plain,
+                             struct byi_tensor *out)
+{
+    char scratch[1 << 14] __attribute__((aligned(64)));
+    for (uint32_t i = 0; i < e->n_out; i++)
+        out[i] = empty_tensor(e->out[i].dtype, e->out[i].rank, e->out[i].dims);
+    const struct byi_call call = {
+        .op = e->op,
+        .attrs = e->attrs,
+        .n_in = e->n_in,
+        .n_out = e->n_out,
+        .in = e->in,
+        .out = out,
+        .scratch = scratch,
+        .threads = 1,
+    };
+    assert_int_equal(plain(&call, &err), BYOC_OK);
+}
+
+/* |a - b| <= bound (1 + |b|); NaN and infinities must agree. */
+static inline bool is_near(double a, double b, double bound)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    if (isinf(a) || isinf(b))
+        return a == b;
+    return fabs(a - b) <= bound * (1 + fabs(b));
+}
+
+static inline void assert_near(const struct byi_tensor *a,
+                               const struct byi_tensor *b, double bound,
+                               const char *what)
+{
+    assert_int_equal(a->dtype, b->dtype);
+    assert_true(byi_dims_equal(a->rank, a->dims, b->rank, b->dims));
+    for (int64_t i = 0; i < byi_count(a); i++) {
+        const double x = byi_tensor_float(a, i), y = byi_tensor_float(b, i);
+        if (!is_near(x, y, bound))
+            fail_msg("%s: element %lld is %.9g, expected %.9g", what,
+                     (long long)i, x, y);
+    }
+}
+
+static inline void finish(struct eval *e)
+{
+    for (uint32_t i = 0; i < e->n_out; i++)
+        release(&e->out[i]);
+    for (uint32_t i = 0; i < e->n_in; i++)
+        release(&e->in[i]);
+}
+
+/* The kernel, with one and several threads, gives what the plain form does. */
+static inline void expect_plain(struct eval *e, plain_fn plain, double bound,
+                                const char *what)
+{
+    struct byi_tensor out[MAX_OUT];
+    assert_true(e->typed);
+    run_plain(e, plain, out);
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        for (uint32_t i = 0; i < e->n_out; i++)
+            memset(e->out[i].data, 0x33,
+                   (size_t)byi_count(&e->out[i]) *
+                       element_size(e->out[i].dtype));
+        if (run_fast(e, threads) != BYOC_OK)
+            fail_msg("%s: %s", what, err.text);
+        for (uint32_t i = 0; i < e->n_out; i++)
+            assert_near(&e->out[i], &out[i], bound, what);
+    }
+    for (uint32_t i = 0; i < e->n_out; i++)
+        release(&out[i]);
+    finish(e);
+}
+
+#endif

@@ -1,0 +1,338 @@
+/* window_test.c: convolution, its transpose and pooling: every fast path
+ * against the plain one over random windows, the plain ones against numbers
+ * worked out by hand, and half precision. */
+#include "kernels.h"
+
+/* A random window over n spatial axes that fits. */
+struct shape {
+    int64_t x[5], w[5];
+    int64_t strides[3], padding[6], dilation[3], extra[3], groups;
+};
+
+static struct shape random_shape(uint32_t n, bool transposed)
+{
+    struct shape s = {.groups = random_in(1, 3)};
+    const int64_t in = random_in(1, 3), out = random_in(1, 5);
+    const int64_t most = n == 3 ? 6 : n == 2 ? 13 : 40;
+    s.x[0] = random_in(1, 2);
+    s.x[1] = in * s.groups;
+    s.w[0] = transposed ? s.x[1] : out * s.groups;
+    s.w[1] = transposed ? out : in;
+    for (uint32_t i = 0; i < n; i++) {
+        s.w[2 + i] = random_in(1, 4);
+        s.strides[i] = random_in(1, 3);
+        s.dilation[i] = random_in(1, 2);
+        const int64_t extent = (s.w[2 + i] - 1) * s.dilation[i];
+        s.padding[i] = random_in(0, transposed ? extent / 2 : 3);
+        s.padding[n + i] = random_in(0, transposed ? extent / 2 : 3);
+        s.x[2 + i] = random_in(extent + 1, extent + most);
+        s.extra[i] = random_in(0, s.strides[i] - 1);
+    }
+    return s;
+}
+
+static const enum byi_op_id convs[] = {BYI_OP_NN_CONV1D, BYI_OP_NN_CONV2D,
+                                       BYI_OP_NN_CONV3D};
+static const enum byi_op_id deconvs[] = {BYI_OP_NN_CONV1D_TRANSPOSE,
+                                         BYI_OP_NN_CONV2D_TRANSPOSE,
+                                         BYI_OP_NN_CONV3D_TRANSPOSE};
+
+static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
+                                enum byoc_dtype dtype, const struct shape *s,
+                                bool transposed)
+{
+    const struct byi_attr given[] = {
+        INTS("strides", n, s->strides),      INTS("padding", 2 * n, s->padding),
+        INTS("dilation", n, s->dilation),    INT("groups", s->groups),
+        INTS("output_padding", n, s->extra),
+    };
+    const struct byi_tensor in[] = {tensor(dtype, n + 2, s->x),
+                                    tensor(dtype, n + 2, s->w)};
+    return prepare(op, given, transposed ? 5 : 4, in, 2);
+}
+
+static void test_conv(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 240; round++) {
+        const uint32_t n = 1 + (uint32_t)round % 3;
+        const struct shape s = random_shape(n, false);
+        struct eval e = prepare_conv(convs[n - 1], n, BYOC_F32, &s, false);
+        expect_plain(&e, byi_conv_plain, 1e-4, "conv");
+    }
+}
+
+/* One input channel a group, one or several outputs; wide enough for the
+ * vectors of any instruction set. */
+static void test_depthwise(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 120; round++) {
+        struct shape s = random_shape(2, false);
+        s.groups = random_in(2, 5);
+        s.x[1] = s.groups;
+        s.x[3] += random_in(0, 60);
+        s.w[0] = s.groups * random_in(1, 4);
+        s.w[1] = 1;
+        struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
+        expect_plain(&e, byi_conv_plain, 1e-4, "depthwise conv");
+    }
+}
+
+/* More than one tile of the product along each axis. */
+static void test_conv_large(void **state)
+{
+    static const struct shape shapes[] = {
+        {{1, 40, 30, 31}, {37, 40, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {0}, 1},
+        {{2, 300, 5, 7}, {301, 300, 1, 1}, {1, 1}, {0}, {1, 1}, {0}, 1},
+        {{1, 64, 9, 9}, {64, 32, 3, 3}, {2, 2}, {1, 0, 0, 1}, {1, 1}, {0}, 2},
+        {{1, 3, 65, 65}, {33, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, {0}, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(shapes); i++) {
+        struct eval e =
+            prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &shapes[i], false);
+        expect_plain(&e, byi_conv_plain, 1e-3, "large conv");
+    }
+}
+
+static void test_deconv(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 240; round++) {
+        const uint32_t n = 1 + (uint32_t)round % 3;
+        const struct shape s = random_shape(n, true);
+        struct eval e = prepare_conv(deconvs[n - 1], n, BYOC_F32, &s, true);
+        expect_plain(&e, byi_deconv_plain, 1e-4, "deconv");
+    }
+}
+
+/* Every other element type gives the float64 result where it is exact. */
+static void test_dtypes(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {
+        BYOC_F16, BYOC_BF16, BYOC_F64, BYOC_I8, BYOC_I16, BYOC_I32, BYOC_I64};
+    (void)state;
+    for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            const struct shape s = {{1, 4, 6, 5},
+                                    {transposed ? 4 : 2, 2, 3, 2},
+                                    {2, 1},
+                                    {1, 0, 0, 1},
+                                    {1, 1},
+                                    {0},
+                                    2};
+            const enum byi_op_id op =
+                transposed ? BYI_OP_NN_CONV2D_TRANSPOSE : BYI_OP_NN_CONV2D;
+            struct eval e = prepare_conv(op, 2, dtypes[d], &s, transposed);
+            struct eval wide = prepare_conv(op, 2, BYOC_F64, &s, transposed);
+            for (uint32_t o = 0; o < 2; o++)
+                for (int64_t i = 0; i < byi_count(&e.in[o]); i++) {
+                    const double v = (double)random_in(-2, 2);
+                    byi_tensor_set(&e.in[o], i, v);
+                    byi_tensor_set(&wide.in[o], i, v);
+                }
+            assert_int_equal(run_fast(&e, 2), BYOC_OK);
+            assert_int_equal(run_fast(&wide, 1), BYOC_OK);
+            for (int64_t i = 0; i < byi_count(e.out); i++)
+                assert_true(byi_tensor_float(e.out, i) ==
+                            byi_tensor_float(wide.out, i));
+            finish(&e);
+            finish(&wide);
+        }
+}
+
+static void set(struct byi_tensor *t, const double *values)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        byi_tensor_set(t, i, values[i]);
+}
+
+static void expect(const struct byi_tensor *t, const double *values)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        if (!is_near(byi_tensor_float(t, i), values[i], 1e-6))
+            fail_msg("element %lld is %g, expected %g", (long long)i,
+                     byi_tensor_float(t, i), values[i]);
+}
+
+/* Worked out by hand: asymmetric padding, stride, dilation. */
+static void test_by_hand(void **state)
+{
+    (void)state;
+    const struct shape s = {{1, 1, 4}, {1, 1, 2}, {2}, {1, 0}, {2}, {0}, 1};
+    struct eval e = prepare_conv(BYI_OP_NN_CONV1D, 1, BYOC_F32, &s, false);
+    set(&e.in[0], (const double[]){1, 2, 3, 4});
+    set(&e.in[1], (const double[]){10, 1});
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    assert_int_equal(e.out->dims[2], 2); /* at -1, 1 and at 1, 3 */
+    expect(e.out, (const double[]){2, 24});
+    finish(&e);
+
+    const struct shape t = {{1, 1, 2}, {1, 1, 3}, {2}, {1, 0}, {1}, {1}, 1};
+    e = prepare_conv(BYI_OP_NN_CONV1D_TRANSPOSE, 1, BYOC_F32, &t, true);
+    set(&e.in[0], (const double[]){1, 2});
+    set(&e.in[1], (const double[]){3, 4, 5});
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    /* 3 4 5+6 8 10, one off the front, one more behind */
+    assert_int_equal(e.out->dims[2], 5);
+    expect(e.out, (const double[]){4, 11, 8, 10, 0});
+    finish(&e);
+}
+
+/* --- pooling ------------------------------------------------------------ */
+
+static struct eval prepare_pool(enum byi_op_id op, uint32_t n,
+                                const struct shape *s,
+                                const struct byi_attr *more, uint32_t n_more,
+                                struct byi_tensor x)
+{
+    struct byi_attr given[8] = {
+        INTS("pool_size", n, s->w + 2),
+        INTS("strides", n, s->strides),
+        INTS("padding", 2 * n, s->padding),
+        INTS("dilation", n, s->dilation),
+    };
+    for (uint32_t i = 0; i < n_more; i++)
+        given[4 + i] = more[i];
+    return prepare(op, given, 4 + n_more, &x, 1);
+}
+
+static void test_pool(void **state)
+{
+    static const enum byi_op_id ops[][2] = {
+        {BYI_OP_NN_MAX_POOL1D, BYI_OP_NN_AVG_POOL1D},
+        {BYI_OP_NN_MAX_POOL2D, BYI_OP_NN_AVG_POOL2D},
+        {BYI_OP_NN_MAX_POOL3D, BYI_OP_NN_AVG_POOL3D},
+    };
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        const uint32_t n = 1 + (uint32_t)round % 3;
+        const struct shape s = random_shape(n, false);
+        const int mean = round / 3 % 2;
+        const struct byi_attr more[] = {
+            BOOL("ceil_mode", round / 6 % 2),
+            BOOL("count_include_pad", round / 12 % 2),
+        };
+        struct byi_tensor x = tensor(BYOC_F32, n + 2, s.x);
+        if (round % 5 == 0)
+            byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
+        struct eval e =
+            prepare_pool(ops[n - 1][mean], n, &s, more, mean ? 2 : 1, x);
+        expect_plain(&e, byi_pool_plain, 1e-6, mean ? "mean" : "maximum");
+    }
+}
+
+/* The overhang of ceil_mode counts for nothing, padding when asked for. */
+static void test_mean_by_hand(void **state)
+{
+    static const double expected[2][3] = {{1, 2.5, 4}, {0.5, 2.5, 4}};
+    (void)state;
+    for (int include = 0; include < 2; include++) {
+        const struct shape s = {{1, 1, 4}, {1, 1, 2}, {2}, {1, 0}, {1}, {0}, 1};
+        const struct byi_attr more[] = {BOOL("ceil_mode", 1),
+                                        BOOL("count_include_pad", include)};
+        struct byi_tensor x = TENSOR(BYOC_F32, 1, 1, 4);
+        set(&x, (const double[]){1, 2, 3, 4});
+        struct eval e = prepare_pool(BYI_OP_NN_AVG_POOL1D, 1, &s, more, 2, x);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        assert_int_equal(e.out->dims[2], 3);
+        expect(e.out, expected[include]);
+        finish(&e);
+    }
+}
+
+static void test_indices(void **state)
+{
+    (void)state;
+    for (int column = 0; column < 2; column++) {
+        const struct shape s = {{1, 2, 2, 2}, {1, 1, 2, 1}, {1, 1}, {0},
+                                {1, 1},       {0},          1};
+        const struct byi_attr more[] = {BOOL("column_major", column)};
+        struct byi_tensor x = TENSOR(BYOC_F32, 1, 2, 2, 2);
+        set(&x, (const double[]){9, 8, 1, 2, 7, 7, 7, 3});
+        struct eval e =
+            prepare_pool(BYI_OP_NN_MAX_POOL_INDICES, 2, &s, more, 1, x);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(&e.out[0], (const double[]){9, 8, 7, 7});
+        const int64_t *at = e.out[1].data;
+        const int64_t row[] = {0, 1, 4, 5}, col[] = {0, 2, 4, 6};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(at[i], column ? col[i] : row[i]);
+        finish(&e);
+    }
+}
+
+static void test_global(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        double expected[2];
+    } cases[] = {
+        {BYI_OP_NN_GLOBAL_MAX_POOL1D, {2, 4}},
+        {BYI_OP_NN_GLOBAL_AVG_POOL1D, {0, 1}},
+        {BYI_OP_NN_GLOBAL_LP_POOL, {2.8284271, 5.0990195}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor x = TENSOR(BYOC_F32, 1, 2, 3);
+        set(&x, (const double[]){-2, 0, 2, 4, -3, 1});
+        if (cases[i].op == BYI_OP_NN_GLOBAL_AVG_POOL1D)
+            byi_tensor_set(&x, 5, 2);
+        struct eval e = prepare(cases[i].op, NULL, 0, &x, 1);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+/* A window of 2^31 taps over little data costs what the data does. */
+static void test_huge_window(void **state)
+{
+    (void)state;
+    const int64_t huge = INT32_MAX;
+    const struct shape s = {{1, 1, 2, 2},
+                            {1, 1, huge, huge},
+                            {huge, huge},
+                            {huge, huge, huge, huge},
+                            {1, 1},
+                            {0},
+                            1};
+    struct byi_tensor x = TENSOR(BYOC_F32, 1, 1, 2, 2);
+    set(&x, (const double[]){1, 2, 3, 4});
+    struct eval e = prepare_pool(BYI_OP_NN_AVG_POOL2D, 2, &s, NULL, 0, x);
+    if (e.typed)
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    finish(&e);
+}
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    const struct shape s = {{1, 1, 4}, {1, 1, 2}, {1}, {0}, {1}, {0}, 1};
+    struct eval e = prepare_pool(BYI_OP_NN_AVG_POOL1D, 1, &s, NULL, 0,
+                                 TENSOR(BYOC_I32, 1, 1, 4));
+    assert_true(e.typed);
+    assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "int32"));
+    finish(&e);
+
+    e = prepare_conv(BYI_OP_NN_CONV1D, 1, BYOC_F32, &s, false);
+    e.in[0].dtype = e.in[1].dtype = e.out->dtype = BYOC_BOOL;
+    assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+    e.in[0].dtype = e.in[1].dtype = e.out->dtype = BYOC_F32;
+    finish(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_conv_large),  cmocka_unit_test(test_deconv),
+        cmocka_unit_test(test_dtypes),      cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_pool),        cmocka_unit_test(test_mean_by_hand),
+        cmocka_unit_test(test_indices),     cmocka_unit_test(test_global),
+        cmocka_unit_test(test_huge_window), cmocka_unit_test(test_unsupported),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
