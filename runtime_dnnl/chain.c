@@ -394,13 +394,14 @@ static enum byoc_status choose_fusion(struct byi_build *b,
     return BYOC_EUNSUPPORTED; /* the message is of the bare primitive */
 }
 
+/* Of the operator and items from .. end-1. */
 static const char *fused_name(struct byi_build *b, const struct byi_core *core,
-                              const struct byi_chain *chain, uint32_t next,
-                              uint32_t n)
+                              const struct byi_chain *chain, uint32_t from,
+                              uint32_t end)
 {
     const char *name = b->kernel->steps[core->step].op->name;
     uint32_t last = core->step;
-    for (uint32_t i = next; i < next + n; i++) {
+    for (uint32_t i = from; i < end; i++) {
         if (chain->at[i].step == last)
             continue;
         last = chain->at[i].step;
@@ -446,8 +447,8 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
                         ? core->src.buf
                         : byi_dn_temp(b, byi_dn_desc_bytes(&core->dst));
     byi_dn_slot_add(&e, BYI_ARG_DST, view);
-    e.name = fused_name(b, core, chain, *next, f->posts.n);
     *next += f->posts.n;
+    e.name = fused_name(b, core, chain, from, *next);
     return byi_dn_emit(b, &e);
 }
 
@@ -602,7 +603,7 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
         struct byi_core core;
         BYI_TRY(open_item(b, &chain->at[next], &view, &p, &core));
         next++;
-        BYI_TRY(emit_core(b, &core, chain, &next, &view));
+        BYI_TRY(emit_core(b, &core, chain, next, &next, &view));
     }
     byi_dn_define(b, 0, &view);
     return BYOC_OK;
@@ -612,7 +613,7 @@ enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
                                    const struct byi_chain *chain, uint32_t next)
 {
     struct byi_view view;
-    BYI_TRY(emit_core(b, core, chain, &next, &view));
+    BYI_TRY(emit_core(b, core, chain, 0, &next, &view));
     return byi_dn_emit_items(b, chain, next, view);
 }
 
@@ -621,5 +622,5 @@ enum byoc_status byi_dn_emit_alone(struct byi_build *b, struct byi_core *core,
 {
     const struct byi_chain none = {0};
     uint32_t next = 0;
-    return emit_core(b, core, &none, &next, view);
+    return emit_core(b, core, &none, 0, &next, view);
 }

@@ -1,0 +1,70 @@
+/* tests/runtime_dnnl/region.h: writes small regions as JSON, runs them through
+ * the plug-in's table, and holds the results against the native kernels,
+ * which execute the same JSON step by step.
+ */
+#ifndef BYI_TEST_REGION_H
+#define BYI_TEST_REGION_H
+
+#include <byoc/backend.h>
+
+#include "codegen_json/graph.h"
+#include "runtime_native/native.h"
+
+enum { MAX_REGION_NODES = 256, MAX_REGION_ARGS = 64 };
+
+struct region {
+    struct byi_arena *arena;
+    struct byi_text nodes;
+    uint32_t n_nodes;
+    const struct byi_type *type[MAX_REGION_NODES];   /* of output 0           */
+    struct byi_tensor data[MAX_REGION_NODES];        /* of inputs and consts  */
+    const struct byi_type *fields[MAX_REGION_NODES]; /* a tuple's type      */
+    uint32_t inputs[MAX_REGION_NODES], n_inputs;
+    uint32_t consts[MAX_REGION_NODES], n_consts;
+    uint64_t seed;
+    /* the kernel being written */
+    struct byi_text operands, posts;
+    uint32_t n_steps, n_operands;
+    const struct byi_type *last;
+    char *first; /* the text of step 0 */
+};
+
+void region_open(struct region *g);
+void region_close(struct region *g);
+/* A node; dims end with -1. Data is random in -1 .. 1. */
+uint32_t region_input(struct region *g, ...);
+uint32_t region_const(struct region *g, ...);
+uint32_t region_positive(struct region *g, ...);
+uint32_t region_ints(struct region *g, uint32_t n, const int64_t *values);
+uint32_t region_typed_input(struct region *g, enum byoc_dtype dtype, ...);
+/* A kernel: its own operator on nodes ids[0..n-1] ... */
+void region_kernel(struct region *g, const char *op, const char *attrs,
+                   uint32_t n, const uint32_t *ids);
+/* ... its post-ops: the value so far, and node `other` (after it, or before
+ * it when `swapped`; UINT32_MAX: none) ... */
+void region_post(struct region *g, const char *op, const char *attrs,
+                 uint32_t other, bool swapped);
+/* ... and its end: the node's id. */
+uint32_t region_end(struct region *g);
+
+/* The whole text; outputs are output 0 of the nodes, or all of a tuple's. */
+char *region_json(struct region *g, uint32_t n, const uint32_t *outputs);
+
+/* What a run did, for assertions. */
+struct region_report {
+    char trace[8192]; /* "name:impl\n" per primitive */
+    uint32_t n_steps, n_reorders;
+};
+/* Load, run twice, compare with the native kernels within `tolerance`
+ * (absolute, and relative to the larger values). Returns NULL when all is
+ * well, else what was wrong (in a static buffer). */
+const char *region_check(struct region *g, uint32_t n, const uint32_t *outputs,
+                         double tolerance, struct region_report *report);
+/* The plug-in's answer to a probe: NULL for yes, else its reason. */
+const char *region_probe(struct region *g, uint32_t n, const uint32_t *outputs,
+                         struct byoc_probe *probe);
+const struct byoc_host *region_host(void);
+const struct byoc_backend *region_backend(void);
+const char *region_fail_text(const struct byoc_fail *fail);
+
+#endif

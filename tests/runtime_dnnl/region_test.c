@@ -1,0 +1,673 @@
+/* tests/runtime_dnnl/region_test.c: regions through the plug-in's table, held
+ * against the native kernels, and what the program looks like: which
+ * primitives ran, how many conversions, what was refused and why.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "region.inc"
+
+#define NONE UINT32_MAX
+#define IDS(...)                                                               \
+    BYI_COUNT(((uint32_t[]){__VA_ARGS__})), (uint32_t[])                       \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
+static const double tolerance = 2e-5;
+
+static void expect(struct region *g, uint32_t out, double tol,
+                   struct region_report *report)
+{
+    const char *why = region_check(g, 1, &out, tol, report);
+    if (why)
+        fail_msg("%s", why);
+}
+
+#define PAD1 "{\"padding\":[1,1,1,1]}"
+
+/* conv + bias + relu: one primitive, one conversion at either border */
+static void test_conv_bias_relu(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 14, 14, -1);
+    uint32_t w = region_const(&g, 32, 16, 3, 3, -1);
+    uint32_t b = region_const(&g, 32, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    region_post(&g, "add", "{}", b, false);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    assert_int_equal(r.n_steps, 3);
+    assert_int_equal(r.n_reorders, 2);
+    assert_non_null(strstr(r.trace, "nn.conv2d+add+nn.relu:"));
+    assert_non_null(strstr(r.trace, ":node_3"));
+    region_close(&g);
+}
+
+/* a residual block: the last add happens in the memory of its operand */
+static void test_residual(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 2, 16, 9, 9, -1);
+    uint32_t w0 = region_const(&g, 16, 16, 1, 1, -1);
+    uint32_t w1 = region_const(&g, 16, 16, 3, 3, -1);
+    uint32_t b1 = region_const(&g, 1, 16, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(x, w0));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    uint32_t trunk = region_end(&g);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(trunk, w1));
+    region_post(&g, "add", "{}", b1, false);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    uint32_t branch = region_end(&g);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(branch, w1));
+    region_post(&g, "add", "{}", trunk, true);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    assert_int_equal(r.n_steps, 5);
+    region_close(&g);
+}
+
+/* the summand is read again afterwards: it must not be written over */
+static void test_residual_kept(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 9, 9, -1);
+    uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    uint32_t a = region_end(&g);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(a, w));
+    region_post(&g, "add", "{}", a, false);
+    uint32_t b = region_end(&g);
+    region_kernel(&g, "add", "{}", IDS(a, b));
+    uint32_t c = region_end(&g);
+    const uint32_t outs[] = {c, a, x};
+    const char *why = region_check(&g, 3, outs, tolerance, NULL);
+    if (why)
+        fail_msg("%s", why);
+    region_close(&g);
+}
+
+/* conv(x) + x: source and summand are one tensor */
+static void test_conv_plus_source(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 9, 9, -1);
+    uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
+    region_kernel(&g, "nn.relu", "{}", IDS(x));
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(y, w));
+    region_post(&g, "add", "{}", y, false);
+    expect(&g, region_end(&g), tolerance, NULL);
+    region_close(&g);
+}
+
+/* every activation after a convolution, and each alone */
+static void test_activations(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+        double tol;
+    } acts[] = {
+        {"abs", "{}", 2e-5},
+        {"clip", "{\"a_min\":-0.5,\"a_max\":1.5}", 2e-5},
+        {"nn.relu", "{}", 2e-5},
+        {"nn.leaky_relu", "{\"alpha\":0.2}", 2e-5},
+        {"nn.elu", "{\"alpha\":0.7}", 2e-5},
+        {"nn.selu", "{}", 2e-5},
+        {"sigmoid", "{}", 2e-5},
+        {"tanh", "{}", 2e-5},
+        {"exp", "{}", 2e-5},
+        {"nn.gelu", "{}", 2e-5},
+        {"nn.gelu", "{\"approximate\":\"tanh\"}", 2e-5},
+        {"nn.silu", "{}", 2e-5},
+        {"nn.hard_swish", "{}", 2e-5},
+        {"nn.hard_sigmoid", "{}", 2e-5},
+        {"nn.mish", "{}", 2e-5},
+        {"nn.softplus", "{}", 2e-5},
+        {"negative", "{}", 2e-5},
+        {"round", "{}", 2e-5},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(acts); i++) {
+        struct region g;
+        struct region_report r;
+        region_open(&g);
+        uint32_t x = region_input(&g, 1, 8, 5, 7, -1);
+        uint32_t w = region_const(&g, 24, 8, 1, 1, -1);
+        region_kernel(&g, acts[i].op, acts[i].attrs, IDS(x));
+        uint32_t y = region_end(&g);
+        if (strcmp(acts[i].op, "round") == 0) {
+            expect(&g, y, acts[i].tol, NULL);
+            region_close(&g);
+            continue;
+        }
+        region_kernel(&g, "nn.conv2d", "{}", IDS(y, w));
+        region_post(&g, acts[i].op, acts[i].attrs, NONE, false);
+        const uint32_t out = region_end(&g);
+        const char *why = region_check(&g, 1, &out, acts[i].tol, &r);
+        if (why)
+            fail_msg("%s: %s", acts[i].op, why);
+        region_close(&g);
+    }
+}
+
+/* the model's order of post-ops, operands of every broadcast shape */
+static void test_chains(void **state)
+{
+    static const char *const ops[] = {"add",    "subtract", "multiply",
+                                      "divide", "maximum",  "minimum"};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(ops); i++) {
+        for (int swapped = 0; swapped < 2; swapped++) {
+            struct region g;
+            region_open(&g);
+            uint32_t x = region_input(&g, 1, 8, 6, 5, -1);
+            uint32_t w = region_const(&g, 20, 8, 3, 3, -1);
+            uint32_t others[] = {
+                region_positive(&g, -1),
+                region_positive(&g, 20, 1, 1, -1),
+                region_positive(&g, 1, 20, 6, 5, -1),
+                region_positive(&g, 6, 5, -1),
+                region_positive(&g, 5, -1),
+            };
+            region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+            for (size_t k = 0; k < BYI_COUNT(others); k++) {
+                region_post(&g, "clip", "{\"a_min\":1,\"a_max\":3}", NONE,
+                            false);
+                region_post(&g, ops[i], "{}", others[k], swapped);
+            }
+            const uint32_t out = region_end(&g);
+            const char *why = region_check(&g, 1, &out, 1e-4, NULL);
+            if (why)
+                fail_msg("%s swapped %d: %s", ops[i], swapped, why);
+            region_close(&g);
+        }
+    }
+}
+
+static void test_conv_forms(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+        int n, c, o, per_group, k;
+    } convs[] = {
+        {"nn.conv1d", "{\"padding\":[2,1],\"strides\":[2]}", 2, 6, 10, 6, 3},
+        {"nn.conv2d", "{\"groups\":12,\"padding\":[1,1,1,1]}", 1, 12, 12, 1, 3},
+        {"nn.conv2d", "{\"groups\":3,\"dilation\":[2,2]}", 2, 9, 15, 3, 3},
+        {"nn.conv2d", "{\"strides\":[2,2],\"padding\":[0,1,1,2]}", 1, 3, 8, 3,
+         5},
+        {"nn.conv3d", "{\"padding\":[1,1,1,1,1,1]}", 1, 4, 6, 4, 3},
+        {"nn.conv1d_transpose", "{\"strides\":[2]}", 1, 6, 0, 5, 3},
+        {"nn.conv2d_transpose",
+         "{\"strides\":[2,2],\"padding\":[1,1,1,1],\"output_padding\":[1,1]}",
+         1, 8, 0, 6, 3},
+        {"nn.conv2d_transpose", "{\"groups\":2,\"strides\":[2,2]}", 2, 8, 0, 3,
+         2},
+        {"nn.conv3d_transpose", "{\"strides\":[2,1,1]}", 1, 4, 0, 5, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(convs); i++) {
+        const int n = convs[i].op[7] - '0', k = convs[i].k;
+        struct region g;
+        region_open(&g);
+        const int first = convs[i].o ? convs[i].o : convs[i].c;
+        uint32_t x = region_input(&g, convs[i].n, convs[i].c, 9,
+                                  n > 1 ? 10 : -1, n > 2 ? 8 : -1, -1);
+        uint32_t w = region_const(&g, first, convs[i].per_group, k,
+                                  n > 1 ? k : -1, n > 2 ? k : -1, -1);
+        region_kernel(&g, convs[i].op, convs[i].attrs, IDS(x, w));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        const uint32_t out = region_end(&g);
+        const char *why = region_check(&g, 1, &out, tolerance, NULL);
+        if (why)
+            fail_msg("%s %s: %s", convs[i].op, convs[i].attrs, why);
+        region_close(&g);
+    }
+}
+
+/* what one kernel of a single operator gives, for a list of them */
+static void test_pools(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+    } pools[] = {
+        {"nn.max_pool2d", "{\"pool_size\":[3,3],\"strides\":[2,2],"
+                          "\"padding\":[1,1,1,1]}"},
+        {"nn.max_pool2d", "{\"pool_size\":[3,2],\"strides\":[2,2],"
+                          "\"ceil_mode\":true}"},
+        {"nn.avg_pool2d", "{\"pool_size\":[3,3],\"padding\":[1,1,1,1]}"},
+        {"nn.avg_pool2d", "{\"pool_size\":[3,3],\"padding\":[1,1,1,1],"
+                          "\"count_include_pad\":true}"},
+        {"nn.avg_pool2d", "{\"pool_size\":[3,3],\"strides\":[2,2],"
+                          "\"ceil_mode\":true}"},
+        {"nn.global_avg_pool2d", "{}"},
+        {"nn.global_max_pool2d", "{}"},
+        {"nn.softmax", "{\"axis\":1}"},
+        {"nn.softmax", "{\"axis\":-1}"},
+        {"nn.softmax", "{\"axis\":0}"},
+        {"nn.log_softmax", "{\"axis\":2}"},
+        {"mean", "{\"axis\":[2,3]}"},
+        {"mean", "{\"axis\":[2,3],\"keepdims\":false}"},
+        {"max", "{\"axis\":[-1]}"},
+        {"min", "{\"axis\":[1],\"keepdims\":false}"},
+        {"sum", "{\"axis\":[0,2],\"keepdims\":false}"},
+        {"sum", "{}"},
+        {"nn.lrn", "{\"size\":3}"},
+        {"transpose", "{\"axes\":[0,2,3,1]}"},
+        {"nn.flatten", "{}"},
+        {"nn.depth_to_space", "{\"block_size\":2}"},
+        {"nn.depth_to_space", "{\"block_size\":2,\"mode\":\"CRD\"}"},
+        {"expand_dims", "{\"axis\":[0]}"},
+        {"copy", "{}"},
+        {"split", "{\"axis\":1,\"sizes\":[3,5]}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(pools); i++) {
+        struct region g;
+        region_open(&g);
+        uint32_t x = region_input(&g, 2, 8, 9, 7, -1);
+        /* from the border, and from inside */
+        region_kernel(&g, pools[i].op, pools[i].attrs, IDS(x));
+        uint32_t outs[2] = {region_end(&g), 0};
+        uint32_t w = region_const(&g, 8, 8, 1, 1, -1);
+        region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
+        uint32_t y = region_end(&g);
+        region_kernel(&g, pools[i].op, pools[i].attrs, IDS(y));
+        outs[1] = region_end(&g);
+        const char *why = region_check(&g, 2, outs, tolerance, NULL);
+        if (why)
+            fail_msg("%s %s: %s", pools[i].op, pools[i].attrs, why);
+        region_close(&g);
+    }
+}
+
+static void test_resize(void **state)
+{
+    static const char *const attrs[] = {
+        "{\"mode\":\"linear\"}",
+        "{\"mode\":\"nearest\",\"coordinate_transformation_mode\":"
+        "\"asymmetric\",\"nearest_mode\":\"floor\"}",
+        "{\"mode\":\"nearest\"}",
+    };
+    static const int64_t sizes[] = {1, 4, 10, 15};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(attrs); i++) {
+        struct region g;
+        region_open(&g);
+        uint32_t x = region_input(&g, 1, 4, 5, 5, -1);
+        uint32_t s = region_ints(&g, 4, sizes);
+        region_kernel(&g, "image.resize", attrs[i], IDS(x, s));
+        const uint32_t out = region_end(&g);
+        expect(&g, out, tolerance, NULL);
+        region_close(&g);
+    }
+}
+
+static void test_dense(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 5, 33, -1);
+    uint32_t w = region_const(&g, 17, 33, -1);
+    uint32_t b = region_const(&g, 17, -1);
+    region_kernel(&g, "nn.dense", "{}", IDS(x, w));
+    region_post(&g, "add", "{}", b, false);
+    region_post(&g, "nn.gelu", "{}", NONE, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    assert_int_equal(r.n_steps, 1);
+    region_close(&g);
+}
+
+/* numpy's matmul: ranks, broadcasts, transposes, constant and computed */
+static void test_matmul_shapes(void **state)
+{
+    static const struct {
+        int a[5], b[5];
+        const char *attrs;
+    } cases[] = {
+        {{3, 4, -1}, {4, 5, -1}, "{}"},
+        {{2, 3, 4, -1}, {4, 5, -1}, "{}"},
+        {{2, 3, 4, -1}, {1, 4, 5, -1}, "{}"},
+        {{2, 3, 4, -1}, {2, 4, 5, -1}, "{}"},
+        {{3, 4, -1}, {2, 4, 5, -1}, "{}"},
+        {{2, 1, 3, 4, -1}, {1, 3, 4, 5, -1}, "{}"},
+        {{2, 2, 3, 4, -1}, {1, 1, 4, 5, -1}, "{}"},
+        {{4, -1}, {4, 5, -1}, "{}"},
+        {{3, 4, -1}, {4, -1}, "{}"},
+        {{4, -1}, {4, -1}, "{}"},
+        {{2, 3, 4, -1}, {4, -1}, "{}"},
+        {{2, 4, 3, -1}, {2, 4, 5, -1}, "{\"transpose_a\":true}"},
+        {{2, 4, 3, -1},
+         {5, 4, -1},
+         "{\"transpose_a\":true,\"transpose_b\":true}"},
+        {{2, 3, 4, -1}, {2, 5, 4, -1}, "{\"transpose_b\":true}"},
+        {{1, 4, -1}, {4, 1, -1}, "{}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        for (int constant = 0; constant < 2; constant++) {
+            const int *a = cases[i].a, *b = cases[i].b;
+            struct region g;
+            region_open(&g);
+            uint32_t x = region_input(&g, a[0], a[1], a[2], a[3], a[4]);
+            uint32_t w = constant
+                             ? region_const(&g, b[0], b[1], b[2], b[3], b[4])
+                             : region_input(&g, b[0], b[1], b[2], b[3], b[4]);
+            uint32_t s = region_positive(&g, -1);
+            region_kernel(&g, "nn.matmul", cases[i].attrs, IDS(x, w));
+            region_post(&g, "multiply", "{}", s, false);
+            region_post(&g, "nn.relu", "{}", NONE, false);
+            const uint32_t out = region_end(&g);
+            const char *why = region_check(&g, 1, &out, tolerance, NULL);
+            if (why)
+                fail_msg("case %zu constant %d: %s", i, constant, why);
+            region_close(&g);
+        }
+    }
+}
+
+/* attention: no copies, the heads are read and written where they lie */
+static void test_attention(void **state)
+{
+    static const int64_t heads[] = {2, 12, 4, 16}, rows[] = {2, 12, 64};
+    const char *perm = "{\"axes\":[0,2,1,3]}";
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 2, 12, 64, -1);
+    uint32_t mask = region_input(&g, 2, 1, 1, 12, -1);
+    uint32_t scale = region_positive(&g, -1);
+    uint32_t to_heads = region_ints(&g, 4, heads);
+    uint32_t to_rows = region_ints(&g, 3, rows);
+    uint32_t part[3];
+    for (int i = 0; i < 3; i++) {
+        uint32_t w = region_const(&g, 64, 64, -1);
+        uint32_t b = region_const(&g, 64, -1);
+        region_kernel(&g, "nn.matmul", "{}", IDS(x, w));
+        region_post(&g, "add", "{}", b, true);
+        uint32_t y = region_end(&g);
+        region_kernel(&g, "reshape", "{}", IDS(y, to_heads));
+        y = region_end(&g);
+        region_kernel(&g, "transpose", i == 1 ? "{\"axes\":[0,2,3,1]}" : perm,
+                      IDS(y));
+        part[i] = region_end(&g);
+    }
+    region_kernel(&g, "nn.matmul", "{}", IDS(part[0], part[1]));
+    region_post(&g, "divide", "{}", scale, false);
+    region_post(&g, "add", "{}", mask, false);
+    uint32_t scores = region_end(&g);
+    region_kernel(&g, "nn.softmax", "{}", IDS(scores));
+    uint32_t p = region_end(&g);
+    region_kernel(&g, "nn.matmul", "{}", IDS(p, part[2]));
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "transpose", perm, IDS(y));
+    y = region_end(&g);
+    region_kernel(&g, "reshape", "{}", IDS(y, to_rows));
+    y = region_end(&g);
+    uint32_t w = region_const(&g, 64, 64, -1);
+    uint32_t gamma = region_const(&g, 64, -1), beta = region_const(&g, 64, -1);
+    region_kernel(&g, "nn.matmul", "{}", IDS(y, w));
+    region_post(&g, "add", "{}", gamma, false);
+    region_post(&g, "add", "{}", x, false);
+    y = region_end(&g);
+    region_kernel(&g, "nn.layer_norm", "{}", IDS(y, gamma, beta));
+    expect(&g, region_end(&g), 1e-4, &r);
+    assert_int_equal(r.n_reorders, 0);
+    region_close(&g);
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 2, 10, 6, 5, -1);
+    uint32_t a = region_positive(&g, 10, -1), b = region_const(&g, 10, -1);
+    uint32_t m = region_const(&g, 10, -1), v = region_positive(&g, 10, -1);
+    region_kernel(&g, "nn.batch_norm", "{}", IDS(x, a, b, m, v));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "nn.prelu", "{}",
+                  IDS(y, region_positive(&g, 10, 1, 1, -1)));
+    expect(&g, region_end(&g), tolerance, NULL);
+    region_close(&g);
+}
+
+/* concatenation and its readers stay channels-last; slices are views */
+static void test_concat_split(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 7, 7, -1);
+    uint32_t w = region_const(&g, 16, 16, 1, 1, -1);
+    uint32_t w2 = region_const(&g, 8, 32, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
+    uint32_t a = region_end(&g);
+    region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(x, a));
+    uint32_t c = region_end(&g);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(c, w2));
+    uint32_t d = region_end(&g);
+    expect(&g, d, tolerance, &r);
+    assert_int_equal(r.n_reorders, 2);
+    static const int64_t begin[] = {2, 1}, end[] = {100, -1}, axes[] = {1, 3},
+                         steps[] = {2, 3};
+    uint32_t lists[] = {region_ints(&g, 2, begin), region_ints(&g, 2, end),
+                        region_ints(&g, 2, axes), region_ints(&g, 2, steps)};
+    region_kernel(&g, "strided_slice", "{}",
+                  IDS(d, lists[0], lists[1], lists[2], lists[3]));
+    expect(&g, region_end(&g), tolerance, NULL);
+    region_close(&g);
+}
+
+/* global pooling, flattening and the classifier need no conversion */
+static void test_classifier(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 7, 7, -1);
+    uint32_t w = region_const(&g, 32, 16, 1, 1, -1);
+    uint32_t fc = region_const(&g, 10, 32, -1), b = region_const(&g, 10, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "nn.global_avg_pool2d", "{}", IDS(y));
+    y = region_end(&g);
+    region_kernel(&g, "nn.flatten", "{}", IDS(y));
+    y = region_end(&g);
+    region_kernel(&g, "nn.dense", "{}", IDS(y, fc));
+    region_post(&g, "add", "{}", b, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    assert_int_equal(r.n_reorders, 1);
+    region_close(&g);
+}
+
+static void test_binary_forms(void **state)
+{
+    static const char *const ops[] = {"add", "subtract", "multiply", "divide"};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(ops); i++) {
+        struct region g;
+        region_open(&g);
+        uint32_t x = region_input(&g, 2, 6, 5, 4, -1);
+        uint32_t c = region_positive(&g, 6, 1, 1, -1);
+        uint32_t y = region_positive(&g, 2, 6, 5, 4, -1);
+        region_kernel(&g, ops[i], "{}", IDS(x, c));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        uint32_t a = region_end(&g);
+        region_kernel(&g, ops[i], "{}", IDS(c, y));
+        uint32_t b = region_end(&g);
+        region_kernel(&g, ops[i], "{}", IDS(a, y));
+        region_post(&g, "multiply", "{}", b, false);
+        expect(&g, region_end(&g), 1e-4, NULL);
+        region_close(&g);
+    }
+}
+
+static void test_cast(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_typed_input(&g, BYOC_I32, 3, 5, -1);
+    region_kernel(&g, "cast", "{\"dtype\":\"float32\"}", IDS(x));
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "nn.relu", "{}", IDS(y));
+    expect(&g, region_end(&g), tolerance, NULL);
+    region_close(&g);
+}
+
+/* an input that is an output; one value twice; outputs that are views */
+static void test_borders(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 2, 3, 4, -1);
+    uint32_t c = region_const(&g, 4, -1);
+    region_kernel(&g, "add", "{}", IDS(x, c));
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "transpose", "{}", IDS(y));
+    uint32_t t = region_end(&g);
+    region_kernel(&g, "nn.relu", "{}", IDS(t));
+    uint32_t z = region_end(&g);
+    const uint32_t outs[] = {x, y, y, t, z, c};
+    const char *why = region_check(&g, 6, outs, tolerance, NULL);
+    if (why)
+        fail_msg("%s", why);
+    region_close(&g);
+}
+
+/* --- refusals ------------------------------------------------------------ */
+
+static void refused(struct region *g, uint32_t out, const char *part)
+{
+    struct byoc_probe probe;
+    const char *why = region_probe(g, 1, &out, &probe);
+    if (!why)
+        fail_msg("accepted (%s), expected a refusal with '%s'", probe.impl,
+                 part);
+    if (!strstr(why, part))
+        fail_msg("found '%s', expected '%s' in it", why, part);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_typed_input(&g, BYOC_I64, 2, 3, -1);
+    region_kernel(&g, "add", "{}", IDS(x, x));
+    refused(&g, region_end(&g), "dtype int64 is not supported by oneDNN");
+    region_close(&g);
+
+    region_open(&g);
+    x = region_input(&g, 2, 0, 3, -1);
+    region_kernel(&g, "nn.relu", "{}", IDS(x));
+    refused(&g, region_end(&g), "empty tensor");
+    region_close(&g);
+
+    region_open(&g);
+    x = region_input(&g, 1, 8, 32, 32, -1);
+    region_kernel(&g, "nn.max_pool2d",
+                  "{\"pool_size\":[2,2],\"dilation\":[2,2]}", IDS(x));
+    refused(&g, region_end(&g), "reference implementation");
+    region_close(&g);
+
+    region_open(&g);
+    uint32_t a = region_input(&g, 64, 1, -1), b = region_input(&g, 1, 80, -1);
+    region_kernel(&g, "add", "{}", IDS(a, b));
+    refused(&g, region_end(&g), "both operands are broadcast");
+    region_close(&g);
+
+    region_open(&g);
+    x = region_input(&g, 1, 2, 4, 4, -1);
+    uint32_t w = region_const(&g, 2, 2, 3, 3, -1);
+    region_kernel(&g, "nn.conv2d", "{\"padding\":[4,4,4,4]}", IDS(x, w));
+    refused(&g, region_end(&g), "lies wholly in the padding");
+    region_close(&g);
+}
+
+/* a probe answers with the implementation, quickly and without packing */
+static void test_probe(void **state)
+{
+    (void)state;
+    struct region g;
+    struct byoc_probe probe;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 64, 28, 28, -1);
+    uint32_t w = region_const(&g, 64, 64, 3, 3, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    const uint32_t out = region_end(&g);
+    assert_null(region_probe(&g, 1, &out, &probe));
+    assert_int_equal(probe.reference, 0);
+    assert_true(probe.impl[0] != '\0');
+    assert_null(strstr(probe.impl, "ref"));
+    region_close(&g);
+}
+
+/* packed once for two readers of one constant */
+static void test_shared_weights(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 32, 10, 10, -1);
+    uint32_t w = region_const(&g, 32, 32, 3, 3, -1);
+    uint32_t y = x;
+    for (int i = 0; i < 3; i++) {
+        region_kernel(&g, "nn.conv2d", PAD1, IDS(y, w));
+        region_post(&g, "tanh", "{}", NONE, false);
+        y = region_end(&g);
+    }
+    expect(&g, y, 1e-4, NULL);
+    region_close(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv_bias_relu),
+        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_residual_kept),
+        cmocka_unit_test(test_conv_plus_source),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_conv_forms),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_matmul_shapes),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_concat_split),
+        cmocka_unit_test(test_classifier),
+        cmocka_unit_test(test_binary_forms),
+        cmocka_unit_test(test_cast),
+        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_shared_weights),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
