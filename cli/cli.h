@@ -79,7 +79,8 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 
 /* What the verbs that take a model share. */
 struct byi_model_options {
-    struct byi_list backends, dims, shapes, exclude, disable, require;
+    struct byi_list backends, patterns, dims, shapes, exclude, disable;
+    struct byi_list require;
     const char *plugins, *print_after, *stop_after, *report;
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
@@ -96,6 +97,8 @@ struct byi_model_options {
          "native kernels only"},                                              \
         {"plugin", 0, BYI_OPTION_TEXT, &(o).plugins, "PATH[:PATH]",           \
          "plug-ins, or folders of them, by absolute path"},                   \
+        {"pattern", 0, BYI_OPTION_LIST, &(o).patterns, "NAME=PATTERN",        \
+         "a row of a vendor without a plug-in, to try a table"},              \
         {"threads", 0, BYI_OPTION_COUNT, &(o).threads, "N",                   \
          "threads of a run (default: what this process may use)"},            \
         {"dim", 0, BYI_OPTION_LIST, &(o).dims, "N=1",                         \

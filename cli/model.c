@@ -52,6 +52,7 @@ enum byoc_status byi_compile_model(const char *path,
     const struct byoc_compile_params params = {
         .backends = o->native ? none : o->backends.at,
         .plugins = o->plugins,
+        .patterns = o->patterns.at,
         .dims = o->dims.at,
         .shapes = o->shapes.at,
         .exclude = o->exclude.at,

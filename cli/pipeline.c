@@ -61,11 +61,15 @@ struct region {
     uint32_t n_consts;
 };
 
+struct sketch;
+
 struct byoc_compiled {
     struct byi_module *m;
     struct byi_arena *arena;
     struct byi_vendors vendors;
     BYI_VEC(struct byi_plugin *) plugins;
+    BYI_VEC(struct sketch *) sketches;  /* vendors that are only patterns */
+    struct byoc_host sketch_host;
     struct byi_ledger *ledger;
     BYI_VEC(struct region) regions;
     struct byi_text blobs, manifest, ledger_json, ir;
@@ -128,6 +132,61 @@ static void try_plugin(void *ctx, const char *path)
     BYI_PUSH(&s->c->plugins, plugin);
 }
 
+/* --- vendors that are only patterns ------------------------------------------ */
+
+/* "a.conv=PATTERN" as a row; its vendor's name in *vendor. */
+static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
+                                     struct byoc_pattern *row,
+                                     const char **vendor,
+                                     struct byoc_error *err)
+{
+    size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
+    if (text[name] != '=' || text[dot] != '.' || dot == 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "pattern '%s': expected VENDOR.WHAT=PATTERN", text);
+    *vendor = byi_arena_strn(arena, text, dot);
+    row->name = byi_arena_strn(arena, text, name);
+    row->pattern = byi_arena_str(arena, text + name + 1);
+    return BYOC_OK;
+}
+
+struct sketch {
+    struct byoc_backend backend;
+    BYI_VEC(struct byoc_pattern) rows;
+};
+
+/* One backend for each vendor that `patterns` names, in order of appearance. */
+static enum byoc_status sketch_vendors(struct byoc_compiled *c,
+                                       const char *const *patterns,
+                                       struct byoc_error *err)
+{
+    byi_match_host(&c->sketch_host);
+    for (; patterns && *patterns; patterns++) {
+        struct byoc_pattern row = {0};
+        const char *vendor;
+        BYI_TRY(read_pattern(c->arena, *patterns, &row, &vendor, err));
+        uint32_t i = 0;
+        while (i < c->sketches.n &&
+               strcmp(c->sketches.at[i]->backend.name, vendor))
+            i++;
+        if (i == c->sketches.n) {
+            struct sketch *fresh = byi_arena_alloc(c->arena, sizeof *fresh);
+            fresh->backend = (struct byoc_backend){
+                .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+                .abi = BYOC_BACKEND_ABI,
+                .name = vendor,
+                .version = "patterns only",
+                .compat = ""};
+            BYI_PUSH(&c->sketches, fresh);
+        }
+        struct sketch *s = c->sketches.at[i];
+        BYI_PUSH(&s->rows, row);
+        s->backend.patterns = s->rows.at;
+        s->backend.n_patterns = s->rows.n;
+    }
+    return BYOC_OK;
+}
+
 /* The vendors asked for, in the order asked for; all that are found when no
  * list was given. */
 static enum byoc_status load_vendors(struct byoc_compiled *c,
@@ -135,12 +194,15 @@ static enum byoc_status load_vendors(struct byoc_compiled *c,
                                      struct byoc_error *err)
 {
     struct search s = {.c = c, .threads = params->threads};
-    if (params->backends && !params->backends[0])
-        return BYOC_OK;
     BYI_VEC(const struct byoc_backend *) backends = {0};
     BYI_VEC(const struct byoc_host *) hosts = {0};
-    enum byoc_status status =
-        each_plugin(params->plugins, try_plugin, &s, err);
+    enum byoc_status status = BYOC_OK;
+    if (!params->backends || params->backends[0])
+        status = each_plugin(params->plugins, try_plugin, &s, err);
+    for (uint32_t i = 0; i < c->sketches.n; i++) {
+        BYI_PUSH(&backends, &c->sketches.at[i]->backend);
+        BYI_PUSH(&hosts, &c->sketch_host);
+    }
     for (uint32_t i = 0;
          status == BYOC_OK && params->backends && params->backends[i];
          i++) {
@@ -449,6 +511,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
 {
     BYI_TRY(check_names(params, err));
     BYI_TRY(import(path, params, &c->m, err));
+    BYI_TRY(sketch_vendors(c, params->patterns, err));
     BYI_TRY(load_vendors(c, params, err));
     c->vendors.forbid_ref = params->forbid_reference != 0;
     c->vendors.min_region_nodes = params->min_region_nodes;
@@ -501,6 +564,9 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     for (uint32_t i = 0; i < c->plugins.n; i++)
         byoc_internal_plugin_close(&c->plugins.at[i]);
     byi_vec_free(c->plugins.at);
+    for (uint32_t i = 0; i < c->sketches.n; i++)
+        byi_vec_free(c->sketches.at[i]->rows.at);
+    byi_vec_free(c->sketches.at);
     byi_ledger_free(&c->ledger);
     byi_module_free(&c->m);
     struct byi_arena *arena = c->arena;

@@ -32,6 +32,11 @@ struct byoc_compile_params {
     const char *const *dims;     /* "N=1": fix a symbolic dim               */
     const char *const *shapes;   /* "x=1x3x224x224": fix an input's shape   */
     const char *const *exclude;  /* node names or operators that stay native */
+    const char *const *patterns; /* "a.conv_relu=PATTERN" (docs/patterns.md):
+                                    rows of vendors without a plug-in, to try
+                                    a table; regions of these run their native
+                                    twins. The vendor is the name up to the
+                                    dot; they come before the plug-ins       */
     const char *const *disable;  /* passes not to run, by name              */
     const char *const *require;  /* passes to run whatever the level        */
     int opt_level;               /* 1 + the level 0..3; 0: 1 + 2            */
