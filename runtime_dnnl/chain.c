@@ -411,10 +411,11 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
     return name;
 }
 
-/* Emit core with its post-ops; *next moves past them, *view is the result. */
+/* Emit core with its post-ops; *next moves past them, *view is the result.
+ * Items from .. *next-1 are part of core already: a bias. */
 static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
-                                  const struct byi_chain *chain, uint32_t *next,
-                                  struct byi_view *view)
+                                  const struct byi_chain *chain, uint32_t from,
+                                  uint32_t *next, struct byi_view *view)
 {
     struct fusion *f = byi_arena_alloc(b->program->arena, sizeof *f);
     struct byi_emit e = {0};
