@@ -1,0 +1,76 @@
+#!/bin/sh
+# run.sh: golden tests. Every tests/DIR/NAME.ir whose first line is
+#     // RUN: byoc VERB ARGS %s
+# is run, and its stdout compared with NAME.out beside it; where there is a
+# NAME.err, stderr is compared with that and the exit code must not be 0. %s is
+# the file, %S its folder; both are relative, so messages are the same everywhere.
+#     run.sh [--bless] [-b BUILD] [FILE...]
+# --bless writes the expectations anew. BUILD has the command byoc (default:
+# build).
+cd "$(dirname "$0")/.." || exit 2
+bless= build=build
+while [ $# -gt 0 ]; do
+    case $1 in
+    --bless) bless=1 ;;
+    -b) build=$2; shift ;;
+    -*) echo "usage: run.sh [--bless] [-b BUILD] [FILE...]" >&2; exit 2 ;;
+    *) break ;;
+    esac
+    shift
+done
+[ $# -gt 0 ] || set -- tests/*/*.ir
+build=$(cd "$build" && pwd) && [ -x "$build/byoc" ] || {
+    echo "run.sh: no command byoc in the build folder" >&2
+    exit 2
+}
+PATH=$build:$PATH
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+ran=0 failed=0
+
+# compare EXPECTED FOUND: equal, or a difference that is shown
+compare() {
+    cmp -s "$1" "$2" && return 0
+    if [ "$bless" ]; then
+        cp "$2" "$1"
+        echo "blessed $1"
+        return 0
+    fi
+    diff -u "$1" "$2" 2>&1 | head -40
+    return 1
+}
+
+# check FILE COMMAND: run it, compare what it wrote
+check() {
+    base=${1%.ir} ok=0
+    sh -c "$2" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    if [ -e "$base.err" ]; then
+        [ $code -ne 0 ] || { echo "exit code 0, expected a failure"; ok=1; }
+        compare "$base.err" "$tmp/err" || ok=1
+    elif [ $code -ne 0 ]; then
+        echo "exit code $code:" && head -5 "$tmp/err"
+        return 1
+    fi
+    if [ -e "$base.out" ] || [ ! -e "$base.err" ]; then
+        compare "$base.out" "$tmp/out" || ok=1
+    fi
+    return $ok
+}
+
+for file in "$@"; do
+    read -r line <"$file"
+    case $line in
+    "// RUN: byoc "*) ;;
+    *) continue ;;
+    esac
+    dir=$(dirname "$file")
+    command=$(printf '%s\n' "${line#// RUN: }" |
+        sed "s|%s|$file|g; s|%S|$dir|g")
+    ran=$((ran + 1))
+    check "$file" "$command" && continue
+    failed=$((failed + 1))
+    echo "FAILED $file: $command"
+done
+echo "$ran golden tests, $failed failed"
+[ "$failed" -eq 0 ]
