@@ -4,26 +4,19 @@
 # is run, and its stdout compared with NAME.out beside it; where there is a
 # NAME.err, stderr is compared with that and the exit code must not be 0. %s is
 # the file, %S its folder; both are relative, so messages are the same everywhere.
-#     run.sh [--bless] [-b BUILD] [FILE...]
-# --bless writes the expectations anew. BUILD has the command byoc (default:
-# build).
-cd "$(dirname "$0")/.." || exit 2
-bless= build=build
-while [ $# -gt 0 ]; do
-    case $1 in
-    --bless) bless=1 ;;
-    -b) build=$2; shift ;;
-    -*) echo "usage: run.sh [--bless] [-b BUILD] [FILE...]" >&2; exit 2 ;;
-    *) break ;;
-    esac
-    shift
-done
-[ $# -gt 0 ] || set -- tests/*/*.ir
-build=$(cd "$build" && pwd) && [ -x "$build/byoc" ] || {
-    echo "run.sh: no command byoc in the build folder" >&2
+#     run.sh [--bless] BYOC [FILE...]
+# BYOC is the command, build/byoc say; FILE is relative to the root of the tree.
+# --bless writes the expectations anew.
+bless=
+[ "$1" != --bless ] || { bless=1; shift; }
+[ $# -gt 0 ] && [ -x "$1" ] || {
+    echo "usage: run.sh [--bless] BYOC [FILE...]" >&2
     exit 2
 }
-PATH=$build:$PATH
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+shift
+cd "$(dirname "$0")/.." || exit 2
+[ $# -gt 0 ] || set -- tests/*/*.ir
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 ran=0 failed=0
