@@ -3,8 +3,8 @@
  * Exporters leave as graphs what the importer needs as numbers: axes, sizes,
  * target shapes (Shape -> Gather -> Mul -> Unsqueeze -> Concat -> Reshape).
  * Only cheap operators on small tensors are folded here; folding as such is a
- * pass. The kernels are the driver's (params->eval); the dims of a type need
- * none.
+ * pass. The kernels are the driver's (params->eval). What follows from types
+ * alone needs none: see dims.c.
  */
 #include "frontend_onnx/import.h"
 
@@ -44,60 +44,6 @@ static bool is_small(const struct byi_type *type)
         return false;
     const int64_t n = byi_elements(type->rank, type->dims);
     return n >= 0 && n <= MAX_ELEMENTS;
-}
-
-/* The dims of a value, as far as the type knows them all. */
-static bool fold_shape(struct byi_import *o, byi_id id,
-                       const struct byi_attrs *attrs, byi_id *folded)
-{
-    const struct byi_type *type = o->f->nodes.at[id].type;
-
-    if (type->kind != BYI_TENSOR)
-        return false;
-    const int64_t rank = type->rank;
-    int64_t start = byi_attr_int(attrs, "start");
-    int64_t end = byi_attr_int(attrs, "end");
-    start = start < 0 ? start + rank : start;
-    end = end < 0 ? end + rank : end;
-    start = start < 0 ? 0 : start > rank ? rank : start;
-    end = end < start ? start : end > rank ? rank : end;
-    for (int64_t i = start; i < end; i++)
-        if (BYI_IS_SYMBOL(type->dims[i]))
-            return false;
-    const struct byi_tensor dims = {
-        .data = start < end ? (void *)(uintptr_t)(type->dims + start) : &start,
-        .dtype = BYOC_I64,
-        .rank = 1,
-        .dims = {end - start},
-    };
-    *folded = byi_o_const_of(o, &dims, false, o->sources);
-    return true;
-}
-
-/* One element of the shape of a value whose other dims may vary:
- * take(shape_of(x), i). */
-static bool fold_take(struct byi_import *o, const byi_id *args,
-                      const struct byi_attrs *attrs, byi_id *folded)
-{
-    const struct byi_node *shape = &o->f->nodes.at[args[0]];
-    struct byi_tensor index = {0};
-
-    if (shape->kind != BYI_CALL_OP || shape->op != BYI_OP_SHAPE_OF ||
-        byi_attr_int(shape->attrs, "start") != 0 ||
-        byi_attr_int(attrs, "axis") > 0 || !byi_o_value(o, args[1], &index) ||
-        byi_elements(index.rank, index.dims) != 1)
-        return false;
-    const struct byi_type *type = o->f->nodes.at[shape->args[0]].type;
-    int64_t i = byi_tensor_int(&index, 0);
-    i = i < 0 ? i + type->rank : i;
-    if (i < 0 || i >= o->f->nodes.at[args[0]].type->dims[0] ||
-        BYI_IS_SYMBOL(type->dims[i]))
-        return false;
-    int64_t dim = type->dims[i];
-    index.dtype = BYOC_I64;
-    index.data = &dim;
-    *folded = byi_o_const_of(o, &index, false, o->sources);
-    return true;
 }
 
 static int64_t fresh(void *ctx)
@@ -151,15 +97,11 @@ bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
 {
     const struct byi_op *op = byi_op(id);
     const struct byi_attrs *attrs = NULL;
-    const bool is_shape = id == BYI_OP_SHAPE_OF && n == 1;
 
-    if (!is_shape && (!is_foldable(id) || n > MAX_OPERANDS || n < op->min_in))
+    if (!o->params->eval || !is_foldable(id) || n > MAX_OPERANDS ||
+        n < op->min_in)
         return false;
     if (byi_attrs_make(o->scratch, op, given, n_attrs, &attrs, NULL) != BYOC_OK)
         return false;
-    if (is_shape)
-        return fold_shape(o, args[0], attrs, folded);
-    if (id == BYI_OP_TAKE && fold_take(o, args, attrs, folded))
-        return true;
-    return o->params->eval && evaluate(o, op, attrs, n, args, folded);
+    return evaluate(o, op, attrs, n, args, folded);
 }

@@ -517,6 +517,7 @@ enum byoc_status byi_onnx_import(const char *path,
     *module = NULL;
     const enum byoc_status status = import(&o, path);
     byi_onnx_close(&o.file);
+    byi_vec_free(o.items.at);
     byi_arena_free(&o.scratch);
     if (status != BYOC_OK) {
         byi_module_free(&o.m);

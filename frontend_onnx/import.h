@@ -109,6 +109,7 @@ struct byi_import {
     const struct byi_onnx_params *params;
     struct byi_onnx_file file;
     struct byi_names names;
+    BYI_VEC(const struct byi_item *) items; /* by node; see dims.c */
     enum byoc_status status;
     struct byoc_error err;
     /* the node that is being converted */
@@ -234,6 +235,36 @@ byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
 bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
                 const byi_id *args, uint32_t n_attrs,
                 const struct byi_attr *given, byi_id *folded);
+
+/* --- dims.c: vectors of dims -------------------------------------------- */
+
+/* An element of a small integer tensor that is part of a shape. */
+struct byi_item {
+    enum { BYI_NUMBER, BYI_SYMBOL, BYI_UNKNOWN } kind;
+    int64_t value; /* the number, or the symbol as a dim */
+};
+
+/* What is known of the elements of `id`, in scratch; NULL where it is not a
+ * small int64 scalar or vector. */
+const struct byi_item *byi_o_items(struct byi_import *o, byi_id id,
+                                   uint32_t *n);
+/* The elements that a call gives, as far as they follow from types and
+ * constants; NULL: nothing is known. rank: of the result, 0 or 1. */
+const struct byi_item *byi_o_items_of(struct byi_import *o, enum byi_op_id op,
+                                      uint32_t n, const byi_id *args,
+                                      uint32_t n_attrs,
+                                      const struct byi_attr *given,
+                                      uint32_t *n_items, uint32_t *rank);
+/* Remember them for the node `id`. */
+void byi_o_remember(struct byi_import *o, byi_id id,
+                    const struct byi_item *items);
+/* They are all numbers: the constant. */
+bool byi_o_all_numbers(struct byi_import *o, const struct byi_item *items,
+                       uint32_t n, uint32_t rank, byi_id *id);
+/* A target of reshape, broadcast_to without values of the run: a constant
+ * that says the same with 0, -1 or 1. `shape` itself where there is none. */
+byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape);
+byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
 /* --- ops.c: finding rows ------------------------------------------------ */
 

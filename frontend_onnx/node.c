@@ -382,9 +382,14 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const struct byi_attr *attrs)
 {
     byi_id id = BYI_NO_ID;
+    uint32_t n_items = 0, rank = 0;
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
+    const struct byi_item *items =
+        byi_o_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
+    if (items && byi_o_all_numbers(o, items, n_items, rank, &id))
+        return id;
     if (byi_o_fold(o, op, n, args, n_attrs, attrs, &id))
         return id;
     if (!byi_o_ok(o))
@@ -393,6 +398,8 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                              o->sources, &id, &o->err);
     if (!byi_o_ok(o))
         byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+    else if (items)
+        byi_o_remember(o, id, items);
     return byi_o_ok(o) ? id : BYI_NO_ID;
 }
 

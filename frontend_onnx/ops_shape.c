@@ -26,8 +26,12 @@ static void convert_reshape(struct byi_import *o)
 {
     const bool allowzero = byi_o_int(o, "allowzero", 0) != 0;
 
-    o->out[0] = byi_o_reshape(o, byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1)),
-                              allowzero);
+    const byi_id x = byi_o_in(o, 0);
+    byi_id shape = as_int64(o, byi_o_in(o, 1));
+
+    if (!allowzero)
+        shape = byi_o_reshape_target(o, x, shape);
+    o->out[0] = byi_o_reshape(o, x, shape, allowzero);
 }
 
 /* Axes of Squeeze and Unsqueeze, from attribute or input. */
@@ -125,9 +129,11 @@ static void convert_transpose(struct byi_import *o)
 
 static void convert_expand(struct byi_import *o)
 {
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_BROADCAST_TO,
-                   ARGS(byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1))), NO_ATTRS);
+    const byi_id x = byi_o_in(o, 0);
+    const byi_id shape = as_int64(o, byi_o_in(o, 1));
+
+    o->out[0] = byi_o_binary(o, BYI_OP_BROADCAST_TO, x,
+                             byi_o_expand_target(o, x, shape));
 }
 
 static void convert_tile(struct byi_import *o)

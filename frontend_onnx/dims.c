@@ -1,0 +1,312 @@
+/* dims.c: what is known of vectors of dims while their values are not.
+ *
+ * With a batch N that varies, exporters leave
+ *   reshape(%x, concatenate(expand_dims(take(shape_of(%x), 0)), [3, 16]))
+ * where nothing varies but N. Following each element as a number or a symbol
+ * through these operators gives the target [0, 3, 16], and so a type that
+ * knows its dims.
+ */
+#include "frontend_onnx/import.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_ITEMS = 64 };
+
+static struct byi_item item_of_dim(int64_t dim)
+{
+    return (struct byi_item){BYI_IS_SYMBOL(dim) ? BYI_SYMBOL : BYI_NUMBER, dim};
+}
+
+static struct byi_item *items_new(struct byi_import *o, size_t n)
+{
+    return byi_arena_calloc(o->scratch, n + 1, sizeof(struct byi_item));
+}
+
+const struct byi_item *byi_o_items(struct byi_import *o, byi_id id, uint32_t *n)
+{
+    struct byi_tensor t = {0};
+
+    *n = 0;
+    if (!byi_o_ok(o) || id == BYI_NO_ID || byi_o_dtype(o, id) != BYOC_I64 ||
+        byi_o_rank(o, id) > 1)
+        return NULL;
+    const int64_t size = byi_o_rank(o, id) ? byi_o_dim(o, id, 0) : 1;
+    if (size < 0 || size > MAX_ITEMS)
+        return NULL;
+    *n = (uint32_t)size;
+    if (id < o->items.n && o->items.at[id])
+        return o->items.at[id];
+    struct byi_item *items = items_new(o, *n);
+    const bool known = byi_o_value(o, id, &t);
+    for (uint32_t i = 0; i < *n; i++) {
+        items[i].kind = known ? BYI_NUMBER : BYI_UNKNOWN;
+        items[i].value = known ? byi_tensor_int(&t, i) : 0;
+    }
+    return items;
+}
+
+/* --- through operators ---------------------------------------------------- */
+
+struct call {
+    struct byi_import *o;
+    uint32_t n_args;
+    const byi_id *args;
+    const struct byi_attrs *attrs;
+    uint32_t n, rank; /* of the result */
+};
+
+static const struct byi_item *through_shape_of(struct call *c)
+{
+    const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
+    const int64_t rank = type->kind == BYI_TENSOR ? type->rank : 0;
+    int64_t start = byi_attr_int(c->attrs, "start");
+    int64_t end = byi_attr_int(c->attrs, "end");
+
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    struct byi_item *items = items_new(c->o, (size_t)(end - start));
+    for (int64_t i = start; i < end; i++)
+        items[i - start] = item_of_dim(type->dims[i]);
+    c->n = (uint32_t)(end - start);
+    c->rank = 1;
+    return items;
+}
+
+static const struct byi_item *through_size_of(struct call *c)
+{
+    const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
+
+    if (type->kind != BYI_TENSOR || !byi_type_static(type))
+        return NULL;
+    struct byi_item *items = items_new(c->o, 1);
+    items[0] = item_of_dim(byi_elements(type->rank, type->dims));
+    c->n = 1;
+    c->rank = 0;
+    return items;
+}
+
+static const struct byi_item *through_take(struct call *c)
+{
+    struct byi_tensor index = {0};
+    uint32_t n = 0;
+    const struct byi_item *x = byi_o_items(c->o, c->args[0], &n);
+    const int64_t axis = byi_attr_int(c->attrs, "axis");
+
+    if (!x || byi_o_rank(c->o, c->args[0]) != 1 || axis > 0 || axis < -1 ||
+        !byi_o_value(c->o, c->args[1], &index) || index.rank > 1)
+        return NULL;
+    const int64_t picked = byi_elements(index.rank, index.dims);
+    if (picked > MAX_ITEMS)
+        return NULL;
+    struct byi_item *items = items_new(c->o, (size_t)picked);
+    for (int64_t k = 0; k < picked; k++) {
+        int64_t i = byi_tensor_int(&index, k);
+        i = i < 0 ? i + n : i;
+        if (i < 0 || i >= n)
+            return NULL; /* the kernel's to report */
+        items[k] = x[i];
+    }
+    c->n = (uint32_t)picked;
+    c->rank = index.rank;
+    return items;
+}
+
+static const struct byi_item *through_concatenate(struct call *c)
+{
+    struct byi_item all[MAX_ITEMS];
+
+    c->n = 0;
+    c->rank = 1;
+    for (uint32_t k = 0; k < c->n_args; k++) {
+        uint32_t n = 0;
+        const struct byi_item *x = byi_o_items(c->o, c->args[k], &n);
+        if (!x || byi_o_rank(c->o, c->args[k]) != 1 || n > MAX_ITEMS - c->n)
+            return NULL;
+        memcpy(all + c->n, x, n * sizeof *x);
+        c->n += n;
+    }
+    struct byi_item *items = items_new(c->o, c->n);
+    memcpy(items, all, c->n * sizeof *items);
+    return items;
+}
+
+/* One number of a constant operand; false when it is not that. */
+static bool one_int(struct call *c, uint32_t arg, int64_t *value)
+{
+    struct byi_tensor t = {0};
+
+    if (!byi_o_value(c->o, c->args[arg], &t) ||
+        byi_elements(t.rank, t.dims) != 1)
+        return false;
+    *value = byi_tensor_int(&t, 0);
+    return true;
+}
+
+static const struct byi_item *through_slice(struct call *c)
+{
+    int64_t begin, end, axis, step;
+    uint32_t n = 0;
+    const struct byi_item *x = byi_o_items(c->o, c->args[0], &n);
+
+    if (!x || c->n_args != 5 || byi_o_rank(c->o, c->args[0]) != 1 ||
+        !one_int(c, 1, &begin) || !one_int(c, 2, &end) ||
+        !one_int(c, 3, &axis) || !one_int(c, 4, &step) || step != 1 ||
+        axis < -1 || axis > 0)
+        return NULL;
+    begin = begin < 0 ? begin + n : begin;
+    end = end < 0 ? end + n : end;
+    begin = begin < 0 ? 0 : begin > n ? n : begin;
+    end = end < begin ? begin : end > n ? n : end;
+    c->n = (uint32_t)(end - begin);
+    c->rank = 1;
+    return x + begin;
+}
+
+/* Operators that keep the elements, as long as the result is no matrix. */
+static const struct byi_item *through_view(struct call *c, enum byi_op_id op)
+{
+    const uint32_t rank = byi_o_rank(c->o, c->args[0]);
+    const struct byi_item *x = byi_o_items(c->o, c->args[0], &c->n);
+    uint32_t n = 0;
+
+    c->rank = rank;
+    if (op == BYI_OP_EXPAND_DIMS) {
+        byi_attr_ints(c->attrs, "axis", &n);
+        c->rank = rank + n;
+    } else if (op == BYI_OP_SQUEEZE) {
+        c->rank = rank == 1 && c->n == 1 ? 0 : rank;
+    } else if (op == BYI_OP_RESHAPE) {
+        c->rank = 2;
+        if (byi_o_items(c->o, c->args[1], &n) && n <= 1)
+            c->rank = n;
+    } else if (byi_attr_int(c->attrs, "dtype") != BYOC_I64) {
+        return NULL;
+    }
+    return c->rank <= 1 ? x : NULL;
+}
+
+static const struct byi_item *through(struct call *c, enum byi_op_id op)
+{
+    switch (op) {
+    case BYI_OP_SHAPE_OF:
+        return through_shape_of(c);
+    case BYI_OP_SIZE_OF:
+        return through_size_of(c);
+    case BYI_OP_TAKE:
+        return through_take(c);
+    case BYI_OP_CONCATENATE:
+        return through_concatenate(c);
+    case BYI_OP_STRIDED_SLICE:
+        return through_slice(c);
+    case BYI_OP_EXPAND_DIMS:
+    case BYI_OP_SQUEEZE:
+    case BYI_OP_RESHAPE:
+    case BYI_OP_CAST:
+        return through_view(c, op);
+    default:
+        return NULL;
+    }
+}
+
+static bool is_followed(enum byi_op_id op)
+{
+    return op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF || op == BYI_OP_TAKE ||
+           op == BYI_OP_CONCATENATE || op == BYI_OP_STRIDED_SLICE ||
+           op == BYI_OP_EXPAND_DIMS || op == BYI_OP_SQUEEZE ||
+           op == BYI_OP_RESHAPE || op == BYI_OP_CAST;
+}
+
+const struct byi_item *byi_o_items_of(struct byi_import *o, enum byi_op_id op,
+                                      uint32_t n, const byi_id *args,
+                                      uint32_t n_attrs,
+                                      const struct byi_attr *given,
+                                      uint32_t *n_items, uint32_t *rank)
+{
+    struct call c = {.o = o, .n_args = n, .args = args};
+    const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
+
+    if (!is_followed(op) || n < byi_op(op)->min_in ||
+        (!measures && byi_o_dtype(o, args[0]) != BYOC_I64))
+        return NULL;
+    if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
+                       NULL) != BYOC_OK)
+        return NULL;
+    const struct byi_item *items = through(&c, op);
+    *n_items = c.n;
+    *rank = c.rank;
+    return items;
+}
+
+void byi_o_remember(struct byi_import *o, byi_id id,
+                    const struct byi_item *items)
+{
+    while (o->items.n <= id)
+        BYI_PUSH(&o->items, NULL);
+    o->items.at[id] = items;
+}
+
+bool byi_o_all_numbers(struct byi_import *o, const struct byi_item *items,
+                       uint32_t n, uint32_t rank, byi_id *id)
+{
+    int64_t values[MAX_ITEMS + 1];
+
+    if (n > MAX_ITEMS)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (items[i].kind != BYI_NUMBER)
+            return false;
+        values[i] = items[i].value;
+    }
+    const struct byi_tensor t = {
+        .data = values, .dtype = BYOC_I64, .rank = rank, .dims = {n}};
+    *id = byi_o_const_of(o, &t, false, o->sources);
+    return byi_o_ok(o);
+}
+
+/* --- targets -------------------------------------------------------------- */
+
+/* 0 where the dim is x's own on that axis; -1 for one that is anything else;
+ * more of those stay values of the run. */
+byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t target[MAX_ITEMS];
+    struct byi_tensor t = {0};
+    uint32_t n = 0, inferred = 0;
+    const struct byi_item *items = byi_o_items(o, shape, &n);
+
+    if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
+        return shape;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool own = items[i].kind == BYI_SYMBOL && i < rank &&
+                         byi_o_dim(o, x, i) == items[i].value;
+        target[i] = items[i].kind == BYI_NUMBER ? items[i].value : own ? 0 : -1;
+        inferred += target[i] == -1;
+    }
+    return inferred <= 1 ? byi_o_vector(o, n, target) : shape;
+}
+
+/* 1 where the dim is x's own: broadcasting keeps it. */
+byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t target[MAX_ITEMS];
+    struct byi_tensor t = {0};
+    uint32_t n = 0;
+    const struct byi_item *items = byi_o_items(o, shape, &n);
+
+    if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
+        return shape;
+    for (uint32_t i = 0; i < n; i++) {
+        target[i] = items[i].kind == BYI_NUMBER ? items[i].value : 1;
+        if (items[i].kind == BYI_NUMBER)
+            continue;
+        if (items[i].kind == BYI_UNKNOWN || i + rank < n ||
+            byi_o_dim(o, x, i + rank - n) != items[i].value)
+            return shape;
+    }
+    return byi_o_vector(o, n, target);
+}
