@@ -1,0 +1,64 @@
+/* bad.h: a plug-in that does what it must and no more; tests/plugins/bad_*.c
+ * each break one thing of it.
+ */
+#ifndef BYI_TESTS_BAD_H
+#define BYI_TESTS_BAD_H
+
+#include <byoc/backend.h>
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    (void)region, (void)compiled;
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                      "this backend builds nothing");
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    (void)host, (void)compiled;
+}
+
+static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
+                                   void **state)
+{
+    (void)host, (void)compiled, (void)state;
+    return NULL;
+}
+
+static void state_free(const struct byoc_host *host, void *compiled,
+                       void *state)
+{
+    (void)host, (void)compiled, (void)state;
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    (void)host, (void)compiled, (void)state, (void)args;
+    return NULL;
+}
+
+static const struct byoc_pattern patterns[] = {
+    {.name = "bad.relu", .pattern = "nn.relu(%x)"},
+};
+
+#define GOOD_BACKEND                                                           \
+    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),             \
+    .abi = BYOC_BACKEND_ABI, .name = "bad", .version = "1", .compat = "bad-1", \
+    .patterns = patterns, .n_patterns = 1, .load = load, .unload = unload,     \
+    .state_new = state_new, .state_free = state_free, .run = run
+
+/* The one exported symbol, giving `table`. */
+#define QUERY(table)                                                           \
+    __attribute__((visibility("default"))) const struct byoc_backend *         \
+    byoc_backend_query_v1(const struct byoc_host *host, char *why,             \
+                          uint32_t why_bytes);                                 \
+    const struct byoc_backend *byoc_backend_query_v1(                          \
+        const struct byoc_host *host, char *why, uint32_t why_bytes)           \
+    {                                                                          \
+        (void)host, (void)why, (void)why_bytes;                                \
+        return table;                                                          \
+    }
+
+#endif

@@ -1,0 +1,9 @@
+/* bad_entry.c: a shared library that is no plug-in. */
+#include <stdint.h>
+
+__attribute__((visibility("default"))) int32_t answer(void);
+
+int32_t answer(void)
+{
+    return 42;
+}

@@ -1,0 +1,8 @@
+/* bad_load.c: a plug-in without fault whose load always fails. */
+#include "bad.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct byoc_backend backend = {GOOD_BACKEND};
+
+QUERY(&backend)

@@ -1,0 +1,8 @@
+/* bad_member.c: no run(). */
+#include "bad.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct byoc_backend backend = {GOOD_BACKEND, .run = NULL};
+
+QUERY(&backend)

@@ -1,0 +1,8 @@
+/* bad_name.c: a name that is no identifier. */
+#include "bad.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct byoc_backend backend = {GOOD_BACKEND, .name = "Bad Name"};
+
+QUERY(&backend)

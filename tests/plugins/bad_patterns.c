@@ -1,0 +1,8 @@
+/* bad_patterns.c: a count of patterns, but no table. */
+#include "bad.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct byoc_backend backend = {GOOD_BACKEND, .patterns = NULL};
+
+QUERY(&backend)

@@ -1,0 +1,11 @@
+/* bad_prefix.c: a pattern that carries another vendor's name. */
+#include "bad.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct byoc_pattern foreign[] = {
+    {.name = "dnnl.relu", .pattern = "nn.relu(%x)"},
+};
+static const struct byoc_backend backend = {GOOD_BACKEND, .patterns = foreign};
+
+QUERY(&backend)

@@ -1,0 +1,8 @@
+/* bad_size.c: a struct that ends before its required members do. */
+#include "bad.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct byoc_backend backend = {GOOD_BACKEND, .struct_size = 24};
+
+QUERY(&backend)

@@ -1,0 +1,392 @@
+/* ref.c: a whole vendor on the plainest of kernels: float32 add, multiply and
+ * relu, and chains of them. It reads regions by itself (cJSON) and takes
+ * nothing of byoc's but the header, as a stranger's plug-in would.
+ */
+#include <byoc/backend.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+enum { FLOAT32 = 1, MAX_RANK = 12 };
+
+/* A buffer: one for each node, and for each step but a kernel's last. */
+struct buffer {
+    int rank;
+    long dims[MAX_RANK];
+    size_t count;
+    int input; /* which of the run's, or -1 */
+    const float *constant;
+};
+
+struct step {
+    char op; /* 'a' add, 'm' multiply, 'r' relu */
+    int a, b, out;
+};
+
+struct compiled {
+    struct buffer *buffers;
+    struct step *steps;
+    int *outputs; /* buffers */
+    int n_buffers, n_steps, n_inputs, n_outputs;
+};
+
+/* --- reading ----------------------------------------------------------------
+ */
+
+static int new_buffer(struct compiled *c, const cJSON *type)
+{
+    struct buffer b = {.count = 1, .input = -1};
+    const cJSON *dtype = cJSON_GetObjectItem(type, "dtype"), *dim;
+    if (!cJSON_IsString(dtype) || strcmp(dtype->valuestring, "float32") != 0)
+        return -1;
+    cJSON_ArrayForEach(dim, cJSON_GetObjectItem(type, "shape"))
+    {
+        if (!cJSON_IsNumber(dim) || b.rank == MAX_RANK)
+            return -1;
+        b.dims[b.rank++] = (long)dim->valuedouble;
+        b.count *= (size_t)dim->valuedouble;
+    }
+    struct buffer *at =
+        realloc(c->buffers, (size_t)(c->n_buffers + 1) * sizeof *c->buffers);
+    if (!at)
+        return -1;
+    c->buffers = at;
+    at[c->n_buffers] = b;
+    return c->n_buffers++;
+}
+
+/* An operand of a step: an earlier step by number, or the kernel's by name. */
+static int find_arg(const cJSON *kernel, const cJSON *arg, const int *of_node,
+                    int n_nodes, const int *of_step, int n_steps)
+{
+    if (cJSON_IsNumber(arg))
+        return arg->valueint >= 0 && arg->valueint < n_steps
+                   ? of_step[arg->valueint]
+                   : -1;
+    const cJSON *operands = cJSON_GetObjectItem(kernel, "operands");
+    const cJSON *ref =
+        cJSON_IsString(arg)
+            ? cJSON_GetObjectItemCaseSensitive(operands, arg->valuestring)
+            : NULL;
+    const cJSON *node = cJSON_GetArrayItem(ref, 0);
+    if (!cJSON_IsNumber(node) || node->valueint < 0 ||
+        node->valueint >= n_nodes)
+        return -1;
+    return of_node[node->valueint];
+}
+
+static int add_step(struct compiled *c, const cJSON *step, const int *args,
+                    int n_args)
+{
+    static const struct {
+        const char *name;
+        char op;
+        int n;
+    } ops[] = {{"add", 'a', 2}, {"multiply", 'm', 2}, {"nn.relu", 'r', 1}};
+    const cJSON *name = cJSON_GetObjectItem(step, "name");
+    for (size_t i = 0; cJSON_IsString(name) && i < 3; i++) {
+        if (strcmp(name->valuestring, ops[i].name) != 0 || ops[i].n != n_args)
+            continue;
+        struct step s = {.op = ops[i].op, .a = args[0], .b = args[n_args - 1]};
+        s.out = new_buffer(c, cJSON_GetObjectItem(step, "type"));
+        struct step *at =
+            realloc(c->steps, (size_t)(c->n_steps + 1) * sizeof *at);
+        if (!at || s.out < 0 || s.a < 0 || s.b < 0)
+            return -1;
+        c->steps = at;
+        at[c->n_steps++] = s;
+        return s.out;
+    }
+    return -1;
+}
+
+static int read_kernel(struct compiled *c, const cJSON *kernel,
+                       const int *of_node, int n_nodes)
+{
+    enum { MAX_STEPS = 16 };
+    int of_step[MAX_STEPS], n_steps = 0, last = -1;
+    const cJSON *step = kernel;
+    const cJSON *posts = cJSON_GetObjectItem(kernel, "post_ops");
+    while (step && n_steps < MAX_STEPS) {
+        int args[2] = {-1, -1}, n = 0;
+        const cJSON *arg;
+        cJSON_ArrayForEach(arg, cJSON_GetObjectItem(step, "args"))
+        {
+            if (n < 2)
+                args[n] =
+                    find_arg(kernel, arg, of_node, n_nodes, of_step, n_steps);
+            n++;
+        }
+        last = n > 0 && n <= 2 ? add_step(c, step, args, n) : -1;
+        if (last < 0)
+            return -1;
+        of_step[n_steps++] = last;
+        step = step == kernel ? (posts ? posts->child : NULL) : step->next;
+    }
+    return step ? -1 : last;
+}
+
+static int read_node(struct compiled *c, const cJSON *node,
+                     const struct byoc_region *region, const int *of_node,
+                     int n_nodes)
+{
+    const cJSON *op = cJSON_GetObjectItem(node, "op");
+    if (!cJSON_IsString(op))
+        return -1;
+    if (strcmp(op->valuestring, "kernel") == 0)
+        return read_kernel(c, node, of_node, n_nodes);
+    int b =
+        new_buffer(c, cJSON_GetArrayItem(cJSON_GetObjectItem(node, "out"), 0));
+    if (b < 0 || strcmp(op->valuestring, "const") != 0)
+        return b;
+    const cJSON *data = cJSON_GetObjectItem(node, "data");
+    if (!cJSON_IsNumber(data) || data->valueint < 0 ||
+        (uint32_t)data->valueint >= region->n_consts)
+        return -1;
+    const struct byoc_view *view = &region->consts[data->valueint];
+    if (view->dtype != FLOAT32 ||
+        view->bytes != c->buffers[b].count * sizeof(float))
+        return -1;
+    c->buffers[b].constant = view->data;
+    return b;
+}
+
+static int read_graph(struct compiled *c, const cJSON *root,
+                      const struct byoc_region *region)
+{
+    const cJSON *nodes = cJSON_GetObjectItem(root, "nodes"), *item;
+    int n = 0, max = cJSON_GetArraySize(nodes);
+    int *of_node = calloc((size_t)max + 1, sizeof *of_node);
+    const cJSON *outputs = cJSON_GetObjectItem(root, "outputs");
+    c->outputs =
+        calloc((size_t)cJSON_GetArraySize(outputs) + 1, sizeof *c->outputs);
+    int ok = of_node && c->outputs;
+    cJSON_ArrayForEach(item, (ok ? nodes : NULL))
+    {
+        of_node[n] = read_node(c, item, region, of_node, n);
+        ok = ok && of_node[n++] >= 0;
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(root, "inputs"))
+    {
+        int in = cJSON_IsNumber(item) ? item->valueint : -1;
+        ok = ok && in >= 0 && in < n;
+        if (ok)
+            c->buffers[of_node[in]].input = c->n_inputs;
+        c->n_inputs++;
+    }
+    cJSON_ArrayForEach(item, (c->outputs ? outputs : NULL))
+    {
+        const cJSON *node = cJSON_GetArrayItem(item, 0);
+        int out = cJSON_IsNumber(node) ? node->valueint : -1;
+        ok = ok && out >= 0 && out < n;
+        c->outputs[c->n_outputs++] = ok ? of_node[out] : 0;
+    }
+    free(of_node);
+    return ok;
+}
+
+/* --- the backend
+ * -------------------------------------------------------------- */
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    struct compiled *c = compiled;
+    (void)host;
+    free(c->buffers);
+    free(c->steps);
+    free(c->outputs);
+    free(c);
+}
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    struct compiled *c = calloc(1, sizeof *c);
+    cJSON *root = cJSON_ParseWithLength(region->json, region->json_bytes);
+    int ok = c && root && read_graph(c, root, region);
+    cJSON_Delete(root);
+    if (!ok) {
+        if (c)
+            unload(host, c);
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "the region holds something else than float32 add, "
+                          "multiply and nn.relu");
+    }
+    *compiled = c;
+    return NULL;
+}
+
+static struct byoc_fail *probe(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result)
+{
+    void *compiled;
+    struct byoc_fail *fail = load(host, graph, &compiled);
+    if (fail)
+        return fail;
+    unload(host, compiled);
+    snprintf(result->impl, sizeof result->impl, "ref:plain");
+    return NULL;
+}
+
+/* A state is memory for every buffer, inputs and constants aside. */
+static void state_free(const struct byoc_host *host, void *compiled,
+                       void *state)
+{
+    struct compiled *c = compiled;
+    float **memory = state;
+    for (int i = 0; memory && i < c->n_buffers; i++)
+        host->release(host->ctx, memory[i]);
+    free(memory);
+}
+
+static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
+                                   void **state)
+{
+    struct compiled *c = compiled;
+    float **memory = calloc((size_t)c->n_buffers + 1, sizeof *memory);
+    int ok = memory != NULL;
+    for (int i = 0; ok && i < c->n_buffers; i++) {
+        memory[i] =
+            host->acquire(host->ctx, c->buffers[i].count * sizeof(float) + 64);
+        ok = memory[i] != NULL;
+    }
+    if (!ok) {
+        state_free(host, c, memory);
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+    }
+    *state = memory;
+    return NULL;
+}
+
+/* The element of `b` that stands under element `at` of `out`. */
+static size_t under(const struct buffer *b, const struct buffer *out, size_t at)
+{
+    size_t index = 0, step = 1;
+    for (int d = 1; d <= out->rank; d++) {
+        size_t size = (size_t)out->dims[out->rank - d];
+        size_t place = at % size;
+        at /= size;
+        if (d > b->rank)
+            continue;
+        size_t mine = (size_t)b->dims[b->rank - d];
+        index += (mine == 1 ? 0 : place) * step;
+        step *= mine;
+    }
+    return index;
+}
+
+struct job {
+    const struct compiled *c;
+    const struct step *step;
+    const float *a, *b;
+    float *out;
+};
+
+/* One of 4 parts of a step. */
+static void run_part(void *arg, uint32_t part)
+{
+    const struct job *j = arg;
+    const struct buffer *out = &j->c->buffers[j->step->out];
+    for (size_t i = part; i < out->count; i += 4) {
+        float a = j->a[under(&j->c->buffers[j->step->a], out, i)];
+        float b = j->b[under(&j->c->buffers[j->step->b], out, i)];
+        j->out[i] = j->step->op == 'a'   ? a + b
+                    : j->step->op == 'm' ? a * b
+                    : a > 0 || a != a    ? a
+                                         : 0;
+    }
+}
+
+static const float *read_from(const struct compiled *c, int b, float *const *m,
+                              const struct byoc_run_args *args)
+{
+    const struct buffer *buffer = &c->buffers[b];
+    if (buffer->constant)
+        return buffer->constant;
+    return buffer->input >= 0 ? args->inputs[buffer->input].data : m[b];
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    const struct compiled *c = compiled;
+    float **memory = state;
+    if (args->n_inputs != (uint32_t)c->n_inputs ||
+        args->n_outputs != (uint32_t)c->n_outputs)
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "not as many inputs or outputs as the region has");
+    for (int i = 0; i < c->n_steps; i++) {
+        const struct step *s = &c->steps[i];
+        struct job job = {c, s, read_from(c, s->a, memory, args),
+                          read_from(c, s->b, memory, args), memory[s->out]};
+        host->parallel_for(host->ctx, 4, run_part, &job);
+        if (args->trace)
+            args->trace(args->trace_ctx, s->op == 'r' ? "relu" : "binary",
+                        "ref:plain", "", 0, 0);
+    }
+    for (int i = 0; i < c->n_outputs; i++)
+        memcpy(args->outputs[i].data, read_from(c, c->outputs[i], memory, args),
+               c->buffers[c->outputs[i]].count * sizeof(float));
+    return NULL;
+}
+
+static void quiesce(const struct byoc_host *host)
+{
+    (void)host; /* no threads, no globals */
+}
+
+/* --- what it takes
+ * -------------------------------------------------------------- */
+
+static const char *accept(const struct byoc_host *host,
+                          const struct byoc_match *m)
+{
+    uint32_t dtype, rank;
+    const int64_t *dims;
+    if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != FLOAT32)
+        return "the result is not float32, which is all there is";
+    return NULL;
+}
+
+static const struct byoc_pattern patterns[] = {
+    {"ref.multiply_add_relu", "nn.relu(add(multiply(%a, %b), %c))", accept},
+    {"ref.add_relu", "nn.relu(add(%a, %b))", accept},
+    {"ref.add", "add(%a, %b)", accept},
+    {"ref.multiply", "multiply(%a, %b)", accept},
+    {"ref.relu", "nn.relu(%x)", accept},
+};
+
+static const struct byoc_backend backend = {
+    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+    .abi = BYOC_BACKEND_ABI,
+    .name = "ref",
+    .version = "1",
+    .compat = "ref-1",
+    .patterns = patterns,
+    .n_patterns = sizeof patterns / sizeof patterns[0],
+    .probe = probe,
+    .load = load,
+    .unload = unload,
+    .state_new = state_new,
+    .state_free = state_free,
+    .run = run,
+    .quiesce = quiesce,
+};
+
+__attribute__((visibility("default"))) const struct byoc_backend *
+byoc_backend_query_v1(const struct byoc_host *host, char *why,
+                      uint32_t why_bytes);
+
+const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
+                                                 char *why, uint32_t why_bytes)
+{
+    if (host->abi >= BYOC_BACKEND_ABI)
+        return &backend;
+    snprintf(why, why_bytes, "the host speaks version %u, this needs %u",
+             host->abi, BYOC_BACKEND_ABI);
+    return NULL;
+}

@@ -1,0 +1,312 @@
+/* plugin_test.c: plug-ins that fail, each in its own way and with its own
+ * message, and one that works: its regions against the interpreter.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/plan.h"
+#include "tests/fixture.h"
+
+#define REF PLUGIN_DIR "/libbyoc_backend_ref.so"
+
+static void fails(const char *path, enum byoc_status status, const char *word)
+{
+    struct byoc_error err;
+    struct byi_plugin *plugin = NULL;
+    assert_int_equal(byoc_internal_plugin_open(path, 1, &plugin, &err), status);
+    assert_null(plugin);
+    if (!strstr(err.text, word) || !strstr(err.text, path))
+        fail_msg("\"%s\" does not say \"%s\" and the path", err.text, word);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    fails("libbyoc_backend_ref.so", BYOC_EINVAL, "relative");
+    fails(PLUGIN_DIR "/none.so", BYOC_EIO, "No such file");
+    fails(TEST_DIR "/CMakeLists.txt", BYOC_EPARSE, "not a shared library");
+    fails(PLUGIN_DIR, BYOC_EPARSE, "not a shared library");
+    fails(PLUGIN_DIR "/bad_missing.so", BYOC_EBACKEND,
+          "byoc_test_nobody_has_this");
+    fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND, "byoc_backend_query_v1");
+    fails(PLUGIN_DIR "/bad_refuses.so", BYOC_EBACKEND, "no licence found");
+    fails(PLUGIN_DIR "/bad_abi.so", BYOC_EINCOMPATIBLE, "version 77");
+    fails(PLUGIN_DIR "/bad_size.so", BYOC_EINCOMPATIBLE, "struct_size");
+    fails(PLUGIN_DIR "/bad_member.so", BYOC_EBACKEND, "member run");
+    fails(PLUGIN_DIR "/bad_name.so", BYOC_EBACKEND, "\"Bad Name\"");
+    fails(PLUGIN_DIR "/bad_patterns.so", BYOC_EBACKEND, "patterns");
+    fails(PLUGIN_DIR "/bad_pattern.so", BYOC_EBACKEND, "has no pattern");
+    fails(PLUGIN_DIR "/bad_prefix.so", BYOC_EBACKEND, "dnnl.relu");
+}
+
+/* A file that everybody may write is not loaded. */
+static void test_world_writable(void **state)
+{
+    (void)state;
+    char path[] = PLUGIN_DIR "/open-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "\177ELF", 4), 4);
+    assert_int_equal(fchmod(fd, 0666), 0);
+    close(fd);
+    fails(path, BYOC_EINVAL, "chmod");
+    unlink(path);
+}
+
+static void test_open_twice(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    struct byi_plugin *a = NULL, *b = NULL;
+    assert_int_equal(byoc_internal_plugin_open(REF, 3, &a, &err), BYOC_OK);
+    assert_int_equal(byoc_internal_plugin_open(REF, 5, &b, &err), BYOC_OK);
+    assert_ptr_equal(a->backend, b->backend);
+    assert_int_equal(a->host.threads(a->host.ctx), 3);
+    assert_int_equal(b->host.threads(b->host.ctx), 5);
+    byoc_internal_plugin_close(&a);
+    assert_string_equal(b->backend->name, "ref");
+    byoc_internal_plugin_close(&b);
+    assert_int_equal(byoc_internal_plugin_open(REF, 0, &a, &err), BYOC_OK);
+    assert_true(a->host.threads(a->host.ctx) > 0);
+    byoc_internal_plugin_close(&a);
+}
+
+static void count(void *arg, uint32_t i)
+{
+    ((uint32_t *)arg)[i]++;
+}
+
+static void test_host(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    struct byi_plugin *p = NULL;
+    assert_int_equal(byoc_internal_plugin_open(REF, 2, &p, &err), BYOC_OK);
+    const struct byoc_host *host = &p->host;
+    void *memory = host->acquire(host->ctx, 100);
+    assert_int_equal((uintptr_t)memory % 64, 0);
+    host->release(host->ctx, memory);
+    host->release(host->ctx, NULL);
+    uint32_t counts[100] = {0};
+    host->parallel_for(host->ctx, 100, count, counts);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(counts[i], 1);
+    struct byoc_fail *fail =
+        (host->fail)(host->ctx, BYOC_FAIL_RESOURCE, "no device");
+    assert_string_equal(host->fail_text(fail), "no device");
+    assert_int_equal(host->fail_code(fail), BYOC_FAIL_RESOURCE);
+    assert_int_equal(byi_plugin_status(fail, p, "ref_0", &err), BYOC_ENOMEM);
+    assert_string_equal(err.text, "ref: ref_0: no device");
+    byoc_internal_plugin_close(&p);
+}
+
+static void test_paths(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    struct byi_text paths = {0};
+    assert_int_equal(
+        byoc_internal_plugin_list(PLUGIN_DIR ":/some/file.so", &paths, &err),
+        BYOC_OK);
+    assert_string_equal(paths.at, REF "\n/some/file.so\n");
+    byi_text_free(&paths);
+    assert_int_equal(byoc_internal_plugin_list("plugins", &paths, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "absolute"));
+    struct byi_plugin *p = NULL;
+    setenv("BYOC_PLUGIN_PATH", PLUGIN_DIR, 1);
+    assert_int_equal(byoc_internal_plugin_find(NULL, "ref", 1, &p, &err),
+                     BYOC_OK);
+    byoc_internal_plugin_close(&p);
+    assert_int_equal(byoc_internal_plugin_find(NULL, "other", 1, &p, &err),
+                     BYOC_EIO);
+    assert_non_null(strstr(err.text, "libbyoc_backend_other.so"));
+    unsetenv("BYOC_PLUGIN_PATH");
+    assert_int_equal(byoc_internal_plugin_find(PLUGIN_DIR "/bad_load.so", "ref",
+                                               1, &p, &err),
+                     BYOC_EIO); /* opens, but is somebody else */
+    assert_null(p);
+}
+
+/* --- models with regions ----------------------------------------------------
+ */
+
+#define REGION(name, vendor)                                                   \
+    "def @" name "(%a: Tensor[(2, 3), float32], %b: Tensor[(3), float32],"     \
+    " Compiler=\"" vendor "\", global_symbol=\"" name "\") {\n"                \
+    "  %f = fn (%a: Tensor[(2, 3), float32], %b: Tensor[(3), float32],"        \
+    " Composite=\"" vendor ".add_relu\") {\n"                                  \
+    "    %0 = add(%a, %b);\n"                                                  \
+    "    nn.relu(%0)\n"                                                        \
+    "  };\n"                                                                   \
+    "  %g = fn (%a: Tensor[(2, 3), float32],"                                  \
+    " Composite=\"" vendor ".multiply\", Operands=\"b\") {\n"                  \
+    "    multiply(%a, Tensor[(3), float32] {2.0, 0.5, -1.0})\n"                \
+    "  };\n"                                                                   \
+    "  %1 = %f(%a, %b);\n"                                                     \
+    "  %2 = %g(%1);\n"                                                         \
+    "  (%2, %1)\n"                                                             \
+    "}\n"
+
+#define MAIN                                                                   \
+    "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(3), float32]) {\n"     \
+    "  %0 = exp(%x);\n"                                                        \
+    "  %1 = @r0(%0, %y);\n"                                                    \
+    "  %2 = tanh(%1.0);\n"                                                     \
+    "  %3 = @r1(%2, %y);\n"                                                    \
+    "  (%3.0, %1.1, %3.1)\n"                                                   \
+    "}\n"
+
+static const char two_regions[] = REGION("r0", "ref") REGION("r1", "ref") MAIN;
+
+static struct byoc_model *open_model(struct fixture *x, const char *ir,
+                                     const struct byoc_load_params *params)
+{
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    if (fixture_open(x, ir, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    if (byoc_internal_model_open(&x->image, params, &model, &err) != BYOC_OK)
+        fail_msg("%s\n%s", err.text, x->plan.json.at);
+    return model;
+}
+
+static void check_runs(struct fixture *x, const struct byoc_model *model)
+{
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    if (byoc_state_new(model, &s, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    for (uint64_t seed = 0; seed < 3; seed++)
+        if (fixture_run(x, s, seed * 10, seed != 1, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+    byoc_state_free(&s);
+}
+
+static void test_regions(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_model *model = open_model(
+        &x, two_regions, &(struct byoc_load_params){.plugins = PLUGIN_DIR});
+    assert_string_equal(byoc_model_warnings(model), "");
+    assert_true(model->regions[0].plugin && model->regions[1].plugin);
+    check_runs(&x, model);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+static void test_native_only(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_model *model = open_model(
+        &x, two_regions,
+        &(struct byoc_load_params){.plugins = PLUGIN_DIR, .native_only = 1});
+    assert_string_equal(byoc_model_warnings(model), "");
+    assert_true(!model->regions[0].plugin && !model->regions[1].plugin);
+    check_runs(&x, model);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+static void keep_line(void *ctx, const char *line)
+{
+    snprintf(ctx, 1024, "%s", line);
+}
+
+/* A vendor that is not there: the twin runs, and says so. */
+static void test_missing_vendor(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    char line[1024] = "";
+    struct byoc_load_params params = {
+        .plugins = "/nowhere.so", .log = keep_line, .log_ctx = line};
+    struct byoc_model *model = open_model(&x, two_regions, &params);
+    const char *said = byoc_model_warnings(model);
+    assert_non_null(strstr(said, "r0 runs its native twin: /nowhere.so"));
+    assert_non_null(strstr(said, "\nregion r1 "));
+    assert_non_null(strstr(line, "r1"));
+    check_runs(&x, model);
+    byoc_model_free(&model);
+    params.require_vendors = 1;
+    assert_int_equal(byoc_internal_model_open(&x.image, &params, &model, &err),
+                     BYOC_EBACKEND);
+    assert_non_null(strstr(err.text, "/nowhere.so"));
+    assert_null(model);
+    fixture_close(&x);
+}
+
+/* One region loads, the other's vendor refuses at load. */
+static void test_load_fails(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_model *model =
+        open_model(&x, REGION("r0", "ref") REGION("r1", "bad") MAIN,
+                   &(struct byoc_load_params){.plugins = REF ":" PLUGIN_DIR
+                                                             "/bad_load.so"});
+    assert_string_equal(byoc_model_warnings(model),
+                        "region r1 runs its native twin: bad: r1: this "
+                        "backend builds nothing\n");
+    assert_true(model->regions[0].plugin && !model->regions[1].plugin);
+    check_runs(&x, model);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+static void test_trace(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    struct byoc_model *model =
+        open_model(&x, two_regions, &(struct byoc_load_params){.plugins = REF});
+    char path[] = PLUGIN_DIR "/trace-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    assert_int_equal(byoc_state_trace(s, path, &err), BYOC_OK);
+    assert_int_equal(fixture_run(&x, s, 1, true, &err), BYOC_OK);
+    byoc_state_free(&s); /* closes the trace */
+    const void *text;
+    size_t n;
+    struct cJSON *json = NULL;
+    assert_int_equal(byi_map_file(path, &text, &n, &err), BYOC_OK);
+    assert_int_equal(byi_json_parse(text, n, 1 << 20, &json, &err), BYOC_OK);
+    assert_non_null(memmem(text, n, "ref:plain", 9));
+    byi_json_free(&json);
+    byi_unmap(text, n);
+    unlink(path);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_world_writable),
+        cmocka_unit_test(test_open_twice),
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_native_only),
+        cmocka_unit_test(test_missing_vendor),
+        cmocka_unit_test(test_load_fails),
+        cmocka_unit_test(test_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
