@@ -163,7 +163,7 @@ void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch)
         lane = omp_get_thread_num();
 #endif
         float *mine = (float *)scratch + (uint64_t)lane * each;
-#pragma omp for schedule(dynamic, 1)
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t task = 0; task < tasks; task++) {
             int64_t batch = task / (t.m_tiles * t.n_tiles);
             int64_t n = task / t.m_tiles % t.n_tiles;
