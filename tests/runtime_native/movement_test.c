@@ -1,0 +1,877 @@
+/* movement_test.c: the kernels that move data, against references that walk
+ * the result element by element and ask where each came from. Shapes, element
+ * types and thread counts are random, from fixed seeds; results have canaries
+ * behind them.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime_native/native.h"
+
+#include <cmocka.h>
+
+enum { MAX_IO = 8, CANARY = 32, ROUNDS = 60 };
+
+static struct byi_arena *arena;
+static uint64_t seed;
+
+static int setup(void **state)
+{
+    (void)state;
+    arena = byi_arena_new();
+    seed = 88172645463325252u;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    byi_arena_free(&arena);
+    return 0;
+}
+
+/* Marsaglia's xorshift64 */
+static int64_t pick(int64_t low, int64_t high)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return low + (int64_t)(seed % (uint64_t)(high - low + 1));
+}
+
+static size_t cell(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
+}
+
+static int64_t count(const struct byi_tensor *t)
+{
+    return byi_elements(t->rank, t->dims);
+}
+
+static struct byi_tensor make(enum byoc_dtype dtype, uint32_t rank,
+                              const int64_t *dims)
+{
+    struct byi_tensor t = {.dtype = dtype, .rank = rank};
+    if (rank)
+        memcpy(t.dims, dims, rank * sizeof *dims);
+    const size_t bytes = (size_t)count(&t) * cell(dtype);
+    unsigned char *data = byi_arena_alloc(arena, bytes + CANARY);
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)pick(0, 255);
+    memset(data + bytes, 0xa5, CANARY);
+    t.data = data;
+    return t;
+}
+
+/* A vector of these integers; n 0: a scalar. */
+static struct byi_tensor ints(uint32_t n, const int64_t *values)
+{
+    const int64_t dims[] = {n};
+    struct byi_tensor t = make(BYOC_I64, n > 0, dims);
+    memcpy(t.data, values, (n ? n : 1) * sizeof *values);
+    return t;
+}
+
+static struct byi_tensor random_tensor(int64_t most)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I16,  BYOC_F32,
+                                             BYOC_I64, BYOC_C128, BYOC_STRING};
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = (uint32_t)pick(1, 5);
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = pick(0, 40) ? pick(1, most) : 0;
+    return make(dtypes[pick(0, 5)], rank, dims);
+}
+
+static int64_t no_symbol(void *ctx)
+{
+    (void)ctx;
+    fail_msg("a dim is not known though every value is");
+    return -1;
+}
+
+/* A call: its operands, and after run() its results. */
+struct trial {
+    const struct byi_op *op;
+    uint32_t n_in, n_out;
+    struct byi_tensor in[MAX_IO], out[MAX_IO];
+    struct byoc_error err;
+};
+
+static const struct byi_attrs *read_attrs(const struct byi_op *op,
+                                          const char *text)
+{
+    struct cJSON *json = NULL;
+    struct byoc_error err;
+    const struct byi_attrs *attrs = NULL;
+    assert_int_equal(byi_json_parse(text, strlen(text), 4096, &json, &err), 0);
+    const struct byi_json root = byi_json_root(json);
+    assert_int_equal(byi_json_attrs(&root, arena, op, &attrs, &err), 0);
+    byi_json_free(&json);
+    return attrs;
+}
+
+static enum byoc_status run(struct trial *t, enum byi_op_id id,
+                            const char *text)
+{
+    const struct byi_type *in[MAX_IO], *out = NULL;
+    const struct byi_tensor *values[MAX_IO];
+    size_t bytes[MAX_IO];
+    t->op = byi_op(id);
+    const struct byi_attrs *attrs = read_attrs(t->op, text);
+    for (uint32_t i = 0; i < t->n_in; i++) {
+        in[i] = byi_type_tensor(arena, t->in[i].dtype, t->in[i].rank,
+                                t->in[i].dims);
+        values[i] = &t->in[i];
+    }
+    struct byi_infer infer = {.arena = arena,
+                              .op = t->op,
+                              .attrs = attrs,
+                              .n_in = t->n_in,
+                              .in = in,
+                              .value = values,
+                              .fresh = no_symbol,
+                              .err = &t->err};
+    BYI_TRY(byi_infer_type(&infer, &out));
+    t->n_out = out->kind == BYI_TUPLE ? out->n_fields : 1;
+    for (uint32_t i = 0; i < t->n_out; i++) {
+        const struct byi_type *f =
+            out->kind == BYI_TUPLE ? out->fields[i] : out;
+        t->out[i] = make(f->dtype, f->rank, f->dims);
+        bytes[i] = byi_tensor_bytes(&t->out[i]);
+    }
+    BYI_TRY(byoc_internal_kernel_eval(t->op, attrs, t->n_in, t->in, t->n_out,
+                                      t->out, (uint32_t)pick(1, 3), &t->err));
+    for (uint32_t i = 0; i < t->n_out; i++)
+        for (size_t k = 0; k < CANARY; k++)
+            assert_int_equal(((unsigned char *)t->out[i].data)[bytes[i] + k],
+                             0xa5);
+    return BYOC_OK;
+}
+
+static void must_run(struct trial *t, enum byi_op_id id, const char *text)
+{
+    if (run(t, id, text) != BYOC_OK)
+        fail_msg("%s", t->err.text);
+}
+
+static char *text_of(const char *format, uint32_t n, const int64_t *values)
+{
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(&text, "%s%lld", i ? ", " : "", (long long)values[i]);
+    /* the one %s of `format` is the list */
+    const char *at = strstr(format, "%s");
+    char *result = byi_arena_printf(arena, "%.*s%s%s", (int)(at - format),
+                                    format, n ? text.at : "", at + 2);
+    byi_text_free(&text);
+    return result;
+}
+
+/* --- references --------------------------------------------------------- */
+
+static int64_t flat(const struct byi_tensor *t, const int64_t *at)
+{
+    int64_t i = 0;
+    for (uint32_t k = 0; k < t->rank; k++) {
+        assert_true(at[k] >= 0 && at[k] < t->dims[k]);
+        i = i * t->dims[k] + at[k];
+    }
+    return i;
+}
+
+static void unflat(const struct byi_tensor *t, int64_t i, int64_t *at)
+{
+    for (uint32_t k = t->rank; k-- > 0;) {
+        at[k] = i % t->dims[k];
+        i /= t->dims[k];
+    }
+}
+
+/* Where element `at` of the result comes from: from[] in operand 0; false:
+ * from operand 2, the padding value. */
+typedef bool (*origin_fn)(const void *ctx, const struct trial *t,
+                          const int64_t *at, int64_t *from);
+
+static void check_origins(const struct trial *t, origin_fn origin,
+                          const void *ctx)
+{
+    const struct byi_tensor *x = &t->in[0], *y = &t->out[0];
+    const size_t size = cell(x->dtype);
+    for (int64_t i = 0; i < count(y); i++) {
+        int64_t at[2 * BYI_MAX_RANK] = {0}, from[2 * BYI_MAX_RANK] = {0};
+        unflat(y, i, at);
+        const char *want = t->in[2].data;
+        if (origin(ctx, t, at, from))
+            want = (const char *)x->data + (size_t)flat(x, from) * size;
+        if (memcmp((const char *)y->data + (size_t)i * size, want, size) != 0)
+            fail_msg("%s: element %lld differs", t->op->name, (long long)i);
+    }
+}
+
+static bool by_axes(const void *ctx, const struct trial *t, const int64_t *at,
+                    int64_t *from)
+{
+    const int64_t *axes = ctx;
+    for (uint32_t i = 0; i < t->in[0].rank; i++)
+        from[axes[i]] = at[i];
+    return true;
+}
+
+static void test_transpose(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct trial t = {.n_in = 1, .in = {random_tensor(round % 8 ? 7 : 37)}};
+        int64_t axes[BYI_MAX_RANK];
+        const uint32_t rank = t.in[0].rank;
+        for (uint32_t i = 0; i < rank; i++) {
+            const int64_t k = pick(0, i);
+            axes[i] = axes[k];
+            axes[k] = i;
+        }
+        if (count(&t.in[0]) > 1000000)
+            continue;
+        must_run(&t, BYI_OP_TRANSPOSE, text_of("{\"axes\": [%s]}", rank, axes));
+        check_origins(&t, by_axes, axes);
+    }
+}
+
+static bool by_modulus(const void *ctx, const struct trial *t,
+                       const int64_t *at, int64_t *from)
+{
+    (void)ctx;
+    const uint32_t lead = t->out[0].rank - t->in[0].rank;
+    for (uint32_t i = 0; i < t->in[0].rank; i++)
+        from[i] = at[i + lead] % t->in[0].dims[i];
+    return true;
+}
+
+/* Broadcasting and tiling both read at the position modulo the size. */
+static void test_repeat(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t shape[BYI_MAX_RANK], repeats[BYI_MAX_RANK];
+        struct trial t = {.in = {random_tensor(3)}};
+        const uint32_t rank = t.in[0].rank;
+        shape[0] = pick(1, 3);
+        for (uint32_t i = 0; i < rank; i++) {
+            shape[i + 1] = t.in[0].dims[i] == 1 ? pick(0, 5) : t.in[0].dims[i];
+            repeats[i] = pick(0, 20) ? pick(1, 3) : 0;
+        }
+        t.n_in = 2;
+        t.in[1] = ints(rank + 1, shape);
+        must_run(&t, BYI_OP_BROADCAST_TO, "{}");
+        check_origins(&t, by_modulus, NULL);
+        t.in[1] = ints(rank, repeats);
+        must_run(&t, BYI_OP_TILE, "{}");
+        check_origins(&t, by_modulus, NULL);
+    }
+}
+
+struct cut {
+    int64_t begin[BYI_MAX_RANK], stride[BYI_MAX_RANK];
+};
+
+static bool by_cut(const void *ctx, const struct trial *t, const int64_t *at,
+                   int64_t *from)
+{
+    const struct cut *cut = ctx;
+    for (uint32_t i = 0; i < t->in[0].rank; i++)
+        from[i] = cut->begin[i] + at[i] * cut->stride[i];
+    return true;
+}
+
+static void test_slice(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct trial t = {.n_in = 5, .in = {random_tensor(9)}};
+        const uint32_t rank = t.in[0].rank;
+        struct cut cut;
+        int64_t end[BYI_MAX_RANK], axes[BYI_MAX_RANK], begin[BYI_MAX_RANK];
+        for (uint32_t i = 0; i < rank; i++) {
+            const int64_t dim = t.in[0].dims[i];
+            const bool back = pick(0, 1) && dim > 0;
+            axes[i] = i;
+            cut.stride[i] = back ? -pick(1, 3) : pick(1, 3);
+            cut.begin[i] = dim ? pick(0, dim - 1) : 0;
+            begin[i] = pick(0, 1) && dim ? cut.begin[i] - dim : cut.begin[i];
+            end[i] = back ? INT64_MIN : pick(0, 1) ? INT64_MAX : pick(0, 9);
+        }
+        t.in[1] = ints(rank, begin);
+        t.in[2] = ints(rank, end);
+        t.in[3] = ints(rank, axes);
+        t.in[4] = ints(rank, cut.stride);
+        must_run(&t, BYI_OP_STRIDED_SLICE, "{}");
+        check_origins(&t, by_cut, &cut);
+    }
+}
+
+struct pad {
+    int64_t begin[BYI_MAX_RANK];
+    char mode;
+};
+
+static bool by_pad(const void *ctx, const struct trial *t, const int64_t *at,
+                   int64_t *from)
+{
+    const struct pad *pad = ctx;
+    for (uint32_t i = 0; i < t->in[0].rank; i++) {
+        const int64_t dim = t->in[0].dims[i];
+        from[i] = at[i] - pad->begin[i];
+        if (from[i] >= 0 && from[i] < dim)
+            continue;
+        if (pad->mode == 'c')
+            return false;
+        if (pad->mode == 'e')
+            from[i] = from[i] < 0 ? 0 : dim - 1;
+        else
+            from[i] = from[i] < 0 ? -from[i] : 2 * dim - 2 - from[i];
+    }
+    return true;
+}
+
+static void test_pad(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"{\"mode\": \"constant\"}",
+                                        "{\"mode\": \"edge\"}",
+                                        "{\"mode\": \"reflect\"}"};
+    for (int round = 0; round < ROUNDS; round++) {
+        struct trial t = {.n_in = 3, .in = {random_tensor(6)}};
+        const uint32_t rank = t.in[0].rank, mode = (uint32_t)pick(0, 2);
+        struct pad pad = {.mode = "cer"[mode]};
+        int64_t pads[2 * BYI_MAX_RANK];
+        for (uint32_t i = 0; i < 2 * rank; i++) {
+            const int64_t dim = t.in[0].dims[i % rank];
+            const int64_t most = mode == 0   ? 4
+                                 : mode == 1 ? (dim ? 4 : 0)
+                                 : dim > 0   ? dim - 1
+                                             : 0;
+            pads[i] = pick(0, 5) ? pick(0, most) : -(dim / 3);
+            if (i < rank)
+                pad.begin[i] = pads[i];
+        }
+        t.in[1] = ints(2 * rank, pads);
+        t.in[2] = make(t.in[0].dtype, 0, NULL);
+        must_run(&t, BYI_OP_NN_PAD, modes[mode]);
+        check_origins(&t, by_pad, &pad);
+    }
+}
+
+struct blocks {
+    int64_t size;
+    bool depth_first;
+};
+
+/* depth_to_space by its definition in ONNX. */
+static bool by_depth(const void *ctx, const struct trial *t, const int64_t *at,
+                     int64_t *from)
+{
+    const struct blocks *b = ctx;
+    const int64_t block = at[2] % b->size * b->size + at[3] % b->size;
+    const int64_t channels = t->out[0].dims[1];
+    from[0] = at[0];
+    from[1] = b->depth_first ? block * channels + at[1]
+                             : at[1] * b->size * b->size + block;
+    from[2] = at[2] / b->size;
+    from[3] = at[3] / b->size;
+    return true;
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct blocks b = {pick(1, 3), round % 2 == 0};
+        const int64_t dims[] = {pick(1, 2), pick(1, 3) * b.size * b.size,
+                                pick(1, 20), pick(1, 20)};
+        struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 4, dims)}};
+        must_run(&t, BYI_OP_DEPTH_TO_SPACE,
+                 text_of(b.depth_first
+                             ? "{\"block_size\": %s}"
+                             : "{\"block_size\": %s, \"mode\": \"CRD\"}",
+                         1, &b.size));
+        check_origins(&t, by_depth, &b);
+        if (!b.depth_first)
+            continue;
+        struct trial back = {.n_in = 1, .in = {t.out[0]}};
+        must_run(&back, BYI_OP_SPACE_TO_DEPTH,
+                 text_of("{\"block_size\": %s}", 1, &b.size));
+        assert_memory_equal(back.out[0].data, t.in[0].data,
+                            byi_tensor_bytes(&t.in[0]));
+    }
+}
+
+/* split, then concatenate, is the identity; parts are what slices say. */
+static void test_split_concatenate(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct trial t = {.n_in = 1, .in = {random_tensor(8)}};
+        const int64_t axis = pick(0, t.in[0].rank - 1);
+        const int64_t dim = t.in[0].dims[axis];
+        const int64_t first = pick(0, dim), values[] = {first, dim - first};
+        char *attrs = byi_arena_printf(
+            arena, "{\"sizes\": [%lld, %lld], \"axis\": %lld}",
+            (long long)values[0], (long long)values[1], (long long)axis);
+        must_run(&t, BYI_OP_SPLIT, attrs);
+        struct cut cut = {.begin = {0}};
+        for (uint32_t i = 0; i < BYI_MAX_RANK; i++)
+            cut.stride[i] = 1;
+        check_origins(&t, by_cut, &cut);
+        struct trial join = {.n_in = 2, .in = {t.out[0], t.out[1]}};
+        must_run(&join, BYI_OP_CONCATENATE,
+                 text_of("{\"axis\": %s}", 1, &axis));
+        assert_int_equal(count(&join.out[0]), count(&t.in[0]));
+        assert_memory_equal(join.out[0].data, t.in[0].data,
+                            byi_tensor_bytes(&t.in[0]));
+    }
+}
+
+/* --- indices ------------------------------------------------------------ */
+
+static struct byi_tensor random_indices(uint32_t rank, const int64_t *dims,
+                                        int64_t size)
+{
+    struct byi_tensor t = make(pick(0, 1) ? BYOC_I64 : BYOC_I32, rank, dims);
+    for (int64_t i = 0; i < count(&t); i++)
+        byi_tensor_set(&t, i, (double)pick(-size, size - 1));
+    return t;
+}
+
+static int64_t index_at(const struct byi_tensor *t, const int64_t *at,
+                        int64_t size)
+{
+    const int64_t index = byi_tensor_int(t, flat(t, at));
+    return index < 0 ? index + size : index;
+}
+
+static bool by_take(const void *ctx, const struct trial *t, const int64_t *at,
+                    int64_t *from)
+{
+    const struct byi_tensor *x = &t->in[0], *idx = &t->in[1];
+    const int64_t axis = *(const int64_t *)ctx;
+    for (int64_t i = 0; i < x->rank; i++)
+        from[i] = i < axis    ? at[i]
+                  : i == axis ? index_at(idx, at + axis, x->dims[axis])
+                              : at[i + idx->rank - 1];
+    return true;
+}
+
+static bool by_gather(const void *ctx, const struct trial *t, const int64_t *at,
+                      int64_t *from)
+{
+    const int64_t axis = *(const int64_t *)ctx;
+    memcpy(from, at, t->in[0].rank * sizeof *from);
+    from[axis] = index_at(&t->in[1], at, t->in[0].dims[axis]);
+    return true;
+}
+
+static void test_take_gather(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct trial t = {.n_in = 2, .in = {random_tensor(6)}};
+        const int64_t axis = pick(0, t.in[0].rank - 1);
+        int64_t dims[BYI_MAX_RANK];
+        if (count(&t.in[0]) == 0)
+            continue;
+        for (uint32_t i = 0; i < t.in[0].rank; i++)
+            dims[i] = i == axis ? pick(0, 9) : pick(1, t.in[0].dims[i]);
+        const int64_t shape[] = {pick(1, 4), pick(1, 4)};
+        const char *attrs = text_of("{\"axis\": %s}", 1, &axis);
+        t.in[1] =
+            random_indices((uint32_t)pick(0, 2), shape, t.in[0].dims[axis]);
+        must_run(&t, BYI_OP_TAKE, attrs);
+        check_origins(&t, by_take, &axis);
+        t.in[1] = random_indices(t.in[0].rank, dims, t.in[0].dims[axis]);
+        must_run(&t, BYI_OP_GATHER, attrs);
+        check_origins(&t, by_gather, &axis);
+    }
+}
+
+/* A gather of what was scattered to distinct places gives it back, and the
+ * other places are untouched. */
+static void test_scatter(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {4, 6}, at[] = {2, 2};
+    const int64_t places[] = {5, 0, -2, 3}, nd[] = {-1, 0, 1, 5};
+    struct trial t = {.n_in = 3, .in = {make(BYOC_F64, 2, dims)}};
+    t.in[1] = ints(4, places);
+    t.in[1].rank = 2;
+    memcpy(t.in[1].dims, at, sizeof at);
+    t.in[2] = make(BYOC_F64, 2, at);
+    must_run(&t, BYI_OP_SCATTER_ELEMENTS, "{\"axis\": 1}");
+    const double *y = t.out[0].data, *x = t.in[0].data, *u = t.in[2].data;
+    for (int64_t i = 0; i < 24; i++) {
+        const double *want = i == 5    ? &u[0]
+                             : i == 0  ? &u[1]
+                             : i == 10 ? &u[2]
+                             : i == 9  ? &u[3]
+                                       : &x[i];
+        assert_memory_equal(&y[i], want, sizeof *want);
+    }
+    memcpy(t.in[1].data, nd, sizeof nd);
+    const int64_t two[] = {2};
+    t.in[2] = make(BYOC_F64, 1, two);
+    u = t.in[2].data;
+    must_run(&t, BYI_OP_SCATTER_ND, "{}");
+    y = t.out[0].data;
+    for (int64_t i = 0; i < 24; i++)
+        assert_memory_equal(&y[i],
+                            i == 18   ? &u[0]
+                            : i == 11 ? &u[1]
+                                      : &x[i],
+                            sizeof *x);
+}
+
+static void test_scatter_reductions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t want[3];
+    } rows[] = {
+        {"add", {10, 22, 30}}, {"mul", {10, -700, 30}}, {"max", {10, 20, 30}},
+        {"min", {10, -5, 30}}, {"none", {10, 7, 30}},
+    };
+    const int64_t three[] = {3}, two[] = {2}, places[] = {1, 1};
+    const int32_t start[] = {10, 20, 30}, updates[] = {-5, 7};
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        struct trial t = {.n_in = 3};
+        t.in[0] = make(BYOC_I32, 1, three);
+        memcpy(t.in[0].data, start, sizeof start);
+        t.in[1] = ints(2, places);
+        t.in[2] = make(BYOC_I32, 1, two);
+        memcpy(t.in[2].data, updates, sizeof updates);
+        must_run(
+            &t, BYI_OP_SCATTER_ELEMENTS,
+            byi_arena_printf(arena, "{\"reduction\": \"%s\"}", rows[i].name));
+        assert_memory_equal(t.out[0].data, rows[i].want, sizeof rows[i].want);
+    }
+}
+
+static void test_bad_indices(void **state)
+{
+    (void)state;
+    static const enum byi_op_id ops[] = {BYI_OP_TAKE, BYI_OP_GATHER,
+                                         BYI_OP_GATHER_ND};
+    const int64_t three[] = {3}, bad[] = {3, -4, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < BYI_COUNT(ops); i++)
+        for (size_t k = 0; k < BYI_COUNT(bad); k++) {
+            struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 1, three)}};
+            t.in[1] = ints(1, &bad[k]);
+            assert_int_equal(run(&t, ops[i], "{}"), BYOC_EINVAL);
+            assert_non_null(strstr(t.err.text, t.op->name));
+        }
+}
+
+/* --- selections --------------------------------------------------------- */
+
+/* topk by choosing the best that is left, k times. */
+static void test_topk(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t dims[] = {pick(1, 3), pick(1, 30), pick(1, 3)};
+        const int64_t k = pick(0, dims[1]);
+        const bool largest = round % 2 == 0;
+        struct trial t = {.n_in = 2};
+        t.in[0] = make(round % 3 ? BYOC_F32 : BYOC_I8, 3, dims);
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, (double)pick(-9, 9));
+        t.in[1] = ints(1, &k);
+        must_run(&t, BYI_OP_TOPK,
+                 largest ? "{\"axis\": 1}"
+                         : "{\"axis\": 1, \"largest\": false}");
+        const int64_t *index = t.out[1].data;
+        for (int64_t line = 0; line < dims[0] * dims[2]; line++) {
+            bool used[30] = {false};
+            const int64_t o = line / dims[2], i = line % dims[2];
+            for (int64_t r = 0; r < k; r++) {
+                int64_t best = -1;
+                double top = 0;
+                for (int64_t j = 0; j < dims[1]; j++) {
+                    const double v = byi_tensor_float(
+                        &t.in[0], (o * dims[1] + j) * dims[2] + i);
+                    if (used[j] ||
+                        (best >= 0 && (largest ? v <= top : v >= top)))
+                        continue;
+                    best = j;
+                    top = v;
+                }
+                used[best] = true;
+                const int64_t at = (o * k + r) * dims[2] + i;
+                assert_int_equal(index[at], best);
+                assert_true(byi_tensor_float(&t.out[0], at) == top);
+            }
+        }
+    }
+}
+
+static void test_nonzero_compress(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t dims[] = {pick(0, 9), pick(1, 9)};
+        struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 2, dims)}};
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, pick(0, 2) ? 1.5 : -0.0);
+        must_run(&t, BYI_OP_NONZERO, "{}");
+        const int64_t n = t.out[0].dims[1], *y = t.out[0].data;
+        int64_t c = 0;
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            if (byi_tensor_float(&t.in[0], i) != 0) {
+                assert_int_equal(y[c], i / dims[1]);
+                assert_int_equal(y[n + c], i % dims[1]);
+                c++;
+            }
+        assert_int_equal(c, n);
+
+        t.n_in = 2;
+        t.in[1] = make(BYOC_BOOL, 1, &dims[1]);
+        for (int64_t i = 0; i < dims[1]; i++)
+            byi_tensor_set(&t.in[1], i, (double)pick(0, 1));
+        must_run(&t, BYI_OP_COMPRESS, "{\"axis\": 1}");
+        c = 0;
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            if (byi_tensor_int(&t.in[1], i % dims[1]))
+                assert_true(byi_tensor_float(&t.in[0], i) ==
+                            byi_tensor_float(&t.out[0], c++));
+        assert_int_equal(c, count(&t.out[0]));
+    }
+}
+
+static void test_cumsum(void **state)
+{
+    (void)state;
+    static const char *const attrs[] = {
+        "{\"axis\": 1}", "{\"axis\": 1, \"exclusive\": true}",
+        "{\"axis\": 1, \"reverse\": true}",
+        "{\"axis\": 1, \"exclusive\": true, \"reverse\": true}"};
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t dims[] = {2, pick(1, 9), 3};
+        const bool exclusive = round & 1, reverse = round & 2;
+        struct trial t = {.n_in = 1, .in = {make(BYOC_I32, 3, dims)}};
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, (double)pick(-99, 99));
+        must_run(&t, BYI_OP_CUMSUM, attrs[round % 4]);
+        for (int64_t i = 0; i < count(&t.in[0]); i++) {
+            int64_t at[3], from[3], sum = 0;
+            unflat(&t.in[0], i, at);
+            memcpy(from, at, sizeof at);
+            for (from[1] = 0; from[1] < dims[1]; from[1]++) {
+                const int64_t ahead =
+                    reverse ? from[1] - at[1] : at[1] - from[1];
+                if (ahead > 0 || (ahead == 0 && !exclusive))
+                    sum += byi_tensor_int(&t.in[0], flat(&t.in[0], from));
+            }
+            assert_int_equal(byi_tensor_int(&t.out[0], i), sum);
+        }
+    }
+}
+
+/* --- data from numbers, matrices, sequences ----------------------------- */
+
+static void test_made(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {2, 3}, range[] = {7, -5, -4}, lengths[] = {2, 0, 1};
+    struct trial t = {.n_in = 1, .in = {make(BYOC_I32, 2, dims)}};
+    must_run(&t, BYI_OP_SHAPE_OF, "{\"start\": -1}");
+    assert_int_equal(byi_tensor_int(&t.out[0], 0), 3);
+    must_run(&t, BYI_OP_SIZE_OF, "{}");
+    assert_int_equal(byi_tensor_int(&t.out[0], 0), 6);
+    must_run(&t, BYI_OP_EYE_LIKE, "{\"k\": 1, \"dtype\": \"float16\"}");
+    for (int64_t i = 0; i < 6; i++)
+        assert_true(byi_tensor_float(&t.out[0], i) == (i == 1 || i == 5));
+    must_run(&t, BYI_OP_EYE_LIKE,
+             "{\"k\": -1000000, \"dtype\": \"int8\"}");
+    for (int64_t i = 0; i < 6; i++)
+        assert_int_equal(byi_tensor_int(&t.out[0], i), 0);
+    must_run(&t, BYI_OP_TRILU, "{\"k\": 1, \"upper\": false}");
+    for (int64_t i = 0; i < 6; i++)
+        assert_int_equal(byi_tensor_int(&t.out[0], i),
+                         i == 2 ? 0 : byi_tensor_int(&t.in[0], i));
+    t = (struct trial){.n_in = 1, .in = {ints(2, dims)}};
+    must_run(&t, BYI_OP_FULL, "{\"value\": 2.5}");
+    for (int64_t i = 0; i < 6; i++)
+        assert_true(byi_tensor_float(&t.out[0], i) == 2.5);
+    t = (struct trial){.n_in = 3};
+    for (uint32_t i = 0; i < 3; i++)
+        t.in[i] = ints(0, &range[i]);
+    must_run(&t, BYI_OP_ARANGE, "{}");
+    for (int64_t i = 0; i < 3; i++)
+        assert_int_equal(byi_tensor_int(&t.out[0], i), 7 - 4 * i);
+    assert_int_equal(t.out[0].dims[0], 3);
+    t = (struct trial){.n_in = 2, .in = {make(BYOC_I32, 2, dims)}};
+    t.in[1] = ints(3, lengths);
+    must_run(&t, BYI_OP_REVERSE_SEQUENCE, "{}");
+    for (int64_t i = 0; i < 6; i++)
+        assert_int_equal(byi_tensor_int(&t.out[0], i),
+                         byi_tensor_int(&t.in[0], i == 0   ? 3
+                                                  : i == 3 ? 0
+                                                           : i));
+}
+
+static void test_one_hot(void **state)
+{
+    (void)state;
+    const int64_t indices[] = {1, -1, 5}, depth = 3;
+    const int64_t values[] = {-7, 8};
+    struct trial t = {.n_in = 3};
+    t.in[0] = ints(3, indices);
+    t.in[1] = ints(0, &depth);
+    t.in[2] = ints(2, values);
+    must_run(&t, BYI_OP_ONE_HOT, "{\"axis\": 0}");
+    for (int64_t i = 0; i < 9; i++) /* (depth, indices) */
+        assert_int_equal(byi_tensor_int(&t.out[0], i),
+                         i == 3 || i == 7 ? 8 : -7);
+}
+
+/* --- images ------------------------------------------------------------- */
+
+/* Bilinear by its definition, with half-pixel centres. */
+static double bilinear(const struct byi_tensor *x, int64_t plane, double r,
+                       double c)
+{
+    const int64_t h = x->dims[2], w = x->dims[3];
+    double sum = 0;
+    for (int64_t i = 0; i < 2; i++)
+        for (int64_t j = 0; j < 2; j++) {
+            const double row = floor(r) + (double)i, col = floor(c) + (double)j;
+            const double share = (1 - fabs(r - row)) * (1 - fabs(c - col));
+            const double y = fmin(fmax(row, 0), (double)h - 1);
+            const double z = fmin(fmax(col, 0), (double)w - 1);
+            sum += share * byi_tensor_float(x, (plane * h + (int64_t)y) * w +
+                                                   (int64_t)z);
+        }
+    return sum;
+}
+
+static void test_resize(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t dims[] = {1, 2, pick(1, 9), pick(1, 9)};
+        const int64_t sizes[] = {1, 2, pick(1, 20), pick(1, 20)};
+        const double sh = (double)dims[2] / (double)sizes[2];
+        const double sw = (double)dims[3] / (double)sizes[3];
+        struct trial t = {.n_in = 2};
+        t.in[0] = make(round % 4 ? BYOC_F32 : BYOC_F64, 4, dims);
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, (double)pick(-999, 999) / 100);
+        t.in[1] = ints(4, sizes);
+        must_run(&t, BYI_OP_RESIZE, "{\"mode\": \"linear\"}");
+        struct trial near = t;
+        must_run(&near, BYI_OP_RESIZE,
+                 "{\"coordinate_transformation_mode\": \"asymmetric\", "
+                 "\"nearest_mode\": \"floor\"}");
+        for (int64_t i = 0; i < count(&t.out[0]); i++) {
+            int64_t at[4];
+            unflat(&t.out[0], i, at);
+            const double want =
+                bilinear(&t.in[0], at[1], ((double)at[2] + 0.5) * sh - 0.5,
+                         ((double)at[3] + 0.5) * sw - 0.5);
+            assert_true(fabs(byi_tensor_float(&t.out[0], i) - want) < 1e-4);
+            at[2] = at[2] * dims[2] / sizes[2];
+            at[3] = at[3] * dims[3] / sizes[3];
+            assert_true(byi_tensor_float(&near.out[0], i) ==
+                        byi_tensor_float(&t.in[0], flat(&t.in[0], at)));
+        }
+    }
+}
+
+/* A grid on the pixels' centres gives the image back; so does a roi of it. */
+static void test_samples(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {1, 2, 3, 4}, grid_dims[] = {1, 3, 4, 2};
+    const int64_t roi_dims[] = {1, 4}, zero[] = {0};
+    const float roi[] = {0, 0, 4, 3};
+    struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 4, dims)}};
+    for (int64_t i = 0; i < 24; i++)
+        byi_tensor_set(&t.in[0], i, (double)pick(-9, 9));
+    t.in[1] = make(BYOC_F32, 4, grid_dims);
+    for (int64_t i = 0; i < 12; i++) {
+        byi_tensor_set(&t.in[1], 2 * i, (double)(i % 4) * 2 / 3 - 1);
+        byi_tensor_set(&t.in[1], 2 * i + 1, (double)(i / 4) - 1);
+    }
+    must_run(&t, BYI_OP_GRID_SAMPLE, "{\"align_corners\": true}");
+    for (int64_t i = 0; i < 24; i++)
+        assert_true(fabs(byi_tensor_float(&t.out[0], i) -
+                         byi_tensor_float(&t.in[0], i)) < 1e-5);
+    byi_tensor_set(&t.in[1], 0, (double)NAN);
+    byi_tensor_set(&t.in[1], 3, 1e30);
+    must_run(&t, BYI_OP_GRID_SAMPLE, "{\"padding_mode\": \"reflection\"}");
+    t.n_in = 3;
+    t.in[1] = make(BYOC_F32, 2, roi_dims);
+    memcpy(t.in[1].data, roi, sizeof roi);
+    t.in[2] = ints(1, zero);
+    must_run(&t, BYI_OP_ROI_ALIGN,
+             "{\"output_height\": 3, \"output_width\": 4}");
+    for (int64_t i = 0; i < 24; i++)
+        assert_true(fabs(byi_tensor_float(&t.out[0], i) -
+                         byi_tensor_float(&t.in[0], i)) < 1e-5);
+    byi_tensor_set(&t.in[2], 0, 1);
+    assert_int_equal(run(&t, BYI_OP_ROI_ALIGN, "{}"), BYOC_EINVAL);
+    byi_tensor_set(&t.in[2], 0, 0);
+    byi_tensor_set(&t.in[1], 2, 1e30);
+    assert_int_equal(run(&t, BYI_OP_ROI_ALIGN, "{}"), BYOC_EINVAL);
+}
+
+/* Two overlapping boxes and one apart; the second best of the pair goes. */
+static void test_nms(void **state)
+{
+    (void)state;
+    const float boxes[] = {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 5, 1, 6};
+    const float scores[] = {0.8f, 0.9f, 0.3f}, thresholds[] = {0.5f, 0.2f};
+    const int64_t boxes_dims[] = {1, 3, 4}, scores_dims[] = {1, 1, 3};
+    const int64_t most = 3, want[] = {0, 0, 1, 0, 0, 2};
+    struct trial t = {.n_in = 5, .in = {make(BYOC_F32, 3, boxes_dims)}};
+    memcpy(t.in[0].data, boxes, sizeof boxes);
+    t.in[1] = make(BYOC_F32, 3, scores_dims);
+    memcpy(t.in[1].data, scores, sizeof scores);
+    t.in[2] = ints(0, &most);
+    for (uint32_t i = 0; i < 2; i++) {
+        t.in[3 + i] = make(BYOC_F32, 0, NULL);
+        memcpy(t.in[3 + i].data, &thresholds[i], sizeof thresholds[i]);
+    }
+    must_run(&t, BYI_OP_NMS, "{}");
+    assert_int_equal(t.out[0].dims[0], 2);
+    assert_memory_equal(t.out[0].data, want, sizeof want);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_pad),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_split_concatenate),
+        cmocka_unit_test(test_take_gather),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_scatter_reductions),
+        cmocka_unit_test(test_bad_indices),
+        cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_nonzero_compress),
+        cmocka_unit_test(test_cumsum),
+        cmocka_unit_test(test_made),
+        cmocka_unit_test(test_one_hot),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_nms),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
