@@ -519,6 +519,31 @@ static void shapes_fold(void **state)
     EXPECT(&b, "[4]", "reshape(");
 }
 
+/* reshape(x, [N, -1 or numbers]) with N from shape_of(x). */
+static void batches_may_vary(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "N 6 4");
+    ints(&b, "zero", 1, (const int64_t[]){0});
+    ints(&b, "rest", 2, (const int64_t[]){3, 8});
+    ints(&b, "one", 1, (const int64_t[]){1});
+    node(&b, "Shape", "x", "s");
+    node(&b, "Gather", "s zero", "n");
+    Onnx__NodeProto *join = node(&b, "Concat", "n rest", "t");
+    attr_int(&b, join, "axis", 0);
+    node(&b, "Reshape", "x t", "r");
+    node(&b, "Shape", "r", "s2");
+    node(&b, "Slice", "s2 zero one", "n2");
+    Onnx__NodeProto *again = node(&b, "Concat", "n2 one one", "t2");
+    attr_int(&b, again, "axis", 0);
+    node(&b, "Expand", "r t2", "y");
+    output(&b, "y");
+    EXPECT(&b, "-> Tensor[(N, 3, 8), float32]", "reshape(%x, [0, 3, 8])",
+           "broadcast_to(", "[1, 1, 1]");
+}
+
 static void names_are_made_unique(void **state)
 {
     struct build b = begin(13);
@@ -964,6 +989,7 @@ int main(void)
         cmocka_unit_test(old_add_lines_up),
         cmocka_unit_test(clip_bounds),
         cmocka_unit_test(shapes_fold),
+        cmocka_unit_test(batches_may_vary),
         cmocka_unit_test(names_are_made_unique),
         cmocka_unit_test(typed_data),
         cmocka_unit_test(mapped_weights),
