@@ -32,7 +32,7 @@ static enum byoc_status read_io(struct reader *r, const struct byi_json *at,
     io->dtype = byi_dtype_of_name(dtype, strlen(dtype));
     if (byoc_dtype_size(io->dtype) == 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "manifest: %s.dtype: \"%.40s\" is not an element type "
+                        "%s.dtype: \"%.40s\" is not an element type "
                         "of fixed size",
                         at->path, dtype);
     struct byi_json shape, item = {0};
@@ -110,13 +110,13 @@ static enum byoc_status check_version(struct reader *r,
     BYI_TRY(byi_json_string(root, "format", &format, r->err));
     if (strcmp(format, "byoc-model") != 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "manifest: format is \"%.40s\", expected "
+                        "format is \"%.40s\", expected "
                         "\"byoc-model\"",
                         format);
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
     if (version != BYI_ARTIFACT_VERSION)
         return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "manifest: version %lld, but this runtime reads "
+                        "version %lld, but this runtime reads "
                         "version %d; compile the model again",
                         (long long)version, BYI_ARTIFACT_VERSION);
     return BYOC_OK;
@@ -130,8 +130,8 @@ static enum byoc_status check_symbol(struct reader *r, const char *symbol)
         strspn(symbol + n, "0123456789abcdef") == 16 && symbol[n + 16] == '\0')
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "manifest: symbol is \"%.60s\", expected %s and 16 digits",
-                    symbol, prefix);
+                    "symbol is \"%.60s\", expected %s and 16 digits", symbol,
+                    prefix);
 }
 
 static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
@@ -166,5 +166,5 @@ enum byoc_status byi_manifest_read(const char *text, size_t n,
     struct byi_json root = byi_json_root(json);
     enum byoc_status status = read_root(&r, &root, facts);
     byi_json_free(&json);
-    return status;
+    return status == BYOC_OK ? BYOC_OK : byi_prefix(err, "manifest");
 }

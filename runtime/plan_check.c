@@ -29,9 +29,8 @@ static enum byoc_status fault(struct checker *c, const char *fmt, ...)
     va_end(args);
     uint32_t f = (uint32_t)(c->f - c->plan->funcs);
     if (c->step == UINT32_MAX)
-        return byi_fail(c->err, BYOC_EPARSE, "plan: functions[%u]: %s", f,
-                        text);
-    return byi_fail(c->err, BYOC_EPARSE, "plan: functions[%u].steps[%u]: %s", f,
+        return byi_fail(c->err, BYOC_EPARSE, "functions[%u]: %s", f, text);
+    return byi_fail(c->err, BYOC_EPARSE, "functions[%u].steps[%u]: %s", f,
                     c->step, text);
 }
 
@@ -215,7 +214,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
                           .err = c->err};
     const struct byi_type *out;
     if (byi_infer_type(&t, &out) != BYOC_OK)
-        return byi_prefix(c->err, "plan: functions[%u].steps[%u]",
+        return byi_prefix(c->err, "functions[%u].steps[%u]",
                           (uint32_t)(c->f - c->plan->funcs), c->step);
     bool tuple = out->kind == BYI_TUPLE;
     if (step->n_out != (tuple ? out->n_fields : 1))

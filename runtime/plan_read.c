@@ -22,9 +22,8 @@ static enum byoc_status fault(struct reader *r, const struct byi_json *at,
                               const char *what, long long found,
                               long long limit)
 {
-    return byi_fail(r->err, BYOC_EPARSE,
-                    "plan: %s: %s %lld, expected below %lld", at->path, what,
-                    found, limit);
+    return byi_fail(r->err, BYOC_EPARSE, "%s: %s %lld, expected below %lld",
+                    at->path, what, found, limit);
 }
 
 /* --- symbols ------------------------------------------------------------ */
@@ -68,7 +67,7 @@ static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
     enum byoc_dtype dtype = byi_dtype_of_name(name, strlen(name));
     if (byoc_dtype_size(dtype) == 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s.dtype: \"%.40s\" is not an element type of "
+                        "%s.dtype: \"%.40s\" is not an element type of "
                         "fixed size",
                         at->path, name);
     struct byi_json shape, item = {0};
@@ -87,8 +86,7 @@ static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
     *type = byi_type_tensor(r->plan->arena, dtype, rank, dims);
     if (fixed && byi_type_bytes(*type) > (UINT64_C(1) << 44))
         return byi_fail(r->err, BYOC_ELIMIT,
-                        "plan: %s.shape: a tensor of more than 16 TiB",
-                        at->path);
+                        "%s.shape: a tensor of more than 16 TiB", at->path);
     return BYOC_OK;
 }
 
@@ -121,9 +119,8 @@ static enum byoc_status read_index(struct reader *r, const struct byi_json *at,
         *out = (uint32_t)v;
         return BYOC_OK;
     }
-    return byi_fail(r->err, BYOC_EPARSE,
-                    "plan: %s.%s: index %lld, expected below %u", at->path, key,
-                    (long long)v, limit);
+    return byi_fail(r->err, BYOC_EPARSE, "%s.%s: index %lld, expected below %u",
+                    at->path, key, (long long)v, limit);
 }
 
 /* --- values ------------------------------------------------------------- */
@@ -145,7 +142,7 @@ static enum byoc_status read_kind(struct reader *r, const struct byi_json *at,
         return BYOC_OK;
     }
     return byi_fail(r->err, BYOC_EPARSE,
-                    "plan: %s.kind: \"%.40s\" is not one of input, const, "
+                    "%s.kind: \"%.40s\" is not one of input, const, "
                     "temp, output, alias",
                     at->path, name);
 }
@@ -158,13 +155,13 @@ static enum byoc_status read_alias(struct reader *r, const struct byi_json *at,
     const struct byi_value *root = &f->values[v->root];
     if (root->kind == BYI_V_ALIAS)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s.of: value %u is an alias itself", at->path,
+                        "%s.of: value %u is an alias itself", at->path,
                         v->root);
     if (root->type->dtype != v->type->dtype ||
         (v->fixed && root->fixed &&
          byi_type_bytes(root->type) != byi_type_bytes(v->type)))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s: an alias of value %u, whose element type "
+                        "%s: an alias of value %u, whose element type "
                         "or size differs",
                         at->path, v->root);
     return BYOC_OK;
@@ -180,7 +177,7 @@ static enum byoc_status read_offset(struct reader *r, const struct byi_json *at,
     v->offset = (uint64_t)offset;
     if (v->offset % BYI_ALIGN != 0 || v->offset + bytes > f->arena)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s.offset: %llu bytes at %llu, expected a "
+                        "%s.offset: %llu bytes at %llu, expected a "
                         "multiple of %d that ends below %llu",
                         at->path, (unsigned long long)bytes,
                         (unsigned long long)v->offset, BYI_ALIGN,
@@ -215,8 +212,8 @@ static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
     if (!v->fixed || c->dtype != v->type->dtype ||
         !byi_dims_equal(c->rank, c->dims, v->type->rank, v->type->dims))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s: its type is not that of constant %u",
-                        at->path, v->index);
+                        "%s: its type is not that of constant %u", at->path,
+                        v->index);
     return BYOC_OK;
 }
 
@@ -251,13 +248,13 @@ static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
     step->op = byi_op_of_name(step->name, strlen(step->name));
     if (!step->op)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s.op: no operator is called \"%.60s\"",
-                        at->path, step->name);
+                        "%s.op: no operator is called \"%.60s\"", at->path,
+                        step->name);
     step->name = step->op->name;
     step->kernel = byi_kernel_of(step->op->id);
     if (!step->kernel || !step->kernel->run)
         return byi_fail(r->err, BYOC_EUNSUPPORTED,
-                        "plan: %s: operator %s has no native kernel in this "
+                        "%s: operator %s has no native kernel in this "
                         "build",
                         at->path, step->name);
     struct byi_json attrs;
@@ -288,7 +285,7 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
         BYI_TRY(read_index(r, at, "call", r->plan->n_funcs, &step->callee));
         if (step->callee <= (uint32_t)(f - r->plan->funcs))
             return byi_fail(r->err, BYOC_EPARSE,
-                            "plan: %s.call: function %u is not after its "
+                            "%s.call: function %u is not after its "
                             "caller",
                             at->path, step->callee);
     } else {
@@ -380,7 +377,7 @@ static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
     if (!byi_type_static(type) || byi_type_bytes(type) != (uint64_t)bytes ||
         offset % BYI_ALIGN != 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s: %lld bytes at %lld do not fit its type, or "
+                        "%s: %lld bytes at %lld do not fit its type, or "
                         "the offset is not a multiple of %d",
                         at->path, (long long)bytes, (long long)offset,
                         BYI_ALIGN);
@@ -389,7 +386,7 @@ static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
                    : weights_at(r->image, (uint64_t)offset, (uint64_t)bytes);
     if (!data)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: %s: %lld bytes at %lld are outside the weights",
+                        "%s: %lld bytes at %lld are outside the weights",
                         at->path, (long long)bytes, (long long)offset);
     c->offset = (uint64_t)offset;
     c->view.data = (void *)(uintptr_t)data; /* never written: consts are only
@@ -426,7 +423,7 @@ static enum byoc_status read_part(struct reader *r, const struct byi_json *at,
     if (n == 2 && part->blob <= have && part->blob_bytes <= have - part->blob)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "plan: %s.blob: expected [offset, bytes] inside the "
+                    "%s.blob: expected [offset, bytes] inside the "
                     "blobs' %llu bytes",
                     at->path, (unsigned long long)have);
 }
@@ -441,12 +438,11 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root)
     BYI_TRY(byi_json_string(root, "format", &format, r->err));
     if (strcmp(format, "byoc-plan") != 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: format is \"%.40s\", expected \"byoc-plan\"",
-                        format);
+                        "format is \"%.40s\", expected \"byoc-plan\"", format);
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
     if (version != BYI_PLAN_VERSION)
         return byi_fail(r->err, BYOC_EINCOMPATIBLE,
-                        "plan: version %lld, but this runtime reads version "
+                        "version %lld, but this runtime reads version "
                         "%d; compile the model again",
                         (long long)version, BYI_PLAN_VERSION);
     struct byi_plan_tables *plan = r->plan;
@@ -459,7 +455,7 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root)
                            &plan->n_consts, r->err));
     if (plan->n_funcs == 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "plan: functions: the list is empty, expected main");
+                        "functions: the list is empty, expected main");
     plan->funcs =
         byi_arena_calloc(plan->arena, plan->n_funcs, sizeof *plan->funcs);
     plan->parts =
@@ -503,7 +499,7 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
         status = byi_plan_check(tables, err);
     if (status != BYOC_OK) {
         byi_plan_tables_free(&tables);
-        return status;
+        return byi_prefix(err, "plan");
     }
     *plan = tables;
     return BYOC_OK;

@@ -1,0 +1,217 @@
+/* plan_test.c: plans that lie: one edit of a good plan each, refused with the
+ * place of the fault; and manifests.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/plan.h"
+#include "tests/fixture.h"
+
+static const char ir[] =
+    "def @r(%a: Tensor[(2, 4), float32], Compiler=\"ref\","
+    " global_symbol=\"r\") {\n"
+    "  %f = fn (%a: Tensor[(2, 4), float32], Composite=\"ref.relu\") {\n"
+    "    nn.relu(%a)\n"
+    "  };\n"
+    "  %f(%a)\n"
+    "}\n"
+    "def @g(%a: Tensor[(2, 4), float32]) {\n  exp(%a)\n}\n"
+    "def @main(%x: Tensor[(2, 4), float32], %n: Tensor[(N), float32]) {\n"
+    "  %0 = add(%x, Tensor[(4), float32] {1.0, 2.0, 3.0, 4.0});\n"
+    "  %1 = @r(%0);\n"
+    "  %2 = @g(%1);\n"
+    "  %3 = reshape(%2, Tensor[(1), int64] {8});\n"
+    "  %4 = nn.softmax(%3, axis=0);\n"
+    "  %5 = tanh(%n);\n"
+    "  %6 = reshape(%5, Tensor[(1), int64] {-1});\n"
+    "  (%4, %6)\n"
+    "}\n";
+
+static struct fixture x;
+
+static int open_fixture(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    if (fixture_open(&x, ir, &err) == BYOC_OK)
+        return 0;
+    print_error("%s\n", err.text);
+    return -1;
+}
+
+static int close_fixture(void **state)
+{
+    (void)state;
+    fixture_close(&x);
+    return 0;
+}
+
+/* The text with the n-th `from` turned into `to`. */
+static char *edit(const char *text, const char *from, uint32_t n,
+                  const char *to)
+{
+    const char *at = strstr(text, from);
+    while (at && n-- > 0)
+        at = strstr(at + 1, from);
+    if (!at) {
+        print_error("no \"%s\" in\n%s\n", from, text);
+        return NULL;
+    }
+    size_t before = (size_t)(at - text);
+    char *out = malloc(strlen(text) + strlen(to) + 1);
+    memcpy(out, text, before);
+    strcpy(out + before, to);
+    strcat(out, at + strlen(from));
+    return out;
+}
+
+static enum byoc_status open_with(const char *plan, const char *manifest,
+                                  struct byoc_error *err)
+{
+    struct byi_image image = x.image;
+    struct byoc_model *model = NULL;
+    image.plan = plan;
+    image.plan_bytes = strlen(plan);
+    image.manifest = manifest;
+    image.manifest_bytes = strlen(manifest);
+    enum byoc_status status = byoc_internal_model_open(
+        &image, &(struct byoc_load_params){.native_only = 1}, &model, err);
+    byoc_model_free(&model);
+    return status;
+}
+
+struct lie {
+    const char *from;
+    uint32_t n;
+    const char *to;
+    enum byoc_status status;
+    const char *word;
+};
+
+static void check(const struct lie *l, bool manifest)
+{
+    struct byoc_error err = {0};
+    char *text =
+        edit(manifest ? x.manifest.at : x.plan.json.at, l->from, l->n, l->to);
+    assert_non_null(text);
+    enum byoc_status status = open_with(manifest ? x.plan.json.at : text,
+                                        manifest ? text : x.manifest.at, &err);
+    if (status != l->status || !strstr(err.text, l->word))
+        fail_msg("%s -> %s: %d \"%s\" does not say \"%s\"\n%s", l->from, l->to,
+                 (int)status, err.text, l->word, text);
+    free(text);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    if (open_with(x.plan.json.at, x.manifest.at, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void test_plan_lies(void **state)
+{
+    (void)state;
+    static const struct lie lies[] = {
+        {"byoc-plan", 0, "byoc-graph", BYOC_EPARSE, "format"},
+        {"\"version\": 1", 0, "\"version\": 2", BYOC_EINCOMPATIBLE, "compile"},
+        {"\"arena\"", 0, "\"areas\"", BYOC_EPARSE, "areas"},
+        {"\"functions\": [", 0, "\"functions\": [], \"f\": [", BYOC_EPARSE,
+         "f"},
+        {"float32", 0, "float33", BYOC_EPARSE, "values[0].dtype"},
+        {"[2, 4]", 0, "[2, -4]", BYOC_EPARSE, "shape"},
+        {"[2, 4]", 0, "[2, 4.5]", BYOC_EPARSE, "shape"},
+        {"[2, 4]", 0, "[2, 5]", BYOC_ETYPE, "steps[0]"},
+        {"\"input\": 0", 0, "\"input\": 1", BYOC_EPARSE, "input"},
+        {"\"input\": 0", 0, "\"input\": 9", BYOC_EPARSE, "input"},
+        {"\"const\": 0", 0, "\"const\": 9", BYOC_EPARSE, "const"},
+        {"\"kind\": \"temp\"", 0, "\"kind\": \"tmp\"", BYOC_EPARSE, "kind"},
+        {"\"offset\": 0", 0, "\"offset\": 8", BYOC_EPARSE, "offset"},
+        {"\"offset\": 0", 0, "\"offset\": 6400", BYOC_EPARSE, "offset"},
+        {"\"offset\": 64", 0, "\"offset\": 0", BYOC_EPARSE, "overlaps"},
+        {"\"of\": ", 0, "\"of\": 99, \"offset\": ", BYOC_EPARSE, "of"},
+        {"\"op\": \"add\"", 0, "\"op\": \"no\"", BYOC_EPARSE, "\"no\""},
+        {"\"op\": \"add\"", 0, "\"op\": \"power2\"", BYOC_EPARSE, "power2"},
+        {"\"op\": \"exp\"", 0, "\"op\": \"sum\"", BYOC_EPARSE, "functions[1]"},
+        {"\"op\": \"nn.softmax\"", 0, "\"op\": \"nn.relu\"", BYOC_EPARSE,
+         "attrs"},
+        {"\"axis\": 0", 0, "\"axis\": 3", BYOC_ETYPE, "steps["},
+        {"\"in\": [", 0, "\"in\": [77, ", BYOC_EPARSE, "in[0]"},
+        {"\"in\": [", 1, "\"in\": [0, ", BYOC_EPARSE, "operands"},
+        {"\"region\": 0", 0, "\"region\": 1", BYOC_EPARSE, "region"},
+        {"\"call\": 1", 0, "\"call\": 0", BYOC_EPARSE, "call"},
+        {"\"call\": 1", 0, "\"call\": 5", BYOC_EPARSE, "call"},
+        {"\"twin\": 2", 0, "\"twin\": 0", BYOC_EPARSE, "twin"},
+        {"\"blob\": [0, ", 0, "\"blob\": [1, ", BYOC_EPARSE, "blob"},
+        {"\"blob\": [0, ", 0, "\"blob\": [0, 4, ", BYOC_ELIMIT, "blob"},
+        {"\"bytes\": 16", 0, "\"bytes\": 32", BYOC_EPARSE, "consts[0]"},
+        {"\"outputs\": [", 0, "\"outputs\": [0, ", BYOC_EPARSE, "output"},
+        {"{\"format\"", 0, "[{\"format\"", BYOC_EPARSE, "plan"},
+    };
+    for (size_t i = 0; i < BYI_COUNT(lies); i++)
+        check(&lies[i], false);
+}
+
+/* A view's step taken away: its value is never written. */
+static void test_missing_step(void **state)
+{
+    (void)state;
+    static const struct lie lie = {
+        "\"op\": \"reshape\"", 0, "\"op\": \"squeeze\"", BYOC_EPARSE, "steps["};
+    check(&lie, false);
+}
+
+static void test_manifest_lies(void **state)
+{
+    (void)state;
+    static const struct lie lies[] = {
+        {"byoc-model", 0, "byoc-plan", BYOC_EPARSE, "format"},
+        {"\"version\": 1", 0, "\"version\": 7", BYOC_EINCOMPATIBLE, "version"},
+        {"byoc_model_", 0, "model_", BYOC_EPARSE, "symbol"},
+        {"\"isa\"", 0, "\"isb\"", BYOC_EPARSE, "is"},
+        {"[2, 4]", 0, "[2, 5]", BYOC_EPARSE, "\"x\""},
+        {"[\"N\"]", 0, "[\"M\"]", BYOC_EPARSE, "\"n\""},
+        {"float32", 0, "float64", BYOC_EPARSE, "\"x\""},
+    };
+    for (size_t i = 0; i < BYI_COUNT(lies); i++)
+        check(&lies[i], true);
+}
+
+/* Any prefix, and any byte changed: an error or a model, never a crash. */
+static void test_mangled(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    size_t n = x.plan.json.n;
+    char *text = malloc(n + 1);
+    for (size_t i = 0; i < n; i += 11) {
+        memcpy(text, x.plan.json.at, n + 1);
+        text[i] = '\0';
+        assert_int_equal(open_with(text, x.manifest.at, &err), BYOC_EPARSE);
+    }
+    static const char with[] = "0129-\"[]{},: x";
+    for (size_t i = 0; i < n; i += 3) {
+        memcpy(text, x.plan.json.at, n + 1);
+        text[i] = with[i % (sizeof with - 1)];
+        (void)!open_with(text, x.manifest.at, &err);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_plan_lies),
+        cmocka_unit_test(test_missing_step),
+        cmocka_unit_test(test_manifest_lies),
+        cmocka_unit_test(test_mangled),
+    };
+    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}

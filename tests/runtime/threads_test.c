@@ -1,0 +1,175 @@
+/* threads_test.c: how many threads, decided from made-up facts: options,
+ * environments, affinity masks and cgroup files.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/internal.h"
+
+static char root[] = "cgroup-XXXXXX";
+static char self[64];
+
+static void write_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void make_dir(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static uint32_t decide(struct byi_thread_facts facts, const char *word)
+{
+    struct byoc_error err;
+    uint32_t threads = 0;
+    char why[256] = "";
+    facts.cgroup_self = self;
+    facts.cgroup_root = root;
+    if (byi_threads_from(&facts, &threads, why, sizeof why, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    if (!strstr(why, word))
+        fail_msg("\"%s\" does not say \"%s\"", why, word);
+    return threads;
+}
+
+#define FACTS(...) ((struct byi_thread_facts){__VA_ARGS__})
+
+static void test_order(void **state)
+{
+    (void)state;
+    write_file("self", "");
+    assert_int_equal(decide(FACTS(.option = 3, .byoc_env = "5", .omp_env = "7",
+                                  .affinity = 9),
+                            "caller"),
+                     3);
+    assert_int_equal(
+        decide(FACTS(.byoc_env = "5", .omp_env = "7", .affinity = 9),
+               "BYOC_NUM_THREADS"),
+        5);
+    assert_int_equal(
+        decide(FACTS(.omp_env = "7,2", .affinity = 9), "OMP_NUM_THREADS"), 7);
+    assert_int_equal(decide(FACTS(.omp_env = "many", .affinity = 9), "CPUs"),
+                     9);
+    assert_int_equal(decide(FACTS(.affinity = 0), "CPUs"), 1);
+}
+
+static void test_strict(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",   "0",   "-1",   "two",
+                                      "4x", "4,2", "5000", " "};
+    for (size_t i = 0; i < BYI_COUNT(bad); i++) {
+        struct byi_thread_facts facts = {.byoc_env = bad[i],
+                                         .affinity = 4,
+                                         .cgroup_self = self,
+                                         .cgroup_root = root};
+        struct byoc_error err;
+        uint32_t threads;
+        char why[64];
+        assert_int_equal(
+            byi_threads_from(&facts, &threads, why, sizeof why, &err),
+            BYOC_EINVAL);
+        assert_non_null(strstr(err.text, "BYOC_NUM_THREADS"));
+    }
+}
+
+static void test_cgroup_v2(void **state)
+{
+    (void)state;
+    write_file("self", "0::/a/b\n");
+    write_file("a/b/cpu.max", "max 100000\n");
+    assert_int_equal(decide(FACTS(.affinity = 8), "CPUs"), 8);
+    write_file("a/cpu.max", "250000 100000\n"); /* the parent's counts too */
+    assert_int_equal(decide(FACTS(.affinity = 8), "quota"), 3);
+    write_file("a/b/cpu.max", "50000 100000\n");
+    assert_int_equal(decide(FACTS(.affinity = 8), "quota"), 1);
+    assert_int_equal(decide(FACTS(.affinity = 1), "may use"), 1);
+    write_file("a/b/cpu.max", "nonsense\n");
+    write_file("a/cpu.max", "");
+    assert_int_equal(decide(FACTS(.affinity = 8), "CPUs"), 8);
+}
+
+static void test_cgroup_v1(void **state)
+{
+    (void)state;
+    write_file("self", "5:memory:/x\n4:cpu,cpuacct:/gone\n");
+    write_file("cpu/cpu.cfs_quota_us", "200000\n");
+    write_file("cpu/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(decide(FACTS(.affinity = 8), "quota"), 2);
+    write_file("cpu/cpu.cfs_quota_us", "-1\n");
+    assert_int_equal(decide(FACTS(.affinity = 8), "CPUs"), 8);
+}
+
+static void test_this_process(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    uint32_t threads = 0;
+    char why[256];
+    assert_int_equal(byi_threads_decide(6, &threads, why, sizeof why, &err),
+                     BYOC_OK);
+    assert_int_equal(threads, 6);
+    assert_int_equal(byi_threads_decide(5000, &threads, why, sizeof why, &err),
+                     BYOC_EINVAL);
+    unsetenv("BYOC_NUM_THREADS");
+    assert_int_equal(byi_threads_decide(0, &threads, why, sizeof why, &err),
+                     BYOC_OK);
+    assert_true(threads >= 1);
+}
+
+static int make_tree(void **state)
+{
+    (void)state;
+    if (!mkdtemp(root))
+        return -1;
+    snprintf(self, sizeof self, "%s/self", root);
+    make_dir("a");
+    make_dir("a/b");
+    make_dir("cpu");
+    return 0;
+}
+
+static int remove_tree(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"self",
+                                        "a/b/cpu.max",
+                                        "a/cpu.max",
+                                        "cpu/cpu.cfs_quota_us",
+                                        "cpu/cpu.cfs_period_us",
+                                        "a/b",
+                                        "a",
+                                        "cpu"};
+    char path[256];
+    for (size_t i = 0; i < BYI_COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", root, names[i]);
+        remove(path);
+    }
+    return rmdir(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_cgroup_v2),    cmocka_unit_test(test_cgroup_v1),
+        cmocka_unit_test(test_this_process),
+    };
+    return cmocka_run_group_tests(tests, make_tree, remove_tree);
+}
