@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_OPSET = 1, MAX_OPSET = 17 };
+enum { MIN_OPSET = 1, MAX_OPSET = 18 };
 
 bool byi_o_ok(const struct byi_import *o)
 {

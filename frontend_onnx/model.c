@@ -15,7 +15,7 @@
 
 enum {
     MAX_NESTING = 48,      /* of messages; deep subgraphs use about 4 a level */
-    RAW_LIMIT = 4096,      /* bytes of raw data that are worth leaving out    */
+    RAW_LIMIT = 16384,     /* bytes of raw data that are worth leaving out    */
     FIELD_GRAPH = 7,       /* ModelProto.graph                                */
     FIELD_INITIALIZER = 5, /* GraphProto.initializer                        */
     FIELD_RAW_DATA = 9     /* TensorProto.raw_data                            */

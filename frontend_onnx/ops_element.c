@@ -267,6 +267,7 @@ static const struct byi_onnx_op rows[] = {
     {"Max", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_MAXIMUM},
     {"Mean", 1, 1, BYI_MAX_ARGS, convert_mean, BYI_OP_ADD},
     {"Min", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_MINIMUM},
+    {"Mish", 18, 1, 1, SAME, BYI_OP_NN_MISH},
     {"Mod", 10, 2, 2, SAME, BYI_OP_MOD},
     {"Mul", 1, 2, 2, convert_binary_old, BYI_OP_MULTIPLY},
     {"Mul", 7, 2, 2, SAME, BYI_OP_MULTIPLY},

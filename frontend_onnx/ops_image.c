@@ -86,6 +86,11 @@ static void convert_resize(struct byi_import *o)
     byi_id size = byi_o_in(o, 2);
     uint32_t n = 0;
 
+    if (byi_o_int(o, "antialias", 0) != 0)
+        byi_o_refuse(o, "antialias");
+    if (strcmp(byi_o_string(o, "keep_aspect_ratio_policy", "stretch"),
+               "stretch") != 0)
+        byi_o_refuse(o, "a keep_aspect_ratio_policy that is not stretch");
     if (sized == is_given(o, 2))
         byi_o_fail(o, BYOC_EPARSE, "found %s, expected one of scales and sizes",
                    sized ? "both" : "neither");

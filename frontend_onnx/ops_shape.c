@@ -161,20 +161,24 @@ static void convert_concat(struct byi_import *o)
                            ATTRS(AN_INT("axis", (int64_t)fixed)));
 }
 
-/* Equal parts, one for each output. */
+/* `n` equal parts; the last one may be smaller where `uneven`. */
 static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
-                                  uint32_t axis)
+                                  uint32_t axis, uint32_t n, bool uneven)
 {
-    int64_t *sizes = byi_arena_calloc(o->scratch, o->n_out, sizeof *sizes);
+    int64_t *sizes = byi_arena_calloc(o->scratch, n + 1, sizeof *sizes);
+    const int64_t part = n ? (dim + n - 1) / n : 0;
+    int64_t left = dim;
 
     if (BYI_IS_SYMBOL(dim))
         byi_o_refuse(o, "into equal parts of axis %u, whose size varies", axis);
-    else if (dim % o->n_out != 0)
+    else if (n == 0 || (dim % n != 0 && !uneven))
         byi_o_fail(o, BYOC_ETYPE,
                    "axis %u of size %lld does not split into %u equal parts",
-                   axis, (long long)dim, o->n_out);
-    for (uint32_t i = 0; i < o->n_out; i++)
-        sizes[i] = dim / o->n_out;
+                   axis, (long long)dim, n);
+    for (uint32_t i = 0; i < n; i++) {
+        sizes[i] = part < left ? part : left;
+        left -= sizes[i];
+    }
     return sizes;
 }
 
@@ -188,9 +192,14 @@ static void convert_split(struct byi_import *o)
 
     if (byi_o_in(o, 1) != BYI_NO_ID)
         sizes = byi_o_const_ints(o, 1, "split", &n);
+    const int64_t parts_wanted = byi_o_int(o, "num_outputs", 0);
     if (!sizes) {
-        sizes = equal_sizes(o, byi_o_dim(o, x, axis), axis);
         n = o->n_out;
+        if (parts_wanted != 0 && parts_wanted != n)
+            byi_o_fail(o, BYOC_EPARSE, "num_outputs is %lld, found %u outputs",
+                       (long long)parts_wanted, n);
+        sizes =
+            equal_sizes(o, byi_o_dim(o, x, axis), axis, n, parts_wanted != 0);
     }
     if (n < o->n_out)
         byi_o_fail(o, BYOC_ETYPE, "%u sizes for %u outputs", n, o->n_out);
@@ -290,13 +299,36 @@ static void convert_pad_2(struct byi_import *o)
         byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value));
 }
 
+/* Pads of some axes as pads of all. */
+static byi_id spread_pads(struct byi_import *o, uint32_t rank)
+{
+    int64_t all[2 * BYI_MAX_RANK] = {0};
+    uint32_t n = 0, n_axes = 0;
+    const int64_t *pads = byi_o_const_ints(o, 1, "pads", &n);
+    const int64_t *axes = byi_o_const_ints(o, 3, "axes", &n_axes);
+
+    if (byi_o_ok(o) && n != 2 * (uint64_t)n_axes)
+        byi_o_fail(o, BYOC_ETYPE, "%u pads for %u axes, expected two each", n,
+                   n_axes);
+    for (uint32_t i = 0; byi_o_ok(o) && i < n_axes; i++) {
+        const uint32_t axis = byi_o_axis(o, axes[i], rank);
+        all[axis] = pads[i];
+        all[rank + axis] = pads[n_axes + i];
+    }
+    return byi_o_vector(o, 2 * rank, all);
+}
+
 static void convert_pad(struct byi_import *o)
 {
+    const byi_id x = byi_o_in(o, 0);
     byi_id value = byi_o_in(o, 2);
 
     if (value == BYI_NO_ID)
-        value = byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), 0);
-    pad(o, as_int64(o, byi_o_in(o, 1)), value);
+        value = byi_o_scalar(o, byi_o_dtype(o, x), 0);
+    if (byi_o_in(o, 3) != BYI_NO_ID)
+        pad(o, spread_pads(o, byi_o_rank(o, x)), value);
+    else
+        pad(o, as_int64(o, byi_o_in(o, 1)), value);
 }
 
 static void convert_depth_to_space(struct byi_import *o)
@@ -322,6 +354,7 @@ static const struct byi_onnx_op rows[] = {
     {"Flatten", 1, 1, 1, convert_flatten, BYI_OP_NONE},
     {"Pad", 1, 1, 1, convert_pad_2, BYI_OP_NONE},
     {"Pad", 11, 2, 3, convert_pad, BYI_OP_NONE},
+    {"Pad", 18, 2, 4, convert_pad, BYI_OP_NONE},
     {"Reshape", 1, 1, 1, convert_reshape_1, BYI_OP_NONE},
     {"Reshape", 5, 2, 2, convert_reshape, BYI_OP_NONE},
     {"Slice", 1, 1, 1, convert_slice_1, BYI_OP_NONE},

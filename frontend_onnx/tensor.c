@@ -12,6 +12,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "raw_data is little-endian and used as it is");
 
+/* Smaller data is copied where that aligns it: the importer reads it. */
+enum { MIN_BORROWED = 16384 };
+
 /* Data of a tensor without elements: never NULL, never read. */
 static alignas(BYI_ALIGN) uint8_t empty[BYI_ALIGN];
 
@@ -91,12 +94,14 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %zu is %u, expected a bool",
                             name_of(proto), i, raw.at[i]);
-    if (mapped) {
+    const bool aligned_there = (uintptr_t)raw.at % BYI_ALIGN == 0;
+    if (mapped && (aligned_there || bytes >= MIN_BORROWED)) {
         t->data = (void *)(uintptr_t)raw.at; /* consts are never written to */
         return BYOC_OK;
     }
     t->data = aligned(file->arena, bytes);
-    memcpy(t->data, raw.at, (size_t)bytes);
+    if (bytes)
+        memcpy(t->data, raw.at, (size_t)bytes);
     return BYOC_OK;
 }
 

@@ -439,6 +439,22 @@ static void two_outputs(void **state)
            "%0.1", "(%2, %1)");
 }
 
+/* Opset 18: the last part may be smaller, pads may name their axes. */
+static void opset_18(void **state)
+{
+    struct build b = begin(18);
+    (void)state;
+
+    input(&b, "x", "7 2");
+    ints(&b, "pads", 2, (const int64_t[]){1, 2});
+    ints(&b, "last", 1, (const int64_t[]){-1});
+    attr_int(&b, node(&b, "Split", "x", "l r"), "num_outputs", 2);
+    node(&b, "Pad", "r pads - last", "p");
+    node(&b, "ReduceMax", "p last", "y");
+    output(&b, "y");
+    EXPECT(&b, "split(%x, sizes=[4, 3])", "[0, 1, 0, 2]", "axis=[1]");
+}
+
 static void dropout_and_identity_vanish(void **state)
 {
     struct build b = begin(13);
@@ -983,6 +999,7 @@ int main(void)
         cmocka_unit_test(fixed_dims),
         cmocka_unit_test(fixed_value),
         cmocka_unit_test(two_outputs),
+        cmocka_unit_test(opset_18),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
         cmocka_unit_test(old_softmax_is_plain_on_the_last_axis),
