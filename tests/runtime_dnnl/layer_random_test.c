@@ -1,0 +1,831 @@
+/* tests/runtime_dnnl/layer_random_test.c: random descriptors through the
+ * oneDNN layer against plain loops: what the guards let pass must be right.
+ *
+ *   layer_random_test [CASES [SEED]]     cases per family, 100 by default
+ *
+ * The environment's BYOC_RANDOM_CASES does the same under ctest. A failure
+ * prints its family, case and seed.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime_dnnl/layer.h"
+
+static uint32_t n_cases = 100;
+static uint64_t first_seed = 1;
+static uint64_t seed;
+static const struct byi_dnnl *lib;
+
+static uint32_t pick(uint32_t n) /* 0 .. n-1 */
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((seed >> 33) % n);
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + pick((uint32_t)(high - low + 1));
+}
+
+static float unit(void)
+{
+    return (float)pick(2001) / 1000.0f - 1.0f;
+}
+
+/* --- tensors ------------------------------------------------------------- */
+
+enum { CANARY = 32 };
+
+struct tensor {
+    struct byi_desc desc;
+    float *data;
+    int64_t n;
+};
+
+static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
+{
+    struct byi_desc d = {
+        .kind = BYI_DESC_STRIDED, .dtype = BYOC_F32, .rank = rank};
+    int64_t stride = 1;
+    memcpy(d.dims, dims, rank * sizeof dims[0]);
+    last = last && rank > 2;
+    if (last) {
+        d.strides[1] = 1;
+        stride = dims[1];
+    }
+    for (uint32_t i = rank; i-- > 0;) {
+        if (last && i == 1)
+            continue;
+        d.strides[i] = stride;
+        stride *= dims[i];
+    }
+    return d;
+}
+
+static struct tensor make(struct byi_desc desc)
+{
+    struct tensor t = {.desc = desc, .n = byi_elements(desc.rank, desc.dims)};
+    t.data = byi_acquire((uint64_t)(t.n + CANARY) * sizeof(float));
+    for (int64_t i = 0; i < t.n; i++)
+        t.data[i] = unit();
+    for (int64_t i = t.n; i < t.n + CANARY; i++)
+        t.data[i] = 12345.0f;
+    return t;
+}
+
+static struct tensor random_tensor(uint32_t rank, const int64_t *dims)
+{
+    return make(dense(rank, dims, pick(4) != 0));
+}
+
+/* The element of logical index i (row-major), dims of `like` broadcast to the
+ * tensor's. */
+static float *at(const struct tensor *t, const struct byi_desc *like, int64_t i)
+{
+    int64_t offset = 0;
+    const uint32_t lead = like->rank - t->desc.rank;
+    for (uint32_t a = like->rank; a-- > 0;) {
+        const int64_t x = i % like->dims[a];
+        i /= like->dims[a];
+        if (a >= lead && t->desc.dims[a - lead] > 1)
+            offset += x * t->desc.strides[a - lead];
+    }
+    return &t->data[offset];
+}
+
+static bool is_intact(const struct tensor *t)
+{
+    for (int64_t i = t->n; i < t->n + CANARY; i++)
+        if (t->data[i] != 12345.0f)
+            return false;
+    return true;
+}
+
+/* --- a case -------------------------------------------------------------- */
+
+enum { MAX_TENSORS = 12 };
+
+struct work {
+    struct byi_posts posts;
+    struct tensor others[3]; /* operands of binary post-ops */
+    struct byi_prim *prim;
+    uint32_t n;
+    int args[MAX_TENSORS];
+    void *data[MAX_TENSORS];
+    void *owned[MAX_TENSORS];
+    uint32_t n_owned;
+    struct tensor dst;
+    double *want; /* in logical order */
+    double tolerance;
+    struct byoc_error err;
+};
+
+static void add_arg(struct work *w, int arg, void *data)
+{
+    w->args[w->n] = arg;
+    w->data[w->n++] = data;
+}
+
+static void own(struct work *w, void *memory)
+{
+    w->owned[w->n_owned++] = memory;
+}
+
+static struct tensor add_tensor(struct work *w, int arg, struct tensor t)
+{
+    own(w, t.data);
+    add_arg(w, arg, t.data);
+    return t;
+}
+
+static double apply_elt(const struct byi_post *p, double x)
+{
+    const double a = (double)p->alpha, b = (double)p->beta;
+    switch ((enum byi_elt)p->alg) {
+    case BYI_ELT_RELU:
+        return x < 0 ? a * x : x;
+    case BYI_ELT_TANH:
+        return tanh(x);
+    case BYI_ELT_CLIP:
+        return fmin(fmax(x, a), b);
+    case BYI_ELT_LINEAR:
+        return a * x + b;
+    case BYI_ELT_ABS:
+        return fabs(x);
+    case BYI_ELT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case BYI_ELT_ELU:
+        return x < 0 ? a * (exp(x) - 1) : x;
+    case BYI_ELT_SWISH:
+        return x / (1 + exp(-a * x));
+    case BYI_ELT_HARDSWISH:
+        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case BYI_ELT_GELU_ERF:
+        return 0.5 * x * (1 + erf(x / sqrt(2)));
+    default:
+        break;
+    }
+    abort();
+}
+
+static double apply_bin(enum byi_bin alg, double x, double y)
+{
+    switch (alg) {
+    case BYI_BIN_ADD:
+        return x + y;
+    case BYI_BIN_SUB:
+        return x - y;
+    case BYI_BIN_MUL:
+        return x * y;
+    case BYI_BIN_DIV:
+        return x / y;
+    case BYI_BIN_MAX:
+        return fmax(x, y);
+    case BYI_BIN_MIN:
+        return fmin(x, y);
+    default:
+        break;
+    }
+    abort();
+}
+
+/* 0 to 3 post-ops beside dst; each broadcast shape of an operand. */
+static void random_posts(struct work *w, const struct byi_desc *dst)
+{
+    static const enum byi_elt elts[] = {
+        BYI_ELT_RELU,    BYI_ELT_TANH,    BYI_ELT_CLIP,  BYI_ELT_LINEAR,
+        BYI_ELT_ABS,     BYI_ELT_ELU,     BYI_ELT_SWISH, BYI_ELT_HARDSWISH,
+        BYI_ELT_SIGMOID, BYI_ELT_GELU_ERF};
+    bool summed = false;
+    w->posts.n = pick(4);
+    for (uint32_t i = 0; i < w->posts.n; i++) {
+        struct byi_post *p = &w->posts.at[i];
+        const uint32_t kind = pick(summed ? 3 : 4);
+        if (kind == 3) {
+            p->kind = BYI_POST_SUM;
+            summed = true;
+        } else if (kind < 2) {
+            p->kind = BYI_POST_ELT;
+            p->alg = elts[pick(BYI_COUNT(elts))];
+            p->alpha = p->alg == BYI_ELT_CLIP ? -0.5f : unit();
+            p->beta = p->alg == BYI_ELT_CLIP ? 0.75f : unit();
+        } else {
+            int64_t dims[BYI_MAX_RANK];
+            const uint32_t mode = pick(4);
+            for (uint32_t a = 0; a < dst->rank; a++)
+                dims[a] = mode == 0              ? 1
+                          : mode == 1 && a != 1  ? 1
+                          : mode == 2 && pick(2) ? 1
+                                                 : dst->dims[a];
+            p->kind = BYI_POST_BIN;
+            p->alg = (int)pick(BYI_N_BINS);
+            if (p->alg == BYI_BIN_DIV)
+                p->alg = BYI_BIN_MUL;
+            w->others[i] = make(
+                dense(dst->rank, dims, dst->rank > 2 && dst->strides[1] == 1));
+            /* a whole operand lies exactly as dst */
+            if (byi_dims_equal(dst->rank, dims, dst->rank, dst->dims))
+                w->others[i].desc = *dst;
+            own(w, w->others[i].data);
+            p->desc = w->others[i].desc;
+        }
+    }
+}
+
+static void apply_posts(struct work *w)
+{
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        double x = w->want[i];
+        for (uint32_t k = 0; k < w->posts.n; k++) {
+            const struct byi_post *p = &w->posts.at[k];
+            if (p->kind == BYI_POST_ELT)
+                x = apply_elt(p, x);
+            else if (p->kind == BYI_POST_SUM)
+                x += (double)*at(&w->dst, &w->dst.desc, i);
+            else
+                x = apply_bin((enum byi_bin)p->alg, x,
+                              (double)*at(&w->others[k], &w->dst.desc, i));
+        }
+        w->want[i] = x;
+    }
+}
+
+/* Arguments of post-ops, build, run, compare; NULL when right. */
+static const char *finish(struct work *w)
+{
+    static char text[300];
+    for (uint32_t k = 0; k < w->posts.n; k++)
+        if (w->posts.at[k].kind == BYI_POST_BIN)
+            add_arg(w, BYI_ARG_POST + (int)k, w->others[k].data);
+    add_arg(w, BYI_ARG_DST, w->dst.data);
+    apply_posts(w);
+    void *scratch = byi_acquire(byi_prim_scratch(w->prim) + 64);
+    struct byi_bound *call = NULL;
+    enum byoc_status status = byi_prim_build(w->prim, &w->err);
+    if (status == BYOC_OK)
+        status = byi_bound_new(lib, w->prim, w->n, w->args, w->data, scratch,
+                               &call, &w->err);
+    if (status == BYOC_OK)
+        status = byi_bound_run(call, &w->err);
+    byi_bound_free(&call);
+    byi_release(scratch);
+    if (status != BYOC_OK)
+        return w->err.text;
+    if (!is_intact(&w->dst))
+        return "wrote past the end of dst";
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        const double x = (double)*at(&w->dst, &w->dst.desc, i);
+        if (fabs(x - w->want[i]) <= w->tolerance * fmax(1, fabs(w->want[i])))
+            continue;
+        snprintf(text, sizeof text,
+                 "%s: element %lld is %.9g, expected %.9g (%u post-ops)",
+                 byi_prim_impl(w->prim), (long long)i, x, w->want[i],
+                 w->posts.n);
+        return text;
+    }
+    return NULL;
+}
+
+static void close_work(struct work *w)
+{
+    byi_prim_free(&w->prim);
+    for (uint32_t i = 0; i < w->n_owned; i++)
+        byi_release(w->owned[i]);
+    byi_release(w->dst.data);
+    byi_release(w->want);
+}
+
+static void open_dst(struct work *w, struct byi_desc desc)
+{
+    w->dst = make(desc);
+    w->want = byi_alloc((size_t)w->dst.n, sizeof *w->want);
+    w->tolerance = 1e-4;
+}
+
+/* Weights as the primitive wants them. */
+static void add_packed(struct work *w, const struct tensor *weights)
+{
+    struct byi_prim *reorder = NULL;
+    own(w, weights->data);
+    if (byi_prim_wants(w->prim, BYI_ARG_WEIGHTS, &weights->desc)) {
+        add_arg(w, BYI_ARG_WEIGHTS, weights->data);
+        return;
+    }
+    assert_int_equal(byi_pack_new(lib, &weights->desc, w->prim, BYI_ARG_WEIGHTS,
+                                  &reorder, &w->err),
+                     BYOC_OK);
+    void *packed = byi_acquire(byi_prim_bytes(w->prim, BYI_ARG_WEIGHTS) + 64);
+    void *scratch = byi_acquire(byi_prim_scratch(reorder) + 64);
+    struct byi_bound *call = NULL;
+    assert_int_equal(byi_prim_build(reorder, &w->err), BYOC_OK);
+    assert_int_equal(byi_bound_new(lib, reorder, 2,
+                                   (int[]){BYI_ARG_SRC, BYI_ARG_DST},
+                                   (void *[]){weights->data, packed}, scratch,
+                                   &call, &w->err),
+                     BYOC_OK);
+    assert_int_equal(byi_bound_run(call, &w->err), BYOC_OK);
+    byi_bound_free(&call);
+    byi_prim_free(&reorder);
+    byi_release(scratch);
+    own(w, packed);
+    add_arg(w, BYI_ARG_WEIGHTS, packed);
+}
+
+/* --- families: NULL: right or not to be had; *ran tells which ------------- */
+
+struct conv_loop {
+    const struct byi_conv *p;
+    const struct tensor *src, *weights, *bias;
+    int64_t groups, per_in, per_out;
+};
+
+static int64_t volume(const int64_t *dims, uint32_t n)
+{
+    return byi_elements(n, dims);
+}
+
+/* Position x of an axis list, split by `dims`. */
+static void split(int64_t x, uint32_t n, const int64_t *dims, int64_t *out)
+{
+    for (uint32_t i = n; i-- > 0;) {
+        out[i] = x % dims[i];
+        x /= dims[i];
+    }
+}
+
+/* Adds src(n, c, in) w(g, o, i, k) to dst(n, o, out) for all taps: for a
+ * deconvolution dst and src change their parts. */
+static void run_conv(const struct conv_loop *c, double *want)
+{
+    const struct byi_window *w = &c->p->window;
+    const struct byi_desc *many = c->p->deconv ? &c->p->dst : &c->p->src;
+    const struct byi_desc *few = c->p->deconv ? &c->p->src : &c->p->dst;
+    const int64_t n_few = volume(few->dims + 2, w->n);
+    const int64_t n_many = volume(many->dims + 2, w->n);
+    const int64_t n_taps = volume(w->kernel, w->n);
+    const int64_t n_out = c->per_out * c->groups, n_in = c->per_in * c->groups;
+    for (int64_t f = 0; f < n_few; f++) {
+        for (int64_t t = 0; t < n_taps; t++) {
+            int64_t pos[3], tap[3], m = 0;
+            bool inside = true;
+            split(f, w->n, few->dims + 2, pos);
+            split(t, w->n, w->kernel, tap);
+            for (uint32_t a = 0; a < w->n; a++) {
+                const int64_t x = pos[a] * w->stride[a] - w->begin[a] +
+                                  tap[a] * w->dilation[a];
+                inside &= x >= 0 && x < many->dims[2 + a];
+                m = m * many->dims[2 + a] + x;
+            }
+            if (!inside)
+                continue;
+            const int64_t in = c->p->deconv ? f : m, out = c->p->deconv ? m : f;
+            const int64_t in_n = c->p->deconv ? n_few : n_many;
+            const int64_t out_n = c->p->deconv ? n_many : n_few;
+            for (int64_t n = 0; n < c->p->src.dims[0]; n++)
+                for (int64_t o = 0; o < n_out; o++)
+                    for (int64_t i = 0; i < c->per_in; i++) {
+                        const int64_t g = o / c->per_out;
+                        const int64_t wi = (o * c->per_in + i) * n_taps + t;
+                        want[(n * n_out + o) * out_n + out] +=
+                            (double)*at(c->src, &c->p->src,
+                                        (n * n_in + g * c->per_in + i) * in_n +
+                                            in) *
+                            (double)*at(c->weights, &c->weights->desc, wi);
+                    }
+        }
+    }
+}
+
+static void random_window(struct byi_conv *p, int64_t *many, int64_t *few)
+{
+    struct byi_window *w = &p->window;
+    w->n = between(1, 8) == 1 ? 3 : (uint32_t)between(1, 2);
+    for (uint32_t a = 0; a < w->n; a++) {
+        w->kernel[a] = between(1, w->n > 2 ? 3 : 5);
+        w->stride[a] = between(1, 3);
+        w->dilation[a] = pick(4) ? 1 : between(1, 3);
+        const int64_t reach = (w->kernel[a] - 1) * w->dilation[a] + 1;
+        w->begin[a] = between(0, reach - 1);
+        w->end[a] = between(0, reach - 1);
+        int64_t extent = between(1, w->n > 2 ? 7 : 13);
+        while (extent + w->begin[a] + w->end[a] < reach)
+            extent++;
+        few[a] = (extent + w->begin[a] + w->end[a] - reach) / w->stride[a] + 1;
+        many[a] = extent;
+        w->end[a] = (few[a] - 1) * w->stride[a] + reach - extent - w->begin[a];
+    }
+}
+
+static const char *run_convolution(struct work *w, bool deconv, bool *ran)
+{
+    struct byi_conv p = {.deconv = deconv};
+    int64_t many[BYI_MAX_RANK] = {0}, few[BYI_MAX_RANK] = {0};
+    int64_t weights[BYI_MAX_RANK];
+    random_window(&p, many + 2, few + 2);
+    struct conv_loop c = {.p = &p};
+    c.groups = pick(3) ? 1 : between(2, 9);
+    c.per_in = pick(4) ? between(1, c.groups > 1 ? 5 : 40) : 1;
+    c.per_out = pick(4) ? between(1, c.groups > 1 ? 5 : 40) : 1;
+    many[0] = few[0] = between(1, 3);
+    (deconv ? few : many)[1] = c.per_in * c.groups;
+    (deconv ? many : few)[1] = c.per_out * c.groups;
+    const uint32_t rank = p.window.n + 2;
+    uint32_t n = 0;
+    if (c.groups > 1)
+        weights[n++] = c.groups;
+    weights[n++] = c.per_out;
+    weights[n++] = c.per_in;
+    memcpy(weights + n, p.window.kernel, p.window.n * sizeof weights[0]);
+    n += p.window.n;
+    const struct tensor src = add_tensor(
+        w, BYI_ARG_SRC, make(dense(rank, deconv ? few : many, true)));
+    const struct tensor wt = make(dense(n, weights, false));
+    open_dst(w, dense(rank, deconv ? many : few, true));
+    p.src = src.desc;
+    p.dst = w->dst.desc;
+    p.weights = wt.desc;
+    p.weights.kind = BYI_DESC_ANY;
+    c.src = &src;
+    c.weights = &wt;
+    const int64_t n_out = p.dst.dims[1];
+    struct tensor bias = {0};
+    if (pick(2)) {
+        bias = add_tensor(w, BYI_ARG_BIAS, make(dense(1, &n_out, false)));
+        p.bias = bias.desc;
+    }
+    random_posts(w, &p.dst);
+    if (byi_conv_new(lib, &p, &w->posts, &w->prim, &w->err)) {
+        own(w, wt.data);
+        return NULL;
+    }
+    add_packed(w, &wt);
+    *ran = true;
+    const int64_t plane = volume(p.dst.dims + 2, p.window.n);
+    for (int64_t i = 0; bias.data && i < w->dst.n; i++)
+        w->want[i] = (double)bias.data[i / plane % n_out];
+    run_conv(&c, w->want);
+    return finish(w);
+}
+
+static const char *run_forward(struct work *w, bool *ran)
+{
+    return run_convolution(w, false, ran);
+}
+
+static const char *run_backward(struct work *w, bool *ran)
+{
+    return run_convolution(w, true, ran);
+}
+
+static const char *run_matmul(struct work *w, bool *ran)
+{
+    const uint32_t rank = (uint32_t)between(2, 4);
+    int64_t a[4], b[4], d[4];
+    for (uint32_t i = 0; i + 2 < rank; i++) {
+        d[i] = between(1, 3);
+        a[i] = pick(4) ? d[i] : 1;
+        b[i] = pick(4) || a[i] != d[i] ? d[i] : 1;
+    }
+    const int64_t m = between(1, 40), k = between(1, 40), n = between(1, 40);
+    a[rank - 2] = d[rank - 2] = m;
+    a[rank - 1] = b[rank - 2] = k;
+    b[rank - 1] = d[rank - 1] = n;
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, make(dense(rank, a, false)));
+    struct tensor wt = make(dense(rank, b, false));
+    if (pick(2)) { /* transposed */
+        wt.desc.strides[rank - 2] = 1;
+        wt.desc.strides[rank - 1] = k;
+    }
+    open_dst(w, dense(rank, d, false));
+    struct byi_matmul p = {
+        .src = src.desc, .weights = wt.desc, .dst = w->dst.desc};
+    if (pick(2))
+        p.weights.kind = BYI_DESC_ANY;
+    struct tensor bias = {0};
+    if (pick(2) && n > 1) {
+        int64_t dims[4] = {1, 1, 1, 1};
+        dims[rank - 1] = n;
+        bias = add_tensor(w, BYI_ARG_BIAS, make(dense(rank, dims, false)));
+        p.bias = bias.desc;
+    }
+    random_posts(w, &p.dst);
+    if (byi_matmul_new(lib, &p, &w->posts, &w->prim, &w->err)) {
+        own(w, wt.data);
+        return NULL;
+    }
+    add_packed(w, &wt);
+    *ran = true;
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        const int64_t col = i % n, row = i / n;
+        struct byi_desc left = p.dst, right = p.dst;
+        left.dims[rank - 1] = k;
+        right.dims[rank - 2] = k;
+        double sum = bias.data ? (double)bias.data[col] : 0;
+        for (int64_t x = 0; x < k; x++)
+            sum += (double)*at(&src, &left, row * k + x) *
+                   (double)*at(&wt, &right, (row / m * k + x) * n + col);
+        w->want[i] = sum;
+    }
+    return finish(w);
+}
+
+static const char *run_pool(struct work *w, bool *ran)
+{
+    struct byi_conv shape = {0};
+    int64_t many[BYI_MAX_RANK], few[BYI_MAX_RANK];
+    random_window(&shape, many + 2, few + 2);
+    many[0] = few[0] = between(1, 3);
+    many[1] = few[1] = between(1, 40);
+    const uint32_t rank = shape.window.n + 2;
+    const bool last = pick(3) != 0;
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, make(dense(rank, many, last)));
+    open_dst(w, dense(rank, few, last));
+    const struct byi_pool p = {.kind = (enum byi_pool_kind)pick(3),
+                               .window = shape.window,
+                               .src = src.desc,
+                               .dst = w->dst.desc};
+    if (byi_pool_new(lib, &p, &w->posts, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    const struct byi_window *win = &p.window;
+    const int64_t n_taps = volume(win->kernel, win->n);
+    const int64_t plane = volume(few + 2, win->n);
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        int64_t pos[3], tap[3], count = 0;
+        double sum = 0, most = -INFINITY;
+        split(i % plane, win->n, few + 2, pos);
+        for (int64_t t = 0; t < n_taps; t++) {
+            int64_t m = i / plane;
+            bool inside = true;
+            split(t, win->n, win->kernel, tap);
+            for (uint32_t a = 0; a < win->n; a++) {
+                const int64_t x = pos[a] * win->stride[a] - win->begin[a] +
+                                  tap[a] * win->dilation[a];
+                inside &= x >= 0 && x < many[2 + a];
+                m = m * many[2 + a] + x;
+            }
+            if (!inside)
+                continue;
+            const double x = (double)*at(&src, &src.desc, m);
+            sum += x;
+            most = fmax(most, x);
+            count++;
+        }
+        w->want[i] = p.kind == BYI_POOL_MAX   ? most
+                     : p.kind == BYI_POOL_AVG ? sum / (double)count
+                                              : sum / (double)n_taps;
+        /* all of the window in the padding: nothing to say */
+        if (count == 0)
+            return NULL;
+    }
+    return finish(w);
+}
+
+static const char *run_binary(struct work *w, bool *ran)
+{
+    const uint32_t rank = (uint32_t)between(1, 5);
+    int64_t dims[5], other[5];
+    const uint32_t mode = pick(3);
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = between(1, 9);
+        other[i] = mode == 0 || (mode == 1 && pick(2)) ? dims[i] : 1;
+    }
+    const bool last = pick(2) != 0;
+    const struct tensor a =
+        add_tensor(w, BYI_ARG_SRC, make(dense(rank, dims, last)));
+    struct tensor b = make(dense(rank, other, last));
+    b = add_tensor(w, BYI_ARG_SRC1, b);
+    open_dst(w, a.desc);
+    const struct byi_binary p = {.alg = (enum byi_bin)pick(BYI_N_BINS),
+                                 .src = a.desc,
+                                 .src1 = b.desc,
+                                 .dst = w->dst.desc};
+    if (p.alg == BYI_BIN_DIV)
+        for (int64_t i = 0; i < b.n; i++)
+            b.data[i] = fabsf(b.data[i]) + 0.5f;
+    random_posts(w, &p.dst);
+    if (byi_binary_new(lib, &p, &w->posts, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    for (int64_t i = 0; i < w->dst.n; i++)
+        w->want[i] = apply_bin(p.alg, (double)*at(&a, &a.desc, i),
+                               (double)*at(&b, &a.desc, i));
+    return finish(w);
+}
+
+static const char *run_softmax(struct work *w, bool *ran)
+{
+    const int64_t dims[2] = {between(1, 30), between(1, 70)};
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, make(dense(2, dims, false)));
+    open_dst(w, src.desc);
+    const struct byi_softmax p = {
+        .log = pick(2) != 0, .axis = 1, .src = src.desc};
+    if (byi_softmax_new(lib, &p, NULL, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    for (int64_t r = 0; r < dims[0]; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < dims[1]; i++)
+            sum += exp((double)src.data[r * dims[1] + i]);
+        for (int64_t i = 0; i < dims[1]; i++) {
+            const double x = (double)src.data[r * dims[1] + i];
+            w->want[r * dims[1] + i] = p.log ? x - log(sum) : exp(x) / sum;
+        }
+    }
+    return finish(w);
+}
+
+static const char *run_layer_norm(struct work *w, bool *ran)
+{
+    const int64_t dims[2] = {between(1, 30), between(2, 70)};
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, make(dense(2, dims, false)));
+    struct tensor scale = {0}, shift = {0};
+    struct byi_layer_norm p = {.epsilon = 1e-5f, .src = src.desc};
+    if (pick(3)) {
+        scale = add_tensor(w, BYI_ARG_SCALE, make(dense(1, &dims[1], false)));
+        p.scale = true;
+    }
+    if (pick(3)) {
+        shift = add_tensor(w, BYI_ARG_SHIFT, make(dense(1, &dims[1], false)));
+        p.shift = true;
+    }
+    open_dst(w, src.desc);
+    if (byi_layer_norm_new(lib, &p, NULL, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    for (int64_t r = 0; r < dims[0]; r++) {
+        const float *x = src.data + r * dims[1];
+        double mean = 0, var = 0;
+        for (int64_t i = 0; i < dims[1]; i++)
+            mean += (double)x[i] / (double)dims[1];
+        for (int64_t i = 0; i < dims[1]; i++)
+            var +=
+                ((double)x[i] - mean) * ((double)x[i] - mean) / (double)dims[1];
+        for (int64_t i = 0; i < dims[1]; i++)
+            w->want[r * dims[1] + i] =
+                ((double)x[i] - mean) / sqrt(var + 1e-5) *
+                    (scale.data ? (double)scale.data[i] : 1) +
+                (shift.data ? (double)shift.data[i] : 0);
+    }
+    w->tolerance = 1e-3; /* two numbers next to each other cancel */
+    return finish(w);
+}
+
+static const char *run_batch_norm(struct work *w, bool *ran)
+{
+    const uint32_t rank = (uint32_t)between(2, 5);
+    int64_t dims[5];
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = between(1, i == 1 ? 40 : 7);
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, make(dense(rank, dims, true)));
+    static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
+                               BYI_ARG_VARIANCE};
+    struct tensor v[4];
+    for (uint32_t i = 0; i < 4; i++)
+        v[i] = add_tensor(w, args[i], make(dense(1, &dims[1], false)));
+    for (int64_t i = 0; i < dims[1]; i++)
+        v[3].data[i] = fabsf(v[3].data[i]) + 0.1f;
+    open_dst(w, src.desc);
+    const struct byi_batch_norm p = {.epsilon = 1e-5f, .src = src.desc};
+    if (pick(2)) {
+        w->posts.n = 1;
+        w->posts.at[0] =
+            (struct byi_post){.kind = BYI_POST_ELT, .alg = BYI_ELT_RELU};
+    }
+    if (byi_batch_norm_new(lib, &p, &w->posts, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    const int64_t plane = volume(dims + 2, rank - 2);
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        const int64_t c = i / plane % dims[1];
+        w->want[i] = ((double)*at(&src, &src.desc, i) - (double)v[2].data[c]) /
+                         sqrt((double)v[3].data[c] + 1e-5) *
+                         (double)v[0].data[c] +
+                     (double)v[1].data[c];
+    }
+    return finish(w);
+}
+
+static const char *run_reduce(struct work *w, bool *ran)
+{
+    const int64_t dims[2] = {between(1, 50), between(1, 50)};
+    const int64_t kept[2] = {dims[0], 1};
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, make(dense(2, dims, false)));
+    open_dst(w, dense(2, kept, false));
+    const struct byi_reduce p = {.kind = (enum byi_reduce_kind)pick(4),
+                                 .src = src.desc,
+                                 .dst = w->dst.desc};
+    if (byi_reduce_new(lib, &p, NULL, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    for (int64_t r = 0; r < dims[0]; r++) {
+        double sum = 0, most = -INFINITY, least = INFINITY;
+        for (int64_t i = 0; i < dims[1]; i++) {
+            const double x = (double)src.data[r * dims[1] + i];
+            sum += x;
+            most = fmax(most, x);
+            least = fmin(least, x);
+        }
+        w->want[r] = p.kind == BYI_REDUCE_SUM    ? sum
+                     : p.kind == BYI_REDUCE_MEAN ? sum / (double)dims[1]
+                     : p.kind == BYI_REDUCE_MAX  ? most
+                                                 : least;
+    }
+    return finish(w);
+}
+
+static const char *run_reorder(struct work *w, bool *ran)
+{
+    const uint32_t rank = (uint32_t)between(1, 6);
+    int64_t dims[6];
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = between(1, 7);
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC, random_tensor(rank, dims));
+    open_dst(w, dense(rank, dims, pick(2) != 0));
+    const struct byi_reorder p = {.src = src.desc, .dst = w->dst.desc};
+    if (byi_reorder_new(lib, &p, NULL, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    for (int64_t i = 0; i < w->dst.n; i++)
+        w->want[i] = (double)*at(&src, &src.desc, i);
+    return finish(w);
+}
+
+/* --- the loop ------------------------------------------------------------ */
+
+typedef const char *(*family_fn)(struct work *w, bool *ran);
+
+static void run_family(const char *name, family_fn run)
+{
+    uint32_t n_ran = 0;
+    for (uint32_t i = 0; i < n_cases; i++) {
+        struct work *w = byi_alloc(1, sizeof *w);
+        bool ran = false;
+        seed = first_seed * 1000003u + i;
+        const char *why = run(w, &ran);
+        n_ran += ran;
+        char text[400];
+        snprintf(text, sizeof text, "%s, case %u, seed %llu: %s", name, i,
+                 (unsigned long long)first_seed, why ? why : "");
+        close_work(w);
+        byi_release(w);
+        if (why)
+            fail_msg("%s", text);
+    }
+    print_message("%s: %u of %u ran\n", name, n_ran, n_cases);
+    assert_true(n_ran > n_cases / 3);
+}
+
+#define FAMILY(name)                                                           \
+    static void test_##name(void **state)                                      \
+    {                                                                          \
+        (void)state;                                                           \
+        run_family(#name, run_##name);                                         \
+    }
+FAMILY(forward)
+FAMILY(backward)
+FAMILY(matmul)
+FAMILY(pool)
+FAMILY(binary)
+FAMILY(softmax)
+FAMILY(layer_norm)
+FAMILY(batch_norm)
+FAMILY(reduce)
+FAMILY(reorder)
+
+int main(int argc, char **argv)
+{
+    const char *cases = argc > 1 ? argv[1] : getenv("BYOC_RANDOM_CASES");
+    if (cases)
+        n_cases = (uint32_t)strtoul(cases, NULL, 10);
+    if (argc > 2)
+        first_seed = strtoull(argv[2], NULL, 10);
+    struct byoc_error err;
+    lib = byi_dnnl_open(&err);
+    if (!lib) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forward),    cmocka_unit_test(test_backward),
+        cmocka_unit_test(test_matmul),     cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_binary),     cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_reduce),     cmocka_unit_test(test_reorder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
