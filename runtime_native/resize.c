@@ -306,8 +306,22 @@ static void run_nearest(const struct byi_call *call, const struct resize *r,
 
 /* --- linear and cubic --------------------------------------------------- */
 
-/* x (outer, in, inner) to y (outer, out, inner): output line j of entry o */
+/* x (outer, in, inner) to y (outer, out, inner). Where inner is 1 a line is
+ * gathered element by element; else a line is a sum of whole lines. */
 #define PASS(T)                                                                \
+    static void gather_##T(const struct axis *a, uint32_t taps, const T *x,    \
+                           T *y)                                               \
+    {                                                                          \
+        for (int64_t j = 0; j < a->out; j++) {                                 \
+            const int64_t *index = a->index + j * taps;                        \
+            const double *weight = a->weight + j * taps;                       \
+            T sum = (T)weight[0] * x[index[0]];                                \
+            for (uint32_t t = 1; t < taps; t++)                                \
+                if (weight[t] != 0)                                            \
+                    sum += (T)weight[t] * x[index[t]];                         \
+            y[j] = sum;                                                        \
+        }                                                                      \
+    }                                                                          \
     static void line_##T(const struct axis *a, uint32_t taps, const T *x,      \
                          T *y, int64_t inner, int64_t j)                       \
     {                                                                          \
@@ -329,6 +343,12 @@ static void run_nearest(const struct byi_call *call, const struct resize *r,
     {                                                                          \
         const T *x = from;                                                     \
         T *y = to;                                                             \
+        if (inner == 1) {                                                      \
+            _Pragma("omp parallel for num_threads(team) if (team > 1)") for (  \
+                int64_t o = 0; o < outer; o++)                                 \
+                gather_##T(a, taps, x + o * a->in, y + o * a->out);            \
+            return;                                                            \
+        }                                                                      \
         _Pragma("omp parallel for num_threads(team) if (team > 1)") for (      \
             int64_t l = 0; l < outer * a->out; l++)                            \
             line_##T(a, taps, x + l / a->out * a->in * inner, y + l * inner,   \
