@@ -63,12 +63,9 @@ static byi_id emit_results(struct byi_rewrite *rw, byi_id at, uint32_t n,
     return byi_add_tuple(rw->m, rw->f, ids, n, NULL);
 }
 
-static byi_id fold_call(struct byi_rewrite *rw, byi_id at)
+static byi_id compute_call(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node call = *byi_rw_node(rw, at);
-    if (call.kind != BYI_CALL_OP || !rw->ctx->eval ||
-        call.n_args > MAX_OPERANDS)
-        return BYI_NO_ID;
     struct byi_tensor in[MAX_OPERANDS] = {0}, out[MAX_OPERANDS] = {0};
     const struct byi_type *types[MAX_OPERANDS];
     uint64_t in_bytes = 0, out_bytes = 0;
@@ -91,6 +88,18 @@ static byi_id fold_call(struct byi_rewrite *rw, byi_id at)
                       NULL) != BYOC_OK)
         return BYI_NO_ID;
     return emit_results(rw, at, n, types, out);
+}
+
+static byi_id fold_call(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *call = byi_rw_node(rw, at);
+    if (call->kind != BYI_CALL_OP || !rw->ctx->eval ||
+        call->n_args > MAX_OPERANDS)
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < call->n_args; i++)
+        if (byi_rw_node(rw, call->args[i])->kind != BYI_CONST)
+            return BYI_NO_ID;
+    return compute_call(rw, at);
 }
 
 /* shape_of(%x: (N, 3, 8, 8)), start=1  ==>  const([3, 8, 8]) */
