@@ -71,35 +71,68 @@ uint64_t byi_gemm_scratch_most(uint32_t threads)
     return byi_lines(PACKED * sizeof(float)) * threads;
 }
 
-/* Rows [0, mc) of A and columns [0, kc) to dst[k mr + row], zero beyond. */
-static void pack_a(const struct byi_matrix *a, int64_t mc, int64_t kc,
-                   int64_t mr, float *dst)
+typedef float quad __attribute__((vector_size(16)));
+typedef int lanes __attribute__((vector_size(16)));
+typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* to[c pitch + r] = from[r stride + c], four by four: reads rows, which are
+ * long, and writes columns, which stay in the cache. */
+static void transpose(const float *from, int64_t stride, int64_t rows,
+                      int64_t columns, float *to, int64_t pitch)
 {
-    for (int64_t i = 0; i < mc; i++) {
-        const float *row = a->at + i * a->rs;
-        for (int64_t k = 0; k < kc; k++)
-            dst[k * mr + i] = row[k * a->cs];
+    const lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
+    const lanes first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+        const float *at = from + r * stride;
+        int64_t c = 0;
+        for (; c + 4 <= columns; c += 4) {
+            const quad a = *(const quad_any *)(at + c);
+            const quad b = *(const quad_any *)(at + stride + c);
+            const quad d = *(const quad_any *)(at + 2 * stride + c);
+            const quad e = *(const quad_any *)(at + 3 * stride + c);
+            const quad ab0 = __builtin_shuffle(a, b, low);
+            const quad ab1 = __builtin_shuffle(a, b, high);
+            const quad de0 = __builtin_shuffle(d, e, low);
+            const quad de1 = __builtin_shuffle(d, e, high);
+            float *dst = to + c * pitch + r;
+            *(quad_any *)dst = __builtin_shuffle(ab0, de0, first);
+            *(quad_any *)(dst + pitch) = __builtin_shuffle(ab0, de0, second);
+            *(quad_any *)(dst + 2 * pitch) = __builtin_shuffle(ab1, de1, first);
+            *(quad_any *)(dst + 3 * pitch) =
+                __builtin_shuffle(ab1, de1, second);
+        }
+        for (; c < columns; c++)
+            for (int64_t i = 0; i < 4; i++)
+                to[c * pitch + r + i] = at[i * stride + c];
     }
-    for (int64_t i = mc; i < mr; i++)
-        for (int64_t k = 0; k < kc; k++)
-            dst[k * mr + i] = 0;
+    for (; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            to[c * pitch + r] = from[r * stride + c];
+}
+
+/* to[j pitch + i] = from[i rs + j cs] for i < n, j < k; zero for n <= i <
+ * pitch. Both packed forms: pitch is mr or nr. */
+static void pack(const float *from, int64_t rs, int64_t cs, int64_t n,
+                 int64_t k, float *to, int64_t pitch)
+{
+    if (cs == 1)
+        transpose(from, rs, n, k, to, pitch);
+    else if (rs == 1)
+        for (int64_t j = 0; j < k; j++)
+            memcpy(to + j * pitch, from + j * cs, (size_t)n * sizeof(float));
+    else
+        for (int64_t j = 0; j < k; j++)
+            for (int64_t i = 0; i < n; i++)
+                to[j * pitch + i] = from[i * rs + j * cs];
+    for (int64_t j = 0; n < pitch && j < k; j++)
+        memset(to + j * pitch + n, 0, (size_t)(pitch - n) * sizeof(float));
 }
 
 void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
                      int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
-    const float *from = b->at + k0 * b->rs + n0 * b->cs;
-    for (int64_t k = 0; k < kc; k++) {
-        const float *row = from + k * b->rs;
-        float *to = dst + k * nr;
-        if (b->cs == 1)
-            memcpy(to, row, (size_t)nc * sizeof(float));
-        else
-            for (int64_t n = 0; n < nc; n++)
-                to[n] = row[n * b->cs];
-        if (nc < nr)
-            memset(to + nc, 0, (size_t)(nr - nc) * sizeof(float));
-    }
+    pack(b->at + k0 * b->rs + n0 * b->cs, b->cs, b->rs, nc, kc, dst, nr);
 }
 
 /* One tile of C, of mc rows and nc columns at (m0, n0). */
@@ -119,14 +152,9 @@ static void run_tile(const struct byi_gemm *g, const struct tiling *t,
         for (int64_t n = 0; n < nc; n += nr)
             g->pack_b(g->ctx, batch, k0, kc, n0 + n, byi_min(nr, nc - n), nr,
                       packed_b + n * kc);
-        for (int64_t m = 0; m < mc; m += mr) {
-            struct byi_matrix rows = {
-                .at = a.at + (m0 + m) * a.rs + k0 * a.cs,
-                .rs = a.rs,
-                .cs = a.cs,
-            };
-            pack_a(&rows, byi_min(mr, mc - m), kc, mr, packed_a + m * kc);
-        }
+        for (int64_t m = 0; m < mc; m += mr)
+            pack(a.at + (m0 + m) * a.rs + k0 * a.cs, a.rs, a.cs,
+                 byi_min(mr, mc - m), kc, packed_a + m * kc, mr);
         for (int64_t n = 0; n < nc; n += nr)
             for (int64_t m = 0; m < mc; m += mr)
                 simd->gemm(kc, packed_a + m * kc, packed_b + n * kc,

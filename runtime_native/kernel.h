@@ -193,6 +193,8 @@ enum byoc_status byi_reduce_plain(const struct byi_call *call,
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 
+enum { BYI_SLACK = 64 };
+
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL where there is no such loop. */
 struct byi_simd {
@@ -211,9 +213,12 @@ struct byi_simd {
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
-    /* y[i] += sum over k < taps of w[k] x[i stride + k dilation] */
-    void (*slide)(const float *x, int64_t stride, const float *w, int64_t taps,
-                  int64_t dilation, float *y, int64_t n);
+    /* y[i] = sum over t < taps of w[t] x[offsets[t] + i]; reads and writes up
+     * to BYI_SLACK elements beyond n */
+    void (*taps)(const float *x, const int64_t *offsets, const float *w,
+                 int64_t taps, float *y, int64_t n);
+    /* y[i] += x[i stride] */
+    void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);

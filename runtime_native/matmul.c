@@ -133,6 +133,56 @@ static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
     byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
 }
 
+/* --- float32, few rows: B is read once, unpacked ------------------------- */
+
+enum { FEW_DOTS = 8, FEW_ROWS = 4, CHUNK = 512 };
+
+/* Columns [j0, j0 + n) of all rows, where B's columns are contiguous. */
+static void thin_dots(const struct product *p, int64_t batch, int64_t j0,
+                      int64_t n)
+{
+    const struct byi_matrix a = matrix_a(p, batch), b = matrix_b(p, batch);
+    float *c = matrix_c(p, batch);
+    for (int64_t j = j0; j < j0 + n; j++)
+        for (int64_t i = 0; i < p->m; i++)
+            c[i * p->n + j] =
+                byi_simd()->dot(a.at + i * a.rs, b.at + j * b.cs, p->k);
+}
+
+/* The same, where B's rows are contiguous. */
+static void thin_rows(const struct product *p, int64_t batch, int64_t j0,
+                      int64_t n)
+{
+    const struct byi_matrix a = matrix_a(p, batch), b = matrix_b(p, batch);
+    float *c = matrix_c(p, batch) + j0;
+    for (int64_t i = 0; i < p->m; i++)
+        memset(c + i * p->n, 0, (size_t)n * sizeof(float));
+    for (int64_t k = 0; k < p->k; k++)
+        for (int64_t i = 0; i < p->m; i++)
+            byi_simd()->axpy(a.at[i * a.rs + k * a.cs], b.at + k * b.rs + j0,
+                             c + i * p->n, n);
+}
+
+/* A tile of the blocked product would stay empty but for a few rows. Sums
+ * over a long k lose nothing in dots, which add up in double. */
+static bool run_thin(const struct product *p, const struct byi_call *call)
+{
+    const bool dots = p->m <= FEW_DOTS && p->b_rs == 1 && p->a_cs == 1;
+    const bool rows = p->m <= FEW_ROWS && p->b_cs == 1 && p->k <= 4096;
+    if (p->n == 0 || (!dots && !rows))
+        return false;
+    const int64_t chunk = dots ? 16 : CHUNK;
+    const int64_t parts = byi_ceil_div(p->n, chunk);
+    const int team = byi_team(call, p->batches * p->m * p->n * p->k);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < p->batches * parts; task++) {
+        const int64_t j0 = task % parts * chunk;
+        (dots ? thin_dots : thin_rows)(p, task / parts, j0,
+                                       byi_min(chunk, p->n - j0));
+    }
+    return true;
+}
+
 /* --- other element types: three loops ----------------------------------- */
 
 #define PLAIN(id, type, wide)                                                  \
@@ -203,6 +253,8 @@ static enum byoc_status product_run(const struct byi_call *call,
         return byi_matmul_plain(call, err);
     struct product p = describe(call);
     fold_batches(&p);
+    if (run_thin(&p, call))
+        return BYOC_OK;
     const struct byi_gemm g = {
         .batches = p.batches,
         .m = p.m,

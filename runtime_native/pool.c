@@ -221,7 +221,6 @@ static const plane_fn plain[][BYI_DTYPES] = {
 /* Adds, or takes the maximum of, tap (kd, kh, ...) of a row of outputs. */
 static void take_taps(const struct pool *v, const float *row, float *y)
 {
-    static const float one = 1.0f;
     const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = &v->w;
     for (int64_t k = 0; k < w->size[2]; k++) {
@@ -233,8 +232,7 @@ static void take_taps(const struct pool *v, const float *row, float *y)
         if (v->kind == MAXIMUM)
             simd->slide_max(from, w->stride[2], y + first, last - first);
         else
-            simd->slide(from, w->stride[2], &one, 1, 1, y + first,
-                        last - first);
+            simd->slide_add(from, w->stride[2], y + first, last - first);
     }
 }
 
