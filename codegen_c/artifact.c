@@ -1,11 +1,11 @@
 /* artifact.c: an image becomes a shared library: assembler source that names
  * files beside it, one section each, put together by the machine's compiler
- * driver in a folder beside the target, and renamed into place. Nothing of
- * the folder's name or the time gets into the result.
+ * driver in a folder beside the target, given its weights and its sum, and
+ * renamed into place. Nothing of the folder's name or the time gets into the
+ * result.
  */
 #include "codegen_c.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -19,13 +19,12 @@
 
 extern char **environ;
 
-/* Sections by the descriptor's order; the last one is aligned for vectors. */
+/* Sections in the descriptor's order. */
 static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",
                                     "weights"};
 /* Files of the folder, in the order they come to be. */
-static const char *const files[] = {"manifest", "plan",    "ledger",
-                                    "blobs",    "weights", "model.s",
-                                    "cc.log",   "model.so"};
+static const char *const files[] = {"manifest", "plan",   "ledger",  "blobs",
+                                    "model.s",  "cc.log", "model.so"};
 
 struct job {
     const char *path;
@@ -72,37 +71,6 @@ static enum byoc_status write_piece(const struct job *j, const char *name,
     return ok ? BYOC_OK : io_fault(j, name);
 }
 
-/* The weights, straight from where they lie. */
-static enum byoc_status write_weights(const struct job *j)
-{
-    const struct byi_image *image = j->image;
-    if (image->weights || image->weights_bytes == 0)
-        return write_piece(j, "weights", image->weights, image->weights_bytes);
-    FILE *f = open_file(j, "weights", "wbe");
-    if (!f)
-        return io_fault(j, "weights");
-    bool ok = true;
-    uint64_t at = 0;
-    static const char zeros[BYI_ALIGN];
-    for (uint32_t i = 0; i <= image->n_spans && ok; i++) {
-        bool end = i == image->n_spans;
-        const struct byi_span *s = end ? NULL : &image->spans[i];
-        uint64_t next = end ? image->weights_bytes : s->offset;
-        assert(next >= at);
-        while (at < next && ok) {
-            size_t gap = next - at < sizeof zeros ? next - at : sizeof zeros;
-            ok = fwrite(zeros, 1, gap, f) == gap;
-            at += gap;
-        }
-        if (end || s->bytes == 0 || !ok)
-            continue;
-        ok = fwrite(s->data, 1, s->bytes, f) == s->bytes;
-        at += s->bytes;
-    }
-    ok = fclose(f) == 0 && ok;
-    return ok ? BYOC_OK : io_fault(j, "weights");
-}
-
 static enum byoc_status write_source(const struct job *j)
 {
     FILE *f = open_file(j, "model.s", "we");
@@ -117,12 +85,18 @@ static enum byoc_status write_source(const struct job *j)
         fprintf(f, "    .quad .L%s - .Lmodel\n    .quad .L%s_end - .L%s\n",
                 parts[i], parts[i], parts[i]);
     fprintf(f, "    .size %s, . - .Lmodel\n", j->symbol);
-    for (size_t i = 0; i < BYI_COUNT(parts); i++)
+    for (size_t i = 0; i < BYI_COUNT(parts); i++) {
         fprintf(f,
                 "    .section .byoc.%s, \"a\", %%progbits\n    .balign %d\n"
-                ".L%s:\n    .incbin \"%s\"\n.L%s_end:\n    .byte 0\n",
-                parts[i], BYI_ALIGN, parts[i], parts[i], parts[i]);
-    fprintf(f, "    .section .note.GNU-stack, \"\", %%progbits\n");
+                ".L%s:\n",
+                parts[i], BYI_ALIGN, parts[i]);
+        if (strcmp(parts[i], "weights") != 0)
+            fprintf(f, "    .incbin \"%s\"\n", parts[i]);
+        fprintf(f, ".L%s_end:\n    .byte 0\n", parts[i]); /* never empty */
+    }
+    fprintf(f, "    .section .note.byoc, \"a\", %%note\n    .balign 4\n"
+               "    .long 5, 0, 1\n    .asciz \"BYOC\"\n    .balign 4\n"
+               "    .section .note.GNU-stack, \"\", %%progbits\n");
     bool ok = !ferror(f);
     ok = fclose(f) == 0 && ok;
     return ok ? BYOC_OK : io_fault(j, "model.s");
@@ -135,7 +109,6 @@ static enum byoc_status write_pieces(const struct job *j)
     BYI_TRY(write_piece(j, "plan", image->plan, image->plan_bytes));
     BYI_TRY(write_piece(j, "ledger", image->ledger, image->ledger_bytes));
     BYI_TRY(write_piece(j, "blobs", image->blobs, image->blobs_bytes));
-    BYI_TRY(write_weights(j));
     return write_source(j);
 }
 
@@ -225,7 +198,7 @@ static enum byoc_status link_model(const struct job *j)
 
 /* --- the sum, and into place -------------------------------------------- */
 
-/* Where the weights lie in the linked file: their section's header. */
+/* Open what was made as a loader will, and let it end in the sum of that. */
 static enum byoc_status add_sum(const struct job *j, const char *linked)
 {
     struct byi_artifact a;
@@ -253,7 +226,9 @@ static enum byoc_status put_in_place(const struct job *j)
     char *linked = file_path(j, "model.so");
     if (!linked)
         return byi_fail(j->err, BYOC_ENOMEM, "no memory to write %s", j->path);
-    enum byoc_status status = add_sum(j, linked);
+    enum byoc_status status = byi_artifact_append(linked, j->image, j->err);
+    if (status == BYOC_OK)
+        status = add_sum(j, linked);
     if (status == BYOC_OK && chmod(linked, 0644) != 0)
         status = io_fault(j, "its mode");
     if (status == BYOC_OK && rename(linked, j->path) != 0)

@@ -8,11 +8,20 @@
 /* --- artifact.c ------------------------------------------------------------ */
 
 /* Write `image` as the shared library `path`: assembler source with one
- * section per member, linked by `cc` (NULL: $CC, then "cc"). Written aside and
- * renamed; same image, same bytes. docs/artifact.md has the sections.
- * Errors: BYOC_EIO (cannot write; no compiler; its message). */
+ * section per member, linked by `cc` (NULL: $CC, then "cc"), the weights
+ * behind it from where they lie in memory. Written aside and renamed; same
+ * image, same bytes. docs/artifact.md has the sections.
+ * Errors: BYOC_EIO (cannot write; no compiler; its message), BYOC_EPARSE (the
+ * manifest does not go with the rest). */
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);
+
+/* --- append.c -------------------------------------------------------------- */
+
+/* Put the weights behind the linked file `path`, as a segment. */
+enum byoc_status byi_artifact_append(const char *path,
+                                     const struct byi_image *image,
+                                     struct byoc_error *err);
 
 #endif

@@ -1,0 +1,184 @@
+/* append.c: weights go behind what the linker made, in a segment of their own:
+ * they are written once, however large, and neither assembler nor linker ever
+ * reads them. The source has a note, whose program header becomes that of the
+ * segment, and a weights section of one byte, whose header is moved there
+ * (System V gABI, "Program Loading": loadable segments ascend by address, and
+ * place in the file and address agree modulo the alignment).
+ */
+#include "codegen_c.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/descriptor.h"
+
+struct linked {
+    const char *path;
+    const struct byi_image *image;
+    const char *at; /* the file, mapped */
+    uint64_t n;
+    FILE *out; /* the file, to be changed */
+    Elf64_Ehdr header;
+    struct byoc_error *err;
+};
+
+static enum byoc_status odd(const struct linked *l, const char *what)
+{
+    return byi_fail(l->err, BYOC_EIO,
+                    "%s: the linker made a file with %s; try another with CC",
+                    l->path, what);
+}
+
+static enum byoc_status put(const struct linked *l, uint64_t at,
+                            const void *data, uint64_t n)
+{
+    if (fseeko(l->out, (off_t)at, SEEK_SET) == 0 &&
+        (n == 0 || fwrite(data, 1, n, l->out) == n))
+        return BYOC_OK;
+    return byi_fail(l->err, BYOC_EIO, "%s: cannot write: %s", l->path,
+                    strerror(errno));
+}
+
+static bool inside(const struct linked *l, uint64_t at, uint64_t bytes)
+{
+    return at <= l->n && bytes <= l->n - at;
+}
+
+static Elf64_Phdr segment(const struct linked *l, uint32_t i)
+{
+    Elf64_Phdr p;
+    memcpy(&p, l->at + l->header.e_phoff + i * sizeof p, sizeof p);
+    return p;
+}
+
+static Elf64_Shdr section(const struct linked *l, uint32_t i)
+{
+    Elf64_Shdr s;
+    memcpy(&s, l->at + l->header.e_shoff + i * sizeof s, sizeof s);
+    return s;
+}
+
+static enum byoc_status read_header(struct linked *l)
+{
+    if (l->n < sizeof l->header)
+        return odd(l, "no header");
+    memcpy(&l->header, l->at, sizeof l->header);
+    const Elf64_Ehdr *h = &l->header;
+    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
+        h->e_ident[EI_CLASS] != ELFCLASS64 ||
+        h->e_phentsize != sizeof(Elf64_Phdr) ||
+        h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shstrndx >= h->e_shnum ||
+        !inside(l, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)) ||
+        !inside(l, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
+        return odd(l, "a header that is not ELF64's");
+    return BYOC_OK;
+}
+
+/* The number of the section of that name; e_shnum when there is none. */
+static uint32_t find_section(const struct linked *l, const char *name)
+{
+    Elf64_Shdr names = section(l, l->header.e_shstrndx);
+    size_t n = strlen(name) + 1;
+    for (uint32_t i = 0; i < l->header.e_shnum; i++) {
+        Elf64_Shdr s = section(l, i);
+        if (inside(l, names.sh_offset + s.sh_name, n) &&
+            memcmp(l->at + names.sh_offset + s.sh_name, name, n) == 0)
+            return i;
+    }
+    return l->header.e_shnum;
+}
+
+/* Turn the note's program header into one that loads the weights. */
+static enum byoc_status place_segment(struct linked *l, Elf64_Phdr *weights)
+{
+    uint32_t note = l->header.e_phnum;
+    uint64_t align = BYI_ALIGN, end = 0;
+    for (uint32_t i = 0; i < l->header.e_phnum; i++) {
+        Elf64_Phdr p = segment(l, i);
+        if (p.p_type == PT_NOTE)
+            note = i;
+        if (p.p_type != PT_LOAD)
+            continue;
+        align = p.p_align > align ? p.p_align : align;
+        end = p.p_vaddr + p.p_memsz > end ? p.p_vaddr + p.p_memsz : end;
+    }
+    if (note == l->header.e_phnum)
+        return odd(l, "no segment for its note");
+    uint64_t bytes = l->image->weights_bytes + 1;
+    *weights = (Elf64_Phdr){
+        .p_type = PT_LOAD,
+        .p_flags = PF_R,
+        .p_offset = (l->n + align - 1) / align * align,
+        .p_vaddr = (end + align - 1) / align * align,
+        .p_filesz = bytes,
+        .p_memsz = bytes,
+        .p_align = align,
+    };
+    weights->p_paddr = weights->p_vaddr;
+    return put(l, l->header.e_phoff + note * sizeof *weights, weights,
+               sizeof *weights);
+}
+
+static enum byoc_status move_section(struct linked *l,
+                                     const Elf64_Phdr *weights)
+{
+    uint32_t i = find_section(l, ".byoc.weights");
+    uint32_t k = find_section(l, ".byoc.model");
+    if (i == l->header.e_shnum || k == l->header.e_shnum)
+        return odd(l, "a section missing");
+    Elf64_Shdr s = section(l, i), model = section(l, k);
+    s.sh_offset = weights->p_offset;
+    s.sh_addr = weights->p_vaddr;
+    s.sh_size = weights->p_filesz;
+    BYI_TRY(put(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
+    struct byi_descriptor d;
+    if (model.sh_size != sizeof d || !inside(l, model.sh_offset, sizeof d))
+        return odd(l, "a descriptor of another size");
+    memcpy(&d, l->at + model.sh_offset, sizeof d);
+    d.weights = (int64_t)(weights->p_vaddr - model.sh_addr);
+    d.weights_bytes = l->image->weights_bytes;
+    return put(l, model.sh_offset, &d, sizeof d);
+}
+
+/* The pieces, from where they lie; a gap that is skipped reads as zeros. */
+static enum byoc_status write_weights(struct linked *l, uint64_t at)
+{
+    const struct byi_image *image = l->image;
+    const struct byi_span whole = {image->weights, image->weights_bytes, 0};
+    const struct byi_span *spans = image->weights ? &whole : image->spans;
+    uint32_t n = image->weights ? 1 : image->n_spans;
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(put(l, at + spans[i].offset, spans[i].data, spans[i].bytes));
+    return put(l, at + image->weights_bytes, "", 1);
+}
+
+static enum byoc_status append(struct linked *l)
+{
+    Elf64_Phdr weights;
+    BYI_TRY(read_header(l));
+    BYI_TRY(place_segment(l, &weights));
+    BYI_TRY(move_section(l, &weights));
+    return write_weights(l, weights.p_offset);
+}
+
+enum byoc_status byi_artifact_append(const char *path,
+                                     const struct byi_image *image,
+                                     struct byoc_error *err)
+{
+    struct linked l = {.path = path, .image = image, .err = err};
+    const void *data;
+    size_t n;
+    BYI_TRY(byi_map_file(path, &data, &n, err));
+    l.at = data;
+    l.n = n;
+    l.out = fopen(path, "r+be");
+    enum byoc_status status =
+        l.out ? append(&l)
+              : byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
+    if (l.out && fclose(l.out) != 0 && status == BYOC_OK)
+        status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", path,
+                          strerror(errno));
+    byi_unmap(data, n);
+    return status;
+}
