@@ -262,6 +262,49 @@ static enum byoc_status use_literal(struct body *b)
     return made(b, &tok, byi_add_const(p->m, func(b), constant, NULL));
 }
 
+/* How many single-character edits apart two names are (Levenshtein), by the
+ * row of the table that ends in b's k-th character. */
+static size_t edits(const char *a, size_t n, const char *b)
+{
+    enum { MOST = 48 };
+    size_t row[MOST + 1], m = strlen(b);
+
+    if (n > MOST || m > MOST)
+        return SIZE_MAX;
+    for (size_t k = 0; k <= m; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= m; k++) {
+            size_t best = diagonal + (a[i - 1] != b[k - 1]);
+            diagonal = row[k];
+            best = row[k] + 1 < best ? row[k] + 1 : best;
+            row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
+        }
+    }
+    return row[m];
+}
+
+static enum byoc_status unknown_op(struct byi_parser *p,
+                                   const struct byi_token *tok)
+{
+    const char *nearest = "nn.relu";
+    size_t best = 3;
+
+    for (int id = BYI_OP_NONE + 1; id < BYI_N_OPS; id++) {
+        const char *name = byi_op((enum byi_op_id)id)->name;
+        size_t d = edits(tok->at, tok->n, name);
+        if (d < best) {
+            best = d;
+            nearest = name;
+        }
+    }
+    return byi_lex_fail(&p->lex, tok, p->err,
+                        "unknown operator '%.*s', expected one such as %s",
+                        tok->n > 60 ? 60 : (int)tok->n, tok->at, nearest);
+}
+
 static enum byoc_status start_op(struct body *b)
 {
     struct byi_parser *p = b->p;
@@ -273,10 +316,7 @@ static enum byoc_status start_op(struct body *b)
         return byi_lex_expected(&p->lex, "a value", p->err);
     frame.op = byi_op_of_name(tok.at, tok.n);
     if (!frame.op)
-        return byi_lex_fail(&p->lex, &tok, p->err,
-                            "unknown operator '%.*s', expected one such "
-                            "as nn.relu",
-                            tok.n > 60 ? 60 : (int)tok.n, tok.at);
+        return unknown_op(p, &tok);
     byi_lex_next(&p->lex);
     byi_lex_next(&p->lex);
     BYI_TRY(open(b, frame));
