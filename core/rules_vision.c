@@ -49,7 +49,7 @@ static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
 static enum byoc_status check_resize(const struct byi_infer *t)
 {
     const uint32_t rank = t->in[0]->rank;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
     BYI_TRY(byi_want_word(t, "mode", "nearest|linear|cubic"));
     BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",

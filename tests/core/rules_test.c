@@ -297,6 +297,8 @@ static const struct row vision_rows[] = {
     {"image.resize", "{}", "f32[A,3,4,H] f32[4]=1,1,2,2", "f32[A,3,8,?]"},
     {"image.resize", "{}", "f32[1,3,4,4] i64[4]=1,3,5,6", "f32[1,3,5,6]"},
     {"image.resize", "{}", "f32[1,3,4,4] i64[4]", "f32[?,?,?,?]"},
+    {"image.resize", "{}", "bool[4] f32[1]=2", "bool[8]"},
+    {"image.resize", "{}", "str[4] f32[1]=2", "!x has type string"},
     {"image.resize", "{}", "f32[4] f32[1]=0", "!scales[0] is 0"},
     {"image.resize", "{}", "f32[4] f32[1]=1000000000000", "!at most 2^40"},
     {"image.resize", "{}", "f32[4] i64[1]=-1", "!sizes[0] is -1"},
