@@ -198,6 +198,33 @@ static const struct byi_onnx_value *value_of(const struct byi_import *o,
     return NULL;
 }
 
+/* Sequences and the like: say what it is, and which operator wants it. */
+static enum byoc_status refuse_input(struct byi_import *o, const char *name,
+                                     const Onnx__TypeProto *type)
+{
+    static const char *const kinds[] = {
+        [ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE] = "a sequence",
+        [ONNX__TYPE_PROTO__VALUE_MAP_TYPE] = "a map",
+        [ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE] = "an optional",
+        [ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE] = "a sparse tensor",
+    };
+    const Onnx__GraphProto *graph = o->file.model->graph;
+    const unsigned which = type ? (unsigned)type->value_case : 0;
+    const char *kind =
+        which < BYI_COUNT(kinds) && kinds[which] ? kinds[which] : "untyped";
+
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_input; k++)
+            if (strcmp(graph->node[i]->input[k], name) == 0)
+                return byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                                "input '%s' of operator %s is %s; only "
+                                "tensors are supported",
+                                name, text_or(graph->node[i]->op_type, "?"),
+                                kind);
+    return byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                    "input '%s' is %s; only tensors are supported", name, kind);
+}
+
 static enum byoc_status add_input(struct byi_import *o,
                                   const Onnx__ValueInfoProto *info,
                                   const struct used *used)
@@ -215,8 +242,7 @@ static enum byoc_status add_input(struct byi_import *o,
                         "input '%s' has no name, or one that is taken", name);
     if (!info->type ||
         info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "input '%s' is not a tensor", name);
+        return refuse_input(o, name, info->type);
     const Onnx__TypeProto__Tensor *tensor = info->type->tensor_type;
     const enum byoc_dtype dtype = (enum byoc_dtype)tensor->elem_type;
     if (!tensor->has_elem_type || !byoc_dtype_name(dtype))
@@ -249,6 +275,11 @@ static enum byoc_status add_inputs(struct byi_import *o)
 
     for (size_t i = 0; i < graph->n_input; i++)
         BYI_TRY(add_input(o, graph->input[i], &used));
+    for (uint32_t i = 0; i < o->params->n_values; i++)
+        if (!byi_names_find(&o->names, o->params->values[i].name))
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "value of '%s': the model has no such input",
+                            o->params->values[i].name);
     return check_used(o, &used);
 }
 
