@@ -82,7 +82,7 @@ static void print_json(const struct result *r)
     cJSON_AddNumberToObject(root, "threads", r->threads);
     struct byi_text text = {0};
     byi_json_print(root, &text);
-    puts(text.at);
+    fputs(text.at, stdout);
     byi_text_free(&text);
     cJSON_Delete(root);
 }

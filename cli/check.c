@@ -33,7 +33,7 @@ static int run(int argc, char **argv)
         return byi_complain(&byi_verb_check, &err);
     const char *ledger = byoc_compiled_ledger(compiled);
     if (json) {
-        puts(ledger);
+        fputs(ledger, stdout);
     } else {
         char *text = byoc_ledger_text(ledger, every);
         fputs(text, stdout);

@@ -39,7 +39,6 @@ static enum byoc_status write_report(const char *path, const char *ledger,
     struct byi_file file;
     BYI_TRY(byi_file_create(path, &file, err));
     fputs(ledger, file.stream);
-    fputc('\n', file.stream);
     return byi_file_commit(&file, err);
 }
 
