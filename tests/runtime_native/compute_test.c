@@ -101,6 +101,70 @@ static void test_unary_loops(void **state)
     }
 }
 
+/* The loops of several operands and reductions, at lengths around those of
+ * vectors. */
+static void check_loops(const struct byi_simd *simd, int64_t n)
+{
+    enum { MOST = 4000, SPARE = 3 * BYI_SLACK };
+    static float x[MOST * 2 + SPARE], y[MOST + SPARE], z[MOST + SPARE];
+    const int64_t offsets[] = {0, 1, 7, 60};
+    const float weights[] = {1, -2, 0.5f, 3};
+    double sum = 0, squares = 0, exps = 0, dot = 0;
+    float most = -INFINITY, least = INFINITY;
+    for (int64_t i = 0; i < MOST * 2 + SPARE; i++)
+        x[i] = (float)random_in(-64, 64) / 16;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = (float)random_in(-64, 64) / 16;
+        sum += (double)x[i];
+        squares += pow((double)x[i] - 0.5, 2);
+        exps += exp((double)x[i] - 4);
+        dot += (double)x[i] * (double)y[i];
+        most = fmaxf(most, x[i]);
+        least = fminf(least, x[i]);
+    }
+    assert_true(simd->max(x, n) == most && simd->min(x, n) == least);
+    assert_true(is_near(simd->sum(x, n), sum, 1e-6));
+    assert_true(is_near(simd->sum_squares(x, n, 0.5f), squares, 1e-6));
+    assert_true(is_near(simd->exp_sum(x, z, n, 4), exps, 1e-5));
+    assert_true(is_near((double)simd->dot(x, y, n), dot, 1e-4));
+    memcpy(z, y, sizeof z);
+    simd->axpy(0.5f, x, z, n);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(z[i] == y[i] + 0.5f * x[i]);
+    simd->affine(x, z, n, 2, 1);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(z[i] == 2 * x[i] + 1);
+    simd->taps(x, offsets, weights, 4, z, n);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(z[i] ==
+                    x[i] - 2 * x[i + 1] + 0.5f * x[i + 7] + 3 * x[i + 60]);
+    for (int64_t stride = 1; stride <= 2; stride++) {
+        memcpy(z, y, sizeof z);
+        simd->slide_add(x, stride, z, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(z[i] == y[i] + x[i * stride]);
+        memcpy(z, y, sizeof z);
+        simd->slide_max(x, stride, z, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(z[i] == fmaxf(y[i], x[i * stride]));
+    }
+    x[n - 1] = NAN;
+    assert_true(isnan(simd->max(x, n)) && isnan(simd->min(x, n)));
+}
+
+static void test_loops(void **state)
+{
+    static const int64_t lengths[] = {1,  2,  7,  15,  16,  17,   31,
+                                      33, 63, 65, 130, 511, 1025, 4000};
+    (void)state;
+    for (size_t s = 0; s < BYI_COUNT(simd_names); s++) {
+        const struct byi_simd *simd = byi_simd_named(simd_names[s]);
+        for (size_t i = 0; simd && i < BYI_COUNT(lengths); i++)
+            check_loops(simd, lengths[i]);
+    }
+    assert_null(byi_simd_named("no such set"));
+}
+
 /* Every element type that the type rule takes has a kernel. */
 static void test_unary_dtypes(void **state)
 {
@@ -836,6 +900,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operator),
         cmocka_unit_test(test_unary_loops),
+        cmocka_unit_test(test_loops),
         cmocka_unit_test(test_unary_dtypes),
         cmocka_unit_test(test_unary_ints),
         cmocka_unit_test(test_binary),

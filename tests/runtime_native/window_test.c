@@ -79,6 +79,19 @@ static void test_depthwise(void **state)
     }
 }
 
+/* Padding and stride of 2^30: the frame of the direct form would not fit any
+ * memory, and is not made. */
+static void test_huge_padding(void **state)
+{
+    const int64_t huge = 1 << 30;
+    const struct shape s = {
+        {1, 2, 2, 2}, {2, 1, 1, 1}, {huge, 1}, {huge, 0, huge, 0},
+        {1, 1},       {0},          2};
+    (void)state;
+    struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
+    expect_plain(&e, byi_conv_plain, 1e-6, "conv with huge padding");
+}
+
 /* More than one tile of the product along each axis. */
 static void test_conv_large(void **state)
 {
@@ -327,12 +340,13 @@ static void test_unsupported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),        cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_conv_large),  cmocka_unit_test(test_deconv),
-        cmocka_unit_test(test_dtypes),      cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_pool),        cmocka_unit_test(test_mean_by_hand),
-        cmocka_unit_test(test_indices),     cmocka_unit_test(test_global),
-        cmocka_unit_test(test_huge_window), cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_conv),         cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_huge_padding), cmocka_unit_test(test_conv_large),
+        cmocka_unit_test(test_deconv),       cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_mean_by_hand), cmocka_unit_test(test_indices),
+        cmocka_unit_test(test_global),       cmocka_unit_test(test_huge_window),
+        cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
