@@ -130,7 +130,7 @@ static int64_t symbol_of(struct byi_import *o, const char *param)
         o->m, byi_arena_printf(o->scratch, "d%s_%04x", name, hash & 0xffffU));
 }
 
-static enum byoc_status read_dims(struct byi_import *o, const char *input,
+static enum byoc_status read_dims(struct byi_import *o,
                                   const Onnx__TensorShapeProto *shape,
                                   const struct used *used, int64_t *dims)
 {
@@ -153,7 +153,6 @@ static enum byoc_status read_dims(struct byi_import *o, const char *input,
         else if (dims[i] < 0) /* unnamed, or exporters' -1 */
             dims[i] = byi_symbol_fresh(o->m);
     }
-    (void)input;
     return BYOC_OK;
 }
 
@@ -186,7 +185,7 @@ static enum byoc_status input_dims(struct byi_import *o, const char *input,
                         "input '%s' has rank %zu, the limit is %d", input,
                         shape->n_dim, BYI_MAX_RANK);
     *rank = (uint32_t)shape->n_dim;
-    return read_dims(o, input, shape, used, dims);
+    return read_dims(o, shape, used, dims);
 }
 
 static const struct byi_onnx_value *value_of(const struct byi_import *o,
