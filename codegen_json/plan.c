@@ -273,6 +273,41 @@ static enum byoc_status visit_call(struct builder *b, uint32_t at, byi_id id,
                     *run);
 }
 
+/* A branch as a function of the plan; its captures are its inputs. */
+static enum byoc_status find_branch(struct builder *b, const struct walk *w,
+                                    const struct byi_node *node, uint32_t arg,
+                                    uint32_t *index)
+{
+    const struct byi_node *fn = &w->f->nodes.at[node->args[arg]];
+    if (fn->kind != BYI_FN || b->func_index[fn->index] < b->out_index + 2)
+        return byi_fail(b->err, BYOC_EUNSUPPORTED,
+                        "%s: a branch that is computed, or in a vendor's "
+                        "function, cannot run; only function literals can",
+                        node_name(b, node));
+    *index = b->func_index[fn->index] - 1;
+    return BYOC_OK;
+}
+
+/* Operands: the condition, what `then` captures, what `else` captures. */
+static enum byoc_status visit_if(struct builder *b, const struct walk *w,
+                                 const struct byi_node *node, struct run *run)
+{
+    uint32_t then, otherwise;
+    BYI_TRY(find_branch(b, w, node, 1, &then));
+    BYI_TRY(find_branch(b, w, node, 2, &otherwise));
+    struct run in = {b->out.flat.n, 0};
+    struct byi_node cond = *node;
+    cond.n_args = 1;
+    join_args(b, w, &cond, 0);
+    join_args(b, w, &w->f->nodes.at[node->args[1]], 0);
+    join_args(b, w, &w->f->nodes.at[node->args[2]], 0);
+    in.n = b->out.flat.n - in.first;
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    BYI_TRY(add_step(b, BYI_P_IF, node, then, in, *run));
+    b->out.steps.at[b->out.steps.n - 1].other = otherwise;
+    return BYOC_OK;
+}
+
 static enum byoc_status visit(struct builder *b, uint32_t at, byi_id id)
 {
     const struct walk *w = &b->stack.at[at];
@@ -286,9 +321,7 @@ static enum byoc_status visit(struct builder *b, uint32_t at, byi_id id)
     case BYI_PARAM:
         if (at > 0)
             return BYOC_OK; /* bound by enter_literal */
-        BYI_TRY(push_leaves(b, node->type, BYI_P_INPUT,
-                            b->m->funcs.at[b->order.at[b->out_index]]->name,
-                            &run));
+        BYI_TRY(push_leaves(b, node->type, BYI_P_INPUT, b->out.name, &run));
         break;
     case BYI_CONST:
         BYI_TRY(visit_const(b, node, &run));
@@ -309,10 +342,8 @@ static enum byoc_status visit(struct builder *b, uint32_t at, byi_id id)
     case BYI_FN:
         break; /* seen by their calls */
     case BYI_IF:
-        return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: `if` cannot run in this version; a condition "
-                        "that is constant is folded away",
-                        node_name(b, node));
+        BYI_TRY(visit_if(b, w, node, &run));
+        break;
     }
     b->stack.at[at].of[id] = run;
     return BYOC_OK;
@@ -340,7 +371,8 @@ static void claim_outputs(struct builder *b, struct run result)
 static enum byoc_status build_func(struct builder *b, uint32_t func)
 {
     const struct byi_func *f = b->m->funcs.at[func];
-    b->out.name = f->name;
+    b->out.name =
+        f->name ? f->name : byi_arena_printf(b->arena, "branch.%u", func);
     struct walk top = {.f = f, .call = BYI_NO_ID};
     top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
     b->stack.n = 0;
@@ -405,7 +437,7 @@ static void list_bodies(const struct byi_module *m, uint32_t func,
     byi_vec_free(list.at);
 }
 
-/* The functions that `func` calls and that run natively, in `arena`. */
+/* The functions that `func` calls, or branches to, and that run natively. */
 static void list_callees(const struct builder *b, uint32_t func,
                          uint32_t **callees, uint32_t *n)
 {
@@ -418,6 +450,9 @@ static void list_callees(const struct builder *b, uint32_t func,
             const struct byi_node *node = &f->nodes.at[id];
             if (node->kind == BYI_GLOBAL && !b->region_of[node->index])
                 BYI_PUSH(&list, node->index);
+            for (uint32_t i = 1; node->kind == BYI_IF && i < 3; i++)
+                if (f->nodes.at[node->args[i]].kind == BYI_FN)
+                    BYI_PUSH(&list, f->nodes.at[node->args[i]].index);
         }
     }
     *callees = byi_arena_copy(b->arena, list.at, list.n * sizeof *list.at);

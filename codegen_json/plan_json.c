@@ -58,6 +58,8 @@ static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
     const struct byi_node *node = step->node;
     if (step->kind == BYI_P_OP)
         byi_text_addf(json, "{\"op\": \"%s\", ", byi_op(node->op)->name);
+    else if (step->kind == BYI_P_IF)
+        byi_text_addf(json, "{\"if\": [%u, %u], ", step->callee, step->other);
     else
         byi_text_addf(json, "{\"%s\": %u, ",
                       step->kind == BYI_P_REGION ? "region" : "call",

@@ -1,7 +1,7 @@
 /* exec.c: the executor: steps in order, each a native kernel, a vendor's
- * region, a call, or nothing but a view. Where shapes vary, a step's type rule
- * is its shape function, and results get blocks of the state's pool that go
- * back after their last reader.
+ * region, a call, a branch, or nothing but a view. Where shapes vary, a step's
+ * type rule is its shape function, and results get blocks of the state's pool
+ * that go back after their last reader.
  */
 #include "plan.h"
 
@@ -273,14 +273,14 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
 static enum byoc_status bind_call(struct byoc_state *s,
                                   const struct byi_plan_func *f,
                                   struct byi_frame *fr,
-                                  const struct byi_step *step, uint32_t func,
-                                  struct byoc_error *err)
+                                  const struct byi_step *step, uint32_t first,
+                                  uint32_t func, struct byoc_error *err)
 {
     const struct byi_plan_func *callee = &s->model->plan->funcs[func];
     struct byi_frame *to = &s->frames[func];
-    for (uint32_t i = 0; i < step->n_in; i++) {
+    for (uint32_t i = 0; i < callee->n_inputs; i++) {
         const struct byi_value *v = &callee->values[callee->inputs[i]];
-        const struct byi_tensor *arg = &fr->t[step->in[i]];
+        const struct byi_tensor *arg = &fr->t[step->in[first + i]];
         struct byi_tensor *t = &to->t[callee->inputs[i]];
         if (v->fixed && !same_dims(arg, t))
             return byi_fail(err, BYOC_ETYPE,
@@ -338,12 +338,29 @@ static enum byoc_status take_results(struct byoc_state *s,
 static enum byoc_status run_call(struct byoc_state *s,
                                  const struct byi_plan_func *f,
                                  struct byi_frame *fr,
-                                 const struct byi_step *step, uint32_t func,
-                                 struct byoc_error *err)
+                                 const struct byi_step *step, uint32_t first,
+                                 uint32_t func, struct byoc_error *err)
 {
-    BYI_TRY(bind_call(s, f, fr, step, func, err));
+    BYI_TRY(bind_call(s, f, fr, step, first, func, err));
     BYI_TRY(run_func(s, func, err));
     return take_results(s, f, fr, step, func, err);
+}
+
+static enum byoc_status run_if(struct byoc_state *s,
+                               const struct byi_plan_func *f,
+                               struct byi_frame *fr,
+                               const struct byi_step *step,
+                               struct byoc_error *err)
+{
+    const struct byi_tensor *cond = &fr->t[step->in[0]];
+    if (bytes_of(cond) != 1)
+        return byi_fail(err, BYOC_ETYPE,
+                        "if (%s): the condition has %llu elements, expected 1",
+                        step->sources, (unsigned long long)bytes_of(cond));
+    if (*(const uint8_t *)cond->data)
+        return run_call(s, f, fr, step, 1, step->callee, err);
+    uint32_t first = 1 + s->model->plan->funcs[step->callee].n_inputs;
+    return run_call(s, f, fr, step, first, step->other, err);
 }
 
 /* --- functions ---------------------------------------------------------- */
@@ -358,11 +375,13 @@ static enum byoc_status run_step(struct byoc_state *s,
     case BYI_STEP_OP:
         return run_kernel(s, f, fr, step, err);
     case BYI_STEP_CALL:
-        return run_call(s, f, fr, step, step->callee, err);
+        return run_call(s, f, fr, step, 0, step->callee, err);
+    case BYI_STEP_IF:
+        return run_if(s, f, fr, step, err);
     case BYI_STEP_REGION:
         if (fr->views[at])
             return run_region(s, fr, step, fr->views[at], err);
-        return run_call(s, f, fr, step,
+        return run_call(s, f, fr, step, 0,
                         s->model->plan->parts[step->callee].twin, err);
     }
     byi_unreachable();
@@ -372,6 +391,7 @@ static const char *const step_kinds[] = {
     [BYI_STEP_OP] = "kernel",
     [BYI_STEP_REGION] = "region",
     [BYI_STEP_CALL] = "call",
+    [BYI_STEP_IF] = "if",
 };
 
 static enum byoc_status trace_step(struct byoc_state *s,

@@ -31,13 +31,19 @@ struct byi_value {
     const struct byi_type *type; /* dims: numbers, or the plan's symbols */
 };
 
-enum byi_step_kind { BYI_STEP_OP, BYI_STEP_REGION, BYI_STEP_CALL };
+enum byi_step_kind {
+    BYI_STEP_OP,
+    BYI_STEP_REGION,
+    BYI_STEP_CALL,
+    BYI_STEP_IF /* operands: condition, those of then, those of else */
+};
 
 struct byi_step {
     enum byi_step_kind kind;
     bool view;     /* its result is its first operand's memory            */
     bool infer;    /* result types are computed when it runs              */
-    uint32_t callee; /* region or function                                */
+    uint32_t callee; /* region or function; IF: then                     */
+    uint32_t other;  /* IF: else                                          */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     const struct byi_kernel *kernel;

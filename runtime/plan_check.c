@@ -238,32 +238,63 @@ static enum byoc_status check_op(struct checker *c, struct byi_step *step)
     return infer_op(c, step, t);
 }
 
-/* A region or call: the types must be those of the function that runs. */
-static enum byoc_status check_call(struct checker *c, struct byi_step *step)
+/* The operands from `first` on and the results must have the types of the
+ * function that runs. */
+static enum byoc_status check_signature(struct checker *c,
+                                        struct byi_step *step, uint32_t first,
+                                        uint32_t index)
 {
-    bool region = step->kind == BYI_STEP_REGION;
-    uint32_t index = region ? c->plan->parts[step->callee].twin : step->callee;
     const struct byi_plan_func *callee = &c->plan->funcs[index];
     if (callee <= c->f)
-        return fault(c,
-                     "region %u: its twin, function %u, is not after its "
-                     "caller",
-                     step->callee, index);
-    step->name = region ? step->name : callee->name;
-    if (step->n_in != callee->n_inputs || step->n_out != callee->n_outputs)
+        return fault(c, "function %u is not after its caller", index);
+    if (step->n_in < first || step->n_in - first < callee->n_inputs ||
+        step->n_out != callee->n_outputs)
         return fault(c,
                      "%u operands and %u results, but function %u has %u "
                      "and %u",
                      step->n_in, step->n_out, index, callee->n_inputs,
                      callee->n_outputs);
-    for (uint32_t i = 0; i < step->n_in; i++)
-        BYI_TRY(match_types(c, step, "in", i,
+    for (uint32_t i = 0; i < callee->n_inputs; i++)
+        BYI_TRY(match_types(c, step, "in", first + i,
                             callee->values[callee->inputs[i]].type,
-                            c->f->values[step->in[i]].type));
+                            c->f->values[step->in[first + i]].type));
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(match_types(c, step, "out", i,
                             callee->values[callee->outputs[i]].type,
                             c->f->values[step->out[i]].type));
+    return BYOC_OK;
+}
+
+static enum byoc_status check_count(struct checker *c, uint32_t found,
+                                    uint32_t wanted)
+{
+    return found == wanted
+               ? BYOC_OK
+               : fault(c, "%u operands, expected %u", found, wanted);
+}
+
+static enum byoc_status check_if(struct checker *c, struct byi_step *step)
+{
+    uint32_t then = c->plan->funcs[step->callee].n_inputs;
+    uint32_t otherwise = c->plan->funcs[step->other].n_inputs;
+    BYI_TRY(check_signature(c, step, 1, step->callee));
+    BYI_TRY(check_signature(c, step, 1 + then, step->other));
+    BYI_TRY(check_count(c, step->n_in, 1 + then + otherwise));
+    const struct byi_type *cond = c->f->values[step->in[0]].type;
+    if (cond->dtype != BYOC_BOOL)
+        return fault(c, "in[0]: the condition is %s, expected bool",
+                     byoc_dtype_name(cond->dtype));
+    return BYOC_OK;
+}
+
+static enum byoc_status check_call(struct checker *c, struct byi_step *step)
+{
+    bool region = step->kind == BYI_STEP_REGION;
+    uint32_t index = region ? c->plan->parts[step->callee].twin : step->callee;
+    if (!region)
+        step->name = c->plan->funcs[index].name;
+    BYI_TRY(check_signature(c, step, 0, index));
+    BYI_TRY(check_count(c, step->n_in, c->plan->funcs[index].n_inputs));
     if (region && step->infer)
         return fault(c,
                      "a shape of region %u varies; regions need fixed "
@@ -315,6 +346,9 @@ static enum byoc_status check_depth(struct checker *c)
                               ? c->plan->parts[step->callee].twin
                               : step->callee;
         uint32_t depth = c->plan->funcs[callee].depth + 1;
+        if (step->kind == BYI_STEP_IF &&
+            c->plan->funcs[step->other].depth >= depth)
+            depth = c->plan->funcs[step->other].depth + 1;
         f->depth = depth > f->depth ? depth : f->depth;
     }
     if (f->depth > BYI_PLAN_MAX_DEPTH)
@@ -334,6 +368,8 @@ static enum byoc_status check_func(struct checker *c)
         BYI_TRY(check_values(c, step));
         if (step->kind == BYI_STEP_OP)
             BYI_TRY(check_op(c, step));
+        else if (step->kind == BYI_STEP_IF)
+            BYI_TRY(check_if(c, step));
         else
             BYI_TRY(check_call(c, step));
     }

@@ -266,17 +266,38 @@ static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
                           r->err);
 }
 
+static enum byoc_status read_if(struct reader *r, const struct byi_json *at,
+                                const struct byi_plan_func *f,
+                                struct byi_step *step)
+{
+    const uint32_t *branches;
+    uint32_t n, self = (uint32_t)(f - r->plan->funcs);
+    BYI_TRY(read_list(r, at, "if", 2, r->plan->n_funcs, &branches, &n));
+    if (n != 2 || branches[0] <= self || branches[1] <= self)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.if: expected two functions after function %u",
+                        at->path, self);
+    step->kind = BYI_STEP_IF;
+    step->name = "if";
+    step->callee = branches[0];
+    step->other = branches[1];
+    return BYOC_OK;
+}
+
 static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
                                   struct byi_plan_func *f,
                                   struct byi_step *step)
 {
-    static const char *const keys[] = {"op",  "region", "call",  "in",
-                                       "out", "attrs",  "source"};
+    static const char *const keys[] = {"op", "region", "call",  "if",
+                                       "in", "out",    "attrs", "source"};
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
-    struct byi_json region, call;
+    struct byi_json region, call, branch;
     BYI_TRY(byi_json_opt(at, "region", &region, r->err));
     BYI_TRY(byi_json_opt(at, "call", &call, r->err));
-    if (region.at) {
+    BYI_TRY(byi_json_opt(at, "if", &branch, r->err));
+    if (branch.at) {
+        BYI_TRY(read_if(r, at, f, step));
+    } else if (region.at) {
         step->kind = BYI_STEP_REGION;
         BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
         step->name = r->plan->parts[step->callee].symbol;

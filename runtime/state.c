@@ -26,8 +26,10 @@ static void mark_used(const struct byoc_model *model, bool *used)
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
         for (uint32_t s = 0; used[f] && s < plan->funcs[f].n_steps; s++) {
             const struct byi_step *step = &plan->funcs[f].steps[s];
-            if (step->kind == BYI_STEP_CALL)
+            if (step->kind == BYI_STEP_CALL || step->kind == BYI_STEP_IF)
                 used[step->callee] = true;
+            if (step->kind == BYI_STEP_IF)
+                used[step->other] = true;
             if (step->kind == BYI_STEP_REGION &&
                 !model->regions[step->callee].plugin)
                 used[plan->parts[step->callee].twin] = true;

@@ -176,6 +176,30 @@ static void test_literals(void **state)
           "}\n");
 }
 
+static void test_if(void **state)
+{
+    (void)state;
+    check("def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(N), float32]) {\n"
+          "  %0 = sum(%x, keepdims=false);\n"
+          "  %1 = greater(%0, 0.0f);\n"
+          "  %2 = exp(%x);\n"
+          "  %3 = if (%1) {\n"
+          "    %4 = nn.relu(%2);\n"
+          "    (%4, %y)\n"
+          "  } else {\n"
+          "    %5 = if (%1) {\n"
+          "      tanh(%x)\n"
+          "    } else {\n"
+          "      add(%2, %x)\n"
+          "    };\n"
+          "    %6 = exp(%y);\n"
+          "    (%5, %6)\n"
+          "  };\n"
+          "  %7 = tanh(%3.1);\n"
+          "  (%3.0, %7, %3.1)\n"
+          "}\n");
+}
+
 /* --- refusals ------------------------------------------------------------ */
 
 static void refuse(const char *ir, enum byoc_status status, const char *word)
@@ -395,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_dynamic_calls),
         cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_if),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_wrong_views),
         cmocka_unit_test(test_two_threads),
