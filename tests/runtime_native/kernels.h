@@ -204,6 +204,15 @@ static inline void run_plain(const struct eval *e, plain_fn plain,
     assert_int_equal(plain(&call, &err), BYOC_OK);
 }
 
+static const char *const simd_names[]
+    __attribute__((unused)) = {"base", "avx2", "avx512"};
+
+static inline void set(struct byi_tensor *t, const double *values)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        byi_tensor_set(t, i, values[i]);
+}
+
 /* |a - b| <= bound (1 + |b|); NaN and infinities must agree. */
 static inline bool is_near(double a, double b, double bound)
 {
@@ -212,6 +221,14 @@ static inline bool is_near(double a, double b, double bound)
     if (isinf(a) || isinf(b))
         return a == b;
     return fabs(a - b) <= bound * (1 + fabs(b));
+}
+
+static inline void expect(const struct byi_tensor *t, const double *values)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        if (!is_near(byi_tensor_float(t, i), values[i], 1e-6))
+            fail_msg("element %lld is %g, expected %g", (long long)i,
+                     byi_tensor_float(t, i), values[i]);
 }
 
 static inline void assert_near(const struct byi_tensor *a,

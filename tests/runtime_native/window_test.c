@@ -155,20 +155,6 @@ static void test_dtypes(void **state)
         }
 }
 
-static void set(struct byi_tensor *t, const double *values)
-{
-    for (int64_t i = 0; i < byi_count(t); i++)
-        byi_tensor_set(t, i, values[i]);
-}
-
-static void expect(const struct byi_tensor *t, const double *values)
-{
-    for (int64_t i = 0; i < byi_count(t); i++)
-        if (!is_near(byi_tensor_float(t, i), values[i], 1e-6))
-            fail_msg("element %lld is %g, expected %g", (long long)i,
-                     byi_tensor_float(t, i), values[i]);
-}
-
 /* Worked out by hand: asymmetric padding, stride, dilation. */
 static void test_by_hand(void **state)
 {

@@ -1,0 +1,450 @@
+/* element_test.c: elementwise operators, casts, and the float32 loops of every
+ * instruction set the CPU has, against functions of one double, a broadcast
+ * of the test's own, and results worked out by hand. */
+#include "kernels.h"
+
+/* --- one operand -------------------------------------------------------- */
+
+/* Specials, and a sweep over what float32 can say. */
+static int64_t samples(float *x, int64_t n)
+{
+    static const float special[] = {
+        0.0f,   -0.0f,   NAN,      INFINITY, 1e-40f, 88.7f, -87.5f,
+        104.0f, 1.0f,    -1.0f,    0.5f,     2.5f,   -0.5f, 1e-6f,
+        -1e-6f, 3.0e38f, -3.0e38f, -103.0f,  20.5f,  -20.5f};
+    int64_t at = 0;
+    for (; at < (int64_t)BYI_COUNT(special); at++)
+        x[at] = special[at];
+    for (; at < n; at++) {
+        const double size = pow(2, (double)random_in(-2000, 800) / 100);
+        x[at] = (float)(random_in(0, 1) ? size : -size);
+    }
+    return n;
+}
+
+/* Where the result is less than this, the error may be this times the bound:
+ * gelu and the like subtract numbers of the size of x. */
+static double slack(enum byi_op_id op, double x)
+{
+    switch (op) {
+    case BYI_OP_NN_GELU:
+        return fabs(x);
+    case BYI_OP_NN_SELU:
+    case BYI_OP_NN_HARD_SWISH:
+        return 1;
+    case BYI_OP_LOG:
+    case BYI_OP_NN_HARD_SIGMOID:
+        return 0.25;
+    default:
+        return 1e-31; /* denormals may become 0 */
+    }
+}
+
+static void test_unary_loops(void **state)
+{
+    enum { N = 5003 };
+    static float x[N], y[N];
+    static const double params[][4] = {{0.3, 0.7}, {0, 0}};
+    (void)state;
+    samples(x, N);
+    for (size_t s = 0; s < BYI_COUNT(simd_names); s++) {
+        const struct byi_simd *simd = byi_simd_named(simd_names[s]);
+        for (int op = 0; simd && op < BYI_N_OPS * 2; op++) {
+            const enum byi_op_id id = (enum byi_op_id)(op / 2);
+            const double *p = params[op % 2];
+            const float pf[4] = {(float)p[0], (float)p[1], 0, 0};
+            if (!simd->unary[id] || (id == BYI_OP_NN_CELU && p[0] == 0))
+                continue;
+            simd->unary[id](x, y, N, pf);
+            for (int64_t i = 0; i < N; i++) {
+                const double pd[4] = {(double)pf[0], (double)pf[1], 0, 0};
+                const double want =
+                    (double)(float)byi_unary_plain(id, (double)x[i], pd);
+                const double got = (double)y[i];
+                const double room =
+                    1e-6 * (fabs(want) + slack(id, (double)x[i]));
+                if (isnan(want) ? isnan(got) : got == want)
+                    continue;
+                if (isfinite(want) && fabs(got - want) <= room)
+                    continue;
+                fail_msg("%s %s(%.9g) is %.9g, expected %.9g", simd->name,
+                         byi_op(id)->name, (double)x[i], got, want);
+            }
+        }
+    }
+}
+
+/* The loops of several operands and reductions, at lengths around those of
+ * vectors. */
+static void check_loops(const struct byi_simd *simd, int64_t n)
+{
+    enum { MOST = 4000, SPARE = 3 * BYI_SLACK };
+    static float x[MOST * 2 + SPARE], y[MOST + SPARE], z[MOST + SPARE];
+    const int64_t offsets[] = {0, 1, 7, 60};
+    const float weights[] = {1, -2, 0.5f, 3};
+    double sum = 0, squares = 0, exps = 0, dot = 0;
+    float most = -INFINITY, least = INFINITY;
+    for (int64_t i = 0; i < MOST * 2 + SPARE; i++)
+        x[i] = (float)random_in(-64, 64) / 16;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = (float)random_in(-64, 64) / 16;
+        sum += (double)x[i];
+        squares += pow((double)x[i] - 0.5, 2);
+        exps += exp((double)x[i] - 4);
+        dot += (double)x[i] * (double)y[i];
+        most = fmaxf(most, x[i]);
+        least = fminf(least, x[i]);
+    }
+    assert_true(simd->max(x, n) == most && simd->min(x, n) == least);
+    assert_true(is_near(simd->sum(x, n), sum, 1e-6));
+    assert_true(is_near(simd->sum_squares(x, n, 0.5f), squares, 1e-6));
+    assert_true(is_near(simd->exp_sum(x, z, n, 4), exps, 1e-5));
+    assert_true(is_near((double)simd->dot(x, y, n), dot, 1e-4));
+    memcpy(z, y, sizeof z);
+    simd->axpy(0.5f, x, z, n);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(z[i] == y[i] + 0.5f * x[i]);
+    simd->affine(x, z, n, 2, 1);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(z[i] == 2 * x[i] + 1);
+    simd->taps(x, offsets, weights, 4, z, n);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(z[i] ==
+                    x[i] - 2 * x[i + 1] + 0.5f * x[i + 7] + 3 * x[i + 60]);
+    for (int64_t stride = 1; stride <= 2; stride++) {
+        memcpy(z, y, sizeof z);
+        simd->slide_add(x, stride, z, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(z[i] == y[i] + x[i * stride]);
+        memcpy(z, y, sizeof z);
+        simd->slide_max(x, stride, z, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(z[i] == fmaxf(y[i], x[i * stride]));
+    }
+    x[n - 1] = NAN;
+    assert_true(isnan(simd->max(x, n)) && isnan(simd->min(x, n)));
+}
+
+static void test_loops(void **state)
+{
+    static const int64_t lengths[] = {1,  2,  7,  15,  16,  17,   31,
+                                      33, 63, 65, 130, 511, 1025, 4000};
+    (void)state;
+    for (size_t s = 0; s < BYI_COUNT(simd_names); s++) {
+        const struct byi_simd *simd = byi_simd_named(simd_names[s]);
+        for (size_t i = 0; simd && i < BYI_COUNT(lengths); i++)
+            check_loops(simd, lengths[i]);
+    }
+    assert_null(byi_simd_named("no such set"));
+}
+
+/* Every element type that the type rule takes has a kernel. */
+static void test_unary_dtypes(void **state)
+{
+    (void)state;
+    for (int op = 1; op < BYI_N_OPS; op++) {
+        const struct byi_op *row = byi_op((enum byi_op_id)op);
+        if (row->kind != BYI_ELEMWISE || op == BYI_OP_CAST)
+            continue;
+        for (int d = 1; d < BYI_DTYPES; d++) {
+            const enum byoc_dtype dtype = (enum byoc_dtype)d;
+            if (dtype == BYOC_STRING || dtype == BYOC_C64 || dtype == BYOC_C128)
+                continue;
+            struct byi_tensor x = TENSOR(dtype, 3, 5);
+            struct eval e = prepare((enum byi_op_id)op, NULL, 0, &x, 1);
+            if (e.typed && run_fast(&e, 1) != BYOC_OK)
+                fail_msg("%s of %s: %s", row->name, byoc_dtype_name(dtype),
+                         err.text);
+            finish(&e);
+        }
+    }
+}
+
+static void test_unary_ints(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        double expected[4];
+    } cases[] = {
+        {BYI_OP_ABS, {3, 0, 2, -128}},   {BYI_OP_NEGATIVE, {3, 0, -2, -128}},
+        {BYI_OP_SIGN, {-1, 0, 1, -1}},   {BYI_OP_NN_RELU, {0, 0, 2, 0}},
+        {BYI_OP_CLIP, {-3, 0, 2, -128}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor x = TENSOR(BYOC_I8, 4);
+        set(&x, (const double[]){-3, 0, 2, -128});
+        struct eval e = prepare(cases[i].op, NULL, 0, &x, 1);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+/* --- two operands ------------------------------------------------------- */
+
+static double binary_of(enum byi_op_id op, double a, double b)
+{
+    switch (op) {
+    case BYI_OP_ADD:
+        return a + b;
+    case BYI_OP_SUBTRACT:
+        return a - b;
+    case BYI_OP_MULTIPLY:
+        return a * b;
+    case BYI_OP_DIVIDE:
+        return a / b;
+    case BYI_OP_MAXIMUM:
+        return isnan(a) || a > b ? a : b;
+    case BYI_OP_MINIMUM:
+        return isnan(a) || a < b ? a : b;
+    case BYI_OP_EQUAL:
+        return a == b;
+    case BYI_OP_NOT_EQUAL:
+        return a != b;
+    case BYI_OP_LESS:
+        return a < b;
+    case BYI_OP_LESS_EQUAL:
+        return a <= b;
+    case BYI_OP_GREATER:
+        return a > b;
+    case BYI_OP_GREATER_EQUAL:
+        return a >= b;
+    case BYI_OP_MOD:
+        return a - b * floor(a / b);
+    default:
+        return pow(a, b);
+    }
+}
+
+static const enum byi_op_id binaries[] = {
+    BYI_OP_ADD,     BYI_OP_SUBTRACT,   BYI_OP_MULTIPLY, BYI_OP_DIVIDE,
+    BYI_OP_MAXIMUM, BYI_OP_MINIMUM,    BYI_OP_EQUAL,    BYI_OP_NOT_EQUAL,
+    BYI_OP_LESS,    BYI_OP_LESS_EQUAL, BYI_OP_GREATER,  BYI_OP_GREATER_EQUAL,
+    BYI_OP_MOD,     BYI_OP_POWER,
+};
+
+/* The element of `t` that broadcasts to position `flat` of `out`. */
+static double broadcast_at(const struct byi_tensor *t,
+                           const struct byi_tensor *out, int64_t flat)
+{
+    int64_t at = 0, pace = 1;
+    for (uint32_t i = 0; i < out->rank; i++) {
+        const int64_t dim = out->dims[out->rank - 1 - i];
+        if (i < t->rank) {
+            const int64_t own = t->dims[t->rank - 1 - i];
+            at += own == 1 ? 0 : flat % dim * pace;
+            pace *= own;
+        }
+        flat /= dim;
+    }
+    return byi_tensor_float(t, at);
+}
+
+static const struct {
+    uint32_t ra, rb;
+    int64_t a[5], b[5];
+} pairs[] = {
+    {1, 1, {7}, {7}},
+    {0, 2, {0}, {3, 5}},
+    {3, 0, {2, 3, 5}, {0}},
+    {4, 1, {2, 3, 4, 5}, {5}},
+    {4, 3, {2, 3, 4, 5}, {3, 1, 1}},
+    {2, 2, {3, 1}, {1, 4}},
+    {5, 5, {2, 1, 3, 1, 5}, {1, 4, 3, 2, 1}},
+    {3, 3, {2, 0, 3}, {1, 1, 3}},
+    {2, 2, {1, 300}, {150, 1}},
+    {1, 1, {40000}, {40000}},
+    {2, 1, {3, 20000}, {1}},
+};
+
+static void test_binary(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {
+        BYOC_F32, BYOC_F64, BYOC_F16, BYOC_BF16, BYOC_I8,  BYOC_I16,
+        BYOC_I32, BYOC_I64, BYOC_U8,  BYOC_U16,  BYOC_U32, BYOC_U64,
+    };
+    (void)state;
+    for (size_t o = 0; o < BYI_COUNT(binaries); o++)
+        for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
+            for (size_t p = 0; p < BYI_COUNT(pairs); p++) {
+                const enum byi_op_id op = binaries[o];
+                const enum byoc_dtype dtype = dtypes[d];
+                struct byi_tensor in[] = {
+                    tensor(dtype, pairs[p].ra, pairs[p].a),
+                    tensor(dtype, pairs[p].rb, pairs[p].b)};
+                /* small powers of two: exact in every type */
+                for (int64_t i = 0; i < byi_count(&in[0]); i++)
+                    byi_tensor_set(&in[0], i, (double)(2 << random_in(1, 2)));
+                for (int64_t i = 0; i < byi_count(&in[1]); i++)
+                    byi_tensor_set(&in[1], i, (double)random_in(1, 2));
+                struct eval e = prepare(op, NULL, 0, in, 2);
+                assert_true(e.typed);
+                if (run_fast(&e, 1 + (uint32_t)p % 3) != BYOC_OK)
+                    fail_msg("%s", err.text);
+                for (int64_t i = 0; i < byi_count(e.out); i++) {
+                    const double a = broadcast_at(&e.in[0], e.out, i);
+                    const double b = broadcast_at(&e.in[1], e.out, i);
+                    const double want = binary_of(op, a, b);
+                    if (byi_tensor_float(e.out, i) != want)
+                        fail_msg("%s %s, shapes %zu: %g and %g are %g",
+                                 e.op->name, byoc_dtype_name(dtype), p, a, b,
+                                 byi_tensor_float(e.out, i));
+                }
+                finish(&e);
+            }
+}
+
+/* The float32 loops against the plain ones, NaN and infinities included. */
+static void test_binary_fast(void **state)
+{
+    (void)state;
+    for (int op = 1; op < BYI_N_OPS; op++) {
+        if (!byi_simd()->binary[op])
+            continue;
+        for (size_t p = 0; p < BYI_COUNT(pairs); p++) {
+            if (op == BYI_OP_NN_PRELU && p != 0 && p != 3 && p != 4)
+                continue;
+            struct byi_tensor in[] = {
+                tensor(BYOC_F32, pairs[p].ra, pairs[p].a),
+                tensor(BYOC_F32, pairs[p].rb, pairs[p].b)};
+            for (int i = 0; i < 2; i++)
+                if (byi_count(&in[i]) > 2) {
+                    byi_tensor_set(&in[i], i, NAN);
+                    byi_tensor_set(&in[i], i + 1, -INFINITY);
+                }
+            struct eval e = prepare((enum byi_op_id)op, NULL, 0, in, 2);
+            expect_plain(&e, byi_binary_plain, 0,
+                         byi_op((enum byi_op_id)op)->name);
+        }
+    }
+}
+
+/* Integers at their edges: nothing traps, quotients truncate, remainders
+ * have the divisor's sign or the dividend's. */
+static void test_integer_edges(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        int fmod;
+        double expected[6];
+    } cases[] = {
+        {BYI_OP_DIVIDE, -1, {0, -128, -3, 3, -3, 0}},
+        {BYI_OP_MOD, 0, {0, 0, 1, -1, -1, 1}},
+        {BYI_OP_MOD, 1, {0, 0, -1, -1, 1, 1}},
+        {BYI_OP_LEFT_SHIFT, -1, {7, 0, -28, 0, 0, 8}},
+        {BYI_OP_RIGHT_SHIFT, -1, {7, -1, -2, -1, 0, 0}},
+        {BYI_OP_POWER, -1, {1, 0, 49, 0, 0, 1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor in[] = {TENSOR(BYOC_I8, 6), TENSOR(BYOC_I8, 6)};
+        set(&in[0], (const double[]){7, -128, -7, -7, 7, 1});
+        set(&in[1], (const double[]){0, -1, 2, -2, -2, 3});
+        const struct byi_attr given = BOOL("fmod", cases[i].fmod);
+        struct eval e = prepare(cases[i].op, &given, cases[i].fmod >= 0, in, 2);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i].expected);
+        finish(&e);
+    }
+}
+
+static void test_where(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
+                                             BYOC_I64};
+    (void)state;
+    for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
+        struct byi_tensor in[] = {TENSOR(BYOC_BOOL, 3, 1), TENSOR(dtypes[d], 4),
+                                  TENSOR(dtypes[d], 2, 1, 1)};
+        struct eval e = prepare(BYI_OP_WHERE, NULL, 0, in, 3);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        for (int64_t i = 0; i < byi_count(e.out); i++) {
+            const bool c = broadcast_at(&e.in[0], e.out, i) != 0;
+            assert_true(byi_tensor_float(e.out, i) ==
+                        broadcast_at(&e.in[c ? 1 : 2], e.out, i));
+        }
+        finish(&e);
+    }
+}
+
+/* --- cast --------------------------------------------------------------- */
+
+static void test_cast(void **state)
+{
+    (void)state;
+    for (int from = 1; from < BYI_DTYPES; from++)
+        for (int to = 1; to < BYI_DTYPES; to++) {
+            const enum byoc_dtype a = (enum byoc_dtype)from;
+            const enum byoc_dtype b = (enum byoc_dtype)to;
+            if (byoc_dtype_size(a) == 0 || byoc_dtype_size(a) > 8 ||
+                byoc_dtype_size(b) == 0 || byoc_dtype_size(b) > 8 ||
+                a == BYOC_C64 || b == BYOC_C64)
+                continue;
+            const struct byi_attr given = DTYPE("dtype", b);
+            struct byi_tensor x = TENSOR(a, 1300);
+            struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+            assert_int_equal(run_fast(&e, 2), BYOC_OK);
+            for (int64_t i = 0; i < 1300; i++) {
+                double v = byi_tensor_float(&e.in[0], i);
+                if (b == BYOC_BOOL)
+                    v = v != 0;
+                else if (!byi_dtype_is_float(b))
+                    v = trunc(v);
+                struct byi_tensor one = TENSOR(b, 1);
+                byi_tensor_set(&one, 0, v);
+                if (!byi_dtype_is_float(b) && v < 0 &&
+                    !byi_dtype_is_signed(b)) /* wraps */
+                    byi_tensor_set(&one, 0,
+                                   v + ldexp(1, 8 * (int)byoc_dtype_size(b)));
+                const double want = byi_tensor_float(&one, 0);
+                const double got = byi_tensor_float(e.out, i);
+                if (b != BYOC_U64 && got != want)
+                    fail_msg("%s to %s: %g is %g", byoc_dtype_name(a),
+                             byoc_dtype_name(b), v, got);
+                release(&one);
+            }
+            finish(&e);
+        }
+}
+
+static void test_cast_strings(void **state)
+{
+    static const char *const good[] = {"3.5", "-1e2", "INF", "NaN", "7"};
+    static const char *const bad[] = {"", "3x", "x", "1 "};
+    (void)state;
+    const struct byi_attr given = DTYPE("dtype", BYOC_F32);
+    struct byi_tensor x = empty_tensor(BYOC_STRING, 1, DIMS(5));
+    memcpy(x.data, good, sizeof good);
+    struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){3.5, -100, INFINITY, NAN, 7});
+    for (size_t i = 0; i < BYI_COUNT(bad); i++) {
+        ((const char **)e.in[0].data)[2] = bad[i];
+        assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
+        assert_non_null(strstr(err.text, "expected a number"));
+    }
+    finish(&e);
+
+    const struct byi_attr text = DTYPE("dtype", BYOC_STRING);
+    struct byi_tensor y = TENSOR(BYOC_F32, 2);
+    e = prepare(BYI_OP_CAST, &text, 1, &y, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+    finish(&e);
+}
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unary_loops),
+        cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_unary_dtypes),
+        cmocka_unit_test(test_unary_ints),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_binary_fast),
+        cmocka_unit_test(test_integer_edges),
+        cmocka_unit_test(test_where),
+        cmocka_unit_test(test_cast),
+        cmocka_unit_test(test_cast_strings),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
