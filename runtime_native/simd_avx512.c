@@ -1,6 +1,7 @@
 /* simd_avx512.c: the float32 loops for AVX-512. */
 #if defined(__x86_64__)
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
+#pragma GCC target("fma,prefer-vector-width=512")
 #pragma GCC optimize("no-trapping-math") /* speculate both sides of ?: */
 #define TABLE byi_simd_avx512
 #define NAME "avx512"
