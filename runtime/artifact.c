@@ -17,6 +17,18 @@ enum { OUR_ORDER = ELFDATA2LSB };
 enum { OUR_ORDER = ELFDATA2MSB };
 #endif
 
+#if defined(__x86_64__)
+enum { OUR_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { OUR_MACHINE = EM_AARCH64 };
+#elif defined(__riscv)
+enum { OUR_MACHINE = EM_RISCV };
+#elif defined(__powerpc64__)
+enum { OUR_MACHINE = EM_PPC64 };
+#else
+enum { OUR_MACHINE = EM_S390 };
+#endif
+
 struct section {
     const char *name;
     uint64_t addr, bytes;
@@ -59,6 +71,11 @@ static enum byoc_status read_header(const struct file *f, Elf64_Ehdr *header)
     if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
         header->e_ident[EI_DATA] != OUR_ORDER || header->e_type != ET_DYN)
         return not_ours(f, "it is not a 64-bit shared library of this machine");
+    if (header->e_machine != OUR_MACHINE)
+        return byi_fail(f->err, BYOC_EINCOMPATIBLE,
+                        "%s: made for another processor (ELF machine %u, this "
+                        "is %d); compile the model here",
+                        f->path, header->e_machine, OUR_MACHINE);
     if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shnum == 0 ||
         header->e_shnum > MAX_SECTIONS || header->e_shstrndx >= header->e_shnum)
         return not_ours(f, "its section table is damaged");

@@ -212,6 +212,12 @@ static enum byoc_status load_vendor(struct byoc_model *model,
         plugin->next = model->plugins;
         model->plugins = plugin;
     }
+    if (plugin && model->log) {
+        char line[1200];
+        snprintf(line, sizeof line, "backend %s %s from %s", name,
+                 plugin->backend->version, plugin->path);
+        model->log(model->log_ctx, line);
+    }
     for (uint32_t i = first; i < plan->n_parts; i++) {
         if (strcmp(plan->parts[i].backend, name) != 0)
             continue;
@@ -266,6 +272,11 @@ static enum byoc_status init_model(struct byoc_model *model,
     BYI_TRY(byi_threads_decide(params->threads, &model->threads,
                                model->threads_why, sizeof model->threads_why,
                                err));
+    if (model->log) {
+        char line[300];
+        snprintf(line, sizeof line, "threads %s", model->threads_why);
+        model->log(model->log_ctx, line);
+    }
     BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
                               model->arena, &facts, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));
