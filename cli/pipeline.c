@@ -163,7 +163,7 @@ static enum byoc_status sketch_vendors(struct byoc_compiled *c,
     byi_match_host(&c->sketch_host);
     for (; patterns && *patterns; patterns++) {
         struct byoc_pattern row = {0};
-        const char *vendor;
+        const char *vendor = NULL;
         BYI_TRY(read_pattern(c->arena, *patterns, &row, &vendor, err));
         uint32_t i = 0;
         while (i < c->sketches.n &&
