@@ -1,11 +1,17 @@
-/* memory.c: where temporaries live. Walks the steps in order with a list of
- * holes: a step's results take the smallest hole that fits before its dead
- * operands give theirs back, so a kernel's results never overlap its operands.
- * Values whose size varies are no business of this file.
+/* memory.c: where temporaries live. Two ways, of which the smaller result
+ * counts. In order of the steps, with a list of holes: a step's results take
+ * the smallest hole that fits before its dead operands give theirs back, so a
+ * kernel's results never overlap its operands. Or the largest value first, at
+ * the lowest place free for all its life (Pisarchyk and Lee, "Efficient Memory
+ * Management for Deep Neural Net Inference", 2020): better as a rule, but
+ * quadratic. Values whose size varies are no business of this file.
  */
 #include "plan.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { MAX_BY_SIZE = 4096 }; /* values */
 
 struct hole {
     uint64_t at, bytes;
@@ -136,15 +142,95 @@ static void plan_step(struct planner *p, uint32_t s)
     }
 }
 
+/* --- the largest first --------------------------------------------------- */
+
+struct item {
+    uint32_t value, first, last; /* steps it lives from and to */
+    uint64_t bytes, at;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->value < y->value ? -1 : 1;
+}
+
+/* The planned values, with their lives; `last` as find_last left it. */
+static uint32_t list_items(const struct byi_pfunc *f, const uint32_t *last,
+                           struct item *items)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < f->steps.n; s++) {
+        const struct byi_pstep *step = &f->steps.at[s];
+        for (uint32_t i = 0; i < step->n_out; i++) {
+            uint32_t v = f->flat.at[step->out + i];
+            if (!is_planned(&f->values.at[v]))
+                continue;
+            if (items && n < MAX_BY_SIZE)
+                items[n] = (struct item){v, s, last[v],
+                                         padded_bytes(&f->values.at[v]), 0};
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Put items[n] at the lowest place that nobody alive with it has, and in
+ * among placed[0..n), which is ascending by place. */
+static void place_item(struct item *placed, uint32_t n, struct item item)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct item *p = &placed[i];
+        if (p->last < item.first || item.last < p->first)
+            continue;
+        if (item.at + item.bytes <= p->at)
+            break;
+        if (p->at + p->bytes > item.at)
+            item.at = p->at + p->bytes;
+    }
+    uint32_t to = n;
+    for (; to > 0 && placed[to - 1].at > item.at; to--)
+        placed[to] = placed[to - 1];
+    placed[to] = item;
+}
+
+static void plan_by_size(struct byi_pfunc *f, const uint32_t *last,
+                         struct byi_arena *arena)
+{
+    uint32_t n = list_items(f, last, NULL);
+    if (n == 0 || n > MAX_BY_SIZE)
+        return;
+    struct item *items = byi_arena_calloc(arena, n, sizeof *items);
+    list_items(f, last, items);
+    qsort(items, n, sizeof *items, by_size);
+    uint64_t end = 0;
+    struct item *placed = byi_arena_calloc(arena, n, sizeof *placed);
+    for (uint32_t i = 0; i < n; i++)
+        place_item(placed, i, items[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (placed[i].at + placed[i].bytes > end)
+            end = placed[i].at + placed[i].bytes;
+    if (end >= f->arena)
+        return;
+    f->arena = end;
+    for (uint32_t i = 0; i < n; i++)
+        f->values.at[placed[i].value].offset = placed[i].at;
+}
+
 void byi_plan_memory(struct byi_pfunc *f)
 {
     struct byi_arena *arena = byi_arena_new();
     struct planner p = {.f = f};
-    p.last = byi_arena_calloc(arena, f->values.n + 1, sizeof *p.last);
+    uint32_t n = f->values.n + 1;
+    p.last = byi_arena_calloc(arena, n, sizeof *p.last);
     find_last(&p);
+    uint32_t *last = byi_arena_copy(arena, p.last, n * sizeof *last);
     for (uint32_t s = 0; s < f->steps.n; s++)
         plan_step(&p, s);
     f->arena = p.end;
     byi_vec_free(p.holes.at);
+    plan_by_size(f, last, arena);
     byi_arena_free(&arena);
 }

@@ -84,8 +84,9 @@ static bool overlaps(const struct byi_plan_func *f, uint32_t a, uint32_t b)
     if (x->kind != BYI_V_TEMP || y->kind != BYI_V_TEMP || !x->fixed ||
         !y->fixed)
         return x == y && x->kind != BYI_V_CONST && x->kind != BYI_V_INPUT;
-    return x->offset < y->offset + byi_type_bytes(y->type) &&
-           y->offset < x->offset + byi_type_bytes(x->type);
+    uint64_t n = byi_type_bytes(x->type), k = byi_type_bytes(y->type);
+    return n > 0 && k > 0 && x->offset < y->offset + k &&
+           y->offset < x->offset + n;
 }
 
 static bool is_view_op(const struct byi_step *step)
