@@ -30,7 +30,7 @@ static void *list_add(struct byi_arena *arena, void *list, size_t *n,
 {
     void **longer = byi_arena_calloc(arena, *n + 1, sizeof *longer);
 
-    if (*n)
+    if (list)
         memcpy(longer, list, *n * sizeof *longer);
     memcpy(&longer[(*n)++], &item, sizeof item);
     return longer;
