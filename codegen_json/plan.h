@@ -7,8 +7,8 @@
 #include "codegen_json.h"
 
 enum byi_pvalue_kind {
-    BYI_P_INPUT,  /* index: which input       */
-    BYI_P_CONST,  /* index: which constant    */
+    BYI_P_INPUT, /* index: which input       */
+    BYI_P_CONST, /* index: which constant    */
     BYI_P_TEMP,
     BYI_P_OUTPUT, /* index: which output; written in place */
     BYI_P_ALIAS   /* index: the value whose memory it shares, no alias */
@@ -39,7 +39,7 @@ struct byi_pfunc {
     BYI_VEC(uint32_t) inputs;  /* values */
     BYI_VEC(uint32_t) outputs; /* values */
     BYI_VEC(struct byi_pstep) steps;
-    BYI_VEC(uint32_t) flat;    /* values; nodes and steps own runs of it */
+    BYI_VEC(uint32_t) flat; /* values; nodes and steps own runs of it */
     uint64_t arena;
 };
 

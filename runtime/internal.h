@@ -22,18 +22,19 @@ struct byi_image {
     size_t manifest_bytes;
     const char *plan;
     size_t plan_bytes;
-    const char *ledger;      /* may be NULL */
+    const char *ledger; /* may be NULL */
     size_t ledger_bytes;
-    const char *blobs;       /* the regions' blobs, one after the other */
+    const char *blobs; /* the regions' blobs, one after the other */
     size_t blobs_bytes;
-    const void *weights;     /* BYI_ALIGN-aligned, or NULL */
+    const void *weights; /* BYI_ALIGN-aligned, or NULL */
     uint64_t weights_bytes;
     const struct byi_span *spans; /* weights NULL: its pieces, ascending and
                                      disjoint, zeros between them           */
     uint32_t n_spans;
 };
 
-/* --- weights.c ------------------------------------------------------------- */
+/* --- weights.c -------------------------------------------------------------
+ */
 
 /* The hash of an image's weights: SHA-256 over the SHA-256 digests, as hex,
  * of their pieces of 4 MiB; the pieces are hashed on all threads. */
@@ -44,10 +45,9 @@ BYOC_API void byoc_internal_weights_hash(const struct byi_image *image,
  * header; exported under byoc_internal_, not for others ------------------- */
 
 /* A model from an image in memory; the image must outlive it. */
-BYOC_API enum byoc_status
-byoc_internal_model_open(const struct byi_image *image,
-                         const struct byoc_load_params *params,
-                         struct byoc_model **model, struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_model_open(
+    const struct byi_image *image, const struct byoc_load_params *params,
+    struct byoc_model **model, struct byoc_error *err);
 
 /* --- artifact.c: an artifact's sections, read as an ELF file, never run --- */
 
@@ -59,14 +59,13 @@ struct byi_artifact {
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
 };
-BYOC_API enum byoc_status
-byoc_internal_artifact_open(const char *path, struct byi_artifact *a,
-                            struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
+                                                      struct byi_artifact *a,
+                                                      struct byoc_error *err);
 BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 /* Hold every section, weights included, against the manifest's hashes. */
-BYOC_API enum byoc_status
-byoc_internal_artifact_verify(const struct byi_artifact *a,
-                              struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_artifact_verify(
+    const struct byi_artifact *a, struct byoc_error *err);
 
 /* The file ends in BYI_SUM_MAGIC and 64 hex digits: the SHA-256 of all bytes
  * before it but the weights. A tool that rewrites the file (strip) drops it;
@@ -92,9 +91,10 @@ struct byi_library;
 struct byi_plugin {
     struct byi_library *library;
     const char *path;
-    const struct byoc_backend *backend; /* a copy, complete to its last member */
-    struct byoc_host host;     /* ctx: this plug-in; match_*: NULL, for the
-                                  compiler side to set                       */
+    const struct byoc_backend
+        *backend;          /* a copy, complete to its last member */
+    struct byoc_host host; /* ctx: this plug-in; match_*: NULL, for the
+                              compiler side to set                       */
     uint32_t threads;
     void (*log)(void *ctx, const char *line); /* NULL: none */
     void *log_ctx;
@@ -103,9 +103,10 @@ struct byi_plugin {
 /* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,
  * sizes, required members, name. One message for each way to fail. threads 0:
  * decide as loading a model does. Threads: safe. */
-BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
-                                 struct byi_plugin **plugin,
-                                 struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
+                                                    uint32_t threads,
+                                                    struct byi_plugin **plugin,
+                                                    struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
 /* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
  * a line: files as they stand, folders by their libbyoc_backend_*.so, sorted;
@@ -121,7 +122,8 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
 /* What a call of a plug-in came to: NULL is success; a failure is freed and
- * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "VENDOR: WHERE: TEXT". */
+ * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "VENDOR: WHERE: TEXT".
+ */
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);

@@ -40,8 +40,8 @@ enum byi_step_kind {
 
 struct byi_step {
     enum byi_step_kind kind;
-    bool view;     /* its result is its first operand's memory            */
-    bool infer;    /* result types are computed when it runs              */
+    bool view;       /* its result is its first operand's memory            */
+    bool infer;      /* result types are computed when it runs              */
     uint32_t callee; /* region or function; IF: then                     */
     uint32_t other;  /* IF: else                                          */
     const struct byi_op *op;
@@ -49,9 +49,9 @@ struct byi_step {
     const struct byi_kernel *kernel;
     uint32_t n_in, n_out, n_dead;
     const uint32_t *in, *out; /* values */
-    const uint32_t *dead; /* values of varying size nobody reads any more */
-    const char *name;     /* operator, or the vendor's symbol             */
-    const char *sources;  /* the model's nodes, ", " between              */
+    const uint32_t *dead;     /* values of varying size nobody reads any more */
+    const char *name;         /* operator, or the vendor's symbol             */
+    const char *sources;      /* the model's nodes, ", " between              */
 };
 
 struct byi_plan_func {
@@ -112,9 +112,9 @@ struct byi_region {
 };
 
 struct byoc_model {
-    struct byi_artifact artifact;  /* map NULL: the image was lent */
-    void *library;                 /* of the artifact, or NULL     */
-    void *copied;                  /* constants that had to move   */
+    struct byi_artifact artifact; /* map NULL: the image was lent */
+    void *library;                /* of the artifact, or NULL     */
+    void *copied;                 /* constants that had to move   */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
     struct byi_region *regions;
@@ -150,34 +150,35 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
 void byi_pool_free(struct byi_pool *pool);
 
-/* --- state.c, exec.c ------------------------------------------------------- */
+/* --- state.c, exec.c -------------------------------------------------------
+ */
 
 /* One activation of a function; a function is active at most once in a run,
  * for calls only go to higher numbers. */
 struct byi_frame {
-    struct byi_tensor *t;    /* by value                                  */
-    uint32_t *block;         /* by value: 1 + the pool's block it owns    */
-    struct byi_tensor *dest; /* by output: where it goes; data NULL: open */
+    struct byi_tensor *t;     /* by value                                  */
+    uint32_t *block;          /* by value: 1 + the pool's block it owns    */
+    struct byi_tensor *dest;  /* by output: where it goes; data NULL: open */
     struct byoc_view **views; /* by step: a vendor's operands, results    */
     void *arena;
 };
 
 struct byoc_state {
     const struct byoc_model *model;
-    struct byi_frame *frames; /* by function; t NULL: never runs */
-    void **region_states;     /* by region                       */
-    bool *region_made;        /* by region: state_new succeeded  */
-    void **out;               /* by output of main: memory for callers who
-                                 bring none; NULL where the size varies */
-    int64_t *dims;            /* by symbol: bound by the inputs; -1 open */
-    struct byi_tensor *args;  /* of the kernel that runs                 */
+    struct byi_frame *frames;      /* by function; t NULL: never runs */
+    void **region_states;          /* by region                       */
+    bool *region_made;             /* by region: state_new succeeded  */
+    void **out;                    /* by output of main: memory for callers who
+                                      bring none; NULL where the size varies */
+    int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
+    struct byi_tensor *args;       /* of the kernel that runs                 */
     const struct byi_type **types; /* of its operands, when inferring    */
     struct byi_type *type_store;
     const struct byi_tensor **known;
     void *scratch;
     uint64_t scratch_bytes;
     struct byi_pool pool;
-    struct byi_arena *infer;  /* types of this run */
+    struct byi_arena *infer; /* types of this run */
     struct byi_trace *trace;
 };
 
@@ -188,7 +189,8 @@ uint64_t byi_exec_scratch(struct byoc_state *state, const struct byi_frame *fr,
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
 
-/* --- trace.c --------------------------------------------------------------- */
+/* --- trace.c ---------------------------------------------------------------
+ */
 
 struct byi_trace;
 enum byoc_status byi_trace_open(const char *path, struct byi_trace **trace,
@@ -201,7 +203,8 @@ void byi_trace_event(struct byi_trace *trace, const char *kind,
                      const char *name, const char *impl, const char *sources,
                      uint64_t begin_ns, uint64_t end_ns);
 
-/* --- manifest.c ------------------------------------------------------------ */
+/* --- manifest.c ------------------------------------------------------------
+ */
 
 /* One input or output, and a vendor, as the manifest says. */
 struct byi_fact_io {
@@ -219,7 +222,8 @@ struct byi_facts {
     uint32_t n_inputs, n_outputs, n_vendors;
     struct byi_fact_io *inputs, *outputs;
     struct byi_fact_vendor *vendors;
-    const char *plan_hash, *ledger_hash, *blobs_hash, *weights_hash; /* or NULL */
+    const char *plan_hash, *ledger_hash, *blobs_hash,
+        *weights_hash; /* or NULL */
 };
 /* Read the manifest of an image into `arena`; checks format and version. */
 enum byoc_status byi_manifest_read(const char *text, size_t n,
