@@ -110,6 +110,16 @@ const char *byi_guard_matmul(int major, const struct byi_matmul *p,
     return NULL;
 }
 
+/* All versions: sums and binary operands after a pooling, resampling or
+ * normalisation are taken, and then left out or misread. */
+const char *byi_guard_elt_only(const struct byi_posts *posts)
+{
+    for (uint32_t i = 0; posts && i < posts->n; i++)
+        if (posts->at[i].kind != BYI_POST_ELT)
+            return "oneDNN fuses only elementwise functions here";
+    return NULL;
+}
+
 const char *byi_guard_pool(int major, const struct byi_pool *p)
 {
     (void)major;
@@ -129,6 +139,32 @@ static bool is_wide(const struct byi_desc *operand)
         if (i != 1 && operand->dims[i] != 1)
             return true;
     return false;
+}
+
+/* All versions: post-ops of the binary primitive are right for one number, a
+ * whole tensor, and a vector of channels; the latter not when there is one
+ * position in space, where row-major and channels-last are the same and the
+ * wrong one is assumed; 3.x gives wrong results for a vector along another
+ * axis. */
+const char *byi_guard_binary(int major, const struct byi_binary *p,
+                             const struct byi_posts *posts)
+{
+    (void)major;
+    const struct byi_desc *dst = &p->dst;
+    int64_t space = 1;
+    for (uint32_t i = 2; i < dst->rank; i++)
+        space *= dst->dims[i];
+    for (uint32_t k = 0; posts && k < posts->n; k++) {
+        const struct byi_desc *d = &posts->at[k].desc;
+        if (posts->at[k].kind != BYI_POST_BIN ||
+            byi_elements(d->rank, d->dims) == 1 ||
+            byi_dims_equal(d->rank, d->dims, dst->rank, dst->dims))
+            continue;
+        if (is_wide(d) || (dst->rank > 2 && space == 1))
+            return "oneDNN computes a post-op operand of this shape wrongly "
+                   "beside a binary operator";
+    }
+    return NULL;
 }
 
 /* 2.x: the im2col convolutions misread such operands in channels-last. */

@@ -12,6 +12,19 @@ static void read_window(const struct byi_window *w,
         dilates[i] = w->dilation[i] - 1;
 }
 
+/* Where there is one output a stride means nothing, but 3.12 computes
+ * convolutions of one input channel wrongly unless it is 1. */
+static void read_strides(const struct byi_conv *p,
+                         dnnl_dim_t strides[BYI_MAX_RANK])
+{
+    const int64_t inputs = p->weights.dims[p->weights.rank - p->window.n - 1];
+    for (uint32_t i = 0; i < p->window.n; i++) {
+        const bool idle =
+            BYI_V3 && !p->deconv && inputs == 1 && p->dst.dims[2 + i] == 1;
+        strides[i] = idle ? 1 : p->window.stride[i];
+    }
+}
+
 enum { CONV_SRC, CONV_WEIGHTS, CONV_BIAS, CONV_DST, N_CONV };
 
 #if BYI_V3
@@ -20,18 +33,19 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
                                  dnnl_primitive_desc_t *pd)
 {
     const struct byi_window *w = &p->window;
-    dnnl_dim_t dilates[BYI_MAX_RANK];
+    dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
     read_window(w, dilates);
+    read_strides(p, strides);
     if (p->deconv)
         return dnnl_deconvolution_forward_primitive_desc_create(
             pd, lib->engine, dnnl_forward_inference, dnnl_deconvolution_direct,
             BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-            BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), w->stride,
+            BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
             dilates, w->begin, w->end, s->attr);
     return dnnl_convolution_forward_primitive_desc_create(
         pd, lib->engine, dnnl_forward_inference, dnnl_convolution_direct,
         BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-        BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), w->stride, dilates,
+        BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides, dilates,
         w->begin, w->end, s->attr);
 }
 #else
@@ -40,8 +54,9 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
                                  dnnl_primitive_desc_t *pd)
 {
     const struct byi_window *w = &p->window;
-    dnnl_dim_t dilates[BYI_MAX_RANK];
+    dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
     read_window(w, dilates);
+    read_strides(p, strides);
     union {
         dnnl_convolution_desc_t conv;
         dnnl_deconvolution_desc_t deconv;
@@ -51,13 +66,13 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
             ? dnnl_dilated_deconvolution_forward_desc_init(
                   &d.deconv, dnnl_forward_inference, dnnl_deconvolution_direct,
                   BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]),
-                  w->stride, dilates, w->begin, w->end)
+                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
+                  dilates, w->begin, w->end)
             : dnnl_dilated_convolution_forward_desc_init(
                   &d.conv, dnnl_forward_inference, dnnl_convolution_direct,
                   BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]),
-                  w->stride, dilates, w->begin, w->end);
+                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
+                  dilates, w->begin, w->end);
     if (status != dnnl_success)
         return status;
     return dnnl_primitive_desc_create(pd, &d, s->attr, lib->engine, NULL);
@@ -136,6 +151,8 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
         [BYI_POOL_AVG_PAD] = dnnl_pooling_avg_include_padding,
     };
     const char *why = byi_guard_pool(byi_dnnl_major(), p);
+    if (!why)
+        why = byi_guard_elt_only(posts);
     if (why)
         return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
@@ -168,6 +185,9 @@ enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
                                   struct byi_prim **prim,
                                   struct byoc_error *err)
 {
+    const char *why = byi_guard_elt_only(posts);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
     const dnnl_alg_kind_t kind =
         p->linear ? dnnl_resampling_linear : dnnl_resampling_nearest;
     const struct byi_desc *const descs[] = {&p->src, &p->dst};

@@ -77,6 +77,9 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
+    const char *why = byi_guard_binary(byi_dnnl_major(), p, posts);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
     const dnnl_alg_kind_t kind = byi_bin_translate(p->alg);
     const struct byi_desc *const descs[] = {&p->src, &p->src1, &p->dst};
     struct byi_pieces s;
@@ -132,6 +135,9 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
 {
+    const char *why = byi_guard_elt_only(posts);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
     const unsigned flags = (p->scale ? (unsigned)dnnl_use_scale : 0u) |
                            (p->shift ? (unsigned)dnnl_use_shift : 0u);
     const struct byi_desc *const descs[] = {&p->src};
@@ -158,6 +164,9 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
 {
+    const char *why = byi_guard_elt_only(posts);
+    if (why)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
     const unsigned flags = (unsigned)dnnl_use_global_stats |
                            (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     const struct byi_desc *const descs[] = {&p->src};
