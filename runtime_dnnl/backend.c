@@ -104,31 +104,16 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return NULL;
 }
 
-/* "oneDNN 2.6 avx512_core_bf16": what the choices of a compilation rest on. */
-static const char *compat_text(void)
-{
-    static char text[80];
-    if (!text[0]) {
-        const char *version = byi_dnnl_version();
-        const char *dot = strchr(version, '.');
-        const char *end = dot ? strchr(dot + 1, '.') : NULL;
-        snprintf(text, sizeof text, "oneDNN %.*s %s",
-                 end ? (int)(end - version) : (int)strlen(version), version,
-                 byi_dnnl_isa());
-    }
-    return text;
-}
-
 static struct byoc_fail *check_compat(const struct byoc_host *host,
                                       const char *compat)
 {
-    if (strcmp(compat, compat_text()) == 0)
+    if (strcmp(compat, byi_dnnl_compat()) == 0)
         return NULL;
     struct byoc_error err;
     byi_fail(&err, BYOC_EINCOMPATIBLE,
              "the regions were compiled for %s, this is %s; compile the model "
              "again",
-             compat, compat_text());
+             compat, byi_dnnl_compat());
     return make_fail(host, BYOC_EINCOMPATIBLE, &err);
 }
 
@@ -245,7 +230,7 @@ BYOC_API const struct byoc_backend *byoc_backend_query_v1(
                  BYOC_BACKEND_ABI);
     else if (byi_dnnl_open(&err)) {
         backend.version = byi_dnnl_version();
-        backend.compat = compat_text();
+        backend.compat = byi_dnnl_compat();
         backend.n_patterns = byi_dnnl_n_patterns;
         return &backend;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 static struct byi_dnnl library;
+static char version_text[32], compat_text[80];
 static enum byoc_status library_status = BYOC_EBACKEND;
 static char library_why[200];
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
@@ -16,6 +17,10 @@ static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 static void open_library(void)
 {
     const dnnl_version_t *v = dnnl_version();
+    snprintf(version_text, sizeof version_text, "%d.%d.%d", v->major, v->minor,
+             v->patch);
+    snprintf(compat_text, sizeof compat_text, "oneDNN %d.%d %s", v->major,
+             v->minor, byi_dnnl_isa());
     if (v->major != DNNL_VERSION_MAJOR) {
         snprintf(library_why, sizeof library_why,
                  "oneDNN %d.%d.%d was loaded, this plug-in was built for %d.x",
@@ -42,11 +47,12 @@ const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err)
 
 const char *byi_dnnl_version(void)
 {
-    static char text[32];
-    const dnnl_version_t *v = dnnl_version();
-    if (!text[0])
-        snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
-    return text;
+    return version_text;
+}
+
+const char *byi_dnnl_compat(void)
+{
+    return compat_text;
 }
 
 const char *byi_dnnl_isa(void)

@@ -40,10 +40,12 @@ struct byi_desc {
  * engine. Never freed: oneDNN's own globals live as long. */
 struct byi_dnnl;
 const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err);
-/* "3.12.1" and "avx512_core_bf16" */
+/* "3.12.1", and "oneDNN 3.12 avx512_core_bf16", what the choices made for an
+ * artifact rest on; empty before the first byi_dnnl_open. */
 const char *byi_dnnl_version(void);
-const char *byi_dnnl_isa(void);
-int byi_dnnl_major(void); /* of the headers: 2 or 3 */
+const char *byi_dnnl_compat(void);
+const char *byi_dnnl_isa(void); /* "avx512_core_bf16" */
+int byi_dnnl_major(void);       /* of the headers: 2 or 3 */
 /* Does oneDNN have this element type for data that is moved or cast? */
 bool byi_dnnl_has_dtype(enum byoc_dtype dtype);
 
