@@ -32,6 +32,7 @@ extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
 extern const struct byi_verb byi_verb_opt;       /* opt.c       */
 extern const struct byi_verb byi_verb_partition; /* partition.c */
 extern const struct byi_verb byi_verb_run;       /* run.c       */
+extern const struct byi_verb byi_verb_verify;    /* verify.c    */
 
 /* --- options.c ------------------------------------------------------------ */
 
@@ -85,7 +86,8 @@ struct byi_model_options {
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
     int opt_level;
-    bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
+    bool native, forbid_ref, time_passes, verify, verbose;
+    bool twins;              /* compile for vendors, run their native twins */
     double require_offload;  /* percent of the floating-point operations */
 };
 

@@ -5,6 +5,10 @@
 
 #include "feed.h"
 
+#include "runtime/internal.h"
+
+#include <string.h>
+
 static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_compare = {
@@ -20,13 +24,60 @@ struct compare {
     struct byi_arena *arena;
 };
 
+/* What the native kernels gave, step by step, and the first step whose result
+ * the vendors' run gives differently. */
+struct steps {
+    struct byi_arena *arena;
+    const struct byi_tolerance *tolerance;
+    BYI_VEC(struct byi_tensor) native;
+    uint32_t next;
+    bool recorded;
+    struct byi_text first;
+};
+
+static void record_step(struct steps *s, const struct byi_tensor *value)
+{
+    struct byi_tensor copy = *value;
+    uint64_t bytes = byi_tensor_bytes(value);
+    copy.data = byi_acquire(bytes ? bytes : 1);
+    if (copy.data) {
+        byi_arena_defer(s->arena, byi_release, copy.data);
+        memcpy(copy.data, value->data, bytes);
+    }
+    BYI_PUSH(&s->native, copy);
+}
+
+static void watch_step(void *ctx, const char *step, const char *sources,
+                       const struct byi_tensor *value)
+{
+    struct steps *s = ctx;
+    struct byi_difference d;
+    if (!s->recorded) {
+        record_step(s, value);
+        return;
+    }
+    if (s->next >= s->native.n || s->first.n ||
+        !s->native.at[s->next].data) {
+        s->next++;
+        return;
+    }
+    const struct byi_tensor *native = &s->native.at[s->next++];
+    if (byi_difference(value, native, s->tolerance, &d, NULL) == BYOC_OK &&
+        !d.n_bad)
+        return;
+    byi_text_addf(&s->first, "%s%s%s: max abs %.3g", step,
+                  *sources ? ", from " : "", sources, d.max_abs);
+}
+
 static enum byoc_status run_once(const struct byoc_model *model,
                                  const struct byi_feed *in,
-                                 struct byi_feed *out,
+                                 struct byi_feed *out, struct steps *steps,
                                  struct byoc_state **state,
                                  struct byoc_error *err)
 {
     BYI_TRY(byoc_state_new(model, state, err));
+    if (steps)
+        byoc_internal_state_watch(*state, watch_step, steps);
     return byoc_run(*state, in->views, in->n, out->views, out->n, err);
 }
 
@@ -77,16 +128,17 @@ static enum byoc_status run_native(const char *path,
                                    const struct byi_model_options *options,
                                    const struct byi_feed *in,
                                    struct byi_arena *arena,
+                                   struct steps *steps,
                                    struct byi_open_model *native,
                                    struct byoc_state **state,
                                    struct byi_feed *expected,
                                    struct byoc_error *err)
 {
     struct byi_model_options o = *options;
-    o.native = true;
+    o.twins = true;
     BYI_TRY(byi_open_model(path, &o, native, err));
     *expected = byi_feed_outputs(native->model, arena);
-    BYI_TRY(run_once(native->model, in, expected, state, err));
+    BYI_TRY(run_once(native->model, in, expected, steps, state, err));
     expected->at =
         byi_arena_calloc(arena, expected->n, sizeof *expected->at);
     for (uint32_t i = 0; i < expected->n; i++)
@@ -102,6 +154,7 @@ static enum byoc_status compare(const char *path,
     struct byi_open_model open = {0}, native = {0};
     struct byoc_state *state = NULL, *native_state = NULL;
     struct byi_feed in, expected, out = {0};
+    struct steps steps = {.arena = c->arena, .tolerance = &c->tolerance};
     bool found = false;
     enum byoc_status status = byi_open_model(path, o, &open, err);
     if (status == BYOC_OK)
@@ -109,19 +162,26 @@ static enum byoc_status compare(const char *path,
     if (status == BYOC_OK)
         status = byi_feed_expected(open.model, &c->feed, c->arena, &expected,
                                    &found, err);
+    if (status == BYOC_OK && !found)
+        status = run_native(path, o, &in, c->arena, &steps, &native,
+                            &native_state, &expected, err);
+    steps.recorded = true;
     if (status == BYOC_OK) {
         out = byi_feed_outputs(open.model, c->arena);
-        status = run_once(open.model, &in, &out, &state, err);
+        status = run_once(open.model, &in, &out, found ? NULL : &steps,
+                          &state, err);
     }
-    if (status == BYOC_OK && !found)
-        status = run_native(path, o, &in, c->arena, &native, &native_state,
-                            &expected, err);
     if (status == BYOC_OK) {
         printf("against %s, atol %g, rtol %g, stol %g\n",
                found ? c->feed.data : "the native kernels", c->tolerance.atol,
                c->tolerance.rtol, c->tolerance.stol);
         *code = judge(open.model, &out, &expected, &c->tolerance);
     }
+    if (status == BYOC_OK && steps.first.n)
+        fprintf(stderr, "byoc compare: the first step that differs is %s\n",
+                steps.first.at);
+    byi_text_free(&steps.first);
+    byi_vec_free(steps.native.at);
     byoc_state_free(&state);
     byoc_state_free(&native_state);
     byi_close_model(&open);

@@ -106,8 +106,7 @@ enum byoc_status byi_open_model(const char *path,
     const struct byoc_load_params load = {
         .threads = o->threads,
         .plugins = o->plugins,
-        .native_only = o->native,
-        .require_vendors = o->require_vendors,
+        .native_only = o->native || o->twins,
         .log = o->verbose ? log_line : NULL};
     *open = (struct byi_open_model){0};
     enum byoc_status status;

@@ -28,12 +28,15 @@ static void list_passes(void)
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
+    const char *consts = NULL;
     struct byi_list passes = {0};
     bool list = false;
     const struct byi_option options[] = {
         {"passes", 0, BYI_OPTION_COMMAS, &passes, "A,B,C",
          "what to run, in this order (default: nothing)"},
         {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "name every pass"},
+        {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
+         "write the large constants, to read FILE.ir back"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -58,6 +61,8 @@ static int run(int argc, char **argv)
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
         return byi_complain(&byi_verb_opt, &err);
     fputs(byoc_compiled_ir(compiled), stdout);
+    if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
+        gate = byi_complain(&byi_verb_opt, &err);
     byoc_compiled_free(&compiled);
     return gate;
 }

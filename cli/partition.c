@@ -13,9 +13,12 @@ const struct byi_verb byi_verb_partition = {
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
+    const char *consts = NULL;
     const struct byi_option options[] = {
         {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",
          "go no further than this pass"},
+        {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
+         "write the large constants, to read FILE.ir back"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -30,6 +33,8 @@ static int run(int argc, char **argv)
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
         return byi_complain(&byi_verb_partition, &err);
     fputs(byoc_compiled_ir(compiled), stdout);
+    if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
+        gate = byi_complain(&byi_verb_partition, &err);
     byoc_compiled_free(&compiled);
     return gate;
 }

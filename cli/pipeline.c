@@ -609,6 +609,18 @@ const char *byoc_compiled_ir(struct byoc_compiled *c)
     return c->ir.at;
 }
 
+enum byoc_status byoc_compiled_consts(const struct byoc_compiled *c,
+                                      const char *path,
+                                      struct byoc_error *err)
+{
+    struct byi_text text = {0};
+    struct byi_file file;
+    BYI_TRY(byi_file_create(path, &file, err));
+    byi_print_module(c->m, &text, file.stream);
+    byi_text_free(&text);
+    return byi_file_commit(&file, err);
+}
+
 char *byoc_ledger_text(const char *ledger_json, int every_node)
 {
     struct byi_text text = {0};

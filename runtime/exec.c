@@ -462,6 +462,9 @@ static enum byoc_status run_func(struct byoc_state *s, uint32_t func,
     for (uint32_t at = 0; at < f->n_steps; at++) {
         BYI_TRY(s->trace ? trace_step(s, f, fr, at, err)
                          : run_step(s, f, fr, at, err));
+        for (uint32_t i = 0; s->watch && !func && i < f->steps[at].n_out; i++)
+            s->watch(s->watch_ctx, f->steps[at].name, f->steps[at].sources,
+                     &fr->t[f->steps[at].out[i]]);
         for (uint32_t i = 0; i < f->steps[at].n_dead; i++)
             give_block(s, fr, f->steps[at].dead[i]);
     }
@@ -478,4 +481,11 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
     enum byoc_status status = run_func(s, 0, err);
     byi_arena_free(&s->infer);
     return status;
+}
+
+void byoc_internal_state_watch(struct byoc_state *state, byi_watch_fn watch,
+                               void *ctx)
+{
+    state->watch = watch;
+    state->watch_ctx = ctx;
 }

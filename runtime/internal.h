@@ -33,6 +33,16 @@ struct byi_image {
     uint32_t n_spans;
 };
 
+/* Called after every step of main with each of its results: the step's
+ * operator or region, the model's nodes it came from. The tensor is lent for
+ * the call. */
+typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
+                             const struct byi_tensor *value);
+/* Watch the runs that follow; NULL stops. Two models of one compile, with and
+ * without vendors, have the same steps. */
+BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
+                                        byi_watch_fn watch, void *ctx);
+
 /* --- weights.c -------------------------------------------------------------
  */
 

@@ -180,6 +180,8 @@ struct byoc_state {
     struct byi_pool pool;
     struct byi_arena *infer; /* types of this run */
     struct byi_trace *trace;
+    byi_watch_fn watch; /* NULL: nobody does */
+    void *watch_ctx;
 };
 
 /* exec.c: scratch a step of fixed shapes needs. */

@@ -87,6 +87,12 @@ BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
 /* The module as text after the last pass. Made on first use. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
 
+/* Write the large constants that this text names by digest (docs/text.md): a
+ * text NAME.ir is read back with NAME.consts beside it. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_compiled_consts(const struct byoc_compiled *compiled, const char *path,
+                     struct byoc_error *err);
+
 /* A ledger's JSON as text for people: the totals, and what stayed native and
  * why; every node when every_node is not 0. Free with byoc_string_free. */
 BYOC_API char *byoc_ledger_text(const char *ledger_json, int every_node);

@@ -1,0 +1,36 @@
+/* verify.c: `byoc verify`: whether an artifact is whole, read from the file;
+ * none of its code runs.
+ */
+#include "cli.h"
+
+#include "runtime/internal.h"
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_verify = {
+    .name = "verify",
+    .usage = "MODEL.so",
+    .summary = "check every hash of an artifact",
+    .run = run,
+};
+
+static int run(int argc, char **argv)
+{
+    const char *path;
+    uint32_t n;
+    int code = byi_options(&byi_verb_verify, NULL, 0, argc, argv, 1, 1, &path,
+                           &n);
+    if (code >= 0)
+        return code;
+    struct byi_artifact a;
+    struct byoc_error err;
+    if (byoc_internal_artifact_open(path, &a, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_verify, &err);
+    enum byoc_status status = byoc_internal_artifact_verify(&a, &err);
+    if (status == BYOC_OK)
+        printf("whole     %s\n", path);
+    else
+        byi_complain(&byi_verb_verify, &err);
+    byoc_internal_artifact_close(&a);
+    return status == BYOC_OK ? BYI_EXIT_OK : BYI_EXIT_VERDICT;
+}
