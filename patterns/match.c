@@ -10,9 +10,9 @@
 
 /* A step that is being repeated: what '^' continues with. */
 struct frame {
-    uint32_t chain;             /* the CHAIN's index */
-    uint32_t count;             /* steps taken so far, from the root inwards */
-    const struct frame *outer;  /* frame in which the chain itself stands */
+    uint32_t chain;            /* the CHAIN's index */
+    uint32_t count;            /* steps taken so far, from the root inwards */
+    const struct frame *outer; /* frame in which the chain itself stands */
 };
 
 struct goal {
@@ -38,6 +38,7 @@ struct solver {
     uint32_t tried, budget;
     uint32_t n_ops, n_bound;
     byi_id ops[BYI_MATCH_MAX_OPS];
+    uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
     struct binding bound[BYI_MATCH_MAX_OPERANDS];
     struct byi_match *match;
 };
@@ -57,14 +58,74 @@ static bool is_commutative(enum byi_op_id op)
     return false;
 }
 
-static void sort_ops(byi_id *ids, uint32_t n)
+/* Do two nodes of a pattern say the same? Depth is the pattern's. */
+static bool same_role(const struct byi_pattern *p, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 1; i < n; i++)
-        for (uint32_t k = i; k > 0 && ids[k] < ids[k - 1]; k--) {
-            byi_id swap = ids[k];
-            ids[k] = ids[k - 1];
-            ids[k - 1] = swap;
+    const struct byi_pat *x = &p->nodes[a], *y = &p->nodes[b];
+    if (a == b)
+        return true;
+    if (x->kind != y->kind || x->name != y->name || x->n_ops != y->n_ops ||
+        x->n_args != y->n_args || x->index != y->index ||
+        x->has_rest != y->has_rest || x->rest != y->rest || x->min != y->min ||
+        x->max != y->max || x->n_attrs != y->n_attrs)
+        return false;
+    for (uint32_t i = 0; i < x->n_ops; i++)
+        if (x->ops[i] != y->ops[i])
+            return false;
+    for (uint32_t i = 0; i < x->n_attrs; i++)
+        if (strcmp(x->attrs[i].name, y->attrs[i].name) != 0 ||
+            !byi_attr_equal(&x->attrs[i], &y->attrs[i]))
+            return false;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (!same_role(p, x->args[i], y->args[i]))
+            return false;
+    return true;
+}
+
+/* The operators, ascending and each once: a node may stand in several places
+ * of the pattern when all of them say the same (a diamond), else no match. */
+static bool collect_ops(const struct solver *s, struct byi_match *match)
+{
+    uint32_t roles[BYI_MATCH_MAX_OPS];
+    match->n_ops = 0;
+    for (uint32_t i = 0; i < s->n_ops; i++) {
+        uint32_t k = match->n_ops;
+        while (k > 0 && match->ops[k - 1] > s->ops[i])
+            k--;
+        if (k > 0 && match->ops[k - 1] == s->ops[i]) {
+            if (!same_role(s->p, roles[k - 1], s->roles[i]))
+                return false;
+            continue;
         }
+        const size_t behind = match->n_ops++ - k;
+        memmove(&match->ops[k + 1], &match->ops[k],
+                behind * sizeof *match->ops);
+        memmove(&roles[k + 1], &roles[k], behind * sizeof *roles);
+        match->ops[k] = s->ops[i];
+        roles[k] = s->roles[i];
+    }
+    return true;
+}
+
+static bool has_op(const struct byi_match *match, byi_id id)
+{
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (match->ops[i] == id)
+            return true;
+    return false;
+}
+
+/* Operands come from outside: none is made by an operator of the match. */
+static bool operands_outside(const struct solver *s,
+                             const struct byi_match *match)
+{
+    for (uint32_t i = 0; i < s->n_bound; i++) {
+        const struct byi_node *node = &s->f->nodes.at[s->bound[i].value];
+        if (has_op(match, s->bound[i].value) ||
+            (node->kind == BYI_GET && has_op(match, node->args[0])))
+            return false;
+    }
+    return true;
 }
 
 /* Bindings in the order of names; repetitions from the inside (deepest) out. */
@@ -104,12 +165,8 @@ static void name_bindings(struct solver *s)
 static bool finish(struct solver *s)
 {
     struct byi_match *match = s->match;
-    match->n_ops = s->n_ops;
-    memcpy(match->ops, s->ops, s->n_ops * sizeof *s->ops);
-    sort_ops(match->ops, match->n_ops);
-    for (uint32_t i = 1; i < match->n_ops; i++)
-        if (match->ops[i] == match->ops[i - 1])
-            return false; /* one node in two roles */
+    if (!collect_ops(s, match) || !operands_outside(s, match))
+        return false;
     name_bindings(s);
     s->tried++;
     return s->take(match, s->ctx);
@@ -120,9 +177,11 @@ static bool solve_next(struct solver *s, const struct goal *goal)
     return goal->next ? solve(s, goal->next) : finish(s);
 }
 
-/* How many repeated steps the frame is inside of. */
-static uint32_t depth_of(const struct frame *frame)
+/* Which repetition of a '*' step the frame is in; these never nest. */
+static uint32_t depth_of(const struct solver *s, const struct frame *frame)
 {
+    while (frame && s->p->nodes[frame->chain].max == 1)
+        frame = frame->outer;
     return frame ? frame->count : 0;
 }
 
@@ -133,7 +192,7 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
     if (pat->kind == BYI_PAT_CONST && node->kind != BYI_CONST)
         return false;
     bool repeated = s->p->repeated[pat->name];
-    uint32_t depth = repeated ? depth_of(goal->frame) : 0;
+    uint32_t depth = repeated ? depth_of(s, goal->frame) : 0;
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
             return s->bound[i].value == goal->value && solve_next(s, goal);
@@ -189,12 +248,24 @@ static bool solve_args(struct solver *s, const struct goal *goal,
     return next ? solve(s, next) : finish(s);
 }
 
-/* Bind the operands after the ones written out. */
+/* Bind the operands after the ones written out; a name that is bound already
+ * must have the same ones. */
 static bool bind_rest(struct solver *s, const struct byi_pat *pat,
                       const struct byi_node *node)
 {
-    uint32_t n = node->n_args - pat->n_args;
-    if (n > BYI_MATCH_MAX_OPERANDS - s->n_bound)
+    const uint32_t n = node->n_args - pat->n_args, n_bound = s->n_bound;
+    uint32_t same = 0, bound = 0;
+    for (uint32_t i = 0; i < n_bound; i++) {
+        if (s->bound[i].name != pat->rest)
+            continue;
+        bound++;
+        same +=
+            s->bound[i].depth <= n &&
+            s->bound[i].value == node->args[node->n_args - s->bound[i].depth];
+    }
+    if (bound)
+        return bound == n && same == n;
+    if (n > BYI_MATCH_MAX_OPERANDS - n_bound)
         return false;
     for (uint32_t i = 0; i < n; i++)
         s->bound[s->n_bound++] =
@@ -214,6 +285,7 @@ static bool solve_op(struct solver *s, const struct goal *goal,
     uint32_t n_bound = s->n_bound;
     if (pat->has_rest && !bind_rest(s, pat, node))
         return false;
+    s->roles[s->n_ops] = goal->pat;
     s->ops[s->n_ops++] = goal->value;
     if (solve_args(s, goal, pat, node, false))
         return true;
@@ -231,9 +303,8 @@ static bool solve_chain(struct solver *s, const struct goal *goal,
 {
     const struct byi_pat *pat = &s->p->nodes[chain];
     if (count < pat->max) {
-        struct frame frame = {.chain = chain,
-                              .count = count + 1,
-                              .outer = outer};
+        struct frame frame = {
+            .chain = chain, .count = count + 1, .outer = outer};
         struct goal step = {.pat = pat->args[1],
                             .value = goal->value,
                             .frame = &frame,
@@ -293,8 +364,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                byi_match_fn take, void *ctx, uint32_t *tried)
 {
-    struct byi_match match = {
-        .m = m, .f = f, .pattern = pattern, .root = root};
+    struct byi_match match = {.m = m, .f = f, .pattern = pattern, .root = root};
     struct solver s = {.m = m,
                        .f = f,
                        .p = pattern,
@@ -368,8 +438,7 @@ static uint32_t match_n_ops(const struct byoc_match *m)
     return view(m)->n_ops;
 }
 
-static const struct byi_node *match_node(const struct byoc_match *m,
-                                         uint32_t i)
+static const struct byi_node *match_node(const struct byoc_match *m, uint32_t i)
 {
     const struct byi_match *match = view(m);
     return i < match->n_ops ? &match->f->nodes.at[match->ops[i]] : NULL;
@@ -388,8 +457,8 @@ static int match_op_type(const struct byoc_match *m, uint32_t i,
     return node ? give_type(node->type, dtype, rank, dims) : 0;
 }
 
-static const struct byi_attr *match_attr(const struct byoc_match *m,
-                                         uint32_t i, const char *name)
+static const struct byi_attr *match_attr(const struct byoc_match *m, uint32_t i,
+                                         const char *name)
 {
     const struct byi_node *node = match_node(m, i);
     return node ? byi_attr_find(node->attrs, name) : NULL;
@@ -417,8 +486,8 @@ static int match_ints(const struct byoc_match *m, uint32_t i, const char *name,
     }
 }
 
-static int match_float(const struct byoc_match *m, uint32_t i,
-                       const char *name, double *value)
+static int match_float(const struct byoc_match *m, uint32_t i, const char *name,
+                       double *value)
 {
     const struct byi_attr *attr = match_attr(m, i, name);
     if (!attr || attr->kind != BYI_ATTR_FLOAT)

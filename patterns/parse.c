@@ -17,14 +17,15 @@ struct parser {
     const char *names[BYI_PATTERN_MAX_NODES];
     bool repeated[BYI_PATTERN_MAX_NODES];
     uint32_t n_nodes, n_names, depth;
-    uint32_t in_step;   /* steps around the current place   */
-    uint32_t in_repeat; /* of these, steps that may repeat  */
+    uint32_t in_step;   /* steps around the current place            */
+    uint32_t in_repeat; /* the '*' step around it, from 1; 0: none   */
+    uint32_t n_repeats; /* '*' steps so far                          */
+    uint32_t home[BYI_PATTERN_MAX_NODES]; /* in_repeat of each name  */
 };
 
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out);
 
-static enum byoc_status add(struct parser *p, struct byi_pat pat,
-                            uint32_t *out)
+static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
 {
     if (p->n_nodes == BYI_PATTERN_MAX_NODES)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
@@ -44,12 +45,20 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
     if (strlen(text) > 15)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "the operand's name is longer than 15 characters");
-    byi_lex_next(&p->lex);
     for (*name = 0; *name < p->n_names; (*name)++)
         if (strcmp(p->names[*name], text) == 0)
-            return BYOC_OK;
-    p->names[p->n_names] = text;
-    p->repeated[p->n_names++] = p->in_repeat > 0;
+            break;
+    if (*name == p->n_names) {
+        p->names[p->n_names] = text;
+        p->home[p->n_names] = p->in_repeat;
+        p->repeated[p->n_names++] = p->in_repeat > 0;
+    }
+    if (p->home[*name] && p->home[*name] != p->in_repeat)
+        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                            "%%%s belongs to a '*' step and stands outside of "
+                            "it too; give it another name",
+                            text);
+    byi_lex_next(&p->lex);
     return BYOC_OK;
 }
 
@@ -141,8 +150,7 @@ static enum byoc_status parse_args(struct parser *p, struct byi_pat *pat)
 }
 
 /* Operands as the operator has them, for every operator of the set. */
-static enum byoc_status check_arity(struct parser *p,
-                                    const struct byi_pat *pat,
+static enum byoc_status check_arity(struct parser *p, const struct byi_pat *pat,
                                     const struct byi_token *at)
 {
     for (uint32_t i = 0; i < pat->n_ops; i++) {
@@ -150,9 +158,12 @@ static enum byoc_status check_arity(struct parser *p,
         if (pat->n_args <= op->max_in &&
             (pat->n_args >= op->min_in || pat->has_rest))
             continue;
+        char most[16] = "";
+        if (op->max_in > op->min_in)
+            snprintf(most, sizeof most, " to %u", op->max_in);
         return byi_lex_fail(&p->lex, at, p->err,
-                            "%s takes %u to %u operands, found %u", op->name,
-                            op->min_in, op->max_in, pat->n_args);
+                            "%s: found %u operands, expected %u%s", op->name,
+                            pat->n_args, op->min_in, most);
     }
     return BYOC_OK;
 }
@@ -216,8 +227,7 @@ static enum byoc_status parse_attrs(struct parser *p, struct byi_pat *pat)
                                     op->name, attr->name);
         }
     } while (byi_lex_accept(&p->lex, ','));
-    pat->attrs =
-        byi_arena_copy(p->arena, attrs, pat->n_attrs * sizeof *attrs);
+    pat->attrs = byi_arena_copy(p->arena, attrs, pat->n_attrs * sizeof *attrs);
     return byi_lex_expect(&p->lex, '}', "',' or '}'", p->err);
 }
 
@@ -251,6 +261,20 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
     return parse_op(p, out);
 }
 
+/* A step adds an operator, whichever choice is taken. */
+static bool is_step(const struct parser *p, uint32_t at)
+{
+    const struct byi_pat *pat = &p->nodes[at];
+    if (pat->kind == BYI_PAT_CHAIN)
+        return is_step(p, pat->args[0]);
+    if (pat->kind != BYI_PAT_ALT)
+        return pat->kind == BYI_PAT_OP;
+    for (uint32_t i = 0; i < pat->n_args; i++)
+        if (!is_step(p, pat->args[i]))
+            return false;
+    return true;
+}
+
 /* base [step]?  base [step]*  base [step] */
 static enum byoc_status parse_step(struct parser *p, uint32_t *out)
 {
@@ -267,15 +291,19 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     }
     if (byi_lex_is(&ahead, '*'))
         pat.max = BYI_PATTERN_MAX_REPEAT;
+    if (pat.max > 1 && p->in_repeat)
+        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                            "a '*' step cannot stand inside another");
+    const uint32_t outer = p->in_repeat;
     p->in_step++;
-    p->in_repeat += pat.max > 1;
+    if (pat.max > 1)
+        p->in_repeat = ++p->n_repeats;
     BYI_TRY(parse_choices(p, ']', &args[1]));
-    p->in_repeat -= pat.max > 1;
+    p->in_repeat = outer;
     p->in_step--;
     if (byi_lex_accept(&p->lex, '?') || byi_lex_accept(&p->lex, '*'))
         pat.min = 0;
-    if (p->nodes[args[1]].kind != BYI_PAT_OP &&
-        p->nodes[args[1]].kind != BYI_PAT_ALT)
+    if (!is_step(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "a step must be an operator");
     pat.n_args = 2;
@@ -293,8 +321,8 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
            byi_lex_peek(&p->lex).kind == BYI_TOK_NUMBER) {
         int64_t index;
         byi_lex_next(&p->lex);
-        BYI_TRY(byi_lex_int(&p->lex, 0, BYI_MAX_ARGS, "a field", &index,
-                            p->err));
+        BYI_TRY(
+            byi_lex_int(&p->lex, 0, BYI_MAX_ARGS, "a field", &index, p->err));
         const struct byi_pat pat = {
             .kind = BYI_PAT_GET,
             .index = (uint32_t)index,
@@ -308,7 +336,8 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
     return BYOC_OK;
 }
 
-/* --- a table ------------------------------------------------------------------ */
+/* --- a table
+ * ------------------------------------------------------------------ */
 
 /* Mark the operators that can be the root of the pattern. A row whose root
  * can be a bare operand would match everything. */
@@ -333,6 +362,22 @@ static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
     }
 }
 
+/* A name with '...' always has it: it stands for many values, or for one. */
+static const char *find_mixed(const struct parser *p)
+{
+    for (uint32_t name = 0; name < p->n_names; name++) {
+        uint32_t leaves = 0, rests = 0;
+        for (uint32_t i = 0; i < p->n_nodes; i++) {
+            const struct byi_pat *pat = &p->nodes[i];
+            leaves += pat->kind <= BYI_PAT_CONST && pat->name == name;
+            rests += pat->has_rest && pat->rest == name;
+        }
+        if (rests && rests != leaves)
+            return p->names[name];
+    }
+    return NULL;
+}
+
 static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
                                     const struct byoc_pattern *row,
                                     struct byi_pattern *out, bool *roots,
@@ -346,10 +391,14 @@ static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
     if (status == BYOC_OK && !byi_lex_is(&p->lex, BYI_TOK_END))
         status = byi_lex_expected(&p->lex, "the end of the pattern", err);
     if (status != BYOC_OK) {
-        byi_prefix(err, "row %u (%s), column %u: ", index, row->name,
-                   p->lex.tok.col);
+        byi_prefix(err, "row %u (%s)", index, row->name);
         return status;
     }
+    const char *mixed = find_mixed(p);
+    if (mixed)
+        return byi_fail(err, BYOC_EINVAL,
+                        "row %u (%s): %%%s stands with '...' and without",
+                        index, row->name, mixed);
     out->row = row;
     out->n_nodes = p->n_nodes;
     out->nodes = p->nodes;

@@ -74,7 +74,7 @@ struct byi_pattern_table {
 /* --- parse.c ------------------------------------------------------------ */
 
 /* Compile rows[0..n-1]. Errors name the row and the column: "row 3
- * (dnnl.conv), column 14: unknown operator 'nn.conv4d'". */
+ * (dnnl.conv): column 14: unknown operator 'nn.conv4d'". */
 enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       uint32_t n,
                                       struct byi_pattern_table **table,
