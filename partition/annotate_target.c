@@ -19,14 +19,17 @@ static uint32_t target_of_composite(struct byi_module *m, const char *name)
     return byi_target(m, byi_arena_strn(m->arena, name, n)) + 1;
 }
 
-static const struct byi_func *callee_of(const struct byi_module *m,
+const struct byi_func *byi_composite_of(const struct byi_module *m,
                                         const struct byi_func *f,
                                         const struct byi_node *call)
 {
     if (call->kind != BYI_CALL)
         return NULL;
     const struct byi_node *fn = &f->nodes.at[call->args[0]];
-    return fn->kind == BYI_FN ? m->funcs.at[fn->index] : NULL;
+    if (fn->kind != BYI_FN || fn->n_args)
+        return NULL;
+    const struct byi_func *body = m->funcs.at[fn->index];
+    return body->attr.composite ? body : NULL;
 }
 
 static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
@@ -38,8 +41,8 @@ static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
     struct byi_func *f = m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++) {
         struct byi_node *node = &f->nodes.at[id];
-        const struct byi_func *body = callee_of(m, f, node);
-        if (body && body->attr.composite)
+        const struct byi_func *body = byi_composite_of(m, f, node);
+        if (body)
             node->target = target_of_composite(m, body->attr.composite);
         else if (node->kind == BYI_GET)
             node->target = f->nodes.at[node->args[0]].target;

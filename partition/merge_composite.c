@@ -14,6 +14,7 @@
  */
 #include "partition.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* A match that was taken: the composite's function and its call's operands. */
@@ -33,7 +34,7 @@ struct merger {
     struct byoc_error *err;
     const struct byi_vendor *vendor;
     struct byi_uses uses;
-    uint32_t *claimed;          /* of each node: 1 + its group */
+    uint32_t *claimed; /* of each node: 1 + its group */
     BYI_VEC(struct group) groups;
     enum byoc_status status;
 };
@@ -55,21 +56,38 @@ static bool is_op_of(const struct byi_match *match, byi_id id)
     return false;
 }
 
+/* The field of a tuple that an operator inside makes: inside as well. */
+static bool is_inner_get(const struct merger *g, const struct byi_match *match,
+                         byi_id id)
+{
+    const struct byi_node *node = &g->f->nodes.at[id];
+    return node->kind == BYI_GET && node->args[0] != match->root &&
+           is_op_of(match, node->args[0]);
+}
+
+/* Only the match reads `id`: its operators, or fields that only they read. */
+static bool is_private(const struct merger *g, const struct byi_match *match,
+                       byi_id id)
+{
+    if (id == g->f->result)
+        return false;
+    for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++) {
+        const byi_id reader = g->uses.at[u];
+        if (!is_op_of(match, reader) &&
+            !(is_inner_get(g, match, reader) && is_private(g, match, reader)))
+            return false;
+    }
+    return true;
+}
+
 /* Nobody outside reads what lies inside, and nothing inside is taken. With
  * the root as the only way out, no path can leave a match and come back. */
 static bool is_closed(const struct merger *g, const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_ops; i++) {
         byi_id id = match->ops[i];
-        if (g->claimed[id])
+        if (g->claimed[id] || (id != match->root && !is_private(g, match, id)))
             return false;
-        if (id == match->root)
-            continue;
-        if (id == g->f->result)
-            return false;
-        for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
-            if (!is_op_of(match, g->uses.at[u]))
-                return false;
     }
     return true;
 }
@@ -92,7 +110,7 @@ static bool is_excluded(const struct merger *g, const struct byi_node *node)
 
 static bool type_known(const struct byi_type *type)
 {
-    if (type->kind == BYI_TENSOR)
+    if (type->kind != BYI_TUPLE)
         return byi_type_static(type);
     for (uint32_t i = 0; i < type->n_fields; i++)
         if (!byi_type_static(type->fields[i]))
@@ -101,8 +119,7 @@ static bool type_known(const struct byi_type *type)
 }
 
 /* What can be said without asking the vendor; NULL when all is well. */
-static const char *refuse(const struct merger *g,
-                          const struct byi_match *match,
+static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {
     for (uint32_t i = 0; i < match->n_ops; i++) {
@@ -114,10 +131,17 @@ static const char *refuse(const struct merger *g,
         if (!type_known(node->type))
             return "a result has a symbolic dim; fix it with --dim or --shape";
     }
-    for (uint32_t i = 0; i < match->n_bound; i++)
-        if (!type_known(g->f->nodes.at[match->bound[i].value].type))
+    for (uint32_t i = 0; i < match->n_bound; i++) {
+        const struct byi_type *type =
+            g->f->nodes.at[match->bound[i].value].type;
+        *reason = BYI_REASON_DYNAMIC;
+        if (!type_known(type))
             return "an operand has a symbolic dim; fix it with --dim or "
                    "--shape";
+        *reason = BYI_REASON_PATTERN_SHAPE;
+        if (type->kind != BYI_TENSOR)
+            return "an operand is a tuple; a composite takes tensors";
+    }
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
         return NULL;
@@ -125,23 +149,33 @@ static const char *refuse(const struct merger *g,
         g->vendor->host, (const struct byoc_match *)(const void *)match);
 }
 
-/* --- building the composite -------------------------------------------------- */
+/* --- building the composite --------------------------------------------------
+ */
+
+/* Nodes of the body: of each binding, of each operator. */
+struct inside {
+    const struct byi_match *match;
+    byi_id operand[BYI_MATCH_MAX_OPERANDS];
+    bool used[BYI_MATCH_MAX_OPERANDS];
+    byi_id result[BYI_MATCH_MAX_OPS];
+};
 
 /* The body's node for operand `value`; a value that is bound twice serves its
  * names in order. */
-static byi_id find_operand(const struct byi_match *match, byi_id value,
-                           const byi_id *inner, bool *used)
+static byi_id find_operand(struct inside *in, byi_id value)
 {
+    const struct byi_match *match = in->match;
     uint32_t any = match->n_bound;
     for (uint32_t i = 0; i < match->n_bound; i++) {
         if (match->bound[i].value != value)
             continue;
         any = i;
-        if (!used[i])
+        if (!in->used[i])
             break;
     }
-    used[any] = true;
-    return inner[any];
+    assert(any < match->n_bound);
+    in->used[any] = true;
+    return in->operand[any];
 }
 
 static bool is_embedded(const struct merger *g, const struct byi_match *match,
@@ -186,33 +220,54 @@ static const char *join_consts(const struct merger *g,
     return joined;
 }
 
+static uint32_t find_op(const struct byi_match *match, byi_id id)
+{
+    uint32_t k = 0;
+    while (k < match->n_ops && match->ops[k] != id)
+        k++;
+    return k;
+}
+
+/* What `id` is inside: an operator's result, a field of one, an operand. */
+static enum byoc_status add_arg(struct merger *g, struct byi_func *body,
+                                struct inside *in, byi_id id, byi_id *arg)
+{
+    const struct byi_match *match = in->match;
+    const uint32_t op = find_op(match, id);
+    if (op < match->n_ops) {
+        *arg = in->result[op];
+        return BYOC_OK;
+    }
+    if (!is_inner_get(g, match, id)) {
+        *arg = find_operand(in, id);
+        return BYOC_OK;
+    }
+    const struct byi_node *get = &g->f->nodes.at[id];
+    return byi_add_get(g->m, body, in->result[find_op(match, get->args[0])],
+                       get->index, get->sources, arg, g->err);
+}
+
 static enum byoc_status build(struct merger *g, const struct byi_match *match,
                               uint32_t *func)
 {
     struct byi_func *body;
-    byi_id inner[BYI_MATCH_MAX_OPERANDS], result[BYI_MATCH_MAX_OPS];
-    bool used[BYI_MATCH_MAX_OPERANDS] = {false};
+    struct inside inside = {.match = match};
     *func = byi_func_new(g->m, NULL);
     body = g->m->funcs.at[*func];
     for (uint32_t pass = 0; pass < 2; pass++) /* parameters come first */
         for (uint32_t i = 0; i < match->n_bound; i++)
             if (is_embedded(g, match, i) == (pass == 1))
-                inner[i] = add_operand(g, body, &match->bound[i]);
+                inside.operand[i] = add_operand(g, body, &match->bound[i]);
     for (uint32_t i = 0; i < match->n_ops; i++) {
         const struct byi_node *node = &g->f->nodes.at[match->ops[i]];
-        byi_id *args =
-            byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
-        for (uint32_t a = 0; a < node->n_args; a++) {
-            uint32_t k = 0;
-            while (k < i && match->ops[k] != node->args[a])
-                k++;
-            args[a] = k < i ? result[k]
-                            : find_operand(match, node->args[a], inner, used);
-        }
+        byi_id *args = byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
+        for (uint32_t a = 0; a < node->n_args; a++)
+            BYI_TRY(add_arg(g, body, &inside, node->args[a], &args[a]));
         BYI_TRY(byi_add_op(g->m, body, node->op, args, node->n_args,
-                           node->attrs, node->sources, &result[i], g->err));
+                           node->attrs, node->sources, &inside.result[i],
+                           g->err));
     }
-    body->result = result[match->n_ops - 1];
+    body->result = inside.result[match->n_ops - 1];
     body->attr.composite =
         byi_arena_str(g->m->arena, match->pattern->row->name);
     body->attr.from_pattern = join_ops(g, match);
@@ -220,15 +275,16 @@ static enum byoc_status build(struct merger *g, const struct byi_match *match,
     return BYOC_OK;
 }
 
-/* --- taking a match ------------------------------------------------------------ */
+/* --- taking a match
+ * ------------------------------------------------------------ */
 
 static const struct byi_sources *join_sources(const struct merger *g,
                                               const struct byi_match *match)
 {
     const struct byi_sources *all = byi_sources_none();
     for (uint32_t i = 0; i < match->n_ops; i++)
-        all = byi_sources_join(g->m, all,
-                               g->f->nodes.at[match->ops[i]].sources);
+        all =
+            byi_sources_join(g->m, all, g->f->nodes.at[match->ops[i]].sources);
     return all;
 }
 
@@ -245,8 +301,13 @@ static void claim(struct merger *g, const struct byi_match *match,
                                 .args = args,
                                 .sources = join_sources(g, match)};
     BYI_PUSH(&g->groups, group);
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        g->claimed[match->ops[i]] = g->groups.n;
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        const byi_id id = match->ops[i];
+        g->claimed[id] = g->groups.n;
+        for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
+            if (is_inner_get(g, match, g->uses.at[u]))
+                g->claimed[g->uses.at[u]] = g->groups.n;
+    }
 }
 
 static bool take(const struct byi_match *match, void *ctx)
@@ -306,7 +367,8 @@ static void match_rows(struct merger *g, byi_id id)
                         g->vendor->name, NULL, NULL);
 }
 
-/* --- rebuilding the function ----------------------------------------------------- */
+/* --- rebuilding the function
+ * ----------------------------------------------------- */
 
 static bool is_root(const struct merger *g, byi_id id)
 {

@@ -14,6 +14,12 @@ extern const struct byi_pass byi_pass_annotate_target;  /* annotate_target.c */
 extern const struct byi_pass byi_pass_merge_regions;    /* merge_regions.c */
 extern const struct byi_pass byi_pass_partition_graph;  /* partition_graph.c */
 
+/* The body of the composite that node `call` of f calls; NULL when it calls
+ * none. Composites that capture values are nobody's: they are left alone. */
+const struct byi_func *byi_composite_of(const struct byi_module *m,
+                                        const struct byi_func *f,
+                                        const struct byi_node *call);
+
 /* --- vendors.c: loaded backends as the compiler sees them ---------------- */
 
 struct byi_vendor {

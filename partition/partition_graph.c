@@ -17,13 +17,20 @@
 
 #include <string.h>
 
+/* A result of a region: a tensor, or a field of a tuple that leaves whole. */
+struct result {
+    byi_id id; /* of the old function */
+    uint32_t field;
+};
+
 struct region {
-    uint32_t func;            /* the new function */
+    uint32_t func; /* the new function */
     struct byi_func *body;
-    BYI_VEC(byi_id) params;   /* outer values, in the order of first use */
-    BYI_VEC(byi_id) results;  /* outer ids of the values read outside */
+    BYI_VEC(byi_id) params; /* outer values, in the order of first use */
+    BYI_VEC(struct result) results; /* what is read outside */
+    BYI_VEC(byi_id) inner;          /* the results in the body */
     uint32_t n_members;
-    uint32_t waiting;         /* operands not emitted yet: Kahn's count */
+    uint32_t waiting; /* operands not emitted yet: Kahn's count */
     bool dropped, computes;
 };
 
@@ -36,11 +43,11 @@ struct partitioner {
     struct byoc_error *err;
     struct byi_uses uses;
     uint32_t n_regions;
-    struct region *regions;   /* by number, 1.. */
-    uint32_t *first;          /* members of each region: at[first[r]..] */
+    struct region *regions; /* by number, 1.. */
+    uint32_t *first;        /* members of each region: at[first[r]..] */
     byi_id *at;
-    byi_id *map;              /* old id -> id in fresh */
-    byi_id *inner;            /* old id -> id in its region's body */
+    byi_id *map;   /* old id -> id in fresh */
+    byi_id *inner; /* old id -> id in its region's body */
 };
 
 static struct region *region_of(struct partitioner *p, byi_id id)
@@ -50,18 +57,13 @@ static struct region *region_of(struct partitioner *p, byi_id id)
 }
 
 static const struct byi_func *composite_of(const struct partitioner *p,
-                                           const struct byi_node *node)
+                                           byi_id id)
 {
-    if (node->kind != BYI_CALL)
-        return NULL;
-    const struct byi_node *fn = &p->f->nodes.at[node->args[0]];
-    if (fn->kind != BYI_FN)
-        return NULL;
-    const struct byi_func *body = p->m->funcs.at[fn->index];
-    return body->attr.composite ? body : NULL;
+    return byi_composite_of(p->m, p->f, &p->f->nodes.at[id]);
 }
 
-/* --- which regions stay -------------------------------------------------------- */
+/* --- which regions stay
+ * -------------------------------------------------------- */
 
 static bool composite_computes(const struct byi_func *body)
 {
@@ -74,16 +76,47 @@ static bool composite_computes(const struct byi_func *body)
     return false;
 }
 
+/* Marks can come from a text: what is in a region is a composite's call, or a
+ * field of one, and is for the region's one vendor. */
+static enum byoc_status check_marks(struct partitioner *p)
+{
+    const struct byi_func *f = p->f;
+    uint32_t *target =
+        byi_arena_calloc(p->scratch, (size_t)f->nodes.n + 1, sizeof *target);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (!node->region)
+            continue;
+        if (node->region > f->nodes.n)
+            return byi_fail(p->err, BYOC_EINVAL,
+                            "found region %u in a function "
+                            "with %u nodes, expected MergeRegions' numbers",
+                            node->region, f->nodes.n);
+        uint32_t *want = &target[node->region];
+        if (!*want)
+            *want = node->target;
+        const bool is_field = node->kind == BYI_GET &&
+                              f->nodes.at[node->args[0]].region == node->region;
+        if (!*want || node->target != *want ||
+            (!is_field && !composite_of(p, id)))
+            return byi_fail(p->err, BYOC_EINVAL,
+                            "region %u has a node that is no "
+                            "composite of its vendor; run AnnotateTarget and "
+                            "MergeRegions before",
+                            node->region);
+        p->n_regions =
+            node->region > p->n_regions ? node->region : p->n_regions;
+    }
+    return BYOC_OK;
+}
+
 static void count_members(struct partitioner *p)
 {
-    for (byi_id id = 0; id < p->f->nodes.n; id++)
-        if (p->f->nodes.at[id].region > p->n_regions)
-            p->n_regions = p->f->nodes.at[id].region;
-    p->regions = byi_arena_calloc(p->scratch, p->n_regions + 1,
-                                  sizeof *p->regions);
+    p->regions =
+        byi_arena_calloc(p->scratch, p->n_regions + 1, sizeof *p->regions);
     for (byi_id id = 0; id < p->f->nodes.n; id++) {
         struct region *region = region_of(p, id);
-        const struct byi_func *body = composite_of(p, &p->f->nodes.at[id]);
+        const struct byi_func *body = composite_of(p, id);
         if (!region || !body)
             continue;
         region->n_members++;
@@ -93,8 +126,7 @@ static void count_members(struct partitioner *p)
 
 static void drop_regions(struct partitioner *p)
 {
-    uint32_t least =
-        p->ctx->vendors ? p->ctx->vendors->min_region_nodes : 0;
+    uint32_t least = p->ctx->vendors ? p->ctx->vendors->min_region_nodes : 0;
     for (uint32_t i = 1; i <= p->n_regions; i++) {
         struct region *region = &p->regions[i];
         region->dropped = !region->computes || region->n_members < least;
@@ -105,8 +137,7 @@ static void drop_regions(struct partitioner *p)
         if (!region || !region->dropped)
             continue;
         if (p->ctx->ledger && node->kind == BYI_CALL)
-            byi_ledger_note(p->ctx->ledger, node->sources,
-                            BYI_REASON_TOO_SMALL,
+            byi_ledger_note(p->ctx->ledger, node->sources, BYI_REASON_TOO_SMALL,
                             p->m->targets.at[node->target - 1], NULL,
                             region->computes
                                 ? "its region is below --min-region-nodes"
@@ -116,13 +147,13 @@ static void drop_regions(struct partitioner *p)
     }
 }
 
-/* --- the regions' functions ----------------------------------------------------- */
+/* --- the regions' functions
+ * ----------------------------------------------------- */
 
 static const char *region_name(struct partitioner *p, const char *vendor)
 {
     for (uint32_t n = 0;; n++) {
-        const char *name =
-            byi_arena_printf(p->m->arena, "%s_%u", vendor, n);
+        const char *name = byi_arena_printf(p->m->arena, "%s_%u", vendor, n);
         if (byi_func_find(p->m, name) == UINT32_MAX)
             return name;
     }
@@ -130,15 +161,14 @@ static const char *region_name(struct partitioner *p, const char *vendor)
 
 static void list_members(struct partitioner *p)
 {
-    p->first = byi_arena_calloc(p->scratch, p->n_regions + 2,
-                                sizeof *p->first);
+    p->first = byi_arena_calloc(p->scratch, p->n_regions + 2, sizeof *p->first);
     p->at = byi_arena_calloc(p->scratch, p->f->nodes.n, sizeof *p->at);
     for (byi_id id = 0; id < p->f->nodes.n; id++)
         p->first[p->f->nodes.at[id].region + 1]++;
     for (uint32_t i = 1; i <= p->n_regions + 1; i++)
         p->first[i] += p->first[i - 1];
-    uint32_t *next = byi_arena_copy(p->scratch, p->first,
-                                    (p->n_regions + 2) * sizeof *next);
+    uint32_t *next =
+        byi_arena_copy(p->scratch, p->first, (p->n_regions + 2) * sizeof *next);
     for (byi_id id = 0; id < p->f->nodes.n; id++)
         p->at[next[p->f->nodes.at[id].region]++] = id;
 }
@@ -153,8 +183,7 @@ static void enter(struct partitioner *p, struct region *region, byi_id arg)
             byi_add_const(p->m, region->body, node->index, node->sources);
         return;
     }
-    const char *name =
-        byi_arena_printf(p->m->arena, "i%u", region->params.n);
+    const char *name = byi_arena_printf(p->m->arena, "i%u", region->params.n);
     p->inner[arg] = byi_add_param(p->m, region->body, name, node->type);
     BYI_PUSH(&region->params, arg);
 }
@@ -170,15 +199,14 @@ static bool read_outside(const struct partitioner *p, byi_id id)
     return false;
 }
 
-static enum byoc_status add_member(struct partitioner *p,
-                                   struct region *region, byi_id id)
+static enum byoc_status add_member(struct partitioner *p, struct region *region,
+                                   byi_id id)
 {
     const struct byi_node *node = &p->f->nodes.at[id];
     if (node->kind == BYI_GET)
         return byi_add_get(p->m, region->body, p->inner[node->args[0]],
                            node->index, node->sources, &p->inner[id], p->err);
-    byi_id *args =
-        byi_arena_calloc(p->scratch, node->n_args, sizeof *args);
+    byi_id *args = byi_arena_calloc(p->scratch, node->n_args, sizeof *args);
     for (uint32_t a = 1; a < node->n_args; a++)
         args[a - 1] = p->inner[node->args[a]];
     const struct byi_node *fn = &p->f->nodes.at[node->args[0]];
@@ -209,24 +237,49 @@ static uint32_t enter_operands(struct partitioner *p, uint32_t number,
     return list.n;
 }
 
-static void collect_results(struct partitioner *p, uint32_t number)
+static bool leaves_whole(const struct partitioner *p, byi_id id)
+{
+    return p->f->nodes.at[id].type->kind == BYI_TUPLE && read_outside(p, id);
+}
+
+/* The fields of `id`, a tuple made inside. */
+static enum byoc_status collect_fields(struct partitioner *p,
+                                       struct region *region, byi_id id)
+{
+    for (uint32_t i = 0; i < p->f->nodes.at[id].type->n_fields; i++) {
+        const struct result result = {.id = id, .field = i};
+        byi_id field;
+        BYI_TRY(byi_add_get(p->m, region->body, p->inner[id], i, NULL, &field,
+                            p->err));
+        BYI_PUSH(&region->results, result);
+        BYI_PUSH(&region->inner, field);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
 {
     struct region *region = &p->regions[number];
-    byi_id *inner = byi_arena_calloc(
-        p->scratch, p->first[number + 1] - p->first[number], sizeof *inner);
     for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
-        byi_id id = p->at[i];
-        if (p->f->nodes.at[id].type->kind != BYI_TENSOR ||
-            !read_outside(p, id))
+        const byi_id id = p->at[i];
+        const struct byi_node *node = &p->f->nodes.at[id];
+        if (leaves_whole(p, id)) {
+            BYI_TRY(collect_fields(p, region, id));
             continue;
-        inner[region->results.n] = p->inner[id];
-        BYI_PUSH(&region->results, id);
+        }
+        if (!read_outside(p, id) ||
+            (node->kind == BYI_GET && leaves_whole(p, node->args[0])))
+            continue;
+        const struct result result = {.id = id};
+        BYI_PUSH(&region->results, result);
+        BYI_PUSH(&region->inner, p->inner[id]);
     }
     region->body->result =
         region->results.n == 1
-            ? inner[0]
-            : byi_add_tuple(p->m, region->body, inner, region->results.n,
-                            NULL);
+            ? region->inner.at[0]
+            : byi_add_tuple(p->m, region->body, region->inner.at,
+                            region->results.n, NULL);
+    return BYOC_OK;
 }
 
 static enum byoc_status build_region(struct partitioner *p, uint32_t number)
@@ -245,7 +298,7 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
          i < p->first[number + 1] && status == BYOC_OK; i++)
         status = add_member(p, region, p->at[i]);
     if (status == BYOC_OK)
-        collect_results(p, number);
+        status = collect_results(p, number);
     for (uint32_t i = 0; i < n_entered; i++)
         p->inner[entered[i]] = BYI_NO_ID;
     for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++)
@@ -254,7 +307,8 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     return status;
 }
 
-/* --- the rest of the function ------------------------------------------------------ */
+/* --- the rest of the function
+ * ------------------------------------------------------ */
 
 /* A composite that stays behind, as the operators it was made of. */
 static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
@@ -267,48 +321,91 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
         if (node->kind == BYI_PARAM)
             map[i] = p->map[call->args[1 + node->index]];
         else
-            BYI_TRY(byi_add_copy(p->m, p->fresh, body, i, map, &map[i],
-                                 p->err));
+            BYI_TRY(
+                byi_add_copy(p->m, p->fresh, body, i, map, &map[i], p->err));
     }
     p->map[id] = map[body->result];
     return BYOC_OK;
 }
 
+/* A composite's literal that nobody reads as a value. */
+static bool is_only_called(const struct partitioner *p, byi_id id)
+{
+    const struct byi_node *fn = &p->f->nodes.at[id];
+    if (fn->kind != BYI_FN || !p->m->funcs.at[fn->index]->attr.composite ||
+        fn->n_args || id == p->f->result)
+        return false;
+    for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
+        const struct byi_node *reader = &p->f->nodes.at[p->uses.at[u]];
+        if (reader->kind != BYI_CALL)
+            return false;
+        for (uint32_t a = 1; a < reader->n_args; a++)
+            if (reader->args[a] == id)
+                return false;
+    }
+    return true;
+}
+
 static enum byoc_status emit_host(struct partitioner *p, byi_id id)
 {
     const struct byi_node *node = &p->f->nodes.at[id];
-    const struct byi_func *body = composite_of(p, node);
+    const struct byi_func *body = composite_of(p, id);
     if (node->kind == BYI_PARAM)
         return BYOC_OK;
     if (body)
         return inline_composite(p, id, body);
-    if (node->kind == BYI_FN && p->m->funcs.at[node->index]->attr.composite)
+    if (is_only_called(p, id))
         return BYOC_OK; /* its calls are inlined or in a region */
-    return byi_add_copy(p->m, p->fresh, p->f, id, p->map, &p->map[id],
-                        p->err);
+    return byi_add_copy(p->m, p->fresh, p->f, id, p->map, &p->map[id], p->err);
+}
+
+/* Where the values that leave a region are now: got[i] is its i-th result. */
+static void map_results(struct partitioner *p, uint32_t number,
+                        const byi_id *got)
+{
+    const struct region *region = &p->regions[number];
+    uint32_t n_fields;
+    for (uint32_t i = 0; i < region->results.n; i += n_fields) {
+        const byi_id id = region->results.at[i].id;
+        const struct byi_type *type = p->f->nodes.at[id].type;
+        n_fields = 1;
+        p->map[id] = got[i];
+        if (type->kind != BYI_TUPLE)
+            continue;
+        n_fields = type->n_fields;
+        p->map[id] = byi_add_tuple(p->m, p->fresh, &got[i], n_fields, NULL);
+        for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
+            const byi_id reader = p->uses.at[u];
+            const struct byi_node *node = &p->f->nodes.at[reader];
+            if (node->kind == BYI_GET && node->region == number)
+                p->map[reader] = got[i + node->index];
+        }
+    }
 }
 
 static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
 {
     struct region *region = &p->regions[number];
-    byi_id *args =
-        byi_arena_calloc(p->scratch, region->params.n, sizeof *args);
+    byi_id *args = byi_arena_calloc(p->scratch, region->params.n, sizeof *args);
     for (uint32_t i = 0; i < region->params.n; i++)
         args[i] = p->map[region->params.at[i]];
     byi_id callee = byi_add_global(p->m, p->fresh, region->func);
     byi_id call;
-    BYI_TRY(byi_add_apply(p->m, p->fresh, callee, args, region->params.n,
-                          NULL, &call, p->err));
+    BYI_TRY(byi_add_apply(p->m, p->fresh, callee, args, region->params.n, NULL,
+                          &call, p->err));
+    byi_id *got = byi_arena_calloc(p->scratch, region->results.n, sizeof *got);
     for (uint32_t i = 0; i < region->results.n; i++) {
-        byi_id *to = &p->map[region->results.at[i]];
-        *to = call;
+        got[i] = call;
         if (region->results.n > 1)
-            BYI_TRY(byi_add_get(p->m, p->fresh, call, i, NULL, to, p->err));
+            BYI_TRY(
+                byi_add_get(p->m, p->fresh, call, i, NULL, &got[i], p->err));
     }
+    map_results(p, number, got);
     return BYOC_OK;
 }
 
-/* --- order: units (host nodes and whole regions) as soon as they can stand ------ */
+/* --- order: units (host nodes and whole regions) as soon as they can stand
+ * ------ */
 
 struct heap {
     uint64_t *at; /* (first old id << 32) | region number */
@@ -362,8 +459,8 @@ static void count_waiting(struct partitioner *p, uint32_t *waiting)
     }
 }
 
-static void release_readers(struct partitioner *p, byi_id id,
-                            uint32_t *waiting, struct heap *ready)
+static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
+                            struct heap *ready)
 {
     uint32_t number = p->f->nodes.at[id].region;
     for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
@@ -371,8 +468,7 @@ static void release_readers(struct partitioner *p, byi_id id,
         uint32_t other = p->f->nodes.at[reader].region;
         if (other && other == number)
             continue;
-        uint32_t *left =
-            other ? &p->regions[other].waiting : &waiting[reader];
+        uint32_t *left = other ? &p->regions[other].waiting : &waiting[reader];
         if (--*left == 0)
             heap_push(ready, key_of(p, reader));
     }
@@ -404,25 +500,27 @@ static enum byoc_status emit_all(struct partitioner *p)
     }
     if (emitted != n)
         return byi_fail(p->err, BYOC_EINTERNAL,
-                        "PartitionGraph: regions depend on each other; %u of "
+                        "regions depend on each other; %u of "
                         "%u nodes could be placed",
                         emitted, n);
     return BYOC_OK;
 }
 
-static bool has_composites(const struct byi_module *m,
-                           const struct byi_func *f)
+static bool has_work(const struct byi_module *m, const struct byi_func *f)
 {
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        if (f->nodes.at[id].kind == BYI_FN &&
-            m->funcs.at[f->nodes.at[id].index]->attr.composite)
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->region ||
+            (node->kind == BYI_FN && m->funcs.at[node->index]->attr.composite))
             return true;
+    }
     return false;
 }
 
 static enum byoc_status partition_function(struct partitioner *p)
 {
     const uint32_t n = p->f->nodes.n;
+    BYI_TRY(check_marks(p));
     count_members(p);
     drop_regions(p);
     list_members(p);
@@ -441,6 +539,7 @@ static enum byoc_status partition_function(struct partitioner *p)
     for (uint32_t i = 1; i <= p->n_regions; i++) {
         byi_vec_free(p->regions[i].params.at);
         byi_vec_free(p->regions[i].results.at);
+        byi_vec_free(p->regions[i].inner.at);
     }
     if (status != BYOC_OK)
         return status;
@@ -457,8 +556,7 @@ static enum byoc_status partition_graph(struct byi_module *m,
     uint32_t n_funcs = m->funcs.n; /* the regions made here need no visit */
     for (uint32_t i = 0; i < n_funcs; i++) {
         struct byi_func *f = m->funcs.at[i];
-        if (f->dead || f->attr.compiler || f->attr.composite ||
-            !has_composites(m, f))
+        if (f->dead || f->attr.compiler || f->attr.composite || !has_work(m, f))
             continue;
         struct partitioner p = {.m = m,
                                 .f = f,

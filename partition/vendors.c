@@ -37,7 +37,7 @@ enum byoc_status byi_vendors_init(struct byi_vendors *v,
         enum byoc_status status = byi_patterns_compile(
             backends[i]->patterns, backends[i]->n_patterns, &table, err);
         if (status != BYOC_OK) {
-            byi_prefix(err, "backend '%s': patterns: ", backends[i]->name);
+            byi_prefix(err, "backend '%s'", backends[i]->name);
             byi_vendors_free(v);
             return status;
         }
