@@ -59,7 +59,7 @@ for file in "$@"; do
     esac
     dir=$(dirname "$file")
     command=$(printf '%s\n' "${line#// RUN: }" |
-        sed "s|%s|$file|g; s|%S|$dir|g")
+        sed "s|%s\\([^a-z]\\)|$file\\1|g; s|%s\$|$file|; s|%S|$dir|g")
     ran=$((ran + 1))
     check "$file" "$command" && continue
     failed=$((failed + 1))
