@@ -29,10 +29,11 @@ struct byi_goperand {
 };
 
 /* An operand of a step: the result of an earlier step, or operand `index` of
- * the kernel. */
+ * the kernel. A step that gives a tuple is read by its fields. */
 struct byi_garg {
-    bool is_step;
+    bool is_step, is_field;
     uint32_t index;
+    uint32_t field;
 };
 
 /* One operator of a kernel. Step 0 is the kernel's own operator; the ones

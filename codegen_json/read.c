@@ -186,11 +186,43 @@ static enum byoc_status read_operands(struct reader *r,
     return BYOC_OK;
 }
 
+/* [step, field]: a field of an earlier step's tuple. */
+static enum byoc_status read_field(struct reader *r,
+                                   const struct byi_json *json,
+                                   const struct byi_gstep *steps,
+                                   uint32_t step, struct byi_garg *arg)
+{
+    struct byi_json item = {0};
+    int64_t index, field;
+    if (step == 0 || cJSON_GetArraySize(json->at) != 2)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: expected an earlier step and its field",
+                        json->path);
+    byi_json_next(json, &item, 0);
+    BYI_TRY(byi_json_as_int(&item, 0, step - 1, &index, r->err));
+    const struct byi_type *type = steps[index].type;
+    if (type->kind != BYI_TUPLE)
+        return byi_fail(r->err, BYOC_ETYPE,
+                        "%s: step %u gives no tuple, so it has no fields",
+                        json->path, (uint32_t)index);
+    byi_json_next(json, &item, 1);
+    BYI_TRY(byi_json_as_int(&item, 0, (int64_t)type->n_fields - 1, &field,
+                            r->err));
+    *arg = (struct byi_garg){.is_step = true,
+                             .is_field = true,
+                             .index = (uint32_t)index,
+                             .field = (uint32_t)field};
+    return BYOC_OK;
+}
+
 static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
-                                 const struct byi_gnode *node, uint32_t step,
+                                 const struct byi_gnode *node,
+                                 const struct byi_gstep *steps, uint32_t step,
                                  const struct names *names,
                                  struct byi_garg *arg)
 {
+    if (cJSON_IsArray(json->at))
+        return read_field(r, json, steps, step, arg);
     if (cJSON_IsNumber(json->at)) {
         int64_t value;
         if (step == 0)
@@ -263,6 +295,8 @@ static enum byoc_status check_step(struct reader *r,
             arg.is_step ? (struct byi_gref){0} : node->operands[arg.index].ref;
         in[i] = arg.is_step ? steps[arg.index].type
                             : r->nodes[ref.node].out[ref.output];
+        if (arg.is_field)
+            in[i] = in[i]->fields[arg.field];
     }
     struct byi_infer infer = {
         .arena = r->arena,
@@ -306,7 +340,7 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *json,
     struct byi_garg *args =
         byi_arena_calloc(r->arena, step->n_args, sizeof *args);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
-        BYI_TRY(read_arg(r, &item, node, at, names, &args[i]));
+        BYI_TRY(read_arg(r, &item, node, steps, at, names, &args[i]));
     step->args = args;
     struct byi_json attrs;
     BYI_TRY(byi_json_get(json, "attrs", &attrs, r->err));

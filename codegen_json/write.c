@@ -88,21 +88,28 @@ static struct ref add_const(struct writer *w, uint32_t constant)
 
 /* --- one composite as one kernel ------------------------------------------- */
 
-/* What a node of a composite's body is: operand `name`, or step `index`. */
+/* What a node of a composite's body is: operand `name`, or step `index`, or
+ * a field of that step. */
 struct role {
     const char *name; /* NULL: a step */
-    uint32_t index;
+    uint32_t index, field;
+    bool is_field;
 };
+
+static cJSON *arg_json(const struct role *role)
+{
+    if (role->name)
+        return cJSON_CreateString(role->name);
+    if (!role->is_field)
+        return cJSON_CreateNumber(role->index);
+    return pair_json((struct ref){role->index, role->field});
+}
 
 static cJSON *args_json(const struct byi_node *node, const struct role *roles)
 {
     cJSON *args = cJSON_CreateArray();
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        struct role role = roles[node->args[i]];
-        cJSON_AddItemToArray(args, role.name
-                                       ? cJSON_CreateString(role.name)
-                                       : cJSON_CreateNumber(role.index));
-    }
+    for (uint32_t i = 0; i < node->n_args; i++)
+        cJSON_AddItemToArray(args, arg_json(&roles[node->args[i]]));
     return args;
 }
 
@@ -156,8 +163,17 @@ static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
     return BYOC_OK;
 }
 
+/* The node is a field of an earlier step. */
+static bool is_step_field(const struct byi_func *body,
+                          const struct byi_node *node)
+{
+    return node->kind == BYI_GET &&
+           body->nodes.at[node->args[0]].kind == BYI_CALL_OP;
+}
+
 /* Steps of the body: the first operator is the kernel's own, the others its
- * post_ops. A composite holds parameters, constants and operators only. */
+ * post_ops. A composite holds parameters, constants, operators and fields of
+ * these only. */
 static enum byoc_status add_steps(struct writer *w, cJSON *kernel,
                                   const struct byi_func *body,
                                   struct role *roles, struct byoc_error *err)
@@ -168,6 +184,12 @@ static enum byoc_status add_steps(struct writer *w, cJSON *kernel,
         const struct byi_node *node = &body->nodes.at[id];
         if (node->kind == BYI_PARAM || node->kind == BYI_CONST)
             continue;
+        if (is_step_field(body, node)) {
+            roles[id] = (struct role){.index = roles[node->args[0]].index,
+                                      .field = node->index,
+                                      .is_field = true};
+            continue;
+        }
         if (node->kind != BYI_CALL_OP) {
             cJSON_Delete(post_ops);
             return byi_fail(err, BYOC_EINVAL,

@@ -177,7 +177,8 @@ static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
         return BYOC_OK;
     }
     for (uint32_t i = 0; i < step->n_args; i++)
-        if (step->args[i].is_step && step->args[i].index != at - 1)
+        if (step->args[i].is_step &&
+            (step->args[i].index != at - 1 || step->args[i].is_field))
             return byi_dn_refuse(b,
                                  "%s: an argument is not the step before it; "
                                  "oneDNN chains one value",
