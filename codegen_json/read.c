@@ -189,8 +189,8 @@ static enum byoc_status read_operands(struct reader *r,
 /* [step, field]: a field of an earlier step's tuple. */
 static enum byoc_status read_field(struct reader *r,
                                    const struct byi_json *json,
-                                   const struct byi_gstep *steps,
-                                   uint32_t step, struct byi_garg *arg)
+                                   const struct byi_gstep *steps, uint32_t step,
+                                   struct byi_garg *arg)
 {
     struct byi_json item = {0};
     int64_t index, field;
@@ -206,8 +206,8 @@ static enum byoc_status read_field(struct reader *r,
                         "%s: step %u gives no tuple, so it has no fields",
                         json->path, (uint32_t)index);
     byi_json_next(json, &item, 1);
-    BYI_TRY(byi_json_as_int(&item, 0, (int64_t)type->n_fields - 1, &field,
-                            r->err));
+    BYI_TRY(
+        byi_json_as_int(&item, 0, (int64_t)type->n_fields - 1, &field, r->err));
     *arg = (struct byi_garg){.is_step = true,
                              .is_field = true,
                              .index = (uint32_t)index,
