@@ -1,0 +1,289 @@
+/* goldens_test.c: every golden of partitioning, executed. Each .ir file beside
+ * this is compiled as its first line says and run in the interpreter before
+ * and after, on the same random inputs; then compiled by the whole pipeline
+ * and run by the runtime. The second line says how many composites are called
+ * and how many regions there are afterwards:
+ *     // RUN: byoc opt --native --pattern 'a.add=add(%a, %b)' --passes=... %s
+ *     // EXPECT: composites=1 regions=0
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <byoc/byoc.h>
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/interp.h"
+
+enum { MAX_WORDS = 32, MAX_IO = 16 };
+
+/* The arguments of a RUN line. */
+struct run {
+    struct byi_arena *arena;
+    const char *patterns[MAX_WORDS], *exclude[MAX_WORDS], *passes[MAX_WORDS];
+    const char *backends[MAX_WORDS];
+    uint32_t n_patterns, n_exclude, n_passes, n_backends;
+    uint32_t min_region_nodes;
+    unsigned composites, regions;
+};
+
+static void split(struct run *run, const char *list, const char **words,
+                  uint32_t *n)
+{
+    while (*list && *n + 1 < MAX_WORDS) {
+        const size_t length = strcspn(list, ",");
+        words[(*n)++] = byi_arena_strn(run->arena, list, length);
+        list += length + (list[length] == ',');
+    }
+}
+
+static void read_option(struct run *run, const char *name, const char *value)
+{
+    if (strcmp(name, "--pattern") == 0)
+        run->patterns[run->n_patterns++] = value;
+    else if (strcmp(name, "--exclude") == 0)
+        run->exclude[run->n_exclude++] = value;
+    else if (strcmp(name, "--passes") == 0)
+        split(run, value, run->passes, &run->n_passes);
+    else if (strcmp(name, "--backend") == 0)
+        split(run, value, run->backends, &run->n_backends);
+    else if (strcmp(name, "--min-region-nodes") == 0)
+        run->min_region_nodes = (uint32_t)atoi(value);
+    else
+        fail_msg("the test knows no option '%s'", name);
+}
+
+/* The next word as the shell sees it, '...' without its quotes. */
+static const char *next_word(struct run *run, const char **at)
+{
+    const char *from = *at + strspn(*at, " ");
+    const bool quoted = *from == '\'';
+    from += quoted;
+    const size_t n = strcspn(from, quoted ? "'\n" : " \n");
+    *at = from + n + (quoted && from[n] == '\'');
+    return n ? byi_arena_strn(run->arena, from, n) : NULL;
+}
+
+static void read_run(struct run *run, const char *text)
+{
+    static const char opening[] = "// RUN: byoc opt ";
+    const char *expect = strstr(text, "\n// EXPECT: "), *word;
+    assert_int_equal(strncmp(text, opening, strlen(opening)), 0);
+    text += strlen(opening);
+    while ((word = next_word(run, &text))) {
+        const char *equals = strchr(word, '=');
+        if (!strcmp(word, "--native") || !strcmp(word, "%s"))
+            continue;
+        if (equals)
+            read_option(
+                run, byi_arena_strn(run->arena, word, (size_t)(equals - word)),
+                equals + 1);
+        else
+            read_option(run, word, next_word(run, &text));
+    }
+    if (!expect || sscanf(expect, "\n// EXPECT: composites=%u regions=%u",
+                          &run->composites, &run->regions) != 2)
+        fail_msg("no line // EXPECT: composites=N regions=M");
+}
+
+static struct byoc_compile_params params_of(const struct run *run)
+{
+    return (struct byoc_compile_params){
+        .backends = run->backends,
+        .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so",
+        .exclude = run->exclude,
+        .patterns = run->patterns,
+        .min_region_nodes = run->min_region_nodes,
+        .verify = 1};
+}
+
+/* The offloaded set: calls of composites, and regions: functions of vendors,
+ * or numbers of nodes before there are functions. */
+static void check_set(const struct byi_module *m, const struct run *run)
+{
+    unsigned composites = 0, regions = 0;
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        uint32_t last = 0;
+        if (f->dead)
+            continue;
+        regions += f->attr.compiler != NULL;
+        for (byi_id id = 0; id < f->nodes.n; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            last = node->region > last ? node->region : last;
+            if (node->kind != BYI_CALL)
+                continue;
+            const struct byi_node *fn = &f->nodes.at[node->args[0]];
+            composites += fn->kind == BYI_FN &&
+                          m->funcs.at[fn->index]->attr.composite != NULL;
+        }
+        regions += last;
+    }
+    if (composites != run->composites || regions != run->regions)
+        fail_msg("found composites=%u regions=%u, expected composites=%u "
+                 "regions=%u",
+                 composites, regions, run->composites, run->regions);
+}
+
+static void random_inputs(const struct byi_module *m, struct byi_arena *arena,
+                          struct byi_tensor in[MAX_IO], uint32_t *n)
+{
+    const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
+    *n = f->params.n;
+    assert_true(*n <= MAX_IO);
+    for (uint32_t i = 0; i < *n; i++)
+        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
+                                  arena, &in[i]));
+}
+
+static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
+                          struct byi_tensor out[MAX_IO])
+{
+    struct byoc_error err = {0};
+    struct byi_tensor in[MAX_IO];
+    uint32_t n_in, n = 0;
+    random_inputs(m, arena, in, &n_in);
+    if (interp_run(m, byi_func_find(m, "main"), in, n_in, arena, out, MAX_IO,
+                   &n, &err))
+        fail_msg("%s", err.text);
+    return n;
+}
+
+static void same(const struct byi_tensor *found, uint32_t n_found,
+                 const struct byi_tensor *want, uint32_t n)
+{
+    struct byoc_error err;
+    assert_int_equal(n_found, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (interp_compare(&found[i], &want[i], 1e-4, 1e-5, &err))
+            fail_msg("result %u: %s", i, err.text);
+}
+
+static DLTensor view_of(struct byi_tensor *t)
+{
+    return (DLTensor){.data = t->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)t->rank,
+                      .dtype = byoc_dtype_dlpack(t->dtype),
+                      .shape = t->dims};
+}
+
+static struct byi_tensor tensor_of(const DLTensor *view,
+                                   const struct byi_tensor *like)
+{
+    struct byi_tensor t = *like;
+    t.rank = (uint32_t)view->ndim;
+    memcpy(t.dims, view->shape, t.rank * sizeof *t.dims);
+    t.data = view->data;
+    return t;
+}
+
+/* By the whole pipeline and the runtime, vendors' code included. */
+static void run_compiled(const char *path, const struct run *run,
+                         const struct byi_module *m,
+                         const struct byi_tensor *want, uint32_t n_want)
+{
+    struct byoc_error err = {0};
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    struct byi_tensor in[MAX_IO], found[MAX_IO];
+    DLTensor inputs[MAX_IO], outputs[MAX_IO] = {0};
+    uint32_t n_in;
+    const struct byoc_compile_params params = params_of(run);
+    const struct byoc_load_params load = {.plugins = params.plugins,
+                                          .threads = 1};
+    random_inputs(m, run->arena, in, &n_in);
+    for (uint32_t i = 0; i < n_in; i++)
+        inputs[i] = view_of(&in[i]);
+    enum byoc_status status = byoc_compile(path, &params, &compiled, &err);
+    if (status == BYOC_EUNSUPPORTED)
+        return; /* recursion: plans have none */
+    if (status || byoc_compiled_load(compiled, &load, &model, &err) ||
+        byoc_state_new(model, &state, &err) ||
+        byoc_run(state, inputs, n_in, outputs, n_want, &err))
+        fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < n_want; i++)
+        found[i] = tensor_of(&outputs[i], &want[i]);
+    same(found, n_want, want, n_want);
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+    byoc_compiled_free(&compiled);
+}
+
+static bool exists(const char *path, const char *suffix)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%.*s%s", (int)(strlen(path) - 3), path,
+             suffix);
+    return access(name, R_OK) == 0;
+}
+
+static struct byi_module *parse(const char *text, size_t n, const char *path)
+{
+    struct byoc_error err = {0};
+    struct byi_module *m = NULL;
+    if (byi_parse_module(text, n, path, NULL, &m, &err))
+        fail_msg("%s", err.text);
+    return m;
+}
+
+static void check_file(const char *path)
+{
+    struct byoc_error err = {0};
+    struct run run = {.arena = byi_arena_new()};
+    struct byoc_compiled *compiled = NULL;
+    struct byi_tensor before[MAX_IO], after[MAX_IO];
+    const void *text;
+    size_t n;
+    if (byi_map_file(path, &text, &n, &err))
+        fail_msg("%s", err.text);
+    read_run(&run, byi_arena_strn(run.arena, text, n));
+    struct byi_module *m = parse(text, n, path);
+    byi_unmap(text, n);
+    struct byoc_compile_params params = params_of(&run);
+    params.passes = run.passes;
+    if (byoc_compile(path, &params, &compiled, &err))
+        fail_msg("%s", err.text);
+    const char *ir = byoc_compiled_ir(compiled);
+    struct byi_module *partitioned = parse(ir, strlen(ir), path);
+    check_set(partitioned, &run);
+    const uint32_t n_before = interpret(m, run.arena, before);
+    const uint32_t n_after = interpret(partitioned, run.arena, after);
+    same(after, n_after, before, n_before);
+    run_compiled(path, &run, m, before, n_before);
+    byi_module_free(&partitioned);
+    byoc_compiled_free(&compiled);
+    byi_module_free(&m);
+    byi_arena_free(&run.arena);
+}
+
+static void golden_computes_the_same(void **state)
+{
+    check_file(*state);
+}
+
+int main(void)
+{
+    glob_t found;
+    if (glob(TEST_DIR "/partition/*.ir", 0, NULL, &found) != 0)
+        return 1;
+    struct CMUnitTest *tests = calloc(found.gl_pathc, sizeof *tests);
+    size_t n = 0;
+    for (size_t i = 0; tests && i < found.gl_pathc; i++)
+        if (!exists(found.gl_pathv[i], ".err"))
+            tests[n++] =
+                (struct CMUnitTest){.name = strrchr(found.gl_pathv[i], '/') + 1,
+                                    .test_func = golden_computes_the_same,
+                                    .initial_state = found.gl_pathv[i]};
+    int failed = _cmocka_run_group_tests("goldens", tests, n, NULL, NULL);
+    free(tests);
+    globfree(&found);
+    return failed;
+}
