@@ -1,0 +1,143 @@
+/* tests/codegen_json/read_test.c: the region reader takes what is right and
+ * names the place of what is not. Each case replaces one part of a good text.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen_json/graph.h"
+
+#define F32(shape) "{\"dtype\":\"float32\",\"shape\":" shape "}"
+
+static const char good[] =
+    "{\"format\":\"byoc-graph\",\"version\":1,\"symbol\":\"dnnl_0\",\"nodes\":["
+    "{\"op\":\"input\",\"name\":\"x\",\"out\":[" F32(
+        "[1,3,8,8]") "]},"
+                     "{\"op\":\"const\",\"data\":0,\"out\":[" F32(
+                         "[4,3,3,3]") "]},"
+                                      "{\"op\":\"kernel\",\"pattern\":\"dnnl."
+                                      "conv\","
+                                      "\"operands\":{\"src\":[0,0],\"weights\":"
+                                      "[1,0]},"
+                                      "\"name\":\"nn.conv2d\",\"args\":["
+                                      "\"src\",\"weights\"],"
+                                      "\"attrs\":{\"strides\":[2,2],"
+                                      "\"padding\":[1,1,1,1]},"
+                                      "\"type\":" F32(
+                                          "[1,4,4,4]") ","
+                                                       "\"post_ops\":[{"
+                                                       "\"name\":\"nn.relu\","
+                                                       "\"args\":[0],\"attrs\":"
+                                                       "{},"
+                                                       "\"type\":" F32(
+                                                           "[1,4,4,4]") "}],"
+                                                                        "\"out"
+                                                                        "\":"
+                                                                        "[" F32(
+                                                                            "[1"
+                                                                            ",4"
+                                                                            ",4"
+                                                                            ",4"
+                                                                            "]") "],\"source\":[\"Conv_0\"]}],"
+                                                                                 "\"inputs\":[0],\"outputs\":[[2,0]]}";
+
+static char *replaced(const char *from, const char *to)
+{
+    const char *at = strstr(good, from);
+    assert_non_null(at);
+    char *text = malloc(sizeof good + strlen(to));
+    const size_t head = (size_t)(at - good);
+    memcpy(text, good, head);
+    strcpy(text + head, to);
+    strcat(text, at + strlen(from));
+    return text;
+}
+
+static void refuse(const char *from, const char *to, const char *part)
+{
+    struct byi_graph *graph = NULL;
+    struct byoc_error err = {0};
+    char *text = replaced(from, to);
+    const enum byoc_status status =
+        byi_graph_read(text, strlen(text), &graph, &err);
+    free(text);
+    assert_null(graph);
+    if (status == BYOC_OK || !strstr(err.text, part))
+        fail_msg("found '%s', expected '%s' in it", err.text, part);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    struct byi_graph *g = NULL;
+    struct byoc_error err = {0};
+    assert_int_equal(byi_graph_read(good, strlen(good), &g, &err), BYOC_OK);
+    assert_string_equal(g->symbol, "dnnl_0");
+    assert_int_equal(g->n_nodes, 3);
+    assert_int_equal(g->n_consts, 1);
+    const struct byi_gnode *k = &g->nodes[2];
+    assert_int_equal(k->n_steps, 2);
+    assert_int_equal(k->steps[0].op->id, BYI_OP_NN_CONV2D);
+    assert_int_equal(byi_attr_int(k->steps[0].attrs, "groups"), 1);
+    assert_true(k->steps[1].args[0].is_step);
+    assert_int_equal(byi_graph_operand(k, "weights")->ref.node, 1);
+    assert_null(byi_graph_operand(k, "bias"));
+    assert_string_equal(k->sources[0], "Conv_0");
+    byi_graph_free(&g);
+    byi_graph_free(&g);
+}
+
+static void test_bad(void **state)
+{
+    (void)state;
+    refuse("byoc-graph", "byoc-graf", "format");
+    refuse("\"version\":1", "\"version\":2", "version: found 2, expected 1");
+    refuse("\"symbol\":", "\"color\":1,\"symbol\":", "color");
+    refuse("\"op\":\"input\"", "\"op\":\"output\"", "nodes[0].op");
+    refuse("\"data\":0", "\"data\":-1", "nodes[1].data");
+    refuse("[1,3,8,8]", "[1,3,8,\"N\"]", "nodes[0].out[0].shape[3]");
+    refuse("\"dtype\":\"float32\"", "\"dtype\":\"float31\"", "float31");
+    refuse("\"weights\":[1,0]", "\"weights\":[2,0]", "operands.weights");
+    refuse("\"weights\":[1,0]", "\"weights\":[1,1]", "operands.weights");
+    refuse("\"weights\":[1,0]", "\"src\":[1,0]", "src");
+    refuse("nn.conv2d", "nn.conv9d", "nodes[2].name");
+    refuse("[\"src\",\"weights\"]", "[\"src\",\"bias\"]", "nodes[2].args[1]");
+    refuse("[\"src\",\"weights\"]", "[\"src\",0]", "nodes[2].args[1]");
+    refuse("[\"src\",\"weights\"]", "[\"src\"]", "nn.conv2d");
+    refuse("\"strides\":[2,2]", "\"strides\":[2]", "strides");
+    refuse("\"strides\":[2,2]", "\"stride\":[2,2]", "nodes[2].attrs.stride");
+    refuse("\"strides\":[2,2]", "\"strides\":[1,1]", "nodes[2]");
+    refuse("\"args\":[0]", "\"args\":[1]", "post_ops[0].args[0]");
+    refuse("\"out\":[" F32("[1,4,4,4]"), "\"out\":[" F32("[1,4,4,5]"), "out");
+    refuse("\"inputs\":[0]", "\"inputs\":[]", "inputs");
+    refuse("\"inputs\":[0]", "\"inputs\":[0,0]", "inputs[1]");
+    refuse("\"outputs\":[[2,0]]", "\"outputs\":[[3,0]]", "outputs[0]");
+    refuse("\"outputs\":[[2,0]]", "\"outputs\":[2]", "outputs[0]");
+}
+
+/* no prefix of a good text is a region, and none crashes the reader */
+static void test_prefixes(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n + 1 < sizeof good; n++) {
+        struct byi_graph *g = NULL;
+        struct byoc_error err = {0};
+        assert_int_not_equal(byi_graph_read(good, n, &g, &err), BYOC_OK);
+        assert_true(err.text[0] != '\0');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_prefixes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
