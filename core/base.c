@@ -38,6 +38,15 @@ const char *byoc_version(void)
     return BYI_VERSION;
 }
 
+/* Names out of files are quoted as they are: keep the sentence on one line,
+ * and a terminal from obeying it. */
+static void clean(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
                           const char *fmt, ...)
 {
@@ -50,6 +59,7 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    clean(text);
     err->status = status;
     memcpy(err->text, text, sizeof text);
     return status;
@@ -66,6 +76,7 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    clean(text);
     n = strlen(text);
     if (n + 3 < sizeof text) {
         size_t room = sizeof text - n - 3, len = strlen(err->text);
