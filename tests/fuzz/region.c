@@ -1,0 +1,161 @@
+/* region.c: a mutated region, read here, then probed, loaded and run by the
+ * oneDNN plug-in, which reads it again.
+ */
+#include "codegen_json/graph.h"
+#include "fuzz.h"
+#include "runtime/internal.h"
+
+enum { MAX_BYTES = 8 << 20, MAX_FLOPS = 20 << 20 };
+
+static const struct byi_type *type_of(const struct byi_graph *g,
+                                      struct byi_gref ref)
+{
+    return g->nodes[ref.node].out[ref.output];
+}
+
+static double step_flops(const struct byi_graph *g, const struct byi_gnode *n,
+                         const struct byi_gstep *s, struct byi_arena *arena)
+{
+    const struct byi_type **in = byi_arena_calloc(arena, s->n_args, sizeof *in);
+    for (uint32_t i = 0; i < s->n_args; i++) {
+        in[i] = s->args[i].is_step
+                    ? n->steps[s->args[i].index].type
+                    : type_of(g, n->operands[s->args[i].index].ref);
+        if (s->args[i].is_field)
+            in[i] = in[i]->fields[s->args[i].field];
+    }
+    return byi_op_flops(s->op, s->attrs, in, s->type);
+}
+
+static bool small(const struct byi_graph *g, struct byi_arena *arena)
+{
+    uint64_t bytes = 0;
+    double flops = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct byi_gnode *n = &g->nodes[i];
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            uint64_t one = byi_type_bytes(n->out[k]);
+            if (one > MAX_BYTES)
+                return false;
+            bytes += one;
+        }
+        for (uint32_t k = 0; k < n->n_steps; k++)
+            flops += step_flops(g, n, &n->steps[k], arena);
+    }
+    return bytes <= MAX_BYTES && flops <= MAX_FLOPS;
+}
+
+static struct byoc_view make_view(struct fuzz_case *c,
+                                  const struct byi_type *type,
+                                  struct byi_arena *arena)
+{
+    struct byi_tensor t = {.dtype = type->dtype, .rank = type->rank};
+    for (uint32_t i = 0; i < t.rank; i++)
+        t.dims[i] = type->dims[i];
+    uint64_t bytes = byi_tensor_bytes(&t);
+    t.data = byi_acquire(bytes + 1);
+    byi_arena_defer(arena, byi_release, t.data);
+    int64_t n = byoc_dtype_size(t.dtype) ? byi_elements(t.rank, t.dims) : 0;
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(&t, i, (double)fuzz_below(&c->rng, 4));
+    return (struct byoc_view){.struct_size =
+                                  BYOC_STRUCT_SIZE(struct byoc_view, bytes),
+                              .dtype = (uint32_t)type->dtype,
+                              .rank = type->rank,
+                              .dims = type->dims,
+                              .data = t.data,
+                              .bytes = bytes};
+}
+
+/* A failure of the vendor's as one of ours; true where it is a proper one. */
+static bool proper(struct fuzz_case *c, const struct byi_plugin *p,
+                   struct byoc_fail *fail, const char *where)
+{
+    if (!fail)
+        return true;
+    bool good = p->host.fail_code(fail) != BYOC_FAIL_INTERNAL &&
+                p->host.fail_text(fail)[0];
+    if (!good)
+        snprintf(c->why, sizeof c->why, "%s: %s", where,
+                 p->host.fail_text(fail));
+    p->host.fail_free(fail);
+    return good;
+}
+
+static bool run(struct fuzz_case *c, const struct byi_plugin *p,
+                const struct byi_graph *g, void *compiled,
+                struct byi_arena *arena)
+{
+    const struct byoc_backend *b = p->backend;
+    struct byoc_view *in = byi_arena_calloc(arena, g->n_inputs, sizeof *in);
+    struct byoc_view *out = byi_arena_calloc(arena, g->n_outputs, sizeof *out);
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        in[i] = make_view(c, g->nodes[g->inputs[i]].out[0], arena);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        out[i] = make_view(c, type_of(g, g->outputs[i]), arena);
+    const struct byoc_run_args args = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_run_args, trace_ctx),
+        .n_inputs = g->n_inputs,
+        .n_outputs = g->n_outputs,
+        .inputs = in,
+        .outputs = out};
+    void *state = NULL;
+    struct byoc_fail *fail = b->state_new(&p->host, compiled, &state);
+    if (fail)
+        return proper(c, p, fail, "state_new");
+    fail = b->run(&p->host, compiled, state, &args);
+    c->taken = !fail;
+    bool good = proper(c, p, fail, "run");
+    b->state_free(&p->host, compiled, state);
+    return good;
+}
+
+static bool load(struct fuzz_case *c, const struct byi_plugin *p,
+                 const struct byi_graph *g, struct byi_arena *arena)
+{
+    const struct byoc_backend *b = p->backend;
+    struct byoc_view *consts =
+        byi_arena_calloc(arena, g->n_consts, sizeof *consts);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].kind == BYI_G_CONST)
+            consts[g->nodes[i].data] = make_view(c, g->nodes[i].out[0], arena);
+    const struct byoc_region region = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
+        .n_consts = g->n_consts,
+        .json = c->bytes.at,
+        .json_bytes = c->bytes.n,
+        .consts = consts};
+    struct byoc_probe probe = {.struct_size =
+                                   BYOC_STRUCT_SIZE(struct byoc_probe, impl)};
+    if (!proper(c, p, b->probe(&p->host, &region, &probe), "probe"))
+        return false;
+    void *compiled = NULL;
+    struct byoc_fail *fail = b->load(&p->host, &region, &compiled);
+    if (fail)
+        return proper(c, p, fail, "load");
+    bool good = run(c, p, g, compiled, arena);
+    b->unload(&p->host, compiled);
+    return good;
+}
+
+bool fuzz_region(struct fuzz_case *c)
+{
+    struct byi_graph *g = NULL;
+    struct byoc_error err;
+    if (byi_graph_read(c->bytes.at, c->bytes.n, &g, &err) != BYOC_OK)
+        return fuzz_refused(c, "read", &err);
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_plugin *plugin = NULL;
+    bool good = true;
+    if (small(g, arena)) {
+        if (byoc_internal_plugin_open(BUILD_DIR "/libbyoc_backend_dnnl.so", 1,
+                                      &plugin, &err) != BYOC_OK)
+            good = fuzz_refused(c, "plug-in", &err);
+        else
+            good = load(c, plugin, g, arena);
+        byoc_internal_plugin_close(&plugin);
+    }
+    byi_arena_free(&arena);
+    byi_graph_free(&g);
+    return good;
+}

@@ -1,0 +1,135 @@
+/* run.c: compile a mutant that may still be a model, load it, run it when it
+ * is small enough.
+ */
+#include <byoc/byoc.h>
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "fuzz.h"
+
+enum { MAX_BYTES = 8 << 20, MAX_FLOPS = 20 << 20 };
+
+bool fuzz_refused(struct fuzz_case *c, const char *what,
+                  const struct byoc_error *err)
+{
+    const char *fault = NULL;
+    if (err->status == BYOC_OK || err->status > BYOC_ELIMIT)
+        fault = err->status == BYOC_EINTERNAL ? "a bug of byoc's"
+                                              : "no such status";
+    else if (!err->text[0])
+        fault = "no sentence";
+    else if (strpbrk(err->text, "\n\r"))
+        fault = "more than one line";
+    if (!fault)
+        return true;
+    snprintf(c->why, sizeof c->why, "%s: %s: %.800s", what, fault, err->text);
+    return false;
+}
+
+static double flops(const char *ledger)
+{
+    cJSON *root = cJSON_Parse(ledger);
+    const cJSON *s = cJSON_GetObjectItemCaseSensitive(root, "summary");
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(s, "flops");
+    double count = cJSON_IsNumber(n) ? n->valuedouble : 0;
+    cJSON_Delete(root);
+    return count;
+}
+
+/* Sizes of inputs and outputs, varying dims being `size`. */
+static bool small(const struct byoc_model *m, int64_t size)
+{
+    uint64_t bytes = 0;
+    uint32_t n_in = byoc_model_n_inputs(m), n = n_in + byoc_model_n_outputs(m);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byoc_io *io =
+            i < n_in ? byoc_model_input(m, i) : byoc_model_output(m, i - n_in);
+        struct byi_tensor t = {.dtype = io->dtype, .rank = io->rank};
+        for (uint32_t k = 0; k < io->rank; k++)
+            t.dims[k] = io->dims[k] < 0 ? size : io->dims[k];
+        uint64_t one = byi_tensor_bytes(&t);
+        if (one > MAX_BYTES || !byoc_dtype_size(io->dtype))
+            return false;
+        bytes += one;
+    }
+    return bytes <= MAX_BYTES;
+}
+
+static DLTensor make_input(struct fuzz_case *c, const struct byoc_io *io,
+                           int64_t size, struct byi_arena *arena)
+{
+    struct byi_tensor *t = byi_arena_alloc(arena, sizeof *t);
+    *t = (struct byi_tensor){.dtype = io->dtype, .rank = io->rank};
+    for (uint32_t k = 0; k < io->rank; k++)
+        t->dims[k] = io->dims[k] < 0 ? size : io->dims[k];
+    t->data = byi_acquire(byi_tensor_bytes(t) + 1);
+    byi_arena_defer(arena, byi_release, t->data);
+    bool real = byi_dtype_is_float(t->dtype);
+    int64_t n = byi_elements(t->rank, t->dims);
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(t, i,
+                       real ? (double)fuzz_below(&c->rng, 2001) / 1000 - 1
+                            : (double)fuzz_below(&c->rng, 4));
+    return (DLTensor){.data = t->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)t->rank,
+                      .dtype = byoc_dtype_dlpack(t->dtype),
+                      .shape = t->dims};
+}
+
+bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model)
+{
+    struct byoc_error err;
+    int64_t size = 1 + (int64_t)fuzz_below(&c->rng, 3);
+    if (!small(model, size))
+        return true;
+    struct byoc_state *state = NULL;
+    if (byoc_state_new(model, &state, &err) != BYOC_OK)
+        return fuzz_refused(c, "state", &err);
+    struct byi_arena *arena = byi_arena_new();
+    uint32_t n_in = byoc_model_n_inputs(model);
+    uint32_t n_out = byoc_model_n_outputs(model);
+    DLTensor *in = byi_arena_calloc(arena, n_in, sizeof *in);
+    DLTensor *out = byi_arena_calloc(arena, n_out, sizeof *out);
+    for (uint32_t i = 0; i < n_in; i++)
+        in[i] = make_input(c, byoc_model_input(model, i), size, arena);
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) /* a second run finds old pieces */
+        if (byoc_run(state, in, n_in, out, n_out, &err) != BYOC_OK)
+            good = fuzz_refused(c, "run", &err);
+        else
+            c->taken = true;
+    byoc_state_free(&state);
+    byi_arena_free(&arena);
+    return good;
+}
+
+bool fuzz_compile_and_run(struct fuzz_case *c, const char *path)
+{
+    static const char *const none[] = {NULL};
+    bool native = fuzz_below(&c->rng, 3) != 0;
+    const struct byoc_compile_params params = {
+        .backends = native ? none : NULL,
+        .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so",
+        .opt_level = 1 + (int)fuzz_below(&c->rng, 4),
+        .threads = 1,
+        .verify = 1};
+    const struct byoc_load_params load = {
+        .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so", .threads = 1};
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_model *model = NULL;
+    struct byoc_error err;
+    if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
+        return fuzz_refused(c, "compile", &err);
+    bool good = true;
+    if (flops(byoc_compiled_ledger(compiled)) <= MAX_FLOPS) {
+        if (byoc_compiled_load(compiled, &load, &model, &err) != BYOC_OK)
+            good = fuzz_refused(c, "load", &err);
+        else
+            good = fuzz_run(c, model);
+        byoc_model_free(&model);
+    }
+    byoc_compiled_free(&compiled);
+    return good;
+}

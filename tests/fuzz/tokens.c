@@ -1,0 +1,135 @@
+/* tokens.c: mutations of text that keep its tokens whole: swap them, leave
+ * them out, put others in their place.
+ */
+#include "fuzz.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct token {
+    size_t at, n;
+};
+
+struct tokens {
+    BYI_VEC(struct token) list;
+};
+
+static size_t token_length(const char *text, size_t n)
+{
+    size_t k = 1;
+    unsigned char first = (unsigned char)text[0];
+    if (isalpha(first) || first == '_' || first == '%' || first == '@')
+        while (k < n &&
+               (isalnum((unsigned char)text[k]) || strchr("_.", text[k])) &&
+               text[k])
+            k++;
+    else if (isdigit(first) || first == '-')
+        while (k < n && text[k] &&
+               (isxdigit((unsigned char)text[k]) || strchr(".+-x", text[k])))
+            k++;
+    else if (first == '"')
+        for (; k < n && text[k - (k > 1)] != '\n'; k++)
+            if (text[k] == '"') {
+                k++;
+                break;
+            }
+    return k;
+}
+
+static struct tokens scan(const struct byi_text *t)
+{
+    struct tokens tokens = {0};
+    for (size_t at = 0; at < t->n;) {
+        size_t n = token_length(t->at + at, t->n - at);
+        struct token token = {at, n};
+        if (!isspace((unsigned char)t->at[at]))
+            BYI_PUSH(&tokens.list, token);
+        at += n;
+    }
+    return tokens;
+}
+
+/* What a token becomes, in place of it. */
+static void replace(struct fuzz_rng *rng, const struct byi_text *t,
+                    const struct tokens *all, const struct token *token,
+                    struct byi_text *out)
+{
+    static const char *const spice[] = {
+        "\"\"",  "null", "true",   "{}", "[]",          "-0",
+        "1e999", "0.5",  "NaN",    "-1", "[",           "]",
+        "{",     "}",    "(",      ")",  ",",           "%x",
+        "@main", "\"",   "//",     "\\", "\"\\u0000\"", "float32",
+        "int64", "bool", "string", "?",  "1e-5",        "inf",
+    };
+    const struct token *other = &all->list.at[fuzz_below(rng, all->list.n)];
+    unsigned char first = (unsigned char)t->at[token->at];
+    bool number = isdigit(first) || first == '-';
+    switch (fuzz_below(rng, number ? 8 : 5)) {
+    case 0: /* nothing */
+        return;
+    case 1: /* twice */
+        byi_text_add(out, t->at + token->at, token->n);
+        byi_text_add(out, t->at + token->at, token->n);
+        return;
+    case 2:
+    case 3:
+        byi_text_add(out, t->at + other->at, other->n);
+        return;
+    case 4: {
+        const char *text = spice[fuzz_below(rng, BYI_COUNT(spice))];
+        byi_text_add(out, text, strlen(text));
+        return;
+    }
+    default:
+        byi_text_addf(out, "%lld", (long long)fuzz_number(rng));
+    }
+}
+
+static void edit_token(struct fuzz_rng *rng, struct byi_text *t)
+{
+    struct tokens tokens = scan(t);
+    struct byi_text fresh = {0};
+    if (tokens.list.n) {
+        const struct token *token =
+            &tokens.list.at[fuzz_below(rng, tokens.list.n)];
+        byi_text_add(&fresh, t->at, token->at);
+        replace(rng, t, &tokens, token, &fresh);
+        byi_text_add(&fresh, t->at + token->at + token->n,
+                     t->n - token->at - token->n);
+        byi_text_free(t);
+        *t = fresh;
+    }
+    byi_vec_free(tokens.list.at);
+}
+
+/* Leave a line out, or give it twice; JSON is one line, so ',' ends one too. */
+static void edit_line(struct fuzz_rng *rng, struct byi_text *t)
+{
+    size_t at = fuzz_below(rng, t->n), end;
+    while (at > 0 && !strchr("\n,", t->at[at - 1]))
+        at--;
+    for (end = at; end < t->n && !strchr("\n,", t->at[end]);)
+        end++;
+    end += end < t->n;
+    struct byi_text fresh = {0};
+    bool twice = fuzz_next(rng) & 1;
+    byi_text_add(&fresh, t->at, twice ? end : at);
+    byi_text_add(&fresh, t->at + (twice ? at : end), t->n - (twice ? at : end));
+    byi_text_free(t);
+    *t = fresh;
+}
+
+void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes)
+{
+    if (fuzz_below(rng, 5) == 0) {
+        fuzz_bytes(rng, bytes);
+        return;
+    }
+    do {
+        if (bytes->n && fuzz_below(rng, 6) == 0)
+            edit_line(rng, bytes);
+        else if (bytes->n)
+            edit_token(rng, bytes);
+    } while (fuzz_below(rng, 2));
+}
