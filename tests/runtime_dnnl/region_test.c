@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "region.inc"
 
@@ -644,6 +645,78 @@ static void test_shared_weights(void **state)
     region_close(&g);
 }
 
+/* --- threads -------------------------------------------------------------- */
+
+struct racer {
+    void *compiled;
+    struct byoc_view input, output;
+    const char *why;
+};
+
+static void *race(void *arg)
+{
+    struct racer *r = arg;
+    const struct byoc_host *host = region_host();
+    const struct byoc_backend *dnnl = region_backend();
+    void *own = NULL;
+    struct byoc_fail *fail = dnnl->state_new(host, r->compiled, &own);
+    const struct byoc_run_args args = {.struct_size = sizeof args,
+                                       .n_inputs = 1,
+                                       .n_outputs = 1,
+                                       .inputs = &r->input,
+                                       .outputs = &r->output};
+    for (int i = 0; i < 50 && !fail; i++)
+        fail = dnnl->run(host, r->compiled, own, &args);
+    r->why = fail ? region_fail_text(fail) : NULL;
+    if (own)
+        dnnl->state_free(host, r->compiled, own);
+    return NULL;
+}
+
+/* one compiled region, a state per thread, the same results */
+static void test_threads(void **state)
+{
+    enum { N = 3 };
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 12, 12, -1);
+    uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "nn.softmax", "{\"axis\":1}", IDS(y));
+    const uint32_t out = region_end(&g);
+    const char *json = region_json(&g, 1, &out);
+    struct job *job = calloc(1, sizeof *job);
+    fill_job(&g, job, json);
+    struct racer racers[N] = {0};
+    pthread_t threads[N];
+    void *compiled = NULL;
+    assert_null(region_backend()->load(region_host(), &job->region, &compiled));
+    for (int i = 0; i < N; i++) {
+        const struct byi_tensor t = tensor_of(g.type[out]);
+        racers[i] = (struct racer){.compiled = compiled,
+                                   .input = job->inputs[0],
+                                   .output = view_of(&t)};
+        racers[i].output.dims = g.type[out]->dims;
+        assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]),
+                         0);
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(threads[i], NULL);
+        if (racers[i].why)
+            fail_msg("%s", racers[i].why);
+        assert_memory_equal(racers[i].output.data, racers[0].output.data,
+                            racers[0].output.bytes);
+    }
+    for (int i = 0; i < N; i++)
+        byi_release(racers[i].output.data);
+    region_backend()->unload(region_host(), compiled);
+    free(job);
+    region_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -668,6 +741,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_shared_weights),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
