@@ -84,6 +84,11 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
                                  const struct byoc_run_args *args,
                                  struct byoc_error *err);
 void byi_dn_exec_free(struct byi_exec **exec);
+/* For measuring (bench/bound.c). One step, on the buffers of the last run; and
+ * where the TEMP buffers are. */
+enum byoc_status byi_dn_exec_step(const struct byi_exec *exec, uint32_t step,
+                                  struct byoc_error *err);
+void *byi_dn_exec_temps(const struct byi_exec *exec);
 
 /* --- while building ------------------------------------------------------ */
 

@@ -165,3 +165,14 @@ void byi_dn_exec_free(struct byi_exec **exec)
     byi_release(x);
     *exec = NULL;
 }
+
+enum byoc_status byi_dn_exec_step(const struct byi_exec *exec, uint32_t step,
+                                  struct byoc_error *err)
+{
+    return byi_bound_run(exec->calls[step], err);
+}
+
+void *byi_dn_exec_temps(const struct byi_exec *exec)
+{
+    return exec->memory;
+}
