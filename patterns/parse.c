@@ -25,12 +25,18 @@ struct parser {
 
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out);
 
+static enum byoc_status check_room(struct parser *p)
+{
+    if (p->n_nodes < BYI_PATTERN_MAX_NODES)
+        return BYOC_OK;
+    return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                        "too long a pattern (limit is %d parts)",
+                        BYI_PATTERN_MAX_NODES);
+}
+
 static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
 {
-    if (p->n_nodes == BYI_PATTERN_MAX_NODES)
-        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "too long a pattern (limit is %d parts)",
-                            BYI_PATTERN_MAX_NODES);
+    BYI_TRY(check_room(p));
     *out = p->n_nodes;
     p->nodes[p->n_nodes++] = pat;
     return BYOC_OK;
@@ -66,6 +72,7 @@ static enum byoc_status parse_leaf(struct parser *p, enum byi_pat_kind kind,
                                    uint32_t *out)
 {
     struct byi_pat pat = {.kind = kind};
+    BYI_TRY(check_room(p)); /* for the name, too */
     BYI_TRY(parse_name(p, &pat.name));
     return add(p, pat, out);
 }
@@ -363,19 +370,41 @@ static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
 }
 
 /* A name with '...' always has it: it stands for many values, or for one. */
-static const char *find_mixed(const struct parser *p)
+static bool is_mixed(const struct parser *p, uint32_t name)
 {
-    for (uint32_t name = 0; name < p->n_names; name++) {
-        uint32_t leaves = 0, rests = 0;
-        for (uint32_t i = 0; i < p->n_nodes; i++) {
-            const struct byi_pat *pat = &p->nodes[i];
-            leaves += pat->kind <= BYI_PAT_CONST && pat->name == name;
-            rests += pat->has_rest && pat->rest == name;
-        }
-        if (rests && rests != leaves)
-            return p->names[name];
+    uint32_t leaves = 0, rests = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct byi_pat *pat = &p->nodes[i];
+        leaves += pat->kind <= BYI_PAT_CONST && pat->name == name;
+        rests += pat->has_rest && pat->rest == name;
     }
-    return NULL;
+    return rests && rests != leaves;
+}
+
+/* %x1 could also be the second one of a repeated %x. */
+static bool is_number_of(const char *name, const char *repeated)
+{
+    const size_t n = strlen(repeated);
+    return strncmp(name, repeated, n) == 0 && name[n] &&
+           name[n + strspn(name + n, "0123456789")] == '\0';
+}
+
+static enum byoc_status check_names(const struct parser *p, uint32_t index,
+                                    const char *row)
+{
+    for (uint32_t i = 0; i < p->n_names; i++) {
+        if (is_mixed(p, i))
+            return byi_fail(p->err, BYOC_EINVAL,
+                            "row %u (%s): %%%s stands with '...' and without",
+                            index, row, p->names[i]);
+        for (uint32_t k = 0; k < p->n_names; k++)
+            if (p->repeated[k] && is_number_of(p->names[i], p->names[k]))
+                return byi_fail(p->err, BYOC_EINVAL,
+                                "row %u (%s): %%%s could be one of the "
+                                "repeated %%%s; give it another name",
+                                index, row, p->names[i], p->names[k]);
+    }
+    return BYOC_OK;
 }
 
 static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
@@ -394,11 +423,7 @@ static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
         byi_prefix(err, "row %u (%s)", index, row->name);
         return status;
     }
-    const char *mixed = find_mixed(p);
-    if (mixed)
-        return byi_fail(err, BYOC_EINVAL,
-                        "row %u (%s): %%%s stands with '...' and without",
-                        index, row->name, mixed);
+    BYI_TRY(check_names(p, index, row->name));
     out->row = row;
     out->n_nodes = p->n_nodes;
     out->nodes = p->nodes;

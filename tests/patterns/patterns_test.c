@@ -1,0 +1,521 @@
+/* patterns_test.c: the pattern language: what the parser refuses and how it
+ * says so, what the matcher binds to which name, in which order it tries; and
+ * random rows, which must never crash.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patterns/dnnl.h"
+#include "patterns/patterns.h"
+
+static enum byoc_status compile(const char *pattern,
+                                struct byi_pattern_table **table,
+                                struct byoc_error *err)
+{
+    static struct byoc_pattern row;
+    row = (struct byoc_pattern){.name = "t.row", .pattern = pattern};
+    return byi_patterns_compile(&row, 1, table, err);
+}
+
+/* --- the parser
+ * --------------------------------------------------------------- */
+
+static const struct {
+    const char *pattern, *message;
+} bad[] = {
+    {"", "column 1: found the end of the text, expected an operator"},
+    {"nn.rleu(%x)", "column 1: unknown operator 'nn.rleu'"},
+    {"nn.relu|nn.rleu(%x)", "column 9: unknown operator 'nn.rleu'"},
+    {"nn.relu(nn.rleu(%x))", "column 9: unknown operator 'nn.rleu'"},
+    {"nn.relu(%x, %y)", "column 1: nn.relu: found 2 operands, expected 1"},
+    {"nn.relu()", "nn.relu: found 0 operands, expected 1"},
+    {"nn.relu|add(%x)", "add: found 1 operands, expected 2"},
+    {"nn.layer_norm(%x)", "nn.layer_norm: found 1 operands, expected 2 to 3"},
+    {"nn.relu(%a, %b, %c, %d...)", "nn.relu: found 3 operands, expected 1"},
+    {"concatenate(%a,%b,%c,%d,%e,%f,%g,%h,%i)", "too many operands"},
+    {"concatenate(%a..., %b)", "too many operands"},
+    {"concatenate(const %a...)", "'...' stands after %name"},
+    {"concatenate(nn.relu(%a)...)", "'...' stands after %name"},
+    {"concatenate(%a..)", "column 17: found ')', expected '...'"},
+    {"concatenate(%a, %a...)", "%a stands with '...' and without"},
+    {"concatenate(%a1, %a...)", "%a1 could be one of the repeated %a"},
+    {"nn.relu(%x) [add(^, %o)]* [add(^, %o0)]", "%o0 could be one of"},
+    {"nn.relu(%x", "found the end of the text, expected ',' or ')'"},
+    {"nn.relu %x", "expected '(' and operands"},
+    {"nn.relu(%x) nn.relu(%y)", "expected the end of the pattern"},
+    {"nn.relu(%x))", "column 12: found ')', expected the end of the pattern"},
+    {"nn.relu(^)", "column 9: '^' stands for what is before a step"},
+    {"add(^, %x) [nn.relu(^)]?", "column 5: '^' stands for"},
+    {"nn.relu(%x) [%y]?", "a step must be an operator"},
+    {"nn.relu(%x) [^]*", "a step must be an operator"},
+    {"nn.relu(%x) [nn.relu(^) | ^]*", "a step must be an operator"},
+    {"nn.relu(%x) [nn.relu(^) | %y]", "a step must be an operator"},
+    {"nn.relu(%x) [nn.relu(^)", "'|' or the end of the choices"},
+    {"nn.relu(%x) [concatenate(^, %y...)]", "outside of steps"},
+    {"nn.relu(%x) [add(^, %o)]* [add(^, %o)]", "%o belongs to a '*' step"},
+    {"nn.relu(%x) [add(^, (nn.relu(%o) [exp(^)]*))]*",
+     "a '*' step cannot stand inside another"},
+    {"%x", "row 0 (t.row): its root must be an operator"},
+    {"const %x", "its root must be an operator"},
+    {"(nn.relu(%x) | %y)", "its root must be an operator"},
+    {"split(%x).0", "its root must be an operator"},
+    {"nn.relu(%a_name_that_is_far_too_long)",
+     "the operand's name is longer than 15 characters"},
+    {"nn.relu(const nn.relu(%x))", "expected an operand such as %src"},
+    {"nn.relu(3)", "column 9: found '3', expected an operator"},
+    {"nn.relu(x)", "unknown operator 'x'"},
+    {"nn.leaky_relu(%x){}", "expected an attribute"},
+    {"nn.leaky_relu(%x){alpha}", "expected '='"},
+    {"nn.leaky_relu(%x){alpha=}", "expected a number, a string"},
+    {"nn.leaky_relu(%x){alpha=1", "expected ',' or '}'"},
+    {"nn.leaky_relu(%x){beta=1}",
+     "nn.leaky_relu has no attribute 'beta' of this kind"},
+    {"nn.leaky_relu(%x){alpha=\"1\"}", "no attribute 'alpha' of this kind"},
+    {"nn.softmax(%x){axis=1.5}", "no attribute 'axis' of this kind"},
+    {"nn.relu|nn.softmax(%x){axis=1}", "nn.relu has no attribute 'axis'"},
+    {"nn.conv2d(%x, %w){strides=1}", "no attribute 'strides' of this kind"},
+    {"nn.relu(%x) \x01", "column 13:"},
+    {"nn.relu(%\"x)", "column 9:"},
+};
+
+static void refuses_bad_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(bad); i++) {
+        struct byi_pattern_table *table = NULL;
+        struct byoc_error err = {0};
+        if (compile(bad[i].pattern, &table, &err) == BYOC_OK)
+            fail_msg("'%s' was accepted", bad[i].pattern);
+        if (!strstr(err.text, bad[i].message))
+            fail_msg("'%s': found \"%s\", expected \"%s\"", bad[i].pattern,
+                     err.text, bad[i].message);
+        assert_null(table);
+    }
+}
+
+static char *repeat(const char *before, const char *middle, uint32_t n,
+                    const char *after)
+{
+    const size_t length = strlen(middle);
+    char *text = malloc(strlen(before) + n * length + strlen(after) + 1);
+    assert_non_null(text);
+    char *at = text + sprintf(text, "%s", before);
+    for (uint32_t i = 0; i < n; i++, at += length)
+        memcpy(at, middle, length);
+    strcpy(at, after);
+    return text;
+}
+
+static void fails_with(char *pattern, const char *message)
+{
+    struct byi_pattern_table *table = NULL;
+    struct byoc_error err = {0};
+    assert_int_not_equal(compile(pattern, &table, &err), BYOC_OK);
+    if (!strstr(err.text, message))
+        fail_msg("found \"%s\", expected \"%s\"", err.text, message);
+    free(pattern);
+}
+
+static void has_limits(void **state)
+{
+    (void)state;
+    struct byi_pattern_table *table = NULL;
+    fails_with(repeat("", "nn.relu(", 48, "%x"), "too deep a pattern");
+    fails_with(repeat("", "(", 100000, ""), "too deep a pattern");
+    fails_with(repeat("(nn.relu(%x)", "|nn.relu(%x)", 200, ")"),
+               "too long a pattern (limit is 256 parts)");
+    fails_with(repeat("nn.relu(%x)", "[nn.relu(^)]?", 100, ""),
+               "too long a pattern");
+    fails_with(repeat("nn.relu", "|nn.relu", 1000, "(%x)"),
+               "too many operators");
+    fails_with(repeat("clip(%x){a_min=0", ",a_min=0", 16, "}"),
+               "expected an attribute");
+    char *deep = repeat("", "nn.relu(", 47, "%x");
+    char *text = repeat(deep, ")", 47, "");
+    assert_int_equal(compile(text, &table, NULL), BYOC_OK);
+    byi_patterns_free(&table);
+    free(text);
+    free(deep);
+    /* as many names as parts: the one too many must not be written */
+    char names[4096] = "(";
+    for (int i = 0; i < 300; i++)
+        sprintf(names + strlen(names), "%s%%n%d", i ? "|" : "", i);
+    fails_with(repeat(names, ")", 1, ""), "too long a pattern");
+}
+
+static void indexes_roots(void **state)
+{
+    (void)state;
+    const struct byoc_pattern rows[] = {
+        {.name = "t.a", .pattern = "add(%x, %y) [nn.relu(^) | exp(^)]?"},
+        {.name = "t.b", .pattern = "(exp(%x) | add(%x, %y)) [tanh(^)]"},
+        {.name = "t.c", .pattern = "add|exp(abs(%x), %y...)"},
+    };
+    struct byi_pattern_table *table = NULL;
+    struct byoc_error err;
+    /* exp has one operand: the row is fine with one and the rest */
+    if (byi_patterns_compile(rows, 3, &table, &err))
+        fail_msg("%s", err.text);
+    const uint32_t *first = table->first;
+    assert_int_equal(first[BYI_OP_ADD + 1] - first[BYI_OP_ADD], 2);
+    assert_int_equal(table->by_root[first[BYI_OP_ADD]], 0);
+    assert_int_equal(table->by_root[first[BYI_OP_ADD] + 1], 2);
+    assert_int_equal(first[BYI_OP_EXP + 1] - first[BYI_OP_EXP], 2);
+    assert_int_equal(first[BYI_OP_TANH + 1] - first[BYI_OP_TANH], 1);
+    assert_int_equal(first[BYI_OP_ABS + 1] - first[BYI_OP_ABS], 0);
+    assert_true(table->inside[BYI_OP_ABS]);
+    assert_false(table->inside[BYI_OP_SIN]);
+    byi_patterns_free(&table);
+    assert_null(table);
+    byi_patterns_free(&table);
+}
+
+/* --- the matcher
+ * ---------------------------------------------------------------- */
+
+/* Every way seen, as text: "operators | name=value ..."; `refuse` of them are
+ * refused before one is taken. */
+struct seen {
+    struct byi_text text;
+    uint32_t refuse;
+};
+
+static void add_value(struct byi_text *text, const struct byi_match *match,
+                      byi_id id)
+{
+    const struct byi_node *node = &match->f->nodes.at[id];
+    if (node->kind == BYI_PARAM)
+        byi_text_addf(text, "%s", match->f->param_names.at[node->index]);
+    else if (node->kind == BYI_CONST)
+        byi_text_addf(text, "const");
+    else if (node->kind == BYI_CALL_OP)
+        byi_text_addf(text, "%s", byi_op(node->op)->name);
+    else
+        byi_text_addf(text, "?");
+}
+
+static bool note(const struct byi_match *match, void *ctx)
+{
+    struct seen *seen = ctx;
+    if (seen->text.n)
+        byi_text_addf(&seen->text, "; ");
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        byi_text_addf(&seen->text, "%s ",
+                      byi_op(match->f->nodes.at[match->ops[i]].op)->name);
+    byi_text_addf(&seen->text, "|");
+    for (uint32_t i = 0; i < match->n_bound; i++) {
+        byi_text_addf(&seen->text, " %s=", match->bound[i].name);
+        add_value(&seen->text, match, match->bound[i].value);
+    }
+    if (match->ops[match->n_ops - 1] != match->root)
+        byi_text_addf(&seen->text, " (the root is not the last)");
+    return seen->refuse == 0 || seen->refuse-- == 0;
+}
+
+struct matching {
+    const char *pattern, *body; /* of f(%x, %y, %z: 4 floats) */
+    uint32_t refuse;
+    const char *seen;
+};
+
+/* clang-format off */
+static const struct matching matchings[] = {
+    /* names in the order of the text, whatever the order of the graph */
+    {"add(nn.relu(%b), %a)", "add(nn.relu(%x), %y)", 0, "nn.relu add | b=x a=y"},
+    {"add(nn.relu(%b), %a)", "add(%y, nn.relu(%x))", 0, "nn.relu add | b=x a=y"},
+    {"subtract(%b, %a)", "subtract(%x, %y)", 0, "subtract | b=x a=y"},
+    {"subtract(nn.relu(%b), %a)", "subtract(%y, nn.relu(%x))", 0, ""},
+    /* both orders are tried, the one written first */
+    {"add(%a, %b)", "add(%x, %y)", 0, "add | a=x b=y"},
+    {"add(%a, %b)", "add(%x, %y)", 9, "add | a=x b=y; add | a=y b=x"},
+    {"add(%a, %b)", "add(%x, %x)", 9, "add | a=x b=x"},
+    {"maximum(%a, const %b)", "maximum(1f, %x)", 0, "maximum | a=x b=const"},
+    {"divide(%a, const %b)", "divide(1f, %x)", 0, ""},
+    {"add(multiply(%a, %b), %c)", "add(multiply(%x, %y), %z)", 9,
+     "multiply add | a=x b=y c=z; multiply add | a=y b=x c=z"},
+    /* constants */
+    {"add(%a, const %b)", "add(%x, %y)", 9, ""},
+    {"add(%a, %b)", "add(%x, 2f)", 0, "add | a=x b=const"},
+    /* one name is one value */
+    {"add(%a, %a)", "add(%x, %x)", 0, "add | a=x"},
+    {"add(%a, %a)", "add(%x, %y)", 9, ""},
+    {"add(exp(%a), %a)", "add(%x, exp(%x))", 0, "exp add | a=x"},
+    /* alternatives in order, with their own names */
+    {"exp((nn.relu(%a) | abs(%b)))", "exp(abs(%x))", 0, "abs exp | b=x"},
+    {"exp((nn.relu(%a) | %b))", "exp(nn.relu(%x))", 9,
+     "nn.relu exp | a=x; exp | b=nn.relu"},
+    {"nn.relu|abs(%a)", "abs(%x)", 0, "abs | a=x"},
+    {"add(exp|tanh(%a), exp|tanh(%b))", "add(tanh(%x), exp(%y))", 0,
+     "tanh exp add | a=x b=y"},
+    /* diamonds */
+    {"add(exp(%a), exp(%a))", "add(%e, %e)", 0, "exp add | a=x"},
+    {"add(exp(%a), exp(%a))", "add(exp(%x), exp(%x))", 0, "exp exp add | a=x"},
+    {"add(exp(%a), exp(%b))", "add(%e, %e)", 9, ""},
+    {"add(exp(%a), %b)", "add(%e, %e)", 9, ""},
+    /* steps: the longest chain first, then what is left of it */
+    {"exp(%a) [nn.relu(^)]?", "nn.relu(exp(%x))", 0, "exp nn.relu | a=x"},
+    {"exp(%a) [nn.relu(^)]?", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a) [nn.relu(^)]", "exp(%x)", 0, ""},
+    {"exp(%a) [nn.relu(^)] [abs(^)]", "abs(nn.relu(exp(%x)))", 0, "exp nn.relu abs | a=x"},
+    {"exp(%a) [nn.relu(^)]? [abs(^)]?", "abs(exp(%x))", 0, "exp abs | a=x"},
+    {"exp(%a) [nn.relu(^)]? [abs(^)]?", "nn.relu(abs(exp(%x)))", 0, ""},
+    {"exp(%a) [nn.relu(^)]*", "nn.relu(nn.relu(nn.relu(exp(%x))))", 0,
+     "exp nn.relu nn.relu nn.relu | a=x"},
+    {"exp(%a) [exp(^)]*", "exp(exp(%x))", 9, "exp exp | a=x; exp | a=exp"},
+    {"exp(%a) [exp(^)]?", "exp(exp(exp(%x)))", 1, "exp exp | a=exp; exp | a=exp"},
+    /* operands of a repeated step, numbered from the inside out */
+    {"exp(%a) [add|subtract(^, %o)]*", "subtract(add(exp(%x), %y), %z)", 0,
+     "exp add subtract | a=x o0=y o1=z"},
+    {"exp(%a) [add(^, %o) | multiply(^, %p)]*", "multiply(add(multiply(exp(%x), %x), %y), %z)", 0,
+     "exp multiply add multiply | a=x p0=x o0=y p1=z"},
+    {"exp(%a) [nn.relu(^) | add(^, %o)]*", "add(nn.relu(add(exp(%x), %y)), %z)", 0,
+     "exp add nn.relu add | a=x o0=y o1=z"},
+    {"exp(%a) [add(^, %o)]*", "add(exp(%x), exp(%y))", 9,
+     "exp add | a=x o0=exp; exp add | a=y o0=exp"},
+    {"exp(%a) [add(^, %a)]*", "add(add(exp(%x), %x), %x)", 0, "exp add add | a=x"},
+    {"exp(%a) [add(^, %a)]*", "add(add(exp(%x), %y), %x)", 9, ""},
+    {"exp(%a) [nn.relu(^) [add(^, %o)]?]*", "add(nn.relu(add(nn.relu(exp(%x)), %y)), %z)", 0,
+     "exp nn.relu add nn.relu add | a=x o0=y o1=z"},
+    {"exp(%a) [multiply(^, sigmoid(^))]*", "multiply(%e, sigmoid(%e))", 0, "exp sigmoid multiply | a=x"},
+    /* what is left over */
+    {"concatenate(%a...)", "concatenate(%x, %y, %z)", 0, "concatenate | a0=x a1=y a2=z"},
+    {"concatenate(%f, %a...)", "concatenate(%x, %y, %z)", 0, "concatenate | f=x a0=y a1=z"},
+    {"concatenate(%f, %a...)", "concatenate(%x)", 0, "concatenate | f=x"},
+    {"concatenate(%f, %g, %a...)", "concatenate(%x)", 0, ""},
+    {"concatenate(%f, %g)", "concatenate(%x, %y, %z)", 0, ""},
+    {"concatenate(exp(%a), %r...)", "concatenate(exp(%x), %y, exp(%z))", 0,
+     "exp concatenate | a=x r0=y r1=exp"},
+    {"subtract(concatenate(%a...), concatenate(%a...))",
+     "subtract(concatenate(%x, %y), concatenate(%x, %y))", 0, "concatenate concatenate subtract | a0=x a1=y"},
+    {"subtract(concatenate(%a...), concatenate(%a...))",
+     "subtract(concatenate(%x, %y), concatenate(%x, %z))", 0, ""},
+    /* fields of tuples */
+    {"exp(split(%a).1)", "exp(split(%x, sizes=[2, 2]).1)", 0, "split exp | a=x"},
+    {"exp(split(%a).0)", "exp(split(%x, sizes=[2, 2]).1)", 0, ""},
+    {"add(split(%a).0, split(%a).1)", "add(%s.1, %s.0)", 0, "split add | a=x"},
+    {"add(split(%a).0, %b)", "add(%s.0, %s.1)", 9, ""},
+    {"exp(%a.0)", "exp(split(%x, sizes=[2, 2]).0)", 0, "exp | a=split"},
+    /* attributes */
+    {"nn.leaky_relu(%a){alpha=0.5}", "nn.leaky_relu(%x, alpha=0.5)", 0, "nn.leaky_relu | a=x"},
+    {"nn.leaky_relu(%a){alpha=0.5}", "nn.leaky_relu(%x)", 0, ""},
+    {"nn.elu(%a){alpha=1}", "nn.elu(%x)", 0, "nn.elu | a=x"},
+    {"nn.gelu(%a){approximate=\"none\"}", "nn.gelu(%x)", 0, "nn.gelu | a=x"},
+    {"nn.gelu(%a){approximate=\"tanh\"}", "nn.gelu(%x)", 0, ""},
+    {"sum(%a){keepdims=false}", "sum(%x, keepdims=false)", 0, "sum | a=x"},
+    {"sum(%a){keepdims=false}", "sum(%x)", 0, ""},
+    {"cumsum(%a){reverse=true, exclusive=false}", "cumsum(%x, reverse=true)", 0, "cumsum | a=x"},
+    {"cumsum(%a){reverse=true, exclusive=true}", "cumsum(%x, reverse=true)", 0, ""},
+};
+/* clang-format on */
+
+static struct byi_module *parse_body(const char *body)
+{
+    char text[1024];
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+    snprintf(text, sizeof text,
+             "def @main(%%x: Tensor[(4), float32], %%y: Tensor[(4), float32], "
+             "%%z: Tensor[(4), float32]) {\n"
+             "  %%e = exp(%%x);\n  %%s = split(%%x, sizes=[2, 2]);\n"
+             "  %s\n}\n",
+             body);
+    if (byi_parse_module(text, strlen(text), "test", NULL, &m, &err))
+        fail_msg("%s", err.text);
+    return m;
+}
+
+static void check_matching(const struct matching *want)
+{
+    struct byi_pattern_table *table = NULL;
+    struct byoc_error err;
+    if (compile(want->pattern, &table, &err))
+        fail_msg("'%s': %s", want->pattern, err.text);
+    struct byi_module *m = parse_body(want->body);
+    const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
+    struct seen seen = {.refuse = want->refuse};
+    uint32_t tried = 0;
+    const bool taken =
+        byi_match(m, f, &table->at[0], f->result, note, &seen, &tried);
+    const char *text = seen.text.n ? seen.text.at : "";
+    if (strcmp(text, want->seen) != 0)
+        fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", want->pattern,
+                 want->body, text, want->seen);
+    assert_int_equal(taken, tried > 0 && tried > want->refuse);
+    byi_text_free(&seen.text);
+    byi_module_free(&m);
+    byi_patterns_free(&table);
+}
+
+static void binds_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(matchings); i++)
+        check_matching(&matchings[i]);
+}
+
+/* What a predicate asks, it gets by name or by operator. */
+static bool ask(const struct byi_match *match, void *ctx)
+{
+    struct byoc_host host = {0};
+    const struct byoc_match *m = (const void *)match;
+    uint32_t dtype, rank, n;
+    const int64_t *dims, *ints;
+    uint64_t bytes;
+    double f;
+    byi_match_host(&host);
+    *(bool *)ctx = true;
+    assert_int_equal(host.match_n_ops(m), 3);
+    assert_string_equal(host.match_op(m, 0), "split");
+    assert_string_equal(host.match_op(m, 1), "nn.leaky_relu");
+    assert_null(host.match_op(m, 3));
+    assert_true(host.match_type(m, "src", &dtype, &rank, &dims));
+    assert_int_equal(dtype, BYOC_F32);
+    assert_int_equal(rank, 1);
+    assert_int_equal(dims[0], 4);
+    assert_true(host.match_type(m, NULL, &dtype, &rank, &dims));
+    assert_int_equal(dims[0], 2);
+    assert_false(host.match_type(m, "scr", &dtype, &rank, &dims));
+    assert_false(host.match_op_type(m, 0, &dtype, &rank, &dims));
+    assert_true(host.match_op_type(m, 2, &dtype, &rank, &dims));
+    assert_false(host.match_op_type(m, 3, &dtype, &rank, &dims));
+    assert_non_null(host.match_const(m, "scale", &bytes));
+    assert_int_equal(bytes, 4);
+    assert_null(host.match_const(m, "src", &bytes));
+    assert_null(host.match_const(m, "none", &bytes));
+    assert_true(host.match_ints(m, 0, "sizes", &ints, &n));
+    assert_int_equal(n, 2);
+    assert_true(host.match_ints(m, 0, "axis", &ints, &n));
+    assert_int_equal(n, 1);
+    assert_false(host.match_ints(m, 1, "alpha", &ints, &n));
+    assert_false(host.match_ints(m, 9, "alpha", &ints, &n));
+    assert_true(host.match_float(m, 1, "alpha", &f));
+    assert_true(f > 0.24 && f < 0.26);
+    assert_false(host.match_float(m, 0, "axis", &f));
+    assert_null(host.match_string(m, 1, "alpha"));
+    return true;
+}
+
+static void answers_predicates(void **state)
+{
+    (void)state;
+    struct byi_pattern_table *table = NULL;
+    uint32_t tried;
+    bool asked = false;
+    assert_int_equal(compile("multiply(nn.leaky_relu(split(%src).0), "
+                             "const %scale)",
+                             &table, NULL),
+                     BYOC_OK);
+    struct byi_module *m =
+        parse_body("multiply(2f, nn.leaky_relu(%s.0, alpha=0.25))");
+    const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
+    assert_true(byi_match(m, f, &table->at[0], f->result, ask, &asked, &tried));
+    assert_true(asked);
+    byi_module_free(&m);
+    byi_patterns_free(&table);
+}
+
+/* --- random rows
+ * ------------------------------------------------------------------ */
+
+static uint64_t rng;
+
+static uint32_t draw(uint32_t n)
+{
+    rng ^= rng << 13;
+    rng ^= rng >> 7;
+    rng ^= rng << 17;
+    return (uint32_t)(rng >> 33) % n;
+}
+
+static const char *any_row(void)
+{
+    const uint32_t i =
+        draw(byi_dnnl_n_patterns + (uint32_t)BYI_COUNT(matchings));
+    return i < byi_dnnl_n_patterns ? byi_dnnl_patterns[i].pattern
+                                   : matchings[i - byi_dnnl_n_patterns].pattern;
+}
+
+/* A row with some bytes changed, or the head of one and the tail of another,
+ * or nothing but noise. */
+static void make_row(char *row, size_t size)
+{
+    static const char tokens[] = "()[]{}|*?^.,%=\"abx0123 -";
+    if (draw(8) == 0) {
+        const uint32_t n = draw(60);
+        for (uint32_t i = 0; i < n; i++)
+            row[i] = (char)(1 + draw(255));
+        row[n] = '\0';
+        return;
+    }
+    const char *a = any_row(), *b = any_row();
+    const uint32_t head = draw((uint32_t)strlen(a) + 1);
+    const uint32_t tail = draw((uint32_t)strlen(b) + 1);
+    const bool whole = draw(2) == 0;
+    snprintf(row, size, "%.*s%s", whole ? (int)strlen(a) : (int)head, a,
+             whole ? "" : b + tail);
+    for (uint32_t i = draw(4); i > 0 && *row; i--)
+        row[draw((uint32_t)strlen(row))] =
+            tokens[draw((uint32_t)sizeof tokens - 1)];
+}
+
+static bool refuse(const struct byi_match *match, void *ctx)
+{
+    (void)ctx;
+    assert_true(match->n_ops > 0);
+    assert_int_equal(match->ops[match->n_ops - 1], match->root);
+    return false;
+}
+
+static void survives_random_rows(void **state)
+{
+    (void)state;
+    const char *text = getenv("BYOC_FUZZ_ROWS");
+    const uint32_t n = text ? (uint32_t)strtoul(text, NULL, 10) : 20000;
+    struct byi_module *m =
+        parse_body("%0 = add(multiply(%s.0, sigmoid(%s.1)), 1.0);"
+                   "%1 = concatenate(%0, nn.relu(nn.relu(%0)), %0);"
+                   "%2 = exp(add(add(%1, %1), %1));"
+                   "multiply(%2, sigmoid(%2))");
+    const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
+    uint32_t good = 0;
+    rng = 0x9e3779b97f4a7c15u;
+    for (uint32_t i = 0; i < n; i++) {
+        char row[2048];
+        struct byi_pattern_table *table = NULL;
+        struct byoc_error err = {0};
+        make_row(row, sizeof row);
+        if (compile(row, &table, &err) != BYOC_OK) {
+            assert_true(err.text[0] != '\0');
+            continue;
+        }
+        good++;
+        for (byi_id id = 0; id < f->nodes.n; id++) {
+            uint32_t tried;
+            if (f->nodes.at[id].kind == BYI_CALL_OP)
+                byi_match(m, f, &table->at[0], id, refuse, NULL, &tried);
+        }
+        byi_patterns_free(&table);
+    }
+    byi_module_free(&m);
+    print_message("%u of %u random rows were patterns\n", good, n);
+    assert_true(good > n / 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_bad_rows),
+        cmocka_unit_test(has_limits),
+        cmocka_unit_test(indexes_roots),
+        cmocka_unit_test(binds_by_name),
+        cmocka_unit_test(answers_predicates),
+        cmocka_unit_test(survives_random_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
