@@ -1,0 +1,463 @@
+/* bound.c: how far a model's run is from what oneDNN alone needs.
+ *
+ *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx
+ *
+ * Times, by turns and in one process: the model through byoc_run; the chain,
+ * every primitive of the regions that ran, back to back; and each primitive
+ * alone in a loop. All three use the same primitives, packed weights and
+ * buffers: the recorder (bound_recorder.c) tells where they are. Every turn of
+ * the chain comes after a run of the model, and so reads what that left
+ * behind. Inputs: NAME.input_K.npy beside the model, else made up.
+ */
+#include <byoc/byoc.h>
+
+#include "bench/bound.h"
+#include "cli/feed.h"
+#include "runtime_dnnl/build.h"
+
+#include <cjson/cJSON.h>
+#include <dlfcn.h>
+#include <getopt.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    WARMUP = 3,
+    LEAST_TURNS = 7,
+    ROUNDS = 3,
+    LEAST_REPS = 4,
+    MOST_REPS = 15
+};
+
+struct options {
+    const char *path, *dims[17];
+    uint32_t threads, n_dims;
+    double seconds;
+    int all;
+};
+
+struct times {
+    double *at; /* seconds */
+    uint32_t n, cap;
+};
+
+/* A primitive, in the order of the model. */
+struct primitive {
+    const struct bound_call *call;
+    uint32_t step;
+    struct times alone;
+};
+
+struct bench {
+    struct byoc_compiled *compiled;
+    struct byoc_model *model;
+    struct byoc_state *state;
+    struct byi_arena *arena;
+    struct byi_feed in, out;
+    struct bound_record *record;
+    struct bound_call *calls; /* of one run */
+    uint32_t n_calls, n_reorders;
+    BYI_VEC(struct primitive) prims;
+    struct times run, outside, chain, ratio; /* ratio: of each turn */
+    void *saved; /* as large as the largest result */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts. */
+static double median(struct times *t)
+{
+    qsort(t->at, t->n, sizeof *t->at, by_time);
+    return t->n % 2 ? t->at[t->n / 2]
+                    : (t->at[t->n / 2 - 1] + t->at[t->n / 2]) / 2;
+}
+
+/* --- the model ------------------------------------------------------------ */
+
+static enum byoc_status run_model(struct bench *b, struct byoc_error *err)
+{
+    b->record->n = 0;
+    b->record->ns = 0;
+    double began = now();
+    BYI_TRY(
+        byoc_run(b->state, b->in.views, b->in.n, b->out.views, b->out.n, err));
+    double took = now() - began;
+    for (uint32_t i = 0; i < b->out.n; i++)
+        b->out.views[i].data = NULL; /* in the state's memory again */
+    BYI_PUSH(&b->run, took);
+    BYI_PUSH(&b->outside, took - 1e-9 * (double)b->record->ns);
+    return BYOC_OK;
+}
+
+/* The recorder lies beside this program. */
+static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
+                                      struct byoc_error *err)
+{
+    static const char name[] = "bound_recorder.so";
+    ssize_t len = readlink("/proc/self/exe", path, n - sizeof name - 1);
+    path[len > 0 ? len : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return byi_fail(err, BYOC_EIO, "/proc/self/exe: not readable");
+    strcpy(slash + 1, name);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    b->record = library ? dlsym(library, BOUND_RECORD) : NULL;
+    if (!b->record)
+        return byi_fail(err, BYOC_EIO, "%s", dlerror());
+    return BYOC_OK;
+}
+
+/* "a/b/NAME." when NAME.input_0.npy is there, else NULL. */
+static const char *find_data(struct bench *b, const char *path)
+{
+    const size_t n = strlen(path);
+    if (n < 5 || strcmp(path + n - 5, ".onnx"))
+        return NULL;
+    const char *data = byi_arena_strn(b->arena, path, n - 4);
+    const char *first = byi_arena_printf(b->arena, "%sinput_0.npy", data);
+    return access(first, R_OK) == 0 ? data : NULL;
+}
+
+static enum byoc_status open_model(struct bench *b, const struct options *o,
+                                   struct byoc_error *err)
+{
+    char plugin[4096];
+    BYI_TRY(find_recorder(b, plugin, sizeof plugin, err));
+    const struct byoc_compile_params compile = {
+        .plugins = plugin, .dims = o->dims, .threads = o->threads};
+    BYI_TRY(byoc_compile(o->path, &compile, &b->compiled, err));
+    const struct byoc_load_params load = {
+        .plugins = plugin, .threads = o->threads, .require_vendors = 1};
+    BYI_TRY(byoc_compiled_load(b->compiled, &load, &b->model, err));
+    BYI_TRY(byoc_state_new(b->model, &b->state, err));
+    const struct byi_feed_params feed = {
+        .data = find_data(b, o->path), .dims = o->dims, .seed = 1};
+    BYI_TRY(byi_feed_inputs(b->model, &feed, b->arena, &b->in, err));
+    b->out = byi_feed_outputs(b->model, b->arena);
+    return BYOC_OK;
+}
+
+/* --- the primitives ------------------------------------------------------- */
+
+static const struct byi_step *step_of(const struct primitive *p)
+{
+    const struct byi_program *program = p->call->compiled;
+    return &program->steps.at[p->step];
+}
+
+static bool is_reorder(const struct primitive *p)
+{
+    return strcmp(step_of(p)->name, "reorder") == 0;
+}
+
+static enum byoc_status run_primitive(const struct primitive *p,
+                                      struct byoc_error *err)
+{
+    return byi_dn_exec_step(p->call->state, p->step, err);
+}
+
+/* Where a primitive writes, NULL if that is not known. */
+static void *result_of(const struct primitive *p, uint64_t *bytes)
+{
+    const struct byi_program *program = p->call->compiled;
+    const struct byi_step *step = step_of(p);
+    for (uint32_t i = 0; i < step->n_slots; i++) {
+        const struct byi_slot *slot = &step->slots[i];
+        const struct byi_buf *buf = &program->bufs.at[slot->buf];
+        if (slot->arg != BYI_ARG_DST)
+            continue;
+        *bytes = byi_prim_bytes(step->prim, slot->arg);
+        if (buf->kind == BYI_BUF_OUTPUT)
+            return (char *)p->call->outputs[buf->index].data + slot->offset;
+        if (buf->kind == BYI_BUF_TEMP)
+            return (char *)byi_dn_exec_temps(p->call->state) + buf->offset +
+                   slot->offset;
+    }
+    *bytes = 0;
+    return NULL;
+}
+
+/* What the last run of the model ran. */
+static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
+{
+    b->n_calls = b->record->n;
+    b->calls =
+        byi_arena_copy(b->arena, b->record->at, b->n_calls * sizeof *b->calls);
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < b->n_calls; i++) {
+        const struct byi_program *program = b->calls[i].compiled;
+        for (uint32_t k = 0; k < program->steps.n; k++) {
+            const struct primitive p = {.call = &b->calls[i], .step = k};
+            uint64_t bytes = 0;
+            result_of(&p, &bytes);
+            most = bytes > most ? bytes : most;
+            b->n_reorders += is_reorder(&p);
+            BYI_PUSH(&b->prims, p);
+        }
+    }
+    if (b->prims.n == 0)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "no oneDNN primitive ran; `byoc check` says why");
+    b->saved = byi_acquire(most);
+    return b->saved ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
+}
+
+/* --- measuring ------------------------------------------------------------ */
+
+static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
+{
+    double began = now();
+    for (uint32_t i = 0; i < b->prims.n; i++)
+        BYI_TRY(run_primitive(&b->prims.at[i], err));
+    BYI_PUSH(&b->chain, now() - began);
+    return BYOC_OK;
+}
+
+/* By turns, so that whatever else the machine does meets both. */
+static enum byoc_status time_turns(struct bench *b, double seconds,
+                                   struct byoc_error *err)
+{
+    b->run.n = b->outside.n = 0;
+    for (double began = now();
+         b->run.n < LEAST_TURNS || now() - began < seconds;) {
+        BYI_TRY(run_model(b, err));
+        BYI_TRY(run_chain(b, err));
+        BYI_PUSH(&b->ratio,
+                 b->run.at[b->run.n - 1] / b->chain.at[b->run.n - 1]);
+    }
+    return BYOC_OK;
+}
+
+/* The result is put back afterwards: a primitive that works in place, or adds
+ * to what is there, must not hand numbers that left the normal range on to
+ * those after it. */
+static enum byoc_status time_alone(struct bench *b, struct primitive *p,
+                                   uint32_t reps, struct byoc_error *err)
+{
+    uint64_t bytes;
+    BYI_TRY(run_primitive(p, err));
+    void *result = result_of(p, &bytes);
+    if (result)
+        memcpy(b->saved, result, bytes);
+    BYI_TRY(run_primitive(p, err)); /* warms the caches again */
+    for (uint32_t i = 0; i < reps; i++) {
+        double began = now();
+        BYI_TRY(run_primitive(p, err));
+        BYI_PUSH(&p->alone, now() - began);
+    }
+    if (result)
+        memcpy(result, b->saved, bytes);
+    return BYOC_OK;
+}
+
+static enum byoc_status time_all_alone(struct bench *b, double seconds,
+                                       struct byoc_error *err)
+{
+    double wish = seconds / (ROUNDS * median(&b->chain));
+    uint32_t reps = wish < LEAST_REPS  ? LEAST_REPS
+                    : wish > MOST_REPS ? MOST_REPS
+                                       : (uint32_t)wish;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        BYI_TRY(run_model(b, err)); /* fresh inputs */
+        for (uint32_t i = 0; i < b->prims.n; i++)
+            BYI_TRY(time_alone(b, &b->prims.at[i], reps, err));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status measure(struct bench *b, const struct options *o,
+                                struct byoc_error *err)
+{
+    BYI_TRY(open_model(b, o, err));
+    for (uint32_t i = 0; i < WARMUP; i++)
+        BYI_TRY(run_model(b, err));
+    BYI_TRY(list_primitives(b, err));
+    /* A team belongs to the thread that calls: the plug-in sets the number for
+     * the duration of a run, the chain needs it here. */
+    omp_set_num_threads((int)byoc_model_threads(b->model, NULL));
+    BYI_TRY(run_chain(b, err));
+    b->chain.n = 0;
+    BYI_TRY(time_turns(b, o->seconds, err));
+    struct times run = b->run, outside = b->outside;
+    b->run = b->outside = (struct times){0};
+    enum byoc_status status = time_all_alone(b, o->seconds, err);
+    byi_vec_free(b->run.at);
+    byi_vec_free(b->outside.at);
+    b->run = run;
+    b->outside = outside;
+    return status;
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+static double flops_of_node(const cJSON *nodes, const char *name, size_t n)
+{
+    const cJSON *node;
+    cJSON_ArrayForEach(node, nodes)
+    {
+        const char *found = cJSON_GetStringValue(
+            cJSON_GetObjectItemCaseSensitive(node, "name"));
+        const cJSON *flops = cJSON_GetObjectItemCaseSensitive(node, "flops");
+        if (found && strlen(found) == n && memcmp(found, name, n) == 0)
+            return cJSON_IsNumber(flops) ? flops->valuedouble : 0;
+    }
+    return 0;
+}
+
+/* The operations of a primitive's nodes, as the ledger counts them; 0 when
+ * these nodes became several primitives. */
+static double flops_of(const struct bench *b, const struct primitive *p,
+                       const cJSON *nodes)
+{
+    const char *sources = step_of(p)->sources;
+    double sum = 0;
+    if (!sources || is_reorder(p))
+        return 0;
+    for (uint32_t i = 0; i < b->prims.n; i++) {
+        const struct primitive *other = &b->prims.at[i];
+        const char *theirs = step_of(other)->sources;
+        if (other != p && !is_reorder(other) && theirs &&
+            strcmp(theirs, sources) == 0)
+            return 0;
+    }
+    for (const char *at = sources; *at;) {
+        const size_t n = strcspn(at, ",");
+        sum += flops_of_node(nodes, at, n);
+        at += n + (at[n] == ',');
+    }
+    return sum;
+}
+
+static void print_primitives(struct bench *b)
+{
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(b->compiled));
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(ledger, "nodes");
+    printf("%4s %12s %10s  %-28s %-28s %s\n", "", "alone us", "GFLOP/s",
+           "primitive", "implementation", "nodes");
+    for (uint32_t i = 0; i < b->prims.n; i++) {
+        struct primitive *p = &b->prims.at[i];
+        const struct byi_step *step = step_of(p);
+        const double took = median(&p->alone), flops = flops_of(b, p, nodes);
+        char rate[32] = "-";
+        if (flops > 0)
+            snprintf(rate, sizeof rate, "%.1f", 1e-9 * flops / took);
+        printf("%4u %12.2f %10s  %-28s %-28s %s\n", i, 1e6 * took, rate,
+               step->name, byi_prim_impl(step->prim),
+               step->sources ? step->sources : "");
+    }
+    cJSON_Delete(ledger);
+}
+
+static void print_line(const char *name, double mid, double least)
+{
+    printf("%-22s %10.3f %10.3f\n", name, 1e3 * mid, 1e3 * least);
+}
+
+static void print_table(struct bench *b, const struct options *o)
+{
+    const char *why;
+    const uint32_t threads = byoc_model_threads(b->model, &why);
+    const double run = median(&b->run), chain = median(&b->chain);
+    const double outside = median(&b->outside);
+    double alone = 0, alone_least = 0;
+    for (uint32_t i = 0; i < b->prims.n; i++) {
+        alone += median(&b->prims.at[i].alone);
+        alone_least += b->prims.at[i].alone.at[0];
+    }
+    printf("%s: %u primitives (%u of them reorders) in %u region%s; %u "
+           "thread%s (%s); %u turns\n",
+           o->path, b->prims.n, b->n_reorders, b->n_calls,
+           b->n_calls == 1 ? "" : "s", threads, threads == 1 ? "" : "s", why,
+           b->run.n);
+    printf("%-22s %10s %10s\n", "ms", "median", "minimum");
+    print_line("model", run, b->run.at[0]);
+    print_line("  outside the regions", outside, b->outside.at[0]);
+    print_line("chain", chain, b->chain.at[0]);
+    print_line("each alone, summed", alone, alone_least);
+    printf("%-22s %10.3f %10.3f\n", "model / chain", median(&b->ratio),
+           b->run.at[0] / b->chain.at[0]);
+    printf("%-22s %10.3f %10.3f\n", "chain / alone", chain / alone,
+           b->chain.at[0] / alone_least);
+}
+
+/* --- the program ---------------------------------------------------------- */
+
+static bool read_options(int argc, char **argv, struct options *o)
+{
+    const struct option names[] = {
+        {"threads", required_argument, NULL, 't'},
+        {"seconds", required_argument, NULL, 's'},
+        {"dim", required_argument, NULL, 'd'},
+        {"all", no_argument, &o->all, 1},
+        {0},
+    };
+    for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        char *end = "";
+        if (c == 't')
+            o->threads = (uint32_t)strtoul(optarg, &end, 10);
+        else if (c == 's')
+            o->seconds = byi_strtod(optarg, &end);
+        else if (c == 'd' && o->n_dims + 1 < BYI_COUNT(o->dims))
+            o->dims[o->n_dims++] = optarg;
+        else if (c != 0)
+            return false;
+        if (*end || !(o->seconds >= 0) || o->threads > 4096)
+            return false;
+    }
+    if (optind + 1 != argc)
+        return false;
+    o->path = argv[optind];
+    return true;
+}
+
+static void close_bench(struct bench *b)
+{
+    byoc_state_free(&b->state);
+    byoc_model_free(&b->model);
+    byoc_compiled_free(&b->compiled);
+    for (uint32_t i = 0; i < b->prims.n; i++)
+        byi_vec_free(b->prims.at[i].alone.at);
+    byi_vec_free(b->prims.at);
+    byi_vec_free(b->run.at);
+    byi_vec_free(b->outside.at);
+    byi_vec_free(b->chain.at);
+    byi_vec_free(b->ratio.at);
+    byi_release(b->saved);
+    byi_arena_free(&b->arena);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.seconds = 3};
+    if (!read_options(argc, argv, &o)) {
+        fprintf(stderr, "usage: bound [--threads N] [--seconds S] [--dim N=1] "
+                        "[--all] MODEL.onnx\n");
+        return 2;
+    }
+    struct byoc_error err;
+    struct bench b = {.arena = byi_arena_new()};
+    const enum byoc_status status = measure(&b, &o, &err);
+    if (status != BYOC_OK)
+        fprintf(stderr, "bound: %s\n", err.text);
+    else {
+        if (o.all)
+            print_primitives(&b);
+        print_table(&b, &o);
+    }
+    close_bench(&b);
+    return status == BYOC_OK ? 0 : 1;
+}
