@@ -40,6 +40,15 @@ static enum byoc_status choose_view(struct byi_build *b, struct byi_value *main,
     return byi_dn_want_dense(b, main, view);
 }
 
+/* Plain or channels-last: what oneDNN's binary kernels know a broadcast operand
+ * for; any other order of axes it leaves to its reference. */
+static bool is_usual(const struct byi_desc *desc)
+{
+    const struct byi_desc last =
+        byi_dn_channels_last(desc->dtype, desc->rank, desc->dims);
+    return byi_dn_is_plain(desc) || byi_dn_same_layout(desc, &last);
+}
+
 static enum byoc_status build_point(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
@@ -68,6 +77,8 @@ static enum byoc_status build_point(struct byi_build *b)
     BYI_TRY(byi_dn_chain_read(b, 0, which, &chain));
     struct byi_view view;
     BYI_TRY(choose_view(b, main, other, &view));
+    if (step->n_args == 2 && !other && !is_usual(&view.desc))
+        BYI_TRY(byi_dn_want_plain(b, main, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }
 
