@@ -524,6 +524,25 @@ static void test_binary_forms(void **state)
     }
 }
 
+/* a broadcast operand beside axes in an unusual order (ViT's scaled queries):
+ * large enough that a reference kernel would be refused */
+static void test_binary_permuted(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 40, 12, 16, -1);
+    region_kernel(&g, "transpose", "{\"axes\":[1,0,2]}", IDS(x));
+    uint32_t t = region_end(&g);
+    uint32_t c = region_const(&g, 1, -1);
+    region_kernel(&g, "multiply", "{}", IDS(t, c));
+    const uint32_t out = region_end(&g);
+    const char *why = region_check(&g, 1, &out, tolerance, NULL);
+    if (why)
+        fail_msg("%s", why);
+    region_close(&g);
+}
+
 static void test_cast(void **state)
 {
     (void)state;
@@ -736,6 +755,7 @@ int main(void)
         cmocka_unit_test(test_concat_split),
         cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_binary_forms),
+        cmocka_unit_test(test_binary_permuted),
         cmocka_unit_test(test_cast),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_refusals),
