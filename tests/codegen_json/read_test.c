@@ -113,6 +113,10 @@ static void test_bad(void **state)
     refuse("\"strides\":[2,2]", "\"stride\":[2,2]", "nodes[2].attrs.stride");
     refuse("\"strides\":[2,2]", "\"strides\":[1,1]", "nodes[2]");
     refuse("\"args\":[0]", "\"args\":[1]", "post_ops[0].args[0]");
+    refuse("\"args\":[0]", "\"args\":[[0]]", "post_ops[0].args[0]");
+    refuse("\"args\":[0]", "\"args\":[[1,0]]", "post_ops[0].args[0][0]");
+    refuse("\"args\":[0]", "\"args\":[[0,0]]", "gives no tuple");
+    refuse("[\"src\",\"weights\"]", "[\"src\",[0,0]]", "nodes[2].args[1]");
     refuse("\"out\":[" F32("[1,4,4,4]"), "\"out\":[" F32("[1,4,4,5]"), "out");
     refuse("\"inputs\":[0]", "\"inputs\":[]", "inputs");
     refuse("\"inputs\":[0]", "\"inputs\":[0,0]", "inputs[1]");
