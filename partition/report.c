@@ -26,7 +26,7 @@ static void print_flops(struct byi_text *out, double flops)
         const char *unit;
     } units[] = {{1e12, "TFLOP"}, {1e9, "GFLOP"}, {1e6, "MFLOP"}, {0, "kFLOP"}};
     size_t i = 0;
-    while (flops < units[i].from)
+    while (i + 1 < BYI_COUNT(units) && flops < units[i].from)
         i++;
     byi_text_addf(out, "%.2f %s",
                   flops / (units[i].from > 0 ? units[i].from : 1e3),
