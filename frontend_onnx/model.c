@@ -115,7 +115,8 @@ static enum byoc_status check_wire(const uint8_t *data, size_t n,
         if (!read_field(&w, &f))
             return byi_fail(err, BYOC_EPARSE,
                             "%s: not a complete %s: byte %zu of %zu starts no "
-                            "valid field; the file may be truncated",
+                            "valid field; if the file was truncated, copy or "
+                            "export it again",
                             path, type->short_name, offset, n);
         const ProtobufCFieldDescriptor *known = NULL;
         if (f.kind == 2 && f.number <= UINT_MAX)
@@ -321,6 +322,10 @@ enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
 
     *file = (struct byi_onnx_file){.arena = arena};
     BYI_TRY(byi_onnx_map(path, arena, &data, &n, err));
+    if (!n)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found an empty file, expected an ONNX model",
+                        path);
     BYI_TRY(check_wire(data, n, &onnx__model_proto__descriptor, path, err));
     file->folder = folder_of(path, arena);
     cut_model(data, n, &small, file);

@@ -65,8 +65,11 @@ static void pad_same(struct byi_import *o, byi_id x, struct window *w,
                              i + 2);
                 return;
             }
-            const int64_t steps = (dim + w->strides[i] - 1) / w->strides[i];
-            total = (steps - 1) * w->strides[i] + reach - dim;
+            /* what the last of ceil(dim / stride) windows finds; in this
+             * order nothing overflows, whatever the model says dim is */
+            const int64_t stride = w->strides[i];
+            const int64_t steps = dim / stride + (dim % stride != 0);
+            total = reach - (dim - (steps - 1) * stride);
         }
         put_total(w, i, total > 0 ? total : 0, upper);
     }
