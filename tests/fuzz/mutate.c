@@ -41,7 +41,7 @@ const char *__ubsan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "max_allocation_size_mb=1024:allocator_may_return_null=1:"
-           "detect_leaks=1:detect_stack_use_after_return=0:"
+           "detect_leaks=1:intercept_tls_get_addr=0:detect_stack_use_after_return=0:"
            "quarantine_size_mb=64";
 }
 
@@ -250,6 +250,9 @@ static void report(struct job *job, uint64_t at, const char *what,
     job->failed++;
     printf("FAILED %s: %s %s\n", file, what, job->progress->why);
     print_log(log);
+    size_t n = strlen(job->seeds);
+    if (strncmp(file, job->seeds, n) == 0)
+        file += n - strlen("seeds"); /* these are made anew each time */
     if (job->verbatim)
         printf("  again: mutate --kind %s --as-is %s\n", job->kind->name, file);
     else
@@ -384,6 +387,20 @@ static bool make_seeds(const char *folder)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+/* A file called seeds/NAME is one of those. */
+static void find_seeds(struct files *files, const char *seeds)
+{
+    char path[512];
+    for (uint32_t i = 0; i < files->list.n; i++) {
+        char *file = files->list.at[i];
+        if (strncmp(file, "seeds/", 6) != 0 || access(file, R_OK) == 0)
+            continue;
+        snprintf(path, sizeof path, "%s%s", seeds, file + 5);
+        files->list.at[i] = strdup(path);
+        free(file);
+    }
+}
+
 static void run_kind(const struct options *o, struct job *job)
 {
     struct files files = {0};
@@ -447,6 +464,7 @@ int main(int argc, char **argv)
         printf("cannot make the seeds at %s\n", seeds);
         job.failed++;
     }
+    find_seeds(&o.files, seeds);
     for (uint32_t i = 0; i < fuzz_n_kinds && seeded; i++) {
         job.kind = &fuzz_kinds[i];
         if (!o.kind || strcmp(o.kind, job.kind->name) == 0)
