@@ -42,8 +42,10 @@ enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
     enum byoc_status status;
 
     if (fd < 0)
-        return byi_fail(err, BYOC_EIO, "%s: cannot open: %s", path,
-                        strerror(errno));
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot open: %s; expected a file that can be "
+                        "read",
+                        path, strerror(errno));
     status = map_open(fd, path, data, n, err);
     close(fd);
     return status;
@@ -92,8 +94,10 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
         free(file->temp);
         file->temp = NULL;
         byi_file_abort(file);
-        return byi_fail(err, BYOC_EIO, "%s: cannot create: %s", path,
-                        strerror(error));
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot create: %s; expected a path in a folder "
+                        "that exists and can be written",
+                        path, strerror(error));
     }
     return BYOC_OK;
 }

@@ -284,6 +284,7 @@ static enum byoc_status check_view(const DLTensor *view, const char *what,
                                    struct byi_tensor *t, struct byoc_error *err)
 {
     DLDataType want = byoc_dtype_dlpack(io->dtype);
+    const char *given = byoc_dtype_name(byi_dtype_of_dlpack(view->dtype));
     if (view->device.device_type != kDLCPU)
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" is on DLPack device %d, expected CPU memory",
@@ -291,11 +292,12 @@ static enum byoc_status check_view(const DLTensor *view, const char *what,
     if (view->dtype.code != want.code || view->dtype.bits != want.bits ||
         view->dtype.lanes != 1)
         return byi_fail(err, BYOC_ETYPE,
-                        "%s \"%s\" has DLPack type {%u, %u, %u}, expected %s: "
-                        "{%u, %u, 1}",
-                        what, io->name, view->dtype.code, view->dtype.bits,
-                        view->dtype.lanes, byoc_dtype_name(io->dtype),
-                        want.code, want.bits);
+                        "%s \"%s\": found %s, expected %s; as DLPack {%u, "
+                        "%u, %u} and {%u, %u, 1}",
+                        what, io->name, given ? given : "an unknown type",
+                        byoc_dtype_name(io->dtype), view->dtype.code,
+                        view->dtype.bits, view->dtype.lanes, want.code,
+                        want.bits);
     bool fits = view->ndim >= 0 && (uint32_t)view->ndim == io->rank;
     for (uint32_t d = 0; fits && d < io->rank; d++) {
         fits = io->dims[d] < 0 ? view->shape[d] >= 0

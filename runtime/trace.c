@@ -32,7 +32,10 @@ enum byoc_status byi_trace_open(const char *path, struct byi_trace **trace,
     t->stream = fopen(path, "we");
     if (!t->stream) {
         free(t);
-        return byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot create the trace: %s; expected a path in "
+                        "a folder that exists and can be written",
+                        path, strerror(errno));
     }
     t->start_ns = byi_trace_now();
     fputs("[", t->stream);
