@@ -86,7 +86,7 @@ struct byi_model_options {
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
     int opt_level;
-    bool native, forbid_ref, time_passes, verify, verbose;
+    bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
     bool twins;              /* compile for vendors, run their native twins */
     double require_offload;  /* percent of the floating-point operations */
 };
@@ -107,6 +107,8 @@ struct byi_model_options {
          "fix a symbolic dim"},                                               \
         {"shape", 0, BYI_OPTION_LIST, &(o).shapes, "x=1x3x224x224",           \
          "fix an input's shape"},                                             \
+        {"require-vendors", 0, BYI_OPTION_FLAG, &(o).require_vendors, NULL,   \
+         "fail where a vendor is missing, rather than run native twins"},     \
         {"exclude", 0, BYI_OPTION_LIST, &(o).exclude, "NAME|OP",              \
          "keep a node, or every node of an operator, native"},                \
         {"forbid-ref", 0, BYI_OPTION_FLAG, &(o).forbid_ref, NULL,             \

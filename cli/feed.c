@@ -130,6 +130,10 @@ static enum byoc_status check_names(const struct byoc_model *model,
     for (const char *const *in = params->inputs; in && *in; in++) {
         size_t n = strcspn(*in, "=");
         bool known = false;
+        if (!(*in)[n])
+            return byi_fail(err, BYOC_EINVAL,
+                            "input '%s': found no '=', expected NAME=FILE",
+                            *in);
         for (uint32_t i = 0; i < byoc_model_n_inputs(model); i++) {
             const char *name = byoc_model_input(model, i)->name;
             known = known || (strlen(name) == n && !strncmp(*in, name, n));

@@ -107,6 +107,7 @@ enum byoc_status byi_open_model(const char *path,
         .threads = o->threads,
         .plugins = o->plugins,
         .native_only = o->native || o->twins,
+        .require_vendors = o->require_vendors,
         .log = o->verbose ? log_line : NULL};
     *open = (struct byi_open_model){0};
     enum byoc_status status;
@@ -121,9 +122,11 @@ enum byoc_status byi_open_model(const char *path,
         byi_close_model(open);
         return status;
     }
-    if (*byoc_model_warnings(open->model))
-        fprintf(stderr, "byoc: warning: %s\n",
-                byoc_model_warnings(open->model));
+    const char *line = byoc_model_warnings(open->model);
+    for (size_t n; *line; line += n + (line[n] == '\n')) {
+        n = strcspn(line, "\n");
+        fprintf(stderr, "byoc: warning: %.*s\n", (int)n, line);
+    }
     return BYOC_OK;
 }
 

@@ -5,11 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Options live as long as the process: nobody frees what they hold. */
+static struct byi_arena *kept(void)
+{
+    static struct byi_arena *arena;
+    if (!arena)
+        arena = byi_arena_new();
+    return arena;
+}
+
 void byi_list_add(struct byi_list *list, const char *text)
 {
-    list->at = byi_realloc(list->at, list->n + 2, sizeof *list->at);
-    if (!list->at)
-        byi_oom((list->n + 2) * sizeof *list->at);
+    const char **longer =
+        byi_arena_calloc(kept(), list->n + 2, sizeof *longer);
+    for (uint32_t i = 0; i < list->n; i++)
+        longer[i] = list->at[i];
+    list->at = longer;
     list->at[list->n++] = text;
     list->at[list->n] = NULL;
 }
@@ -84,9 +95,7 @@ static int bad_value(const struct byi_verb *verb, const struct byi_option *o,
 
 static void split_commas(struct byi_list *list, const char *value)
 {
-    char *copy = strdup(value), *next = NULL;
-    if (!copy)
-        byi_oom(strlen(value));
+    char *copy = byi_arena_str(kept(), value), *next = NULL;
     for (char *part = strtok_r(copy, ",", &next); part;
          part = strtok_r(NULL, ",", &next))
         byi_list_add(list, part);
@@ -169,8 +178,10 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
         const char *arg = argv[i], *value;
         if (only_positional || arg[0] != '-' || !arg[1]) {
             if (n == most) {
-                fprintf(stderr, "byoc %s: one argument too many: '%s'\n",
-                        verb->name, arg);
+                fprintf(stderr,
+                        "byoc %s: found one argument too many, '%s'; expected "
+                        "%s\n",
+                        verb->name, arg, verb->usage);
                 return BYI_EXIT_USAGE;
             }
             positional[n++] = arg;
@@ -191,8 +202,10 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
             return bad_value(verb, o, value, "no value");
         if (o->kind != BYI_OPTION_FLAG && !value) {
             if (++i == argc) {
-                fprintf(stderr, "byoc %s: %s needs a value: %s\n", verb->name,
-                        arg, o->value);
+                fprintf(stderr,
+                        "byoc %s: %s: found no value, expected %s; `byoc %s "
+                        "--help` says more\n",
+                        verb->name, arg, o->value, verb->name);
                 return BYI_EXIT_USAGE;
             }
             value = argv[i];
@@ -204,8 +217,10 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
     *n_positional = n;
     if (n >= least)
         return -1;
-    fprintf(stderr, "usage: byoc %s %s\n`byoc %s --help` says more\n",
-            verb->name, verb->usage, verb->name);
+    fprintf(stderr,
+            "byoc %s: found %u of %u arguments; expected %s; `byoc %s --help` "
+            "says more\n",
+            verb->name, n, least, verb->usage, verb->name);
     return BYI_EXIT_USAGE;
 }
 

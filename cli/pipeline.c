@@ -199,6 +199,14 @@ static enum byoc_status load_vendors(struct byoc_compiled *c,
     enum byoc_status status = BYOC_OK;
     if (!params->backends || params->backends[0])
         status = each_plugin(params->plugins, try_plugin, &s, err);
+    if (status == BYOC_OK && params->plugins && *params->plugins &&
+        (s.failures.n || !c->plugins.n) && !params->backends)
+        status = byi_fail(err, BYOC_EBACKEND, "%s%s",
+                          s.failures.n ? s.failures.at : params->plugins,
+                          s.failures.n ? "; try `byoc backends`"
+                                       : ": no plug-in is there; expected "
+                                         "libbyoc_backend_NAME.so or a folder "
+                                         "of such");
     for (uint32_t i = 0; i < c->sketches.n; i++) {
         BYI_PUSH(&backends, &c->sketches.at[i]->backend);
         BYI_PUSH(&hosts, &c->sketch_host);

@@ -68,10 +68,6 @@ static enum byoc_status run_model(const struct byoc_model *model,
     struct byi_feed in, out = byi_feed_outputs(model, arena);
     struct byoc_state *state = NULL;
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
-    if (in.n_made_up)
-        fprintf(stderr, "byoc run: %u of %u inputs are made up from seed "
-                        "%llu\n",
-                in.n_made_up, in.n, (unsigned long long)feed->seed);
     BYI_TRY(byoc_state_new(model, &state, err));
     enum byoc_status status = BYOC_OK;
     if (trace)
@@ -80,6 +76,10 @@ static enum byoc_status run_model(const struct byoc_model *model,
         status = byoc_run(state, in.views, in.n, out.views, out.n, err);
     if (status == BYOC_OK && trace)
         status = byoc_state_trace(state, NULL, err);
+    if (status == BYOC_OK && in.n_made_up)
+        fprintf(stderr, "byoc run: %u of %u inputs are made up from seed "
+                        "%llu\n",
+                in.n_made_up, in.n, (unsigned long long)feed->seed);
     if (status == BYOC_OK)
         status = write_outputs(model, &out, folder, arena, err);
     byoc_state_free(&state);
