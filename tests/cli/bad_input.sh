@@ -1,0 +1,195 @@
+#!/bin/sh
+# bad_input.sh BYOC: what a user may get wrong. Each case must end with its
+# exit code, one sentence on stderr that holds the words it is about, and no
+# file left behind.
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: bad_input.sh BYOC" >&2; exit 2; }
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+plugins=$(dirname "$byoc")
+digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
+BYOC_PLUGIN_PATH=$plugins
+export BYOC_PLUGIN_PATH
+# the leak checker's own walk over thread-local memory crashes now and then
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
+export ASAN_OPTIONS
+dir=$(mktemp -d) || exit 2
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+mkdir "$dir/work" && cd "$dir/work" || exit 2
+passed=0 failed=0
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    sed 's/^/    /' "$dir/err"
+}
+
+# bad CODE WORDS ARG...: byoc ARG... ends with CODE and a line that has WORDS
+bad() {
+    code=$1 words=$2
+    shift 2
+    find . | sort >"$dir/before"
+    "$byoc" "$@" >"$dir/out" 2>"$dir/err"
+    found=$?
+    find . | sort >"$dir/after"
+    [ $found -eq "$code" ] || { fail "exit $found, not $code: $*"; return; }
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || { fail "not one line: $*"; return; }
+    grep -q '^byoc[a-z :]*: [^A-Z]*.*[^.]$' "$dir/err" ||
+        { fail "not a sentence of byoc's: $*"; return; }
+    grep -qF -e "$words" "$dir/err" || { fail "no '$words': $*"; return; }
+    cmp -s "$dir/before" "$dir/after" || { fail "leaves files: $*"; return; }
+    passed=$((passed + 1))
+}
+
+byte() {
+    printf "\\$(printf %03o "$1")"
+}
+
+# value FIELD NAME TYPE: a ValueInfoProto of 4 elements, 17 bytes in all
+value() {
+    byte "$1"
+    printf '\017\012\001%s\022\012\012\010\010' "$2"
+    byte "$3"
+    printf '\022\004\012\002\010\004'
+}
+
+# model OPERATOR OPSET TYPE: x, 4 elements of a type, and y = OPERATOR(x), as
+# the bytes of a ModelProto (protobuf's "Encoding", onnx.proto)
+model() {
+    printf '\010\010\072'
+    byte $((${#1} + 44))
+    printf '\012'
+    byte $((${#1} + 8))
+    printf '\012\001x\022\001y\042'
+    byte ${#1}
+    printf %s "$1"
+    value 90 x "$3"
+    value 98 y "$3"
+    printf '\102\002\020'
+    byte "$2"
+}
+
+# patch FILE AT BYTES: bytes in place
+patch() {
+    printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+
+# at FILE TEXT: where the text is
+at() {
+    grep -obUaF -m1 -e "$2" "$1" | head -n 1 | cut -d: -f1
+}
+
+mkdir folder.onnx folder.npy closed
+: >empty.onnx
+: >empty.so
+: >empty.npy
+echo "not a model" >text.onnx
+echo "not a library" >text.so
+echo "def @main(" >text.ir
+head -c 5000 "$digits/digits.onnx" >cut.onnx
+x=$digits/batch0.input_0.npy
+labels=$digits/batch0.labels.npy
+"$byoc" compile "$digits/digits.onnx" -q -o good.so || exit 1
+head -c 60000 good.so >cut.so
+cp good.so changed.so
+patch changed.so "$(at good.so '"functions"')" '#'
+cp good.so version.so
+patch version.so "$(($(at good.so "BYOCMDL") + 8))" '\0143'
+cp "$plugins/libbyoc_runtime.so" other.so
+model Relu 13 1 >relu.onnx
+model NoSuchThing 13 1 >operator.onnx
+model Relu 120 1 >opset.onnx
+model Relu 13 8 >strings.onnx
+
+# what a model may be
+bad 2 "truncated" check text.onnx
+bad 2 "truncated" check cut.onnx
+bad 2 "empty" check empty.onnx
+bad 2 "found a folder, expected a file" check folder.onnx
+bad 2 "cannot open" check none.onnx
+bad 2 "expected" check text.ir
+bad 2 "cannot open" compile none.onnx -o out.so
+bad 2 "cannot open" run none.onnx
+bad 2 "operator NoSuchThing" check operator.onnx
+bad 2 "operator NoSuchThing" compile operator.onnx -o out.so
+bad 2 "opset 120" check opset.onnx
+bad 2 "string" check strings.onnx
+
+# dims and shapes
+for verb in check "compile -o out.so" run; do
+    set -- $verb "$digits/digits.onnx"
+    bad 2 "dim 'N': expected NAME=NUMBER" "$@" --dim N
+    bad 2 "dim 'N=x'" "$@" --dim N=x
+    bad 2 "dim 'N=-1'" "$@" --dim N=-1
+    bad 2 "dim 'NONE=4'" "$@" --dim NONE=4
+    bad 2 "found rank 1" "$@" --shape image=1
+    bad 2 "found '1xax3x4', expected numbers" "$@" --shape image=1xax3x4
+    bad 2 "NAME is an input of the model" "$@" --shape none=1x2
+    bad 2 "weights have 1 input channels, data has 3" "$@" \
+        --shape image=64x3x8x8
+done
+
+# inputs
+bad 2 "no input 'none'" run good.so --input "none=$x"
+bad 2 "found no '=', expected NAME=FILE" run good.so --input image
+bad 2 "cannot open" run good.so --input image=none.npy
+bad 2 "found a folder" run good.so --input image=folder.npy
+bad 2 "not a .npy" run good.so --input image=empty.npy
+bad 2 "a tensor is one of these" run good.so --input image=good.so
+bad 2 "found int64, expected float32" run good.so --input "image=$labels"
+bad 2 "input 0 ('image') is missing" run good.so --data folder.onnx
+bad 2 "cannot open" run good.so --npz none.npz
+bad 2 "not an .npz" run good.so --npz text.so
+
+# outputs
+bad 2 "cannot" compile "$digits/digits.onnx" -o none/out.so
+bad 2 "cannot" compile "$digits/digits.onnx" -o folder.onnx
+bad 2 "cannot create" compile "$digits/digits.onnx" -o out.so --report none/r
+bad 2 "cannot create" run good.so --input "image=$x" -o none/none
+bad 2 "cannot create" run good.so --input "image=$x" --trace none/trace
+if [ "$(id -u)" != 0 ]; then
+    chmod a-w closed
+    bad 2 "cannot" compile "$digits/digits.onnx" -o closed/out.so
+    bad 2 "cannot create" run good.so --input "image=$x" -o closed
+fi
+
+# artifacts
+for verb in run inspect; do
+    bad 2 "not an artifact of byoc compile" $verb text.so
+    bad 2 "not an artifact of byoc compile" $verb empty.so
+    bad 2 "not an artifact of byoc compile" $verb other.so
+    bad 2 "truncated" $verb cut.so
+    bad 2 "damaged" $verb changed.so
+    bad 2 "cannot open" $verb none.so
+    bad 4 "artifact version 99" $verb version.so
+done
+
+# plug-ins and backends
+bad 3 "backend 'none' was not found" compile "$digits/digits.onnx" \
+    --backend none -o out.so
+bad 3 "not a shared library" compile "$digits/digits.onnx" \
+    --plugin "$PWD/text.so" -o out.so
+bad 3 "is not a plug-in" compile "$digits/digits.onnx" \
+    --plugin "$PWD/other.so" -o out.so
+bad 3 "no plug-in is there" compile "$digits/digits.onnx" \
+    --plugin "$PWD/closed" -o out.so
+bad 2 "absolute path" compile "$digits/digits.onnx" --plugin text.so -o out.so
+bad 3 "text.so" run good.so --plugin "$PWD/text.so" --require-vendors
+
+# the command itself
+bad 2 "no verb is called 'none'" none
+bad 2 "unknown option '--none'" run good.so --none
+bad 2 "did you mean '--threads'" run good.so --thread 1
+bad 2 "expected MODEL" run
+bad 2 "one argument too many" run good.so good.so
+bad 2 "found no value" run good.so --seed
+bad 2 "found 'x', expected a count" run good.so --seed x
+bad 2 "expected a level of 0 to 3" check relu.onnx -O7
+bad 2 "no pass is called 'None'" opt text.ir --passes=None
+bad 2 "no pass is called 'None'" check relu.onnx --disable-pass None
+bad 2 "no pass is called 'None'" check relu.onnx --require-pass None
+bad 2 "no pass is called 'None'" check relu.onnx --print-after None
+bad 2 "VENDOR.WHAT=PATTERN" check relu.onnx --pattern none
+bad 2 "expected 1 to 4096" run good.so --threads 100000
+
+"$byoc" check relu.onnx >"$dir/out" 2>"$dir/err" || fail "relu.onnx is a model"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
