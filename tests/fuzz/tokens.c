@@ -86,7 +86,41 @@ static void replace(struct fuzz_rng *rng, const struct byi_text *t,
     }
 }
 
-static void edit_token(struct fuzz_rng *rng, struct byi_text *t)
+/* Numbers, strings, words and the rest: what may stand for one another. */
+static int class_of(const struct byi_text *t, const struct token *token)
+{
+    unsigned char first = (unsigned char)t->at[token->at];
+    if (isdigit(first) || (first == '-' && token->n > 1))
+        return 0;
+    return first == '"' ? 1 : isalpha(first) ? 2 : first;
+}
+
+/* A token of the same class in place of it: mostly the text still parses. */
+static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
+                           const struct tokens *all, const struct token *token,
+                           struct byi_text *out)
+{
+    int class = class_of(t, token);
+    if (class == 0 && fuzz_below(rng, 2)) {
+        long long value = strtoll(t->at + token->at, NULL, 10);
+        const long long near[] = {value + 1, value - 1, value * 2, value / 2,
+                                  -value,    0,         1,         2};
+        if (value < INT32_MAX && value > INT32_MIN)
+            value = near[fuzz_below(rng, BYI_COUNT(near))];
+        byi_text_addf(out, "%lld", value);
+        return;
+    }
+    for (int i = 0; i < 20; i++) {
+        const struct token *other = &all->list.at[fuzz_below(rng, all->list.n)];
+        if (class_of(t, other) != class)
+            continue;
+        byi_text_add(out, t->at + other->at, other->n);
+        return;
+    }
+    byi_text_add(out, t->at + token->at, token->n);
+}
+
+static void edit_token(struct fuzz_rng *rng, struct byi_text *t, bool gently)
 {
     struct tokens tokens = scan(t);
     struct byi_text fresh = {0};
@@ -94,7 +128,7 @@ static void edit_token(struct fuzz_rng *rng, struct byi_text *t)
         const struct token *token =
             &tokens.list.at[fuzz_below(rng, tokens.list.n)];
         byi_text_add(&fresh, t->at, token->at);
-        replace(rng, t, &tokens, token, &fresh);
+        (gently ? replace_gently : replace)(rng, t, &tokens, token, &fresh);
         byi_text_add(&fresh, t->at + token->at + token->n,
                      t->n - token->at - token->n);
         byi_text_free(t);
@@ -126,10 +160,11 @@ void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes)
         fuzz_bytes(rng, bytes);
         return;
     }
+    bool gently = fuzz_below(rng, 3) != 0;
     do {
-        if (bytes->n && fuzz_below(rng, 6) == 0)
+        if (bytes->n && !gently && fuzz_below(rng, 6) == 0)
             edit_line(rng, bytes);
         else if (bytes->n)
-            edit_token(rng, bytes);
+            edit_token(rng, bytes, gently);
     } while (fuzz_below(rng, 2));
 }
