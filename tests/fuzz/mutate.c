@@ -58,6 +58,7 @@ struct files {
 struct progress {
     volatile uint64_t at;       /* which mutant                  */
     volatile uint64_t taken;    /* mutants that were still good  */
+    volatile bool done;         /* all mutants; leaks come next  */
     volatile int64_t cpu, wall; /* milliseconds, when it started */
     char why[1024];
 };
@@ -191,6 +192,7 @@ static void child(const struct job *job, uint64_t from, uint64_t to,
     }
     p->wall = milliseconds(CLOCK_MONOTONIC);
     p->cpu = milliseconds(CLOCK_PROCESS_CPUTIME_ID);
+    p->done = true;
     if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
         _exit(EXIT_LEAK);
     _exit(0);
@@ -235,6 +237,7 @@ static void print_log(const char *log)
         bool frame = strstr(line, "    #") != NULL;
         if (strstr(line, "ERROR:") || strstr(line, "runtime error") ||
             strstr(line, "Assertion") || strstr(line, "SUMMARY") ||
+            strstr(line, "fatal") || strstr(line, "Tracer") ||
             strstr(line, "memory") || (frame && frames < 14)) {
             frames += frame;
             printf("    %s", line);
@@ -271,6 +274,7 @@ static uint64_t batch(struct job *job, uint64_t from, uint64_t to)
     p->at = from;
     p->why[0] = '\0';
     p->cpu = 0;
+    p->done = false;
     p->wall = milliseconds(CLOCK_MONOTONIC);
     fflush(stdout);
     pid_t pid = fork();
@@ -293,6 +297,13 @@ static uint64_t batch(struct job *job, uint64_t from, uint64_t to)
             n += batch(job, from + n, from + half);
         for (uint64_t n = half; n < to - from;)
             n += batch(job, from + n, to);
+        return to - from;
+    }
+    if (p->done && WIFEXITED(status) && WEXITSTATUS(status) != EXIT_LEAK) {
+        /* GCC 12's leak checker crashes now and then, in itself */
+        printf("note: no leak check after seed %llu: the checker failed\n",
+               (unsigned long long)(to - 1));
+        job->passed += to - from;
         return to - from;
     }
     job->passed += p->at - from;
