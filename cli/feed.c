@@ -31,6 +31,13 @@ static enum byoc_status read_file(const char *path, struct byi_arena *arena,
                     path);
 }
 
+/* numpy, and ONNX's test data, keep bfloat16 as its bits. */
+static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
+{
+    if (io->dtype == BYOC_BF16 && t->dtype == BYOC_U16)
+        t->dtype = BYOC_BF16;
+}
+
 /* data + "input_0" + ".npy" or ".pb", whichever exists; NULL: neither. `data`
  * is a folder, or a prefix that ends in a dot. */
 static const char *find_file(const char *data, const char *what, uint32_t k,
@@ -179,6 +186,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
             BYI_TRY(make_up(io, params, i, arena, &feed->at[i], err));
             feed->n_made_up++;
         }
+        adopt_bits(io, &feed->at[i]);
         feed->views[i] = view_of(&feed->at[i]);
     }
     return BYOC_OK;
@@ -205,6 +213,7 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
                             i, byoc_model_output(model, i)->name, i, i,
                             params->data);
         BYI_TRY(read_file(path, arena, &feed->at[i], err));
+        adopt_bits(byoc_model_output(model, i), &feed->at[i]);
     }
     *found = true;
     return BYOC_OK;
