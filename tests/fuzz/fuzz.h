@@ -48,6 +48,7 @@ struct fuzz_case {
     struct fuzz_rng rng;   /* for choices of the one who feeds  */
     const char *temp;      /* a folder for files of this child  */
     const char *seeds;     /* the folder of seeds.c             */
+    bool compare;          /* hold results against the plain ones */
     bool taken;            /* out: it was read, or ran          */
     char why[1024];
 };

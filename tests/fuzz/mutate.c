@@ -4,6 +4,8 @@
  *   mutate --kind K [--count N] [FILE...]
  *   mutate --kind K --seed S FILE        one mutant, as a failure prints it
  *   ... --write PATH                     leave that mutant at PATH as well
+ *   ... --compare                        hold results of models against
+ *                                        those without passes and vendors
  *   mutate --corpus DIR                  files as they are, for ctest
  *
  * Mutants run in children, a batch each, so that a crash, a hang or a leak is
@@ -66,6 +68,7 @@ struct progress {
 struct job {
     const struct fuzz_kind *kind;
     const struct files *files;
+    bool compare;  /* results as well             */
     bool verbatim; /* as the files are, once each */
     const char *temp, *seeds, *write;
     struct progress *progress;
@@ -148,6 +151,7 @@ static bool one(const struct job *job, uint64_t at)
                           .file = job->files->list.at[at % job->files->list.n],
                           .rng = {at * 0x2545f4914f6cdd1du},
                           .original = &original,
+        .compare = job->compare,
                           .temp = job->temp,
                           .seeds = job->seeds};
     bool good = fuzz_read(c.file, &original);
@@ -330,14 +334,15 @@ static void run_job(struct job *job, uint64_t from, uint64_t to)
 struct options {
     const char *kind, *corpus, *write;
     uint64_t from, count;
-    bool as_is;
+    bool as_is, compare;
     struct files files;
 };
 
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: mutate [--kind KIND] [--from N] [--count N] [FILE...]\n"
+            "usage: mutate [--kind KIND] [--from N] [--count N] [--compare] "
+            "[FILE...]\n"
             "       mutate --kind KIND --seed N [--write PATH] FILE\n"
             "       mutate --kind KIND --as-is FILE...\n"
             "       mutate --corpus DIR\n"
@@ -354,6 +359,10 @@ static bool parse(int argc, char **argv, struct options *o)
         const char *arg = argv[i];
         if (strncmp(arg, "--", 2) != 0) {
             BYI_PUSH(&o->files.list, strdup(arg));
+            continue;
+        }
+        if (strcmp(arg, "--compare") == 0) {
+            o->compare = true;
             continue;
         }
         if (strcmp(arg, "--as-is") == 0) {
@@ -419,6 +428,7 @@ static void run_kind(const struct options *o, struct job *job)
     job->files = &o->files;
     job->verbatim = o->as_is || o->corpus;
     job->write = o->write;
+    job->compare = o->compare;
     if (o->corpus) {
         for (const char *const *s = job->kind->suffixes; *s; s++) {
             snprintf(pattern, sizeof pattern, "%s/*%s", o->corpus, *s);

@@ -143,8 +143,9 @@ static void edit_inputs(const struct edit *e, Onnx__NodeProto *n)
         char **more = byi_arena_calloc(e->arena, n->n_input + 1, sizeof *more);
         for (size_t i = 0; i < n->n_input; i++)
             more[i] = n->input[i];
-        more[n->n_input++] = some_value(e);
+        more[n->n_input] = some_value(e);
         n->input = more;
+        n->n_input++;
     } else if (pick == 2 && n->n_input > 1) {
         size_t a = below(e, n->n_input), b = below(e, n->n_input);
         char *swap = n->input[a];

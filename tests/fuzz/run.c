@@ -4,6 +4,7 @@
 #include <byoc/byoc.h>
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 #include "fuzz.h"
@@ -78,7 +79,51 @@ static DLTensor make_input(struct fuzz_case *c, const struct byoc_io *io,
                       .shape = t->dims};
 }
 
-bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model)
+/* Outputs of a run, copied: floats only, for others jump where floats differ
+ * in their last bits. */
+struct results {
+    uint32_t n;
+    struct byi_tensor *at;
+    struct byi_arena *arena;
+};
+
+static void keep(struct results *r, const DLTensor *out, uint32_t n)
+{
+    r->at = byi_arena_calloc(r->arena, n, sizeof *r->at);
+    r->n = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_tensor *t = &r->at[i];
+        *t = (struct byi_tensor){.dtype = byi_dtype_of_dlpack(out[i].dtype),
+                                 .rank = (uint32_t)out[i].ndim};
+        for (uint32_t k = 0; k < t->rank; k++)
+            t->dims[k] = out[i].shape[k];
+        t->data =
+            byi_arena_copy(r->arena, (char *)out[i].data + out[i].byte_offset,
+                           byi_tensor_bytes(t));
+    }
+}
+
+/* Far apart? What is not finite, or huge, says nothing. */
+static bool differ(const struct byi_tensor *a, const struct byi_tensor *b)
+{
+    int64_t n = byi_elements(b->rank, b->dims);
+    double most = 0, worst = 0;
+    if (!byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
+        return true;
+    if (a->dtype != BYOC_F32 && a->dtype != BYOC_F64)
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        double x = byi_tensor_float(a, i), y = byi_tensor_float(b, i);
+        if (!isfinite(x) && !isfinite(y))
+            return false;
+        most = fmax(most, fabs(y));
+        worst = fmax(worst, fabs(x - y));
+    }
+    return most < 1e6 && !(worst <= 1e-3 * most + 1e-4);
+}
+
+static bool run(struct fuzz_case *c, const struct byoc_model *model,
+                struct results *results)
 {
     struct byoc_error err;
     int64_t size = 1 + (int64_t)fuzz_below(&c->rng, 3);
@@ -100,19 +145,28 @@ bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model)
             good = fuzz_refused(c, "run", &err);
         else
             c->taken = true;
+    if (good && c->taken && results)
+        keep(results, out, n_out);
     byoc_state_free(&state);
     byi_arena_free(&arena);
     return good;
 }
 
-bool fuzz_compile_and_run(struct fuzz_case *c, const char *path)
+bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model)
 {
-    static const char *const none[] = {NULL};
-    bool native = fuzz_below(&c->rng, 3) != 0;
+    return run(c, model, NULL);
+}
+
+static const char *const none[] = {NULL};
+
+/* Compile and run; results, where it ran, into `results` unless NULL. */
+static bool attempt(struct fuzz_case *c, const char *path, bool native,
+                    int opt_level, struct results *results)
+{
     const struct byoc_compile_params params = {
         .backends = native ? none : NULL,
-        .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so",
-        .opt_level = 1 + (int)fuzz_below(&c->rng, 4),
+        .plugins = native ? NULL : BUILD_DIR "/libbyoc_backend_dnnl.so",
+        .opt_level = 1 + opt_level,
         .threads = 1,
         .verify = 1};
     const struct byoc_load_params load = {
@@ -127,9 +181,39 @@ bool fuzz_compile_and_run(struct fuzz_case *c, const char *path)
         if (byoc_compiled_load(compiled, &load, &model, &err) != BYOC_OK)
             good = fuzz_refused(c, "load", &err);
         else
-            good = fuzz_run(c, model);
+            good = run(c, model, results);
         byoc_model_free(&model);
     }
     byoc_compiled_free(&compiled);
+    return good;
+}
+
+/* The same with nothing optimised and no vendor must come to the same. */
+static bool compare(struct fuzz_case *c, const char *path, struct fuzz_rng rng,
+                    const struct results *found)
+{
+    struct results plain = {.arena = byi_arena_new()};
+    c->rng = rng;
+    bool good = attempt(c, path, true, 0, &plain);
+    for (uint32_t i = 0; good && i < plain.n && i < found->n; i++)
+        if (differ(&found->at[i], &plain.at[i])) {
+            snprintf(c->why, sizeof c->why,
+                     "output %u is another than without passes", i);
+            good = false;
+        }
+    byi_arena_free(&plain.arena);
+    return good;
+}
+
+bool fuzz_compile_and_run(struct fuzz_case *c, const char *path)
+{
+    bool native = fuzz_below(&c->rng, 3) != 0;
+    int opt_level = (int)fuzz_below(&c->rng, 4);
+    struct fuzz_rng rng = c->rng;
+    struct results found = {.arena = byi_arena_new()};
+    bool good = attempt(c, path, native, opt_level, &found);
+    if (good && c->compare && found.n)
+        good = compare(c, path, rng, &found);
+    byi_arena_free(&found.arena);
     return good;
 }
