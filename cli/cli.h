@@ -153,7 +153,5 @@ enum byoc_status byi_open_model(const char *path,
                                 struct byi_open_model *open,
                                 struct byoc_error *err);
 void byi_close_model(struct byi_open_model *open);
-/* "1x3x224x224 float32" of an input or output, into buf. */
-const char *byi_io_text(const struct byoc_io *io, char *buf, size_t n);
 
 #endif

@@ -135,21 +135,3 @@ void byi_close_model(struct byi_open_model *open)
     byoc_model_free(&open->model);
     byoc_compiled_free(&open->compiled);
 }
-
-const char *byi_io_text(const struct byoc_io *io, char *buf, size_t n)
-{
-    size_t used = 0;
-    buf[0] = '\0';
-    for (uint32_t i = 0; i < io->rank && used < n; i++) {
-        const char *x = i ? "x" : "";
-        used += io->dims[i] < 0 && io->dim_names[i]
-                    ? (size_t)snprintf(buf + used, n - used, "%s%s", x,
-                                       io->dim_names[i])
-                    : (size_t)snprintf(buf + used, n - used, "%s%lld", x,
-                                       (long long)io->dims[i]);
-    }
-    if (used < n)
-        snprintf(buf + used, n - used, "%s%s", io->rank ? " " : "scalar ",
-                 byoc_dtype_name(io->dtype));
-    return buf;
-}

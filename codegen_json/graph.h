@@ -80,8 +80,5 @@ enum byoc_status byi_graph_read(const char *json, size_t n,
                                 struct byi_graph **graph,
                                 struct byoc_error *err);
 void byi_graph_free(struct byi_graph **graph);
-/* The operand of that name, NULL when the kernel has none. */
-const struct byi_goperand *byi_graph_operand(const struct byi_gnode *node,
-                                             const char *name);
 
 #endif

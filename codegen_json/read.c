@@ -590,12 +590,3 @@ void byi_graph_free(struct byi_graph **graph)
     *graph = NULL;
     byi_arena_free(&arena);
 }
-
-const struct byi_goperand *byi_graph_operand(const struct byi_gnode *node,
-                                             const char *name)
-{
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        if (strcmp(node->operands[i].name, name) == 0)
-            return &node->operands[i];
-    return NULL;
-}

@@ -25,7 +25,7 @@ struct deferred {
 struct byi_arena {
     struct block *blocks; /* the first one is being filled */
     char *at, *end;
-    size_t next_size, bytes;
+    size_t next_size;
     struct deferred *deferred;
 };
 
@@ -70,7 +70,7 @@ void byi_arena_free(struct byi_arena **arena)
     *arena = NULL;
 }
 
-static struct block *block_new(struct byi_arena *arena, size_t size)
+static struct block *block_new(size_t size)
 {
     struct block *b = NULL;
 
@@ -79,7 +79,6 @@ static struct block *block_new(struct byi_arena *arena, size_t size)
     if (!b)
         exhausted(size);
     b->size = size;
-    arena->bytes += size;
     return b;
 }
 
@@ -88,7 +87,7 @@ static struct block *block_new(struct byi_arena *arena, size_t size)
 static void *alloc_slow(struct byi_arena *arena, size_t bytes)
 {
     bool large = bytes > arena->next_size / 4;
-    struct block *b = block_new(arena, large ? bytes : arena->next_size);
+    struct block *b = block_new(large ? bytes : arena->next_size);
 
     if (large && arena->blocks) {
         b->next = arena->blocks->next;
@@ -177,11 +176,6 @@ void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
 
     *d = (struct deferred){.next = arena->deferred, .fn = fn, .arg = arg};
     arena->deferred = d;
-}
-
-size_t byi_arena_bytes(const struct byi_arena *arena)
-{
-    return arena->bytes;
 }
 
 void *byi_acquire(uint64_t bytes)

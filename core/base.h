@@ -66,7 +66,6 @@ char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
 /* Have byi_arena_free call fn(arg): for a mapping or handle that must live as
  * long as the arena. Last registered, first called. */
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
-size_t byi_arena_bytes(const struct byi_arena *arena);
 
 /* 64-byte aligned memory; NULL when exhausted. byi_release(NULL) is fine. */
 void *byi_acquire(uint64_t bytes);
@@ -349,8 +348,6 @@ enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
 enum byoc_status byi_json_string(const struct byi_json *object,
                                  const char *key, const char **out,
                                  struct byoc_error *err);
-enum byoc_status byi_json_bool(const struct byi_json *object, const char *key,
-                               bool *out, struct byoc_error *err);
 /* An array of at most max members, and its members. */
 enum byoc_status byi_json_array(const struct byi_json *object,
                                 const char *key, uint32_t max,

@@ -224,18 +224,6 @@ enum byoc_status byi_json_string(const struct byi_json *object, const char *key,
     return byi_json_as_string(&item, out, err);
 }
 
-enum byoc_status byi_json_bool(const struct byi_json *object, const char *key,
-                               bool *out, struct byoc_error *err)
-{
-    struct byi_json item;
-
-    BYI_TRY(byi_json_get(object, key, &item, err));
-    if (!cJSON_IsBool(item.at))
-        return mismatch(&item, "true or false", err);
-    *out = cJSON_IsTrue(item.at);
-    return BYOC_OK;
-}
-
 enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
                                 uint32_t max, struct byi_json *out, uint32_t *n,
                                 struct byoc_error *err)

@@ -155,7 +155,6 @@ byi_id byi_o_in(const struct byi_import *o, uint32_t i);
 uint32_t byi_o_rank(const struct byi_import *o, byi_id id);
 enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id);
 int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis);
-const int64_t *byi_o_dims(const struct byi_import *o, byi_id id);
 /* axis, counted from the front; a failure when it is out of range. */
 uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
 /* n axes counted from the front, in scratch. */
@@ -174,7 +173,6 @@ bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
 /* The elements of input i, which must be constant; `what` names it. */
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);
-double byi_o_const_float(struct byi_import *o, uint32_t i, const char *what);
 int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
 
 /* Append a call; folded at once where it computes on small constants. */

@@ -225,13 +225,6 @@ int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis)
     return type && axis < type->rank ? type->dims[axis] : -1;
 }
 
-const int64_t *byi_o_dims(const struct byi_import *o, byi_id id)
-{
-    const struct byi_type *type = type_of(o, id);
-
-    return type ? type->dims : NULL;
-}
-
 uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank)
 {
     if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
@@ -360,19 +353,6 @@ int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what)
         byi_o_fail(o, BYOC_ETYPE, "input '%s' has %u elements, expected one",
                    what, n);
     return byi_o_ok(o) ? values[0] : 0;
-}
-
-double byi_o_const_float(struct byi_import *o, uint32_t i, const char *what)
-{
-    struct byi_tensor t = {0};
-
-    if (!const_input(o, i, what, &t))
-        return 0;
-    if (byi_elements(t.rank, t.dims) != 1) {
-        byi_o_fail(o, BYOC_ETYPE, "input '%s' must have one element", what);
-        return 0;
-    }
-    return byi_tensor_float(&t, 0);
 }
 
 /* --- calls ---------------------------------------------------------------- */

@@ -230,11 +230,6 @@ void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m)
     }
 }
 
-struct byi_coverage byi_ledger_coverage(const struct byi_ledger *ledger)
-{
-    return ledger->coverage;
-}
-
 /* --- as JSON ------------------------------------------------------------------------ */
 
 static void add_text(cJSON *object, const char *key, const char *text)

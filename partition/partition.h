@@ -60,9 +60,6 @@ enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
                            struct byi_probed *probed, struct byoc_error *err);
-/* How often a probe was answered from the cache, and how often asked. */
-void byi_probe_counts(const struct byi_vendors *v, uint32_t *hits,
-                      uint32_t *misses);
 
 /* --- ledger.c ------------------------------------------------------------ */
 
@@ -105,7 +102,6 @@ struct byi_coverage {
     uint32_t regions;
     double flops, flops_offloaded;
 };
-struct byi_coverage byi_ledger_coverage(const struct byi_ledger *ledger);
 /* The ledger as JSON (docs/ledger.md) and as text for people. */
 void byi_ledger_json(const struct byi_ledger *ledger, struct byi_text *out);
 void byi_ledger_report(const char *json, size_t n, bool every_node,

@@ -19,7 +19,6 @@ struct answer {
 struct byi_probe_cache {
     struct byi_arena *arena;
     struct answer *buckets[1024];
-    uint32_t hits, misses;
 };
 
 enum byoc_status byi_vendors_init(struct byi_vendors *v,
@@ -141,10 +140,7 @@ enum byoc_status byi_probe(struct byi_vendors *v,
         struct byoc_view *views = view_consts(m, consts, n, scratch, &key);
         uint64_t hash = byi_hash(0, key.at, key.n);
         struct answer *a = find_answer(cache, hash, key.at, key.n);
-        if (a) {
-            cache->hits++;
-        } else {
-            cache->misses++;
+        if (!a) {
             a = byi_arena_alloc(cache->arena, sizeof *a);
             struct answer **bucket =
                 &cache->buckets[hash % BYI_COUNT(cache->buckets)];
@@ -163,11 +159,4 @@ enum byoc_status byi_probe(struct byi_vendors *v,
     byi_text_free(&key);
     byi_arena_free(&scratch);
     return status;
-}
-
-void byi_probe_counts(const struct byi_vendors *v, uint32_t *hits,
-                      uint32_t *misses)
-{
-    *hits = v->cache ? v->cache->hits : 0;
-    *misses = v->cache ? v->cache->misses : 0;
 }

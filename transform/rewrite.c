@@ -192,17 +192,6 @@ byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
     return byi_add_const(rw->m, rw->f, index, NULL);
 }
 
-byi_id byi_rw_scalar(struct byi_rewrite *rw, enum byoc_dtype dtype,
-                     double value)
-{
-    const struct byi_type *type = byi_type_tensor(rw->m->arena, dtype, 0, NULL);
-    struct byi_tensor t;
-    if (!byi_rw_alloc(rw, type, &t))
-        return BYI_NO_ID;
-    byi_tensor_set(&t, 0, value);
-    return byi_rw_const(rw, type, &t);
-}
-
 byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
                          uint32_t n)
 {

@@ -84,8 +84,6 @@ bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
                   struct byi_tensor *out);
 byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
                     const struct byi_tensor *t);
-byi_id byi_rw_scalar(struct byi_rewrite *rw, enum byoc_dtype dtype,
-                     double value);
 byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
                          uint32_t n);
 /* The same elements with other dims. */

@@ -20,7 +20,6 @@ static void test_arena_is_zeroed_and_aligned(void **state)
             assert_int_equal(at[j], 0);
         memset(at, 0xff, i * 7);
     }
-    assert_true(byi_arena_bytes(arena) > 3000 * 3000 / 2 * 7);
     byi_arena_free(&arena);
     assert_null(arena);
     byi_arena_free(&arena);
