@@ -8,16 +8,20 @@
 #include <string.h>
 
 /* All versions: matmul with an empty dimension divides by zero in 2.6, and
- * nothing is to be gained from oneDNN on empty tensors anyway. */
+ * nothing is to be gained from oneDNN on empty tensors anyway. Its kernels
+ * count rows in ints: matmul of 2^32 rows divides by zero as well. */
 const char *byi_guard_desc(const struct byi_desc *desc)
 {
     if (!byi_dnnl_has_dtype(desc->dtype))
         return "an element type that oneDNN does not have";
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
         return "oneDNN takes tensors of rank 1 to 12";
-    for (uint32_t i = 0; i < desc->rank; i++)
+    for (uint32_t i = 0; i < desc->rank; i++) {
         if (desc->dims[i] <= 0)
             return "an empty tensor does not go to oneDNN";
+        if (desc->dims[i] > INT32_MAX)
+            return "oneDNN counts in 32 bits, and a dim is larger";
+    }
     if (byi_elements(desc->rank, desc->dims) < 0)
         return "a tensor of more than 2^63 elements";
     return NULL;

@@ -169,7 +169,11 @@ static bool one(const struct job *job, uint64_t at)
         good = fuzz_write(job->write, c.bytes.at, bytes);
     byi_text_free(&c.bytes);
     c.bytes = (struct byi_text){.at = exact, .n = bytes, .cap = bytes};
-    good = good && job->kind->feed(&c);
+    /* as it is: what is chosen at random is chosen often enough */
+    for (uint64_t i = 0; i < (job->verbatim ? 12 : 1) && good; i++) {
+        c.rng.state += i;
+        good = job->kind->feed(&c);
+    }
     snprintf(job->progress->why, sizeof job->progress->why, "%s", c.why);
     job->progress->taken += c.taken;
     free(exact);
