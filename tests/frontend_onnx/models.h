@@ -1,0 +1,342 @@
+/* models.h: what the tests of the importer share: models built in memory and
+ * written to a folder of their own, and checks of what they import to.
+ */
+#ifndef BYI_TEST_MODELS_H
+#define BYI_TEST_MODELS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frontend_onnx/onnx.h"
+#include "onnx.pb-c.h"
+
+/* --- building models ------------------------------------------------------ */
+
+struct build {
+    struct byi_arena *arena;
+    Onnx__ModelProto *model;
+    Onnx__GraphProto *graph;
+    char folder[64], path[96];
+};
+
+static inline void *list_add(struct byi_arena *arena, void *list, size_t *n,
+                             const void *item)
+{
+    void **longer = byi_arena_calloc(arena, *n + 1, sizeof *longer);
+
+    if (list)
+        memcpy(longer, list, *n * sizeof *longer);
+    memcpy(&longer[(*n)++], &item, sizeof item);
+    return longer;
+}
+
+static inline struct build begin(int64_t opset)
+{
+    static const Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
+    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    static const Onnx__OperatorSetIdProto id =
+        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    struct build b = {.arena = byi_arena_new()};
+
+    b.model = byi_arena_copy(b.arena, &model, sizeof model);
+    b.graph = byi_arena_copy(b.arena, &graph, sizeof graph);
+    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
+    set->has_version = 1;
+    set->version = opset;
+    b.model->opset_import =
+        list_add(b.arena, NULL, &b.model->n_opset_import, set);
+    b.model->has_ir_version = 1;
+    b.model->ir_version = 8;
+    b.model->graph = b.graph;
+    strcpy(b.folder, "onnx_test_XXXXXX"); /* where the test runs */
+    assert_non_null(mkdtemp(b.folder));
+    snprintf(b.path, sizeof b.path, "%s/model.onnx", b.folder);
+    return b;
+}
+
+static inline void end(struct build *b)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -r '%s'", b->folder);
+    assert_int_equal(system(command), 0);
+    byi_arena_free(&b->arena);
+}
+
+static inline Onnx__ValueInfoProto *value(struct build *b, const char *name,
+                                          int dtype, const char *dims)
+{
+    static const Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
+    static const Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
+    static const Onnx__TypeProto__Tensor tensor =
+        ONNX__TYPE_PROTO__TENSOR__INIT;
+    static const Onnx__TensorShapeProto shape = ONNX__TENSOR_SHAPE_PROTO__INIT;
+    static const Onnx__TensorShapeProto__Dimension dim =
+        ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT;
+    Onnx__ValueInfoProto *v = byi_arena_copy(b->arena, &info, sizeof info);
+
+    v->name = byi_arena_str(b->arena, name);
+    v->type = byi_arena_copy(b->arena, &type, sizeof type);
+    v->type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    v->type->tensor_type = byi_arena_copy(b->arena, &tensor, sizeof tensor);
+    v->type->tensor_type->has_elem_type = 1;
+    v->type->tensor_type->elem_type = dtype;
+    if (!dims)
+        return v;
+    Onnx__TensorShapeProto *s = byi_arena_copy(b->arena, &shape, sizeof shape);
+    v->type->tensor_type->shape = s;
+    char *text = byi_arena_str(b->arena, dims), *rest = NULL;
+    for (char *word = strtok_r(text, " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest)) {
+        Onnx__TensorShapeProto__Dimension *d =
+            byi_arena_copy(b->arena, &dim, sizeof dim);
+        d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        if (*word >= '0' && *word <= '9') {
+            d->dim_value = atoll(word);
+        } else {
+            d->value_case =
+                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+            d->dim_param = word;
+        }
+        s->dim = list_add(b->arena, s->dim, &s->n_dim, d);
+    }
+    return v;
+}
+
+static inline void input(struct build *b, const char *name, const char *dims)
+{
+    b->graph->input =
+        list_add(b->arena, b->graph->input, &b->graph->n_input,
+                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, dims));
+}
+
+static inline void output(struct build *b, const char *name)
+{
+    b->graph->output =
+        list_add(b->arena, b->graph->output, &b->graph->n_output,
+                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL));
+}
+
+/* Names are separated by blanks; '-' is a name left out. */
+static inline char **names(struct build *b, const char *text, size_t *n)
+{
+    char *copy = byi_arena_str(b->arena, text), *rest = NULL;
+    char **list = NULL;
+
+    for (char *word = strtok_r(copy, " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest))
+        list = list_add(b->arena, list, n, strcmp(word, "-") ? word : "");
+    return list;
+}
+
+static inline Onnx__NodeProto *node(struct build *b, const char *op,
+                                    const char *in, const char *out)
+{
+    static const Onnx__NodeProto proto = ONNX__NODE_PROTO__INIT;
+    Onnx__NodeProto *n = byi_arena_copy(b->arena, &proto, sizeof proto);
+
+    n->op_type = byi_arena_str(b->arena, op);
+    n->input = names(b, in, &n->n_input);
+    n->output = names(b, out, &n->n_output);
+    b->graph->node = list_add(b->arena, b->graph->node, &b->graph->n_node, n);
+    return n;
+}
+
+static inline Onnx__AttributeProto *attr(struct build *b, Onnx__NodeProto *n,
+                                         const char *name, int type)
+{
+    static const Onnx__AttributeProto proto = ONNX__ATTRIBUTE_PROTO__INIT;
+    Onnx__AttributeProto *a = byi_arena_copy(b->arena, &proto, sizeof proto);
+
+    a->name = byi_arena_str(b->arena, name);
+    a->has_type = 1;
+    a->type = (Onnx__AttributeProto__AttributeType)type;
+    n->attribute = list_add(b->arena, n->attribute, &n->n_attribute, a);
+    return a;
+}
+
+static inline void attr_int(struct build *b, Onnx__NodeProto *n,
+                            const char *name, int64_t v)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+
+    a->has_i = 1;
+    a->i = v;
+}
+
+static inline void attr_string(struct build *b, Onnx__NodeProto *n,
+                               const char *name, const char *v)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+
+    a->has_s = 1;
+    a->s.len = strlen(v);
+    a->s.data = (uint8_t *)byi_arena_str(b->arena, v);
+}
+
+static inline void attr_ints(struct build *b, Onnx__NodeProto *n,
+                             const char *name, size_t count, const int64_t *v)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+
+    a->n_ints = count;
+    a->ints = byi_arena_copy(b->arena, v, count * sizeof *v);
+}
+
+static inline Onnx__TensorProto *tensor(struct build *b, const char *name,
+                                        int dtype, uint32_t rank,
+                                        const int64_t *dims)
+{
+    static const Onnx__TensorProto proto = ONNX__TENSOR_PROTO__INIT;
+    Onnx__TensorProto *t = byi_arena_copy(b->arena, &proto, sizeof proto);
+
+    t->name = byi_arena_str(b->arena, name);
+    t->has_data_type = 1;
+    t->data_type = dtype;
+    t->n_dims = rank;
+    t->dims = byi_arena_copy(b->arena, dims, rank * sizeof *dims);
+    return t;
+}
+
+static inline void weight(struct build *b, Onnx__TensorProto *t)
+{
+    b->graph->initializer =
+        list_add(b->arena, b->graph->initializer, &b->graph->n_initializer, t);
+}
+
+static inline void raw(struct build *b, Onnx__TensorProto *t, const void *data,
+                       size_t n)
+{
+    t->has_raw_data = 1;
+    t->raw_data.len = n;
+    t->raw_data.data = byi_arena_copy(b->arena, data, n);
+}
+
+/* `n` floats 0, 1, 2, ... as raw data. */
+static inline Onnx__TensorProto *floats(struct build *b, const char *name,
+                                        uint32_t rank, const int64_t *dims)
+{
+    Onnx__TensorProto *t =
+        tensor(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, rank, dims);
+    const size_t n = (size_t)byi_elements(rank, dims);
+    float *values = byi_arena_calloc(b->arena, n + 1, sizeof *values);
+
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)i;
+    raw(b, t, values, n * sizeof *values);
+    weight(b, t);
+    return t;
+}
+
+static inline void ints(struct build *b, const char *name, int64_t n,
+                        const int64_t *values)
+{
+    Onnx__TensorProto *t =
+        tensor(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 1, &n);
+
+    raw(b, t, values, (size_t)n * sizeof *values);
+    weight(b, t);
+}
+
+static inline void external(struct build *b, Onnx__TensorProto *t,
+                            const char *key, const char *text)
+{
+    static const Onnx__StringStringEntryProto proto =
+        ONNX__STRING_STRING_ENTRY_PROTO__INIT;
+    Onnx__StringStringEntryProto *e =
+        byi_arena_copy(b->arena, &proto, sizeof proto);
+
+    e->key = byi_arena_str(b->arena, key);
+    e->value = byi_arena_str(b->arena, text);
+    t->external_data =
+        list_add(b->arena, t->external_data, &t->n_external_data, e);
+    t->has_data_location = 1;
+    t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    t->has_raw_data = 0;
+}
+
+static inline void write_file(const char *path, const void *data, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline size_t save(struct build *b)
+{
+    const size_t n = onnx__model_proto__get_packed_size(b->model);
+    uint8_t *bytes = byi_arena_alloc(b->arena, n);
+
+    assert_int_equal(onnx__model_proto__pack(b->model, bytes), n);
+    write_file(b->path, bytes, n);
+    return n;
+}
+
+/* --- checks --------------------------------------------------------------- */
+
+/* The model imports to a @main whose text has every piece, in order. */
+static inline void expect_with(struct build *b,
+                               const struct byi_onnx_params *params,
+                               const char *const *pieces)
+{
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+    struct byi_text text = {0};
+
+    save(b);
+    if (byi_onnx_import(b->path, params, &m, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    if (byi_verify(m, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byi_print_module(m, &text, NULL);
+    const char *at = text.at;
+    for (uint32_t i = 0; pieces[i]; i++) {
+        at = strstr(at, pieces[i]);
+        if (!at)
+            fail_msg("no '%s' in:\n%s", pieces[i], text.at);
+        at += strlen(pieces[i]);
+    }
+    byi_text_free(&text);
+    byi_module_free(&m);
+    end(b);
+}
+
+#define EXPECT(b, ...)                                                         \
+    expect_with((b), NULL, (const char *const[]){__VA_ARGS__, NULL})
+
+static inline void refuse_with(struct build *b,
+                               const struct byi_onnx_params *params,
+                               enum byoc_status status, const char *text)
+{
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+
+    save(b);
+    assert_int_equal(byi_onnx_import(b->path, params, &m, &err), status);
+    assert_int_equal(err.status, status);
+    assert_null(m);
+    if (!strstr(err.text, text))
+        fail_msg("found '%s', expected '%s'", err.text, text);
+    end(b);
+}
+
+static inline void refuse(struct build *b, enum byoc_status status,
+                          const char *text)
+{
+    refuse_with(b, NULL, status, text);
+}
+
+#endif

@@ -1,0 +1,353 @@
+/* layer_case.h: one case of layer_random_test.c: random tensors with canaries
+ * behind them, random post-operations, the run of a primitive and the
+ * comparison with what plain loops want.
+ */
+#ifndef BYI_TEST_LAYER_CASE_H
+#define BYI_TEST_LAYER_CASE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime_dnnl/build.h"
+
+static uint64_t seed;
+static const struct byi_dnnl *lib;
+
+static uint32_t pick(uint32_t n) /* 0 .. n-1 */
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((seed >> 33) % n);
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + pick((uint32_t)(high - low + 1));
+}
+
+static float unit(void)
+{
+    return (float)pick(2001) / 1000.0f - 1.0f;
+}
+
+/* --- tensors ------------------------------------------------------------- */
+
+enum { CANARY = 32 };
+
+struct tensor {
+    struct byi_desc desc;
+    float *data;
+    int64_t n;
+};
+
+static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
+{
+    struct byi_desc d = {
+        .kind = BYI_DESC_STRIDED, .dtype = BYOC_F32, .rank = rank};
+    int64_t stride = 1;
+    memcpy(d.dims, dims, rank * sizeof dims[0]);
+    last = last && rank > 2;
+    if (last) {
+        d.strides[1] = 1;
+        stride = dims[1];
+    }
+    for (uint32_t i = rank; i-- > 0;) {
+        if (last && i == 1)
+            continue;
+        d.strides[i] = stride;
+        stride *= dims[i];
+    }
+    return d;
+}
+
+static struct tensor make(struct byi_desc desc)
+{
+    struct tensor t = {.desc = desc, .n = byi_elements(desc.rank, desc.dims)};
+    t.data = byi_acquire((uint64_t)(t.n + CANARY) * sizeof(float));
+    for (int64_t i = 0; i < t.n; i++)
+        t.data[i] = unit();
+    for (int64_t i = t.n; i < t.n + CANARY; i++)
+        t.data[i] = 12345.0f;
+    return t;
+}
+
+static struct tensor random_tensor(uint32_t rank, const int64_t *dims)
+{
+    return make(dense(rank, dims, pick(4) != 0));
+}
+
+/* The element of logical index i (row-major), dims of `like` broadcast to the
+ * tensor's. */
+static float *at(const struct tensor *t, const struct byi_desc *like, int64_t i)
+{
+    int64_t offset = 0;
+    const uint32_t lead = like->rank - t->desc.rank;
+    for (uint32_t a = like->rank; a-- > 0;) {
+        const int64_t x = i % like->dims[a];
+        i /= like->dims[a];
+        if (a >= lead && t->desc.dims[a - lead] > 1)
+            offset += x * t->desc.strides[a - lead];
+    }
+    return &t->data[offset];
+}
+
+static bool is_intact(const struct tensor *t)
+{
+    for (int64_t i = t->n; i < t->n + CANARY; i++)
+        if (t->data[i] != 12345.0f)
+            return false;
+    return true;
+}
+
+/* --- a case -------------------------------------------------------------- */
+
+enum { MAX_TENSORS = 12 };
+
+struct work {
+    struct byi_posts posts;
+    struct tensor others[3]; /* operands of binary post-ops */
+    struct byi_prim *prim;
+    uint32_t n;
+    int args[MAX_TENSORS];
+    void *data[MAX_TENSORS];
+    void *owned[MAX_TENSORS];
+    uint32_t n_owned;
+    struct tensor dst;
+    double *want; /* in logical order */
+    double tolerance;
+    struct byoc_error err;
+};
+
+static void add_arg(struct work *w, int arg, void *data)
+{
+    w->args[w->n] = arg;
+    w->data[w->n++] = data;
+}
+
+static void own(struct work *w, void *memory)
+{
+    w->owned[w->n_owned++] = memory;
+}
+
+static struct tensor add_tensor(struct work *w, int arg, struct tensor t)
+{
+    own(w, t.data);
+    add_arg(w, arg, t.data);
+    return t;
+}
+
+static double apply_elt(const struct byi_post *p, double x)
+{
+    const double a = (double)p->alpha, b = (double)p->beta;
+    switch ((enum byi_elt)p->alg) {
+    case BYI_ELT_RELU:
+        return x < 0 ? a * x : x;
+    case BYI_ELT_TANH:
+        return tanh(x);
+    case BYI_ELT_CLIP:
+        return fmin(fmax(x, a), b);
+    case BYI_ELT_LINEAR:
+        return a * x + b;
+    case BYI_ELT_ABS:
+        return fabs(x);
+    case BYI_ELT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case BYI_ELT_ELU:
+        return x < 0 ? a * (exp(x) - 1) : x;
+    case BYI_ELT_SWISH:
+        return x / (1 + exp(-a * x));
+    case BYI_ELT_HARDSWISH:
+        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case BYI_ELT_GELU_ERF:
+        return 0.5 * x * (1 + erf(x / sqrt(2)));
+    default:
+        break;
+    }
+    abort();
+}
+
+static double apply_bin(enum byi_bin alg, double x, double y)
+{
+    switch (alg) {
+    case BYI_BIN_ADD:
+        return x + y;
+    case BYI_BIN_SUB:
+        return x - y;
+    case BYI_BIN_MUL:
+        return x * y;
+    case BYI_BIN_DIV:
+        return x / y;
+    case BYI_BIN_MAX:
+        return fmax(x, y);
+    case BYI_BIN_MIN:
+        return fmin(x, y);
+    default:
+        break;
+    }
+    abort();
+}
+
+/* 0 to 3 post-ops beside dst; each broadcast shape of an operand. */
+static void random_posts(struct work *w, const struct byi_desc *dst)
+{
+    static const enum byi_elt elts[] = {
+        BYI_ELT_RELU,    BYI_ELT_TANH,    BYI_ELT_CLIP,  BYI_ELT_LINEAR,
+        BYI_ELT_ABS,     BYI_ELT_ELU,     BYI_ELT_SWISH, BYI_ELT_HARDSWISH,
+        BYI_ELT_SIGMOID, BYI_ELT_GELU_ERF};
+    bool summed = false;
+    w->posts.n = pick(4);
+    for (uint32_t i = 0; i < w->posts.n; i++) {
+        struct byi_post *p = &w->posts.at[i];
+        const uint32_t kind = pick(summed ? 3 : 4);
+        if (kind == 3) {
+            p->kind = BYI_POST_SUM;
+            summed = true;
+        } else if (kind < 2) {
+            p->kind = BYI_POST_ELT;
+            p->alg = elts[pick(BYI_COUNT(elts))];
+            p->alpha = p->alg == BYI_ELT_CLIP ? -0.5f : unit();
+            p->beta = p->alg == BYI_ELT_CLIP ? 0.75f : unit();
+        } else {
+            int64_t dims[BYI_MAX_RANK];
+            const uint32_t mode = pick(4);
+            for (uint32_t a = 0; a < dst->rank; a++)
+                dims[a] = mode == 0              ? 1
+                          : mode == 1 && a != 1  ? 1
+                          : mode == 2 && pick(2) ? 1
+                                                 : dst->dims[a];
+            p->kind = BYI_POST_BIN;
+            p->alg = (int)pick(BYI_N_BINS);
+            if (p->alg == BYI_BIN_DIV)
+                p->alg = BYI_BIN_MUL;
+            w->others[i] = make(byi_dn_dense_like(dst, dims));
+            own(w, w->others[i].data);
+            p->desc = w->others[i].desc;
+        }
+    }
+}
+
+static void apply_posts(struct work *w)
+{
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        double x = w->want[i];
+        for (uint32_t k = 0; k < w->posts.n; k++) {
+            const struct byi_post *p = &w->posts.at[k];
+            if (p->kind == BYI_POST_ELT)
+                x = apply_elt(p, x);
+            else if (p->kind == BYI_POST_SUM)
+                x += (double)*at(&w->dst, &w->dst.desc, i);
+            else
+                x = apply_bin((enum byi_bin)p->alg, x,
+                              (double)*at(&w->others[k], &w->dst.desc, i));
+        }
+        w->want[i] = x;
+    }
+}
+
+/* "dst (2, 3, 4) + sum + bin 2 (1, 3, 1)", for messages. */
+static const char *describe(const struct work *w)
+{
+    static char text[600];
+    char dims[120];
+    const struct byi_desc *dst = &w->dst.desc;
+    size_t n = (size_t)snprintf(
+        text, sizeof text, "dst %s",
+        byi_dims_text(dims, sizeof dims, dst->rank, dst->dims));
+    for (uint32_t k = 0; k < w->posts.n; k++) {
+        static const char *const kinds[] = {"sum", "elt", "bin"};
+        const struct byi_post *p = &w->posts.at[k];
+        byi_dims_text(dims, sizeof dims, p->desc.rank, p->desc.dims);
+        n += (size_t)snprintf(text + n, sizeof text - n, " + %s %d %s",
+                              kinds[p->kind], p->alg,
+                              p->kind == BYI_POST_BIN ? dims : "");
+    }
+    return text;
+}
+
+/* Arguments of post-ops, build, run, compare; NULL when right. */
+static const char *finish(struct work *w)
+{
+    static char text[1000];
+    for (uint32_t k = 0; k < w->posts.n; k++)
+        if (w->posts.at[k].kind == BYI_POST_BIN)
+            add_arg(w, BYI_ARG_POST + (int)k, w->others[k].data);
+    add_arg(w, BYI_ARG_DST, w->dst.data);
+    apply_posts(w);
+    void *scratch = byi_acquire(byi_prim_scratch(w->prim) + 64);
+    struct byi_bound *call = NULL;
+    enum byoc_status status = byi_prim_build(w->prim, &w->err);
+    if (status == BYOC_OK)
+        status = byi_bound_new(lib, w->prim, w->n, w->args, w->data, scratch,
+                               &call, &w->err);
+    if (status == BYOC_OK)
+        status = byi_bound_run(call, &w->err);
+    byi_bound_free(&call);
+    byi_release(scratch);
+    if (status != BYOC_OK)
+        return w->err.text;
+    if (!is_intact(&w->dst))
+        return "wrote past the end of dst";
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        const double x = (double)*at(&w->dst, &w->dst.desc, i);
+        if (fabs(x - w->want[i]) <= w->tolerance * fmax(1, fabs(w->want[i])))
+            continue;
+        snprintf(
+            text, sizeof text, "%s: element %lld is %.9g, expected %.9g; %s",
+            byi_prim_impl(w->prim), (long long)i, x, w->want[i], describe(w));
+        return text;
+    }
+    return NULL;
+}
+
+static void close_work(struct work *w)
+{
+    byi_prim_free(&w->prim);
+    for (uint32_t i = 0; i < w->n_owned; i++)
+        byi_release(w->owned[i]);
+    byi_release(w->dst.data);
+    byi_release(w->want);
+}
+
+static void open_dst(struct work *w, struct byi_desc desc)
+{
+    w->dst = make(desc);
+    w->want = byi_alloc((size_t)w->dst.n, sizeof *w->want);
+    w->tolerance = 1e-4;
+}
+
+/* Weights as the primitive wants them. */
+static void add_packed(struct work *w, const struct tensor *weights)
+{
+    struct byi_prim *reorder = NULL;
+    own(w, weights->data);
+    if (byi_prim_wants(w->prim, BYI_ARG_WEIGHTS, &weights->desc)) {
+        add_arg(w, BYI_ARG_WEIGHTS, weights->data);
+        return;
+    }
+    assert_int_equal(byi_pack_new(lib, &weights->desc, w->prim, BYI_ARG_WEIGHTS,
+                                  &reorder, &w->err),
+                     BYOC_OK);
+    void *packed = byi_acquire(byi_prim_bytes(w->prim, BYI_ARG_WEIGHTS) + 64);
+    void *scratch = byi_acquire(byi_prim_scratch(reorder) + 64);
+    struct byi_bound *call = NULL;
+    assert_int_equal(byi_prim_build(reorder, &w->err), BYOC_OK);
+    assert_int_equal(byi_bound_new(lib, reorder, 2,
+                                   (int[]){BYI_ARG_SRC, BYI_ARG_DST},
+                                   (void *[]){weights->data, packed}, scratch,
+                                   &call, &w->err),
+                     BYOC_OK);
+    assert_int_equal(byi_bound_run(call, &w->err), BYOC_OK);
+    byi_bound_free(&call);
+    byi_prim_free(&reorder);
+    byi_release(scratch);
+    own(w, packed);
+    add_arg(w, BYI_ARG_WEIGHTS, packed);
+}
+
+#endif
