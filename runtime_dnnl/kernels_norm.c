@@ -120,6 +120,19 @@ static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
     return byi_dn_dense(dtype, 2, dims, NULL);
 }
 
+/* Emit step 0, whose `core` is complete but for what makes the primitive, and
+ * the chain behind it. */
+static enum byoc_status emit_norm(struct byi_build *b, struct norm *p,
+                                  struct byi_core core)
+{
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    core.params = p;
+    core.make = make_norm;
+    core.fill = fill_norm;
+    return byi_dn_emit_chain(b, &core, &chain, 0);
+}
+
 /* --- softmax ------------------------------------------------------------- */
 
 static enum byoc_status build_softmax(struct byi_build *b)
@@ -140,16 +153,9 @@ static enum byoc_status build_softmax(struct byi_build *b)
         .axis = 1,
         .src =
             flat_desc(BYOC_F32, byi_elements(main->rank, main->dims) / n, n)};
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = {.params = &p,
-                            .make = make_norm,
-                            .fill = fill_norm,
-                            .dst = p.src.desc,
-                            .no_posts = true,
-                            .src = p.src,
-                            .in_place = true};
-    return byi_dn_emit_chain(b, &core, &chain, 0);
+    const struct byi_core core = {
+        .dst = p.src.desc, .no_posts = true, .src = p.src, .in_place = true};
+    return emit_norm(b, &p, core);
 }
 
 /* --- normalisations ------------------------------------------------------ */
@@ -171,18 +177,13 @@ static enum byoc_status build_layer_norm(struct byi_build *b)
         .scale = true,
         .shift = step->n_args > 2,
         .src = flat_desc(BYOC_F32, byi_elements(d->rank, d->dims) / n, n)};
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = {.params = &p,
-                            .make = make_norm,
-                            .fill = fill_norm,
-                            .dst = *d,
-                            .folded = true,
-                            .no_posts =
-                                byi_dnnl_major() < 3 || axis + 1 != d->rank,
-                            .src = p.src,
-                            .in_place = true};
-    return byi_dn_emit_chain(b, &core, &chain, 0);
+    const struct byi_core core = {.dst = *d,
+                                  .folded = true,
+                                  .no_posts = byi_dnnl_major() < 3 ||
+                                              axis + 1 != d->rank,
+                                  .src = p.src,
+                                  .in_place = true};
+    return emit_norm(b, &p, core);
 }
 
 static enum byoc_status build_batch_norm(struct byi_build *b)
@@ -204,15 +205,8 @@ static enum byoc_status build_batch_norm(struct byi_build *b)
         BYI_TRY(add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[1]));
     p.batch = (struct byi_batch_norm){
         .epsilon = (float)byi_attr_float(step->attrs, "epsilon"), .src = want};
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = {.params = &p,
-                            .make = make_norm,
-                            .fill = fill_norm,
-                            .dst = want,
-                            .src = p.src,
-                            .in_place = true};
-    return byi_dn_emit_chain(b, &core, &chain, 0);
+    const struct byi_core core = {.dst = want, .src = p.src, .in_place = true};
+    return emit_norm(b, &p, core);
 }
 
 static enum byoc_status build_lrn(struct byi_build *b)
@@ -237,14 +231,8 @@ static enum byoc_status build_lrn(struct byi_build *b)
                          .beta = (float)byi_attr_float(step->attrs, "beta"),
                          .k = (float)byi_attr_float(step->attrs, "bias"),
                          .src = want};
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = {.params = &p,
-                            .make = make_norm,
-                            .fill = fill_norm,
-                            .dst = want,
-                            .no_posts = true};
-    return byi_dn_emit_chain(b, &core, &chain, 0);
+    const struct byi_core core = {.dst = want, .no_posts = true};
+    return emit_norm(b, &p, core);
 }
 
 /* --- reductions ---------------------------------------------------------- */

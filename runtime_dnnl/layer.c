@@ -121,10 +121,7 @@ enum byoc_status byi_md_make(const struct byi_desc *desc, struct byi_md *md,
     md->used = false;
     if (desc->kind == BYI_DESC_ABSENT)
         return BYOC_OK;
-    const char *why = byi_guard_desc(desc);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
-
+    BYI_TRY(byi_guard_status(byi_guard_desc(desc), err));
     const dnnl_data_type_t type = translate_dtype(desc->dtype);
     const int rank = (int)desc->rank;
     dnnl_status_t status;
@@ -291,11 +288,11 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
         status = byi_md_make(desc[i], &pieces->md[i], err);
-    if (status == BYOC_OK) {
-        const char *why = byi_guard_posts(DNNL_VERSION_MAJOR, posts);
-        status = why ? byi_fail(err, BYOC_EUNSUPPORTED, "%s", why)
-                     : make_attr(posts, &pieces->attr, err);
-    }
+    if (status == BYOC_OK)
+        status =
+            byi_guard_status(byi_guard_posts(DNNL_VERSION_MAJOR, posts), err);
+    if (status == BYOC_OK)
+        status = make_attr(posts, &pieces->attr, err);
     if (status != BYOC_OK)
         byi_pieces_drop(pieces);
     return status;
@@ -311,6 +308,23 @@ void byi_pieces_drop(struct byi_pieces *pieces)
 }
 
 /* --- primitives ---------------------------------------------------------- */
+
+enum byoc_status byi_guard_status(const char *why, struct byoc_error *err)
+{
+    return why ? byi_fail(err, BYOC_EUNSUPPORTED, "%s", why) : BYOC_OK;
+}
+
+#if !BYI_V3
+dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
+                          const struct byi_pieces *pieces,
+                          const struct byi_dnnl *lib,
+                          dnnl_primitive_desc_t *pd)
+{
+    if (status != dnnl_success)
+        return status;
+    return dnnl_primitive_desc_create(pd, op, pieces->attr, lib->engine, NULL);
+}
+#endif
 
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
                                struct byi_pieces *pieces, const char *what,

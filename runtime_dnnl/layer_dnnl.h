@@ -52,6 +52,18 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
 
+/* What a guard said: UNSUPPORTED with its sentence, or OK for NULL. */
+enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
+
+#if !BYI_V3
+/* The end of every creator of 2.x: the primitive descriptor of the operation
+ * descriptor `op`, whose making gave `status`. */
+dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
+                          const struct byi_pieces *pieces,
+                          const struct byi_dnnl *lib,
+                          dnnl_primitive_desc_t *pd);
+#endif
+
 /* The end of every creator: drops the pieces, wraps pd or turns `status` into
  * a message about `what`. */
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,

@@ -73,9 +73,7 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
                   BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
                   BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
                   dilates, w->begin, w->end);
-    if (status != dnnl_success)
-        return status;
-    return dnnl_primitive_desc_create(pd, &d, s->attr, lib->engine, NULL);
+    return byi_pd_make(status, &d, s, lib, pd);
 }
 #endif
 
@@ -85,9 +83,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
                               struct byi_prim **prim, struct byoc_error *err)
 {
     const char *what = p->deconv ? "deconvolution" : "convolution";
-    const char *why = byi_guard_conv(byi_dnnl_major(), p, posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(byi_guard_status(byi_guard_conv(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,
         [CONV_WEIGHTS] = &p->weights,
@@ -99,12 +95,12 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
-    why =
-        byi_guard_impl(byi_dnnl_major(), &p->dst, posts, byi_prim_impl(*prim));
-    if (!why)
-        return BYOC_OK;
-    byi_prim_free(prim);
-    return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    const enum byoc_status passed = byi_guard_status(
+        byi_guard_impl(byi_dnnl_major(), &p->dst, posts, byi_prim_impl(*prim)),
+        err);
+    if (passed != BYOC_OK)
+        byi_prim_free(prim);
+    return passed;
 }
 
 enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
@@ -112,9 +108,8 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
-    const char *why = byi_guard_matmul(byi_dnnl_major(), p, posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(
+        byi_guard_status(byi_guard_matmul(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,
         [CONV_WEIGHTS] = &p->weights,
@@ -134,8 +129,7 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
     status = dnnl_matmul_desc_init(
         &d, BYI_MD(&s.md[CONV_SRC]), BYI_MD(&s.md[CONV_WEIGHTS]),
         BYI_MD(&s.md[CONV_BIAS]), BYI_MD(&s.md[CONV_DST]));
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&pd, &d, s.attr, lib->engine, NULL);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "matrix product", prim, err);
 }
@@ -150,11 +144,8 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
         [BYI_POOL_AVG] = dnnl_pooling_avg_exclude_padding,
         [BYI_POOL_AVG_PAD] = dnnl_pooling_avg_include_padding,
     };
-    const char *why = byi_guard_pool(byi_dnnl_major(), p);
-    if (!why)
-        why = byi_guard_elt_only(posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(byi_guard_status(byi_guard_pool(byi_dnnl_major(), p), err));
+    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
@@ -173,8 +164,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     status = dnnl_pooling_v2_forward_desc_init(
         &d, dnnl_forward_inference, kinds[p->kind], BYI_MD(&s.md[0]),
         BYI_MD(&s.md[1]), w->stride, w->kernel, dilates, w->begin, w->end);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&pd, &d, s.attr, lib->engine, NULL);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "pooling", prim, err);
 }
@@ -185,9 +175,7 @@ enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
                                   struct byi_prim **prim,
                                   struct byoc_error *err)
 {
-    const char *why = byi_guard_elt_only(posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const dnnl_alg_kind_t kind =
         p->linear ? dnnl_resampling_linear : dnnl_resampling_nearest;
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
@@ -204,8 +192,7 @@ enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
     status = dnnl_resampling_forward_desc_init(&d, dnnl_forward_inference, kind,
                                                NULL, BYI_MD(&s.md[0]),
                                                BYI_MD(&s.md[1]));
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&pd, &d, s.attr, lib->engine, NULL);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "resampling", prim, err);
 }

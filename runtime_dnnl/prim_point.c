@@ -1,21 +1,7 @@
 /* runtime_dnnl/prim_point.c: creators of the other primitives: elementwise,
- * binary, softmax, normalisations, reduction, concatenation, reorder. The ends
- * of a 2.x creator are all alike: an operation descriptor, and the primitive
- * descriptor from it.
+ * binary, softmax, normalisations, reduction, concatenation, reorder.
  */
 #include "runtime_dnnl/layer_dnnl.h"
-
-#if !BYI_V3
-static dnnl_status_t create_pd(dnnl_status_t status, const void *op,
-                               const struct byi_pieces *s,
-                               const struct byi_dnnl *lib,
-                               dnnl_primitive_desc_t *pd)
-{
-    if (status != dnnl_success)
-        return status;
-    return dnnl_primitive_desc_create(pd, op, s->attr, lib->engine, NULL);
-}
-#endif
 
 enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
                                  const struct byi_softmax *p,
@@ -38,7 +24,7 @@ enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
     status = dnnl_softmax_v2_forward_desc_init(&d, dnnl_forward_inference, kind,
                                                BYI_MD(&s.md[0]),
                                                BYI_MD(&s.md[0]), (int)p->axis);
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "softmax", prim, err);
 }
@@ -67,7 +53,7 @@ enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
     dnnl_eltwise_desc_t d;
     status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, kind,
                                             BYI_MD(&s.md[0]), alpha, beta);
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "elementwise function", prim, err);
 }
@@ -77,9 +63,8 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
-    const char *why = byi_guard_binary(byi_dnnl_major(), p, posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(
+        byi_guard_status(byi_guard_binary(byi_dnnl_major(), p, posts), err));
     const dnnl_alg_kind_t kind = byi_bin_translate(p->alg);
     const struct byi_desc *const descs[] = {&p->src, &p->src1, &p->dst};
     struct byi_pieces s;
@@ -94,7 +79,7 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
     dnnl_binary_desc_t d;
     status = dnnl_binary_desc_init(&d, kind, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
                                    BYI_MD(&s.md[2]));
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "binary operator", prim, err);
 }
@@ -124,7 +109,7 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
     dnnl_reduction_desc_t d;
     status = dnnl_reduction_desc_init(&d, kinds[p->kind], BYI_MD(&s.md[0]),
                                       BYI_MD(&s.md[1]), 0.0f, 0.0f);
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "reduction", prim, err);
 }
@@ -135,9 +120,7 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
 {
-    const char *why = byi_guard_elt_only(posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const unsigned flags = (p->scale ? (unsigned)dnnl_use_scale : 0u) |
                            (p->shift ? (unsigned)dnnl_use_shift : 0u);
     const struct byi_desc *const descs[] = {&p->src};
@@ -153,7 +136,7 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
     dnnl_layer_normalization_desc_t d;
     status = dnnl_layer_normalization_forward_desc_init(
         &d, dnnl_forward_inference, BYI_MD(&s.md[0]), NULL, p->epsilon, flags);
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "layer normalisation", prim, err);
 }
@@ -164,9 +147,7 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
 {
-    const char *why = byi_guard_elt_only(posts);
-    if (why)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "%s", why);
+    BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const unsigned flags = (unsigned)dnnl_use_global_stats |
                            (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     const struct byi_desc *const descs[] = {&p->src};
@@ -182,7 +163,7 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
     dnnl_batch_normalization_desc_t d;
     status = dnnl_batch_normalization_forward_desc_init(
         &d, dnnl_forward_inference, BYI_MD(&s.md[0]), p->epsilon, flags);
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "batch normalisation", prim, err);
 }
@@ -207,7 +188,7 @@ enum byoc_status byi_lrn_new(const struct byi_dnnl *lib,
     status = dnnl_lrn_forward_desc_init(
         &d, dnnl_forward_inference, dnnl_lrn_across_channels, BYI_MD(&s.md[0]),
         p->size, p->alpha, p->beta, p->k);
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "local response normalisation", prim,
                          err);
@@ -231,7 +212,7 @@ enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
     dnnl_prelu_desc_t d;
     status = dnnl_prelu_forward_desc_init(&d, dnnl_forward_inference,
                                           BYI_MD(&s.md[0]), BYI_MD(&s.md[1]));
-    status = create_pd(status, &d, &s, lib, &pd);
+    status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
     return byi_prim_wrap(status, pd, &s, "parametric relu", prim, err);
 }
