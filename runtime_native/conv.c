@@ -76,16 +76,7 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
             y[p] = (type)sum;                                                  \
         }                                                                      \
     }
-PLAIN(F32, float, double)
-PLAIN(F64, double, double)
-PLAIN(U8, uint8_t, uint32_t)
-PLAIN(I8, int8_t, uint32_t)
-PLAIN(U16, uint16_t, uint32_t)
-PLAIN(I16, int16_t, uint32_t)
-PLAIN(U32, uint32_t, uint32_t)
-PLAIN(I32, int32_t, uint32_t)
-PLAIN(U64, uint64_t, uint64_t)
-PLAIN(I64, int64_t, uint64_t)
+BYI_EACH_SUM(PLAIN)
 
 static void (*const plain[BYI_DTYPES])(const struct conv *, int64_t) = {
 #define ROW(id, type) [BYOC_##id] = plain_##id,

@@ -22,6 +22,19 @@
     T(U64, uint64_t)                                                           \
     T(I64, int64_t)
 #define BYI_EACH_FLOAT(T) T(F32, float) T(F64, double)
+/* T(id, C type, C type to sum products in): integers wrap around, so their
+ * sums are of unsigned ones. */
+#define BYI_EACH_SUM(T)                                                        \
+    T(F32, float, double)                                                      \
+    T(F64, double, double)                                                     \
+    T(U8, uint8_t, uint32_t)                                                   \
+    T(I8, int8_t, uint32_t)                                                    \
+    T(U16, uint16_t, uint32_t)                                                 \
+    T(I16, int16_t, uint32_t)                                                  \
+    T(U32, uint32_t, uint32_t)                                                 \
+    T(I32, int32_t, uint32_t)                                                  \
+    T(U64, uint64_t, uint64_t)                                                 \
+    T(I64, int64_t, uint64_t)
 
 enum { BYI_DTYPES = BYOC_BF16 + 1 }; /* length of tables by dtype */
 
