@@ -167,20 +167,6 @@ static struct run join_args(struct builder *b, const struct walk *w,
     return run;
 }
 
-static bool is_view(enum byi_op_id op)
-{
-    switch (op) {
-    case BYI_OP_RESHAPE:
-    case BYI_OP_SQUEEZE:
-    case BYI_OP_EXPAND_DIMS:
-    case BYI_OP_FLATTEN:
-    case BYI_OP_COPY:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static enum byoc_status add_step(struct builder *b, enum byi_pstep_kind kind,
                                  const struct byi_node *node, uint32_t callee,
                                  struct run in, struct run out)
@@ -205,7 +191,7 @@ static enum byoc_status visit_op(struct builder *b, const struct walk *w,
 {
     struct run in = join_args(b, w, node, 0);
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-    if (is_view(node->op)) {
+    if (byi_op_is_view(node->op)) {
         uint32_t from = b->out.flat.at[in.first];
         uint32_t to = b->out.flat.at[run->first];
         b->out.values.at[to].kind = BYI_P_ALIAS;

@@ -279,6 +279,9 @@ struct byi_op {
 /* The row of `id`; of that name, NULL when there is none. */
 const struct byi_op *byi_op(enum byi_op_id id);
 const struct byi_op *byi_op_of_name(const char *name, size_t n);
+/* Whether its result is its first operand's elements in the same order: a
+ * plan may let the two share memory. */
+bool byi_op_is_view(enum byi_op_id id);
 
 /* Complete `given` (any order, only what differs from the defaults) to the
  * attributes of `op`, in the arena. Errors: an attribute that is unknown,

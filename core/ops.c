@@ -133,6 +133,20 @@ const struct byi_op *byi_op(enum byi_op_id id)
     return &ops[id];
 }
 
+bool byi_op_is_view(enum byi_op_id id)
+{
+    switch (id) {
+    case BYI_OP_RESHAPE:
+    case BYI_OP_SQUEEZE:
+    case BYI_OP_EXPAND_DIMS:
+    case BYI_OP_FLATTEN:
+    case BYI_OP_COPY:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Names to rows: an open hash table, filled once, before its first use. */
 enum { NAME_SLOTS = 512 };
 static uint16_t name_slots[NAME_SLOTS];

@@ -89,27 +89,12 @@ static bool overlaps(const struct byi_plan_func *f, uint32_t a, uint32_t b)
            y->offset < x->offset + n;
 }
 
-static bool is_view_op(const struct byi_step *step)
-{
-    if (step->kind != BYI_STEP_OP)
-        return false;
-    switch (step->op->id) {
-    case BYI_OP_RESHAPE:
-    case BYI_OP_SQUEEZE:
-    case BYI_OP_EXPAND_DIMS:
-    case BYI_OP_FLATTEN:
-    case BYI_OP_COPY:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static enum byoc_status check_view(struct checker *c, struct byi_step *step)
 {
     const struct byi_value *values = c->f->values;
     uint32_t out = step->out[0];
-    if (!is_view_op(step) || step->n_out != 1 || step->n_in == 0)
+    if (step->kind != BYI_STEP_OP || !byi_op_is_view(step->op->id) ||
+        step->n_out != 1 || step->n_in == 0)
         return fault(c, "value %u is an alias, but %s does not give one", out,
                      step->name);
     if (values[step->in[0]].root != values[out].root)
