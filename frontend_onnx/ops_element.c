@@ -26,12 +26,12 @@ static void convert_binary_old(struct byi_import *o)
 
     byi_o_int(o, "broadcast", 0);
     axis = axis < 0 ? axis + ra : axis;
-    if (lined_up && rb > 0 && axis + rb < ra && axis >= 0) {
+    if (lined_up && rb > 0 && axis < ra - rb && axis >= 0) {
         const int64_t n = ra - axis - rb;
         for (int64_t i = 0; i < n; i++)
             ends[i] = rb + i;
         b = byi_o_expand(o, b, (uint32_t)n, ends);
-    } else if (lined_up && axis + rb > ra) {
+    } else if (lined_up && (axis > ra - rb || axis < 0)) {
         byi_o_fail(o, BYOC_ETYPE,
                    "b of rank %lld at axis %lld does not fit rank %lld",
                    (long long)rb, (long long)axis, (long long)ra);
