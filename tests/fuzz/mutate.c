@@ -43,7 +43,8 @@ const char *__ubsan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "max_allocation_size_mb=1024:allocator_may_return_null=1:"
-           "detect_leaks=1:intercept_tls_get_addr=0:detect_stack_use_after_return=0:"
+           "detect_leaks=1:intercept_tls_get_addr=0:detect_stack_use_after_"
+           "return=0:"
            "quarantine_size_mb=64";
 }
 
@@ -151,7 +152,7 @@ static bool one(const struct job *job, uint64_t at)
                           .file = job->files->list.at[at % job->files->list.n],
                           .rng = {at * 0x2545f4914f6cdd1du},
                           .original = &original,
-        .compare = job->compare,
+                          .compare = job->compare,
                           .temp = job->temp,
                           .seeds = job->seeds};
     bool good = fuzz_read(c.file, &original);

@@ -55,7 +55,9 @@ static struct byoc_view make_view(struct fuzz_case *c,
     uint64_t bytes = byi_tensor_bytes(&t);
     t.data = byi_acquire(bytes + 1);
     byi_arena_defer(arena, byi_release, t.data);
-    int64_t n = byoc_dtype_size(t.dtype) ? byi_elements(t.rank, t.dims) : 0;
+    bool number =
+        byoc_dtype_size(t.dtype) && t.dtype != BYOC_C64 && t.dtype != BYOC_C128;
+    int64_t n = number ? byi_elements(t.rank, t.dims) : 0;
     for (int64_t i = 0; i < n; i++)
         byi_tensor_set(&t, i, (double)fuzz_below(&c->rng, 4));
     return (struct byoc_view){.struct_size =

@@ -67,7 +67,9 @@ static DLTensor make_input(struct fuzz_case *c, const struct byoc_io *io,
     t->data = byi_acquire(byi_tensor_bytes(t) + 1);
     byi_arena_defer(arena, byi_release, t->data);
     bool real = byi_dtype_is_float(t->dtype);
-    int64_t n = byi_elements(t->rank, t->dims);
+    bool complex = t->dtype == BYOC_C64 || t->dtype == BYOC_C128;
+    int64_t n = complex ? 0 : byi_elements(t->rank, t->dims);
+    memset(t->data, 0, byi_tensor_bytes(t));
     for (int64_t i = 0; i < n; i++)
         byi_tensor_set(t, i,
                        real ? (double)fuzz_below(&c->rng, 2001) / 1000 - 1
