@@ -180,7 +180,7 @@ static int run(int argc, char **argv)
         return byi_complain(&byi_verb_bench, &err);
     r.load = now() - began;
     struct byi_arena *arena = byi_arena_new();
-    code = BYI_EXIT_OK;
+    code = open.gate;
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK)
         code = byi_complain(&byi_verb_bench, &err);
     else

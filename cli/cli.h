@@ -138,6 +138,7 @@ struct byi_model_options {
 struct byi_open_model {
     struct byoc_compiled *compiled; /* NULL: an artifact */
     struct byoc_model *model;
+    int gate; /* what byi_compile_model said; for an artifact BYI_EXIT_OK */
 };
 
 /* Compile what `options` asks for. *gate gets the exit code of the gates

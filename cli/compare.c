@@ -176,6 +176,7 @@ static enum byoc_status compare(const char *path,
                found ? c->feed.data : "the native kernels", c->tolerance.atol,
                c->tolerance.rtol, c->tolerance.stol);
         *code = judge(open.model, &out, &expected, &c->tolerance);
+        *code = *code == BYI_EXIT_OK ? open.gate : *code;
     }
     if (status == BYOC_OK && steps.first.n)
         fprintf(stderr, "byoc compare: the first step that differs is %s\n",

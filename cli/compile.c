@@ -2,15 +2,24 @@
 #include "cli.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_compile = {
     .name = "compile",
-    .usage = "MODEL -o MODEL.so [OPTIONS]",
+    .usage = "MODEL [-o MODEL.so] [OPTIONS]",
     .summary = "compile a model into a shared library",
     .run = run,
 };
+
+/* The artifact would take the model's place. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
 
 static int run(int argc, char **argv)
 {
@@ -42,8 +51,14 @@ static int run(int argc, char **argv)
     }
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
-    enum byoc_status status =
-        byi_compile_model(path, &o, &compiled, &gate, &err);
+    enum byoc_status status = BYOC_OK;
+    if (is_same_file(path, out))
+        status = byi_fail(&err, BYOC_EINVAL,
+                          "%s: the output is the model itself; expected "
+                          "another file after -o",
+                          out);
+    if (status == BYOC_OK)
+        status = byi_compile_model(path, &o, &compiled, &gate, &err);
     if (status == BYOC_OK && gate == BYI_EXIT_OK)
         status = byoc_compiled_write(compiled, out, &err);
     code = status == BYOC_OK ? gate : byi_complain(&byi_verb_compile, &err);

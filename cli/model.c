@@ -7,11 +7,10 @@
 
 #include <string.h>
 
-static void print_ir(void *ctx, const char *pass, const char *when,
-                     const char *ir)
+static void print_ir(void *ctx, const char *pass, const char *ir)
 {
     (void)ctx;
-    fprintf(stderr, "// %s %s\n%s", when, pass, ir);
+    fprintf(stderr, "// after %s\n%s", pass, ir);
 }
 
 static void print_time(void *ctx, const char *pass, double seconds)
@@ -92,6 +91,34 @@ static bool is_artifact(const char *path)
     return n > 3 && strcmp(path + n - 3, ".so") == 0;
 }
 
+/* An option that only compiling takes note of, where one was given. */
+static const char *find_compile_option(const struct byi_model_options *o)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = {
+        {"--backend", o->backends.n > 0},
+        {"--pattern", o->patterns.n > 0},
+        {"--shape", o->shapes.n > 0},
+        {"--exclude", o->exclude.n > 0},
+        {"--forbid-ref", o->forbid_ref},
+        {"--min-region-nodes", o->min_region_nodes > 0},
+        {"-O", o->opt_level > 0},
+        {"--disable-pass", o->disable.n > 0},
+        {"--require-pass", o->require.n > 0},
+        {"--print-after", o->print_after != NULL},
+        {"--time-passes", o->time_passes},
+        {"--verify", o->verify},
+        {"--report", o->report != NULL},
+        {"--require-offload", o->require_offload > 0},
+    };
+    for (size_t i = 0; i < BYI_COUNT(options); i++)
+        if (options[i].given)
+            return options[i].name;
+    return NULL;
+}
+
 static void log_line(void *ctx, const char *line)
 {
     (void)ctx;
@@ -112,10 +139,15 @@ enum byoc_status byi_open_model(const char *path,
     *open = (struct byi_open_model){0};
     enum byoc_status status;
     if (is_artifact(path)) {
+        const char *option = find_compile_option(o);
+        if (option)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: an artifact is compiled already; give %s to "
+                            "`byoc compile`",
+                            path, option);
         status = byoc_model_load(path, &load, &open->model, err);
     } else {
-        int gate;
-        BYI_TRY(byi_compile_model(path, o, &open->compiled, &gate, err));
+        BYI_TRY(byi_compile_model(path, o, &open->compiled, &open->gate, err));
         status = byoc_compiled_load(open->compiled, &load, &open->model, err);
     }
     if (status != BYOC_OK) {

@@ -282,7 +282,7 @@ static void after_pass(void *ctx, const struct byi_pass *pass,
         return;
     struct byi_text text = {0};
     byi_print_module(m, &text, NULL);
-    p->on_pass(p->ctx, pass->name, "after", text.at);
+    p->on_pass(p->ctx, pass->name, text.at);
     byi_text_free(&text);
 }
 
@@ -304,12 +304,13 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
         .ledger = c->ledger,
         .vendors = &c->vendors};
     if (params->passes) {
-        const struct byi_pass *named[64];
-        uint32_t n = 0;
+        BYI_VEC(const struct byi_pass *) named = {0};
         for (const char *const *name = params->passes; *name; name++)
-            if (n < BYI_COUNT(named))
-                named[n++] = byi_pipeline_pass(*name);
-        return byi_run_passes(c->m, named, n, &ctx, err);
+            BYI_PUSH(&named, byi_pipeline_pass(*name));
+        enum byoc_status status =
+            byi_run_passes(c->m, named.at, named.n, &ctx, err);
+        byi_vec_free(named.at);
+        return status;
     }
     uint32_t n = N_PASSES;
     for (uint32_t i = 0; params->stop_after && i < N_PASSES; i++)
@@ -339,6 +340,27 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     return BYOC_OK;
 }
 
+/* What is excluded is in the model, or is an operator of the IR; else it is
+ * misspelt, and would silently exclude nothing. */
+static enum byoc_status check_excluded(const struct byi_module *m,
+                                       const char *const *exclude,
+                                       struct byoc_error *err)
+{
+    for (; exclude && *exclude; exclude++) {
+        bool found = byi_op_of_name(*exclude, strlen(*exclude)) != NULL;
+        for (uint32_t i = 0; !found && i < m->sources.n; i++)
+            found = !strcmp(m->sources.at[i].name, *exclude) ||
+                    !strcmp(m->sources.at[i].op, *exclude);
+        if (!found)
+            return byi_fail(err, BYOC_EINVAL,
+                            "exclude '%s': the model has no node and no "
+                            "operator of that name; `byoc check --all` names "
+                            "them",
+                            *exclude);
+    }
+    return BYOC_OK;
+}
+
 /* --- import ----------------------------------------------------------------------- */
 
 static bool ends_in(const char *path, const char *suffix)
@@ -353,12 +375,12 @@ static enum byoc_status import_text(const char *path, struct byi_module **m,
     const void *text;
     size_t n;
     BYI_TRY(byi_map_file(path, &text, &n, err));
-    char *side = byi_alloc(strlen(path) + 8, 1);
-    strcpy(side, path);
-    strcpy(side + strlen(side) - 3, ".consts");
+    struct byi_text side = {0};
+    byi_text_add(&side, path, strlen(path) - strlen(".ir"));
+    byi_text_addf(&side, ".consts");
     enum byoc_status status =
-        byi_parse_module(text ? text : "", n, path, side, m, err);
-    byi_vec_free(side);
+        byi_parse_module(text ? text : "", n, path, side.at, m, err);
+    byi_text_free(&side);
     byi_unmap(text, n);
     if (status == BYOC_OK && byi_func_find(*m, "main") == UINT32_MAX) {
         byi_module_free(m);
@@ -374,8 +396,15 @@ static enum byoc_status import(const char *path,
 {
     const struct byi_onnx_params onnx = {
         .dims = params->dims, .shapes = params->shapes, .eval = eval};
-    if (ends_in(path, ".ir"))
+    if (ends_in(path, ".ir")) {
+        if ((params->dims && *params->dims) ||
+            (params->shapes && *params->shapes))
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: dims and shapes are fixed when ONNX is "
+                            "imported; write them into the text's types",
+                            path);
         return import_text(path, m, err);
+    }
     return byi_onnx_import(path, &onnx, m, err);
 }
 
@@ -519,6 +548,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
 {
     BYI_TRY(check_names(params, err));
     BYI_TRY(import(path, params, &c->m, err));
+    BYI_TRY(check_excluded(c->m, params->exclude, err));
     BYI_TRY(sketch_vendors(c, params->patterns, err));
     BYI_TRY(load_vendors(c, params, err));
     c->vendors.forbid_ref = params->forbid_reference != 0;
@@ -581,10 +611,22 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_arena_free(&arena);
 }
 
+/* `passes` and `stop_after` leave a module without a plan. */
+static enum byoc_status check_plan(const struct byoc_compiled *c,
+                                   struct byoc_error *err)
+{
+    if (c->plan.json.at)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "compiled up to a pass only, so there is no plan to run; "
+                    "compile without passes and stop_after");
+}
+
 enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
                                      const char *path, struct byoc_error *err)
 {
     struct byi_text manifest = {0};
+    BYI_TRY(check_plan(c, err));
     enum byoc_status status = make_manifest(c, true, &manifest, err);
     if (status == BYOC_OK) {
         struct byi_image image = image_of(c);
@@ -601,6 +643,8 @@ enum byoc_status byoc_compiled_load(const struct byoc_compiled *c,
                                     struct byoc_model **model,
                                     struct byoc_error *err)
 {
+    *model = NULL;
+    BYI_TRY(check_plan(c, err));
     const struct byi_image image = image_of(c);
     return byoc_internal_model_open(&image, params, model, err);
 }

@@ -120,7 +120,7 @@ static int run(int argc, char **argv)
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
         return byi_complain(&byi_verb_run, &err);
     struct byi_arena *arena = byi_arena_new();
-    code = BYI_EXIT_OK;
+    code = open.gate;
     if (run_model(open.model, &feed, folder, trace, arena, &err) != BYOC_OK)
         code = byi_complain(&byi_verb_run, &err);
     byi_arena_free(&arena);

@@ -29,9 +29,11 @@ struct byoc_compile_params {
                                     NULL: all that are found; a list without
                                     entries: none, all native              */
     const char *plugins;      /* where plug-ins are, as in byoc_load_params */
-    const char *const *dims;     /* "N=1": fix a symbolic dim               */
-    const char *const *shapes;   /* "x=1x3x224x224": fix an input's shape   */
-    const char *const *exclude;  /* node names or operators that stay native */
+    const char *const *dims;     /* "N=1": fix a symbolic dim (ONNX only)   */
+    const char *const *shapes;   /* "x=1x3x224x224": fix an input's shape
+                                    (ONNX only)                             */
+    const char *const *exclude;  /* nodes or operators that stay native, by
+                                    the model's name or the IR's            */
     const char *const *patterns; /* "a.conv_relu=PATTERN" (docs/patterns.md):
                                     rows of vendors without a plug-in, to try
                                     a table; regions of these run their native
@@ -49,13 +51,12 @@ struct byoc_compile_params {
     const char *stop_after;      /* a pass's name: compile no further, as
                                     with `passes`                           */
     const char *cc;              /* the C compiler; NULL: $CC, then "cc"    */
-    /* Called before and after each pass with the IR as text, where wanted.
-     * `when` is "before" or "after". */
-    void (*on_pass)(void *ctx, const char *pass, const char *when,
-                    const char *ir);
-    const char *print_after;     /* for on_pass: a pass's name, or "all"    */
+    /* Called by the compiling thread, after the passes that print_after
+     * names, with the IR as text, and after each pass with its time. */
+    void (*on_pass)(void *ctx, const char *pass, const char *ir);
+    const char *print_after;     /* a pass's name, or "all"; NULL: none     */
     void (*on_time)(void *ctx, const char *pass, double seconds);
-    void *ctx;
+    void *ctx;                   /* first argument of both                  */
     int verify;                  /* not 0: check the IR after every pass    */
 };
 
@@ -63,20 +64,23 @@ struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
 
 /* Compile the model at `path`: ONNX, or the text form when it ends in ".ir".
  * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED (names the operator),
- * BYOC_ETYPE, BYOC_EINVAL (parameters), BYOC_EBACKEND (a plug-in that was
- * named cannot be loaded). */
+ * BYOC_ETYPE, BYOC_ELIMIT, BYOC_EINVAL (parameters, a name that nothing has),
+ * BYOC_EBACKEND (a plug-in that was named cannot be loaded). On failure
+ * *compiled is NULL. Nothing of `params` is kept. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_compile(const char *path, const struct byoc_compile_params *params,
              struct byoc_compiled **compiled, struct byoc_error *err);
 BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
 
-/* Write the artifact: a shared library. Written aside, then renamed. */
+/* Write the artifact: a shared library. Written aside, then renamed: `path`
+ * has the whole of it or what it had before. Errors: BYOC_EIO (also: the C
+ * compiler failed), BYOC_EINVAL (made with `passes` or `stop_after`). */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_compiled_write(const struct byoc_compiled *compiled, const char *path,
                     struct byoc_error *err);
 
 /* Load the model from memory, without writing an artifact. `compiled` must
- * outlive the model. */
+ * outlive the model. Errors: as byoc_model_load, and BYOC_EINVAL as above. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_compiled_load(const struct byoc_compiled *compiled,
                    const struct byoc_load_params *params,

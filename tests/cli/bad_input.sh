@@ -162,6 +162,13 @@ for verb in run inspect; do
     bad 4 "artifact version 99" $verb version.so
 done
 
+# options that would do nothing
+bad 2 "compiled already; give --exclude" run good.so --exclude Conv
+bad 2 "compiled already; give -O" bench good.so -O1
+bad 2 "the model has no node and no operator" check relu.onnx --exclude Rely
+bad 2 "fixed when ONNX is imported" check text.ir --dim N=1
+bad 2 "the output is the model itself" compile relu.onnx -o ./relu.onnx
+
 # plug-ins and backends
 bad 3 "backend 'none' was not found" compile "$digits/digits.onnx" \
     --backend none -o out.so
@@ -189,6 +196,10 @@ bad 2 "no pass is called 'None'" check relu.onnx --require-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --print-after None
 bad 2 "VENDOR.WHAT=PATTERN" check relu.onnx --pattern none
 bad 2 "expected 1 to 4096" run good.so --threads 100000
+
+# gates
+bad 1 "gate failed" run "$digits/digits.onnx" --native --require-offload 1 \
+    --input "image=$x"
 
 "$byoc" check relu.onnx >"$dir/out" 2>"$dir/err" || fail "relu.onnx is a model"
 echo "$passed passed, $failed failed"
