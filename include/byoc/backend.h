@@ -182,8 +182,9 @@ struct byoc_backend {
     uint32_t n_patterns;
     uint32_t flags;       /* BYOC_BACKEND_* below */
 
-    /* Optional. Can this graph (one kernel, real shapes and constants) be
-     * built here? Builds what load() would build. Any thread. */
+    /* Optional; NULL: every match can be built. Can this graph (one kernel,
+     * real shapes and constants) be built here? Builds what load() would
+     * build. Any thread. */
     struct byoc_fail *(*probe)(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result);
@@ -192,8 +193,8 @@ struct byoc_backend {
     struct byoc_fail *(*compile)(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob);
-    /* Optional. Does an artifact made with `compat` run here? NULL status:
-     * yes. Needs no model. Any thread. */
+    /* Optional; NULL: it does where it is this `compat`. Does an artifact made
+     * with `compat` run here? NULL status: yes. Needs no model. Any thread. */
     struct byoc_fail *(*check_compat)(const struct byoc_host *host,
                                       const char *compat);
     /* Make *compiled: build kernels, pack weights. On failure *compiled stays
@@ -201,8 +202,9 @@ struct byoc_backend {
     struct byoc_fail *(*load)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               void **compiled);
+    /* Its states are gone. Any thread. */
     void (*unload)(const struct byoc_host *host, void *compiled);
-    /* Memory for one run at a time of `compiled`. Any thread. */
+    /* Memory for one run at a time of `compiled`. Both: any thread. */
     struct byoc_fail *(*state_new)(const struct byoc_host *host,
                                    void *compiled, void **state);
     void (*state_free)(const struct byoc_host *host, void *compiled,

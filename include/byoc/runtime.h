@@ -2,8 +2,14 @@
  *
  * Link with libbyoc_runtime.so; nothing of the compiler is needed. A loaded
  * model is immutable and may be shared by any number of threads; each thread
- * (or request) runs it through a state of its own. Nothing here prints, exits
- * or keeps a pointer to an argument after the call returns.
+ * (or request) runs it through a state of its own. Nothing here prints or
+ * exits, and of its arguments only byoc_load_params.log and log_ctx are kept
+ * after the call. Pointers must not be NULL where nothing says they may.
+ *
+ * Where memory runs out a call gives BYOC_ENOMEM: for weights, primitives,
+ * states and results, which are all that is large. The small tables a model is
+ * read into, and the shapes of a run whose shapes vary, abort the process
+ * instead.
  *
  *     struct byoc_error err;
  *     struct byoc_model *model = NULL;
@@ -89,24 +95,26 @@ BYOC_API uint32_t byoc_dtype_size(enum byoc_dtype dtype);
  * and an input declared bool takes exactly that. */
 BYOC_API DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype);
 
-/* "0.1.0", and the version of this header's ABI. */
+/* "0.1.0": of the library that is loaded. */
 BYOC_API const char *byoc_version(void);
-#define BYOC_RUNTIME_ABI 1
 
 /* Options of loading. Zero-initialise; a zero field means the default. */
 struct byoc_load_params {
     uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
                               CPUs this process may use (affinity, cgroup)  */
     const char *plugins;   /* where vendors' plug-ins are: absolute paths of
-                              files or folders, ':' between; NULL: the
-                              environment's BYOC_PLUGIN_PATH, then the folder
-                              of libbyoc_runtime.so                         */
+                              files or folders, ':' between; NULL: those of
+                              the environment's BYOC_PLUGIN_PATH; where that
+                              is unset or empty, as is "" here: the folder of
+                              libbyoc_runtime.so and its subfolder "byoc"   */
     int native_only;       /* not 0: every region runs its native twin      */
     int require_vendors;   /* not 0: a vendor that is missing or fails is an
                               error, not a reason to run the native twin    */
-    void (*log)(void *ctx, const char *line); /* progress and verbose lines,
-                              without newline; NULL: none                   */
-    void *log_ctx;
+    void (*log)(void *ctx, const char *line); /* progress, warnings and what
+                              vendors say, a line without newline; NULL:
+                              none. Called while the model lives, by vendors
+                              from any thread                               */
+    void *log_ctx;         /* lives as long as the model                    */
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */
@@ -115,9 +123,11 @@ struct byoc_state; /* memory of one run at a time: one per thread   */
 /* Load the artifact at `path` (made by `byoc compile`) into *model.
  * Maps the weights, loads the vendors' plug-ins, builds their primitives and
  * packs their weights: all that is slow happens here.
- * Errors: BYOC_EIO (no such file), BYOC_EPARSE (not an artifact),
- * BYOC_EINCOMPATIBLE (other version), BYOC_EBACKEND (require_vendors),
- * BYOC_ENOMEM. On failure *model is NULL and nothing is left behind.
+ * params NULL: the defaults. Errors: BYOC_EIO (no such file), BYOC_EPARSE
+ * (not an artifact, or a damaged one), BYOC_EINCOMPATIBLE (other version),
+ * BYOC_EBACKEND (require_vendors), BYOC_EINVAL (threads, also those of
+ * BYOC_NUM_THREADS), BYOC_ELIMIT, BYOC_ENOMEM. On failure *model is NULL and
+ * nothing is left behind but the libraries of vendors that cannot be closed.
  * Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_model_load(const char *path, const struct byoc_load_params *params,
@@ -142,7 +152,8 @@ BYOC_API const struct byoc_io *byoc_model_input(const struct byoc_model *model,
                                                 uint32_t index);
 BYOC_API const struct byoc_io *
 byoc_model_output(const struct byoc_model *model, uint32_t index);
-/* How many threads a run uses, and a sentence that says why. */
+/* How many threads a run uses; *why, unless NULL, gets a phrase that says
+ * where the number is from, and lives as long as the model. */
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
                                      const char **why);
 /* Warnings of loading, such as a vendor whose native twin runs instead; one
@@ -150,22 +161,28 @@ BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
 /* Make a state for `model`: all memory a run needs where shapes are fixed.
- * The model must outlive it. Errors: BYOC_ENOMEM, BYOC_EBACKEND. */
+ * The model must outlive it. Errors: BYOC_ENOMEM, and what a vendor says
+ * (BYOC_EBACKEND, BYOC_EUNSUPPORTED, BYOC_EINCOMPATIBLE). On failure *state is
+ * NULL. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_state_new(const struct byoc_model *model, struct byoc_state **state,
                struct byoc_error *err);
+/* Free *state, close its trace, and null it; *state may be NULL. */
 BYOC_API void byoc_state_free(struct byoc_state **state);
 
 /* Run once.
  * inputs   one view per input, in the model's order: CPU memory, dense
  *          row-major (strides NULL or equal to dense), dtype and dims as
- *          byoc_model_input says; byte_offset is honoured
- * outputs  one view per output. A view with data is written in place and must
- *          have the output's dtype and shape. A view whose data is NULL is
- *          filled in: data, shape, ndim, dtype point into the state and stay
- *          valid until its next run.
- * Errors: BYOC_EINVAL (counts, NULL data), BYOC_ETYPE (dtype, shape),
- * BYOC_EBACKEND, BYOC_ENOMEM. A failed run leaves the state usable.
+ *          byoc_model_input says; byte_offset is honoured; data aligned to
+ *          its elements
+ * outputs  one view per output. A view with data is written in place, and must
+ *          be as an input is and overlap no input and no other output. A view
+ *          whose data is NULL is filled in: all of it is written, data and
+ *          shape point into the state and stay valid until its next run or
+ *          its end.
+ * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
+ * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
+ * BYOC_ENOMEM. A failed run leaves the state usable.
  * Threads: one run per state at a time. Allocates: not when every shape is
  * fixed. */
 BYOC_API BYOC_CHECKED enum byoc_status
@@ -174,7 +191,8 @@ byoc_run(struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
 
 /* Write a Chrome trace of the runs that follow to `path`: one event per
  * kernel, primitive, copy and reorder, naming the model's nodes. NULL stops
- * and closes. Threads: as byoc_run. */
+ * and closes. Errors: BYOC_EIO, also for what the trace before could not
+ * write; BYOC_ENOMEM. Threads: as byoc_run. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_state_trace(struct byoc_state *state, const char *path,
                  struct byoc_error *err);
