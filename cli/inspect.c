@@ -7,6 +7,8 @@
 
 #include <cjson/cJSON.h>
 
+#include <string.h>
+
 static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_inspect = {
@@ -27,8 +29,8 @@ static void print_ios(const cJSON *manifest, const char *key)
     const cJSON *io, *dim;
     cJSON_ArrayForEach(io, cJSON_GetObjectItemCaseSensitive(manifest, key))
     {
-        printf("%-9.*s %s %s (", (int)(sizeof "output" - 1), key,
-               text(io, "name"), text(io, "dtype"));
+        printf("%-9.*s %s %s (", (int)strlen(key) - 1, key, text(io, "name"),
+               text(io, "dtype"));
         const char *comma = "";
         cJSON_ArrayForEach(dim, cJSON_GetObjectItemCaseSensitive(io, "shape"))
         {
@@ -73,9 +75,8 @@ static void print_artifact(const struct byi_artifact *a, bool every)
 static void print_json(const struct byi_artifact *a)
 {
     const struct byi_image *image = &a->image;
-    printf("{\"manifest\":%.*s,\"ledger\":%.*s}\n",
-           (int)image->manifest_bytes, image->manifest,
-           image->ledger_bytes ? (int)image->ledger_bytes : 4,
+    printf("{\"manifest\":%.*s,\"ledger\":%.*s}\n", (int)image->manifest_bytes,
+           image->manifest, image->ledger_bytes ? (int)image->ledger_bytes : 4,
            image->ledger_bytes ? image->ledger : "null");
 }
 
@@ -89,8 +90,8 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int code = byi_options(&byi_verb_inspect, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_verb_inspect, options, BYI_COUNT(options), argc,
+                           argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byi_artifact a;
