@@ -352,7 +352,6 @@ static enum byoc_status check_fn(struct checker *c, const struct byi_node *node)
     return check_func_type(c, g);
 }
 
-enum { ANY = UINT16_MAX };
 static const struct {
     uint32_t min, max; /* operands */
     enum byoc_status (*check)(struct checker *, const struct byi_node *);
