@@ -94,8 +94,7 @@ static void open_session(struct session *s, const char *model, int threads)
     for (size_t i = 0; i < s->n_in; i++)
         must(api[GET_INPUT_NAME](s->session, i, allocator, &s->in_names[i]));
     for (size_t i = 0; i < s->n_out; i++)
-        must(api[GET_OUTPUT_NAME](s->session, i, allocator,
-                                  &s->out_names[i]));
+        must(api[GET_OUTPUT_NAME](s->session, i, allocator, &s->out_names[i]));
 }
 
 static void read_inputs(struct session *s, const char *prefix)
@@ -163,9 +162,8 @@ int main(int argc, char **argv)
     printf("{\"load_ms\":%.6g,\"first_ms\":%.6g,\"min_ms\":%.6g,"
            "\"median_ms\":%.6g,\"peak_mb\":%.6g,\"runs\":%u,"
            "\"version\":\"%s\"}\n",
-           1e3 * load, 1e3 * first, 1e3 * runs.at[0],
-           1e3 * runs.at[runs.n / 2], (double)usage.ru_maxrss / 1024, runs.n,
-           base()->get_version());
+           1e3 * load, 1e3 * first, 1e3 * runs.at[0], 1e3 * runs.at[runs.n / 2],
+           (double)usage.ru_maxrss / 1024, runs.n, base()->get_version());
     fflush(stdout);
     _exit(0); /* without the library's own tear-down */
 }

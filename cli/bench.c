@@ -111,9 +111,8 @@ static enum byoc_status time_runs(struct byoc_state *state,
         BYI_TRY(time_run(state, in, out, &unused, err));
     BYI_VEC(double) runs = {0};
     enum byoc_status status = BYOC_OK;
-    for (began = now();
-         status == BYOC_OK && runs.n < (1u << 24) &&
-         (runs.n < least || now() - began < seconds);) {
+    for (began = now(); status == BYOC_OK && runs.n < (1u << 24) &&
+                        (runs.n < least || now() - began < seconds);) {
         double one = 0;
         status = time_run(state, in, out, &one, err);
         BYI_PUSH(&runs, one);

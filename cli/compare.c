@@ -56,8 +56,7 @@ static void watch_step(void *ctx, const char *step, const char *sources,
         record_step(s, value);
         return;
     }
-    if (s->next >= s->native.n || s->first.n ||
-        !s->native.at[s->next].data) {
+    if (s->next >= s->native.n || s->first.n || !s->native.at[s->next].data) {
         s->next++;
         return;
     }
@@ -124,23 +123,18 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
 }
 
 /* The same model on native kernels only. */
-static enum byoc_status run_native(const char *path,
-                                   const struct byi_model_options *options,
-                                   const struct byi_feed *in,
-                                   struct byi_arena *arena,
-                                   struct steps *steps,
-                                   struct byi_open_model *native,
-                                   struct byoc_state **state,
-                                   struct byi_feed *expected,
-                                   struct byoc_error *err)
+static enum byoc_status run_native(
+    const char *path, const struct byi_model_options *options,
+    const struct byi_feed *in, struct byi_arena *arena, struct steps *steps,
+    struct byi_open_model *native, struct byoc_state **state,
+    struct byi_feed *expected, struct byoc_error *err)
 {
     struct byi_model_options o = *options;
     o.twins = true;
     BYI_TRY(byi_open_model(path, &o, native, err));
     *expected = byi_feed_outputs(native->model, arena);
     BYI_TRY(run_once(native->model, in, expected, steps, state, err));
-    expected->at =
-        byi_arena_calloc(arena, expected->n, sizeof *expected->at);
+    expected->at = byi_arena_calloc(arena, expected->n, sizeof *expected->at);
     for (uint32_t i = 0; i < expected->n; i++)
         expected->at[i] = byi_feed_tensor(&expected->views[i]);
     return BYOC_OK;
@@ -168,8 +162,8 @@ static enum byoc_status compare(const char *path,
     steps.recorded = true;
     if (status == BYOC_OK) {
         out = byi_feed_outputs(open.model, c->arena);
-        status = run_once(open.model, &in, &out, found ? NULL : &steps,
-                          &state, err);
+        status =
+            run_once(open.model, &in, &out, found ? NULL : &steps, &state, err);
     }
     if (status == BYOC_OK) {
         printf("against %s, atol %g, rtol %g, stol %g\n",
@@ -215,8 +209,8 @@ static int run(int argc, char **argv)
          "tolerance: times the largest |expected| (default: 1e-4)"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_verb_compare, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_verb_compare, options, BYI_COUNT(options), argc,
+                           argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     c.feed.inputs = inputs.at;

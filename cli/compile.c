@@ -36,9 +36,8 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int gate,
-        code = byi_options(&byi_verb_compile, options, BYI_COUNT(options),
-                           argc, argv, 1, 1, &path, &n);
+    int gate, code = byi_options(&byi_verb_compile, options, BYI_COUNT(options),
+                                 argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byi_text beside = {0};
@@ -63,8 +62,7 @@ static int run(int argc, char **argv)
         status = byoc_compiled_write(compiled, out, &err);
     code = status == BYOC_OK ? gate : byi_complain(&byi_verb_compile, &err);
     if (status == BYOC_OK && !quiet) {
-        char *text =
-            byoc_ledger_text(byoc_compiled_ledger(compiled), every);
+        char *text = byoc_ledger_text(byoc_compiled_ledger(compiled), every);
         fputs(text, stdout);
         byoc_string_free(text);
         if (gate == BYI_EXIT_OK)

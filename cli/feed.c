@@ -18,8 +18,7 @@ static bool ends_in(const char *path, const char *suffix)
 }
 
 static enum byoc_status read_file(const char *path, struct byi_arena *arena,
-                                  struct byi_tensor *t,
-                                  struct byoc_error *err)
+                                  struct byi_tensor *t, struct byoc_error *err)
 {
     const char *name;
     if (ends_in(path, ".npy"))
@@ -44,8 +43,7 @@ static const char *find_file(const char *data, const char *what, uint32_t k,
                              struct byi_arena *arena)
 {
     static const char *const suffixes[] = {".pb", ".npy"};
-    const char *slash =
-        ends_in(data, ".") || ends_in(data, "/") ? "" : "/";
+    const char *slash = ends_in(data, ".") || ends_in(data, "/") ? "" : "/";
     for (size_t i = 0; i < BYI_COUNT(suffixes); i++) {
         const char *path = byi_arena_printf(arena, "%s%s%s_%u%s", data, slash,
                                             what, k, suffixes[i]);
@@ -147,20 +145,18 @@ static enum byoc_status check_names(const struct byoc_model *model,
             known = known || (strlen(name) == n && !strncmp(*in, name, n));
         }
         if (!known)
-            return byi_fail(err, BYOC_EINVAL,
-                            "the model has no input '%.*s'; its first is '%s'",
-                            (int)n, *in,
-                            byoc_model_n_inputs(model)
-                                ? byoc_model_input(model, 0)->name
-                                : "");
+            return byi_fail(
+                err, BYOC_EINVAL,
+                "the model has no input '%.*s'; its first is '%s'", (int)n, *in,
+                byoc_model_n_inputs(model) ? byoc_model_input(model, 0)->name
+                                           : "");
     }
     return BYOC_OK;
 }
 
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
-                                 struct byi_arena *arena,
-                                 struct byi_feed *feed,
+                                 struct byi_arena *arena, struct byi_feed *feed,
                                  struct byoc_error *err)
 {
     uint32_t n = byoc_model_n_inputs(model);
@@ -176,8 +172,8 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
         if (path)
             BYI_TRY(read_file(path, arena, &feed->at[i], err));
         else if (params->npz)
-            BYI_TRY(byi_npz_read(params->npz, io->name, arena, &feed->at[i],
-                                 err));
+            BYI_TRY(
+                byi_npz_read(params->npz, io->name, arena, &feed->at[i], err));
         else if (params->data)
             return byi_fail(err, BYOC_EIO,
                             "input %u ('%s') is missing: no input_%u.npy or "
@@ -248,12 +244,11 @@ static enum byoc_status check_same(const struct byi_tensor *a,
          b->dtype == BYOC_BOOL) &&
         byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
         return BYOC_OK;
-    return byi_fail(
-        err, BYOC_ETYPE, "found %s %s, expected %s %s",
-        byoc_dtype_name(a->dtype),
-        byi_dims_text(found, sizeof found, a->rank, a->dims),
-        byoc_dtype_name(b->dtype),
-        byi_dims_text(expected, sizeof expected, b->rank, b->dims));
+    return byi_fail(err, BYOC_ETYPE, "found %s %s, expected %s %s",
+                    byoc_dtype_name(a->dtype),
+                    byi_dims_text(found, sizeof found, a->rank, a->dims),
+                    byoc_dtype_name(b->dtype),
+                    byi_dims_text(expected, sizeof expected, b->rank, b->dims));
 }
 
 enum byoc_status byi_difference(const struct byi_tensor *found,

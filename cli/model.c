@@ -74,9 +74,10 @@ enum byoc_status byi_compile_model(const char *path,
         status = write_report(o->report, ledger, err);
     double share = offloaded_share(ledger);
     if (status == BYOC_OK && share < o->require_offload) {
-        fprintf(stderr, "byoc: gate failed: %.2f%% of the floating-point "
-                        "operations are offloaded, --require-offload wants "
-                        "%.2f%%\n",
+        fprintf(stderr,
+                "byoc: gate failed: %.2f%% of the floating-point "
+                "operations are offloaded, --require-offload wants "
+                "%.2f%%\n",
                 share, o->require_offload);
         *gate = BYI_EXIT_VERDICT;
     }
@@ -130,12 +131,11 @@ enum byoc_status byi_open_model(const char *path,
                                 struct byi_open_model *open,
                                 struct byoc_error *err)
 {
-    const struct byoc_load_params load = {
-        .threads = o->threads,
-        .plugins = o->plugins,
-        .native_only = o->native || o->twins,
-        .require_vendors = o->require_vendors,
-        .log = o->verbose ? log_line : NULL};
+    const struct byoc_load_params load = {.threads = o->threads,
+                                          .plugins = o->plugins,
+                                          .native_only = o->native || o->twins,
+                                          .require_vendors = o->require_vendors,
+                                          .log = o->verbose ? log_line : NULL};
     *open = (struct byi_open_model){0};
     enum byoc_status status;
     if (is_artifact(path)) {

@@ -11,9 +11,9 @@ static const struct {
     const char *descr;
     enum byoc_dtype dtype;
 } descrs[] = {
-    {"f4", BYOC_F32}, {"f8", BYOC_F64}, {"f2", BYOC_F16}, {"i1", BYOC_I8},
-    {"i2", BYOC_I16}, {"i4", BYOC_I32}, {"i8", BYOC_I64}, {"u1", BYOC_U8},
-    {"u2", BYOC_U16}, {"u4", BYOC_U32}, {"u8", BYOC_U64}, {"b1", BYOC_BOOL},
+    {"f4", BYOC_F32}, {"f8", BYOC_F64},   {"f2", BYOC_F16}, {"i1", BYOC_I8},
+    {"i2", BYOC_I16}, {"i4", BYOC_I32},   {"i8", BYOC_I64}, {"u1", BYOC_U8},
+    {"u2", BYOC_U16}, {"u4", BYOC_U32},   {"u8", BYOC_U64}, {"b1", BYOC_BOOL},
     {"c8", BYOC_C64}, {"c16", BYOC_C128},
 };
 
@@ -53,8 +53,7 @@ static enum byoc_status read_descr(const char *header, const char *path,
 }
 
 static enum byoc_status read_shape(const char *header, const char *path,
-                                   struct byi_tensor *t,
-                                   struct byoc_error *err)
+                                   struct byi_tensor *t, struct byoc_error *err)
 {
     const char *at = find_key(header, "'shape'");
     if (!at || *at++ != '(')
@@ -68,8 +67,7 @@ static enum byoc_status read_shape(const char *header, const char *path,
         const char *start = at;
         for (; *at >= '0' && *at <= '9' && dim < (INT64_C(1) << 40); at++)
             dim = dim * 10 + (*at - '0');
-        if (at == start || t->rank == BYI_MAX_RANK ||
-            dim >= (INT64_C(1) << 40))
+        if (at == start || t->rank == BYI_MAX_RANK || dim >= (INT64_C(1) << 40))
             return byi_fail(err, BYOC_EPARSE,
                             "%s: the shape is not a list of up to %d sizes",
                             path, BYI_MAX_RANK);
@@ -86,8 +84,7 @@ static enum byoc_status read_shape(const char *header, const char *path,
 
 static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
                                   const char *path, struct byi_arena *arena,
-                                  struct byi_tensor *t,
-                                  struct byoc_error *err)
+                                  struct byi_tensor *t, struct byoc_error *err)
 {
     if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
         return byi_fail(err, BYOC_EPARSE,
@@ -118,8 +115,7 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
 }
 
 enum byoc_status byi_npy_read(const char *path, struct byi_arena *arena,
-                              struct byi_tensor *tensor,
-                              struct byoc_error *err)
+                              struct byi_tensor *tensor, struct byoc_error *err)
 {
     const void *bytes;
     size_t n;
@@ -142,8 +138,9 @@ enum byoc_status byi_npy_write(const char *path,
                         "%s: a .npy file cannot hold %s", path,
                         byoc_dtype_name(tensor->dtype));
     struct byi_text header = {0};
-    byi_text_addf(&header, "{'descr': '%c%s', 'fortran_order': False, "
-                           "'shape': (",
+    byi_text_addf(&header,
+                  "{'descr': '%c%s', 'fortran_order': False, "
+                  "'shape': (",
                   descr[1] == '1' && !descr[2] ? '|' : '<', descr);
     for (uint32_t i = 0; i < tensor->rank; i++)
         byi_text_addf(&header, "%lld,%s", (long long)tensor->dims[i],
@@ -152,7 +149,14 @@ enum byoc_status byi_npy_write(const char *path,
     while ((10 + header.n + 1) % 64 != 0)
         byi_text_add(&header, " ", 1);
     byi_text_add(&header, "\n", 1);
-    const uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0,
+    const uint8_t head[10] = {0x93,
+                              'N',
+                              'U',
+                              'M',
+                              'P',
+                              'Y',
+                              1,
+                              0,
                               (uint8_t)(header.n & 0xff),
                               (uint8_t)(header.n >> 8)};
     struct byi_file file;
@@ -167,7 +171,7 @@ enum byoc_status byi_npy_write(const char *path,
     return status;
 }
 
-/* --- .npz ----------------------------------------------------------------------- */
+/* --- .npz ----------------------------------------------------------------- */
 
 static uint64_t little(const uint8_t *at, int n)
 {
@@ -240,8 +244,7 @@ static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
 
 enum byoc_status byi_npz_read(const char *path, const char *name,
                               struct byi_arena *arena,
-                              struct byi_tensor *tensor,
-                              struct byoc_error *err)
+                              struct byi_tensor *tensor, struct byoc_error *err)
 {
     const void *bytes;
     size_t n;

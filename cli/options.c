@@ -16,8 +16,7 @@ static struct byi_arena *kept(void)
 
 void byi_list_add(struct byi_list *list, const char *text)
 {
-    const char **longer =
-        byi_arena_calloc(kept(), list->n + 2, sizeof *longer);
+    const char **longer = byi_arena_calloc(kept(), list->n + 2, sizeof *longer);
     for (uint32_t i = 0; i < list->n; i++)
         longer[i] = list->at[i];
     list->at = longer;
@@ -28,15 +27,14 @@ void byi_list_add(struct byi_list *list, const char *text)
 static void print_help(const struct byi_verb *verb,
                        const struct byi_option *options, uint32_t n)
 {
-    printf("usage: byoc %s %s\n%s\n\n", verb->name, verb->usage,
-           verb->summary);
+    printf("usage: byoc %s %s\n%s\n\n", verb->name, verb->usage, verb->summary);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_option *o = &options[i];
         char left[64];
         snprintf(left, sizeof left, "%s%c%s%s%s%s%s", o->brief ? "-" : "",
                  o->brief ? o->brief : ' ', o->brief && *o->name ? ", " : "",
-                 *o->name ? "--" : "", o->name,
-                 o->value && *o->name ? " " : "", o->value ? o->value : "");
+                 *o->name ? "--" : "", o->name, o->value && *o->name ? " " : "",
+                 o->value ? o->value : "");
         printf("  %-34s %s\n", left, o->help);
     }
 }
@@ -169,8 +167,7 @@ static const struct byi_option *find(const struct byi_option *options,
 
 int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t n_options, int argc, char **argv, uint32_t least,
-                uint32_t most, const char **positional,
-                uint32_t *n_positional)
+                uint32_t most, const char **positional, uint32_t *n_positional)
 {
     uint32_t n = 0;
     bool only_positional = false;

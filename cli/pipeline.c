@@ -68,7 +68,7 @@ struct byoc_compiled {
     struct byi_arena *arena;
     struct byi_vendors vendors;
     BYI_VEC(struct byi_plugin *) plugins;
-    BYI_VEC(struct sketch *) sketches;  /* vendors that are only patterns */
+    BYI_VEC(struct sketch *) sketches; /* vendors that are only patterns */
     struct byoc_host sketch_host;
     struct byi_ledger *ledger;
     BYI_VEC(struct region) regions;
@@ -78,7 +78,7 @@ struct byoc_compiled {
     char *cc;
 };
 
-/* --- vendors ---------------------------------------------------------------- */
+/* --- vendors -------------------------------------------------------------- */
 
 /* Call each(ctx, path) for every candidate of the list. */
 static enum byoc_status each_plugin(const char *list,
@@ -118,8 +118,7 @@ static void try_plugin(void *ctx, const char *path)
     struct search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    if (byoc_internal_plugin_open(path, s->threads, &plugin, &err) !=
-        BYOC_OK) {
+    if (byoc_internal_plugin_open(path, s->threads, &plugin, &err) != BYOC_OK) {
         byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
                       err.text);
         return;
@@ -132,7 +131,7 @@ static void try_plugin(void *ctx, const char *path)
     BYI_PUSH(&s->c->plugins, plugin);
 }
 
-/* --- vendors that are only patterns ------------------------------------------ */
+/* --- vendors that are only patterns --------------------------------------- */
 
 /* "a.conv=PATTERN" as a row; its vendor's name in *vendor. */
 static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
@@ -212,8 +211,7 @@ static enum byoc_status load_vendors(struct byoc_compiled *c,
         BYI_PUSH(&hosts, &c->sketch_host);
     }
     for (uint32_t i = 0;
-         status == BYOC_OK && params->backends && params->backends[i];
-         i++) {
+         status == BYOC_OK && params->backends && params->backends[i]; i++) {
         struct byi_plugin *plugin = find_plugin(c, params->backends[i]);
         if (!plugin) {
             status = byi_fail(err, BYOC_EBACKEND,
@@ -240,7 +238,7 @@ static enum byoc_status load_vendors(struct byoc_compiled *c,
     return status;
 }
 
-/* --- passes -------------------------------------------------------------------- */
+/* --- passes --------------------------------------------------------------- */
 
 static enum byoc_status eval(const struct byi_op *op,
                              const struct byi_attrs *attrs, uint32_t n_in,
@@ -328,8 +326,7 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     const char *printed[] = {params->print_after, NULL};
     if (params->print_after && strcmp(params->print_after, "all") == 0)
         printed[0] = NULL;
-    const char *const *all[] = {lists[0], lists[1], lists[2], one,
-                                printed};
+    const char *const *all[] = {lists[0], lists[1], lists[2], one, printed};
     for (size_t i = 0; i < BYI_COUNT(all); i++)
         for (const char *const *name = all[i]; name && *name; name++)
             if (!byi_pipeline_pass(*name))
@@ -361,7 +358,7 @@ static enum byoc_status check_excluded(const struct byi_module *m,
     return BYOC_OK;
 }
 
-/* --- import ----------------------------------------------------------------------- */
+/* --- import --------------------------------------------------------------- */
 
 static bool ends_in(const char *path, const char *suffix)
 {
@@ -408,7 +405,7 @@ static enum byoc_status import(const char *path,
     return byi_onnx_import(path, &onnx, m, err);
 }
 
-/* --- regions, plan, manifest --------------------------------------------------------- */
+/* --- regions, plan, manifest ---------------------------------------------- */
 
 static struct byoc_view *view_consts(const struct byoc_compiled *c,
                                      const struct region *r)
@@ -431,8 +428,7 @@ static struct byoc_view *view_consts(const struct byoc_compiled *c,
 /* Hand the region to its vendor's own compiler, where it has one. */
 static enum byoc_status compile_region(struct byoc_compiled *c,
                                        const struct byi_plugin *plugin,
-                                       struct region *r,
-                                       struct byoc_error *err)
+                                       struct region *r, struct byoc_error *err)
 {
     if (!plugin->backend->compile)
         return BYOC_OK;
@@ -442,13 +438,13 @@ static enum byoc_status compile_region(struct byoc_compiled *c,
         .json = r->blob.at,
         .json_bytes = r->blob.n,
         .consts = view_consts(c, r)};
-    struct byoc_blob blob = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
+    struct byoc_blob blob = {.struct_size =
+                                 BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
     if (fail) {
-        byi_fail(err, BYOC_EBACKEND, "backend '%s': %s",
-                 plugin->backend->name, plugin->host.fail_text(fail));
+        byi_fail(err, BYOC_EBACKEND, "backend '%s': %s", plugin->backend->name,
+                 plugin->host.fail_text(fail));
         plugin->host.fail_free(fail);
         return BYOC_EBACKEND;
     }
@@ -513,12 +509,11 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
                                       bool hashes, struct byi_text *text,
                                       struct byoc_error *err)
 {
-    struct byi_manifest_vendor *vendors = byi_arena_calloc(
-        c->arena, c->m->targets.n, sizeof *vendors);
+    struct byi_manifest_vendor *vendors =
+        byi_arena_calloc(c->arena, c->m->targets.n, sizeof *vendors);
     uint32_t n = 0;
     for (uint32_t t = 0; t < c->m->targets.n; t++) {
-        const struct byi_plugin *plugin =
-            find_plugin(c, c->m->targets.at[t]);
+        const struct byi_plugin *plugin = find_plugin(c, c->m->targets.at[t]);
         bool used = false;
         for (uint32_t i = 0; i < c->m->funcs.n && !used; i++) {
             const struct byi_func *f = c->m->funcs.at[i];
@@ -532,15 +527,13 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
             .version = plugin ? plugin->backend->version : "",
             .compat = plugin ? plugin->backend->compat : ""};
     }
-    const struct byi_manifest what = {.name = "main",
-                                      .vendors = vendors,
-                                      .n_vendors = n,
-                                      .hashes = hashes};
+    const struct byi_manifest what = {
+        .name = "main", .vendors = vendors, .n_vendors = n, .hashes = hashes};
     const struct byi_image image = image_of(c);
     return byi_manifest_write(c->m, &what, &image, text, err);
 }
 
-/* --- the public side ------------------------------------------------------------------- */
+/* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status compile(struct byoc_compiled *c, const char *path,
                                 const struct byoc_compile_params *params,
@@ -662,8 +655,7 @@ const char *byoc_compiled_ir(struct byoc_compiled *c)
 }
 
 enum byoc_status byoc_compiled_consts(const struct byoc_compiled *c,
-                                      const char *path,
-                                      struct byoc_error *err)
+                                      const char *path, struct byoc_error *err)
 {
     struct byi_text text = {0};
     struct byi_file file;
@@ -676,8 +668,7 @@ enum byoc_status byoc_compiled_consts(const struct byoc_compiled *c,
 char *byoc_ledger_text(const char *ledger_json, int every_node)
 {
     struct byi_text text = {0};
-    byi_ledger_report(ledger_json, strlen(ledger_json), every_node != 0,
-                      &text);
+    byi_ledger_report(ledger_json, strlen(ledger_json), every_node != 0, &text);
     return text.at;
 }
 
@@ -686,11 +677,10 @@ void byoc_string_free(char *text)
     byi_vec_free(text);
 }
 
-/* --- listing backends -------------------------------------------------------------------- */
+/* --- listing backends ----------------------------------------------------- */
 
 struct listing {
-    void (*use)(void *, const char *, const char *, const char *,
-                const char *);
+    void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
 };
 
@@ -704,9 +694,8 @@ static void list_plugin(void *ctx, const char *path)
         return;
     }
     struct byi_pattern_table *table = NULL;
-    enum byoc_status status =
-        byi_patterns_compile(plugin->backend->patterns,
-                             plugin->backend->n_patterns, &table, &err);
+    enum byoc_status status = byi_patterns_compile(
+        plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
     l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
            status == BYOC_OK ? NULL : err.text);
     byi_patterns_free(&table);

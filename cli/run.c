@@ -31,8 +31,7 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
             most = x > most ? x : most;
             sum += x;
         }
-        printf(": min %.6g, max %.6g, mean %.6g", least, most,
-               sum / (double)n);
+        printf(": min %.6g, max %.6g, mean %.6g", least, most, sum / (double)n);
     }
     printf("\n");
 }
@@ -77,8 +76,9 @@ static enum byoc_status run_model(const struct byoc_model *model,
     if (status == BYOC_OK && trace)
         status = byoc_state_trace(state, NULL, err);
     if (status == BYOC_OK && in.n_made_up)
-        fprintf(stderr, "byoc run: %u of %u inputs are made up from seed "
-                        "%llu\n",
+        fprintf(stderr,
+                "byoc run: %u of %u inputs are made up from seed "
+                "%llu\n",
                 in.n_made_up, in.n, (unsigned long long)feed->seed);
     if (status == BYOC_OK)
         status = write_outputs(model, &out, folder, arena, err);

@@ -5,7 +5,7 @@
 #include "core/core.h"
 #include "runtime/internal.h"
 
-/* --- artifact.c ------------------------------------------------------------ */
+/* --- artifact.c ----------------------------------------------------------- */
 
 /* Write `image` as the shared library `path`: assembler source with one
  * section per member, linked by `cc` (NULL: $CC, then "cc"), the weights
@@ -17,7 +17,7 @@ enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);
 
-/* --- append.c -------------------------------------------------------------- */
+/* --- append.c ------------------------------------------------------------- */
 
 /* Put the weights behind the linked file `path`, as a segment. */
 enum byoc_status byi_artifact_append(const char *path,

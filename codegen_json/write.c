@@ -32,8 +32,7 @@ static const char *symbol_name(void *ctx, int64_t dim)
 static cJSON *type_json(const struct writer *w, const struct byi_type *type)
 {
     if (type->kind == BYI_TENSOR)
-        return byi_json_from_type(type, symbol_name,
-                                  (void *)(uintptr_t)w->m);
+        return byi_json_from_type(type, symbol_name, (void *)(uintptr_t)w->m);
     cJSON *tuple = cJSON_CreateArray();
     for (uint32_t i = 0; i < type->n_fields; i++)
         cJSON_AddItemToArray(tuple, type_json(w, type->fields[i]));
@@ -86,7 +85,7 @@ static struct ref add_const(struct writer *w, uint32_t constant)
     return (struct ref){add_node(w, node), 0};
 }
 
-/* --- one composite as one kernel ------------------------------------------- */
+/* --- one composite as one kernel ------------------------------------------ */
 
 /* What a node of a composite's body is: operand `name`, or step `index`, or
  * a field of that step. */
@@ -138,8 +137,7 @@ static const char *next_name(struct byi_arena *arena, const char **list)
 static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
                                      const struct byi_func *body,
                                      const struct ref *params,
-                                     struct role *roles,
-                                     struct byoc_error *err)
+                                     struct role *roles, struct byoc_error *err)
 {
     cJSON *named = cJSON_AddObjectToObject(kernel, "operands");
     const char *list = body->attr.operands;
@@ -213,8 +211,8 @@ static void add_sources(const struct writer *w, cJSON *kernel,
 {
     cJSON *list = cJSON_AddArrayToObject(kernel, "source");
     for (uint32_t i = 0; i < sources->n; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateString(
-                                       w->m->sources.at[sources->at[i]].name));
+        cJSON_AddItemToArray(
+            list, cJSON_CreateString(w->m->sources.at[sources->at[i]].name));
 }
 
 static enum byoc_status add_kernel(struct writer *w,
@@ -228,18 +226,17 @@ static enum byoc_status add_kernel(struct writer *w,
     cJSON *kernel = cJSON_CreateObject();
     cJSON_AddStringToObject(kernel, "op", "kernel");
     cJSON_AddStringToObject(kernel, "pattern", body->attr.composite);
-    enum byoc_status status =
-        add_operands(w, kernel, body, params, roles, err);
+    enum byoc_status status = add_operands(w, kernel, body, params, roles, err);
     if (status == BYOC_OK)
         status = add_steps(w, kernel, body, roles, err);
-    cJSON_AddItemToObject(
-        kernel, "out", outs_json(w, body->nodes.at[body->result].type));
+    cJSON_AddItemToObject(kernel, "out",
+                          outs_json(w, body->nodes.at[body->result].type));
     add_sources(w, kernel, sources);
     *ref = (struct ref){add_node(w, kernel), 0};
     return status;
 }
 
-/* --- whole regions ----------------------------------------------------------- */
+/* --- whole regions -------------------------------------------------------- */
 
 static cJSON *open_graph(struct writer *w, const char *symbol)
 {
@@ -267,8 +264,8 @@ static void close_graph(struct writer *w, cJSON *root, uint32_t n_inputs,
         cJSON_AddItemToArray(list, pair_json(outputs[i]));
     byi_json_print(root, json);
     *n_consts = w->consts.n;
-    *consts = byi_arena_copy(arena, w->consts.at,
-                             w->consts.n * sizeof *w->consts.at);
+    *consts =
+        byi_arena_copy(arena, w->consts.at, w->consts.n * sizeof *w->consts.at);
     byi_vec_free(w->consts.at);
     cJSON_Delete(root);
 }
@@ -318,14 +315,12 @@ static uint32_t result_refs(const struct writer *w, const struct byi_func *f,
 {
     const struct byi_node *result = &f->nodes.at[f->result];
     if (result->kind == BYI_MAKE_TUPLE) {
-        *outputs =
-            byi_arena_calloc(w->arena, result->n_args, sizeof **outputs);
+        *outputs = byi_arena_calloc(w->arena, result->n_args, sizeof **outputs);
         for (uint32_t i = 0; i < result->n_args; i++)
             (*outputs)[i] = w->refs[result->args[i]];
         return result->n_args;
     }
-    uint32_t n =
-        result->type->kind == BYI_TUPLE ? result->type->n_fields : 1;
+    uint32_t n = result->type->kind == BYI_TUPLE ? result->type->n_fields : 1;
     *outputs = byi_arena_calloc(w->arena, n, sizeof **outputs);
     for (uint32_t i = 0; i < n; i++)
         (*outputs)[i] = (struct ref){w->refs[f->result].node,
@@ -350,8 +345,8 @@ enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
         inputs[i] = w.refs[f->params.at[i]].node;
     struct ref *outputs;
     uint32_t n_outputs = result_refs(&w, f, &outputs);
-    close_graph(&w, root, f->params.n, inputs, n_outputs, outputs, arena,
-                json, consts, n_consts);
+    close_graph(&w, root, f->params.n, inputs, n_outputs, outputs, arena, json,
+                consts, n_consts);
     return status;
 }
 
@@ -359,8 +354,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      const uint32_t *const_args,
                                      struct byi_arena *arena,
                                      struct byi_text *json, uint32_t **consts,
-                                     uint32_t *n_consts,
-                                     struct byoc_error *err)
+                                     uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *body = m->funcs.at[func];
     struct writer w = {.m = m, .arena = arena};
@@ -378,8 +372,8 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
         inputs[n_inputs++] = operands[i].node;
     }
     struct ref kernel;
-    enum byoc_status status = add_kernel(&w, body, operands,
-                                         byi_sources_none(), &kernel, err);
+    enum byoc_status status =
+        add_kernel(&w, body, operands, byi_sources_none(), &kernel, err);
     const struct byi_type *type = body->nodes.at[body->result].type;
     uint32_t n_outputs = type->kind == BYI_TUPLE ? type->n_fields : 1;
     struct ref *outputs = byi_arena_calloc(arena, n_outputs, sizeof *outputs);

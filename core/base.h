@@ -76,8 +76,8 @@ void *byi_realloc(void *old, size_t n, size_t size);
 /* The hook of exhaustion on the compile side; the default aborts. */
 extern void (*byi_oom)(size_t bytes);
 
-/* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }.
- * On the heap; exhaustion calls byi_oom. */
+/* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }
+ * on the heap; exhaustion calls byi_oom. */
 #define BYI_VEC(T)                                                            \
     struct {                                                                  \
         T *at;                                                                \
@@ -267,7 +267,7 @@ struct byi_op {
     enum byi_op_id id;
     const char *name;
     uint16_t min_in, max_in; /* operands; trailing ones are optional */
-    uint16_t n_out;          /* 1: a tensor; else a tuple; 0: as the rule says */
+    uint16_t n_out;          /* 1: a tensor; else a tuple; 0: the rule says */
     enum byi_op_kind kind;
     enum byi_op_cost cost;
     const struct byi_attr_def *attrs;

@@ -71,7 +71,7 @@ struct byi_func {
     } attr;
     BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
     const struct byi_type *type;         /* declared, while there is no result
-                                            yet (recursion); see byi_func_type */
+                                            yet: byi_func_type */
     const struct byi_func *origin;       /* what byi_func_like was given */
     bool dead;                           /* removed from the module */
 };
@@ -265,7 +265,7 @@ struct byi_instrument {
 /* What passes are given. Zero-initialise; set what is needed. */
 struct byi_pass_context {
     int opt_level;                      /* 0..3 */
-    const char *const *disabled;        /* pass names, NULL-terminated, or NULL */
+    const char *const *disabled;        /* passes, ending in NULL, or NULL */
     const char *const *required;
     const struct byi_instrument *instruments;
     uint32_t n_instruments;

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <string.h>
 
+/* clang-format off */
 #define ATTR(name, kind, fallback) {name, BYI_ATTR_##kind, fallback}
 #define REQUIRED NULL
 
-/* clang-format off */
 #define TABLE(id, ...) \
     static const struct byi_attr_def attrs_##id[] = {__VA_ARGS__}; \
     enum { N_ATTRS_##id = BYI_COUNT(attrs_##id) };
@@ -100,7 +100,8 @@ TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"
 /* clang-format on */
 
 #define OP(id, name, min_in, max_in, n_out, kind, cost, attrs, rule, doc)      \
-    enum byoc_status byi_rule_##rule(struct byi_infer *, const struct byi_type **);
+    enum byoc_status byi_rule_##rule(struct byi_infer *,                       \
+                                     const struct byi_type **);
 #define MANY BYI_MAX_ARGS
 #include "ops.def"
 #undef OP
@@ -111,18 +112,18 @@ enum { N_ATTRS_none = 0 };
 static const struct byi_op ops[BYI_N_OPS] = {
     [BYI_OP_NONE] = {.name = "none"},
 #define OP(id_, name_, min_, max_, n_out_, kind_, cost_, table_, rule_, doc_)  \
-    [BYI_OP_##id_] = {                                                        \
-        .id = BYI_OP_##id_,                                                   \
-        .name = name_,                                                        \
-        .min_in = min_,                                                       \
-        .max_in = max_,                                                       \
-        .n_out = n_out_,                                                      \
-        .kind = BYI_##kind_,                                                  \
-        .cost = BYI_COST_##cost_,                                             \
-        .attrs = attrs_##table_,                                              \
-        .rule = byi_rule_##rule_,                                             \
-        .doc = doc_,                                                          \
-        .n_attrs = N_ATTRS_##table_,                                          \
+    [BYI_OP_##id_] = {                                                         \
+        .id = BYI_OP_##id_,                                                    \
+        .name = name_,                                                         \
+        .min_in = min_,                                                        \
+        .max_in = max_,                                                        \
+        .n_out = n_out_,                                                       \
+        .kind = BYI_##kind_,                                                   \
+        .cost = BYI_COST_##cost_,                                              \
+        .attrs = attrs_##table_,                                               \
+        .rule = byi_rule_##rule_,                                              \
+        .doc = doc_,                                                           \
+        .n_attrs = N_ATTRS_##table_,                                           \
     },
 #include "ops.def"
 #undef OP

@@ -17,14 +17,14 @@ struct entry {
     const char *impl;
     /* after closing */
     const char *name, *op;
-    enum byi_reason where;   /* OFFLOADED, NATIVE, FOLDED, REMOVED */
+    enum byi_reason where; /* OFFLOADED, NATIVE, FOLDED, REMOVED */
     const char *vendor, *region, *pattern;
     double flops;
 };
 
 struct byi_ledger {
     struct byi_arena *arena;
-    BYI_VEC(struct entry) entries;  /* by source */
+    BYI_VEC(struct entry) entries; /* by source */
     struct byi_coverage coverage;
 };
 
@@ -122,7 +122,7 @@ void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
         entry_of(ledger, s->at[i])->impl = keep(ledger, impl);
 }
 
-/* --- closing ---------------------------------------------------------------------- */
+/* --- closing -------------------------------------------------------------- */
 
 /* Where the node stands that is being read. */
 struct place {
@@ -230,7 +230,7 @@ void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m)
     }
 }
 
-/* --- as JSON ------------------------------------------------------------------------ */
+/* --- as JSON -------------------------------------------------------------- */
 
 static void add_text(cJSON *object, const char *key, const char *text)
 {
@@ -245,8 +245,7 @@ static cJSON *attempt_json(const struct byi_attempt *a)
     add_text(json, "pattern", a->pattern);
     cJSON_AddStringToObject(json, "reason", byi_reason_code(a->reason));
     cJSON_AddStringToObject(json, "detail",
-                            a->detail ? a->detail
-                                      : byi_reason_text(a->reason));
+                            a->detail ? a->detail : byi_reason_text(a->reason));
     return json;
 }
 
@@ -267,8 +266,7 @@ static cJSON *entry_json(const struct entry *e)
     cJSON_AddStringToObject(json, "name", e->name);
     cJSON_AddStringToObject(json, "op", e->op);
     cJSON_AddStringToObject(json, "where",
-                            e->vendor ? e->vendor
-                                      : byi_reason_code(e->where));
+                            e->vendor ? e->vendor : byi_reason_code(e->where));
     cJSON_AddStringToObject(json, "reason", byi_reason_code(reason_of(e)));
     add_text(json, "region", e->region);
     add_text(json, "pattern", e->pattern);

@@ -25,11 +25,11 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    uint32_t *level;      /* of each node of a vendor */
+    uint32_t *level; /* of each node of a vendor */
     struct byi_uses uses;
-    uint32_t n;           /* regions, numbered from 1 */
-    uint32_t *target;     /* of each region */
-    uint32_t *first;      /* members of each region: at[first[r]..first[r+1]) */
+    uint32_t n;       /* regions, numbered from 1 */
+    uint32_t *target; /* of each region */
+    uint32_t *first;  /* members of each region: at[first[r]..first[r+1]) */
     byi_id *at;
 };
 
@@ -58,9 +58,9 @@ static void assign_levels(struct regions *r)
         for (uint32_t a = 0; a < node->n_args; a++) {
             const byi_id arg = node->args[a];
             for (uint32_t t = 0; t < n; t++) {
-                uint32_t least = level_after(
-                    &f->nodes.at[arg], &below[(size_t)arg * n],
-                    r->level[arg], t, node->target == 0);
+                uint32_t least =
+                    level_after(&f->nodes.at[arg], &below[(size_t)arg * n],
+                                r->level[arg], t, node->target == 0);
                 own[t] = least > own[t] ? least : own[t];
             }
         }
@@ -102,7 +102,7 @@ static void number_regions(struct regions *r)
     }
 }
 
-/* --- several vendors: what the fixed direction separated ---------------------- */
+/* --- several vendors: what the fixed direction separated ------------------ */
 
 static void list_members(struct regions *r)
 {
@@ -113,14 +113,14 @@ static void list_members(struct regions *r)
         r->first[f->nodes.at[id].region + 1]++;
     for (uint32_t i = 1; i <= r->n + 1; i++)
         r->first[i] += r->first[i - 1];
-    uint32_t *next = byi_arena_copy(r->scratch, r->first,
-                                    (r->n + 2) * sizeof *next);
+    uint32_t *next =
+        byi_arena_copy(r->scratch, r->first, (r->n + 2) * sizeof *next);
     for (byi_id id = 0; id < f->nodes.n; id++)
         r->at[next[f->nodes.at[id].region]++] = id;
 }
 
 struct walk {
-    uint8_t *seen;       /* nodes  */
+    uint8_t *seen; /* nodes  */
     byi_id *stack;
     uint32_t n;
 };
@@ -216,8 +216,7 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
 {
     (void)ctx, (void)err;
     struct byi_func *f = m->funcs.at[func];
-    struct regions r = {
-        .f = f, .scratch = scratch, .n_targets = m->targets.n};
+    struct regions r = {.f = f, .scratch = scratch, .n_targets = m->targets.n};
     if (!r.n_targets)
         return BYOC_OK;
     r.level = byi_arena_calloc(scratch, f->nodes.n, sizeof *r.level);

@@ -38,8 +38,9 @@ static void print_summary(const cJSON *summary, struct byi_text *out)
     double flops = number(summary, "flops");
     double share =
         flops > 0 ? 100 * number(summary, "flops_offloaded") / flops : 0;
-    byi_text_addf(out, "%.0f nodes: %.0f offloaded in %.0f region%s, %.0f "
-                       "native, %.0f folded, %.0f removed\n",
+    byi_text_addf(out,
+                  "%.0f nodes: %.0f offloaded in %.0f region%s, %.0f "
+                  "native, %.0f folded, %.0f removed\n",
                   number(summary, "nodes"), number(summary, "offloaded"),
                   number(summary, "regions"),
                   number(summary, "regions") == 1 ? "" : "s",
@@ -68,8 +69,7 @@ static void print_node(const cJSON *node, struct byi_text *out)
         byi_text_addf(out, "  [%s %s %s]", text(node, "region"),
                       text(node, "pattern"), text(node, "impl"));
     else if (strcmp(where, "native") == 0)
-        byi_text_addf(out, "  [%s: %s]", text(node, "reason"),
-                      detail_of(node));
+        byi_text_addf(out, "  [%s: %s]", text(node, "reason"), detail_of(node));
     byi_text_addf(out, "\n");
 }
 
@@ -105,9 +105,9 @@ static void group(const cJSON *nodes, struct byi_text *out)
     if (lines.n)
         byi_text_addf(out, "native:\n");
     for (uint32_t i = 0; i < lines.n; i++)
-        byi_text_addf(out, "  %4u x %-20s %s: %s (first: %s)\n",
-                      lines.at[i].n, lines.at[i].op, lines.at[i].reason,
-                      lines.at[i].detail, lines.at[i].first);
+        byi_text_addf(out, "  %4u x %-20s %s: %s (first: %s)\n", lines.at[i].n,
+                      lines.at[i].op, lines.at[i].reason, lines.at[i].detail,
+                      lines.at[i].first);
     byi_vec_free(lines.at);
 }
 

@@ -10,7 +10,7 @@
 /* What a probe said about a composite of this signature. */
 struct answer {
     uint64_t hash;
-    char *key;             /* vendor and JSON without sources */
+    char *key; /* vendor and JSON without sources */
     size_t key_bytes;
     struct byi_probed probed;
     struct answer *next;
@@ -59,7 +59,7 @@ void byi_vendors_free(struct byi_vendors *v)
     byi_arena_free(&arena);
 }
 
-/* --- probing ---------------------------------------------------------------- */
+/* --- probing -------------------------------------------------------------- */
 
 static struct answer *find_answer(struct byi_probe_cache *cache, uint64_t hash,
                                   const char *key, size_t n)
@@ -104,13 +104,12 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
         .json = json->at,
         .json_bytes = json->n,
         .consts = views};
-    struct byoc_probe result = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_probe, impl)};
+    struct byoc_probe result = {.struct_size =
+                                    BYOC_STRUCT_SIZE(struct byoc_probe, impl)};
     struct byoc_fail *fail =
         vendor->backend->probe(vendor->host, &graph, &result);
     if (fail) {
-        probed->refused =
-            byi_arena_str(arena, vendor->host->fail_text(fail));
+        probed->refused = byi_arena_str(arena, vendor->host->fail_text(fail));
         vendor->host->fail_free(fail);
         return;
     }
@@ -132,8 +131,8 @@ enum byoc_status byi_probe(struct byi_vendors *v,
     struct byi_arena *scratch = byi_arena_new();
     struct byi_text json = {0}, key = {0};
     uint32_t *consts = NULL, n = 0;
-    enum byoc_status status = byi_composite_write(
-        m, func, const_args, scratch, &json, &consts, &n, err);
+    enum byoc_status status = byi_composite_write(m, func, const_args, scratch,
+                                                  &json, &consts, &n, err);
     if (status == BYOC_OK) {
         byi_text_addf(&key, "%s:", vendor->name);
         byi_text_add(&key, json.at, json.n);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Post-ops: what oneDNN applies to a result on its way out, in any order. */
-#define ELTWISE                                                               \
-    "nn.relu|nn.leaky_relu|nn.elu|clip|sigmoid|tanh|nn.gelu|nn.silu"          \
+#define ELTWISE                                                                \
+    "nn.relu|nn.leaky_relu|nn.elu|clip|sigmoid|tanh|nn.gelu|nn.silu"           \
     "|nn.hard_swish|nn.hard_sigmoid|nn.mish|nn.softplus|abs|sqrt|exp|round"
 #define BINARY "add|subtract|multiply|divide|maximum|minimum"
 #define POST_OPS " [" ELTWISE "(^) | " BINARY "(^, %other)]*"

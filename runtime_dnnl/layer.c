@@ -317,8 +317,7 @@ enum byoc_status byi_guard_status(const char *why, struct byoc_error *err)
 #if !BYI_V3
 dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
                           const struct byi_pieces *pieces,
-                          const struct byi_dnnl *lib,
-                          dnnl_primitive_desc_t *pd)
+                          const struct byi_dnnl *lib, dnnl_primitive_desc_t *pd)
 {
     if (status != dnnl_success)
         return status;

@@ -30,8 +30,8 @@ static struct byi_module *random_graph(uint32_t n_vendors)
     const uint32_t main_func = byi_func_new(m, "main");
     struct byi_func *f = m->funcs.at[main_func];
     const int64_t dims[] = {2};
-    byi_id x = byi_add_param(m, f, "x",
-                             byi_type_tensor(m->arena, BYOC_F32, 1, dims));
+    byi_id x =
+        byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, dims));
     byi_target(m, "a");
     if (n_vendors > 1)
         byi_target(m, "b");
@@ -140,9 +140,9 @@ static void merging_is_exact(void **state)
         rng = seed * 0x9e3779b97f4a7c15u;
         struct byi_module *m = random_graph(1 + (uint32_t)(seed & 1));
         struct byi_arena *scratch = byi_arena_new();
-        assert_int_equal(byi_pass_merge_regions.run_func(m, 0, &ctx, scratch,
-                                                         NULL),
-                         BYOC_OK);
+        assert_int_equal(
+            byi_pass_merge_regions.run_func(m, 0, &ctx, scratch, NULL),
+            BYOC_OK);
         check_graph(m, seed);
         byi_arena_free(&scratch);
         byi_module_free(&m);
