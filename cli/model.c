@@ -67,6 +67,10 @@ enum byoc_status byi_compile_model(const char *path,
         .on_time = o->time_passes ? print_time : NULL,
         .verify = o->verify};
     *gate = BYI_EXIT_OK;
+    if (o->native && o->backends.n)
+        return byi_fail(err, BYOC_EINVAL,
+                        "--native and --backend exclude each other; expected "
+                        "one of them");
     BYI_TRY(byoc_compile(path, &params, compiled, err));
     const char *ledger = byoc_compiled_ledger(*compiled);
     enum byoc_status status = BYOC_OK;

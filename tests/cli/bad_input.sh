@@ -167,6 +167,7 @@ bad 2 "compiled already; give --exclude" run good.so --exclude Conv
 bad 2 "compiled already; give -O" bench good.so -O1
 bad 2 "the model has no node and no operator" check relu.onnx --exclude Rely
 bad 2 "fixed when ONNX is imported" check text.ir --dim N=1
+bad 2 "exclude each other" check relu.onnx --native --backend dnnl
 bad 2 "the output is the model itself" compile relu.onnx -o ./relu.onnx
 
 # plug-ins and backends
