@@ -56,6 +56,7 @@ const struct byi_pass *const *byi_pipeline_passes(void)
 
 /* One vendor function, compiled. */
 struct region {
+    uint32_t func;
     struct byi_text blob;
     uint32_t *consts;
     uint32_t n_consts;
@@ -464,6 +465,7 @@ static enum byoc_status write_regions(struct byoc_compiled *c,
         const struct region none = {0};
         BYI_PUSH(&c->regions, none);
         struct region *r = &c->regions.at[c->regions.n - 1];
+        r->func = i;
         BYI_TRY(byi_region_write(c->m, i, c->arena, &r->blob, &r->consts,
                                  &r->n_consts, err));
         const struct byi_plugin *plugin = find_plugin(c, f->attr.compiler);
@@ -533,6 +535,73 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
     return byi_manifest_write(c->m, &what, &image, text, err);
 }
 
+/* --- trying it -------------------------------------------------------------- */
+
+/* The region's function becomes one of ours: its composites run natively. */
+static void give_back(struct byoc_compiled *c, uint32_t func, const char *why)
+{
+    struct byi_func *f = c->m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL)
+            byi_ledger_note(c->ledger, f->nodes.at[id].sources,
+                            BYI_REASON_NOT_BUILT, f->attr.compiler, NULL, why);
+    f->attr.compiler = NULL;
+    f->attr.global_symbol = NULL;
+}
+
+static void drop_output(struct byoc_compiled *c)
+{
+    for (uint32_t i = 0; i < c->regions.n; i++)
+        byi_text_free(&c->regions.at[i].blob);
+    c->regions.n = 0;
+    byi_text_free(&c->blobs);
+    byi_text_free(&c->manifest);
+    byi_plan_free(&c->plan);
+    c->plan = (struct byi_plan){0};
+}
+
+/* Load what was made, once. Probes see composites one by one; what a vendor
+ * cannot build between them shows only here. *again: a region was given back,
+ * so that the rest must be written anew. */
+static enum byoc_status try_regions(struct byoc_compiled *c,
+                                    const struct byoc_compile_params *params,
+                                    bool *again, struct byoc_error *err)
+{
+    const struct byoc_load_params load = {.threads = params->threads,
+                                          .plugins = params->plugins};
+    const struct byi_image image = image_of(c);
+    struct byoc_model *model = NULL;
+    *again = false;
+    if (!c->regions.n)
+        return BYOC_OK;
+    BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
+    for (uint32_t i = 0; i < c->regions.n; i++) {
+        const uint32_t func = c->regions.at[i].func;
+        const char *fault = byoc_internal_region_fault(model, i);
+        if (!fault || !find_plugin(c, c->m->funcs.at[func]->attr.compiler))
+            continue; /* patterns without a plug-in are never loaded */
+        give_back(c, func, fault);
+        *again = true;
+    }
+    byoc_model_free(&model);
+    return BYOC_OK;
+}
+
+static enum byoc_status write_output(struct byoc_compiled *c,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_error *err)
+{
+    bool again;
+    do {
+        drop_output(c);
+        BYI_TRY(write_regions(c, err));
+        BYI_TRY(write_plan(c, err));
+        BYI_TRY(make_manifest(c, false, &c->manifest, err));
+        BYI_TRY(try_regions(c, params, &again, err));
+    } while (again);
+    return BYOC_OK;
+}
+
 /* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status compile(struct byoc_compiled *c, const char *path,
@@ -548,13 +617,11 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     c->vendors.min_region_nodes = params->min_region_nodes;
     c->vendors.exclude = params->exclude;
     BYI_TRY(run_passes(c, params, err));
+    if (!params->stop_after && !params->passes)
+        BYI_TRY(write_output(c, params, err));
     byi_ledger_close(c->ledger, c->m);
     byi_ledger_json(c->ledger, &c->ledger_json);
-    if (params->stop_after || params->passes)
-        return BYOC_OK;
-    BYI_TRY(write_regions(c, err));
-    BYI_TRY(write_plan(c, err));
-    return make_manifest(c, false, &c->manifest, err);
+    return BYOC_OK;
 }
 
 enum byoc_status byoc_compile(const char *path,

@@ -188,20 +188,23 @@ static void read_function(struct byi_ledger *l, const struct byi_func *f,
     }
 }
 
-static void read_vendor(struct byi_ledger *l, const struct byi_module *m,
-                        const struct byi_func *f)
+/* The composites of a vendor's function; or of one of ours, when their region
+ * was given back. */
+static void read_composites(struct byi_ledger *l, const struct byi_module *m,
+                            const struct byi_func *f)
 {
-    l->coverage.regions++;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        if (node->kind != BYI_FN)
+        const struct byi_func *body =
+            node->kind == BYI_FN ? m->funcs.at[node->index] : NULL;
+        if (!body || !body->attr.composite)
             continue;
-        const struct byi_func *body = m->funcs.at[node->index];
-        const struct place place = {.where = BYI_REASON_OFFLOADED,
-                                    .vendor = f->attr.compiler,
-                                    .region = f->name,
-                                    .pattern = body->attr.composite};
-        read_function(l, body, &place);
+        const struct place offloaded = {.where = BYI_REASON_OFFLOADED,
+                                        .vendor = f->attr.compiler,
+                                        .region = f->name,
+                                        .pattern = body->attr.composite};
+        const struct place native = {.where = BYI_REASON_NATIVE};
+        read_function(l, body, f->attr.compiler ? &offloaded : &native);
     }
 }
 
@@ -213,10 +216,9 @@ void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m)
         const struct place native = {.where = BYI_REASON_NATIVE};
         if (f->dead || f->attr.composite)
             continue;
-        if (f->attr.compiler)
-            read_vendor(ledger, m, f);
-        else
-            read_function(ledger, f, &native);
+        ledger->coverage.regions += f->attr.compiler != NULL;
+        read_function(ledger, f, &native);
+        read_composites(ledger, m, f);
     }
     for (uint32_t i = 0; i < m->sources.n; i++) {
         struct entry *e = entry_of(ledger, i);

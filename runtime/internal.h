@@ -33,6 +33,11 @@ struct byi_image {
     uint32_t n_spans;
 };
 
+/* Why region `region` (in the plan's order) runs its native twin although its
+ * vendor was asked; NULL when the vendor runs it. Lives as long as the model. */
+BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
+                                                uint32_t region);
+
 /* Called after every step of main with each of its results: the step's
  * operator or region, the model's nodes it came from. The tensor is lent for
  * the call. */

@@ -230,6 +230,7 @@ static enum byoc_status load_vendor(struct byoc_model *model,
         if (params->require_vendors)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         char text[1200];
+        model->regions[i].fault = byi_arena_str(model->arena, why.text);
         snprintf(text, sizeof text, "region %s runs its native twin: %s",
                  plan->parts[i].symbol, why.text);
         warn(model, text);
@@ -412,6 +413,12 @@ uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)
     if (why)
         *why = model->threads_why;
     return model->threads;
+}
+
+const char *byoc_internal_region_fault(const struct byoc_model *model,
+                                       uint32_t region)
+{
+    return region < model->plan->n_parts ? model->regions[region].fault : NULL;
 }
 
 const char *byoc_model_warnings(const struct byoc_model *model)

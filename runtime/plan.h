@@ -108,6 +108,7 @@ enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
 /* A region, loaded by its vendor or running its twin. */
 struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
+    const char *fault;               /* why it does; NULL: as asked for */
     void *compiled;
 };
 
