@@ -103,10 +103,12 @@ static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
     int class = class_of(t, token);
     if (class == 0 && fuzz_below(rng, 2)) {
         long long value = strtoll(t->at + token->at, NULL, 10);
-        const long long near[] = {value + 1, value - 1, value * 2, value / 2,
-                                  -value,    0,         1,         2};
-        if (value < INT32_MAX && value > INT32_MIN)
+        if (value < INT32_MAX && value > INT32_MIN) {
+            const long long near[] = {value + 1, value - 1, value * 2,
+                                      value / 2, -value,    0,
+                                      1,         2};
             value = near[fuzz_below(rng, BYI_COUNT(near))];
+        }
         byi_text_addf(out, "%lld", value);
         return;
     }
