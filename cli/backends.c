@@ -3,6 +3,8 @@
  */
 #include "cli.h"
 
+#include <string.h>
+
 static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_backends = {
@@ -21,7 +23,9 @@ static void print_backend(void *ctx, const char *path, const char *name,
 {
     struct count *count = ctx;
     if (verdict) {
-        printf("rejected  %s: %s\n", path, verdict);
+        bool named = strncmp(verdict, path, strlen(path)) == 0;
+        printf("rejected  %s%s%s\n", named ? "" : path, named ? "" : ": ",
+               verdict);
         count->bad++;
     } else {
         printf("%-9s %s (%s)\n", name, path, version);

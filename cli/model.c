@@ -41,6 +41,12 @@ static enum byoc_status write_report(const char *path, const char *ledger,
     return byi_file_commit(&file, err);
 }
 
+static bool is_artifact(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 3 && strcmp(path + n - 3, ".so") == 0;
+}
+
 enum byoc_status byi_compile_model(const char *path,
                                    const struct byi_model_options *o,
                                    struct byoc_compiled **compiled, int *gate,
@@ -88,12 +94,6 @@ enum byoc_status byi_compile_model(const char *path,
     if (status != BYOC_OK)
         byoc_compiled_free(compiled);
     return status;
-}
-
-static bool is_artifact(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 3 && strcmp(path + n - 3, ".so") == 0;
 }
 
 /* An option that only compiling takes note of, where one was given. */

@@ -216,9 +216,10 @@ static enum byoc_status load_vendors(struct byoc_compiled *c,
         struct byi_plugin *plugin = find_plugin(c, params->backends[i]);
         if (!plugin) {
             status = byi_fail(err, BYOC_EBACKEND,
-                              "backend '%s' was not found among %u plug-ins; "
+                              "backend '%s' was not found among %u plug-in%s; "
                               "try `byoc backends`%s%s",
                               params->backends[i], c->plugins.n,
+                              c->plugins.n == 1 ? "" : "s",
                               s.failures.n ? "; " : "",
                               s.failures.n ? s.failures.at : "");
             break;
