@@ -8,8 +8,6 @@
 #include <string.h>
 
 /* A reference implementation is let pass up to here: it costs microseconds. */
-enum { MAX_REF_ELEMENTS = 4096 };
-
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
 {
     char text[600];
@@ -190,7 +188,7 @@ enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e)
 enum byoc_status byi_dn_check_impl(struct byi_build *b, struct byi_prim **prim,
                                    const char *what, int64_t elements)
 {
-    if (!byi_prim_is_ref(*prim) || elements <= MAX_REF_ELEMENTS)
+    if (!byi_prim_is_ref(*prim) || elements <= BYI_REF_ELEMENTS)
         return BYOC_OK;
     const enum byoc_status status = byi_dn_refuse(
         b, "%s: oneDNN has only the reference implementation %s for this", what,

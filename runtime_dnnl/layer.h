@@ -234,8 +234,10 @@ enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
 void byi_prim_free(struct byi_prim **prim);
 /* The implementation chosen: "brgconv:avx512_core". */
 const char *byi_prim_impl(const struct byi_prim *prim);
-/* Is it one of the reference implementations, 100 to 2500 times slower? */
+/* Is it one of the reference implementations, far slower than the rest? */
 bool byi_prim_is_ref(const struct byi_prim *prim);
+/* Results of more elements than this are never left to one. */
+enum { BYI_REF_ELEMENTS = 4096 };
 uint64_t byi_prim_scratch(const struct byi_prim *prim);
 /* Bytes of an argument as the primitive wants it. */
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg);
