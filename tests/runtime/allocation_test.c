@@ -1,0 +1,119 @@
+/* allocation_test.c: where shapes are fixed, a run allocates nothing. This
+ * program is linked so that the runtime's calls of the heap come here first.
+ */
+#include "tests/fixture.h"
+
+#include "runtime/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static uint64_t n_calls; /* of the heap, since the start */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+    n_calls++;
+    return __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    n_calls++;
+    return __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    n_calls++;
+    return __real_realloc(old, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    n_calls++;
+    return __real_aligned_alloc(alignment, bytes);
+}
+
+static const char network[] =
+    "def @main(%x: Tensor[(1, 3, 9, 9), float32]) {\n"
+    "  %0 = nn.conv2d(%x, random[(8, 3, 3, 3), float32, seed=7],\n"
+    "                 padding=[1, 1, 1, 1]);\n"
+    "  %1 = nn.relu(%0);\n"
+    "  %2 = nn.max_pool2d(%1, pool_size=[2, 2], strides=[2, 2]);\n"
+    "  %3 = nn.flatten(%2);\n"
+    "  %4 = nn.dense(%3, random[(10, 128), float32, seed=8]);\n"
+    "  nn.softmax(%4)\n"
+    "}\n";
+
+static uint64_t count_runs(const char *ir, int64_t rows, uint64_t *setup)
+{
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    static float values[1024];
+    int64_t dims[] = {rows, 3, 9, 9};
+    const DLTensor in = {.data = values,
+                         .device = {kDLCPU, 0},
+                         .ndim = 4,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = dims};
+    DLTensor out = {0};
+    if (fixture_open(&x, ir, &err) != BYOC_OK ||
+        byoc_internal_model_open(&x.image, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    *setup = n_calls;
+    assert_int_equal(byoc_state_new(model, &state, &err), BYOC_OK);
+    *setup = n_calls - *setup;
+    const uint64_t before = n_calls;
+    for (int i = 0; i < 100; i++) {
+        out.data = NULL;
+        assert_int_equal(byoc_run(state, &in, 1, &out, 1, &err), BYOC_OK);
+    }
+    const uint64_t runs = n_calls - before;
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+    fixture_close(&x);
+    return runs;
+}
+
+static void a_run_of_fixed_shapes_allocates_nothing(void **state)
+{
+    (void)state;
+    uint64_t setup;
+    assert_int_equal(count_runs(network, 1, &setup), 0);
+    assert_true(setup > 0); /* the calls do come here */
+}
+
+static void a_run_of_varying_shapes_is_seen(void **state)
+{
+    (void)state;
+    uint64_t setup;
+    assert_true(count_runs("def @main(%x: Tensor[(N, 3, 9, 9), float32]) {\n"
+                           "  %0 = exp(%x);\n"
+                           "  nn.relu(%0)\n"
+                           "}\n",
+                           2, &setup) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_of_fixed_shapes_allocates_nothing),
+        cmocka_unit_test(a_run_of_varying_shapes_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
