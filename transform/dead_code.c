@@ -17,12 +17,12 @@
 typedef BYI_VEC(uint32_t) func_vec;
 
 /* Mark function `index` as needed and look into it later. */
-static void need(bool *needed, func_vec *todo, uint32_t index)
+static void need(bool *needed, func_vec *pending, uint32_t index)
 {
     if (needed[index])
         return;
     needed[index] = true;
-    BYI_PUSH(todo, index);
+    BYI_PUSH(pending, index);
 }
 
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
@@ -32,21 +32,21 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     (void)err;
     const uint32_t main_func = byi_func_find(m, "main");
     bool *needed = byi_arena_calloc(scratch, m->funcs.n + 1, sizeof *needed);
-    func_vec todo = {0};
+    func_vec pending = {0};
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!m->funcs.at[i]->dead &&
             (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
                                      : i == main_func))
-            need(needed, &todo, i);
-    while (todo.n > 0) {
-        struct byi_func *f = m->funcs.at[todo.at[--todo.n]];
+            need(needed, &pending, i);
+    while (pending.n > 0) {
+        struct byi_func *f = m->funcs.at[pending.at[--pending.n]];
         byi_sweep(m, f, scratch);
         for (byi_id id = 0; id < f->nodes.n; id++)
             if (f->nodes.at[id].kind == BYI_GLOBAL ||
                 f->nodes.at[id].kind == BYI_FN)
-                need(needed, &todo, f->nodes.at[id].index);
+                need(needed, &pending, f->nodes.at[id].index);
     }
-    byi_vec_free(todo.at);
+    byi_vec_free(pending.at);
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!needed[i])
             m->funcs.at[i]->dead = true;
