@@ -77,6 +77,9 @@ struct byoc_compiled {
     struct byi_plan plan;
     const struct byi_span *spans;
     char *cc;
+    struct byoc_model *tried;  /* loaded with these, for the first to ask */
+    uint32_t tried_threads;
+    const char *tried_plugins;
 };
 
 /* --- vendors -------------------------------------------------------------- */
@@ -576,15 +579,22 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     if (!c->regions.n)
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
+    bool whole = true;
     for (uint32_t i = 0; i < c->regions.n; i++) {
         const uint32_t func = c->regions.at[i].func;
         const char *fault = byoc_internal_region_fault(model, i);
+        whole = whole && !fault;
         if (!fault || !find_plugin(c, c->m->funcs.at[func]->attr.compiler))
             continue; /* patterns without a plug-in are never loaded */
         give_back(c, func, fault);
         *again = true;
     }
-    byoc_model_free(&model);
+    if (!whole)
+        byoc_model_free(&model);
+    c->tried = model;
+    c->tried_threads = params->threads;
+    c->tried_plugins =
+        params->plugins ? byi_arena_str(c->arena, params->plugins) : NULL;
     return BYOC_OK;
 }
 
@@ -651,6 +661,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     if (!c)
         return;
     *compiled = NULL;
+    byoc_model_free(&c->tried);
     for (uint32_t i = 0; i < c->regions.n; i++)
         byi_text_free(&c->regions.at[i].blob);
     byi_vec_free(c->regions.at);
@@ -699,13 +710,32 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
     return status;
 }
 
-enum byoc_status byoc_compiled_load(const struct byoc_compiled *c,
+/* The model that try_regions loaded would serve `params` as well. */
+static bool fits_tried(const struct byoc_compiled *c,
+                       const struct byoc_load_params *params)
+{
+    const struct byoc_load_params none = {0};
+    const struct byoc_load_params *p = params ? params : &none;
+    const bool same_plugins =
+        p->plugins && c->tried_plugins
+            ? strcmp(p->plugins, c->tried_plugins) == 0
+            : p->plugins == c->tried_plugins;
+    return c->tried && same_plugins && p->threads == c->tried_threads &&
+           !p->native_only && !p->log;
+}
+
+enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
                                     const struct byoc_load_params *params,
                                     struct byoc_model **model,
                                     struct byoc_error *err)
 {
     *model = NULL;
     BYI_TRY(check_plan(c, err));
+    if (fits_tried(c, params)) {
+        *model = c->tried;
+        c->tried = NULL;
+        return BYOC_OK;
+    }
     const struct byi_image image = image_of(c);
     return byoc_internal_model_open(&image, params, model, err);
 }
