@@ -77,7 +77,7 @@ struct byoc_compiled {
     struct byi_plan plan;
     const struct byi_span *spans;
     char *cc;
-    struct byoc_model *tried;  /* loaded with these, for the first to ask */
+    struct byoc_model *tried; /* loaded with these, for the first to ask */
     uint32_t tried_threads;
     const char *tried_plugins;
 };
@@ -218,13 +218,12 @@ static enum byoc_status load_vendors(struct byoc_compiled *c,
          status == BYOC_OK && params->backends && params->backends[i]; i++) {
         struct byi_plugin *plugin = find_plugin(c, params->backends[i]);
         if (!plugin) {
-            status = byi_fail(err, BYOC_EBACKEND,
-                              "backend '%s' was not found among %u plug-in%s; "
-                              "try `byoc backends`%s%s",
-                              params->backends[i], c->plugins.n,
-                              c->plugins.n == 1 ? "" : "s",
-                              s.failures.n ? "; " : "",
-                              s.failures.n ? s.failures.at : "");
+            status = byi_fail(
+                err, BYOC_EBACKEND,
+                "backend '%s' was not found among %u plug-in%s; "
+                "try `byoc backends`%s%s",
+                params->backends[i], c->plugins.n, c->plugins.n == 1 ? "" : "s",
+                s.failures.n ? "; " : "", s.failures.n ? s.failures.at : "");
             break;
         }
         BYI_PUSH(&backends, plugin->backend);
@@ -539,7 +538,8 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
     return byi_manifest_write(c->m, &what, &image, text, err);
 }
 
-/* --- trying it -------------------------------------------------------------- */
+/* --- trying it --------------------------------------------------------------
+ */
 
 /* The region's function becomes one of ours: its composites run natively. */
 static void give_back(struct byoc_compiled *c, uint32_t func, const char *why)
@@ -716,10 +716,9 @@ static bool fits_tried(const struct byoc_compiled *c,
 {
     const struct byoc_load_params none = {0};
     const struct byoc_load_params *p = params ? params : &none;
-    const bool same_plugins =
-        p->plugins && c->tried_plugins
-            ? strcmp(p->plugins, c->tried_plugins) == 0
-            : p->plugins == c->tried_plugins;
+    const bool same_plugins = p->plugins && c->tried_plugins
+                                  ? strcmp(p->plugins, c->tried_plugins) == 0
+                                  : p->plugins == c->tried_plugins;
     return c->tried && same_plugins && p->threads == c->tried_threads &&
            !p->native_only && !p->log;
 }
