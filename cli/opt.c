@@ -1,7 +1,7 @@
 /* opt.c: `byoc opt`: run any list of passes on a module and print it. */
 #include "cli.h"
 
-#include "pipeline.h"
+#include "passes.h"
 
 static int run(int argc, char **argv);
 
@@ -14,15 +14,10 @@ const struct byi_verb byi_verb_opt = {
 
 static void list_passes(void)
 {
-    const struct byi_pass *const *pass = byi_pipeline_passes();
-    for (uint32_t i = 0; pass[i]; i++) {
-        bool before = false;
-        for (uint32_t k = 0; k < i; k++)
-            before = before || pass[k] == pass[i];
-        if (!before)
-            printf("%-20s level %d  %s\n", pass[i]->name, pass[i]->opt_level,
-                   pass[i]->summary);
-    }
+    const struct byi_pass *const *pass = byi_passes_known();
+    for (; *pass; pass++)
+        printf("%-22s level %d  %s\n", (*pass)->name, (*pass)->opt_level,
+               (*pass)->summary);
 }
 
 static int run(int argc, char **argv)

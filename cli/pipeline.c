@@ -1,9 +1,9 @@
-/* pipeline.c: the compiler from model to image, as one list of passes and one
- * driver: import, passes, regions to JSON, plan, manifest.
+/* pipeline.c: the compiler from model to image: import, passes, regions to
+ * JSON, plan, manifest.
  */
 #include <byoc/byoc.h>
 
-#include "pipeline.h"
+#include "passes.h"
 
 #include "codegen_c/codegen_c.h"
 #include "codegen_json/codegen_json.h"
@@ -11,48 +11,9 @@
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
-#include "transform/transform.h"
 
 #include <string.h>
 #include <time.h>
-
-/* clang-format off */
-static const struct byi_pass *const pipeline[] = {
-    /* one way to say each thing */
-    &byi_pass_fold_constant,      /* shapes and weights the exporter computes */
-    &byi_pass_canonicalize_ops,   /* constants right, relu and clip, means    */
-    &byi_pass_simplify_expr,      /* what does nothing goes                   */
-    &byi_pass_common_subexpr,     /* exporters repeat shape computations      */
-    &byi_pass_recompose,          /* layer norm, gelu, hard-swish as one      */
-    &byi_pass_simplify_inference, /* batch norm into weights                  */
-    &byi_pass_canonicalize_ops,   /* what the two before left behind          */
-    &byi_pass_fold_constant,
-    &byi_pass_simplify_expr,
-    &byi_pass_dead_code,          /* no reader must block a match             */
-    /* who runs what */
-    &byi_pass_merge_composite,
-    &byi_pass_annotate_target,
-    &byi_pass_merge_regions,
-    &byi_pass_partition_graph,
-    &byi_pass_dead_code,          /* constants that moved into regions        */
-    NULL,
-};
-/* clang-format on */
-
-enum { N_PASSES = BYI_COUNT(pipeline) - 1 };
-
-const struct byi_pass *byi_pipeline_pass(const char *name)
-{
-    for (uint32_t i = 0; i < N_PASSES; i++)
-        if (strcmp(pipeline[i]->name, name) == 0)
-            return pipeline[i];
-    return NULL;
-}
-
-const struct byi_pass *const *byi_pipeline_passes(void)
-{
-    return pipeline;
-}
 
 /* One vendor function, compiled. */
 struct region {
@@ -308,17 +269,18 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
     if (params->passes) {
         BYI_VEC(const struct byi_pass *) named = {0};
         for (const char *const *name = params->passes; *name; name++)
-            BYI_PUSH(&named, byi_pipeline_pass(*name));
+            BYI_PUSH(&named, byi_pass_find(*name));
         enum byoc_status status =
             byi_run_passes(c->m, named.at, named.n, &ctx, err);
         byi_vec_free(named.at);
         return status;
     }
-    uint32_t n = N_PASSES;
-    for (uint32_t i = 0; params->stop_after && i < N_PASSES; i++)
-        if (strcmp(pipeline[i]->name, params->stop_after) == 0)
-            n = i + 1;
-    return byi_run_passes(c->m, pipeline, n, &ctx, err);
+    const struct byi_pass *const *all = byi_passes_pipeline();
+    uint32_t n = 0, stop = 0;
+    for (; all[n]; n++)
+        if (params->stop_after && !strcmp(all[n]->name, params->stop_after))
+            stop = n + 1;
+    return byi_run_passes(c->m, all, stop ? stop : n, &ctx, err);
 }
 
 static enum byoc_status check_names(const struct byoc_compile_params *params,
@@ -333,7 +295,7 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     const char *const *all[] = {lists[0], lists[1], lists[2], one, printed};
     for (size_t i = 0; i < BYI_COUNT(all); i++)
         for (const char *const *name = all[i]; name && *name; name++)
-            if (!byi_pipeline_pass(*name))
+            if (!byi_pass_find(*name))
                 return byi_fail(err, BYOC_EINVAL,
                                 "no pass is called '%s'; `byoc opt "
                                 "--list-passes` names them all",

@@ -5,11 +5,11 @@
 #include "core/core.h"
 
 extern const struct byi_pass byi_pass_fold_constant;
-extern const struct byi_pass byi_pass_dead_code;
+extern const struct byi_pass byi_pass_dead_code_elimination;
 extern const struct byi_pass byi_pass_simplify_inference;
 extern const struct byi_pass byi_pass_simplify_expr;
 extern const struct byi_pass byi_pass_canonicalize_ops;
 extern const struct byi_pass byi_pass_recompose;
-extern const struct byi_pass byi_pass_common_subexpr;
+extern const struct byi_pass byi_pass_eliminate_common_subexpr;
 
 #endif

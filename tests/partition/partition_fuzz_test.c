@@ -18,9 +18,9 @@
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };
 
 static const struct byi_pass *const passes[] = {
-    &byi_pass_dead_code,       &byi_pass_merge_composite,
+    &byi_pass_dead_code_elimination,       &byi_pass_merge_composite,
     &byi_pass_annotate_target, &byi_pass_merge_regions,
-    &byi_pass_partition_graph, &byi_pass_dead_code,
+    &byi_pass_partition_graph, &byi_pass_dead_code_elimination,
 };
 
 static const char *const patterns[] = {

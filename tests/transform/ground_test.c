@@ -16,10 +16,10 @@
 enum { MAX_PASSES = 8, MAX_IO = 16 };
 
 static const struct byi_pass *const known[] = {
-    &byi_pass_fold_constant,      &byi_pass_dead_code,
+    &byi_pass_fold_constant,      &byi_pass_dead_code_elimination,
     &byi_pass_simplify_inference, &byi_pass_simplify_expr,
     &byi_pass_canonicalize_ops,   &byi_pass_recompose,
-    &byi_pass_common_subexpr,
+    &byi_pass_eliminate_common_subexpr,
 };
 
 /* The passes of "// RUN: byoc opt --passes=A,B %s". */

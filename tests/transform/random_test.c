@@ -282,9 +282,9 @@ static void check_seed(uint64_t seed, const struct byi_pass *const *passes,
 
 static const struct byi_pass *const all[] = {
     &byi_pass_fold_constant,    &byi_pass_canonicalize_ops,
-    &byi_pass_simplify_expr,    &byi_pass_common_subexpr,
+    &byi_pass_simplify_expr,    &byi_pass_eliminate_common_subexpr,
     &byi_pass_recompose,        &byi_pass_simplify_inference,
-    &byi_pass_canonicalize_ops, &byi_pass_dead_code,
+    &byi_pass_canonicalize_ops, &byi_pass_dead_code_elimination,
 };
 
 static void each_pass_keeps_results(void **state)

@@ -1,4 +1,4 @@
-/* DeadCode: drop what no result needs.
+/* DeadCodeElimination: drop what no result needs.
  * requires: nothing
  * leaves:   every node reachable from its function's result (parameters
  *           stay), every function reachable from @main; in a module without
@@ -53,8 +53,8 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     return BYOC_OK;
 }
 
-const struct byi_pass byi_pass_dead_code = {
-    .name = "DeadCode",
+const struct byi_pass byi_pass_dead_code_elimination = {
+    .name = "DeadCodeElimination",
     .summary = "drop nodes and functions that no result needs",
     .opt_level = 0,
     .run_module = run,

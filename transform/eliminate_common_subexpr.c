@@ -1,4 +1,4 @@
-/* CommonSubexpr: compute once what is computed twice.
+/* EliminateCommonSubexpr: compute once what is computed twice.
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes
  *           and operands (in either order where that does not matter).
@@ -137,8 +137,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                        err);
 }
 
-const struct byi_pass byi_pass_common_subexpr = {
-    .name = "CommonSubexpr",
+const struct byi_pass byi_pass_eliminate_common_subexpr = {
+    .name = "EliminateCommonSubexpr",
     .summary = "compute once what is computed twice",
     .opt_level = 2,
     .run_func = run,
