@@ -81,8 +81,9 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 /* What the verbs that take a model share. */
 struct byi_model_options {
     struct byi_list backends, patterns, dims, shapes, exclude, disable;
-    struct byi_list require;
-    const char *plugins, *print_after, *stop_after, *report;
+    struct byi_list require, add_passes, pass_plugins, pass_options;
+    const char *plugins, *print_before, *print_after, *stop_after, *report;
+    const char *dump_passes;
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
     int opt_level;
@@ -121,10 +122,20 @@ struct byi_model_options {
          "leave a pass out"},                                                 \
         {"require-pass", 0, BYI_OPTION_LIST, &(o).require, "PASS",            \
          "run a pass whatever the level"},                                    \
+        {"pass", 0, BYI_OPTION_LIST, &(o).add_passes, "A,[B,C]",              \
+         "run these passes as well, before partitioning"},                    \
+        {"pass-option", 0, BYI_OPTION_LIST, &(o).pass_options, "PASS.NAME=VALUE",\
+         "an option of a pass (`byoc opt --list-passes`)"},                   \
+        {"pass-plugin", 0, BYI_OPTION_LIST, &(o).pass_plugins, "PATH",        \
+         "a library with passes, by absolute path"},                          \
+        {"print-before", 0, BYI_OPTION_TEXT, &(o).print_before, "PASS|all",   \
+         "print the IR before a pass, to stderr"},                            \
         {"print-after", 0, BYI_OPTION_TEXT, &(o).print_after, "PASS|all",     \
          "print the IR after a pass, to stderr"},                             \
+        {"dump-passes", 0, BYI_OPTION_TEXT, &(o).dump_passes, "FOLDER",       \
+         "write the IR after every pass, numbered"},                          \
         {"time-passes", 0, BYI_OPTION_FLAG, &(o).time_passes, NULL,           \
-         "print the time of every pass, to stderr"},                          \
+         "print times and nodes of every pass, to stderr"},                   \
         {"verify", 0, BYI_OPTION_FLAG, &(o).verify, NULL,                     \
          "check the IR after every pass"},                                    \
         {"report", 0, BYI_OPTION_TEXT, &(o).report, "FILE",                   \

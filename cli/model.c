@@ -7,16 +7,11 @@
 
 #include <string.h>
 
-static void print_ir(void *ctx, const char *pass, const char *ir)
+static void print_ir(void *ctx, const char *when, const char *pass,
+                     const char *ir)
 {
     (void)ctx;
-    fprintf(stderr, "// after %s\n%s", pass, ir);
-}
-
-static void print_time(void *ctx, const char *pass, double seconds)
-{
-    (void)ctx;
-    fprintf(stderr, "%10.3f ms  %s\n", 1e3 * seconds, pass);
+    fprintf(stderr, "// %s %s\n%s", when, pass, ir);
 }
 
 static double offloaded_share(const char *ledger)
@@ -68,9 +63,13 @@ enum byoc_status byi_compile_model(const char *path,
         .threads = o->threads,
         .passes = o->passes,
         .stop_after = o->stop_after,
-        .on_pass = o->print_after ? print_ir : NULL,
+        .add_passes = o->add_passes.at,
+        .pass_plugins = o->pass_plugins.at,
+        .options = o->pass_options.at,
+        .print_before = o->print_before,
         .print_after = o->print_after,
-        .on_time = o->time_passes ? print_time : NULL,
+        .print = o->print_before || o->print_after ? print_ir : NULL,
+        .dump_passes = o->dump_passes,
         .verify = o->verify};
     *gate = BYI_EXIT_OK;
     if (o->native && o->backends.n)
@@ -78,6 +77,8 @@ enum byoc_status byi_compile_model(const char *path,
                         "--native and --backend exclude each other; expected "
                         "one of them");
     BYI_TRY(byoc_compile(path, &params, compiled, err));
+    if (o->time_passes)
+        fputs(byoc_compiled_times(*compiled), stderr);
     const char *ledger = byoc_compiled_ledger(*compiled);
     enum byoc_status status = BYOC_OK;
     if (o->report)
@@ -112,7 +113,12 @@ static const char *find_compile_option(const struct byi_model_options *o)
         {"-O", o->opt_level > 0},
         {"--disable-pass", o->disable.n > 0},
         {"--require-pass", o->require.n > 0},
+        {"--pass", o->add_passes.n > 0},
+        {"--pass-plugin", o->pass_plugins.n > 0},
+        {"--pass-option", o->pass_options.n > 0},
+        {"--print-before", o->print_before != NULL},
         {"--print-after", o->print_after != NULL},
+        {"--dump-passes", o->dump_passes != NULL},
         {"--time-passes", o->time_passes},
         {"--verify", o->verify},
         {"--report", o->report != NULL},

@@ -15,20 +15,26 @@ const struct byi_verb byi_verb_opt = {
 static void list_passes(void)
 {
     const struct byi_pass *const *pass = byi_passes_known();
-    for (; *pass; pass++)
-        printf("%-22s level %d  %s\n", (*pass)->name, (*pass)->opt_level,
+    for (; *pass; pass++) {
+        printf("%-26s level %d  %s\n", (*pass)->name, (*pass)->opt_level,
                (*pass)->summary);
+        for (const struct byi_pass_option *o = (*pass)->options; o && o->name;
+             o++)
+            printf("    %s.%s=%s  %s\n", (*pass)->name, o->name, o->fallback,
+                   o->summary);
+    }
 }
 
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
     const char *consts = NULL;
-    struct byi_list passes = {0};
+    const char *passes = NULL;
     bool list = false;
     const struct byi_option options[] = {
-        {"passes", 0, BYI_OPTION_COMMAS, &passes, "A,B,C",
-         "what to run, in this order (default: nothing)"},
+        {"passes", 0, BYI_OPTION_TEXT, &passes, "A,B,[C,D]",
+         "what to run, in this order; brackets make a sequence, whose members "
+         "-O and --disable-pass gate (default: nothing)"},
         {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "name every pass"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
          "write the large constants, to read FILE.ir back"},
@@ -49,8 +55,8 @@ static int run(int argc, char **argv)
                                      "--help` says more"};
     if (n == 0)
         return byi_complain(&byi_verb_opt, &err);
-    static const char *const none[] = {NULL};
-    o.passes = passes.n ? passes.at : none;
+    const char *const given[] = {passes, NULL};
+    o.passes = given;
     o.verify = true;
     struct byoc_compiled *compiled = NULL;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)

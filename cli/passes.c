@@ -7,6 +7,37 @@
 #include <string.h>
 
 /* clang-format off */
+static const struct byi_pass canonicalize = {
+    .name = "Canonicalize",
+    .summary = "one way to say each thing: what a compile does first",
+    .sequence = (const struct byi_pass *const[]){
+        &byi_pass_fold_constant,      /* shapes and weights the exporter computes */
+        &byi_pass_canonicalize_ops,   /* constants right, relu and clip, means    */
+        &byi_pass_simplify_expr,      /* what does nothing goes                   */
+        &byi_pass_eliminate_common_subexpr, /* exporters repeat shape computations */
+        &byi_pass_recompose,          /* layer norm, gelu, hard-swish as one      */
+        &byi_pass_simplify_inference, /* batch norm into weights                  */
+        &byi_pass_canonicalize_ops,   /* what the two before left behind          */
+        &byi_pass_fold_constant,
+        &byi_pass_simplify_expr,
+        &byi_pass_dead_code_elimination, /* no reader must block a match          */
+        NULL,
+    },
+};
+
+static const struct byi_pass partition = {
+    .name = "Partition",
+    .summary = "who runs what: vendors' regions as functions",
+    .sequence = (const struct byi_pass *const[]){
+        &byi_pass_merge_composite,
+        &byi_pass_annotate_target,
+        &byi_pass_merge_regions,
+        &byi_pass_partition_graph,
+        &byi_pass_dead_code_elimination, /* constants that moved into regions     */
+        NULL,
+    },
+};
+
 static const struct byi_pass *const known[] = {
     /* one way to say each thing */
     &byi_pass_fold_constant,
@@ -21,29 +52,14 @@ static const struct byi_pass *const known[] = {
     &byi_pass_annotate_target,
     &byi_pass_merge_regions,
     &byi_pass_partition_graph,
+    /* those of a compile, as sequences */
+    &canonicalize,
+    &partition,
     NULL,
 };
 
-static const struct byi_pass *const pipeline[] = {
-    /* one way to say each thing */
-    &byi_pass_fold_constant,      /* shapes and weights the exporter computes */
-    &byi_pass_canonicalize_ops,   /* constants right, relu and clip, means    */
-    &byi_pass_simplify_expr,      /* what does nothing goes                   */
-    &byi_pass_eliminate_common_subexpr, /* exporters repeat shape computations */
-    &byi_pass_recompose,          /* layer norm, gelu, hard-swish as one      */
-    &byi_pass_simplify_inference, /* batch norm into weights                  */
-    &byi_pass_canonicalize_ops,   /* what the two before left behind          */
-    &byi_pass_fold_constant,
-    &byi_pass_simplify_expr,
-    &byi_pass_dead_code_elimination, /* no reader must block a match          */
-    /* who runs what */
-    &byi_pass_merge_composite,
-    &byi_pass_annotate_target,
-    &byi_pass_merge_regions,
-    &byi_pass_partition_graph,
-    &byi_pass_dead_code_elimination, /* constants that moved into regions     */
-    NULL,
-};
+static const struct byi_pass *const pipeline[] = {&canonicalize, &partition,
+                                                  NULL};
 /* clang-format on */
 
 const struct byi_pass *const *byi_passes_known(void)
@@ -62,4 +78,87 @@ const struct byi_pass *byi_pass_find(const char *name)
         if (strcmp(known[i]->name, name) == 0)
             return known[i];
     return NULL;
+}
+
+/* --- lists as users write them -------------------------------------------- */
+
+enum { MAX_NESTING = 32 };
+
+struct reader {
+    const char *text, *at;
+    struct byi_arena *arena;
+    struct byoc_error *err;
+    struct byi_pass_list open[MAX_NESTING]; /* 0: the list itself */
+    uint32_t depth;
+};
+
+static enum byoc_status read_name(struct reader *r)
+{
+    const size_t n = strcspn(r->at, ",[]");
+    const char *name = byi_arena_strn(r->arena, r->at, n);
+    const struct byi_pass *pass = byi_pass_find(name);
+    if (!pass)
+        return byi_fail(r->err, BYOC_EINVAL,
+                        "no pass is called '%s'; `byoc opt --list-passes` "
+                        "names them all",
+                        name);
+    BYI_PUSH(&r->open[r->depth].passes, pass);
+    r->at += n;
+    return BYOC_OK;
+}
+
+/* The members read since the bracket, as one pass. */
+static void close_sequence(struct reader *r)
+{
+    struct byi_pass_list *members = &r->open[r->depth--];
+    struct byi_pass *pass = byi_arena_alloc(r->arena, sizeof *pass);
+    BYI_PUSH(&members->passes, NULL);
+    *pass =
+        (struct byi_pass){.name = "Sequential",
+                          .summary = "passes in brackets",
+                          .sequence = byi_arena_copy(
+                              r->arena, members->passes.at,
+                              members->passes.n * sizeof *members->passes.at)};
+    byi_vec_free(members->passes.at);
+    members->passes.at = NULL;
+    members->passes.n = members->passes.cap = 0;
+    BYI_PUSH(&r->open[r->depth].passes, pass);
+    r->at++;
+}
+
+static enum byoc_status read_list(struct reader *r)
+{
+    const char *fault = NULL;
+    while (*r->at && !fault) {
+        r->at += *r->at == ',';
+        if (*r->at == '[' && r->depth + 1 == MAX_NESTING)
+            fault = "more brackets in each other than anybody needs";
+        else if (*r->at == ']' && r->depth == 0)
+            fault = "a bracket closes that none opened";
+        else if (*r->at == '[')
+            r->depth++, r->at++;
+        else if (*r->at == ']')
+            close_sequence(r);
+        else
+            BYI_TRY(read_name(r));
+    }
+    if (!fault && r->depth)
+        fault = "a bracket is not closed";
+    if (fault)
+        return byi_fail(r->err, BYOC_EINVAL,
+                        "passes '%s': %s; expected A,B,[C,D]", r->text, fault);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
+                                  struct byi_pass_list *list,
+                                  struct byoc_error *err)
+{
+    struct reader r = {
+        .text = text, .at = text, .arena = arena, .err = err, .open = {*list}};
+    enum byoc_status status = read_list(&r);
+    while (r.depth > 0)
+        byi_vec_free(r.open[r.depth--].passes.at);
+    *list = r.open[0];
+    return status;
 }

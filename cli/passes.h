@@ -8,7 +8,17 @@
 const struct byi_pass *byi_pass_find(const char *name);
 /* Every pass once, ending in NULL. */
 const struct byi_pass *const *byi_passes_known(void);
-/* The passes of a compile in their order, ending in NULL. */
+/* A compile: sequences to clean up, to partition; ending in NULL. */
 const struct byi_pass *const *byi_passes_pipeline(void);
+
+/* Add the passes that `text` names to `list`: "A,B,[C,[D,E]]". Brackets make
+ * a sequence, whose members are gated. Lives in `arena`.
+ * Errors: BYOC_EINVAL (a name that no pass has, brackets that do not match). */
+struct byi_pass_list {
+    BYI_VEC(const struct byi_pass *) passes;
+};
+enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
+                                  struct byi_pass_list *list,
+                                  struct byoc_error *err);
 
 #endif

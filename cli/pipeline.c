@@ -13,7 +13,6 @@
 #include "runtime_native/native.h"
 
 #include <string.h>
-#include <time.h>
 
 /* One vendor function, compiled. */
 struct region {
@@ -34,7 +33,9 @@ struct byoc_compiled {
     struct byoc_host sketch_host;
     struct byi_ledger *ledger;
     BYI_VEC(struct region) regions;
-    struct byi_text blobs, manifest, ledger_json, ir;
+    struct byi_text blobs, manifest, ledger_json, ir, times;
+    struct byi_timing timing;
+    struct byi_pass_list list;
     struct byi_plan plan;
     const struct byi_span *spans;
     char *cc;
@@ -213,89 +214,86 @@ static enum byoc_status eval(const struct byi_op *op,
     return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }
 
-struct watch {
-    const struct byoc_compile_params *params;
-    double began;
+/* The passes that were asked for. */
+static enum byoc_status list_passes(struct byoc_compiled *c,
+                                    const struct byoc_compile_params *params,
+                                    struct byoc_error *err)
+{
+    const struct byi_pass *const *own = byi_passes_pipeline();
+    const char *const *given = params->passes;
+    if (!given) {
+        BYI_PUSH(&c->list.passes, *own++); /* cleaning up */
+        given = params->add_passes;
+    }
+    for (; given && *given; given++)
+        BYI_TRY(byi_passes_parse(*given, c->arena, &c->list, err));
+    for (; !params->passes && *own; own++)
+        BYI_PUSH(&c->list.passes, *own);
+    return BYOC_OK;
+}
+
+/* Those in the box that were asked for, then the caller's. */
+struct instruments {
+    struct byi_printing printing;
+    struct byi_dump dump;
+    BYI_VEC(struct byoc_instrument) list;
 };
 
-static double now(void)
+static void list_instruments(struct byoc_compiled *c,
+                             const struct byoc_compile_params *params,
+                             struct instruments *in)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void before_pass(void *ctx, const struct byi_pass *pass,
-                        const struct byi_module *m)
-{
-    struct watch *w = ctx;
-    (void)pass, (void)m;
-    w->began = now();
-}
-
-static void after_pass(void *ctx, const struct byi_pass *pass,
-                       const struct byi_module *m)
-{
-    struct watch *w = ctx;
-    const struct byoc_compile_params *p = w->params;
-    if (p->on_time)
-        p->on_time(p->ctx, pass->name, now() - w->began);
-    if (!p->on_pass || !p->print_after ||
-        (strcmp(p->print_after, "all") && strcmp(p->print_after, pass->name)))
-        return;
-    struct byi_text text = {0};
-    byi_print_module(m, &text, NULL);
-    p->on_pass(p->ctx, pass->name, text.at);
-    byi_text_free(&text);
+    in->printing = (struct byi_printing){.before = params->print_before,
+                                         .after = params->print_after,
+                                         .print = params->print,
+                                         .ctx = params->print_ctx};
+    in->dump = (struct byi_dump){.folder = params->dump_passes};
+    BYI_PUSH(&in->list, byi_timing_instrument(&c->timing));
+    if (params->print)
+        BYI_PUSH(&in->list, byi_printing_instrument(&in->printing));
+    if (params->dump_passes)
+        BYI_PUSH(&in->list, byi_dump_instrument(&in->dump));
+    for (uint32_t i = 0; i < params->n_instruments; i++)
+        BYI_PUSH(&in->list, params->instruments[i]);
 }
 
 static enum byoc_status run_passes(struct byoc_compiled *c,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err)
 {
-    struct watch watch = {.params = params};
-    const struct byi_instrument instrument = {
-        .ctx = &watch, .before = before_pass, .after = after_pass};
+    struct instruments in = {0};
+    list_instruments(c, params, &in);
     struct byi_pass_context ctx = {
         .opt_level = params->opt_level ? params->opt_level - 1 : 2,
         .disabled = params->disable,
         .required = params->require,
-        .instruments = &instrument,
-        .n_instruments = 1,
+        .options = params->options,
+        .known = byi_passes_known(),
+        .stop_after = params->stop_after,
+        .by_hand = params->passes != NULL,
+        .instruments = in.list.at,
+        .n_instruments = in.list.n,
         .verify = params->verify != 0,
         .eval = eval,
         .ledger = c->ledger,
         .vendors = &c->vendors};
-    if (params->passes) {
-        BYI_VEC(const struct byi_pass *) named = {0};
-        for (const char *const *name = params->passes; *name; name++)
-            BYI_PUSH(&named, byi_pass_find(*name));
-        enum byoc_status status =
-            byi_run_passes(c->m, named.at, named.n, &ctx, err);
-        byi_vec_free(named.at);
-        return status;
-    }
-    const struct byi_pass *const *all = byi_passes_pipeline();
-    uint32_t n = 0, stop = 0;
-    for (; all[n]; n++)
-        if (params->stop_after && !strcmp(all[n]->name, params->stop_after))
-            stop = n + 1;
-    return byi_run_passes(c->m, all, stop ? stop : n, &ctx, err);
+    enum byoc_status status =
+        byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, &ctx, err);
+    byi_vec_free(in.list.at);
+    return status;
 }
 
 static enum byoc_status check_names(const struct byoc_compile_params *params,
                                     struct byoc_error *err)
 {
-    const char *const *lists[] = {params->disable, params->require,
-                                  params->passes};
     const char *one[] = {params->stop_after, NULL};
-    const char *printed[] = {params->print_after, NULL};
-    if (params->print_after && strcmp(params->print_after, "all") == 0)
-        printed[0] = NULL;
-    const char *const *all[] = {lists[0], lists[1], lists[2], one, printed};
+    const char *before[] = {params->print_before, NULL};
+    const char *after[] = {params->print_after, NULL};
+    const char *const *all[] = {params->disable, params->require, one, before,
+                                after};
     for (size_t i = 0; i < BYI_COUNT(all); i++)
         for (const char *const *name = all[i]; name && *name; name++)
-            if (!byi_pass_find(*name))
+            if (!byi_pass_find(*name) && !(i >= 3 && strcmp(*name, "all") == 0))
                 return byi_fail(err, BYOC_EINVAL,
                                 "no pass is called '%s'; `byoc opt "
                                 "--list-passes` names them all",
@@ -582,6 +580,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
                                 struct byoc_error *err)
 {
     BYI_TRY(check_names(params, err));
+    BYI_TRY(list_passes(c, params, err));
     BYI_TRY(import(path, params, &c->m, err));
     BYI_TRY(check_excluded(c->m, params->exclude, err));
     BYI_TRY(sketch_vendors(c, params->patterns, err));
@@ -631,6 +630,9 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_text_free(&c->manifest);
     byi_text_free(&c->ledger_json);
     byi_text_free(&c->ir);
+    byi_text_free(&c->times);
+    byi_timing_free(&c->timing);
+    byi_vec_free(c->list.passes.at);
     byi_plan_free(&c->plan);
     byi_vendors_free(&c->vendors);
     for (uint32_t i = 0; i < c->plugins.n; i++)
@@ -711,6 +713,13 @@ const char *byoc_compiled_ir(struct byoc_compiled *c)
     if (!c->ir.at)
         byi_print_module(c->m, &c->ir, NULL);
     return c->ir.at;
+}
+
+const char *byoc_compiled_times(struct byoc_compiled *c)
+{
+    if (!c->times.at)
+        byi_timing_print(&c->timing, &c->times);
+    return c->times.at;
 }
 
 enum byoc_status byoc_compiled_consts(const struct byoc_compiled *c,

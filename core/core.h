@@ -4,6 +4,8 @@
 #ifndef BYI_CORE_H
 #define BYI_CORE_H
 
+#include <byoc/pass.h>
+
 #include "base.h"
 
 /* --- ir.c --------------------------------------------------------------- */
@@ -252,40 +254,55 @@ struct byi_pass;
 struct byi_ledger;          /* partition/partition.h */
 struct byi_vendors;         /* partition/partition.h */
 
-struct byi_instrument {
-    void *ctx;
-    bool (*should_run)(void *ctx, const struct byi_pass *pass,
-                       const struct byi_module *m);
-    void (*before)(void *ctx, const struct byi_pass *pass,
-                   const struct byi_module *m);
-    void (*after)(void *ctx, const struct byi_pass *pass,
-                  const struct byi_module *m);
+/* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
+ * `kind` is INT, BOOL or STRING; `fallback` is its value as they write it. */
+struct byi_pass_option {
+    const char *name;
+    enum byi_attr_kind kind;
+    const char *fallback;
+    const char *summary;
 };
 
-/* What passes are given. Zero-initialise; set what is needed. */
+/* What passes are given. Zero-initialise; set what is needed. Lists of strings
+ * end in NULL; NULL is the empty list. */
 struct byi_pass_context {
     int opt_level;                      /* 0..3 */
-    const char *const *disabled;        /* passes, ending in NULL, or NULL */
+    const char *const *disabled;        /* passes */
     const char *const *required;
-    const struct byi_instrument *instruments;
+    const char *const *options;         /* "FuseOps.max_depth=4"; the last of
+                                           one name counts                */
+    const struct byi_pass *const *known; /* every pass there is, for needs that
+                                           are not in the list and for
+                                           options; ends in NULL; or NULL  */
+    const struct byoc_instrument *instruments;
     uint32_t n_instruments;
+    const char *stop_after;             /* a pass: end after its first run */
+    bool by_hand;                       /* the list itself is not gated: only
+                                           sequences in it are            */
     bool verify;                        /* after every pass */
     byi_eval_fn eval;                   /* NULL: no folding */
     uint64_t fold_limit;                /* largest folded constant, bytes;
                                            0: 64 MiB */
     struct byi_ledger *ledger;          /* for partitioning, or NULL */
     struct byi_vendors *vendors;        /* for partitioning, or NULL */
+    const struct byi_pass *pass;        /* the one that runs: the manager's */
 };
 
 /* A pass: one file, one of these.
- * Exactly one of run_module and run_func is set; a function pass is called
- * for every live function that has no Compiler and no Composite. It replaces
- * the body through byi_func_replace. `scratch` is emptied after the call. */
+ * Exactly one of run_module, run_func and sequence is set. A function pass is
+ * called for every live function that has no Compiler, no Composite and is not
+ * Primitive; it replaces the body through byi_func_replace. `scratch` is
+ * emptied after the call. A sequence holds other passes (and sequences), which
+ * are gated one by one when it runs. */
 struct byi_pass {
     const char *name;                   /* "FoldConstant" */
     const char *summary;
     int opt_level;
     const char *const *needs;           /* passes that must have run, or NULL */
+    const char *const *breaks;          /* passes whose work this one undoes:
+                                           who needs them gets them again   */
+    const struct byi_pass_option *options; /* name NULL at the end, or NULL */
+    const struct byi_pass *const *sequence; /* NULL at the end */
     enum byoc_status (*run_module)(struct byi_module *m,
                                    struct byi_pass_context *ctx,
                                    struct byi_arena *scratch,
@@ -294,14 +311,67 @@ struct byi_pass {
                                  struct byi_pass_context *ctx,
                                  struct byi_arena *scratch,
                                  struct byoc_error *err);
+    const void *data;                   /* of a pass made at run time */
 };
 
-/* Run passes in order. Gate: disabled, then required, then opt level. A
- * pass's needs run first unless they already have in this call. The verifier
- * runs after each when ctx->verify. */
+/* Run passes in order. Gate: disabled, then required, then opt level, then
+ * what instruments say (required passes are not asked about). A pass's needs
+ * run first, whatever the level, unless they already have in this call and
+ * nothing broke them since; a need that ran ahead of its own turn is not
+ * repeated then. The verifier runs after each pass when ctx->verify.
+ * Errors: of passes and instruments; BYOC_EINVAL for options that no pass of
+ * ctx->known (where that is NULL: of the list) has. */
 enum byoc_status byi_run_passes(struct byi_module *m,
                                 const struct byi_pass *const *passes,
                                 uint32_t n, struct byi_pass_context *ctx,
                                 struct byoc_error *err);
+
+/* An option of the pass that runs, by its whole name. */
+int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name);
+bool byi_option_bool(const struct byi_pass_context *ctx, const char *name);
+const char *byi_option_string(const struct byi_pass_context *ctx,
+                              const char *name);
+
+/* --- instrument.c --------------------------------------------------------
+ * Instruments in the box. Each lives in memory of the caller, is filled in
+ * before byi_run_passes, and outlives it. */
+
+/* Time and nodes as a tree: a sequence above its members. */
+struct byi_timed {
+    const char *name;
+    uint32_t depth;
+    uint64_t begin, total, inner; /* nanoseconds; inner: of members */
+    uint64_t nodes_before, nodes_after;
+};
+struct byi_timing {
+    BYI_VEC(struct byi_timed) passes; /* in the order they began */
+    uint32_t open[64];                /* those that have not ended */
+    uint32_t depth;
+};
+struct byoc_instrument byi_timing_instrument(struct byi_timing *timing);
+/* A table: pass, total and own milliseconds, share of the whole and of the
+ * sequence around it, nodes before and after. */
+void byi_timing_print(const struct byi_timing *timing, struct byi_text *out);
+void byi_timing_free(struct byi_timing *timing);
+
+/* The IR as text before and after passes: of one name, or "all". */
+struct byi_printing {
+    const char *before, *after; /* NULL: never */
+    void (*print)(void *ctx, const char *when, const char *pass,
+                  const char *ir);
+    void *ctx;
+};
+struct byoc_instrument byi_printing_instrument(struct byi_printing *printing);
+
+/* The IR after each pass as FOLDER/NNN-PASS.ir, from 000-input.ir on, with the
+ * large constants beside each. The folder is made; what is in it stays. */
+struct byi_dump {
+    const char *folder;
+    uint32_t n;
+};
+struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
+
+/* What byoc_module_nodes counts. */
+uint64_t byi_module_nodes(const struct byi_module *m);
 
 #endif

@@ -1,20 +1,29 @@
 /* pass.c: the pass manager: which passes run, in which order, watched by
- * instruments and checked by the verifier.
+ * instruments and checked by the verifier. A list of passes, and every
+ * sequence in it, is walked the same way; what ran is remembered for the
+ * whole call, so that needs are met once.
  */
-#include "core.h"
+#include "pass.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum progress { NOT_YET, RUNNING, DONE };
 
+/* What is known of a pass in this call. */
+struct record {
+    const struct byi_pass *pass;
+    enum progress progress;
+    bool ahead; /* ran as a need; its own turn is still to come */
+};
+
 struct run {
     struct byi_module *m;
-    const struct byi_pass *const *passes;
-    uint32_t n;
     struct byi_pass_context *ctx;
-    enum progress *progress; /* of each pass; a pass listed twice is known by
-                                its first place */
+    const struct byi_pass *const *list;
+    uint32_t n;
+    BYI_VEC(struct record) records;
+    bool stopped; /* ctx->stop_after ran */
     struct byoc_error *err;
 };
 
@@ -26,25 +35,50 @@ static bool is_listed(const char *const *names, const char *name)
     return false;
 }
 
-/* The gate: disabled, then required, then opt level. */
-static bool passes_gate(const struct byi_pass_context *ctx,
-                        const struct byi_pass *pass)
+static struct record *record_of(struct run *run, const struct byi_pass *pass)
 {
-    if (is_listed(ctx->disabled, pass->name))
-        return false;
-    return is_listed(ctx->required, pass->name) ||
-           pass->opt_level <= ctx->opt_level;
+    for (uint32_t i = 0; i < run->records.n; i++)
+        if (run->records.at[i].pass == pass)
+            return &run->records.at[i];
+    struct record fresh = {.pass = pass};
+    BYI_PUSH(&run->records, fresh);
+    return &run->records.at[run->records.n - 1];
 }
+
+static const struct byoc_module *lend(const struct run *run)
+{
+    return (const struct byoc_module *)run->m;
+}
+
+/* --- the gate ------------------------------------------------------------- */
 
 static bool instruments_agree(const struct run *run,
                               const struct byi_pass *pass)
 {
     for (uint32_t i = 0; i < run->ctx->n_instruments; i++) {
-        const struct byi_instrument *in = &run->ctx->instruments[i];
-        if (in->should_run && !in->should_run(in->ctx, pass, run->m))
+        const struct byoc_instrument *in = &run->ctx->instruments[i];
+        if (in->should_run && !in->should_run(in->ctx, pass->name, lend(run)))
             return false;
     }
     return true;
+}
+
+/* Disabled, then required, then opt level, then the instruments. */
+static bool passes_gate(const struct run *run, const struct byi_pass *pass)
+{
+    if (is_listed(run->ctx->disabled, pass->name))
+        return false;
+    return is_listed(run->ctx->required, pass->name) ||
+           (pass->opt_level <= run->ctx->opt_level &&
+            instruments_agree(run, pass));
+}
+
+/* --- one pass ------------------------------------------------------------- */
+
+static bool is_closed(const struct byi_func *f)
+{
+    return f->dead || f->attr.compiler || f->attr.composite ||
+           f->attr.primitive;
 }
 
 static enum byoc_status run_funcs(const struct run *run,
@@ -53,10 +87,9 @@ static enum byoc_status run_funcs(const struct run *run,
     uint32_t n = run->m->funcs.n; /* not those that the pass adds */
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_func *f = run->m->funcs.at[i];
         struct byi_arena *scratch = NULL;
         enum byoc_status status;
-        if (f->dead || f->attr.compiler || f->attr.composite)
+        if (is_closed(run->m->funcs.at[i]))
             continue;
         scratch = byi_arena_new();
         status = pass->run_func(run->m, i, run->ctx, scratch, run->err);
@@ -67,13 +100,18 @@ static enum byoc_status run_funcs(const struct run *run,
     return BYOC_OK;
 }
 
-static enum byoc_status run_body(const struct run *run,
-                                 const struct byi_pass *pass)
+static enum byoc_status run_members(struct run *run,
+                                    const struct byi_pass *sequence);
+
+static enum byoc_status run_body(struct run *run, const struct byi_pass *pass)
 {
     struct byi_arena *scratch = NULL;
     enum byoc_status status;
 
-    assert(!pass->run_module != !pass->run_func);
+    assert(!!pass->run_module + !!pass->run_func + !!pass->sequence == 1);
+    if (pass->sequence)
+        return run_members(run, pass);
+    run->ctx->pass = pass;
     if (pass->run_func)
         return run_funcs(run, pass);
     scratch = byi_arena_new();
@@ -87,77 +125,126 @@ static enum byoc_status check(const struct run *run,
 {
     struct byoc_error found = {0};
 
-    if (!run->ctx->verify || byi_verify(run->m, &found) == BYOC_OK)
+    if (!run->ctx->verify || pass->sequence ||
+        byi_verify(run->m, &found) == BYOC_OK)
         return BYOC_OK;
     return byi_fail(run->err, BYOC_EINTERNAL, "%s left a broken module: %.900s",
                     pass->name, found.text);
 }
 
-static enum byoc_status run_one(const struct run *run,
-                                const struct byi_pass *pass)
+static enum byoc_status run_watched(struct run *run,
+                                    const struct byi_pass *pass)
 {
     const struct byi_pass_context *ctx = run->ctx;
     enum byoc_status status;
 
-    for (uint32_t i = 0; i < ctx->n_instruments; i++)
-        if (ctx->instruments[i].before)
-            ctx->instruments[i].before(ctx->instruments[i].ctx, pass, run->m);
+    for (uint32_t i = 0; i < ctx->n_instruments; i++) {
+        const struct byoc_instrument *in = &ctx->instruments[i];
+        if (in->before)
+            BYI_TRY(in->before(in->ctx, pass->name, lend(run), run->err));
+    }
     status = run_body(run, pass);
     if (status != BYOC_OK) {
         byi_prefix(run->err, "%s", pass->name);
         return status;
     }
-    for (uint32_t i = 0; i < ctx->n_instruments; i++)
-        if (ctx->instruments[i].after)
-            ctx->instruments[i].after(ctx->instruments[i].ctx, pass, run->m);
-    return check(run, pass);
+    BYI_TRY(check(run, pass));
+    for (uint32_t i = 0; i < ctx->n_instruments; i++) {
+        const struct byoc_instrument *in = &ctx->instruments[i];
+        if (in->after)
+            BYI_TRY(in->after(in->ctx, pass->name, lend(run), run->err));
+    }
+    return BYOC_OK;
 }
 
-static uint32_t find_pass(const struct run *run, const char *name)
-{
-    uint32_t i = 0;
+/* --- needs ---------------------------------------------------------------- */
 
-    while (i < run->n && strcmp(run->passes[i]->name, name) != 0)
-        i++;
-    return i;
+static const struct byi_pass *find(const struct byi_pass *const *passes,
+                                   uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n && passes[i]; i++)
+        if (strcmp(passes[i]->name, name) == 0)
+            return passes[i];
+    return NULL;
+}
+
+static const struct byi_pass *find_need(const struct run *run, const char *name)
+{
+    const struct byi_pass *need = find(run->list, run->n, name);
+
+    if (!need && run->ctx->known)
+        need = find(run->ctx->known, UINT32_MAX, name);
+    return need;
 }
 
 /* What stands between a pass and something it needs; NULL when nothing. */
-static const char *obstacle(const struct run *run, uint32_t need,
+static const char *obstacle(struct run *run, const struct byi_pass *need,
                             const char *name)
 {
-    if (need == run->n)
+    if (!need)
         return "is not in the list";
-    if (run->progress[need] == RUNNING)
+    if (record_of(run, need)->progress == RUNNING)
         return "needs it in turn";
-    if (run->progress[need] == NOT_YET && is_listed(run->ctx->disabled, name))
+    if (record_of(run, need)->progress == NOT_YET &&
+        is_listed(run->ctx->disabled, name))
         return "is disabled; disable both or none";
     return NULL;
 }
 
-/* Recursion is as deep as the table of passes has needs of needs. A pass that
- * is needed runs whatever the opt level. */
-static enum byoc_status run_with_needs(const struct run *run, uint32_t index)
+/* Recursion is as deep as the table of passes has needs of needs, and
+ * sequences of sequences. A pass that is needed runs whatever the level. */
+static enum byoc_status run_with_needs(struct run *run,
+                                       const struct byi_pass *pass)
 {
-    const struct byi_pass *pass = run->passes[index];
-    uint32_t first = find_pass(run, pass->name);
-
-    if (!instruments_agree(run, pass)) {
-        run->progress[first] = DONE;
-        return BYOC_OK;
-    }
-    run->progress[first] = RUNNING;
+    record_of(run, pass)->progress = RUNNING;
     for (const char *const *name = pass->needs; name && *name; name++) {
-        uint32_t need = find_pass(run, *name);
+        const struct byi_pass *need = find_need(run, *name);
         const char *why = obstacle(run, need, *name);
         if (why)
             return byi_fail(run->err, BYOC_EINVAL, "%s needs %s, which %s",
                             pass->name, *name, why);
-        if (run->progress[need] == NOT_YET)
-            BYI_TRY(run_with_needs(run, need));
+        if (record_of(run, need)->progress == DONE)
+            continue;
+        BYI_TRY(run_with_needs(run, need));
+        record_of(run, need)->ahead = true;
     }
-    BYI_TRY(run_one(run, pass));
-    run->progress[first] = DONE;
+    BYI_TRY(run_watched(run, pass));
+    record_of(run, pass)->progress = DONE;
+    run->stopped = run->stopped || (run->ctx->stop_after &&
+                                    !strcmp(pass->name, run->ctx->stop_after));
+    for (const char *const *name = pass->breaks; name && *name; name++)
+        for (uint32_t i = 0; i < run->records.n; i++)
+            if (strcmp(run->records.at[i].pass->name, *name) == 0)
+                run->records.at[i].progress = NOT_YET;
+    return BYOC_OK;
+}
+
+/* --- lists of passes ------------------------------------------------------ */
+
+static enum byoc_status run_turn(struct run *run, const struct byi_pass *pass,
+                                 bool gated)
+{
+    struct record *record = record_of(run, pass);
+    bool done = record->ahead && record->progress == DONE;
+
+    record->ahead = false;
+    if (done || run->stopped || (gated && !passes_gate(run, pass)))
+        return BYOC_OK;
+    return run_with_needs(run, pass);
+}
+
+static enum byoc_status run_members(struct run *run,
+                                    const struct byi_pass *sequence)
+{
+    for (uint32_t i = 0; sequence->sequence[i]; i++)
+        BYI_TRY(run_turn(run, sequence->sequence[i], true));
+    return BYOC_OK;
+}
+
+static enum byoc_status run_list(struct run *run)
+{
+    for (uint32_t i = 0; i < run->n; i++)
+        BYI_TRY(run_turn(run, run->list[i], !run->ctx->by_hand));
     return BYOC_OK;
 }
 
@@ -166,23 +253,24 @@ enum byoc_status byi_run_passes(struct byi_module *m,
                                 uint32_t n, struct byi_pass_context *ctx,
                                 struct byoc_error *err)
 {
-    struct byi_arena *arena = byi_arena_new();
+    struct byoc_error unread = {0};
     struct run run = {
-        .m = m,
-        .passes = passes,
-        .n = n,
-        .ctx = ctx,
-        .progress = byi_arena_calloc(arena, n, sizeof *run.progress),
-        .err = err,
-    };
-    enum byoc_status status = BYOC_OK;
+        .m = m, .ctx = ctx, .list = passes, .n = n, .err = err ? err : &unread};
+    uint32_t entered = 0;
+    enum byoc_status status = byi_options_check(passes, n, ctx, run.err);
 
-    for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
-        bool ahead = run.progress[i] == DONE; /* ran as a need, before its
-                                                 own turn */
-        if (!ahead && passes_gate(ctx, passes[i]))
-            status = run_with_needs(&run, i);
+    while (status == BYOC_OK && entered < ctx->n_instruments) {
+        const struct byoc_instrument *in = &ctx->instruments[entered];
+        if (in->enter)
+            status = in->enter(in->ctx, run.err);
+        entered += status == BYOC_OK;
     }
-    byi_arena_free(&arena);
+    if (status == BYOC_OK)
+        status = run_list(&run);
+    for (uint32_t i = 0; i < entered; i++)
+        if (ctx->instruments[i].exit)
+            ctx->instruments[i].exit(ctx->instruments[i].ctx);
+    byi_vec_free(run.records.at);
+    ctx->pass = NULL;
     return status;
 }

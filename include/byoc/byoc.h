@@ -16,6 +16,7 @@
 #ifndef BYOC_BYOC_H
 #define BYOC_BYOC_H
 
+#include <byoc/pass.h>
 #include <byoc/runtime.h>
 
 #ifdef __cplusplus
@@ -45,18 +46,30 @@ struct byoc_compile_params {
     int forbid_reference;        /* not 0: refuse vendors' reference kernels */
     uint32_t min_region_nodes;   /* smaller regions are given back          */
     uint32_t threads;            /* probes are for this many; 0: as loading */
-    const char *const *passes;   /* these passes instead of the pipeline; no
+    const char *const *passes;   /* these passes instead of a compile's, each
+                                    "A" or "A,B,[C,[D]]": brackets make a
+                                    sequence, whose members are gated by level
+                                    and `disable`; what stands outside runs. No
                                     plan is made: only byoc_compiled_ir() and
                                     the ledger are of use then              */
-    const char *stop_after;      /* a pass's name: compile no further, as
-                                    with `passes`                           */
+    const char *const *add_passes; /* further passes of a compile, written the
+                                    same way: they run between cleaning up and
+                                    partitioning                            */
+    const char *const *pass_plugins; /* libraries with passes (byoc/pass.h), by
+                                    absolute path; never unloaded           */
+    const char *const *options;  /* of passes: "FuseOps.max_depth=4"        */
+    const char *stop_after;      /* a pass's name: compile no further than its
+                                    first run; no plan, as with `passes`    */
     const char *cc;              /* the C compiler; NULL: $CC, then "cc"    */
-    /* Called by the compiling thread, after the passes that print_after
-     * names, with the IR as text, and after each pass with its time. */
-    void (*on_pass)(void *ctx, const char *pass, const char *ir);
-    const char *print_after;     /* a pass's name, or "all"; NULL: none     */
-    void (*on_time)(void *ctx, const char *pass, double seconds);
-    void *ctx;                   /* first argument of both                  */
+    const struct byoc_instrument *instruments;
+    uint32_t n_instruments;
+    const char *print_before;    /* a pass's name, or "all"; NULL: none     */
+    const char *print_after;
+    void (*print)(void *ctx, const char *when, const char *pass,
+                  const char *ir); /* when: "before", "after"               */
+    void *print_ctx;
+    const char *dump_passes;     /* a folder: the IR after each pass goes to
+                                    NNN-PASS.ir in it                       */
     int verify;                  /* not 0: check the IR after every pass    */
 };
 
@@ -92,6 +105,11 @@ byoc_compiled_load(struct byoc_compiled *compiled,
 BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
 /* The module as text after the last pass. Made on first use. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
+
+/* The passes that ran, as a table: a sequence above its members, milliseconds
+ * in all and of its own, shares, nodes before and after. Lives as long as
+ * `compiled`. */
+BYOC_API const char *byoc_compiled_times(struct byoc_compiled *compiled);
 
 /* Write the large constants that this text names by digest (docs/text.md): a
  * text NAME.ir is read back with NAME.consts beside it. */

@@ -1,6 +1,6 @@
-/* pass_test.c: the pass manager: gates, needs, instruments, which functions a
- * pass sees, failures and the verifier. Passes here only write down that they
- * ran. */
+/* pass_test.c: the pass manager: gates, needs, sequences, options, which
+ * functions a pass sees, failures and the verifier. Passes here only write
+ * down that they ran. Instruments are in instrument_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -139,37 +139,167 @@ static void test_needs_refused(void **state)
     assert_string_equal(trace, "");
 }
 
-static bool not_b(void *ctx, const struct byi_pass *pass,
-                  const struct byi_module *module)
+/* --- sequences ------------------------------------------------------------ */
+
+static const struct byi_pass inner = {
+    .name = "Inner",
+    .opt_level = 1,
+    .sequence = (const struct byi_pass *const[]){&pass_b, &pass_a, NULL}};
+static const struct byi_pass outer = {
+    .name = "Outer",
+    .sequence =
+        (const struct byi_pass *const[]){&pass_a, &inner, &pass_c, NULL}};
+static const struct byi_pass *const nested[] = {&outer};
+static const struct byi_pass *const known[] = {&pass_a, &pass_b, &pass_c, NULL};
+
+static void test_sequences(void **state)
 {
-    (void)ctx;
-    (void)module;
-    return strcmp(pass->name, "B") != 0;
+    static const char *const off[] = {"Inner", NULL}, *const c[] = {"C", NULL};
+
+    (void)state;
+    check_order((struct byi_pass_context){.opt_level = 3, .known = known}, 1,
+                nested, "A B A C ");
+    /* level 1: B is not worth it in its own turn, but C needs it */
+    check_order((struct byi_pass_context){.opt_level = 1, .known = known}, 1,
+                nested, "A A B C ");
+    check_order((struct byi_pass_context){.known = known}, 1, nested, "A ");
+    check_order((struct byi_pass_context){.opt_level = 3,
+                                          .known = known,
+                                          .disabled = off},
+                1, nested, "A B C ");
+    check_order((struct byi_pass_context){.known = known, .required = c}, 1,
+                nested, "A B C ");
 }
 
-static void before(void *ctx, const struct byi_pass *pass,
-                   const struct byi_module *module)
+/* Naming a pass runs it; only sequences are gated. */
+static void test_by_hand(void **state)
 {
-    (void)pass;
-    assert_ptr_equal(module, m);
-    note(ctx);
+    static const struct byi_pass *const list[] = {&pass_b, &outer};
+    static const char *const off[] = {"B", NULL};
+
+    (void)state;
+    check_order((struct byi_pass_context){.by_hand = true, .known = known}, 2,
+                list, "A B ");
+    check_order((struct byi_pass_context){.by_hand = true,
+                                          .known = known,
+                                          .disabled = off},
+                1, list, "A B ");
 }
 
-static void test_instruments(void **state)
+static void test_stop_after(void **state)
 {
-    char one[] = "<1", two[] = "<2 ", three[] = "1>";
-    const struct byi_instrument instruments[] = {
-        {.ctx = one, .before = before},
-        {.ctx = two, .before = before, .should_run = not_b},
-        {.ctx = three, .after = before},
+    (void)state;
+    check_order((struct byi_pass_context){.opt_level = 3,
+                                          .known = known,
+                                          .stop_after = "B"},
+                1, nested, "A B ");
+    check_order((struct byi_pass_context){.opt_level = 3, .stop_after = "A"}, 5,
+                again, "A ");
+}
+
+static void test_needs_from_all_known(void **state)
+{
+    static const struct byi_pass *const list[] = {&pass_c};
+
+    (void)state;
+    check_order((struct byi_pass_context){.opt_level = 3, .known = known}, 1,
+                list, "A B C ");
+}
+
+static void test_breaks(void **state)
+{
+    const struct byi_pass breaker = {
+        .name = "X", .breaks = needs_a, .run_module = run_c};
+    const struct byi_pass *const list[] = {&pass_a, &breaker, &pass_b};
+    const struct byi_pass *const before[] = {&pass_a, &pass_b, &breaker};
+
+    (void)state;
+    check_order((struct byi_pass_context){.opt_level = 3}, 3, list, "A C A B ");
+    check_order((struct byi_pass_context){.opt_level = 3}, 3, before, "A B C ");
+}
+
+/* --- options -------------------------------------------------------------- */
+
+static int64_t depth;
+static bool flag;
+static char word[20];
+
+static enum byoc_status run_options(struct byi_module *module,
+                                    struct byi_pass_context *ctx,
+                                    struct byi_arena *scratch,
+                                    struct byoc_error *e)
+{
+    (void)module, (void)scratch, (void)e;
+    depth = byi_option_int(ctx, "Opt.depth");
+    flag = byi_option_bool(ctx, "Opt.flag");
+    strncpy(word, byi_option_string(ctx, "Opt.word"), sizeof word - 1);
+    return BYOC_OK;
+}
+
+static const struct byi_pass with_options = {
+    .name = "Opt",
+    .options =
+        (const struct byi_pass_option[]){
+            {"depth", BYI_ATTR_INT, "256", "how deep"},
+            {"flag", BYI_ATTR_BOOL, "true", "whether"},
+            {"word", BYI_ATTR_STRING, "", "which"},
+            {0}},
+    .run_module = run_options};
+
+static enum byoc_status run_with(const char *const *options)
+{
+    const struct byi_pass *const list[] = {&pass_a, &with_options};
+
+    return run((struct byi_pass_context){.options = options}, 2, list);
+}
+
+static void test_options(void **state)
+{
+    static const char *const given[] = {"Opt.depth=-1", "Opt.flag=0",
+                                        "Opt.word=a=b,c", "Opt.depth=7", NULL};
+
+    (void)state;
+    assert_int_equal(run_with(NULL), BYOC_OK);
+    assert_int_equal(depth, 256);
+    assert_true(flag);
+    assert_string_equal(word, "");
+    assert_int_equal(run_with(given), BYOC_OK);
+    assert_int_equal(depth, 7);
+    assert_false(flag);
+    assert_string_equal(word, "a=b,c");
+}
+
+static void test_options_refused(void **state)
+{
+    static const struct {
+        const char *given, *message;
+    } rows[] = {
+        {"Opt.dept=1", "option 'Opt.dept': no pass has it; there are "
+                       "Opt.depth, Opt.flag, Opt.word"},
+        {"A.depth=1", "option 'A.depth': no pass has it; there are Opt.depth, "
+                      "Opt.flag, Opt.word"},
+        {"Opt.depth", "option 'Opt.depth': expected PASS.NAME=VALUE"},
+        {"", "option '': expected PASS.NAME=VALUE"},
+        {"Opt.depth=seven",
+         "option 'Opt.depth': found 'seven', expected an integer"},
+        {"Opt.depth=99999999999999999999",
+         "option 'Opt.depth': found '99999999999999999999', expected an "
+         "integer"},
+        {"Opt.depth=", "option 'Opt.depth': found '', expected an integer"},
+        {"Opt.flag=yes",
+         "option 'Opt.flag': found 'yes', expected true or false"},
     };
 
     (void)state;
-    check_order((struct byi_pass_context){.opt_level = 3,
-                                          .instruments = instruments,
-                                          .n_instruments = 3},
-                3, in_order, "<1<2 A 1><1<2 C 1>");
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        const char *const given[] = {rows[i].given, NULL};
+        assert_int_equal(run_with(given), BYOC_EINVAL);
+        assert_string_equal(err.text, rows[i].message);
+    }
+    assert_string_equal(trace, ""); /* no pass had run yet */
 }
+
+/* --- functions, failures -------------------------------------------------- */
 
 static enum byoc_status run_named(struct byi_module *module, uint32_t func,
                                   struct byi_pass_context *ctx,
@@ -197,6 +327,7 @@ static void test_function_passes(void **state)
     new_func("dead ")->dead = true;
     new_func("vendor ")->attr.compiler = "dnnl";
     new_func("match ")->attr.composite = "dnnl.conv";
+    new_func("fused ")->attr.primitive = true;
     byi_func_new(m, NULL);
     check_order((struct byi_pass_context){0}, 1, list, "one fn ");
 }
@@ -257,7 +388,13 @@ int main(void)
         TEST(test_opt_levels),
         TEST(test_needs),
         TEST(test_needs_refused),
-        TEST(test_instruments),
+        TEST(test_sequences),
+        TEST(test_by_hand),
+        TEST(test_stop_after),
+        TEST(test_needs_from_all_known),
+        TEST(test_breaks),
+        TEST(test_options),
+        TEST(test_options_refused),
         TEST(test_function_passes),
         TEST(test_failure_stops),
         TEST(test_verifier_runs_after_each),

@@ -50,7 +50,7 @@ static void read_option(struct run *run, const char *name, const char *value)
     else if (strcmp(name, "--exclude") == 0)
         run->exclude[run->n_exclude++] = value;
     else if (strcmp(name, "--passes") == 0)
-        split(run, value, run->passes, &run->n_passes);
+        run->passes[run->n_passes++] = value;
     else if (strcmp(name, "--backend") == 0)
         split(run, value, run->backends, &run->n_backends);
     else if (strcmp(name, "--min-region-nodes") == 0)

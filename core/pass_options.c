@@ -1,0 +1,149 @@
+/* pass_options.c: typed options of passes, "FuseOps.max_depth=4": declared by
+ * the pass, checked before the first pass runs, read by the pass that runs.
+ */
+#include "pass.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- values --------------------------------------------------------------- */
+
+static bool read_int(const char *text, int64_t *value)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0';
+}
+
+static bool read_bool(const char *text, bool *value)
+{
+    static const char *const words[] = {"0", "false", "1", "true"};
+
+    for (uint32_t i = 0; i < BYI_COUNT(words); i++) {
+        *value = i >= 2;
+        if (strcmp(text, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char *fault(const struct byi_pass_option *option, const char *text)
+{
+    int64_t number;
+    bool flag;
+
+    if (option->kind == BYI_ATTR_INT && !read_int(text, &number))
+        return "an integer";
+    if (option->kind == BYI_ATTR_BOOL && !read_bool(text, &flag))
+        return "true or false";
+    return NULL;
+}
+
+/* --- checking what users gave --------------------------------------------- */
+
+/* "FuseOps.max_depth" of `passes`; adds what there is to `others`. */
+static const struct byi_pass_option *find_option(
+    const struct byi_pass *const *passes, uint32_t n, const char *key,
+    size_t bytes, struct byi_text *others)
+{
+    for (uint32_t i = 0; i < n && passes[i]; i++) {
+        const struct byi_pass_option *o = passes[i]->options;
+        for (; o && o->name; o++) {
+            size_t begin = others->n + (others->n ? 2 : 0);
+            byi_text_addf(others, "%s%s.%s", others->n ? ", " : "",
+                          passes[i]->name, o->name);
+            if (others->n - begin == bytes &&
+                memcmp(others->at + begin, key, bytes) == 0)
+                return o;
+        }
+    }
+    return NULL;
+}
+
+static enum byoc_status check_one(const struct byi_pass *const *passes,
+                                  uint32_t n, const char *given,
+                                  struct byoc_error *err)
+{
+    const size_t equals = strcspn(given, "=");
+    struct byi_text others = {0};
+    enum byoc_status status = BYOC_OK;
+    const struct byi_pass_option *option =
+        find_option(passes, n, given, equals, &others);
+
+    if (given[equals] != '=')
+        status = byi_fail(err, BYOC_EINVAL,
+                          "option '%s': expected PASS.NAME=VALUE", given);
+    else if (!option)
+        status = byi_fail(err, BYOC_EINVAL,
+                          "option '%.*s': no pass has it; there are %.700s",
+                          (int)equals, given, others.n ? others.at : "none");
+    else if (fault(option, given + equals + 1))
+        status =
+            byi_fail(err, BYOC_EINVAL, "option '%.*s': found '%s', expected %s",
+                     (int)equals, given, given + equals + 1,
+                     fault(option, given + equals + 1));
+    byi_text_free(&others);
+    return status;
+}
+
+enum byoc_status byi_options_check(const struct byi_pass *const *passes,
+                                   uint32_t n,
+                                   const struct byi_pass_context *ctx,
+                                   struct byoc_error *err)
+{
+    for (const char *const *o = ctx->options; o && *o; o++)
+        BYI_TRY(ctx->known ? check_one(ctx->known, UINT32_MAX, *o, err)
+                           : check_one(passes, n, *o, err));
+    return BYOC_OK;
+}
+
+/* --- reading, by the pass that runs --------------------------------------- */
+
+static const char *text_of(const struct byi_pass_context *ctx, const char *name,
+                           enum byi_attr_kind kind)
+{
+    size_t bytes = strlen(name), pass = strlen(ctx->pass->name);
+    const struct byi_pass_option *option = ctx->pass->options;
+    const char *text = NULL;
+
+    assert(strncmp(name, ctx->pass->name, pass) == 0 && name[pass] == '.');
+    while (option && option->name && strcmp(option->name, name + pass + 1) != 0)
+        option++;
+    assert(option && option->name && option->kind == kind);
+    (void)kind;
+    text = option->fallback;
+    for (const char *const *o = ctx->options; o && *o; o++)
+        if (strncmp(*o, name, bytes) == 0 && (*o)[bytes] == '=')
+            text = *o + bytes + 1;
+    return text;
+}
+
+int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name)
+{
+    int64_t value = 0;
+    bool read = read_int(text_of(ctx, name, BYI_ATTR_INT), &value);
+
+    assert(read);
+    (void)read;
+    return value;
+}
+
+bool byi_option_bool(const struct byi_pass_context *ctx, const char *name)
+{
+    bool value = false;
+    bool read = read_bool(text_of(ctx, name, BYI_ATTR_BOOL), &value);
+
+    assert(read);
+    (void)read;
+    return value;
+}
+
+const char *byi_option_string(const struct byi_pass_context *ctx,
+                              const char *name)
+{
+    return text_of(ctx, name, BYI_ATTR_STRING);
+}
