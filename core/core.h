@@ -47,6 +47,8 @@ struct byi_node {
     uint32_t target;                   /* annotation: 0 none, else 1 + index
                                           in the module's targets           */
     uint32_t region;                   /* annotation: 0 none, else its number */
+    bool let;                          /* written as let: evaluated where it
+                                          stands; no influence on its value   */
 };
 
 /* A function: parameters, nodes in an order where operands come first, one
@@ -187,7 +189,7 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                   const byi_id *captures, uint32_t n,
                   const struct byi_sources *sources);
 /* Append a copy of node `old` of `from` with operands map[...], annotations
- * included; types are inferred anew where an operand's type, or what is known
+ * and `let` included; types are inferred anew where an operand's type, or what is known
  * of its value, is not the old one's. Parameters are not copied this way. */
 enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
                               const struct byi_func *from, byi_id old,

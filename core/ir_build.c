@@ -670,6 +670,7 @@ enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
     if (status == BYOC_OK) {
         f->nodes.at[*id].target = node.target;
         f->nodes.at[*id].region = node.region;
+        f->nodes.at[*id].let = node.let;
         f->nodes.at[*id].sources = node.sources;
     }
     if (args != few)

@@ -27,6 +27,7 @@ struct frame {
     uint32_t base;        /* its operands so far are items[base..] */
     bool comma;           /* PAREN: a ',' stood behind the last one */
     bool binding;         /* bodies: the value gets this name ...  */
+    bool let;             /* ... by let                             */
     uint32_t name;
     const struct byi_type *type;   /* ... and this declared type, or NULL   */
     const struct byi_type *result; /* bodies: declared, or NULL           */
@@ -459,6 +460,7 @@ static enum byoc_status start_statement(struct body *b)
     bool let = byi_lex_accept_word(&p->lex, "let");
     int next = 0;
 
+    frame->let = let;
     frame->binding = false;
     frame->type = NULL;
     if (!let && !byi_lex_is(&p->lex, BYI_TOK_LOCAL))
@@ -519,6 +521,8 @@ static enum byoc_status take_statement(struct body *b)
     if (frame->type)
         BYI_TRY(declare(b, &frame->tok, frame->type, "the value"));
     BYI_TRY(byi_lex_expect(&p->lex, ';', "';' after a value", p->err));
+    if (frame->let && b->fresh)
+        func(b)->nodes.at[b->value].let = true;
     byi_parse_bind(p, frame->name, b->value);
     b->have = false;
     return BYOC_OK;

@@ -4,7 +4,8 @@
  *
  * Every node has a line of its own but for: parameters; constants and globals
  * with one reader that is not a function literal; the branches of an `if`;
- * and the result, where it is the last node.
+ * and the result, where it is the last node. Nodes with annotations or `let`
+ * always have one.
  */
 #include "text.h"
 
@@ -71,7 +72,8 @@ static void indent(struct printer *p, uint32_t depth)
 
 static bool is_noted(const struct byi_node *node)
 {
-    return node->sources->n > 0 || node->target != 0 || node->region != 0;
+    return node->sources->n > 0 || node->target != 0 || node->region != 0 ||
+           node->let;
 }
 
 /* --- symbols: a type is declared where it brings a new one -------------- */
@@ -601,8 +603,9 @@ static void add_statement(struct printer *p, byi_id id)
     bool news = brings_symbols(p, &f->nodes.at[id]);
 
     indent(p, p->levels.n);
-    l->tail = last && !(news && is_branch(l));
+    l->tail = last && !f->nodes.at[id].let && !(news && is_branch(l));
     if (!l->tail) {
+        add(p, f->nodes.at[id].let ? "let " : "");
         l->refs[id] = (struct ref){NUMBER, p->next_number++};
         add_ref(p, id);
         if (news) {

@@ -389,6 +389,13 @@ static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
     byi_vec_free(stack.at);
 }
 
+/* Constants and the like are no values that a let could order. */
+static bool is_atom(const struct byi_node *node)
+{
+    return node->kind == BYI_PARAM || node->kind == BYI_CONST ||
+           node->kind == BYI_GLOBAL;
+}
+
 /* Put `out` in the place of `at`; nodes from `before` on are new. */
 static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
 {
@@ -400,6 +407,8 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
         for (uint32_t i = 0; i < node->n_args; i++)
             rw->notes.at[node->args[i]].readers++;
     }
+    if (out >= before && !is_atom(byi_rw_node(rw, out)))
+        rw->f->nodes.at[out].let = byi_rw_node(rw, at)->let;
     rw->notes.at[out].readers += rw->notes.at[at].readers;
     rw->notes.at[at].readers = 0;
     for (byi_id id = end; id-- > before;)

@@ -50,6 +50,7 @@ static void same_notes(const struct byi_module *a, const struct byi_node *x,
                        const struct byi_module *b, const struct byi_node *y)
 {
     assert_int_equal(x->region, y->region);
+    assert_int_equal(x->let, y->let);
     assert_int_equal(x->target == 0, y->target == 0);
     if (x->target)
         assert_string_equal(a->targets.at[x->target - 1],
@@ -150,6 +151,9 @@ static const char *const forms[] = {
     MAIN("%x"),
     MAIN("nn.relu(%x)"),
     MAIN("let %y = abs(%x); add(%y, %y)"),
+    MAIN("let %y = abs(%x); %y"),
+    MAIN("let %f = fn () { let %y = abs(%x); %y }; let %k = 1.0f;\n"
+         "let %r = if (true) { %f() } else { add(%x, %k) }; %r"),
     MAIN("%0 = abs(%x); %0 = exp(%0); // shadowed\n nn.relu(%0)"),
     MAIN("%0 = abs(%x); %1 = exp(%x); %0"),
     MAIN("nn.leaky_relu((((%x))), alpha=0.25)"),
@@ -208,9 +212,9 @@ static void test_layout(void **state)
     static const char text[] =
         "def @main(%x: Tensor[(1, 3, 8, 8), float32]) -> "
         "Tensor[(1, 4, 6, 6), float32] {\n"
-        "  %0 = nn.conv2d(%x, const[\"e81f9d48983a76dd\"]) @[v];\n"
+        "  let %0 = nn.conv2d(%x, const[\"e81f9d48983a76dd\"]) @[v];\n"
         "  %1 = max(%0, keepdims=false);\n"
-        "  %2 = less(%1, 1.5f);\n"
+        "  let %2 = less(%1, 1.5f);\n"
         "  if (%2) {\n"
         "    nn.relu(%0)\n"
         "  } else {\n"
