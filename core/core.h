@@ -130,10 +130,19 @@ const struct byi_sources *byi_sources_none(void);
 const struct byi_sources *byi_sources_join(struct byi_module *m,
                                            const struct byi_sources *a,
                                            const struct byi_sources *b);
+/* The set of these ids, which come in any order and more than once; `at` is
+ * sorted on the way. */
+const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
+                                         uint32_t n);
 /* A constant with this content; returns its index. `data` is copied unless
  * `borrow`: then it must live as long as the module. */
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
+/* Memory for a constant of `type`, in the module's arena, which
+ * byi_const_add then takes without a copy; false where the type has symbols or
+ * cannot be addressed. */
+bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
+                     struct byi_tensor *out);
 
 /* --- builders: append to function f of m, infer the type. The first failure
  * is left in err and returned; *id is only written on success. `sources` may

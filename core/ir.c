@@ -410,6 +410,27 @@ const struct byi_sources *byi_sources_join(struct byi_module *m,
     return make_sources(m, n, at);
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
+                                         uint32_t n)
+{
+    uint32_t kept = 1;
+
+    if (n == 0)
+        return byi_sources_none();
+    qsort(at, n, sizeof *at, compare_ids);
+    for (uint32_t i = 1; i < n; i++)
+        if (at[i] != at[kept - 1])
+            at[kept++] = at[i];
+    return make_sources(m, kept,
+                        byi_arena_copy(m->arena, at, kept * sizeof *at));
+}
+
 /* --- constants ---------------------------------------------------------- */
 
 static uint64_t hash_const(const struct byi_type *type, const void *data,
@@ -483,6 +504,23 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
         }));
     table_add(t, hash, i);
     return i;
+}
+
+bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
+                     struct byi_tensor *out)
+{
+    const uint64_t bytes = byi_type_bytes(type);
+    uintptr_t p = 0;
+
+    if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0)
+        return false;
+    p = (uintptr_t)byi_arena_alloc(m->arena, (size_t)bytes + BYI_ALIGN);
+    p = (p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    *out = (struct byi_tensor){
+        .data = (void *)p, .dtype = type->dtype, .rank = type->rank};
+    if (type->rank)
+        memcpy(out->dims, type->dims, type->rank * sizeof *out->dims);
+    return true;
 }
 
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,

@@ -172,17 +172,7 @@ byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args)
 bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
                   struct byi_tensor *out)
 {
-    const uint64_t bytes = byi_type_bytes(type);
-    if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0)
-        return false;
-    const uintptr_t p =
-        (uintptr_t)byi_arena_alloc(rw->m->arena, (size_t)bytes + BYI_ALIGN);
-    const uintptr_t aligned = (p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-    *out = (struct byi_tensor){
-        .data = (void *)aligned, .dtype = type->dtype, .rank = type->rank};
-    if (type->rank)
-        memcpy(out->dims, type->dims, type->rank * sizeof *out->dims);
-    return true;
+    return byi_const_alloc(rw->m, type, out);
 }
 
 byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
@@ -283,29 +273,6 @@ void byi_sweep(struct byi_module *m, struct byi_func *f,
 
 typedef BYI_VEC(uint32_t) ids_vec;
 
-static int by_value(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The sorted union of what was collected. */
-static const struct byi_sources *make_sources(struct byi_module *m,
-                                              ids_vec *all)
-{
-    if (all->n == 0)
-        return byi_sources_none();
-    qsort(all->at, all->n, sizeof *all->at, by_value);
-    uint32_t n = 1;
-    for (uint32_t i = 1; i < all->n; i++)
-        if (all->at[i] != all->at[n - 1])
-            all->at[n++] = all->at[i];
-    struct byi_sources *s = byi_arena_alloc(m->arena, sizeof *s);
-    s->n = n;
-    s->at = byi_arena_copy(m->arena, all->at, n * sizeof *all->at);
-    return s;
-}
-
 /* Turn the links of every live node into its set of sources. `seen` holds
  * the node for which an id was last visited, plus one. */
 static void settle_sources(struct byi_rewrite *rw)
@@ -334,7 +301,7 @@ static void settle_sources(struct byi_rewrite *rw)
                 BYI_PUSH(&stack, l->from);
             }
         }
-        settled[id] = make_sources(rw->m, &all);
+        settled[id] = byi_sources_of(rw->m, all.at, all.n);
     }
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (settled[id])
