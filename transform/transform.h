@@ -11,5 +11,8 @@ extern const struct byi_pass byi_pass_simplify_expr;
 extern const struct byi_pass byi_pass_canonicalize_ops;
 extern const struct byi_pass byi_pass_recompose;
 extern const struct byi_pass byi_pass_eliminate_common_subexpr;
+extern const struct byi_pass byi_pass_backward_fold_scale_axis;
+extern const struct byi_pass byi_pass_forward_fold_scale_axis;
+extern const struct byi_pass byi_pass_fold_scale_axis;
 
 #endif

@@ -151,6 +151,45 @@ static void add_conv(struct maker *r)
              args, 2, NULL, 0);
 }
 
+/* A convolution in groups, one that shrinks nothing, or its transpose. */
+static void add_groups(struct maker *r)
+{
+    const int64_t dims[] = {2, 1, 3, 3}, padding[] = {1, 1, 1, 1};
+    const byi_id args[2] = {pick_value(r), make_const(r, 4, dims)};
+    const struct byi_attr attrs[] = {
+        {.name = "groups", .kind = BYI_ATTR_INT, .i = 2},
+        {.name = "padding", .kind = BYI_ATTR_INTS, .n = 4, .ints = padding},
+    };
+    try_call(r, pick(r, 3) ? BYI_OP_NN_CONV2D : BYI_OP_NN_CONV2D_TRANSPOSE,
+             args, 2, attrs, 2);
+}
+
+/* Windows, concatenations and slopes: what scales pass through. */
+static void add_window(struct maker *r)
+{
+    static const int64_t size[] = {3, 3}, padding[] = {1, 1, 1, 1};
+    const struct byi_attr window[] = {
+        {.name = "pool_size", .kind = BYI_ATTR_INTS, .n = 2, .ints = size},
+        {.name = "padding", .kind = BYI_ATTR_INTS, .n = 4, .ints = padding},
+    };
+    const struct byi_attr axis = {
+        .name = "axis", .kind = BYI_ATTR_INT, .i = 1 + pick(r, 3)};
+    const byi_id args[] = {pick_value(r), pick_value(r)};
+    switch (pick(r, 5)) {
+    case 0:
+        try_call(r, BYI_OP_NN_AVG_POOL2D, args, 1, window, 2);
+        break;
+    case 1:
+        try_call(r, BYI_OP_NN_MAX_POOL2D, args, 1, window, 2);
+        break;
+    case 2:
+        try_call(r, BYI_OP_NN_LEAKY_RELU, args, 1, NULL, 0);
+        break;
+    default:
+        try_call(r, BYI_OP_CONCATENATE, args, 2, &axis, 1);
+    }
+}
+
 static void add_matmul(struct maker *r)
 {
     const int64_t dims[] = {4, 4};
@@ -200,8 +239,9 @@ static void add_movement(struct maker *r)
 static void make_function(struct maker *r)
 {
     static void (*const steps[])(struct maker *) = {
-        add_unary,  add_binary, add_binary, add_binary, add_clip,
-        add_reduce, add_conv,   add_matmul, add_norm,   add_movement};
+        add_unary, add_binary,   add_binary, add_binary,
+        add_clip,  add_reduce,   add_conv,   add_matmul,
+        add_norm,  add_movement, add_groups, add_window};
     const int64_t dims[] = {1, 2, 4, 4};
     const struct byi_type *type =
         byi_type_tensor(r->m->arena, BYOC_F32, 4, dims);
@@ -281,10 +321,16 @@ static void check_seed(uint64_t seed, const struct byi_pass *const *passes,
 }
 
 static const struct byi_pass *const all[] = {
-    &byi_pass_fold_constant,    &byi_pass_canonicalize_ops,
-    &byi_pass_simplify_expr,    &byi_pass_eliminate_common_subexpr,
-    &byi_pass_recompose,        &byi_pass_simplify_inference,
-    &byi_pass_canonicalize_ops, &byi_pass_dead_code_elimination,
+    &byi_pass_fold_constant,
+    &byi_pass_canonicalize_ops,
+    &byi_pass_simplify_expr,
+    &byi_pass_eliminate_common_subexpr,
+    &byi_pass_recompose,
+    &byi_pass_simplify_inference,
+    &byi_pass_canonicalize_ops,
+    &byi_pass_backward_fold_scale_axis,
+    &byi_pass_forward_fold_scale_axis,
+    &byi_pass_dead_code_elimination,
 };
 
 static void each_pass_keeps_results(void **state)

@@ -1,0 +1,219 @@
+/* BackwardFoldScaleAxis: a multiplication behind a linear operator goes into
+ * its weights.
+ * requires: nothing (CanonicalizeOps first finds more: constants on the
+ *           right)
+ * leaves:   no multiplication of a value by a constant, or division by one,
+ *           of one number or one an index of an axis, where all of that value
+ *           comes from constant weights and constants that take the factor:
+ *           through values with one reader, sums (each summand takes it),
+ *           products, and operators f with f(s x) = s f(x)
+ *
+ *   %0 = nn.conv2d(%x, const[w]);            %0 = nn.conv2d(%x, const[w s]);
+ *   %1 = add(%0, const[b]);                  %1 = add(%0, const[b s]);
+ *   %2 = nn.relu(%1);                 ==>    nn.relu(%1)
+ *   multiply(%2, const[s])
+ *
+ *   with s (C, 1, 1), no element below 0
+ */
+#include "transform.h"
+
+#include "scale_axis.h"
+
+struct backward {
+    struct byi_scaling s;
+    uint32_t *reads;
+    struct byi_room *rooms;        /* of each node's result  */
+    const struct byi_scale **want; /* asked of it; or NULL   */
+};
+
+static const struct byi_node *node_of(const struct backward *b, byi_id id)
+{
+    return &b->s.f->nodes.at[id];
+}
+
+/* --- first walk, operands first: what could be scaled -------------------- */
+
+/* The room of operand i, as a room of the result. */
+static struct byi_room room_behind(const struct backward *b, byi_id id,
+                                   uint32_t i)
+{
+    const byi_id x = node_of(b, id)->args[i];
+    return b->reads[x] == 1 ? byi_room_to_result(&b->s, id, i, b->rooms[x])
+                            : byi_room_none;
+}
+
+/* The operand of a product that takes a factor: a constant, else the first
+ * that has room. */
+static uint32_t factor_arg(struct backward *b, byi_id id)
+{
+    const int arg = byi_scale_const_arg(&b->s, id);
+    if (arg >= 0)
+        return (uint32_t)arg;
+    if (node_of(b, id)->op == BYI_OP_DIVIDE)
+        return 0;
+    return room_behind(b, id, 0).axes ? 0 : 1;
+}
+
+static struct byi_room room_of_sum(struct backward *b, byi_id id)
+{
+    const int arg = byi_scale_const_arg(&b->s, id);
+    if (arg >= 0)
+        return byi_room_both(byi_scale_const_room(&b->s, id),
+                             room_behind(b, id, (uint32_t)(1 - arg)));
+    return byi_room_both(room_behind(b, id, 0), room_behind(b, id, 1));
+}
+
+static struct byi_room room_of_concat(struct backward *b, byi_id id)
+{
+    const struct byi_node *node = node_of(b, id);
+    const uint32_t rank = node->type->rank;
+    int64_t axis = byi_attr_int(node->attrs, "axis");
+    struct byi_room all = byi_room_any;
+    axis = axis < 0 ? axis + rank : axis;
+    bool fixed = true;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const byi_id x = node->args[i];
+        struct byi_room room = b->reads[x] == 1 ? b->rooms[x] : byi_room_none;
+        fixed = fixed && !BYI_IS_SYMBOL(node_of(b, x)->type->dims[axis]);
+        all = byi_room_both(all, room);
+    }
+    if (!fixed)
+        all.axes &= ~(1u << axis);
+    return all;
+}
+
+static struct byi_room room_of(struct backward *b, byi_id id)
+{
+    bool positive;
+    struct byi_room room;
+    switch (byi_scale_how(&b->s, id, &positive)) {
+    case BYI_SCALE_BLOCKS:
+        return byi_room_none;
+    case BYI_SCALE_WEIGHTS:
+        return byi_scale_weights_room(&b->s, id, true);
+    case BYI_SCALE_ADDS:
+        return room_of_sum(b, id);
+    case BYI_SCALE_CONCATS:
+        return room_of_concat(b, id);
+    case BYI_SCALE_PRODUCT:
+        return byi_scale_const_arg(&b->s, id) >= 0
+                   ? byi_scale_const_room(&b->s, id)
+                   : room_behind(b, id, factor_arg(b, id));
+    case BYI_SCALE_PASSES:
+        room = room_behind(b, id, 0);
+        room.positive = room.positive || positive;
+        return room;
+    }
+    byi_unreachable();
+}
+
+/* --- second walk, results first: who takes what -------------------------- */
+
+static void edit(struct backward *b, byi_id id, enum byi_scale_edit_kind kind,
+                 byi_id x, const struct byi_scale *by)
+{
+    b->s.edits[id] = (struct byi_scale_edit){.kind = kind, .x = x, .by = by};
+}
+
+static void pass_on(struct backward *b, byi_id id, uint32_t i,
+                    const struct byi_scale *want)
+{
+    b->want[node_of(b, id)->args[i]] = byi_scale_to_arg(&b->s, id, i, want);
+}
+
+static void pass_to_parts(struct backward *b, byi_id id,
+                          const struct byi_scale *want)
+{
+    const struct byi_node *node = node_of(b, id);
+    int64_t axis = byi_attr_int(node->attrs, "axis"), first = 0;
+    axis = axis < 0 ? axis + node->type->rank : axis;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const int64_t n = node_of(b, node->args[i])->type->dims[axis];
+        b->want[node->args[i]] = want->axis == (int)axis
+                                     ? byi_scale_part(&b->s, want, first, n)
+                                     : want;
+        first += n;
+    }
+}
+
+/* A product: dissolved in what it multiplies where that has room for both
+ * its own factor and the one asked for, else it takes the latter up. */
+static void settle_product(struct backward *b, byi_id id,
+                           const struct byi_scale *want)
+{
+    byi_id x = BYI_NO_ID;
+    const struct byi_scale *own = byi_scale_of(&b->s, id, &x);
+    const struct byi_scale *all =
+        own ? byi_scale_times(&b->s, own, want) : NULL;
+    if (all && b->reads[x] == 1 && byi_room_fits(&b->rooms[x], all)) {
+        b->want[x] = all;
+        edit(b, id, BYI_EDIT_DISSOLVE, x, NULL);
+        return;
+    }
+    if (!want)
+        return;
+    if (byi_scale_const_arg(&b->s, id) < 0)
+        pass_on(b, id, factor_arg(b, id), want);
+    else if (node_of(b, id)->op == BYI_OP_DIVIDE)
+        edit(b, id, BYI_EDIT_UNDER, BYI_NO_ID, want);
+    else
+        edit(b, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
+}
+
+static void settle_sum(struct backward *b, byi_id id,
+                       const struct byi_scale *want)
+{
+    const int arg = byi_scale_const_arg(&b->s, id);
+    for (int i = 0; i < 2; i++)
+        if (i != arg)
+            pass_on(b, id, (uint32_t)i, want);
+    if (arg >= 0)
+        edit(b, id, BYI_EDIT_TIMES, BYI_NO_ID, want);
+}
+
+static void settle(struct backward *b, byi_id id)
+{
+    const struct byi_scale *want = b->want[id];
+    bool positive;
+    const enum byi_scale_how how = byi_scale_how(&b->s, id, &positive);
+    if (how == BYI_SCALE_PRODUCT)
+        settle_product(b, id, want);
+    else if (!want)
+        return;
+    else if (how == BYI_SCALE_WEIGHTS)
+        edit(b, id, BYI_EDIT_WEIGHTS_OUT, BYI_NO_ID, want);
+    else if (how == BYI_SCALE_ADDS)
+        settle_sum(b, id, want);
+    else if (how == BYI_SCALE_CONCATS)
+        pass_to_parts(b, id, want);
+    else
+        pass_on(b, id, 0, want);
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    (void)ctx;
+    struct backward b = {.s = byi_scaling_begin(m, func, scratch)};
+    const uint32_t n = b.s.f->nodes.n;
+    b.reads = byi_arena_calloc(scratch, n + 1, sizeof *b.reads);
+    b.rooms = byi_arena_calloc(scratch, n + 1, sizeof *b.rooms);
+    b.want = byi_arena_calloc(scratch, n + 1, sizeof *b.want);
+    b.reads[b.s.f->result] = 1;
+    for (byi_id id = 0; id < n; id++)
+        for (uint32_t i = 0; i < node_of(&b, id)->n_args; i++)
+            b.reads[node_of(&b, id)->args[i]]++;
+    for (byi_id id = 0; id < n; id++)
+        b.rooms[id] = room_of(&b, id);
+    for (byi_id id = n; id-- > 0;)
+        settle(&b, id);
+    return byi_scaling_end(&b.s, func, err);
+}
+
+const struct byi_pass byi_pass_backward_fold_scale_axis = {
+    .name = "BackwardFoldScaleAxis",
+    .summary = "fold multiplications into the weights before them",
+    .opt_level = 3,
+    .run_func = run,
+};

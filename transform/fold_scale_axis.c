@@ -1,0 +1,17 @@
+/* FoldScaleAxis: both directions, backward first: what stands between two
+ * convolutions goes into the first, and the rest into the second.
+ */
+#include "transform.h"
+
+static const struct byi_pass *const both[] = {
+    &byi_pass_backward_fold_scale_axis,
+    &byi_pass_forward_fold_scale_axis,
+    NULL,
+};
+
+const struct byi_pass byi_pass_fold_scale_axis = {
+    .name = "FoldScaleAxis",
+    .summary = "fold multiplications into weights on either side",
+    .opt_level = 3,
+    .sequence = both,
+};

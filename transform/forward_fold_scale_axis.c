@@ -1,0 +1,237 @@
+/* ForwardFoldScaleAxis: a multiplication before linear operators goes into
+ * their weights.
+ * requires: nothing (CanonicalizeOps first finds more: constants on the
+ *           right)
+ * leaves:   no multiplication of a value by a constant, or division by one,
+ *           of one number or one an index of an axis, where all that reads it
+ *           can take the factor into constant weights or constants: every
+ *           reader, through additions of constants, products, and operators f
+ *           with f(s x) = s f(x)
+ *
+ *   %0 = multiply(%x, const[s]);             %0 = add(%x, const[t / s]);
+ *   %1 = add(%0, const[t]);           ==>    %1 = nn.relu(%0);
+ *   %2 = nn.relu(%1);                        nn.conv2d(%1, const[w s])
+ *   nn.conv2d(%2, const[w])
+ *
+ *   with s (C, 1, 1), every element above 0
+ */
+#include "transform.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "scale_axis.h"
+
+struct forward {
+    struct byi_scaling s;
+    struct byi_room *rooms;        /* what all readers of it could take   */
+    const struct byi_scale **have; /* value = new value times this; NULL  */
+};
+
+static const struct byi_node *node_of(const struct forward *f, byi_id id)
+{
+    return &f->s.f->nodes.at[id];
+}
+
+/* --- first walk, readers first: what could be taken ---------------------- */
+
+/* c / s has to be a number: s neither 0 nor too small for the constant. */
+static struct byi_room room_of_sum(struct forward *f, byi_id id)
+{
+    struct byi_room room = byi_scale_const_room(&f->s, id);
+    if (!room.axes)
+        return room;
+    room.least = fmax(1.0 / room.most, DBL_MIN);
+    room.most = DBL_MAX;
+    return byi_room_both(room, f->rooms[id]);
+}
+
+/* The operand of a product whose factor is passed on: as large as the
+ * result. */
+static uint32_t main_arg(const struct forward *f, byi_id id)
+{
+    const struct byi_node *node = node_of(f, id);
+    return byi_type_equal(node_of(f, node->args[0])->type, node->type) ? 0 : 1;
+}
+
+static struct byi_room room_of_product(struct forward *f, byi_id id, uint32_t i)
+{
+    const struct byi_node *node = node_of(f, id);
+    const int arg = byi_scale_const_arg(&f->s, id);
+    if (arg >= 0)
+        return byi_scale_const_room(&f->s, id);
+    if (node->args[0] == node->args[1] || i != main_arg(f, id) ||
+        (i == 1 && node->op == BYI_OP_DIVIDE))
+        return byi_room_none;
+    return byi_room_to_arg(&f->s, id, i, f->rooms[id]);
+}
+
+/* Along the axis of concatenation each part has its own factors, and any
+ * factor for all of a part is one for each of its indices there. */
+static struct byi_room room_of_part(const struct forward *f, byi_id id)
+{
+    const struct byi_node *node = node_of(f, id);
+    int64_t axis = byi_attr_int(node->attrs, "axis");
+    struct byi_room room = f->rooms[id];
+    axis = axis < 0 ? axis + node->type->rank : axis;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (BYI_IS_SYMBOL(node_of(f, node->args[i])->type->dims[axis]))
+            return byi_room_none;
+    room.axes = room.axes >> axis & 1 ? BYI_ROOM_ALL | 1u << axis : 0;
+    return room;
+}
+
+/* What reader `id` can take of its operand i. */
+static struct byi_room room_at(struct forward *f, byi_id id, uint32_t i)
+{
+    bool positive;
+    struct byi_room room;
+    switch (byi_scale_how(&f->s, id, &positive)) {
+    case BYI_SCALE_BLOCKS:
+        return byi_room_none;
+    case BYI_SCALE_WEIGHTS:
+        return i == 0 ? byi_scale_weights_room(&f->s, id, false)
+                      : byi_room_none;
+    case BYI_SCALE_ADDS:
+        return room_of_sum(f, id);
+    case BYI_SCALE_CONCATS:
+        return room_of_part(f, id);
+    case BYI_SCALE_PRODUCT:
+        return room_of_product(f, id, i);
+    case BYI_SCALE_PASSES:
+        if (i != 0)
+            return byi_room_none;
+        room = byi_room_to_arg(&f->s, id, 0, f->rooms[id]);
+        room.positive = room.positive || positive;
+        return room;
+    }
+    byi_unreachable();
+}
+
+static void find_rooms(struct forward *f)
+{
+    const uint32_t n = f->s.f->nodes.n;
+    for (byi_id id = 0; id < n; id++)
+        f->rooms[id] = byi_room_any;
+    f->rooms[f->s.f->result] = byi_room_none;
+    for (byi_id id = n; id-- > 0;) {
+        const struct byi_node *node = node_of(f, id);
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            struct byi_room *room = &f->rooms[node->args[i]];
+            if (room->axes && node_of(f, node->args[i])->kind != BYI_CONST)
+                *room = byi_room_both(*room, room_at(f, id, i));
+        }
+    }
+}
+
+/* --- second walk, operands first: who takes what ------------------------- */
+
+static void edit(struct forward *f, byi_id id, enum byi_scale_edit_kind kind,
+                 byi_id x, const struct byi_scale *by)
+{
+    f->s.edits[id] = (struct byi_scale_edit){.kind = kind, .x = x, .by = by};
+}
+
+static void settle_product(struct forward *f, byi_id id)
+{
+    const struct byi_node *node = node_of(f, id);
+    byi_id x = BYI_NO_ID;
+    const struct byi_scale *own = byi_scale_of(&f->s, id, &x);
+    const struct byi_scale *all =
+        own ? byi_scale_times(&f->s, own, f->have[x]) : NULL;
+    if (all && byi_room_fits(&f->rooms[id], all)) {
+        f->have[id] = all;
+        edit(f, id, BYI_EDIT_DISSOLVE, x, NULL);
+        return;
+    }
+    const int arg = byi_scale_const_arg(&f->s, id);
+    const uint32_t i = arg >= 0 ? (uint32_t)(1 - arg) : main_arg(f, id);
+    const struct byi_scale *have = f->have[node->args[i]];
+    if (!have)
+        return;
+    if (arg < 0)
+        f->have[id] = byi_scale_to_result(&f->s, id, i, have);
+    else if (node->op == BYI_OP_DIVIDE)
+        edit(f, id, BYI_EDIT_UNDER, BYI_NO_ID, have);
+    else
+        edit(f, id, BYI_EDIT_TIMES, BYI_NO_ID, have);
+}
+
+static void settle_sum(struct forward *f, byi_id id)
+{
+    const struct byi_node *node = node_of(f, id);
+    const int arg = byi_scale_const_arg(&f->s, id);
+    if (arg < 0 || !f->have[node->args[1 - arg]])
+        return;
+    f->have[id] = f->have[node->args[1 - arg]];
+    edit(f, id, BYI_EDIT_OVER, BYI_NO_ID, f->have[id]);
+}
+
+/* The factors of all parts along the axis of concatenation; 1 for a part
+ * that has none. */
+static void settle_concat(struct forward *f, byi_id id)
+{
+    const struct byi_node *node = node_of(f, id);
+    int64_t axis = byi_attr_int(node->attrs, "axis"), at = 0;
+    bool any = false;
+    axis = axis < 0 ? axis + node->type->rank : axis;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        any = any || f->have[node->args[i]];
+    if (!any)
+        return;
+    const int64_t all = node->type->dims[axis];
+    double *v = byi_arena_calloc(f->s.scratch, (size_t)all + 1, sizeof *v);
+    struct byi_trail *trail = NULL;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_scale *have = f->have[node->args[i]];
+        const int64_t n = node_of(f, node->args[i])->type->dims[axis];
+        for (int64_t k = 0; k < n; k++)
+            v[at++] = have ? have->values[have->n == 1 ? 0 : k] : 1.0;
+        if (have)
+            trail =
+                byi_trail_join(&f->s, byi_sources_none(), trail, have->trail);
+    }
+    f->have[id] = byi_scale_make(&f->s, (int)axis, all, v, trail);
+}
+
+static void settle(struct forward *f, byi_id id)
+{
+    const struct byi_node *node = node_of(f, id);
+    bool positive;
+    const enum byi_scale_how how = byi_scale_how(&f->s, id, &positive);
+    if (how == BYI_SCALE_PRODUCT) {
+        settle_product(f, id);
+    } else if (how == BYI_SCALE_ADDS) {
+        settle_sum(f, id);
+    } else if (how == BYI_SCALE_CONCATS) {
+        settle_concat(f, id);
+    } else if (how != BYI_SCALE_BLOCKS && f->have[node->args[0]]) {
+        const struct byi_scale *have = f->have[node->args[0]];
+        if (how == BYI_SCALE_WEIGHTS)
+            edit(f, id, BYI_EDIT_WEIGHTS_IN, BYI_NO_ID, have);
+        else
+            f->have[id] = byi_scale_to_result(&f->s, id, 0, have);
+    }
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    (void)ctx;
+    struct forward f = {.s = byi_scaling_begin(m, func, scratch)};
+    const uint32_t n = f.s.f->nodes.n;
+    f.rooms = byi_arena_calloc(scratch, n + 1, sizeof *f.rooms);
+    f.have = byi_arena_calloc(scratch, n + 1, sizeof *f.have);
+    find_rooms(&f);
+    for (byi_id id = 0; id < n; id++)
+        settle(&f, id);
+    return byi_scaling_end(&f.s, func, err);
+}
+
+const struct byi_pass byi_pass_forward_fold_scale_axis = {
+    .name = "ForwardFoldScaleAxis",
+    .summary = "fold multiplications into the weights behind them",
+    .opt_level = 3,
+    .run_func = run,
+};

@@ -1,0 +1,141 @@
+/* transform/scale_axis.h: what the two directions of FoldScaleAxis share: a
+ * scale (one factor per index of an axis), the room that a value has for one,
+ * how both pass through operators, and what takes them up: constant operands
+ * and constant weights.
+ *
+ * Each direction works in two walks over the nodes, as Relay's pass does.
+ * The first says for every value which scales could be moved into it (its
+ * room); the second moves them and writes one edit a node. The rebuild is
+ * common. All three are linear in nodes, edges and constants.
+ */
+#ifndef BYI_SCALE_AXIS_H
+#define BYI_SCALE_AXIS_H
+
+#include "core/core.h"
+
+/* Sources of multiplications that went into a scale: the first node that
+ * takes the scale up becomes theirs as well. */
+struct byi_trail {
+    const struct byi_sources *own;
+    struct byi_trail *next[2];
+    bool taken;
+};
+
+/* Factors for a tensor: one for all (axis -1), or one per index of `axis`. */
+struct byi_scale {
+    int axis;
+    int64_t n;
+    const double *values;
+    double min, least, most; /* of the values; of their magnitudes */
+    struct byi_trail *trail;
+};
+
+/* Which scales fit: bit a of `axes` is axis a. */
+struct byi_room {
+    uint32_t axes;
+    bool positive;      /* not below 0                 */
+    double least, most; /* magnitudes                  */
+};
+#define BYI_ROOM_ALL (1u << BYI_MAX_RANK) /* one factor for all */
+
+extern const struct byi_room byi_room_none, byi_room_any;
+struct byi_room byi_room_both(struct byi_room a, struct byi_room b);
+bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s);
+
+/* How a node gets its result from one operand, as far as scales care. */
+enum byi_scale_how {
+    BYI_SCALE_BLOCKS,  /* not at all                                      */
+    BYI_SCALE_PASSES,  /* f(s x) = s f(x); with `positive`, for s >= 0    */
+    BYI_SCALE_WEIGHTS, /* linear in constant weights                      */
+    BYI_SCALE_ADDS,    /* add or subtract                                 */
+    BYI_SCALE_PRODUCT, /* multiply, or divide by what is operand 1        */
+    BYI_SCALE_CONCATS,
+};
+
+/* A linear operator with constant weights. Element (i, j, ...) of them
+ * belongs to row channel i and column channel group(i) columns + j. */
+struct byi_weights {
+    struct byi_tensor view;
+    bool rows_are_out;
+    int64_t groups;
+    uint32_t in_axis, out_axis; /* channels of the data; of the result */
+};
+
+/* What becomes of a node. */
+enum byi_scale_edit_kind {
+    BYI_EDIT_NONE,
+    BYI_EDIT_DISSOLVE,    /* its operand x takes its place          */
+    BYI_EDIT_WEIGHTS_OUT, /* output channels of the weights times s */
+    BYI_EDIT_WEIGHTS_IN,  /* input channels of the weights times s  */
+    BYI_EDIT_TIMES,       /* constant operand c becomes c s         */
+    BYI_EDIT_OVER,        /* ... c / s                              */
+    BYI_EDIT_UNDER,       /* x / c becomes x (s / c)                */
+};
+
+struct byi_scale_edit {
+    enum byi_scale_edit_kind kind;
+    byi_id x;
+    const struct byi_scale *by;
+};
+
+/* One function in one direction. */
+struct byi_scaling {
+    struct byi_module *m;
+    const struct byi_func *f; /* swept: every node is live       */
+    struct byi_arena *scratch;
+    double *largest; /* of each constant; 0: not looked */
+    uint32_t n_largest;
+    struct byi_scale_edit *edits;
+};
+
+struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
+                                     struct byi_arena *scratch);
+/* Rebuild the function with its edits. */
+enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
+                                 struct byoc_error *err);
+
+enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
+                                 bool *positive);
+bool byi_scale_weights(const struct byi_scaling *s, byi_id id,
+                       struct byi_weights *w);
+/* The room of the weights, for a scale of the result or of the data. */
+struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
+                                       bool out);
+/* Which operand of an add, subtract, multiply or divide is a float constant
+ * that scales may change; -1: none. */
+int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
+/* Its room: axes along which it can be scaled without growing much. */
+struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
+/* The scale that a multiplication or division by a constant is, and what it
+ * scales; NULL when it is none. */
+const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
+                                     byi_id *x);
+/* a b, where both fit one axis, else NULL; either may be NULL. */
+const struct byi_scale *byi_scale_times(struct byi_scaling *s,
+                                        const struct byi_scale *a,
+                                        const struct byi_scale *b);
+/* Values first .. first + n-1 of s, for a part of its axis. */
+const struct byi_scale *byi_scale_part(struct byi_scaling *s,
+                                       const struct byi_scale *scale,
+                                       int64_t first, int64_t n);
+const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
+                                       int64_t n, const double *values,
+                                       struct byi_trail *trail);
+struct byi_trail *byi_trail_join(struct byi_scaling *s,
+                                 const struct byi_sources *own,
+                                 struct byi_trail *a, struct byi_trail *b);
+
+/* Through operand `arg` of a node: a room or scale of its result, as one of
+ * that operand, and back. Axes that have no counterpart are lost. */
+struct byi_room byi_room_to_arg(const struct byi_scaling *s, byi_id id,
+                                uint32_t arg, struct byi_room room);
+struct byi_room byi_room_to_result(const struct byi_scaling *s, byi_id id,
+                                   uint32_t arg, struct byi_room room);
+const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
+                                         uint32_t arg,
+                                         const struct byi_scale *scale);
+const struct byi_scale *byi_scale_to_result(struct byi_scaling *s, byi_id id,
+                                            uint32_t arg,
+                                            const struct byi_scale *scale);
+
+#endif
