@@ -171,8 +171,8 @@ static enum byoc_status skip_body(struct byi_parser *p)
     return BYOC_OK;
 }
 
-static void declare_type(struct byi_parser *p, struct byi_func *f,
-                         const struct byi_type *result)
+void byi_parse_declare(struct byi_parser *p, struct byi_func *f,
+                       const struct byi_type *result)
 {
     const struct byi_type **params =
         byi_arena_calloc(p->scratch, f->params.n, sizeof *params);
@@ -208,7 +208,7 @@ static enum byoc_status parse_def(struct byi_parser *p, struct def *def)
     f = p->m->funcs.at[def->func];
     BYI_TRY(byi_parse_head(p, f, &def->result));
     if (def->result)
-        declare_type(p, f, def->result);
+        byi_parse_declare(p, f, def->result);
     BYI_TRY(byi_lex_expect(&p->lex, '{',
                            "'->' and a type, or '{' and the "
                            "function's body",

@@ -16,7 +16,8 @@ struct byi_pname {
     uint32_t source;  /* 1 + the source of this name */
 };
 
-/* %name stands for a value of the function that `depth` others surround. */
+/* %name stands for a value of the function that `depth` others surround;
+ * value BYI_NO_ID: for that function itself. */
 struct byi_pbinding {
     uint32_t name, before; /* before: the binding that this one hides */
     uint32_t depth;
@@ -29,6 +30,7 @@ struct byi_pscope {
     struct byi_func *f;
     uint32_t n_own;           /* parameters that are no captures */
     uint32_t bindings;        /* how many there were outside */
+    byi_id self;              /* the function as a value, BYI_NO_ID: unread */
     BYI_VEC(byi_id) captures; /* values of the scope around */
 };
 
@@ -66,6 +68,10 @@ struct byi_parser {
  * NULL. The current token is the '('. */
 enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
                                 const struct byi_type **result);
+/* Give `f`, whose head is read, the type that its head declares, for calls
+ * from before the end of its body. */
+void byi_parse_declare(struct byi_parser *p, struct byi_func *f,
+                       const struct byi_type *result);
 /* A stated limit is exceeded: "too many nodes (limit is 4194304)". */
 enum byoc_status byi_parse_limit(struct byi_parser *p,
                                  const struct byi_token *tok, const char *what,
@@ -87,11 +93,11 @@ void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value);
  * an outer one has. */
 enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value);
-/* Enter the body of a function, parameters bound; leave it: its captures move
- * behind its own parameters, and are left in *captures for the caller to free
- * with byi_vec_free. */
+/* Enter the body of a function, parameters bound, and `self` (BYI_NO_ID: none)
+ * as its own name; leave it: its captures move behind its own parameters, and
+ * are left in *captures for the caller to free with byi_vec_free. */
 enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
-                                 const struct byi_token *tok);
+                                 const struct byi_token *tok, uint32_t self);
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n);
 /* Count a node that was made; check the size of its type. */
 enum byoc_status byi_parse_made(struct byi_parser *p,

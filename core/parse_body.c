@@ -326,10 +326,11 @@ static enum byoc_status start_op(struct body *b)
 
 /* --- functions and branches --------------------------------------------- */
 
+/* `self`: the name by which the function knows itself, or BYI_NO_ID. */
 static enum byoc_status open_body(struct body *b, struct frame frame,
-                                  uint32_t index)
+                                  uint32_t index, uint32_t self)
 {
-    BYI_TRY(byi_parse_enter(b->p, index, &frame.tok));
+    BYI_TRY(byi_parse_enter(b->p, index, &frame.tok, self));
     return open(b, frame);
 }
 
@@ -348,14 +349,19 @@ static enum byoc_status start_fn(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct frame frame = {.kind = IN_FN, .tok = p->lex.tok};
-    uint32_t index = 0;
+    const struct frame *outer = top(b);
+    uint32_t index = 0, self = BYI_NO_ID;
 
+    if (is_body(outer) && outer->binding)
+        self = outer->name;
     byi_lex_next(&p->lex); /* fn */
     BYI_TRY(new_func(b, &frame.tok, &index));
     BYI_TRY(byi_parse_head(p, p->m->funcs.at[index], &frame.result));
+    if (frame.result)
+        byi_parse_declare(p, p->m->funcs.at[index], frame.result);
     BYI_TRY(
         byi_lex_expect(&p->lex, '{', "'{' and the function's body", p->err));
-    return open_body(b, frame, index);
+    return open_body(b, frame, index, self);
 }
 
 static enum byoc_status start_if(struct body *b)
@@ -377,7 +383,7 @@ static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
 
     BYI_TRY(byi_lex_expect(&p->lex, '{', "'{' and a branch", p->err));
     BYI_TRY(new_func(b, &frame.tok, &index));
-    return open_body(b, frame, index);
+    return open_body(b, frame, index, BYI_NO_ID);
 }
 
 /* The IF frame gets its condition, its first, its second branch. */
@@ -616,7 +622,7 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t index,
         .tok = p->lex.tok,
         .result = result,
     };
-    enum byoc_status status = open_body(&b, frame, index);
+    enum byoc_status status = open_body(&b, frame, index, BYI_NO_ID);
 
     if (status == BYOC_OK)
         status = run(&b);

@@ -113,7 +113,7 @@ void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value)
 }
 
 enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
-                                 const struct byi_token *tok)
+                                 const struct byi_token *tok, uint32_t self)
 {
     struct byi_func *f = p->m->funcs.at[func];
     struct byi_pscope scope = {
@@ -121,12 +121,15 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
         .f = f,
         .n_own = f->params.n,
         .bindings = p->bindings.n,
+        .self = BYI_NO_ID,
     };
 
     if (p->scopes.n >= BYI_TEXT_MAX_DEPTH)
         return byi_parse_limit(p, tok, "functions and branches in each other",
                                BYI_TEXT_MAX_DEPTH);
     BYI_PUSH(&p->scopes, scope);
+    if (self != BYI_NO_ID)
+        byi_parse_bind(p, self, BYI_NO_ID);
     for (uint32_t i = 0; i < f->params.n; i++)
         byi_parse_bind(p, byi_parse_intern(p, f->param_names.at[i]),
                        f->params.at[i]);
@@ -158,6 +161,29 @@ static enum byoc_status capture(struct byi_parser *p,
     return BYOC_OK;
 }
 
+/* A function inside of its own body: one literal of itself there, which gets
+ * its captures when they are all known, in byi_parse_leave. */
+static enum byoc_status refer_to_self(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      uint32_t depth, byi_id *value)
+{
+    struct byi_pscope *s = &p->scopes.at[depth];
+    int n = tok->n > 60 ? 60 : (int)tok->n;
+
+    if (s->self == BYI_NO_ID) {
+        if (!byi_func_type(p->m, s->func))
+            return byi_lex_fail(&p->lex, tok, p->err,
+                                "%%%.*s is used inside of its own definition, "
+                                "expected it to declare its result: "
+                                "%%%.*s = fn (...) -> TYPE",
+                                n, tok->at, n, tok->at);
+        s->self = byi_add_fn(p->m, s->f, s->func, NULL, 0, NULL);
+        BYI_TRY(byi_parse_made(p, tok, &s->f->nodes.at[s->self]));
+    }
+    *value = s->self;
+    return BYOC_OK;
+}
+
 enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value)
 {
@@ -172,14 +198,17 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
                             tok->n > 60 ? 60 : (int)tok->n, tok->at);
     b = &p->bindings.at[name->binding - 1];
     *value = b->value;
+    if (b->value == BYI_NO_ID)
+        BYI_TRY(refer_to_self(p, tok, b->depth, value));
     for (uint32_t d = b->depth + 1; d < p->scopes.n; d++)
         BYI_TRY(capture(p, tok, d, *value, value));
     return BYOC_OK;
 }
 
 /* Captures were added as they were met; put them behind the parameters of the
- * function's own, so that parameters come first in every function. */
-static void move_captures(struct byi_func *f, uint32_t own)
+ * function's own, so that parameters come first in every function. *self is
+ * where the function's literal of itself moves to. */
+static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
 {
     uint32_t n = f->nodes.n, rest = f->params.n;
     struct byi_node *nodes = table_memory(n, sizeof *nodes);
@@ -197,9 +226,22 @@ static void move_captures(struct byi_func *f, uint32_t own)
     for (uint32_t i = own; i < f->params.n; i++)
         f->params.at[i] = i;
     f->result = to[f->result];
+    if (*self != BYI_NO_ID)
+        *self = to[*self];
     memcpy(f->nodes.at, nodes, n * sizeof *nodes);
     free(nodes);
     free(to);
+}
+
+/* The function's literal of itself captures what the function has captured. */
+static void capture_again(struct byi_module *m, struct byi_func *f, byi_id self)
+{
+    struct byi_node *node = &f->nodes.at[self];
+
+    node->n_args = f->n_captures;
+    node->args =
+        byi_arena_copy(m->arena, f->params.at + f->params.n - f->n_captures,
+                       f->n_captures * sizeof *node->args);
 }
 
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)
@@ -212,7 +254,9 @@ void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)
     }
     s->f->n_captures = s->captures.n;
     if (s->captures.n)
-        move_captures(s->f, s->n_own);
+        move_captures(s->f, s->n_own, &s->self);
+    if (s->captures.n && s->self != BYI_NO_ID)
+        capture_again(p->m, s->f, s->self);
     *captures = s->captures.at;
     *n = s->captures.n;
     p->scopes.n--;

@@ -4,8 +4,8 @@
  *
  * Every node has a line of its own but for: parameters; constants and globals
  * with one reader that is not a function literal; the branches of an `if`;
- * and the result, where it is the last node. Nodes with annotations or `let`
- * always have one.
+    l->tail = last && !named && !f->nodes.at[id].let &&
+              !(news && is_branch(l));
  */
 #include "text.h"
 
@@ -327,10 +327,28 @@ static void name_params(struct printer *p, struct level *l)
 
 /* --- levels ------------------------------------------------------------- */
 
-static bool is_block(const struct byi_func *f)
+/* Is node `id` of `f` a literal of f itself? */
+static bool is_self(const struct printer *p, const struct byi_func *f,
+                    byi_id id)
 {
-    return f->params.n == f->n_captures && !f->attr.compiler &&
-           !f->attr.composite && !f->attr.from_pattern &&
+    const struct byi_node *node = &f->nodes.at[id];
+
+    return node->kind == BYI_FN && p->m->funcs.at[node->index] == f;
+}
+
+/* A function that calls itself needs a name. */
+static bool has_self(const struct printer *p, const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (is_self(p, f, id))
+            return true;
+    return false;
+}
+
+static bool is_block(const struct printer *p, const struct byi_func *f)
+{
+    return f->params.n == f->n_captures && !has_self(p, f) &&
+           !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
            !f->attr.global_symbol && !f->attr.operands && !f->attr.primitive &&
            f->result_names.n == 0;
 }
@@ -361,7 +379,7 @@ static void hide_blocks(const struct printer *p, struct level *l)
             const struct byi_node *fn = &f->nodes.at[node->args[i]];
             l->hidden[node->args[i]] =
                 fn->kind == BYI_FN && l->uses[node->args[i]] == 1 &&
-                !is_noted(fn) && is_block(p->m->funcs.at[fn->index]);
+                !is_noted(fn) && is_block(p, p->m->funcs.at[fn->index]);
         }
     }
 }
@@ -420,6 +438,12 @@ static void enter(struct printer *p, const struct byi_func *f,
     l.hidden = byi_arena_calloc(p->arena, n, sizeof *l.hidden);
     for (uint32_t i = 0; i < f->n_captures; i++)
         l.refs[f->params.at[own + i]] = top(p)->refs[captures[i]];
+    for (byi_id id = 0; close == CLOSE_FN && id < n; id++) {
+        if (!is_self(p, f, id))
+            continue;
+        l.refs[id] = top(p)->refs[owner];
+        l.hidden[id] = true;
+    }
     name_params(p, &l);
     count_uses(&l);
     hide_blocks(p, &l);
@@ -600,10 +624,12 @@ static void add_statement(struct printer *p, byi_id id)
     struct level *l = top(p);
     const struct byi_func *f = l->f;
     bool last = id == f->nodes.n - 1 && id == f->result && l->uses[id] == 1;
+    bool named = f->nodes.at[id].kind == BYI_FN &&
+                 has_self(p, func_of(p, &f->nodes.at[id]));
     bool news = brings_symbols(p, &f->nodes.at[id]);
 
     indent(p, p->levels.n);
-    l->tail = last && !f->nodes.at[id].let && !(news && is_branch(l));
+    l->tail = last && !named && !f->nodes.at[id].let && !(news && is_branch(l));
     if (!l->tail) {
         add(p, f->nodes.at[id].let ? "let " : "");
         l->refs[id] = (struct ref){NUMBER, p->next_number++};

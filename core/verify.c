@@ -333,6 +333,23 @@ static enum byoc_status check_global(struct checker *c,
     return check_func_type(c, g);
 }
 
+/* A function inside of its own body: with its own captures, for the text form
+ * has no other. */
+static enum byoc_status check_self(struct checker *c,
+                                   const struct byi_node *node)
+{
+    const struct byi_func *f = c->f;
+    uint32_t own = f->params.n - f->n_captures;
+
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (node->args[i] != f->params.at[own + i])
+            return broken(c,
+                          "it is the function itself with %%%u as capture "
+                          "%u, expected its own, %%%u",
+                          node->args[i], i, f->params.at[own + i]);
+    return BYOC_OK;
+}
+
 static enum byoc_status check_fn(struct checker *c, const struct byi_node *node)
 {
     const struct byi_func *g = NULL;
@@ -349,6 +366,8 @@ static enum byoc_status check_fn(struct checker *c, const struct byi_node *node)
         if (!byi_type_equal(found, param))
             return wrong_type(c, "a captured value's type", found, param);
     }
+    if (g == c->f)
+        BYI_TRY(check_self(c, node));
     return check_func_type(c, g);
 }
 
@@ -511,8 +530,20 @@ static enum byoc_status check_names(const struct byi_module *m,
     return BYOC_OK;
 }
 
-/* No function literal may hold itself: take functions that are in no other
- * away until none is left (Kahn's topological sort). */
+/* Count the literals of other functions in function i. */
+static void count_literals(const struct byi_module *m, uint32_t i,
+                           uint32_t *holders)
+{
+    const struct byi_func *f = m->funcs.at[i];
+
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index != i)
+            holders[f->nodes.at[id].index]++;
+}
+
+/* A function may hold a literal of itself (it calls itself), but not one that
+ * holds one of it, or it would be printed without end: take functions that are
+ * in no other away until none is left (Kahn's topological sort). */
 static enum byoc_status check_nesting(const struct byi_module *m,
                                       struct byi_arena *arena,
                                       struct byoc_error *err)
@@ -521,26 +552,25 @@ static enum byoc_status check_nesting(const struct byi_module *m,
     uint32_t *ready = byi_arena_calloc(arena, m->funcs.n, sizeof *ready);
     uint32_t n = 0;
 
-#define EACH_FN(f, node)                                                       \
-    for (const struct byi_node *node = (f)->nodes.at,                          \
-                               *end_ = node + (f)->nodes.n;                    \
-         node < end_; node++)                                                  \
-        if (node->kind == BYI_FN)
-
     for (uint32_t i = 0; i < m->funcs.n; i++)
-        EACH_FN(m->funcs.at[i], node) holders[node->index]++;
+        count_literals(m, i, holders);
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (holders[i] == 0)
             ready[n++] = i;
-    for (uint32_t i = 0; i < n; i++)
-        EACH_FN(m->funcs.at[ready[i]], node)
-    if (--holders[node->index] == 0)
-        ready[n++] = node->index;
-#undef EACH_FN
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_func *f = m->funcs.at[ready[i]];
+        for (byi_id id = 0; id < f->nodes.n; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            if (node->kind == BYI_FN && node->index != ready[i] &&
+                --holders[node->index] == 0)
+                ready[n++] = node->index;
+        }
+    }
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (holders[i] > 0)
-            return byi_fail(err, BYOC_ETYPE,
-                            "function %u is a literal inside of itself", i);
+            return byi_fail(
+                err, BYOC_ETYPE,
+                "function %u is a literal in a literal inside of itself", i);
     return BYOC_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "runtime_native/native.h"
 
-enum { MAX_DEPTH = 200, MAX_IN = 512 };
+enum { MAX_DEPTH = 100000, MAX_IN = 512 };
 
 enum value_kind { TENSOR, TUPLE, FUNC };
 
@@ -18,12 +18,20 @@ struct value {
     uint32_t func;
 };
 
+/* A function that is active. values[base..] are its nodes' values. */
+struct active {
+    const struct byi_func *f;
+    byi_id at; /* the next node; of a caller: the call that it waits for */
+    uint32_t base;
+};
+
 struct interp {
     const struct byi_module *m;
     struct byi_arena *arena;
     struct byoc_error *err;
     int64_t next_symbol;
-    int depth;
+    BYI_VEC(struct active) calls;
+    BYI_VEC(struct value) values;
 };
 
 static int64_t fresh_symbol(void *ctx)
@@ -104,36 +112,6 @@ static enum byoc_status call_op(struct interp *in, const struct byi_node *node,
     return BYOC_OK;
 }
 
-static enum byoc_status run_func(struct interp *in, uint32_t func,
-                                 const struct value *args, uint32_t n,
-                                 struct value *out);
-
-/* Call a function value: its own arguments, then what it captured. */
-static enum byoc_status apply(struct interp *in, const struct value *callee,
-                              const struct value *const *args, uint32_t n,
-                              struct value *out)
-{
-    const uint32_t all = n + callee->n;
-    struct value *v = byi_arena_calloc(in->arena, all + 1, sizeof *v);
-    for (uint32_t i = 0; i < n; i++)
-        v[i] = *args[i];
-    for (uint32_t i = 0; i < callee->n; i++)
-        v[n + i] = callee->fields[i];
-    return run_func(in, callee->func, v, all, out);
-}
-
-static enum byoc_status call_value(struct interp *in,
-                                   const struct byi_node *node,
-                                   const struct value *env, struct value *out)
-{
-    const uint32_t n = node->n_args - 1;
-    const struct value **args =
-        byi_arena_calloc(in->arena, n + 1, sizeof *args);
-    for (uint32_t i = 0; i < n; i++)
-        args[i] = &env[node->args[i + 1]];
-    return apply(in, &env[node->args[0]], args, n, out);
-}
-
 static struct value gather_args(struct interp *in, enum value_kind kind,
                                 const struct byi_node *node,
                                 const struct value *env)
@@ -146,15 +124,41 @@ static struct value gather_args(struct interp *in, enum value_kind kind,
         .kind = kind, .n = node->n_args, .fields = fields, .func = node->index};
 }
 
+/* Start on a function: its own arguments, values[from + which[i]], then what it
+ * captured. */
+static enum byoc_status enter(struct interp *in, struct value callee,
+                              uint32_t from, const byi_id *which, uint32_t n)
+{
+    const struct byi_func *f = in->m->funcs.at[callee.func];
+    const uint32_t base = in->values.n;
+    if (n + callee.n != f->params.n)
+        return byi_fail(in->err, BYOC_EINVAL, "found %u arguments, expected %u",
+                        n + callee.n, f->params.n);
+    if (in->calls.n == MAX_DEPTH)
+        return byi_fail(in->err, BYOC_ELIMIT, "more than %d calls in a call",
+                        (int)MAX_DEPTH);
+    for (uint32_t i = 0; i < f->nodes.n; i++)
+        BYI_PUSH(&in->values, ((struct value){0}));
+    const struct value *args = in->values.at + from;
+    struct value *env = in->values.at + base;
+    for (uint32_t i = 0; i < n; i++)
+        env[f->params.at[i]] = args[which ? which[i] : i];
+    for (uint32_t i = 0; i < callee.n; i++)
+        env[f->params.at[n + i]] = callee.fields[i];
+    BYI_PUSH(&in->calls, ((struct active){.f = f, .base = base}));
+    return BYOC_OK;
+}
+
+/* Node `id` of the innermost function: its value in env, or, for a call, the
+ * callee entered. */
 static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
-                                 byi_id id, const struct value *params,
-                                 struct value *env)
+                                 byi_id id, uint32_t base)
 {
     const struct byi_node *node = &f->nodes.at[id];
+    struct value *env = in->values.at + base;
     switch (node->kind) {
     case BYI_PARAM:
-        env[id] = params[node->index];
-        return BYOC_OK;
+        return BYOC_OK; /* set by enter */
     case BYI_CONST:
         env[id] = (struct value){.kind = TENSOR};
         return byi_const_view(in->m, f, id, &env[id].t)
@@ -163,7 +167,8 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
     case BYI_CALL_OP:
         return call_op(in, node, env, &env[id]);
     case BYI_CALL:
-        return call_value(in, node, env, &env[id]);
+        return enter(in, env[node->args[0]], base, node->args + 1,
+                     node->n_args - 1);
     case BYI_GLOBAL:
         env[id] = (struct value){.kind = FUNC, .func = node->index};
         return BYOC_OK;
@@ -177,34 +182,54 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
         env[id] = env[node->args[0]].fields[node->index];
         return BYOC_OK;
     case BYI_IF:
-        return apply(
+        return enter(
             in,
-            &env[node->args[byi_tensor_int(&env[node->args[0]].t, 0) ? 1 : 2]],
-            NULL, 0, &env[id]);
+            env[node->args[byi_tensor_int(&env[node->args[0]].t, 0) ? 1 : 2]],
+            base, NULL, 0);
     }
     byi_unreachable();
+}
+
+/* Until the outermost function is done. */
+static enum byoc_status run_calls(struct interp *in, struct value *out)
+{
+    while (in->calls.n > 0) {
+        const uint32_t depth = in->calls.n;
+        struct active *a = &in->calls.at[depth - 1];
+        const struct byi_func *f = a->f;
+        if (a->at < f->nodes.n) {
+            const byi_id id = a->at;
+            if (run_node(in, f, id, a->base) != BYOC_OK)
+                return byi_prefix(in->err, "%s, node %u",
+                                  f->name ? f->name : "fn", id);
+            if (in->calls.n == depth)
+                a->at++;
+            continue;
+        }
+        *out = in->values.at[a->base + f->result];
+        in->values.n = a->base;
+        in->calls.n--;
+        if (in->calls.n == 0)
+            break;
+        a = &in->calls.at[in->calls.n - 1];
+        in->values.at[a->base + a->at++] = *out;
+    }
+    return BYOC_OK;
 }
 
 static enum byoc_status run_func(struct interp *in, uint32_t func,
                                  const struct value *args, uint32_t n,
                                  struct value *out)
 {
-    const struct byi_func *f = in->m->funcs.at[func];
-    if (n != f->params.n)
-        return byi_fail(in->err, BYOC_EINVAL, "found %u arguments, expected %u",
-                        n, f->params.n);
-    if (++in->depth > MAX_DEPTH)
-        return byi_fail(in->err, BYOC_ELIMIT, "more than %d calls in a call",
-                        (int)MAX_DEPTH);
-    struct value *env =
-        byi_arena_calloc(in->arena, f->nodes.n + 1, sizeof *env);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        if (run_node(in, f, id, args, env) != BYOC_OK)
-            return byi_prefix(in->err, "%s, node %u", f->name ? f->name : "fn",
-                              id);
-    in->depth--;
-    *out = env[f->result];
-    return BYOC_OK;
+    const struct value callee = {.kind = FUNC, .func = func};
+    for (uint32_t i = 0; i < n; i++)
+        BYI_PUSH(&in->values, args[i]);
+    enum byoc_status status = enter(in, callee, 0, NULL, n);
+    if (status == BYOC_OK)
+        status = run_calls(in, out);
+    byi_vec_free(in->calls.at);
+    byi_vec_free(in->values.at);
+    return status;
 }
 
 /* The tensors of a value, depth first. */

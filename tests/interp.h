@@ -1,5 +1,6 @@
 /* tests/interp.h: a naive interpreter of the IR, which tests hold everything
- * else against: node by node, on the native kernels, calls by recursion.
+ * else against: node by node, on the native kernels, calls on a stack of its
+ * own.
  */
 #ifndef BYI_TESTS_INTERP_H
 #define BYI_TESTS_INTERP_H

@@ -124,15 +124,28 @@ BREAK(param_list, func(m, "main")->params.at[1] = 2;)
 BREAK(captures, func(m, "main")->n_captures = 1;)
 BREAK(outputs, BYI_PUSH(&func(m, "main")->result_names, "z");)
 
-/* A literal whose body is the function it stands in. */
-static void nest_itself(struct byi_module *m)
+/* A literal of function `index` in the function g, which captures as much. */
+static byi_id nest(struct byi_module *m, struct byi_func *g, uint32_t index)
 {
-    struct byi_func *g = m->funcs.at[node(m, BYI_FN)->index];
-    byi_id captures[1] = {g->params.at[0]};
+    byi_id captures[2];
 
-    assert_int_equal(g->n_captures, 1);
-    g->type = byi_func_type(m, node(m, BYI_FN)->index);
-    byi_add_fn(m, g, node(m, BYI_FN)->index, captures, 1, NULL);
+    assert_true(g->n_captures <= 2 &&
+                m->funcs.at[index]->n_captures == g->n_captures);
+    for (uint32_t i = 0; i < g->n_captures; i++)
+        captures[i] = g->params.at[i];
+    return byi_add_fn(m, g, index, captures, g->n_captures, NULL);
+}
+
+/* A function's literal of itself, with a capture that is not its own. */
+static void other_captures(struct byi_module *m)
+{
+    const struct byi_node *branch = node(m, BYI_IF);
+    uint32_t b = func(m, "main")->nodes.at[branch->args[2]].index;
+    struct byi_func *g = m->funcs.at[b];
+    struct byi_node *self = &g->nodes.at[nest(m, g, b)];
+
+    assert_int_equal(g->n_captures, 2);
+    args_of(m, self)[0] = g->params.at[1];
 }
 
 static const struct {
@@ -177,7 +190,7 @@ static const struct {
     {param_list, "parameter 1 is not a node of its kind"},
     {captures, "2 parameters, 2 names and 1 captures"},
     {outputs, "2 names for its results, expected 1"},
-    {nest_itself, "is a literal inside of itself"},
+    {other_captures, "it is the function itself with %1 as capture 0"},
 };
 
 static void test_broken(void **state)
@@ -199,9 +212,37 @@ static void test_broken(void **state)
 static void test_sound(void **state)
 {
     struct byi_module *m = make();
+    struct byi_func *g = m->funcs.at[node(m, BYI_FN)->index];
 
     (void)state;
     assert_int_equal(byi_verify(m, NULL), BYOC_OK);
+    nest(m, g, node(m, BYI_FN)->index); /* a function may know itself */
+    assert_int_equal(byi_verify(m, NULL), BYOC_OK);
+    byi_module_free(&m);
+}
+
+/* A function may hold itself, but not a function that holds it. */
+static void test_nesting(void **state)
+{
+    static const char two[] =
+        "def @main(%x: Tensor[(4), float32]) {\n"
+        "  %p = fn (%a: Tensor[(4), float32]) { abs(%a) };\n"
+        "  %q = fn (%a: Tensor[(4), float32]) { exp(%a) };\n"
+        "  %p(%q(%x))\n"
+        "}\n";
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+
+    (void)state;
+    if (byi_parse_module(two, strlen(two), "t.ir", NULL, &m, &err))
+        fail_msg("%s", err.text);
+    nest(m, m->funcs.at[1], 1);
+    nest(m, m->funcs.at[1], 2);
+    assert_int_equal(byi_verify(m, &err), BYOC_OK);
+    nest(m, m->funcs.at[2], 1);
+    assert_int_equal(byi_verify(m, &err), BYOC_ETYPE);
+    assert_non_null(
+        strstr(err.text, "function 1 is a literal in a literal inside of"));
     byi_module_free(&m);
 }
 
@@ -239,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sound),
         cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_sizes),
     };
 
