@@ -25,9 +25,9 @@ enum byi_node_kind {
                     which are the last parameters of that function. In its own
                     body: the function itself, args being those parameters  */
     BYI_MAKE_TUPLE,
-    BYI_GET, /* index: field of the tuple args[0]                       */
-    BYI_IF   /* args: condition, then, else: functions without (own)
-                parameters                                              */
+    BYI_GET,     /* index: field of the tuple args[0]                       */
+    BYI_IF       /* args: condition, then, else: functions without (own)
+                    parameters                                              */
 };
 
 /* A set of model nodes, sorted, shared: where a node came from. */
@@ -38,11 +38,11 @@ struct byi_sources {
 
 struct byi_node {
     enum byi_node_kind kind;
-    enum byi_op_id op; /* CALL_OP */
+    enum byi_op_id op;                 /* CALL_OP */
     uint32_t index;
     uint32_t n_args;
-    const byi_id *args;            /* in the module's arena */
-    const struct byi_attrs *attrs; /* CALL_OP, else NULL    */
+    const byi_id *args;                /* in the module's arena */
+    const struct byi_attrs *attrs;     /* CALL_OP, else NULL    */
     const struct byi_type *type;
     const struct byi_sources *sources; /* never NULL; may be empty */
     uint32_t target;                   /* annotation: 0 none, else 1 + index
@@ -60,25 +60,25 @@ struct byi_func {
     const char *name;
     BYI_VEC(struct byi_node) nodes;
     BYI_VEC(byi_id) params;
-    BYI_VEC(const char *) param_names; /* without '%'; parallel to params */
+    BYI_VEC(const char *) param_names;   /* without '%'; parallel to params */
     uint32_t n_captures;
     byi_id result;
-    struct {                       /* attributes of the function */
-        const char *compiler;      /* Compiler="dnnl", or NULL    */
-        const char *composite;     /* Composite="dnnl.conv", or NULL */
-        const char *from_pattern;  /* PartitionedFromPattern, or NULL */
-        const char *global_symbol; /* or NULL */
-        const char *operands;      /* Operands="weights,shape": names of
-                                      the constants in a composite's
-                                      body, in order, or NULL; its
-                                      parameters have theirs          */
-        bool primitive;            /* Primitive=1: fused by FuseOps */
+    struct {                             /* attributes of the function */
+        const char *compiler;            /* Compiler="dnnl", or NULL    */
+        const char *composite;           /* Composite="dnnl.conv", or NULL */
+        const char *from_pattern;        /* PartitionedFromPattern, or NULL */
+        const char *global_symbol;       /* or NULL */
+        const char *operands;            /* Operands="weights,shape": names of
+                                            the constants in a composite's
+                                            body, in order, or NULL; its
+                                            parameters have theirs          */
+        bool primitive;                  /* Primitive=1: fused by FuseOps */
     } attr;
-    BYI_VEC(const char *) result_names; /* outputs of the model, or empty */
-    const struct byi_type *type;        /* declared, while there is no result
-                                           yet: byi_func_type */
-    const struct byi_func *origin;      /* what byi_func_like was given */
-    bool dead;                          /* removed from the module */
+    BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
+    const struct byi_type *type;         /* declared, while there is no result
+                                            yet: byi_func_type */
+    const struct byi_func *origin;       /* what byi_func_like was given */
+    bool dead;                           /* removed from the module */
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
@@ -92,17 +92,17 @@ struct byi_const {
 };
 
 struct byi_source {
-    const char *name; /* the model node's name, unique, never empty */
-    const char *op;   /* the model's operator: "Conv"               */
+    const char *name;    /* the model node's name, unique, never empty */
+    const char *op;      /* the model's operator: "Conv"               */
 };
 
 struct byi_module {
-    struct byi_arena *arena;          /* types, attributes, names, args   */
-    BYI_VEC(struct byi_func *) funcs; /* index = id; dead ones stay       */
+    struct byi_arena *arena;           /* types, attributes, names, args   */
+    BYI_VEC(struct byi_func *) funcs;  /* index = id; dead ones stay       */
     BYI_VEC(struct byi_const) consts;
     BYI_VEC(struct byi_source) sources;
-    BYI_VEC(const char *) symbols; /* names of symbolic dims           */
-    BYI_VEC(const char *) targets; /* names of vendors                 */
+    BYI_VEC(const char *) symbols;     /* names of symbolic dims           */
+    BYI_VEC(const char *) targets;     /* names of vendors                 */
     struct byi_const_index *const_index;
 };
 
@@ -119,11 +119,12 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name);
 const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
 /* Symbols and targets by name, made when new. byi_symbol returns a dim. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
-int64_t byi_symbol_fresh(struct byi_module *m); /* "?0", "?1", ...    */
+int64_t byi_symbol_fresh(struct byi_module *m);     /* "?0", "?1", ...    */
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
 uint32_t byi_target(struct byi_module *m, const char *name);
 /* A model node as a source; a name that is taken gets a suffix. */
-uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);
+uint32_t byi_source_new(struct byi_module *m, const char *name,
+                        const char *op);
 const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s);
 const struct byi_sources *byi_sources_none(void);
 /* The union of two sets, in the module's arena. */
@@ -154,8 +155,9 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             struct byoc_error *err);
 /* With attributes as given (see byi_attrs_make). */
 enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
-                              enum byi_op_id op, const byi_id *args, uint32_t n,
-                              const struct byi_attr *given, uint32_t n_given,
+                              enum byi_op_id op, const byi_id *args,
+                              uint32_t n, const struct byi_attr *given,
+                              uint32_t n_given,
                               const struct byi_sources *sources, byi_id *id,
                               struct byoc_error *err);
 enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
@@ -171,10 +173,13 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
 /* The types that byi_add_apply and byi_add_if infer, for the verifier. */
-enum byoc_status byi_apply_type(
-    const struct byi_module *m, struct byi_arena *arena,
-    const struct byi_func *f, const struct byi_type *callee, const byi_id *args,
-    uint32_t n, const struct byi_type **out, struct byoc_error *err);
+enum byoc_status byi_apply_type(const struct byi_module *m,
+                                struct byi_arena *arena,
+                                const struct byi_func *f,
+                                const struct byi_type *callee,
+                                const byi_id *args, uint32_t n,
+                                const struct byi_type **out,
+                                struct byoc_error *err);
 enum byoc_status byi_if_type(struct byi_arena *arena,
                              const struct byi_type *cond,
                              const struct byi_type *then,
@@ -182,8 +187,8 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              int64_t (*fresh)(void *), void *ctx,
                              const struct byi_type **out,
                              struct byoc_error *err);
-byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
-                     const struct byi_type *type);
+byi_id byi_add_param(struct byi_module *m, struct byi_func *f,
+                     const char *name, const struct byi_type *type);
 byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
                      uint32_t constant, const struct byi_sources *sources);
 byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
@@ -194,9 +199,8 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                   const byi_id *captures, uint32_t n,
                   const struct byi_sources *sources);
 /* Append a copy of node `old` of `from` with operands map[...], annotations
- * and `let` included; types are inferred anew where an operand's type, or what
- * is known of its value, is not the old one's. Parameters are not copied this
- * way. */
+ * and `let` included; types are inferred anew where an operand's type, or what is known
+ * of its value, is not the old one's. Parameters are not copied this way. */
 enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
                               const struct byi_func *from, byi_id old,
                               const byi_id *map, byi_id *id,
@@ -234,8 +238,9 @@ void byi_print_module(const struct byi_module *m, struct byi_text *out,
                       FILE *side);
 /* Parse the text form. `file` names it in messages: "file:line:col: ...".
  * `side` is the path of the side file of large constants, or NULL. */
-enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
-                                  const char *side, struct byi_module **module,
+enum byoc_status byi_parse_module(const char *text, size_t n,
+                                  const char *file, const char *side,
+                                  struct byi_module **module,
                                   struct byoc_error *err);
 
 /* --- verify.c ----------------------------------------------------------- */
@@ -243,7 +248,8 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
 /* Check every invariant of the IR: operands before use, indices, arity,
  * types as inferred, captures, names, annotations. A failure is a bug of the
  * pass that ran last (or bad input where text is parsed). */
-enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
+enum byoc_status byi_verify(const struct byi_module *m,
+                            struct byoc_error *err);
 
 /* --- pass.c ------------------------------------------------------------- */
 
@@ -257,8 +263,8 @@ typedef enum byoc_status (*byi_eval_fn)(const struct byi_op *op,
                                         struct byoc_error *err);
 
 struct byi_pass;
-struct byi_ledger;  /* partition/partition.h */
-struct byi_vendors; /* partition/partition.h */
+struct byi_ledger;          /* partition/partition.h */
+struct byi_vendors;         /* partition/partition.h */
 
 /* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
  * `kind` is INT, BOOL or STRING; `fallback` is its value as they write it. */
@@ -272,26 +278,26 @@ struct byi_pass_option {
 /* What passes are given. Zero-initialise; set what is needed. Lists of strings
  * end in NULL; NULL is the empty list. */
 struct byi_pass_context {
-    int opt_level;               /* 0..3 */
-    const char *const *disabled; /* passes */
+    int opt_level;                      /* 0..3 */
+    const char *const *disabled;        /* passes */
     const char *const *required;
-    const char *const *options;          /* "FuseOps.max_depth=4"; the last of
-                                            one name counts                */
+    const char *const *options;         /* "FuseOps.max_depth=4"; the last of
+                                           one name counts                */
     const struct byi_pass *const *known; /* every pass there is, for needs that
                                            are not in the list and for
                                            options; ends in NULL; or NULL  */
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
-    const char *stop_after;      /* a pass: end after its first run */
-    bool by_hand;                /* the list itself is not gated: only
-                                    sequences in it are            */
-    bool verify;                 /* after every pass */
-    byi_eval_fn eval;            /* NULL: no folding */
-    uint64_t fold_limit;         /* largest folded constant, bytes;
-                                    0: 64 MiB */
-    struct byi_ledger *ledger;   /* for partitioning, or NULL */
-    struct byi_vendors *vendors; /* for partitioning, or NULL */
-    const struct byi_pass *pass; /* the one that runs: the manager's */
+    const char *stop_after;             /* a pass: end after its first run */
+    bool by_hand;                       /* the list itself is not gated: only
+                                           sequences in it are            */
+    bool verify;                        /* after every pass */
+    byi_eval_fn eval;                   /* NULL: no folding */
+    uint64_t fold_limit;                /* largest folded constant, bytes;
+                                           0: 64 MiB */
+    struct byi_ledger *ledger;          /* for partitioning, or NULL */
+    struct byi_vendors *vendors;        /* for partitioning, or NULL */
+    const struct byi_pass *pass;        /* the one that runs: the manager's */
 };
 
 /* A pass: one file, one of these.
@@ -301,13 +307,13 @@ struct byi_pass_context {
  * emptied after the call. A sequence holds other passes (and sequences), which
  * are gated one by one when it runs. */
 struct byi_pass {
-    const char *name; /* "FoldConstant" */
+    const char *name;                   /* "FoldConstant" */
     const char *summary;
     int opt_level;
-    const char *const *needs;  /* passes that must have run, or NULL */
-    const char *const *breaks; /* passes whose work this one undoes:
-                                  who needs them gets them again   */
-    const struct byi_pass_option *options;  /* name NULL at the end, or NULL */
+    const char *const *needs;           /* passes that must have run, or NULL */
+    const char *const *breaks;          /* passes whose work this one undoes:
+                                           who needs them gets them again   */
+    const struct byi_pass_option *options; /* name NULL at the end, or NULL */
     const struct byi_pass *const *sequence; /* NULL at the end */
     enum byoc_status (*run_module)(struct byi_module *m,
                                    struct byi_pass_context *ctx,
@@ -317,7 +323,7 @@ struct byi_pass {
                                  struct byi_pass_context *ctx,
                                  struct byi_arena *scratch,
                                  struct byoc_error *err);
-    const void *data; /* of a pass made at run time */
+    const void *data;                   /* of a pass made at run time */
 };
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then

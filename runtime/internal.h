@@ -34,8 +34,7 @@ struct byi_image {
 };
 
 /* Why region `region` (in the plan's order) runs its native twin although its
- * vendor was asked; NULL when the vendor runs it. Lives as long as the model.
- */
+ * vendor was asked; NULL when the vendor runs it. Lives as long as the model. */
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 

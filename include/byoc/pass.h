@@ -120,11 +120,11 @@ struct byoc_rule {
  * several threads at once, for different modules. */
 struct byoc_pass {
     uint32_t struct_size;
-    int32_t opt_level;   /* 0..3: in a sequence it runs from this level on */
-    const char *name;    /* "FoldPairs": letters, digits and '_'  */
-    const char *summary; /* one line, lower-case                  */
-    const char *const *needs;      /* passes that must have run, ending in
-                                      NULL; NULL: none                      */
+    int32_t opt_level;        /* 0..3: in a sequence it runs from this level on */
+    const char *name;         /* "FoldPairs": letters, digits and '_'  */
+    const char *summary;      /* one line, lower-case                  */
+    const char *const *needs; /* passes that must have run, ending in
+                                 NULL; NULL: none                      */
     const struct byoc_rule *rules; /* tried in order */
     uint32_t n_rules;
     uint32_t reserved;
@@ -134,8 +134,8 @@ struct byoc_pass {
 /* Make a pass known by its name, to all compiles of this process from now on.
  * Any thread. Errors: BYOC_EINVAL (no or a taken name, no rules, an operator
  * that does not exist), BYOC_ELIMIT (256 are registered). */
-BYOC_API BYOC_CHECKED enum byoc_status byoc_pass_register(
-    const struct byoc_pass *pass, struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_pass_register(const struct byoc_pass *pass, struct byoc_error *err);
 
 /* The entry of a shared library with passes: an array that ends in NULL; NULL
  * when it cannot serve `abi` (BYOC_PASS_ABI of the host). */
