@@ -46,6 +46,10 @@ static int run(int argc, char **argv)
                                  argc, argv, 0, 1, &path, &n);
     if (code >= 0)
         return code;
+    struct byoc_error fault;
+    for (uint32_t i = 0; list && i < o.pass_plugins.n; i++)
+        if (byi_passes_load(o.pass_plugins.at[i], &fault) != BYOC_OK)
+            return byi_complain(&byi_verb_opt, &fault);
     if (list) {
         list_passes();
         return BYI_EXIT_OK;

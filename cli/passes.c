@@ -2,8 +2,12 @@
 #include "passes.h"
 
 #include "partition/partition.h"
+#include "runtime/internal.h"
 #include "transform/transform.h"
+#include "transform/user_pass.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* clang-format off */
@@ -38,7 +42,10 @@ static const struct byi_pass partition = {
     },
 };
 
-static const struct byi_pass *const known[] = {
+enum { MAX_USER_PASSES = 256 };
+
+/* Users' passes come behind those in the box; the rest is NULL. */
+static const struct byi_pass *const box[] = {
     /* one way to say each thing */
     &byi_pass_fold_constant,
     &byi_pass_canonicalize_ops,
@@ -58,15 +65,28 @@ static const struct byi_pass *const known[] = {
     /* those of a compile, as sequences */
     &canonicalize,
     &partition,
-    NULL,
 };
 
 static const struct byi_pass *const pipeline[] = {&canonicalize, &partition,
                                                   NULL};
 /* clang-format on */
 
+/* --- all there are -------------------------------------------------------- */
+
+static const struct byi_pass *known[BYI_COUNT(box) + MAX_USER_PASSES + 1];
+static uint32_t n_known;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
+
+static void fill(void)
+{
+    memcpy(known, box, sizeof box);
+    n_known = BYI_COUNT(box);
+}
+
 const struct byi_pass *const *byi_passes_known(void)
 {
+    pthread_once(&filled, fill);
     return known;
 }
 
@@ -77,10 +97,70 @@ const struct byi_pass *const *byi_passes_pipeline(void)
 
 const struct byi_pass *byi_pass_find(const char *name)
 {
-    for (uint32_t i = 0; known[i]; i++)
-        if (strcmp(known[i]->name, name) == 0)
-            return known[i];
+    const struct byi_pass *const *all = byi_passes_known();
+    const struct byi_pass *pass;
+    for (; (pass = __atomic_load_n(all, __ATOMIC_ACQUIRE)); all++)
+        if (strcmp(pass->name, name) == 0)
+            return pass;
     return NULL;
+}
+
+static enum byoc_status append(const struct byi_pass *pass,
+                               struct byoc_error *err)
+{
+    if (byi_pass_find(pass->name))
+        return byi_fail(err, BYOC_EINVAL,
+                        "the pass '%s' has the name of another one",
+                        pass->name);
+    if (n_known + 1 == BYI_COUNT(known))
+        return byi_fail(err, BYOC_ELIMIT,
+                        "the pass '%s' is one more than the %d that users may "
+                        "register",
+                        pass->name, MAX_USER_PASSES);
+    __atomic_store_n(&known[n_known++], pass, __ATOMIC_RELEASE);
+    return BYOC_OK;
+}
+
+static enum byoc_status add_user_pass(const struct byoc_pass *pass,
+                                      struct byoc_error *err)
+{
+    struct byi_pass *made;
+    BYI_TRY(byi_user_pass(pass, &made, err));
+    pthread_mutex_lock(&lock);
+    enum byoc_status status = append(made, err);
+    pthread_mutex_unlock(&lock);
+    if (status != BYOC_OK)
+        free(made);
+    return status;
+}
+
+enum byoc_status byoc_pass_register(const struct byoc_pass *pass,
+                                    struct byoc_error *err)
+{
+    byi_passes_known();
+    return add_user_pass(pass, err);
+}
+
+enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
+{
+    void *symbol;
+    BYI_TRY(byoc_internal_library_find(path, "byoc_passes", &symbol, err));
+    byoc_passes_fn entry;
+    memcpy(&entry, &symbol, sizeof entry); /* as POSIX has it for dlsym */
+    const struct byoc_pass *const *passes = entry(BYOC_PASS_ABI);
+    if (!passes)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: its passes are not for version %d of byoc/pass.h",
+                        path, BYOC_PASS_ABI);
+    for (; *passes; passes++) {
+        const struct byi_pass *same =
+            (*passes)->name ? byi_pass_find((*passes)->name) : NULL;
+        if (same && same->data == *passes)
+            continue; /* the same library, again */
+        if (byoc_pass_register(*passes, err) != BYOC_OK)
+            return byi_prefix(err, "%s", path);
+    }
+    return BYOC_OK;
 }
 
 /* --- lists as users write them -------------------------------------------- */

@@ -6,8 +6,13 @@
 
 /* The pass of that name; NULL when there is none. */
 const struct byi_pass *byi_pass_find(const char *name);
-/* Every pass once, ending in NULL. */
+/* Every pass once, ending in NULL: those in the box, then users'. The array
+ * grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);
+/* Register the passes of a library (byoc/pass.h). One that is registered
+ * already is left alone. Errors: of the loader; BYOC_EBACKEND (no entry, not
+ * this abi), those of byoc_pass_register. */
+enum byoc_status byi_passes_load(const char *path, struct byoc_error *err);
 /* A compile: sequences to clean up, to partition; ending in NULL. */
 const struct byi_pass *const *byi_passes_pipeline(void);
 

@@ -579,6 +579,8 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
                                 const struct byoc_compile_params *params,
                                 struct byoc_error *err)
 {
+    for (const char *const *p = params->pass_plugins; p && *p; p++)
+        BYI_TRY(byi_passes_load(*p, err));
     BYI_TRY(check_names(params, err));
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(import(path, params, &c->m, err));

@@ -97,6 +97,12 @@ enum byoc_status byi_library_open(const char *path, void **handle,
                                   struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* NULL is fine */
+/* Open `path` for good and look a symbol up. Errors: as byi_library_open, and
+ * BYOC_EBACKEND (no such symbol). */
+BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
+                                                     const char *name,
+                                                     void **symbol,
+                                                     struct byoc_error *err);
 /* The folder of the library or program this code is in; false: not known. */
 bool byi_library_folder(char *path, size_t n);
 

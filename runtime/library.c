@@ -57,6 +57,19 @@ void *byi_library_symbol(void *handle, const char *name)
     return dlsym(handle, name);
 }
 
+enum byoc_status byoc_internal_library_find(const char *path, const char *name,
+                                            void **symbol,
+                                            struct byoc_error *err)
+{
+    void *handle;
+    BYI_TRY(byi_library_open(path, &handle, err));
+    *symbol = byi_library_symbol(handle, name);
+    if (*symbol)
+        return BYOC_OK;
+    byi_library_close(handle);
+    return byi_fail(err, BYOC_EBACKEND, "%s: it exports no '%s'", path, name);
+}
+
 void byi_library_close(void *handle)
 {
     if (handle)

@@ -4,13 +4,10 @@
  * --list-passes` names those in the box; `byoc opt FILE --passes=A,B` runs any
  * of them. A pass of your own is a struct byoc_pass: a name and rules.
  * Register it (byoc_pass_register), or build a shared library that exports
- *
- *     const struct byoc_pass *const *byoc_passes(uint32_t abi);
- *
- * and give its path to `byoc opt --pass-plugin` (struct byoc_compile_params:
+ * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct byoc_compile_params:
  * pass_plugins). Such a library needs this header and nothing to link with:
  * whatever a rule calls is a member of the rewriter it is given.
- * examples/double_negative.c is one.
+ * examples/tanh_gelu.c is one.
  */
 #ifndef BYOC_PASS_H
 #define BYOC_PASS_H
@@ -137,10 +134,10 @@ struct byoc_pass {
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_pass_register(const struct byoc_pass *pass, struct byoc_error *err);
 
-/* The entry of a shared library with passes: an array that ends in NULL; NULL
- * when it cannot serve `abi` (BYOC_PASS_ABI of the host). */
+/* What a shared library with passes exports as "byoc_passes": an array that
+ * ends in NULL; NULL when it cannot serve `abi` (BYOC_PASS_ABI of the host).
+ * Called once; the library stays loaded. */
 #define BYOC_PASS_ABI 1
-#define BYOC_PASS_ENTRY "byoc_passes"
 typedef const struct byoc_pass *const *(*byoc_passes_fn)(uint32_t abi);
 
 #ifdef __cplusplus

@@ -1,0 +1,349 @@
+/* user_pass.c: passes of users, from rules over the public rewriter
+ * (byoc/pass.h) to a function pass on the rewriter all passes share. Users may
+ * be wrong: every node they name is checked, and the first fault is kept and
+ * makes the pass fail.
+ */
+#include "user_pass.h"
+
+#include "rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The public face of one rewrite; `face` comes first, so that the two are the
+ * same address. */
+struct session {
+    struct byoc_rewriter face;
+    struct byi_rewrite *rw;
+    const struct byoc_pass *pass;
+    struct byoc_error fault; /* status BYOC_OK: none yet */
+};
+
+static struct session *session_of(const struct byoc_rewriter *face)
+{
+    return (struct session *)(uintptr_t)face;
+}
+
+static void blame(struct session *s, const char *what, const char *name)
+{
+    if (s->fault.status == BYOC_OK)
+        byi_fail(&s->fault, BYOC_EINVAL, "%s '%s'", what, name);
+}
+
+/* The node, NULL when there is none of that number. */
+static const struct byi_node *node_of(const struct byoc_rewriter *face,
+                                      byoc_node id)
+{
+    const struct session *s = session_of(face);
+    return id < s->rw->f->nodes.n ? &s->rw->f->nodes.at[id] : NULL;
+}
+
+/* --- looking -------------------------------------------------------------- */
+
+static const char *get_op(const struct byoc_rewriter *face, byoc_node id)
+{
+    const struct byi_node *node = node_of(face, id);
+    return node && node->kind == BYI_CALL_OP ? byi_op(node->op)->name : NULL;
+}
+
+static uint32_t get_n_args(const struct byoc_rewriter *face, byoc_node id)
+{
+    const struct byi_node *node = node_of(face, id);
+    return node ? node->n_args : 0;
+}
+
+static byoc_node get_arg(const struct byoc_rewriter *face, byoc_node id,
+                         uint32_t index)
+{
+    const struct byi_node *node = node_of(face, id);
+    return node && index < node->n_args ? node->args[index] : BYOC_NO_NODE;
+}
+
+static int get_read_once(const struct byoc_rewriter *face, byoc_node id)
+{
+    return node_of(face, id) && byi_rw_once(session_of(face)->rw, id);
+}
+
+static int get_tensor(const struct byoc_rewriter *face, byoc_node id,
+                      struct byoc_view *view)
+{
+    const struct byi_node *node = node_of(face, id);
+    struct byi_tensor t;
+    if (!node || node->type->kind != BYI_TENSOR)
+        return 0;
+    const bool known = byi_rw_view(session_of(face)->rw, id, &t);
+    const struct byoc_view full = {
+        .struct_size = view->struct_size,
+        .dtype = node->type->dtype,
+        .rank = node->type->rank,
+        .dims = node->type->dims,
+        .data = known ? t.data : NULL,
+        .bytes = known ? byi_tensor_bytes(&t) : 0,
+    };
+    memcpy(view, &full,
+           view->struct_size < sizeof full ? view->struct_size : sizeof full);
+    return 1;
+}
+
+static const struct byi_attr *get_attr(const struct byoc_rewriter *face,
+                                       byoc_node id, const char *name)
+{
+    const struct byi_node *node = node_of(face, id);
+    return node && node->kind == BYI_CALL_OP ? byi_attr_find(node->attrs, name)
+                                             : NULL;
+}
+
+static int64_t get_ints(const struct byoc_rewriter *face, byoc_node id,
+                        const char *name, int64_t *values, uint32_t max)
+{
+    const struct byi_attr *attr = get_attr(face, id, name);
+    if (!attr)
+        return -1;
+    const bool one = attr->kind == BYI_ATTR_INT || attr->kind == BYI_ATTR_BOOL;
+    if (!one && attr->kind != BYI_ATTR_INTS)
+        return -1;
+    const uint32_t n = one ? 1 : attr->n;
+    for (uint32_t i = 0; i < n && i < max; i++)
+        values[i] = one ? attr->i : attr->ints[i];
+    return n;
+}
+
+static int64_t get_floats(const struct byoc_rewriter *face, byoc_node id,
+                          const char *name, double *values, uint32_t max)
+{
+    const struct byi_attr *attr = get_attr(face, id, name);
+    if (!attr ||
+        (attr->kind != BYI_ATTR_FLOAT && attr->kind != BYI_ATTR_FLOATS))
+        return -1;
+    const uint32_t n = attr->kind == BYI_ATTR_FLOAT ? 1 : attr->n;
+    for (uint32_t i = 0; i < n && i < max; i++)
+        values[i] = attr->kind == BYI_ATTR_FLOAT ? attr->f : attr->floats[i];
+    return n;
+}
+
+static const char *get_string(const struct byoc_rewriter *face, byoc_node id,
+                              const char *name)
+{
+    const struct byi_attr *attr = get_attr(face, id, name);
+    if (attr && attr->kind == BYI_ATTR_STRING)
+        return attr->s;
+    return attr && attr->kind == BYI_ATTR_DTYPE
+               ? byoc_dtype_name((enum byoc_dtype)attr->i)
+               : NULL;
+}
+
+/* --- emitting ------------------------------------------------------------- */
+
+static const struct byi_attr_def *find_def(const struct byi_op *op,
+                                           const char *name)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (strcmp(op->attrs[i].name, name) == 0)
+            return &op->attrs[i];
+    return NULL;
+}
+
+/* `given` as the table declares it; false when it is of another kind. */
+static bool read_attr(const struct byi_attr_def *def,
+                      const struct byoc_attr *given, struct byi_arena *arena,
+                      struct byi_attr *attr)
+{
+    const bool ints = given->ints && !given->floats && !given->string;
+    const bool floats = given->floats && !given->ints && !given->string;
+    const bool string = given->string && !given->ints && !given->floats;
+    *attr = (struct byi_attr){.name = def->name, .kind = def->kind};
+    switch (def->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+        attr->i = ints && given->n ? given->ints[0] : 0;
+        return ints && given->n == 1 &&
+               (def->kind == BYI_ATTR_INT || attr->i == 0 || attr->i == 1);
+    case BYI_ATTR_FLOAT:
+        attr->f = floats && given->n ? given->floats[0] : 0;
+        return floats && given->n == 1;
+    case BYI_ATTR_STRING:
+        attr->s = string ? byi_arena_str(arena, given->string) : NULL;
+        return string;
+    case BYI_ATTR_DTYPE:
+        attr->i = string
+                      ? byi_dtype_of_name(given->string, strlen(given->string))
+                      : BYOC_NONE;
+        return attr->i != BYOC_NONE;
+    case BYI_ATTR_INTS:
+        attr->n = given->n;
+        attr->ints = ints ? byi_arena_copy(arena, given->ints,
+                                           given->n * sizeof *given->ints)
+                          : NULL;
+        return ints;
+    case BYI_ATTR_FLOATS:
+        attr->n = given->n;
+        attr->floats = floats ? byi_arena_copy(arena, given->floats,
+                                               given->n * sizeof *given->floats)
+                              : NULL;
+        return floats;
+    case BYI_ATTR_STRINGS:
+        return false; /* no operator has any */
+    }
+    byi_unreachable();
+}
+
+static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
+                           const byoc_node *args, uint32_t n,
+                           const struct byoc_attr *given, uint32_t n_given)
+{
+    enum { MAX_GIVEN = 16 };
+    struct session *s = session_of(face);
+    const struct byi_op *op = byi_op_of_name(name, strlen(name));
+    struct byi_attr attrs[MAX_GIVEN];
+    if (!op || n_given > MAX_GIVEN) {
+        blame(s,
+              op ? "a rule gives more attributes than there are to"
+                 : "a rule emits an operator that does not exist:",
+              name);
+        return BYOC_NO_NODE;
+    }
+    for (uint32_t i = 0; i < n_given; i++) {
+        const struct byi_attr_def *def = find_def(op, given[i].name);
+        if (def && read_attr(def, &given[i], s->rw->m->arena, &attrs[i]))
+            continue;
+        blame(s,
+              def ? "a rule gives another kind of value to the attribute"
+                  : "a rule gives an attribute that does not exist:",
+              given[i].name);
+        return BYOC_NO_NODE;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!node_of(face, args[i]))
+            return BYOC_NO_NODE;
+    return byi_rw_call(s->rw, op->id, args, n, attrs, n_given);
+}
+
+static byoc_node emit_constant(struct byoc_rewriter *face,
+                               const struct byoc_view *view)
+{
+    struct byi_rewrite *rw = session_of(face)->rw;
+    struct byi_tensor t;
+    bool fits = view->rank <= BYI_MAX_RANK &&
+                byoc_dtype_size(view->dtype) > 0 &&
+                (view->data || !view->bytes);
+    for (uint32_t d = 0; fits && d < view->rank; d++)
+        fits = view->dims[d] >= 0;
+    const struct byi_type *type =
+        fits
+            ? byi_type_tensor(rw->m->arena, view->dtype, view->rank, view->dims)
+            : NULL;
+    if (!type || byi_type_bytes(type) != view->bytes ||
+        !byi_rw_alloc(rw, type, &t)) {
+        blame(session_of(face), "a rule emits", "a constant that is none");
+        return BYOC_NO_NODE;
+    }
+    memcpy(t.data, view->data, view->bytes);
+    return byi_rw_const(rw, type, &t);
+}
+
+/* --- the pass ------------------------------------------------------------- */
+
+static bool applies(const struct byoc_rule *rule, const struct byi_node *node)
+{
+    return !rule->op || (node->kind == BYI_CALL_OP &&
+                         strcmp(rule->op, byi_op(node->op)->name) == 0);
+}
+
+static byi_id apply_rules(struct byi_rewrite *rw, byi_id at)
+{
+    struct session *s = rw->state;
+    s->rw = rw;
+    for (uint32_t i = 0; i < s->pass->n_rules; i++) {
+        const struct byoc_rule *rule = &s->pass->rules[i];
+        if (s->fault.status != BYOC_OK || !applies(rule, byi_rw_node(rw, at)))
+            continue;
+        const byoc_node with = rule->apply(s->pass->ctx, &s->face, at);
+        if (with == BYOC_NO_NODE)
+            continue;
+        if (with < rw->f->nodes.n)
+            return with;
+        blame(s, "a rule returns a node that does not exist, for",
+              rule->op ? rule->op : "any node");
+    }
+    return BYI_NO_ID;
+}
+
+static enum byoc_status run_user(struct byi_module *m, uint32_t func,
+                                 struct byi_pass_context *ctx,
+                                 struct byi_arena *scratch,
+                                 struct byoc_error *err)
+{
+    static const struct byi_rule rules[] = {{BYI_OP_NONE, apply_rules}};
+    struct session s = {
+        .face = {.struct_size = sizeof s.face,
+                 .op = get_op,
+                 .n_args = get_n_args,
+                 .arg = get_arg,
+                 .read_once = get_read_once,
+                 .tensor = get_tensor,
+                 .ints = get_ints,
+                 .floats = get_floats,
+                 .string = get_string,
+                 .call = emit_call,
+                 .constant = emit_constant},
+        .pass = ctx->pass->data,
+    };
+    BYI_TRY(
+        byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, &s, err));
+    return s.fault.status == BYOC_OK
+               ? BYOC_OK
+               : byi_fail(err, s.fault.status, "%s", s.fault.text);
+}
+
+static bool is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return name && *name && name[strspn(name, letters)] == '\0';
+}
+
+static const char *find_fault(const struct byoc_pass *pass)
+{
+    if (pass->struct_size < BYOC_STRUCT_SIZE(struct byoc_pass, ctx))
+        return "is of a struct byoc_pass that is too small; set struct_size";
+    if (!is_name(pass->name) || !pass->summary)
+        return "needs a name of letters, digits and '_', and a summary";
+    if (pass->opt_level < 0 || pass->opt_level > 3)
+        return "has an opt level outside 0..3";
+    if (pass->n_rules == 0 || !pass->rules)
+        return "has no rules";
+    for (uint32_t i = 0; i < pass->n_rules; i++) {
+        const struct byoc_rule *rule = &pass->rules[i];
+        if (!rule->apply)
+            return "has a rule that does nothing";
+        if (rule->op && !byi_op_of_name(rule->op, strlen(rule->op)))
+            return "has a rule for an operator that does not exist";
+    }
+    return NULL;
+}
+
+enum byoc_status byi_user_pass(const struct byoc_pass *pass,
+                               struct byi_pass **made, struct byoc_error *err)
+{
+    const char *fault = find_fault(pass);
+    *made = NULL;
+    if (fault)
+        return byi_fail(err, BYOC_EINVAL, "the pass '%s' %s",
+                        pass->struct_size >=
+                                    BYOC_STRUCT_SIZE(struct byoc_pass, name) &&
+                                pass->name
+                            ? pass->name
+                            : "?",
+                        fault);
+    *made = byi_alloc(1, sizeof **made);
+    if (!*made)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for the pass '%s'",
+                        pass->name);
+    **made = (struct byi_pass){.name = pass->name,
+                               .summary = pass->summary,
+                               .opt_level = pass->opt_level,
+                               .needs = pass->needs,
+                               .run_func = run_user,
+                               .data = pass};
+    return BYOC_OK;
+}

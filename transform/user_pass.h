@@ -1,0 +1,14 @@
+/* transform/user_pass.h: a struct byoc_pass as a pass of the manager. */
+#ifndef BYI_USER_PASS_H
+#define BYI_USER_PASS_H
+
+#include "core/core.h"
+
+/* A function pass that applies the rules of `pass`, which must outlive it; in
+ * memory of its own, freed with free(). Errors: BYOC_EINVAL (no name, a name
+ * that users could not write, no rules, an operator that does not exist, a
+ * struct of another size), BYOC_ENOMEM. */
+enum byoc_status byi_user_pass(const struct byoc_pass *pass,
+                               struct byi_pass **made, struct byoc_error *err);
+
+#endif
