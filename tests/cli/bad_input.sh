@@ -195,6 +195,15 @@ bad 2 "no pass is called 'None'" opt text.ir --passes=None
 bad 2 "no pass is called 'None'" check relu.onnx --disable-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --require-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --print-after None
+bad 2 "no pass is called ''" opt text.ir --passes=FoldConstant,,FoldConstant
+bad 2 "a bracket is not closed" opt text.ir "--passes=[FoldConstant"
+bad 2 "a bracket closes that none opened" opt text.ir "--passes=FoldConstant]"
+bad 2 "no pass is called 'None'" check relu.onnx --pass "[FoldConstant,None]"
+bad 2 "no pass has it" check relu.onnx --pass-option FoldConstant.none=1
+bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
+bad 2 "a relative path" check relu.onnx --pass-plugin none.so
+bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so
+bad 2 "/none/none: No such file" check relu.onnx --dump-passes /none/none
 bad 2 "VENDOR.WHAT=PATTERN" check relu.onnx --pattern none
 bad 2 "expected 1 to 4096" run good.so --threads 100000
 
