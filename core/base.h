@@ -239,6 +239,18 @@ enum byi_op_kind {
     BYI_OPAQUE
 };
 
+/* What another order of its operands' axes does to a call: see ops.def. */
+enum byi_op_layout {
+    BYI_LAYOUT_FIXED,
+    BYI_LAYOUT_SENSITIVE,
+    BYI_LAYOUT_AGNOSTIC,
+    BYI_LAYOUT_BROADCAST,
+    BYI_LAYOUT_AXIS,
+    BYI_LAYOUT_REDUCE,
+    BYI_LAYOUT_JOIN,
+    BYI_LAYOUT_PERM
+};
+
 /* How many floating-point operations one call is, for reports. */
 enum byi_op_cost {
     BYI_COST_NONE,     /* moves or views data                    */
@@ -270,6 +282,7 @@ struct byi_op {
     uint16_t n_out;          /* 1: a tensor; else a tuple; 0: the rule says */
     enum byi_op_kind kind;
     enum byi_op_cost cost;
+    enum byi_op_layout layout;
     const struct byi_attr_def *attrs;
     uint32_t n_attrs;
     byi_rule_fn rule;

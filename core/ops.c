@@ -99,7 +99,8 @@ TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"
       ATTR("coordinate_transformation_mode", STRING, "\"half_pixel\""))
 /* clang-format on */
 
-#define OP(id, name, min_in, max_in, n_out, kind, cost, attrs, rule, doc)      \
+#define OP(id, name, min_in, max_in, n_out, kind, cost, layout, attrs, rule,   \
+           doc)                                                                \
     enum byoc_status byi_rule_##rule(struct byi_infer *,                       \
                                      const struct byi_type **);
 #define MANY BYI_MAX_ARGS
@@ -111,7 +112,8 @@ enum { N_ATTRS_none = 0 };
 
 static const struct byi_op ops[BYI_N_OPS] = {
     [BYI_OP_NONE] = {.name = "none"},
-#define OP(id_, name_, min_, max_, n_out_, kind_, cost_, table_, rule_, doc_)  \
+#define OP(id_, name_, min_, max_, n_out_, kind_, cost_, layout_, table_,      \
+           rule_, doc_)                                                        \
     [BYI_OP_##id_] = {                                                         \
         .id = BYI_OP_##id_,                                                    \
         .name = name_,                                                         \
@@ -120,6 +122,7 @@ static const struct byi_op ops[BYI_N_OPS] = {
         .n_out = n_out_,                                                       \
         .kind = BYI_##kind_,                                                   \
         .cost = BYI_COST_##cost_,                                              \
+        .layout = BYI_LAYOUT_##layout_,                                        \
         .attrs = attrs_##table_,                                               \
         .rule = byi_rule_##rule_,                                              \
         .doc = doc_,                                                           \

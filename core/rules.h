@@ -106,7 +106,8 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
 
 /* --- rules_*.c: every rule of the operator table ------------------------ */
 
-#define OP(id, name, min_in, max_in, n_out, kind, cost, attrs, rule, doc)      \
+#define OP(id, name, min_in, max_in, n_out, kind, cost, layout, attrs, rule,   \
+           doc)                                                                \
     enum byoc_status byi_rule_##rule(struct byi_infer *t,                      \
                                      const struct byi_type **out);
 #include "ops.def"
