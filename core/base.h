@@ -295,6 +295,8 @@ const struct byi_op *byi_op_of_name(const char *name, size_t n);
 /* Whether its result is its first operand's elements in the same order: a
  * plan may let the two share memory. */
 bool byi_op_is_view(enum byi_op_id id);
+/* Whether its type rule asks for the value of that operand. */
+bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 
 /* Complete `given` (any order, only what differs from the defaults) to the
  * attributes of `op`, in the arena. Errors: an attribute that is unknown,

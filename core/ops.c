@@ -145,7 +145,33 @@ bool byi_op_is_view(enum byi_op_id id)
     case BYI_OP_EXPAND_DIMS:
     case BYI_OP_FLATTEN:
     case BYI_OP_COPY:
+    case BYI_OP_STOP_FUSION:
         return true;
+    default:
+        return false;
+    }
+}
+
+bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
+{
+    switch (id) {
+    case BYI_OP_FULL:
+    case BYI_OP_NONZERO:
+        return operand == 0;
+    case BYI_OP_RESHAPE:
+    case BYI_OP_BROADCAST_TO:
+    case BYI_OP_TILE:
+    case BYI_OP_NN_PAD:
+    case BYI_OP_RESIZE:
+    case BYI_OP_TOPK:
+    case BYI_OP_ONE_HOT:
+    case BYI_OP_COMPRESS:
+        return operand == 1;
+    case BYI_OP_STRIDED_SLICE:
+        return operand >= 1;
+    case BYI_OP_ARANGE:
+    case BYI_OP_NMS:
+        return operand <= 2;
     default:
         return false;
     }

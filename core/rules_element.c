@@ -15,6 +15,7 @@ static unsigned types_of(enum byi_op_id op)
     } rows[] = {
         {BYI_OP_ABS, BYI_NUMERIC},           {BYI_OP_NEGATIVE, BYI_SIGNED},
         {BYI_OP_SIGN, BYI_NUMERIC},          {BYI_OP_COPY, BYI_ANY},
+        {BYI_OP_STOP_FUSION, BYI_ANY},
         {BYI_OP_LOGICAL_NOT, BYI_BOOLEAN},   {BYI_OP_CLIP, BYI_NUMERIC},
         {BYI_OP_NN_RELU, BYI_NUMERIC},       {BYI_OP_NN_SHRINK, BYI_NUMERIC},
         {BYI_OP_TRILU, BYI_VALUES},          {BYI_OP_CUMSUM, BYI_NUMERIC},

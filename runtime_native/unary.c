@@ -448,5 +448,6 @@ static const struct byi_kernel_row rows[] = {
     {BYI_OP_ISINF, {test_run, NULL}},
     {BYI_OP_LOGICAL_NOT, {not_run, NULL}},
     {BYI_OP_COPY, {copy_run, NULL}},
+    {BYI_OP_STOP_FUSION, {copy_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_unary = {rows, BYI_COUNT(rows)};
