@@ -1,0 +1,86 @@
+/* dominators.c: see dominators.h. Lowest common ancestors are found in
+ * logarithmic time however deep the tree: besides its parent every node knows
+ * one ancestor further up, at a distance that its depth decides (Myers, "An
+ * Applicative Random-Access Stack", 1983), and the strongest kind on the way
+ * there.
+ */
+#include "dominators.h"
+
+static uint8_t stronger(uint8_t a, uint8_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Hang `id` below `parent`. Two jumps of one length become one of both. */
+static void hang(struct byi_dominator *tree, byi_id id, byi_id parent,
+                 uint8_t kind)
+{
+    const struct byi_dominator *p = &tree[parent], *j = &tree[p->jump];
+    struct byi_dominator *d = &tree[id];
+    const bool join = p->depth - j->depth == j->depth - tree[j->jump].depth;
+    *d = (struct byi_dominator){.parent = parent,
+                                .jump = join ? j->jump : parent,
+                                .depth = p->depth + 1,
+                                .kind = kind,
+                                .jump_kind = kind};
+    if (join)
+        d->jump_kind = stronger(kind, stronger(p->jump_kind, j->jump_kind));
+}
+
+/* Up from `at` to the ancestor of that depth. */
+static byi_id climb(const struct byi_dominator *tree, byi_id at, uint32_t depth,
+                    uint8_t *kind)
+{
+    while (tree[at].depth > depth) {
+        const struct byi_dominator *d = &tree[at];
+        const bool far = tree[d->jump].depth >= depth;
+        *kind = stronger(*kind, far ? d->jump_kind : d->kind);
+        at = far ? d->jump : d->parent;
+    }
+    return at;
+}
+
+/* The lowest common ancestor; the kinds on both ways join *kind. Nodes of one
+ * depth have jumps of one length. */
+static byi_id meet(const struct byi_dominator *tree, byi_id a, byi_id b,
+                   uint8_t *kind)
+{
+    a = climb(tree, a, tree[b].depth, kind);
+    b = climb(tree, b, tree[a].depth, kind);
+    while (a != b) {
+        const struct byi_dominator *x = &tree[a], *y = &tree[b];
+        const bool far = x->jump != y->jump;
+        *kind = stronger(*kind, far ? x->jump_kind : x->kind);
+        *kind = stronger(*kind, far ? y->jump_kind : y->kind);
+        a = far ? x->jump : x->parent;
+        b = far ? y->jump : y->parent;
+    }
+    return a;
+}
+
+struct byi_dominator *byi_post_dominators(const struct byi_func *f,
+                                          const struct byi_uses *uses,
+                                          byi_edge_fn edge, const void *ctx,
+                                          uint8_t outside,
+                                          struct byi_arena *arena)
+{
+    const byi_id top = f->nodes.n; /* where values leave: above all roots */
+    struct byi_dominator *tree =
+        byi_arena_calloc(arena, (size_t)top + 1, sizeof *tree);
+    tree[top] = (struct byi_dominator){.parent = top, .jump = top};
+    for (byi_id id = top; id-- > 0;) {
+        const uint32_t first = uses->first[id], end = uses->first[id + 1];
+        if (id == f->result || first == end) {
+            hang(tree, id, top, outside);
+            continue;
+        }
+        byi_id parent = uses->at[first];
+        uint8_t kind = 0;
+        for (uint32_t u = first; u < end; u++) {
+            kind = stronger(kind, edge(ctx, id, uses->at[u]));
+            parent = meet(tree, parent, uses->at[u], &kind);
+        }
+        hang(tree, id, parent, kind);
+    }
+    return tree;
+}

@@ -1,0 +1,34 @@
+/* transform/dominators.h: the post-dominator tree of a function's values.
+ *
+ * Node p post-dominates node n when every way from n to where values leave the
+ * function goes through p. The graph has no cycles, so one walk from the last
+ * node to the first is enough: the parent of n is the lowest common ancestor
+ * of its readers (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance
+ * Algorithm", 2001, whose iteration ends after one round here).
+ */
+#ifndef BYI_DOMINATORS_H
+#define BYI_DOMINATORS_H
+
+#include "core/core.h"
+
+struct byi_dominator {
+    byi_id parent; /* of the tree; the number of nodes: nobody */
+    byi_id jump;   /* an ancestor further up                   */
+    uint32_t depth;
+    uint8_t kind;      /* the strongest edge on the ways to the parent */
+    uint8_t jump_kind; /* ... to the node `jump`                       */
+};
+
+/* The kind of the edge from a value to node `reader`, which has it as an
+ * operand: small numbers are weak. */
+typedef uint8_t (*byi_edge_fn)(const void *ctx, byi_id value, byi_id reader);
+
+/* The tree by node, in `arena`. The function's result, and what nobody reads,
+ * have no parent, and the kind `outside`. Time: n log n. */
+struct byi_dominator *byi_post_dominators(const struct byi_func *f,
+                                          const struct byi_uses *uses,
+                                          byi_edge_fn edge, const void *ctx,
+                                          uint8_t outside,
+                                          struct byi_arena *arena);
+
+#endif
