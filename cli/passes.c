@@ -57,6 +57,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_forward_fold_scale_axis,
     &byi_pass_fold_scale_axis,
     &byi_pass_dead_code_elimination,
+    &byi_pass_fuse_ops,
     /* who runs what */
     &byi_pass_merge_composite,
     &byi_pass_annotate_target,

@@ -14,5 +14,6 @@ extern const struct byi_pass byi_pass_eliminate_common_subexpr;
 extern const struct byi_pass byi_pass_backward_fold_scale_axis;
 extern const struct byi_pass byi_pass_forward_fold_scale_axis;
 extern const struct byi_pass byi_pass_fold_scale_axis;
+extern const struct byi_pass byi_pass_fuse_ops;
 
 #endif

@@ -331,6 +331,7 @@ static const struct byi_pass *const all[] = {
     &byi_pass_backward_fold_scale_axis,
     &byi_pass_forward_fold_scale_axis,
     &byi_pass_dead_code_elimination,
+    &byi_pass_fuse_ops,
 };
 
 static void each_pass_keeps_results(void **state)

@@ -1,0 +1,318 @@
+/* fuse_groups.c: see fuse_groups.h. Operators are fused into their immediate
+ * post-dominator when every node on the ways there allows it, so that what is
+ * computed on these ways has one reader outside: the last node of the group
+ * (Chen et al., "TVM", OSDI 2018, 3; Roesch et al., "Relay", 2019, 4.4).
+ *
+ * The kind of a group is that of its last node, or OUT_FUSABLE once it has an
+ * anchor, of which it never has two. Three phases, each over all nodes:
+ * anchors and pointwise operators first, so that a convolution gets what
+ * follows it; then injective operators; then the fields of tuples that an
+ * injective reader has taken in.
+ */
+#include "fuse_groups.h"
+
+#include "dominators.h"
+
+#include <string.h>
+
+/* Kinds of nodes and edges: those of operators, with tuples in between. */
+enum { KIND_TUPLE = BYI_OPAQUE, KIND_OPAQUE };
+
+enum phase { POINTWISE, INJECTIVE, FIELDS, N_PHASES };
+
+/* A set of nodes; valid for the one that stands for it. */
+struct group {
+    uint32_t parent; /* of the union-find forest */
+    uint32_t size;
+    uint32_t next;  /* member, in a ring; of every node       */
+    uint64_t reads; /* operands of all members: a bound on its parameters */
+    uint8_t kind;
+};
+
+struct grouper {
+    const struct byi_func *f;
+    const struct byi_uses *uses;
+    const struct byi_fuse_limits *limits;
+    uint8_t *kind; /* by node */
+    struct byi_dominator *tree;
+    struct group *groups; /* by node */
+    uint32_t *seen;       /* by node: the last walk that met it */
+    uint32_t *met;        /* by node that stands for a group: same */
+    uint32_t walk;
+    BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */
+    BYI_VEC(byi_id) joined; /* the groups on it */
+};
+
+/* --- kinds --------------------------------------------------------------- */
+
+bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
+                     uint32_t i)
+{
+    const struct byi_node *operand = &f->nodes.at[reader->args[i]];
+    if (operand->kind != BYI_CONST || reader->kind != BYI_CALL_OP)
+        return false;
+    return byi_elements(operand->type->rank, operand->type->dims) == 1 ||
+           byi_op_reads_value(reader->op, i);
+}
+
+/* Sizes and indices that are computed make a result that no loop over known
+ * bounds gives. */
+static bool is_computed_shape(const struct byi_func *f,
+                              const struct byi_node *node)
+{
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (byi_op_reads_value(node->op, i) &&
+            f->nodes.at[node->args[i]].kind != BYI_CONST)
+            return true;
+    return false;
+}
+
+static uint8_t op_kind(const struct grouper *g, const struct byi_node *node)
+{
+    uint8_t kind = (uint8_t)byi_op(node->op)->kind;
+    if (kind == BYI_OPAQUE || is_computed_shape(g->f, node))
+        return KIND_OPAQUE;
+    /* Interpolation reads several elements for one. */
+    if (node->op == BYI_OP_RESIZE &&
+        strcmp(byi_attr_string(node->attrs, "mode"), "nearest") != 0)
+        kind = BYI_OUT_FUSABLE;
+    return kind == BYI_OUT_FUSABLE && !g->limits->anchors ? KIND_OPAQUE : kind;
+}
+
+static bool holds_tensors(const struct byi_type *tuple)
+{
+    for (uint32_t i = 0; i < tuple->n_fields; i++)
+        if (tuple->fields[i]->kind != BYI_TENSOR)
+            return false;
+    return true;
+}
+
+static uint8_t node_kind(const struct grouper *g, byi_id id)
+{
+    const struct byi_node *node = &g->f->nodes.at[id];
+    if (node->target || node->region)
+        return KIND_OPAQUE; /* marked for somebody else */
+    if (node->kind == BYI_CALL_OP)
+        return op_kind(g, node);
+    if (node->kind == BYI_MAKE_TUPLE && holds_tensors(node->type))
+        return KIND_TUPLE;
+    if (node->kind != BYI_GET ||
+        !holds_tensors(g->f->nodes.at[node->args[0]].type))
+        return KIND_OPAQUE;
+    const uint8_t tuple = g->kind[node->args[0]];
+    return tuple == KIND_TUPLE || tuple <= BYI_INJECTIVE ? BYI_INJECTIVE
+                                                         : KIND_OPAQUE;
+}
+
+/* A broadcast that keeps the shape of this operand is elementwise in it. */
+static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
+{
+    const struct grouper *g = ctx;
+    const struct byi_type *from = g->f->nodes.at[value].type;
+    const struct byi_type *to = g->f->nodes.at[reader].type;
+    const uint8_t kind = g->kind[reader];
+    if (kind == KIND_TUPLE)
+        return BYI_INJECTIVE;
+    if (kind == BYI_BROADCAST && from->kind == BYI_TENSOR &&
+        to->kind == BYI_TENSOR &&
+        byi_dims_equal(from->rank, from->dims, to->rank, to->dims))
+        return BYI_ELEMWISE;
+    return kind;
+}
+
+/* --- groups -------------------------------------------------------------- */
+
+static uint32_t find(struct grouper *g, byi_id id)
+{
+    while (g->groups[id].parent != id) {
+        const uint32_t up = g->groups[id].parent;
+        g->groups[id].parent = g->groups[up].parent;
+        id = up;
+    }
+    return id;
+}
+
+/* Join two groups; returns the node that stands for both. */
+static uint32_t join(struct grouper *g, uint32_t a, uint32_t b)
+{
+    const bool a_larger = g->groups[a].size > g->groups[b].size;
+    struct group *big = &g->groups[a_larger ? a : b];
+    struct group *small = &g->groups[a_larger ? b : a];
+    const uint32_t next = big->next;
+    small->parent = a_larger ? a : b;
+    big->size += small->size;
+    big->reads += small->reads;
+    big->next = small->next;
+    small->next = next;
+    return small->parent;
+}
+
+/* Note a node of the walk, and its group; false when the group would grow too
+ * large. */
+static bool meet(struct grouper *g, byi_id id, uint32_t *size)
+{
+    const uint32_t group = find(g, id);
+    BYI_PUSH(&g->path, id);
+    g->seen[id] = g->walk;
+    if (g->met[group] == g->walk)
+        return true;
+    g->met[group] = g->walk;
+    BYI_PUSH(&g->joined, group);
+    *size += g->groups[group].size;
+    return *size <= g->limits->max_depth;
+}
+
+/* Collect the ways from `from` to its dominator. Nodes between must be of at
+ * most kind `inner`, the dominator of at most kind `last`. It takes as long as
+ * the group that would come out is large, max_depth at most. */
+static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
+                      uint8_t last)
+{
+    uint32_t size = 0;
+    g->walk++;
+    g->path.n = g->joined.n = 0;
+    if (g->groups[find(g, to)].kind > last || !meet(g, to, &size) ||
+        !meet(g, from, &size))
+        return false;
+    for (uint32_t i = 1; i < g->path.n; i++) {
+        const byi_id id = g->path.at[i];
+        for (uint32_t u = g->uses->first[id]; u < g->uses->first[id + 1]; u++) {
+            const byi_id reader = g->uses->at[u];
+            if (g->seen[reader] == g->walk)
+                continue;
+            if (g->groups[find(g, reader)].kind > inner ||
+                !meet(g, reader, &size))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Is node `id` in a group that the last walk met? */
+static bool is_inside(struct grouper *g, byi_id id)
+{
+    return g->met[find(g, id)] == g->walk;
+}
+
+/* Values that the groups of the last walk read from outside. */
+static uint32_t count_params(struct grouper *g)
+{
+    uint32_t n = 0;
+    const uint32_t walk = g->walk;
+    for (uint32_t i = 0; i < g->joined.n; i++) {
+        byi_id id = g->joined.at[i];
+        do {
+            const struct byi_node *node = &g->f->nodes.at[id];
+            for (uint32_t a = 0; a < node->n_args; a++) {
+                const byi_id arg = node->args[a];
+                /* the field of a tuple from outside is handed in itself */
+                const byi_id value = node->kind == BYI_GET ? id : arg;
+                if (is_inside(g, arg) || byi_fuse_embeds(g->f, node, a) ||
+                    g->seen[value] == ~walk)
+                    continue;
+                g->seen[value] = ~walk;
+                n++;
+            }
+            id = g->groups[id].next;
+        } while (id != g->joined.at[i]);
+    }
+    return n;
+}
+
+static bool args_fit(struct grouper *g, byi_id last)
+{
+    const struct byi_type *type = g->f->nodes.at[last].type;
+    const uint32_t results = type->kind == BYI_TUPLE ? type->n_fields : 1;
+    uint64_t reads = 0;
+    for (uint32_t i = 0; i < g->joined.n; i++)
+        reads += g->groups[g->joined.at[i]].reads;
+    return reads + results <= g->limits->max_args ||
+           count_params(g) + results <= g->limits->max_args;
+}
+
+/* Fuse node `from` into its dominator if the ways there allow it. */
+static void try_fuse(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
+                     uint8_t last)
+{
+    if (!walk_path(g, from, to, inner, last) || !args_fit(g, to))
+        return;
+    uint8_t kind = g->groups[find(g, to)].kind;
+    uint32_t group = g->joined.at[0];
+    for (uint32_t i = 0; i < g->joined.n; i++)
+        if (g->groups[g->joined.at[i]].kind == BYI_OUT_FUSABLE)
+            kind = BYI_OUT_FUSABLE;
+    for (uint32_t i = 1; i < g->joined.n; i++)
+        group = join(g, group, g->joined.at[i]);
+    g->groups[group].kind = kind;
+}
+
+/* --- phases -------------------------------------------------------------- */
+
+/* A tuple is no place to compute in, unless it is in an injective group. */
+static void fuse_field(struct grouper *g, byi_id id, byi_id tuple)
+{
+    if (g->kind[tuple] == KIND_TUPLE &&
+        g->groups[find(g, id)].kind <= BYI_INJECTIVE)
+        try_fuse(g, id, tuple, BYI_INJECTIVE, BYI_INJECTIVE);
+}
+
+static void visit(struct grouper *g, enum phase phase, byi_id id)
+{
+    const byi_id to = g->tree[id].parent;
+    const uint8_t ways = g->tree[id].kind;
+    if (g->kind[id] == KIND_OPAQUE || to == g->f->nodes.n ||
+        g->kind[to] == KIND_OPAQUE || find(g, id) == find(g, to))
+        return;
+    const uint8_t kind = g->groups[find(g, id)].kind;
+    if (phase == FIELDS) {
+        fuse_field(g, id, to);
+        return;
+    }
+    if (g->kind[to] == KIND_TUPLE)
+        return;
+    if (kind == BYI_OUT_FUSABLE && phase == POINTWISE && ways == BYI_ELEMWISE)
+        try_fuse(g, id, to, BYI_BROADCAST, BYI_BROADCAST);
+    else if (kind <= BYI_BROADCAST && ways <= BYI_REDUCE)
+        try_fuse(g, id, to, BYI_INJECTIVE, BYI_OUT_FUSABLE);
+    else if ((kind == BYI_INJECTIVE || kind == KIND_TUPLE) &&
+             phase == INJECTIVE)
+        try_fuse(g, id, to, BYI_INJECTIVE, BYI_INJECTIVE);
+}
+
+static void start(struct grouper *g, struct byi_arena *scratch)
+{
+    const uint32_t n = g->f->nodes.n;
+    g->kind = byi_arena_calloc(scratch, n, sizeof *g->kind);
+    g->groups = byi_arena_calloc(scratch, n, sizeof *g->groups);
+    g->seen = byi_arena_calloc(scratch, n, sizeof *g->seen);
+    g->met = byi_arena_calloc(scratch, n, sizeof *g->met);
+    for (byi_id id = 0; id < n; id++) {
+        g->kind[id] = node_kind(g, id);
+        g->groups[id] = (struct group){.parent = id,
+                                       .size = 1,
+                                       .next = id,
+                                       .reads = g->f->nodes.at[id].n_args,
+                                       .kind = g->kind[id]};
+    }
+    g->tree =
+        byi_post_dominators(g->f, g->uses, edge_kind, g, KIND_OPAQUE, scratch);
+}
+
+const uint32_t *byi_fuse_groups(const struct byi_func *f,
+                                const struct byi_uses *uses,
+                                const struct byi_fuse_limits *limits,
+                                struct byi_arena *scratch)
+{
+    struct grouper g = {.f = f, .uses = uses, .limits = limits};
+    start(&g, scratch);
+    for (enum phase phase = POINTWISE; phase < N_PHASES; phase++)
+        for (byi_id id = 0; id < f->nodes.n; id++)
+            visit(&g, phase, id);
+    uint32_t *groups =
+        byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *groups);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        groups[id] = find(&g, id);
+    byi_vec_free(g.path.at);
+    byi_vec_free(g.joined.at);
+    return groups;
+}

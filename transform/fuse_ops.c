@@ -1,0 +1,304 @@
+/* FuseOps: operators that one loop can compute become one function.
+ * requires: types                         breaks: nothing
+ * leaves:   function literals with Primitive=1 and no captures, each called
+ *           once where it stands; no annotation.stop_fusion
+ *
+ *   %0 = add(%x, %y);                     %0 = fn (%p0, %p1, Primitive=1) {
+ *   exp(%0)                                 %1 = add(%p0, %p1);
+ *                                  ==>      exp(%1)
+ *                                         };
+ *                                         %0(%x, %y)
+ *
+ * fuse_groups.c says which. Level 0 puts every operator in a function of its
+ * own. Else one that computes alone stays as it is (reshapes and the like
+ * compute nothing), unless FuseOps.singles asks for all of them. A function's
+ * parameters are %p0, %p1, ... in the order in which its body reads them, each
+ * value once; constants of one element, and those that sizes depend on, stand
+ * in the body. The sources of a group's nodes stay with them, and join on the
+ * call.
+ */
+#include "transform.h"
+
+#include "fuse_groups.h"
+#include "rewrite.h"
+
+struct fuser {
+    struct byi_module *m;
+    const struct byi_func *f;
+    struct byi_func *fresh;
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+    const uint32_t *groups; /* by node                                      */
+    uint32_t *home;  /* by node: 1 + its group, 0: in none that is made */
+    uint32_t *last;  /* by group: its last node                      */
+    uint32_t *first; /* by group: its nodes are at[first[g]..first[g + 1]) */
+    byi_id *at;
+    byi_id *inner; /* by node: what it is in the body that is built      */
+    uint32_t *in;  /* by node: 1 + the group for which inner says so     */
+    byi_id *map;   /* by node: what it is in the fresh function          */
+};
+
+/* --- which groups are made ----------------------------------------------- */
+
+static bool is_op(const struct byi_func *f, byi_id id)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    return node->kind == BYI_CALL_OP && node->op != BYI_OP_STOP_FUSION &&
+           !node->target && !node->region;
+}
+
+/* Whether node i counts as one that computes. */
+static bool counts(const struct byi_func *f, byi_id id, bool singles)
+{
+    return is_op(f, id) && (singles || !byi_op_is_view(f->nodes.at[id].op));
+}
+
+/* Groups with enough to compute; a field leaves a group without its tuple. */
+static void choose(struct fuser *s, bool singles)
+{
+    const uint32_t n = s->f->nodes.n;
+    uint32_t *work = byi_arena_calloc(s->scratch, n, sizeof *work);
+    s->home = byi_arena_calloc(s->scratch, n, sizeof *s->home);
+    s->last = byi_arena_calloc(s->scratch, n, sizeof *s->last);
+    for (byi_id id = 0; id < n; id++) {
+        work[s->groups[id]] += counts(s->f, id, singles);
+        s->last[s->groups[id]] = id;
+    }
+    for (byi_id id = 0; id < n; id++) {
+        const struct byi_node *node = &s->f->nodes.at[id];
+        const uint32_t group = s->groups[id];
+        if (work[group] < (singles ? 1 : 2) ||
+            (node->kind == BYI_GET && s->groups[node->args[0]] != group))
+            continue;
+        s->home[id] = group + 1;
+    }
+}
+
+/* Sort the nodes of groups by group, each ascending. first[home] is where the
+ * next node goes, and in the end where the group home - 1 ends. */
+static void list_members(struct fuser *s)
+{
+    const uint32_t n = s->f->nodes.n;
+    s->first = byi_arena_calloc(s->scratch, (size_t)n + 2, sizeof *s->first);
+    s->at = byi_arena_calloc(s->scratch, n, sizeof *s->at);
+    for (byi_id id = 0; id < n; id++)
+        if (s->home[id])
+            s->first[s->home[id] + 1]++;
+    for (uint32_t i = 1; i <= n + 1; i++)
+        s->first[i] += s->first[i - 1];
+    for (byi_id id = 0; id < n; id++)
+        if (s->home[id])
+            s->at[s->first[s->home[id]]++] = id;
+}
+
+/* --- the function of a group --------------------------------------------- */
+
+/* Constants that stand in the body are there for all who read them. */
+static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_node *node = &s->f->nodes.at[members[i]];
+        for (uint32_t a = 0; a < node->n_args; a++) {
+            if (!byi_fuse_embeds(s->f, node, a))
+                continue;
+            s->in[node->args[a]] = s->home[members[i]];
+            s->inner[node->args[a]] = BYI_NO_ID;
+        }
+    }
+}
+
+/* Parameters of the body, and the values that its call hands in. */
+static uint32_t add_params(struct fuser *s, struct byi_func *body,
+                           const byi_id *members, uint32_t n, byi_id **args)
+{
+    const uint32_t home = s->home[members[0]];
+    BYI_VEC(byi_id) list = {0};
+    mark_constants(s, members, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_node *node = &s->f->nodes.at[members[i]];
+        for (uint32_t a = 0; a < node->n_args; a++) {
+            const byi_id value = node->args[a];
+            if (s->home[value] == home || s->in[value] == home)
+                continue;
+            const char *name = byi_arena_printf(s->m->arena, "p%u", list.n);
+            s->in[value] = home;
+            s->inner[value] =
+                byi_add_param(s->m, body, name, s->f->nodes.at[value].type);
+            BYI_PUSH(&list, s->map[value]);
+        }
+    }
+    *args = byi_arena_copy(s->scratch, list.at, list.n * sizeof **args);
+    byi_vec_free(list.at);
+    return (uint32_t)body->params.n;
+}
+
+/* One node of the group in its body. Its type is what it was: what is known of
+ * its operands' sizes has not changed. */
+static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
+                                   byi_id id)
+{
+    const struct byi_node *node = &s->f->nodes.at[id];
+    const uint32_t home = s->home[id];
+    for (uint32_t a = 0; a < node->n_args; a++) {
+        const byi_id arg = node->args[a];
+        const struct byi_node *constant = &s->f->nodes.at[arg];
+        if (s->in[arg] == home && s->inner[arg] == BYI_NO_ID)
+            s->inner[arg] =
+                byi_add_const(s->m, body, constant->index, constant->sources);
+    }
+    if (node->kind == BYI_MAKE_TUPLE)
+        return BYOC_OK; /* only its fields are read */
+    if (node->kind == BYI_GET &&
+        s->f->nodes.at[node->args[0]].kind == BYI_MAKE_TUPLE) {
+        const struct byi_node *tuple = &s->f->nodes.at[node->args[0]];
+        s->inner[id] = s->inner[tuple->args[node->index]];
+        return BYOC_OK;
+    }
+    BYI_TRY(
+        byi_add_copy(s->m, body, s->f, id, s->inner, &s->inner[id], s->err));
+    body->nodes.at[s->inner[id]].type = node->type;
+    return BYOC_OK;
+}
+
+static const struct byi_sources *join_sources(struct fuser *s,
+                                              const byi_id *members, uint32_t n)
+{
+    BYI_VEC(uint32_t) all = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_sources *own = s->f->nodes.at[members[i]].sources;
+        for (uint32_t k = 0; k < own->n; k++)
+            BYI_PUSH(&all, own->at[k]);
+    }
+    const struct byi_sources *joined = byi_sources_of(s->m, all.at, all.n);
+    byi_vec_free(all.at);
+    return joined;
+}
+
+static enum byoc_status make_group(struct fuser *s, byi_id sink)
+{
+    const uint32_t home = s->home[sink];
+    const byi_id *members = &s->at[s->first[home - 1]];
+    const uint32_t n = s->first[home] - s->first[home - 1];
+    const uint32_t func = byi_func_new(s->m, NULL);
+    struct byi_func *body = s->m->funcs.at[func];
+    byi_id *args;
+    const uint32_t n_args = add_params(s, body, members, n, &args);
+    body->origin = s->f; /* the types of copies are those of the nodes */
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(add_member(s, body, members[i]));
+    body->origin = NULL;
+    body->result = s->inner[sink];
+    body->attr.primitive = true;
+    const byi_id fn = byi_add_fn(s->m, s->fresh, func, NULL, 0, NULL);
+    return byi_add_apply(s->m, s->fresh, fn, args, n_args,
+                         join_sources(s, members, n), &s->map[sink], s->err);
+}
+
+/* --- the function around ------------------------------------------------- */
+
+/* annotation.stop_fusion has done its work. What computes its operand takes
+ * over its sources. */
+static void drop_stop(struct fuser *s, byi_id id)
+{
+    const struct byi_node *stop = &s->f->nodes.at[id];
+    s->map[id] = s->map[stop->args[0]];
+    struct byi_node *node = &s->fresh->nodes.at[s->map[id]];
+    if (node->kind != BYI_PARAM)
+        node->sources = byi_sources_join(s->m, node->sources, stop->sources);
+}
+
+static enum byoc_status rebuild(struct fuser *s)
+{
+    const uint32_t n = s->f->nodes.n;
+    s->map = byi_arena_calloc(s->scratch, n, sizeof *s->map);
+    s->inner = byi_arena_calloc(s->scratch, n, sizeof *s->inner);
+    s->in = byi_arena_calloc(s->scratch, n, sizeof *s->in);
+    s->fresh = byi_func_like(s->m, s->f, s->map);
+    for (byi_id id = 0; id < n; id++) {
+        const struct byi_node *node = &s->f->nodes.at[id];
+        if (node->kind == BYI_PARAM)
+            continue;
+        if (node->kind == BYI_CALL_OP && node->op == BYI_OP_STOP_FUSION)
+            drop_stop(s, id);
+        else if (!s->home[id])
+            BYI_TRY(byi_add_copy(s->m, s->fresh, s->f, id, s->map, &s->map[id],
+                                 s->err));
+        else if (s->last[s->home[id] - 1] == id)
+            BYI_TRY(make_group(s, id));
+    }
+    s->fresh->result = s->map[s->f->result];
+    return BYOC_OK;
+}
+
+/* Every node in a group of its own. */
+static const uint32_t *split_all(const struct byi_func *f,
+                                 struct byi_arena *scratch)
+{
+    uint32_t *groups =
+        byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *groups);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        groups[id] = id;
+    return groups;
+}
+
+static enum byoc_status read_limits(const struct byi_pass_context *ctx,
+                                    struct byi_fuse_limits *limits,
+                                    struct byoc_error *err)
+{
+    const int64_t depth = byi_option_int(ctx, "FuseOps.max_depth");
+    const int64_t args = byi_option_int(ctx, "FuseOps.max_args");
+    if (depth < 1 || depth > UINT32_MAX || args < 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "max_depth is %lld and max_args %lld, expected at "
+                        "least 1, and 0 (no limit) or more",
+                        (long long)depth, (long long)args);
+    *limits = (struct byi_fuse_limits){
+        .max_depth = (uint32_t)depth,
+        .max_args =
+            args == 0 || args > BYI_MAX_ARGS ? BYI_MAX_ARGS : (uint32_t)args,
+        .anchors = byi_option_bool(ctx, "FuseOps.anchors")};
+    return BYOC_OK;
+}
+
+static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
+                                      struct byi_pass_context *ctx,
+                                      struct byi_arena *scratch,
+                                      struct byoc_error *err)
+{
+    struct byi_fuse_limits limits;
+    BYI_TRY(read_limits(ctx, &limits, err));
+    byi_sweep(m, m->funcs.at[func], scratch); /* readers that nobody reads */
+    struct fuser s = {
+        .m = m, .f = m->funcs.at[func], .scratch = scratch, .err = err};
+    const int64_t asked = byi_option_int(ctx, "FuseOps.level");
+    const int64_t level = asked < 0 ? ctx->opt_level : asked;
+    const struct byi_uses uses = byi_uses_of(s.f, scratch);
+    s.groups = level == 0 ? split_all(s.f, scratch)
+                          : byi_fuse_groups(s.f, &uses, &limits, scratch);
+    choose(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"));
+    list_members(&s);
+    BYI_TRY(rebuild(&s));
+    byi_func_replace(m, func, s.fresh);
+    return BYOC_OK;
+}
+
+static const struct byi_pass_option options[] = {
+    {"level", BYI_ATTR_INT, "-1",
+     "0: a function for every operator; 1: fuse; -1: the opt level"},
+    {"max_depth", BYI_ATTR_INT, "256", "nodes of a group"},
+    {"max_args", BYI_ATTR_INT, "0",
+     "parameters and results of a group; 0: no limit"},
+    {"anchors", BYI_ATTR_BOOL, "true",
+     "fuse what follows a convolution, pooling and the like into it"},
+    {"singles", BYI_ATTR_BOOL, "false",
+     "a function for operators that stay alone as well"},
+    {0},
+};
+
+const struct byi_pass byi_pass_fuse_ops = {
+    .name = "FuseOps",
+    .summary = "put operators that one loop computes into one function",
+    .opt_level = 0,
+    .options = options,
+    .run_func = fuse_function,
+};
