@@ -236,6 +236,10 @@ bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
  * that is not NULL (the side file: see docs/text.md). */
 void byi_print_module(const struct byi_module *m, struct byi_text *out,
                       FILE *side);
+/* Print only what the text of the module calls value `id` of function `func`,
+ * where that has a name: "%4". Takes as long as printing all; for messages. */
+void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
+                    struct byi_text *out);
 /* Parse the text form. `file` names it in messages: "file:line:col: ...".
  * `side` is the path of the side file of large constants, or NULL. */
 enum byoc_status byi_parse_module(const char *text, size_t n,

@@ -52,6 +52,9 @@ struct printer {
                         in whose text it has appeared */
     uint32_t stamp;
     const struct byi_attrs **defaults; /* by operator */
+    const struct byi_func *sought;     /* a value's name is sought, or NULL */
+    byi_id sought_id;
+    struct byi_text *found;
 };
 
 static void add(struct printer *p, const char *text)
@@ -643,12 +646,25 @@ static void add_statement(struct printer *p, byi_id id)
     add_expression(p, id);
 }
 
+/* All names of the level on top are given. */
+static void tell_name(struct printer *p)
+{
+    struct byi_text *out = p->out;
+
+    if (p->sought != top(p)->f || p->found->n > 0)
+        return;
+    p->out = p->found;
+    add_ref(p, p->sought_id);
+    p->out = out;
+}
+
 /* All nodes of the level on top are printed: its result, and what goes on
  * around it. */
 static void leave(struct printer *p)
 {
     struct level l = *top(p);
 
+    tell_name(p);
     if (!l.tail) {
         indent(p, p->levels.n);
         add_ref(p, l.f->result);
@@ -695,8 +711,11 @@ static void print_func(struct printer *p, const struct byi_func *f)
     }
 }
 
-void byi_print_module(const struct byi_module *m, struct byi_text *out,
-                      FILE *side)
+/* Print the module; put the name of value `id` of `func` into *found where
+ * that is not NULL. */
+static void print_module(const struct byi_module *m, struct byi_text *out,
+                         FILE *side, uint32_t func, byi_id id,
+                         struct byi_text *found)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = uselocale(c);
@@ -710,6 +729,9 @@ void byi_print_module(const struct byi_module *m, struct byi_text *out,
         .mentions = byi_arena_calloc(arena, m->sources.n, sizeof *p.mentions),
         .known = byi_arena_calloc(arena, m->symbols.n, sizeof *p.known),
         .defaults = byi_arena_calloc(arena, BYI_N_OPS, sizeof *p.defaults),
+        .sought = found ? m->funcs.at[func] : NULL,
+        .sought_id = id,
+        .found = found,
     };
     bool first = true;
 
@@ -729,4 +751,19 @@ void byi_print_module(const struct byi_module *m, struct byi_text *out,
     byi_arena_free(&arena);
     uselocale(before);
     freelocale(c);
+}
+
+void byi_print_module(const struct byi_module *m, struct byi_text *out,
+                      FILE *side)
+{
+    print_module(m, out, side, 0, BYI_NO_ID, NULL);
+}
+
+void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
+                    struct byi_text *out)
+{
+    struct byi_text rest = {0};
+
+    print_module(m, &rest, NULL, func, id, out);
+    byi_text_free(&rest);
 }
