@@ -58,6 +58,11 @@ static const struct byi_pass *const box[] = {
     &byi_pass_fold_scale_axis,
     &byi_pass_dead_code_elimination,
     &byi_pass_fuse_ops,
+    /* scopes and functions */
+    &byi_pass_to_basic_block_normal_form,
+    &byi_pass_check_basic_block_normal_form,
+    &byi_pass_to_a_normal_form,
+    &byi_pass_to_graph_normal_form,
     /* who runs what */
     &byi_pass_merge_composite,
     &byi_pass_annotate_target,

@@ -15,5 +15,18 @@ extern const struct byi_pass byi_pass_backward_fold_scale_axis;
 extern const struct byi_pass byi_pass_forward_fold_scale_axis;
 extern const struct byi_pass byi_pass_fold_scale_axis;
 extern const struct byi_pass byi_pass_fuse_ops;
+/* scopes and functions */
+extern const struct byi_pass byi_pass_to_basic_block_normal_form;
+extern const struct byi_pass byi_pass_check_basic_block_normal_form;
+extern const struct byi_pass byi_pass_to_a_normal_form;
+extern const struct byi_pass byi_pass_to_graph_normal_form;
+
+/* --- check_basic_block_normal_form.c ------------------------------------- */
+
+/* Is every value in the lowest scope that holds its readers? BYOC_EINVAL and a
+ * sentence about the first that is not: which value of which function could
+ * move into which branch. */
+enum byoc_status byi_check_basic_block(const struct byi_module *m,
+                                       struct byoc_error *err);
 
 #endif

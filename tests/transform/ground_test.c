@@ -57,7 +57,8 @@ static void read_run(struct run *run, const char *text)
                  !takes(run, &run->disabled, "--disable-pass=", word) &&
                  !takes(run, &run->required, "--require-pass=", word) &&
                  !takes(run, &run->options, "--pass-option=", word) &&
-                 strcmp(word, "%s") != 0)
+                 strncmp(word, "--print-", strlen("--print-")) != 0 &&
+                 strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0)
             fail_msg("the test knows no option '%s'", word);
     }
 }

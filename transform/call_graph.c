@@ -1,0 +1,139 @@
+/* call_graph.c: strongly connected components of the references between
+ * functions (Tarjan, "Depth-first search and linear graph algorithms", 1972),
+ * with a stack of its own instead of recursion.
+ */
+#include "call_graph.h"
+
+struct visit {
+    uint32_t func;
+    byi_id next; /* node to look at */
+};
+
+struct finder {
+    const struct byi_module *m;
+    struct byi_call_graph g;
+    uint32_t clock;
+    uint32_t *number; /* by function: when it was met, from 1; 0: not yet */
+    uint32_t *low;    /* the earliest one that it leads back to */
+    bool *waiting;    /* it is on `open` */
+    struct visit *visits;
+    uint32_t n_visits;
+    uint32_t *open; /* met, and in no component yet */
+    uint32_t n_open;
+};
+
+bool byi_is_closed(const struct byi_func *f)
+{
+    return f->attr.compiler || f->attr.composite || f->attr.primitive;
+}
+
+static bool refers(const struct byi_node *node)
+{
+    return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
+}
+
+static void meet(struct finder *s, uint32_t func)
+{
+    s->number[func] = s->low[func] = ++s->clock;
+    s->g.reached[func] = true;
+    s->open[s->n_open++] = func;
+    s->waiting[func] = true;
+    s->visits[s->n_visits++] = (struct visit){func, 0};
+}
+
+/* All that `func` refers to is done: close its component if it is the first
+ * of one, then go on with who met it. */
+static void finish(struct finder *s, uint32_t func)
+{
+    if (s->low[func] == s->number[func]) {
+        const bool several = s->open[s->n_open - 1] != func;
+        uint32_t at;
+        do {
+            at = s->open[--s->n_open];
+            s->waiting[at] = false;
+            s->g.recursive[at] = s->g.recursive[at] || several;
+            s->g.order[s->g.n++] = at;
+        } while (at != func);
+    }
+    s->n_visits--;
+    if (s->n_visits > 0) {
+        const uint32_t by = s->visits[s->n_visits - 1].func;
+        if (s->low[func] < s->low[by])
+            s->low[by] = s->low[func];
+    }
+}
+
+static void look_at(struct finder *s, uint32_t func,
+                    const struct byi_node *node)
+{
+    const uint32_t to = node->index;
+    if (node->kind == BYI_FN)
+        s->g.n_fns[to]++;
+    else
+        s->g.n_globals[to]++;
+    if (to == func)
+        s->g.recursive[to] = true;
+    if (!s->number[to]) {
+        if (node->kind == BYI_FN)
+            s->g.root[to] = s->g.root[func];
+        meet(s, to);
+    } else if (s->waiting[to] && s->number[to] < s->low[func]) {
+        s->low[func] = s->number[to];
+    }
+}
+
+static void walk(struct finder *s, uint32_t root)
+{
+    meet(s, root);
+    while (s->n_visits > 0) {
+        struct visit *v = &s->visits[s->n_visits - 1];
+        const struct byi_func *f = s->m->funcs.at[v->func];
+        while (v->next < f->nodes.n && !refers(&f->nodes.at[v->next]))
+            v->next++;
+        if (v->next == f->nodes.n)
+            finish(s, v->func);
+        else
+            look_at(s, v->func, &f->nodes.at[v->next++]);
+    }
+}
+
+/* What a closed function holds is closed; holders come last in the order. */
+static void close_nested(struct finder *s)
+{
+    for (uint32_t i = s->g.n; i-- > 0;) {
+        const uint32_t func = s->g.order[i];
+        const struct byi_func *f = s->m->funcs.at[func];
+        s->g.closed[func] = s->g.closed[func] || byi_is_closed(f);
+        for (byi_id id = 0; s->g.closed[func] && id < f->nodes.n; id++)
+            if (f->nodes.at[id].kind == BYI_FN)
+                s->g.closed[f->nodes.at[id].index] = true;
+    }
+}
+
+struct byi_call_graph byi_call_graph(const struct byi_module *m,
+                                     struct byi_arena *arena)
+{
+    const size_t n = m->funcs.n;
+    struct finder s = {
+        .m = m,
+        .g = {.order = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+              .reached = byi_arena_calloc(arena, n, sizeof(bool)),
+              .recursive = byi_arena_calloc(arena, n, sizeof(bool)),
+              .closed = byi_arena_calloc(arena, n, sizeof(bool)),
+              .n_fns = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+              .n_globals = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+              .root = byi_arena_calloc(arena, n, sizeof(uint32_t))},
+        .number = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+        .low = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+        .waiting = byi_arena_calloc(arena, n, sizeof(bool)),
+        .visits = byi_arena_calloc(arena, n, sizeof(struct visit)),
+        .open = byi_arena_calloc(arena, n, sizeof(uint32_t)),
+    };
+    for (uint32_t i = 0; i < n; i++)
+        s.g.root[i] = i;
+    for (uint32_t i = 0; i < n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->name && !s.number[i])
+            walk(&s, i);
+    close_nested(&s);
+    return s.g;
+}

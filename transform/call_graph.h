@@ -1,0 +1,30 @@
+/* transform/call_graph.h: which functions of a module refer to which, for the
+ * passes that look at more than one function.
+ */
+#ifndef BYI_CALL_GRAPH_H
+#define BYI_CALL_GRAPH_H
+
+#include "core/core.h"
+
+/* Arrays are by function, but for `order`. Only what can be reached from a
+ * function with a name is in the graph; the rest is nobody's. */
+struct byi_call_graph {
+    uint32_t n;
+    uint32_t *order;     /* functions in the graph, callees first; those that
+                            refer to each other stand together */
+    bool *reached;       /* it is in the graph */
+    bool *recursive;     /* it refers to itself, at once or through others */
+    bool *closed;        /* it, or a function that holds it, is a vendor's, a
+                            composite or a kernel: its body is not touched */
+    uint32_t *n_fns;     /* FN nodes of it */
+    uint32_t *n_globals; /* GLOBAL nodes of it */
+    uint32_t *root;      /* the function with a name that holds it, or it */
+};
+
+/* In time linear in the module; the arrays are in `arena`. */
+struct byi_call_graph byi_call_graph(const struct byi_module *m,
+                                     struct byi_arena *arena);
+/* A function whose body passes leave alone: Compiler, Composite, Primitive. */
+bool byi_is_closed(const struct byi_func *f);
+
+#endif

@@ -1,0 +1,504 @@
+/* scope.c: the scope of a value is the lowest common ancestor of the scopes of
+ * its readers. Readers come first in a walk backwards, which enters the
+ * branches of an `if` when the `if` has got its own scope; so the tree of
+ * scopes only ever grows leaves, and ancestors are found by skew-binary jumps
+ * (Myers, "An applicative random-access stack", 1983). What a branch captures
+ * is no reader of its own: readers inside count for the value outside.
+ */
+#include "scope.h"
+
+#include <assert.h>
+
+enum {
+    NOWHERE = 0,   /* no reader has been met; scopes count from 1 */
+    MAX_DEPTH = 64 /* an `if` is moved no deeper: texts and others who walk
+                      nested functions have limits */
+};
+
+/* A value of the module: by the number of its node, base[func] + id. */
+typedef uint32_t value;
+
+struct scope {
+    uint32_t func, parent, jump, depth;
+    uint32_t n_captures;
+    const value *captures;
+    struct byi_func *fresh;
+};
+
+struct walk {
+    uint32_t func;
+    byi_id next; /* nodes below it are still to come */
+};
+
+struct byi_scopes {
+    const struct byi_module *m;
+    struct byi_module *target; /* m, while it is rebuilt */
+    struct byi_arena *scratch;
+    struct byi_call_graph graph;
+    bool *branch;    /* by function                                        */
+    value *base;     /* by function                                        */
+    uint32_t *owner; /* by value: its function                             */
+    value *def;      /* by value: what a capture stands for, else itself   */
+    uint32_t *at;    /* by value: the scope it belongs to                  */
+    uint32_t *home;  /* by function: its scope                             */
+    struct scope *scopes; /* from 1                                        */
+    uint32_t n_scopes;
+    uint32_t first; /* the scope of the function that is being settled    */
+    value *order;   /* its values, readers before what they read          */
+    uint32_t n_order;
+    struct walk *walks;
+    uint32_t n_walks;
+    /* for the rebuild, by value: the scope that has it, and as what node */
+    uint32_t *seen, *seen_atom;
+    byi_id *local, *local_atom;
+    bool *shared; /* a function or branch captures it */
+    value *members, *member_ends;
+};
+
+static const struct byi_node *node_of(const struct byi_scopes *s, value v)
+{
+    const uint32_t func = s->owner[v];
+    return &s->m->funcs.at[func]->nodes.at[v - s->base[func]];
+}
+
+static bool is_atom(const struct byi_node *node)
+{
+    return node->kind == BYI_CONST || node->kind == BYI_GLOBAL;
+}
+
+/* In its own body, a function is a name: it cannot be held anywhere else. */
+static bool is_self(const struct byi_node *node, uint32_t func)
+{
+    return node->kind == BYI_FN && node->index == func;
+}
+
+static bool is_branch(const struct byi_scopes *s, const struct byi_node *node)
+{
+    return node->kind == BYI_FN && s->branch[node->index];
+}
+
+/* --- which functions are branches ---------------------------------------- */
+
+static bool is_plain(const struct byi_func *f)
+{
+    return f->params.n == f->n_captures && !byi_is_closed(f) &&
+           !f->attr.from_pattern && !f->attr.global_symbol &&
+           !f->attr.operands && f->result_names.n == 0;
+}
+
+/* Function literals that one `if`, and nobody else, reads as a branch. */
+static void find_branches(struct byi_scopes *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    uint32_t *reads = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *reads);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
+            reads[f->nodes.at[id].args[i]]++;
+    reads[f->result]++;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 1; node->kind == BYI_IF && i < 3; i++) {
+            const struct byi_node *fn = &f->nodes.at[node->args[i]];
+            if (fn->kind == BYI_FN && !fn->let && reads[node->args[i]] == 1 &&
+                s->graph.n_fns[fn->index] == 1)
+                s->branch[fn->index] = is_plain(s->m->funcs.at[fn->index]);
+        }
+    }
+}
+
+/* --- setting up ----------------------------------------------------------- */
+
+static uint32_t number_values(struct byi_scopes *s)
+{
+    const struct byi_module *m = s->m;
+    uint32_t n = 0;
+    s->base = byi_arena_calloc(s->scratch, m->funcs.n, sizeof *s->base);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        s->base[i] = n;
+        if (s->graph.reached[i])
+            n += m->funcs.at[i]->nodes.n;
+    }
+    s->owner = byi_arena_calloc(s->scratch, n, sizeof *s->owner);
+    s->def = byi_arena_calloc(s->scratch, n, sizeof *s->def);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        for (byi_id id = 0; s->graph.reached[i] && id < m->funcs.at[i]->nodes.n;
+             id++) {
+            s->owner[s->base[i] + id] = i;
+            s->def[s->base[i] + id] = s->base[i] + id;
+        }
+    return n;
+}
+
+struct byi_scopes *byi_scopes_new(const struct byi_module *m,
+                                  struct byi_arena *scratch)
+{
+    struct byi_scopes *s = byi_arena_alloc(scratch, sizeof *s);
+    const size_t funcs = m->funcs.n;
+    s->m = m;
+    s->scratch = scratch;
+    s->graph = byi_call_graph(m, scratch);
+    s->branch = byi_arena_calloc(scratch, funcs, sizeof *s->branch);
+    s->home = byi_arena_calloc(scratch, funcs, sizeof *s->home);
+    s->scopes = byi_arena_calloc(scratch, funcs + 1, sizeof *s->scopes);
+    s->walks = byi_arena_calloc(scratch, funcs, sizeof *s->walks);
+    const size_t n = number_values(s);
+    s->at = byi_arena_calloc(scratch, n, sizeof *s->at);
+    s->order = byi_arena_calloc(scratch, n, sizeof *s->order);
+    s->members = byi_arena_calloc(scratch, n, sizeof *s->members);
+    s->member_ends =
+        byi_arena_calloc(scratch, funcs + 2, sizeof *s->member_ends);
+    s->seen = byi_arena_calloc(scratch, n, sizeof *s->seen);
+    s->seen_atom = byi_arena_calloc(scratch, n, sizeof *s->seen_atom);
+    s->local = byi_arena_calloc(scratch, n, sizeof *s->local);
+    s->local_atom = byi_arena_calloc(scratch, n, sizeof *s->local_atom);
+    s->shared = byi_arena_calloc(scratch, n, sizeof *s->shared);
+    for (uint32_t i = 0; i < s->graph.n; i++)
+        if (!s->graph.closed[s->graph.order[i]])
+            find_branches(s, s->graph.order[i]);
+    return s;
+}
+
+bool byi_scopes_is_root(const struct byi_scopes *s, uint32_t func)
+{
+    return s->graph.reached[func] && !s->graph.closed[func] && !s->branch[func];
+}
+
+uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func)
+{
+    return s->graph.root[func];
+}
+
+/* --- settling ------------------------------------------------------------- */
+
+static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
+{
+    const struct scope *at = s->scopes;
+    if (at[a].depth < at[b].depth) {
+        const uint32_t c = a;
+        a = b;
+        b = c;
+    }
+    while (at[a].depth > at[b].depth)
+        a = at[at[a].jump].depth >= at[b].depth ? at[a].jump : at[a].parent;
+    while (a != b) {
+        const bool far = at[a].jump != at[b].jump;
+        a = far ? at[a].jump : at[a].parent;
+        b = far ? at[b].jump : at[b].parent;
+    }
+    return a;
+}
+
+/* Somebody in `scope` reads node `id` of `func`. */
+static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
+                    uint32_t scope)
+{
+    if (is_atom(&s->m->funcs.at[func]->nodes.at[id]))
+        return; /* goes along */
+    const value v = s->def[s->base[func] + id];
+    s->at[v] = s->at[v] == NOWHERE ? scope : common(s, s->at[v], scope);
+}
+
+static void enter(struct byi_scopes *s, uint32_t func, uint32_t parent)
+{
+    const uint32_t scope = ++s->n_scopes;
+    struct scope *at = s->scopes;
+    if (parent == NOWHERE) {
+        at[scope] =
+            (struct scope){.func = func, .parent = scope, .jump = scope};
+    } else {
+        const uint32_t jump = at[parent].jump;
+        const bool merge = at[parent].depth - at[jump].depth ==
+                           at[jump].depth - at[at[jump].jump].depth;
+        at[scope] = (struct scope){.func = func,
+                                   .parent = parent,
+                                   .jump = merge ? at[jump].jump : parent,
+                                   .depth = at[parent].depth + 1};
+    }
+    s->home[func] = scope;
+    const struct byi_func *f = s->m->funcs.at[func];
+    s->walks[s->n_walks++] = (struct walk){func, f->nodes.n};
+    read_in(s, func, f->result, scope);
+}
+
+static void enter_branch(struct byi_scopes *s, uint32_t outer,
+                         const struct byi_node *fn, uint32_t parent)
+{
+    const struct byi_func *body = s->m->funcs.at[fn->index];
+    for (uint32_t i = 0; i < fn->n_args; i++)
+        s->def[s->base[fn->index] + body->params.at[i]] =
+            s->def[s->base[outer] + fn->args[i]];
+    enter(s, fn->index, parent);
+}
+
+/* Node `id` has its scope: so have its operands one reader more. */
+static void settle_node(struct byi_scopes *s, uint32_t func, byi_id id)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    const struct byi_node *node = &f->nodes.at[id];
+    const value v = s->base[func] + id;
+    if (s->at[v] == NOWHERE || node->kind == BYI_PARAM || is_atom(node) ||
+        is_branch(s, node))
+        return;
+    if (is_self(node, func) ||
+        (node->kind == BYI_IF && s->scopes[s->at[v]].depth >= MAX_DEPTH))
+        s->at[v] = s->home[func];
+    const uint32_t scope = s->at[v];
+    s->order[s->n_order++] = v;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_node *arg = &f->nodes.at[node->args[i]];
+        if (node->kind == BYI_IF && i > 0 && is_branch(s, arg))
+            enter_branch(s, func, arg, scope);
+        else
+            read_in(s, func, node->args[i], scope);
+    }
+}
+
+void byi_scopes_settle(struct byi_scopes *s, uint32_t func)
+{
+    assert(byi_scopes_is_root(s, func));
+    s->n_order = 0;
+    s->first = s->n_scopes + 1;
+    enter(s, func, NOWHERE);
+    while (s->n_walks > 0) {
+        struct walk *w = &s->walks[s->n_walks - 1];
+        if (w->next == 0)
+            s->n_walks--;
+        else
+            settle_node(s, w->func, --w->next);
+    }
+}
+
+bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out)
+{
+    for (uint32_t i = s->n_order; i-- > 0;) {
+        const value v = s->order[i];
+        const uint32_t func = s->owner[v];
+        if (s->at[v] == s->home[func])
+            continue;
+        *out = (struct byi_stray){.func = func,
+                                  .id = v - s->base[func],
+                                  .into = s->scopes[s->at[v]].func};
+        return true;
+    }
+    return false;
+}
+
+/* --- captures ------------------------------------------------------------- */
+
+/* Where a value is found: parameters and captured constants stay. */
+static uint32_t place_of(const struct byi_scopes *s, value v)
+{
+    const struct byi_node *node = node_of(s, v);
+    if (node->kind == BYI_PARAM || is_atom(node))
+        return s->home[s->owner[v]];
+    return s->at[v];
+}
+
+/* The values of each scope of the function, in an order to build them in:
+ * those of scope i end at member_ends[i - first]. */
+static void sort_members(struct byi_scopes *s)
+{
+    value *ends = s->member_ends;
+    const uint32_t n = s->n_scopes + 1 - s->first;
+    for (uint32_t i = 0; i <= n; i++)
+        ends[i] = 0;
+    for (uint32_t i = 0; i < s->n_order; i++)
+        ends[s->at[s->order[i]] - s->first + 1]++;
+    for (uint32_t i = 0; i < n; i++)
+        ends[i + 1] += ends[i];
+    for (uint32_t i = s->n_order; i-- > 0;)
+        s->members[ends[s->at[s->order[i]] - s->first]++] = s->order[i];
+}
+
+static uint32_t first_member(const struct byi_scopes *s, uint32_t scope)
+{
+    return scope == s->first ? 0 : s->member_ends[scope - s->first - 1];
+}
+
+typedef BYI_VEC(value) value_vec;
+
+static void capture(struct byi_scopes *s, uint32_t scope, value v,
+                    value_vec *list)
+{
+    if (place_of(s, v) == scope || s->seen[v] == scope)
+        return;
+    s->seen[v] = scope;
+    s->shared[v] = true;
+    BYI_PUSH(list, v);
+}
+
+/* What the node `id` of `func` in `scope` stands for, unless it goes along. */
+static void capture_arg(struct byi_scopes *s, uint32_t scope, uint32_t func,
+                        byi_id id, value_vec *list)
+{
+    if (!is_atom(&s->m->funcs.at[func]->nodes.at[id]))
+        capture(s, scope, s->def[s->base[func] + id], list);
+}
+
+static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
+                         value_vec *list)
+{
+    const uint32_t func = s->owner[v];
+    const struct byi_func *f = s->m->funcs.at[func];
+    const struct byi_node *node = node_of(s, v);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_node *arg = &f->nodes.at[node->args[i]];
+        if (node->kind == BYI_IF && i > 0 && is_branch(s, arg)) {
+            const struct scope *inner = &s->scopes[s->home[arg->index]];
+            for (uint32_t k = 0; k < inner->n_captures; k++)
+                capture(s, scope, inner->captures[k], list);
+            continue;
+        }
+        capture_arg(s, scope, func, node->args[i], list);
+        if (node->kind == BYI_FN && !is_atom(arg))
+            s->shared[s->def[s->base[func] + node->args[i]]] = true;
+    }
+}
+
+/* Find what each branch captures, inner ones first. */
+static bool find_captures(struct byi_scopes *s)
+{
+    value_vec list = {0};
+    bool fits = true;
+    for (uint32_t i = s->n_scopes; fits && i > s->first; i--) {
+        struct scope *scope = &s->scopes[i];
+        list.n = 0;
+        for (uint32_t k = first_member(s, i); k < s->member_ends[i - s->first];
+             k++)
+            capture_node(s, i, s->members[k], &list);
+        capture_arg(s, i, scope->func, s->m->funcs.at[scope->func]->result,
+                    &list);
+        scope->n_captures = list.n;
+        scope->captures =
+            byi_arena_copy(s->scratch, list.at, list.n * sizeof *list.at);
+        fits = list.n <= BYI_MAX_ARGS;
+    }
+    for (uint32_t k = 0; k < s->member_ends[0]; k++)
+        capture_node(s, s->first, s->members[k], &list);
+    byi_vec_free(list.at);
+    return fits;
+}
+
+/* --- rebuilding ------------------------------------------------------------
+ */
+
+static void settle_local(struct byi_scopes *s, uint32_t scope, value v,
+                         byi_id id)
+{
+    s->seen[v] = scope;
+    s->local[v] = id;
+}
+
+static void begin(struct byi_scopes *s, uint32_t i)
+{
+    struct scope *scope = &s->scopes[i];
+    const struct byi_func *old = s->m->funcs.at[scope->func];
+    struct byi_func *f = byi_func_like(s->target, old, NULL);
+    scope->fresh = f;
+    if (i == s->first) {
+        for (uint32_t k = 0; k < f->params.n; k++)
+            settle_local(s, i, s->base[scope->func] + old->params.at[k],
+                         f->params.at[k]);
+        return;
+    }
+    f->nodes.n = f->params.n = f->param_names.n = 0;
+    f->n_captures = scope->n_captures;
+    for (uint32_t k = 0; k < scope->n_captures; k++) {
+        const value v = scope->captures[k];
+        char name[16];
+        snprintf(name, sizeof name, "c%u", k);
+        settle_local(s, i, v,
+                     byi_add_param(s->target, f, name, node_of(s, v)->type));
+    }
+}
+
+/* Nodes are moved as they are: nothing that their types depend on changes. */
+static byi_id move(struct byi_func *f, const struct byi_node *old,
+                   const byi_id *args, uint32_t n_args)
+{
+    struct byi_node node = *old;
+    node.args = args;
+    node.n_args = n_args;
+    BYI_PUSH(&f->nodes, node);
+    return f->nodes.n - 1;
+}
+
+static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
+{
+    if (s->seen_atom[v] != scope) {
+        s->seen_atom[v] = scope;
+        s->local_atom[v] = move(s->scopes[scope].fresh, node_of(s, v), NULL, 0);
+    }
+    return s->local_atom[v];
+}
+
+static byi_id value_in(struct byi_scopes *s, uint32_t scope, value v)
+{
+    if (is_atom(node_of(s, v)) && place_of(s, v) == scope)
+        return atom_in(s, scope, v);
+    assert(s->seen[v] == scope);
+    return s->local[v];
+}
+
+static byi_id arg_in(struct byi_scopes *s, uint32_t scope, uint32_t func,
+                     byi_id id)
+{
+    const value v = s->base[func] + id;
+    if (is_atom(node_of(s, v)))
+        return atom_in(s, scope, v);
+    return value_in(s, scope, s->def[v]);
+}
+
+static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
+                          const struct byi_node *fn)
+{
+    const struct scope *inner = &s->scopes[s->home[fn->index]];
+    byi_id *args =
+        byi_arena_calloc(s->target->arena, inner->n_captures, sizeof *args);
+    for (uint32_t i = 0; i < inner->n_captures; i++)
+        args[i] = value_in(s, scope, inner->captures[i]);
+    return move(s->scopes[scope].fresh, fn, args, inner->n_captures);
+}
+
+static void make_node(struct byi_scopes *s, uint32_t scope, value v,
+                      enum byi_let let)
+{
+    const uint32_t func = s->owner[v];
+    const struct byi_func *f = s->m->funcs.at[func];
+    const struct byi_node *node = node_of(s, v);
+    byi_id *args =
+        byi_arena_calloc(s->target->arena, node->n_args, sizeof *args);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_node *arg = &f->nodes.at[node->args[i]];
+        args[i] = node->kind == BYI_IF && i > 0 && is_branch(s, arg)
+                      ? make_branch(s, scope, arg)
+                      : arg_in(s, scope, func, node->args[i]);
+    }
+    struct byi_func *fresh = s->scopes[scope].fresh;
+    const byi_id id = move(fresh, node, args, node->n_args);
+    if (!is_self(node, func) && (let == BYI_LET_ALL || s->shared[v]))
+        fresh->nodes.at[id].let = true;
+    settle_local(s, scope, v, id);
+}
+
+bool byi_scopes_rebuild(struct byi_scopes *s, struct byi_module *m,
+                        enum byi_let let)
+{
+    assert(m == s->m);
+    s->target = m;
+    sort_members(s);
+    if (!find_captures(s))
+        return false;
+    for (uint32_t i = s->n_scopes; i >= s->first; i--) {
+        const struct scope *scope = &s->scopes[i];
+        begin(s, i);
+        for (uint32_t k = first_member(s, i); k < s->member_ends[i - s->first];
+             k++)
+            make_node(s, i, s->members[k], let);
+        scope->fresh->result =
+            arg_in(s, i, scope->func, s->m->funcs.at[scope->func]->result);
+    }
+    for (uint32_t i = s->first; i <= s->n_scopes; i++)
+        byi_func_replace(m, s->scopes[i].func, s->scopes[i].fresh);
+    return true;
+}

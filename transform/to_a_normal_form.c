@@ -1,0 +1,40 @@
+/* ToANormalForm: write every value as a let.
+ * requires: nothing
+ * leaves:   every operator call, call, tuple, projection, `if` and function
+ *           literal is a let, in the lowest scope that holds all who read it
+ *           (see ToBasicBlockNormalForm). Operands and results are atoms:
+ *           names, constants, globals. Branches belong to their `if`.
+ *
+ *   %0 = exp(%x);                       let %0 = exp(%x);
+ *   add(%0, nn.relu(%0))      ==>       let %1 = nn.relu(%0);
+ *                                       let %2 = add(%0, %1);
+ *                                       %2
+ *
+ * Flanagan, Sabry, Duba, Felleisen, "The essence of compiling with
+ * continuations", 1993.
+ */
+#include "transform.h"
+
+#include "scope.h"
+
+static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    (void)ctx;
+    (void)err;
+    struct byi_scopes *s = byi_scopes_new(m, scratch);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        if (!byi_scopes_is_root(s, i))
+            continue;
+        byi_scopes_settle(s, i);
+        byi_scopes_rebuild(s, m, BYI_LET_ALL);
+    }
+    return BYOC_OK;
+}
+
+const struct byi_pass byi_pass_to_a_normal_form = {
+    .name = "ToANormalForm",
+    .summary = "write every value as a let, where it is needed",
+    .opt_level = 1,
+    .run_module = run,
+};
