@@ -1,5 +1,5 @@
 /* flops.c: how much arithmetic a call is, for reports and cost decisions. */
-#include "base.h"
+#include "layout.h"
 
 /* Elements of a tensor (of a tuple: of its first field); 0 when unknown. */
 static double elements(const struct byi_type *type)
@@ -15,15 +15,18 @@ static double elements(const struct byi_type *type)
 }
 
 /* Multiply-adds per output (convolution) or per input (transposed) element:
- * weights (O, C/groups, kernel...) or (C, O/groups, kernel...). */
-static double weights_tail(const struct byi_type *weights)
+ * what the weights have for each of their axis `letter`, blocked or not. */
+static double weights_tail(const struct byi_attrs *attrs,
+                           const struct byi_type *weights, char letter)
 {
-    int64_t n = 0;
+    struct byi_layout l;
+    double n = elements(weights);
 
-    if (weights->kind != BYI_TENSOR || weights->rank < 2)
-        return 0;
-    n = byi_elements(weights->rank - 1, weights->dims + 1);
-    return n < 0 ? 0 : (double)n;
+    byi_layout_parse(byi_attr_string(attrs, "kernel_layout"), &l);
+    for (uint32_t i = 0; i < l.n && i < weights->rank; i++)
+        if (l.at[i].letter == letter)
+            n /= weights->dims[i] > 0 ? (double)weights->dims[i] : 1;
+    return n;
 }
 
 static double window(const struct byi_attrs *attrs)
@@ -65,9 +68,9 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
     case BYI_COST_WINDOW:
         return elements(out) * window(attrs);
     case BYI_COST_CONV:
-        return 2 * elements(out) * weights_tail(in[1]);
+        return 2 * elements(out) * weights_tail(attrs, in[1], 'O');
     case BYI_COST_DECONV:
-        return 2 * elements(in[0]) * weights_tail(in[1]);
+        return 2 * elements(in[0]) * weights_tail(attrs, in[1], 'I');
     case BYI_COST_MATMUL:
         return 2 * elements(out) * inner(attrs, in[0]);
     }

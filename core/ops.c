@@ -25,28 +25,32 @@ TABLE(mod, ATTR("fmod", BOOL, "false"))
 TABLE(reduce, ATTR("axis", INTS, "[]"), ATTR("keepdims", BOOL, "true"), ATTR("noop_empty", BOOL, "false"))
 TABLE(arg, ATTR("axis", INT, "0"), ATTR("keepdims", BOOL, "true"), ATTR("select_last_index", BOOL, "false"))
 
-#define CONV(id, one, zero2) \
+#define LAYOUT(name, letters) ATTR(name, STRING, "\"" letters "\"")
+#define CONV(id, one, zero2, space) \
     TABLE(id, ATTR("strides", INTS, one), ATTR("padding", INTS, zero2), \
-          ATTR("dilation", INTS, one), ATTR("groups", INT, "1"))
-CONV(conv1, "[1]", "[0, 0]")
-CONV(conv2, "[1, 1]", "[0, 0, 0, 0]")
-CONV(conv3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]")
-#define DECONV(id, one, zero, zero2) \
+          ATTR("dilation", INTS, one), ATTR("groups", INT, "1"), \
+          LAYOUT("data_layout", "NC" space), LAYOUT("kernel_layout", "OI" space))
+CONV(conv1, "[1]", "[0, 0]", "W")
+CONV(conv2, "[1, 1]", "[0, 0, 0, 0]", "HW")
+CONV(conv3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]", "DHW")
+#define DECONV(id, one, zero, zero2, space) \
     TABLE(id, ATTR("strides", INTS, one), ATTR("padding", INTS, zero2), \
-          ATTR("output_padding", INTS, zero), ATTR("dilation", INTS, one), \
-          ATTR("groups", INT, "1"))
-DECONV(deconv1, "[1]", "[0]", "[0, 0]")
-DECONV(deconv2, "[1, 1]", "[0, 0]", "[0, 0, 0, 0]")
-DECONV(deconv3, "[1, 1, 1]", "[0, 0, 0]", "[0, 0, 0, 0, 0, 0]")
-#define POOL(d, one, zero2) \
+          ATTR("output_padding", INTS, zero), ATTR("dilation", INTS, one), ATTR("groups", INT, "1"), \
+          LAYOUT("data_layout", "NC" space), LAYOUT("kernel_layout", "IO" space))
+DECONV(deconv1, "[1]", "[0]", "[0, 0]", "W")
+DECONV(deconv2, "[1, 1]", "[0, 0]", "[0, 0, 0, 0]", "HW")
+DECONV(deconv3, "[1, 1, 1]", "[0, 0, 0]", "[0, 0, 0, 0, 0, 0]", "DHW")
+#define POOL(d, one, zero2, space) \
     TABLE(max_pool##d, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, one), \
-          ATTR("padding", INTS, zero2), ATTR("dilation", INTS, one), ATTR("ceil_mode", BOOL, "false")) \
+          ATTR("padding", INTS, zero2), ATTR("dilation", INTS, one), ATTR("ceil_mode", BOOL, "false"), \
+          LAYOUT("layout", "NC" space)) \
     TABLE(avg_pool##d, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, one), \
           ATTR("padding", INTS, zero2), ATTR("dilation", INTS, one), ATTR("ceil_mode", BOOL, "false"), \
-          ATTR("count_include_pad", BOOL, "false"))
-POOL(1, "[1]", "[0, 0]")
-POOL(2, "[1, 1]", "[0, 0, 0, 0]")
-POOL(3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]")
+          ATTR("count_include_pad", BOOL, "false"), LAYOUT("layout", "NC" space)) \
+    TABLE(global_pool##d, LAYOUT("layout", "NC" space))
+POOL(1, "[1]", "[0, 0]", "W")
+POOL(2, "[1, 1]", "[0, 0, 0, 0]", "HW")
+POOL(3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]", "DHW")
 /* any rank: every list must be given, one entry (padding: two) an axis */
 TABLE(max_pool_indices, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, REQUIRED),
       ATTR("padding", INTS, REQUIRED), ATTR("dilation", INTS, REQUIRED),
@@ -59,7 +63,7 @@ TABLE(matmul, ATTR("transpose_a", BOOL, "false"), ATTR("transpose_b", BOOL, "fal
 TABLE(axis_last, ATTR("axis", INT, "-1"))
 TABLE(axis0, ATTR("axis", INT, "0"))
 TABLE(axis1, ATTR("axis", INT, "1"))
-TABLE(batch_norm, ATTR("epsilon", FLOAT, "1e-05"))
+TABLE(batch_norm, ATTR("axis", INT, "1"), ATTR("epsilon", FLOAT, "1e-05"))
 TABLE(layer_norm, ATTR("axis", INT, "-1"), ATTR("epsilon", FLOAT, "1e-05"))
 TABLE(epsilon, ATTR("epsilon", FLOAT, "1e-05"))
 TABLE(group_norm, ATTR("num_groups", INT, REQUIRED), ATTR("epsilon", FLOAT, "1e-05"))
@@ -76,8 +80,9 @@ TABLE(split, ATTR("sizes", INTS, REQUIRED), ATTR("axis", INT, "0"))
 TABLE(batch_dims, ATTR("batch_dims", INT, "0"))
 TABLE(scatter, ATTR("axis", INT, "0"), ATTR("reduction", STRING, "\"none\""))
 TABLE(scatter_nd, ATTR("reduction", STRING, "\"none\""))
-TABLE(depth_to_space, ATTR("block_size", INT, REQUIRED), ATTR("mode", STRING, "\"DCR\""))
-TABLE(block_size, ATTR("block_size", INT, REQUIRED))
+TABLE(depth_to_space, ATTR("block_size", INT, REQUIRED), ATTR("mode", STRING, "\"DCR\""), LAYOUT("layout", "NCHW"))
+TABLE(space_to_depth, ATTR("block_size", INT, REQUIRED), LAYOUT("layout", "NCHW"))
+TABLE(layout_transform, ATTR("src_layout", STRING, REQUIRED), ATTR("dst_layout", STRING, REQUIRED))
 TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
 TABLE(eye_like, ATTR("k", INT, "0"), ATTR("dtype", DTYPE, REQUIRED))
 TABLE(trilu, ATTR("k", INT, "0"), ATTR("upper", BOOL, "true"))

@@ -1,10 +1,100 @@
 /* rules_nn.c: type rules of convolution, pooling, normalisation and padding.
- * Data is (N, C, spatial...). A spatial dim that is a symbol stays that symbol
- * where the window provably keeps the size, and is fresh otherwise.
+ * Data is (N, C, spatial...); operands of another layout are seen as if they
+ * were of that one. A spatial dim that is a symbol stays that symbol where the
+ * window provably keeps the size, and is fresh otherwise.
  */
+#include "layout.h"
 #include "rules.h"
 
 #include <string.h>
+
+/* --- layouts ------------------------------------------------------------ */
+
+/* The plain layouts with channels first, by the number of spatial axes. */
+static const char *const data_first[] = {NULL, "NCW", "NCHW", "NCDHW"};
+static const char *const conv_first[] = {NULL, "OIW", "OIHW", "OIDHW"};
+static const char *const deconv_first[] = {NULL, "IOW", "IOHW", "IODHW"};
+
+/* Operand i has the axes and the blocks of `layout`, which attribute `name`
+ * says. */
+static enum byoc_status see_blocks(const struct byi_infer *t, uint32_t i,
+                                   const char *name, const char *operand,
+                                   const struct byi_layout *layout)
+{
+    BYI_TRY(byi_want_rank(t, i, layout->n, operand));
+    for (uint32_t k = 0; k < layout->n; k++)
+        if (layout->at[k].block && t->in[i]->dims[k] != layout->at[k].block)
+            return byi_rule_fail(t,
+                                 "%s has %lld elements on axis %u, %s %s "
+                                 "wants %lld",
+                                 operand, (long long)t->in[i]->dims[k], k, name,
+                                 byi_attr_string(t->attrs, name),
+                                 (long long)layout->at[k].block);
+    return BYOC_OK;
+}
+
+/* The dims that operand i, in `layout`, would have in `first`. */
+static enum byoc_status see_dims(const struct byi_infer *t, uint32_t i,
+                                 const char *name, const char *operand,
+                                 const struct byi_layout *layout,
+                                 const char *first, int64_t dims[BYI_MAX_RANK])
+{
+    struct byi_layout plain;
+    byi_layout_parse(first, &plain);
+    BYI_TRY(see_blocks(t, i, name, operand, layout));
+    const char *why = byi_layout_dims(layout, &plain, t->in[i]->dims, dims);
+    if (why)
+        return byi_rule_fail(t, "%s: %s", operand, why);
+    return BYOC_OK;
+}
+
+/* Data is `first`, channels last, or blocked. */
+static enum byoc_status see_data(const struct byi_infer *t, const char *name,
+                                 const char *first, struct byi_layout *layout,
+                                 int64_t dims[BYI_MAX_RANK])
+{
+    const char *text = byi_attr_string(t->attrs, name);
+    if (byi_layout_parse(text, layout) || !byi_layout_is_data(layout, first))
+        return byi_rule_fail(t,
+                             "%s is %s, expected %s, N%sC or blocks of "
+                             "channels as in %s16c",
+                             name, text, first, first + 2, first);
+    return see_dims(t, 0, name, "data", layout, first, dims);
+}
+
+static enum byoc_status see_kernel(const struct byi_infer *t, const char *first,
+                                   int64_t dims[BYI_MAX_RANK])
+{
+    struct byi_layout layout;
+    const char *text = byi_attr_string(t->attrs, "kernel_layout");
+    if (byi_layout_parse(text, &layout) ||
+        !byi_layout_is_kernel(&layout, first))
+        return byi_rule_fail(t,
+                             "kernel_layout is %s, expected O, I and %s in "
+                             "any order (%s, %sIO, O%sI), and blocks behind "
+                             "them as in %s16i16o",
+                             text, first + 2, first, first + 2, first + 2,
+                             first);
+    return see_dims(t, 1, "kernel_layout", "weights", &layout, first, dims);
+}
+
+/* The result, whose dims are `dims` in `first`, in `layout`. */
+static enum byoc_status give_data(const struct byi_infer *t, const char *first,
+                                  const struct byi_layout *layout,
+                                  const int64_t *dims,
+                                  const struct byi_type **out)
+{
+    struct byi_layout plain;
+    int64_t given[BYI_MAX_RANK];
+    byi_layout_parse(first, &plain);
+    const char *why = byi_layout_dims(&plain, layout, dims, given);
+    if (why)
+        return byi_rule_fail(t, "the result has %lld channels: %s",
+                             (long long)dims[1], why);
+    return byi_rule_tensor(t, t->in[0]->dtype, layout->n, given, out);
+}
+
+/* --- windows ------------------------------------------------------------ */
 
 /* A window sliding along one axis. */
 struct window {
@@ -81,9 +171,9 @@ static struct window window_at(const struct lists *l, uint32_t n, uint32_t i,
 }
 
 /* Kernel sizes come from weights here: they must be 31-bit numbers too. */
-static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n)
+static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n,
+                                     const int64_t *kernel)
 {
-    const int64_t *kernel = t->in[1]->dims + 2;
     for (uint32_t i = 0; i < n; i++)
         if (kernel[i] == 0 || kernel[i] > MAX_WINDOW)
             return byi_rule_fail(t,
@@ -93,18 +183,27 @@ static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n)
     return BYOC_OK;
 }
 
-static enum byoc_status check_conv(const struct byi_infer *t, uint32_t n,
-                                   int64_t *groups)
+/* A convolution's operands as they would be in the plain layouts. */
+struct conv {
+    uint32_t n; /* spatial axes */
+    int64_t groups;
+    struct byi_layout data;
+    int64_t x[BYI_MAX_RANK], w[BYI_MAX_RANK];
+};
+
+static enum byoc_status read_conv(const struct byi_infer *t, uint32_t n,
+                                  const char *kernel, struct conv *c)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "weights"));
-    BYI_TRY(byi_want_rank(t, 0, n + 2, "data"));
-    BYI_TRY(byi_want_rank(t, 1, n + 2, "weights"));
-    *groups = byi_attr_int(t->attrs, "groups");
-    if (*groups < 1 || *groups > MAX_WINDOW)
+    BYI_TRY(see_data(t, "data_layout", data_first[n], &c->data, c->x));
+    BYI_TRY(see_kernel(t, kernel, c->w));
+    c->n = n;
+    c->groups = byi_attr_int(t->attrs, "groups");
+    if (c->groups < 1 || c->groups > MAX_WINDOW)
         return byi_rule_fail(t, "groups is %lld, expected 1 to %d",
-                             (long long)*groups, MAX_WINDOW);
-    return check_kernel(t, n);
+                             (long long)c->groups, MAX_WINDOW);
+    return check_kernel(t, n, c->w + 2);
 }
 
 enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
@@ -113,10 +212,10 @@ enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
                        : t->op->id == BYI_OP_NN_CONV2D ? 2
                                                        : 3;
     struct lists l;
-    int64_t groups;
-    BYI_TRY(check_conv(t, n, &groups));
+    struct conv c;
+    BYI_TRY(read_conv(t, n, conv_first[n], &c));
     BYI_TRY(read_lists(t, n, &l));
-    const int64_t *x = t->in[0]->dims, *w = t->in[1]->dims;
+    const int64_t *x = c.x, *w = c.w, groups = c.groups;
     if (!BYI_IS_SYMBOL(x[1]) && !BYI_IS_SYMBOL(w[1]) &&
         (x[1] % groups || x[1] / groups != w[1]))
         return byi_rule_fail(t,
@@ -134,7 +233,7 @@ enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
         const struct window window = window_at(&l, n, i, w[2 + i]);
         BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
     }
-    return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims, out);
+    return give_data(t, data_first[n], &c.data, dims, out);
 }
 
 /* The size a transposed window gives from `in`; grows back what slide shrank:
@@ -171,12 +270,12 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
                        : t->op->id == BYI_OP_NN_CONV2D_TRANSPOSE ? 2
                                                                  : 3;
     struct lists l;
+    struct conv c;
     const int64_t *extra;
-    int64_t groups;
-    BYI_TRY(check_conv(t, n, &groups));
+    BYI_TRY(read_conv(t, n, deconv_first[n], &c));
     BYI_TRY(read_lists(t, n, &l));
     BYI_TRY(byi_want_list(t, "output_padding", n, 0, MAX_WINDOW, &extra));
-    const int64_t *x = t->in[0]->dims, *w = t->in[1]->dims;
+    const int64_t *x = c.x, *w = c.w, groups = c.groups;
     const int64_t channels = byi_dim_unify(x[1], w[0]);
     if (!byi_dims_agree(x[1], w[0]) ||
         (!BYI_IS_SYMBOL(channels) && channels % groups))
@@ -190,7 +289,7 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
         const struct window window = window_at(&l, n, i, w[2 + i]);
         BYI_TRY(unslide(t, &window, extra[i], i, x[2 + i], &dims[2 + i]));
     }
-    return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims, out);
+    return give_data(t, data_first[n], &c.data, dims, out);
 }
 
 /* Spatial axes of an operator whose name ends in 1d, 2d, 3d; 0 for others. */
@@ -203,9 +302,31 @@ static uint32_t spatial_of_name(const struct byi_op *op)
                : 0;
 }
 
+/* Data of an operator on windows with n spatial axes, and its layout: of those
+ * that work on any rank, channels first. */
+static enum byoc_status see_image(const struct byi_infer *t, uint32_t n,
+                                  struct byi_layout *layout,
+                                  int64_t dims[BYI_MAX_RANK])
+{
+    if (byi_attr_find(t->attrs, "layout"))
+        return see_data(t, "layout", data_first[n], layout, dims);
+    layout->n = 0;
+    memcpy(dims, t->in[0]->dims, t->in[0]->rank * sizeof *dims);
+    return byi_want_rank(t, 0, n + 2, "data");
+}
+
+static enum byoc_status give_image(const struct byi_infer *t, uint32_t n,
+                                   const struct byi_layout *layout,
+                                   const int64_t *dims,
+                                   const struct byi_type **out)
+{
+    if (layout->n)
+        return give_data(t, data_first[n], layout, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims, out);
+}
+
 static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
 {
-    const struct byi_type *x = t->in[0];
     uint32_t n = spatial_of_name(t->op);
     if (n == 0)
         byi_attr_ints(t->attrs, "pool_size", &n);
@@ -213,17 +334,19 @@ static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
         return byi_rule_fail(t, "pool_size has %u entries, expected 1 to %d", n,
                              BYI_MAX_RANK - 2);
     struct lists l;
+    struct byi_layout layout;
     const int64_t *size;
-    BYI_TRY(byi_want_rank(t, 0, n + 2, "data"));
+    int64_t x[BYI_MAX_RANK];
+    BYI_TRY(see_image(t, n, &layout, x));
     BYI_TRY(byi_want_list(t, "pool_size", n, 1, MAX_WINDOW, &size));
     BYI_TRY(read_lists(t, n, &l));
-    int64_t dims[BYI_MAX_RANK] = {x->dims[0], x->dims[1]};
+    int64_t dims[BYI_MAX_RANK] = {x[0], x[1]};
     for (uint32_t i = 0; i < n; i++) {
         struct window window = window_at(&l, n, i, size[i]);
         window.ceil_mode = byi_attr_int(t->attrs, "ceil_mode") != 0;
-        BYI_TRY(slide(t, &window, i, x->dims[2 + i], &dims[2 + i]));
+        BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
     }
-    return byi_rule_tensor(t, x->dtype, n + 2, dims, out);
+    return give_image(t, n, &layout, dims, out);
 }
 
 /* p of the p-norms: a whole number from 1. */
@@ -258,19 +381,109 @@ enum byoc_status byi_rule_pool_indices(struct byi_infer *t,
 enum byoc_status byi_rule_global_pool(struct byi_infer *t,
                                       const struct byi_type **out)
 {
-    const struct byi_type *x = t->in[0];
-    const uint32_t n = spatial_of_name(t->op);
+    const uint32_t named = spatial_of_name(t->op);
+    struct byi_layout layout;
+    int64_t dims[BYI_MAX_RANK];
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    if (n > 0) {
-        BYI_TRY(byi_want_rank(t, 0, n + 2, "data"));
-    } else {
+    if (named == 0) {
         BYI_TRY(byi_want_min_rank(t, 0, 2, "data"));
         BYI_TRY(check_p(t));
     }
+    const uint32_t n = named ? named : t->in[0]->rank - 2;
+    BYI_TRY(see_image(t, n, &layout, dims));
+    for (uint32_t i = 0; i < n; i++)
+        dims[2 + i] = 1;
+    return give_image(t, n, &layout, dims, out);
+}
+
+/* depth_to_space and space_to_depth, in layout `layout`. */
+static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
+                                    struct byi_layout *layout,
+                                    int64_t dims[BYI_MAX_RANK])
+{
+    *block = byi_attr_int(t->attrs, "block_size");
+    /* its square is a number to divide by */
+    if (*block < 1 || *block > (1 << 20))
+        return byi_rule_fail(t, "block_size is %lld, expected 1 to 2^20",
+                             (long long)*block);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(see_data(t, "layout", data_first[2], layout, dims));
+    if (byi_layout_is_plain(layout))
+        return BYOC_OK;
+    return byi_rule_fail(t, "layout is %s, expected NCHW or NHWC",
+                         byi_attr_string(t->attrs, "layout"));
+}
+
+/* Axis `letter`, of size `in`, divided by `by`. */
+static enum byoc_status divide(const struct byi_infer *t,
+                               const struct byi_layout *layout, char letter,
+                               int64_t by, int64_t *dim)
+{
+    const int64_t in = *dim;
+    if (BYI_IS_SYMBOL(in)) {
+        *dim = by == 1 ? in : byi_rule_fresh(t);
+        return BYOC_OK;
+    }
+    if (in % by)
+        return byi_rule_fail(t,
+                             "axis %d has size %lld, expected a multiple "
+                             "of %lld",
+                             byi_layout_find(layout, letter), (long long)in,
+                             (long long)by);
+    *dim = in / by;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    struct byi_layout layout;
+    int64_t block, dims[BYI_MAX_RANK];
+    BYI_TRY(byi_want_word(t, "mode", "DCR|CRD"));
+    BYI_TRY(want_blocks(t, &block, &layout, dims));
+    BYI_TRY(divide(t, &layout, 'C', block * block, &dims[1]));
+    dims[2] = byi_dim_mul(t, dims[2], block);
+    dims[3] = byi_dim_mul(t, dims[3], block);
+    return give_data(t, data_first[2], &layout, dims, out);
+}
+
+enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    struct byi_layout layout;
+    int64_t block, dims[BYI_MAX_RANK];
+    BYI_TRY(want_blocks(t, &block, &layout, dims));
+    dims[1] = byi_dim_mul(t, dims[1], block * block);
+    BYI_TRY(divide(t, &layout, 'H', block, &dims[2]));
+    BYI_TRY(divide(t, &layout, 'W', block, &dims[3]));
+    return give_data(t, data_first[2], &layout, dims, out);
+}
+
+/* Both layouts are of the same axes, and x has what src_layout says. */
+enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
+                                           const struct byi_type **out)
+{
+    static const char *const names[] = {"src_layout", "dst_layout"};
+    struct byi_layout layouts[2];
     int64_t dims[BYI_MAX_RANK];
-    for (uint32_t i = 0; i < x->rank; i++)
-        dims[i] = i < 2 ? x->dims[i] : 1;
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    for (int i = 0; i < 2; i++) {
+        const char *text = byi_attr_string(t->attrs, names[i]);
+        const char *why = byi_layout_parse(text, &layouts[i]);
+        if (why)
+            return byi_rule_fail(t,
+                                 "%s is %s: %s; expected a layout as NCHW, "
+                                 "NHWC or NCHW16c",
+                                 names[i], text, why);
+    }
+    BYI_TRY(see_blocks(t, 0, names[0], "x", &layouts[0]));
+    const char *why =
+        byi_layout_dims(&layouts[0], &layouts[1], t->in[0]->dims, dims);
+    if (why)
+        return byi_rule_fail(t, "%s to %s: %s",
+                             byi_attr_string(t->attrs, names[0]),
+                             byi_attr_string(t->attrs, names[1]), why);
+    return byi_rule_tensor(t, t->in[0]->dtype, layouts[1].n, dims, out);
 }
 
 /* --- normalisation ------------------------------------------------------ */
@@ -279,10 +492,13 @@ enum byoc_status byi_rule_batch_norm(struct byi_infer *t,
                                      const struct byi_type **out)
 {
     static const char *const names[] = {"x", "gamma", "beta", "mean", "var"};
+    const struct byi_type *x = t->in[0];
+    uint32_t axis = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     for (uint32_t i = 1; i < 5; i++)
-        BYI_TRY(byi_want_channels(t, i, t->in[0]->dims[1], names[i]));
+        BYI_TRY(byi_want_channels(t, i, x->dims[axis], names[i]));
     *out = t->in[0];
     return BYOC_OK;
 }

@@ -282,60 +282,6 @@ enum byoc_status byi_rule_tile(struct byi_infer *t, const struct byi_type **out)
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
 
-/* block_size, small enough that its square is a number to divide by. */
-static enum byoc_status want_block(const struct byi_infer *t, int64_t *block)
-{
-    *block = byi_attr_int(t->attrs, "block_size");
-    if (*block < 1 || *block > (1 << 20))
-        return byi_rule_fail(t, "block_size is %lld, expected 1 to 2^20",
-                             (long long)*block);
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    return byi_want_rank(t, 0, 4, "x");
-}
-
-static enum byoc_status divide(const struct byi_infer *t, uint32_t axis,
-                               int64_t by, int64_t *dim)
-{
-    const int64_t in = t->in[0]->dims[axis];
-    if (BYI_IS_SYMBOL(in)) {
-        *dim = by == 1 ? in : byi_rule_fresh(t);
-        return BYOC_OK;
-    }
-    if (in % by)
-        return byi_rule_fail(t,
-                             "axis %u has size %lld, expected a multiple "
-                             "of %lld",
-                             axis, (long long)in, (long long)by);
-    *dim = in / by;
-    return BYOC_OK;
-}
-
-enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
-                                         const struct byi_type **out)
-{
-    int64_t block;
-    BYI_TRY(byi_want_word(t, "mode", "DCR|CRD"));
-    BYI_TRY(want_block(t, &block));
-    const int64_t *in = t->in[0]->dims;
-    int64_t dims[4] = {in[0]};
-    BYI_TRY(divide(t, 1, block * block, &dims[1]));
-    dims[2] = byi_dim_mul(t, in[2], block);
-    dims[3] = byi_dim_mul(t, in[3], block);
-    return byi_rule_tensor(t, t->in[0]->dtype, 4, dims, out);
-}
-
-enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
-                                         const struct byi_type **out)
-{
-    int64_t block;
-    BYI_TRY(want_block(t, &block));
-    const int64_t *in = t->in[0]->dims;
-    int64_t dims[4] = {in[0], byi_dim_mul(t, in[1], block * block)};
-    BYI_TRY(divide(t, 2, block, &dims[2]));
-    BYI_TRY(divide(t, 3, block, &dims[3]));
-    return byi_rule_tensor(t, t->in[0]->dtype, 4, dims, out);
-}
-
 /* --- shapes as data, data from shapes ----------------------------------- */
 
 enum byoc_status byi_rule_shape_of(struct byi_infer *t,

@@ -4,6 +4,8 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/layout.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -459,6 +461,11 @@ static enum byoc_status build_kernel(struct byi_build *b)
     if (builder->alone && b->kernel->n_steps > 1)
         return byi_dn_refuse(b, "%s: followed by %s, expected to stand alone",
                              step->op->name, b->kernel->steps[1].op->name);
+    if (!byi_layout_is_default(step->op, step->attrs))
+        return byi_dn_refuse(b,
+                             "%s: only the plain layout with channels first "
+                             "goes to oneDNN",
+                             step->op->name);
     b->sources = NULL;
     BYI_TRY(builder->build(b));
     release_operands(b);

@@ -1,5 +1,6 @@
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
+ * or in other layouts, which only the plain loops know here.
  * float32 is a matrix product per image and group, weights (O/G, C/G taps) by
  * windows (C/G taps, positions); the windows are never stored: the product's
  * packer gathers them. Groups of few outputs (depthwise) run directly instead.
@@ -15,11 +16,14 @@ struct conv {
     int64_t n, c, o, groups; /* c, o: in one group */
     const void *x, *weights;
     void *y;
+    struct byi_image in, out; /* where x, y and the weights have what */
+    struct byi_filter at;
 };
 
 static struct conv describe(const struct byi_call *call)
 {
     const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
+    const char *layout = byi_attr_string(call->attrs, "data_layout");
     struct conv v = {
         .n = x->dims[0],
         .groups = byi_attr_int(call->attrs, "groups"),
@@ -27,10 +31,14 @@ static struct conv describe(const struct byi_call *call)
         .weights = weights->data,
         .y = call->out->data,
     };
-    v.c = weights->dims[1];
-    v.o = weights->dims[0] / v.groups;
-    byi_window_read(call->attrs, x->rank - 2, x->dims + 2, call->out->dims + 2,
-                    weights->dims + 2, &v.w);
+    byi_image_read(x, layout, &v.in);
+    byi_image_read(call->out, layout, &v.out);
+    byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
+                     &v.at);
+    v.c = v.at.i;
+    v.o = v.at.o / v.groups;
+    byi_window_read(call->attrs, v.in.spatial, v.in.space, v.out.space,
+                    v.at.space, &v.w);
     return v;
 }
 
@@ -56,24 +64,25 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
     static void plain_##id(const struct conv *v, int64_t plane)                \
     {                                                                          \
         const int64_t image = plane / (v->groups * v->o);                      \
-        const int64_t channel = plane % (v->groups * v->o);                    \
-        const type *x =                                                        \
-            (const type *)v->x +                                               \
-            (image * v->groups + channel / v->o) * v->c * v->w.in_count;       \
-        const type *weights =                                                  \
-            (const type *)v->weights + channel * v->c * v->w.taps;             \
-        type *y = (type *)v->y + plane * v->w.out_count;                       \
+        const int64_t o = plane % (v->groups * v->o), c0 = o / v->o * v->c;    \
+        type *y = (type *)v->y + byi_image_at(&v->out, image, o);              \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
             int64_t out[3];                                                    \
             wide sum = 0;                                                      \
             byi_unflatten(v->w.out, p, out);                                   \
             for (int64_t t = 0; t < v->w.taps; t++) {                          \
                 int64_t place = tap_place(&v->w, out, t);                      \
-                for (int64_t c = 0; place >= 0 && c < v->c; c++)               \
-                    sum += (wide)x[c * v->w.in_count + place] *                \
-                           (wide)weights[c * v->w.taps + t];                   \
+                for (int64_t c = 0; place >= 0 && c < v->c; c++) {             \
+                    const int64_t at = byi_image_at(&v->in, image, c0 + c) +   \
+                                       place * v->in.block;                    \
+                    sum +=                                                     \
+                        (wide)((const type *)v->x)[at] *                       \
+                        (wide)((const type *)                                  \
+                                   v->weights)[byi_filter_at(&v->at, o, c) +  \
+                                               t * v->at.tap];                 \
+                }                                                              \
             }                                                                  \
-            y[p] = (type)sum;                                                  \
+            y[p * v->out.block] = (type)sum;                                   \
         }                                                                      \
     }
 BYI_EACH_SUM(PLAIN)
@@ -374,6 +383,13 @@ static void run_direct(const struct conv *v, const struct byi_call *call)
 
 /* --- rows --------------------------------------------------------------- */
 
+/* What the fast paths above are for. */
+static bool is_fast(const struct byi_call *call)
+{
+    return call->in->dtype == BYOC_F32 &&
+           byi_layout_is_default(call->op, call->attrs);
+}
+
 /* Few outputs a group leave most of a product's tile empty. Wide strides
  * would throw most of a sequence away, and padding or dilation beyond all
  * measure would make the frame far larger than the data. */
@@ -390,7 +406,7 @@ static bool is_direct(const struct conv *v)
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {
-    if (call->in->dtype != BYOC_F32)
+    if (!is_fast(call))
         return 0;
     const struct conv v = describe(call);
     if (is_direct(&v))
@@ -401,7 +417,7 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
 static enum byoc_status conv_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    if (call->in->dtype != BYOC_F32)
+    if (!is_fast(call))
         return byi_conv_plain(call, err);
     const struct conv v = describe(call);
     if (is_direct(&v))

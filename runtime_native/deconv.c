@@ -1,5 +1,6 @@
 /* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
  *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
+ * or in other layouts, which only the plain loops know.
  * Every input is spread over the outputs under its window. float32 multiplies
  * weights^T (O/G taps, C/G) by data (C/G, positions) some outputs at a time,
  * and adds the columns up where they belong.
@@ -14,11 +15,14 @@ struct deconv {
     int64_t n, c, o, groups; /* c, o: in one group */
     const void *x, *weights;
     void *y;
+    struct byi_image in, out; /* where x, y and the weights have what */
+    struct byi_filter at;
 };
 
 static struct deconv describe(const struct byi_call *call)
 {
     const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
+    const char *layout = byi_attr_string(call->attrs, "data_layout");
     struct deconv v = {
         .n = x->dims[0],
         .groups = byi_attr_int(call->attrs, "groups"),
@@ -26,10 +30,14 @@ static struct deconv describe(const struct byi_call *call)
         .weights = weights->data,
         .y = call->out->data,
     };
-    v.c = weights->dims[0] / v.groups;
-    v.o = weights->dims[1];
-    byi_window_read(call->attrs, x->rank - 2, call->out->dims + 2, x->dims + 2,
-                    weights->dims + 2, &v.w);
+    byi_image_read(x, layout, &v.in);
+    byi_image_read(call->out, layout, &v.out);
+    byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
+                     &v.at);
+    v.c = v.at.i / v.groups;
+    v.o = v.at.o;
+    byi_window_read(call->attrs, v.in.spatial, v.out.space, v.in.space,
+                    v.at.space, &v.w);
     return v;
 }
 
@@ -52,12 +60,10 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
 #define PLAIN(id, type, wide)                                                  \
     static void plain_##id(const struct deconv *v, int64_t plane)              \
     {                                                                          \
-        const int64_t batch = plane / v->o, o = plane % v->o;                  \
-        const type *x = (const type *)v->x + batch * v->c * v->w.out_count;    \
-        const type *weights =                                                  \
-            (const type *)v->weights +                                         \
-            (batch % v->groups * v->c * v->o + o) * v->w.taps;                 \
-        type *y = (type *)v->y + plane * v->w.in_count;                        \
+        const int64_t image = plane / (v->groups * v->o);                      \
+        const int64_t channel = plane % (v->groups * v->o);                    \
+        const int64_t c0 = channel / v->o * v->c, o = channel % v->o;          \
+        type *y = (type *)v->y + byi_image_at(&v->out, image, channel);        \
         for (int64_t p = 0; p < v->w.in_count; p++) {                          \
             int64_t out[3], tap[3];                                            \
             wide sum = 0;                                                      \
@@ -65,11 +71,17 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
             for (int64_t t = 0; t < v->w.taps; t++) {                          \
                 byi_unflatten(v->w.size, t, tap);                              \
                 int64_t place = source(&v->w, out, tap);                       \
-                for (int64_t c = 0; place >= 0 && c < v->c; c++)               \
-                    sum += (wide)x[c * v->w.out_count + place] *               \
-                           (wide)weights[c * v->o * v->w.taps + t];            \
+                for (int64_t c = c0; place >= 0 && c < c0 + v->c; c++) {       \
+                    const int64_t at =                                         \
+                        byi_image_at(&v->in, image, c) + place * v->in.block;  \
+                    sum +=                                                     \
+                        (wide)((const type *)v->x)[at] *                       \
+                        (wide)((const type *)                                  \
+                                   v->weights)[byi_filter_at(&v->at, o, c) +  \
+                                               t * v->at.tap];                 \
+                }                                                              \
             }                                                                  \
-            y[p] = (type)sum;                                                  \
+            y[p * v->out.block] = (type)sum;                                   \
         }                                                                      \
     }
 BYI_EACH_SUM(PLAIN)
@@ -186,9 +198,16 @@ static uint64_t column_bytes(const struct deconv *v)
                      sizeof(float));
 }
 
+/* What the fast path is for. */
+static bool is_fast(const struct byi_call *call)
+{
+    return call->in->dtype == BYOC_F32 &&
+           byi_layout_is_default(call->op, call->attrs);
+}
+
 static uint64_t deconv_scratch_f32(const struct byi_call *call)
 {
-    if (call->in->dtype != BYOC_F32)
+    if (!is_fast(call))
         return 0;
     const struct deconv v = describe(call);
     return column_bytes(&v) + byi_gemm_scratch(block_of(&v) * v.w.taps,
@@ -199,7 +218,7 @@ static uint64_t deconv_scratch_f32(const struct byi_call *call)
 static enum byoc_status deconv_run_f32(const struct byi_call *call,
                                        struct byoc_error *err)
 {
-    if (call->in->dtype != BYOC_F32)
+    if (!is_fast(call))
         return byi_deconv_plain(call, err);
     const struct deconv v = describe(call);
     const int64_t block = block_of(&v);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/layout.h"
 #include "rows.h"
 
 /* T(id, C type): element types by what C can do with them. */
@@ -163,6 +164,57 @@ static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
         flat /= dims[i];
     }
 }
+
+/* --- relayout.c ---------------------------------------------------------- */
+
+/* Images with channels, first, last or in blocks. `block` channels of a
+ * position lie next to each other (first: 1, last: all of them), then the
+ * positions, then the blocks. */
+struct byi_image {
+    int64_t n, c, block;
+    int64_t count;        /* positions                  */
+    const int64_t *space; /* dims[] of the tensor: theirs */
+    uint32_t spatial;     /* how many                   */
+    bool last;
+};
+/* `layout` is one that byi_layout_is_data accepts. */
+void byi_image_read(const struct byi_tensor *t, const char *layout,
+                    struct byi_image *image);
+/* Position 0 of channel c of image n; the others are image->block apart. */
+static inline int64_t byi_image_at(const struct byi_image *image, int64_t n,
+                                   int64_t c)
+{
+    const int64_t block = image->block;
+    return (n * (image->c / block) + c / block) * image->count * block +
+           c % block;
+}
+
+/* Weights of windows: element (o, i, tap) is at byi_filter_at, taps are
+ * `tap` apart. */
+struct byi_filter {
+    int64_t o, i;         /* all outputs, all inputs (of a group: as typed) */
+    const int64_t *space; /* dims[] of the tensor: the window's             */
+    int64_t tap;
+    struct {
+        int64_t block, outer, inner; /* strides of blocks and inside of them */
+    } at_o, at_i;
+};
+/* `layout` is one that byi_layout_is_kernel accepts. */
+void byi_filter_read(const struct byi_tensor *t, const char *layout,
+                      struct byi_filter *weights);
+static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
+                                     int64_t i)
+{
+    return o / w->at_o.block * w->at_o.outer +
+           o % w->at_o.block * w->at_o.inner +
+           i / w->at_i.block * w->at_i.outer +
+           i % w->at_i.block * w->at_i.inner;
+}
+
+/* The elements of t, which is in layout `from`, in layout `to`. */
+void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
+                  const struct byi_layout *from, const struct byi_layout *to,
+                  void *dst);
 
 /* --- axes.c ------------------------------------------------------------- */
 

@@ -111,42 +111,75 @@ static enum byoc_status slice_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* (N, b, b, C, H, W) or (N, C, b, b, H, W) to (N, C, H, b, W, b) */
+/* Sizes and strides of a tensor of rank 4, NCHW or NHWC. */
+struct planes {
+    int64_t n, c, h, w;
+    int64_t sn, sc, sh, sw;
+    bool last;
+};
+
+static struct planes planes_of(const struct byi_call *call,
+                               const struct byi_tensor *t)
+{
+    const bool last =
+        strcmp(byi_attr_string(call->attrs, "layout"), "NHWC") == 0;
+    int64_t s[BYI_MAX_RANK];
+    byi_dense_strides(t->rank, t->dims, s);
+    const int64_t *d = t->dims;
+    if (last)
+        return (struct planes){d[0], d[3], d[1], d[2], s[0],
+                               s[3], s[1], s[2], true};
+    return (struct planes){d[0], d[1], d[2], d[3], s[0],
+                           s[1], s[2], s[3], false};
+}
+
+/* (N, b, b, C, H, W) or (N, C, b, b, H, W) to (N, C, H, b, W, b), or to
+ * (N, H, b, W, b, C) */
 static enum byoc_status depth_to_space_run(const struct byi_call *call,
                                            struct byoc_error *err)
 {
     (void)err;
-    const struct byi_tensor *x = call->in;
+    const struct planes x = planes_of(call, call->in);
     const int64_t b = byi_attr_int(call->attrs, "block_size");
     const bool depth_first =
         strcmp(byi_attr_string(call->attrs, "mode"), "DCR") == 0;
-    const int64_t h = x->dims[2], w = x->dims[3], plane = h * w;
-    const int64_t c = x->dims[1] / (b * b);
-    const int64_t channel = depth_first ? plane : b * b * plane;
-    const int64_t block = depth_first ? c * plane : plane;
-    const struct byi_view v = {
+    const int64_t c = x.c / (b * b);
+    const int64_t channel = x.sc * (depth_first ? 1 : b * b);
+    const int64_t block = x.sc * (depth_first ? c : 1);
+    const struct byi_view first = {
         .rank = 6,
-        .dims = {x->dims[0], c, h, b, w, b},
-        .strides = {x->dims[1] * plane, channel, w, b * block, 1, block},
+        .dims = {x.n, c, x.h, b, x.w, b},
+        .strides = {x.sn, channel, x.sh, b * block, x.sw, block},
     };
-    byi_view_copy(call, &v, x->data, call->out->data, byi_cell(x->dtype));
+    const struct byi_view last = {
+        .rank = 6,
+        .dims = {x.n, x.h, b, x.w, b, c},
+        .strides = {x.sn, x.sh, b * block, x.sw, block, channel},
+    };
+    byi_view_copy(call, x.last ? &last : &first, call->in->data,
+                  call->out->data, byi_cell(call->in->dtype));
     return BYOC_OK;
 }
 
-/* (N, C, H, b, W, b) to (N, b, b, C, H, W) */
+/* (N, C, H, b, W, b) to (N, b, b, C, H, W), or to (N, H, W, b, b, C) */
 static enum byoc_status space_to_depth_run(const struct byi_call *call,
                                            struct byoc_error *err)
 {
     (void)err;
-    const struct byi_tensor *x = call->in;
+    const struct planes x = planes_of(call, call->in);
     const int64_t b = byi_attr_int(call->attrs, "block_size");
-    const int64_t c = x->dims[1], h = x->dims[2], w = x->dims[3];
-    const struct byi_view v = {
+    const struct byi_view first = {
         .rank = 6,
-        .dims = {x->dims[0], b, b, c, h / b, w / b},
-        .strides = {c * h * w, w, 1, h * w, b * w, b},
+        .dims = {x.n, b, b, x.c, x.h / b, x.w / b},
+        .strides = {x.sn, x.sh, x.sw, x.sc, b * x.sh, b * x.sw},
     };
-    byi_view_copy(call, &v, x->data, call->out->data, byi_cell(x->dtype));
+    const struct byi_view last = {
+        .rank = 6,
+        .dims = {x.n, x.h / b, x.w / b, b, b, x.c},
+        .strides = {x.sn, b * x.sh, b * x.sw, x.sh, x.sw, x.sc},
+    };
+    byi_view_copy(call, x.last ? &last : &first, call->in->data,
+                  call->out->data, byi_cell(call->in->dtype));
     return BYOC_OK;
 }
 

@@ -1,7 +1,8 @@
 /* norm.c: normalisations. Means and variances are in double, the variance from
  * differences to the mean. Each of batch, instance, group and layer
  * normalisation comes down to rows that are scaled and shifted:
- *   batch     row (n, c): all of space, by the channel's given statistics
+ *   batch     row (n, c): all of space, by the channel's given statistics; or,
+ *             channels last, a row of channels, each by its own
  *   instance  row (n, c): all of space, by its own
  *   group     row (n, g): C/G channels and all of space, by its own
  *   layer     row: the axes from `axis` on, by its own
@@ -70,17 +71,54 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
 
 /* --- batch -------------------------------------------------------------- */
 
+/* Rows (.., C) with channels last: y = x mul[c] + add[c]. */
+static void batch_last(const struct byi_call *call, double epsilon)
+{
+    const struct byi_tensor *in = call->in;
+    const int64_t channels = in->dims[in->rank - 1];
+    const int64_t rows = byi_span(in, 0, in->rank - 1);
+    const int team = byi_team(call, byi_count(in));
+    double *mul = call->scratch, *add = mul + channels;
+    for (int64_t c = 0; c < channels; c++) {
+        mul[c] = param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
+        add[c] = param(&in[2], c) - param(&in[3], c) * mul[c];
+    }
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = row * channels, c = 0; c < channels; c++, i++)
+            if (in->dtype == BYOC_F32)
+                ((float *)call->out->data)[i] =
+                    ((const float *)in->data)[i] * (float)mul[c] +
+                    (float)add[c];
+            else
+                ((double *)call->out->data)[i] =
+                    ((const double *)in->data)[i] * mul[c] + add[c];
+}
+
+static uint64_t batch_scratch_f32(const struct byi_call *call)
+{
+    const struct byi_tensor *x = call->in;
+    return 2 * sizeof(double) *
+           (uint64_t)
+               x->dims[byi_axis(byi_attr_int(call->attrs, "axis"), x->rank)];
+}
+
 static enum byoc_status batch_run_f32(const struct byi_call *call,
                                       struct byoc_error *err)
 {
     const struct byi_tensor *in = call->in;
     const double epsilon = byi_attr_float(call->attrs, "epsilon");
-    const int64_t channels = in->dims[1];
-    const int64_t space = byi_span(in, 2, in->rank);
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), in->rank);
+    const int64_t channels = in->dims[axis];
+    const int64_t space = byi_span(in, axis + 1, in->rank);
     BYI_TRY(check_float(call, err));
+    if (axis + 1 == in->rank) {
+        batch_last(call, epsilon);
+        return BYOC_OK;
+    }
     const int team = byi_team(call, byi_count(in));
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t plane = 0; plane < in->dims[0] * channels; plane++) {
+    for (int64_t plane = 0; plane < byi_span(in, 0, axis) * channels; plane++) {
         const int64_t c = plane % channels;
         const double mul = param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
         affine(call, plane * space, space, mul,
@@ -89,7 +127,7 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
     return BYOC_OK;
 }
 
-BYI_FLOAT_KERNEL(batch, batch_run_f32, NULL)
+BYI_FLOAT_KERNEL(batch, batch_run_f32, batch_scratch_f32)
 
 /* --- instance and group ------------------------------------------------- */
 

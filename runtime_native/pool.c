@@ -1,5 +1,7 @@
 /* pool.c: maximum, mean and p-norm over windows, and over all of space.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
+ * Channels that lie beside each other (channels last, or blocks of them) are
+ * the inner loop of the fast path, else positions of a row are.
  * As ONNX has it: padding never wins a maximum; a mean divides by the taps on
  * data, or with count_include_pad by those on data and padding, but never by
  * those that ceil_mode lets hang over the end. A window without any tap on
@@ -14,11 +16,18 @@ struct pool {
     enum kind kind;
     bool include_pad, column_major;
     int64_t p;
-    int64_t planes;
+    int64_t planes, block; /* blocks: of channels beside each other */
     const void *x;
     void *y;
     int64_t *indices; /* or NULL */
 };
+
+/* Where plane `plane`, of `count` positions, begins; they are v->block apart.
+ */
+static int64_t plane_at(const struct pool *v, int64_t plane, int64_t count)
+{
+    return plane / v->block * v->block * count + plane % v->block;
+}
 
 static enum kind kind_of(enum byi_op_id op)
 {
@@ -43,10 +52,15 @@ static bool flag(const struct byi_attrs *attrs, const char *name)
     return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
 }
 
+/* The layouts of operators that take any rank. */
+static const char *const plain_layouts[] = {"NC", "NCW", "NCHW", "NCDHW"};
+
 static enum byoc_status describe(const struct byi_call *call, struct pool *v,
                                  struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
+    const struct byi_attr *layout = byi_attr_find(call->attrs, "layout");
+    struct byi_image in, out;
     uint32_t n;
     const int64_t *size = byi_attr_ints(call->attrs, "pool_size", &n);
     if (n > 3)
@@ -54,19 +68,21 @@ static enum byoc_status describe(const struct byi_call *call, struct pool *v,
                         "%s: %u spatial axes are not supported, give at "
                         "most 3",
                         call->op->name, n);
+    byi_image_read(x, layout ? layout->s : plain_layouts[n], &in);
+    byi_image_read(call->out, layout ? layout->s : plain_layouts[n], &out);
     *v = (struct pool){
         .kind = kind_of(call->op->id),
         .include_pad = flag(call->attrs, "count_include_pad"),
         .column_major = flag(call->attrs, "column_major"),
         .p = byi_attr_find(call->attrs, "p") ? byi_attr_int(call->attrs, "p")
                                              : 1,
-        .planes = x->dims[0] * x->dims[1],
+        .planes = in.n * in.c,
+        .block = in.block,
         .x = x->data,
         .y = call->out->data,
         .indices = call->n_out > 1 ? call->out[1].data : NULL,
     };
-    byi_window_read(call->attrs, n, x->dims + 2, call->out->dims + 2, size,
-                    &v->w);
+    byi_window_read(call->attrs, n, in.space, out.space, size, &v->w);
     return BYOC_OK;
 }
 
@@ -134,23 +150,27 @@ static int64_t index_of(const struct pool *v, int64_t plane, int64_t place)
 #define MAX_PLANE(id, type, least, is_nan)                                     \
     static void max_##id(const struct pool *v, int64_t plane)                  \
     {                                                                          \
-        const type *x = (const type *)v->x + plane * v->w.in_count;            \
+        const int64_t step = v->block;                                         \
+        const type *x =                                                        \
+            (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
+        type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
-            const int64_t flat = plane * v->w.out_count + p;                   \
             struct box box;                                                    \
             type best = least;                                                 \
             int64_t where = -1;                                                \
             box_of(&v->w, p, &box);                                            \
             FOR_TAPS(&v->w, box, at, {                                         \
-                if (where < 0 || x[at] > best ||                               \
-                    (is_nan(x[at]) && !is_nan(best))) {                        \
-                    best = x[at];                                              \
+                const type now = x[at * step];                                 \
+                if (where < 0 || now > best ||                                 \
+                    (is_nan(now) && !is_nan(best))) {                          \
+                    best = now;                                                \
                     where = at;                                                \
                 }                                                              \
             })                                                                 \
-            ((type *)v->y)[flat] = best;                                       \
+            y[p * step] = best;                                                \
             if (v->indices)                                                    \
-                v->indices[flat] = where < 0 ? 0 : index_of(v, plane, where);  \
+                v->indices[plane * v->w.out_count + p] =                       \
+                    where < 0 ? 0 : index_of(v, plane, where);                 \
         }                                                                      \
     }
 MAX_PLANE(F32, float, -INFINITY, IS_NAN)
@@ -178,30 +198,34 @@ static double norm_root(double sum, int64_t p)
 #define SUM_PLANES(id, type)                                                   \
     static void mean_##id(const struct pool *v, int64_t plane)                 \
     {                                                                          \
-        const type *x = (const type *)v->x + plane * v->w.in_count;            \
-        type *y = (type *)v->y + plane * v->w.out_count;                       \
+        const int64_t step = v->block;                                         \
+        const type *x =                                                        \
+            (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
+        type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
             struct box box;                                                    \
             double sum = 0;                                                    \
             double count = 1;                                                  \
             box_of(&v->w, p, &box);                                            \
-            FOR_TAPS(&v->w, box, at, { sum += (double)x[at]; })                \
+            FOR_TAPS(&v->w, box, at, { sum += (double)x[at * step]; })         \
             for (int i = 0; i < 3; i++)                                        \
                 count *= (double)divisor(v, i, box.out[i]);                    \
-            y[p] = (type)(count > 0 ? sum / count : 0);                        \
+            y[p * step] = (type)(count > 0 ? sum / count : 0);                 \
         }                                                                      \
     }                                                                          \
     static void norm_##id(const struct pool *v, int64_t plane)                 \
     {                                                                          \
-        const type *x = (const type *)v->x + plane * v->w.in_count;            \
-        type *y = (type *)v->y + plane * v->w.out_count;                       \
+        const int64_t step = v->block;                                         \
+        const type *x =                                                        \
+            (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
+        type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
             struct box box;                                                    \
             double sum = 0;                                                    \
             box_of(&v->w, p, &box);                                            \
             FOR_TAPS(&v->w, box, at,                                           \
-                     { sum += norm_term((double)x[at], v->p); })               \
-            y[p] = (type)norm_root(sum, v->p);                                 \
+                     { sum += norm_term((double)x[at * step], v->p); })        \
+            y[p * step] = (type)norm_root(sum, v->p);                          \
         }                                                                      \
     }
 SUM_PLANES(F32, float)
@@ -269,6 +293,48 @@ static void fast_plane(const struct pool *v, int64_t plane)
         pool_row(v, x, row / w->out[1], row % w->out[1], y + row * w->out[2]);
 }
 
+/* --- float32: channels beside each other --------------------------------- */
+
+/* The window's taps at one output, for v->block channels. */
+static void pool_block(const struct pool *v, const float *x, int64_t at,
+                       float *y)
+{
+    const struct byi_simd *simd = byi_simd();
+    const struct byi_window *w = &v->w;
+    const int64_t n = v->block;
+    struct box box;
+    int64_t count = 1;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = v->kind == MAXIMUM ? -INFINITY : 0;
+    box_of(w, at, &box);
+    FOR_TAPS(w, box, place, {
+        if (v->kind == MAXIMUM)
+            simd->slide_max(x + place * n, 1, y, n);
+        else
+            simd->slide_add(x + place * n, 1, y, n);
+    })
+    if (v->kind == MAXIMUM)
+        return;
+    for (int i = 0; i < 3; i++)
+        count *= divisor(v, i, box.out[i]);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = count ? y[i] / (float)count : 0;
+}
+
+/* A row of outputs of a block of channels. */
+static void block_row(const struct pool *v, int64_t item)
+{
+    const struct byi_window *w = &v->w;
+    const int64_t rows = w->out[0] * w->out[1];
+    const int64_t block = item / rows, from = item % rows * w->out[2];
+    const float *x = (const float *)v->x + block * w->in_count * v->block;
+    float *y = (float *)v->y + block * w->out_count * v->block;
+    for (int64_t at = from; at < from + w->out[2]; at++)
+        pool_block(v, x, at, y + at * v->block);
+}
+
+/* --- float32: choosing ---------------------------------------------------- */
+
 /* Windows far larger than the data would make rows walk absent taps, and sums
  * of very many floats want double. */
 static bool is_fast(const struct pool *v, enum byoc_dtype dtype)
@@ -277,13 +343,13 @@ static bool is_fast(const struct pool *v, enum byoc_dtype dtype)
            v->w.taps <= 1024;
 }
 
-static void run_planes(const struct byi_call *call, const struct pool *v,
-                       plane_fn run, int64_t work)
+static void run_items(const struct byi_call *call, const struct pool *v,
+                      plane_fn run, int64_t items, int64_t work)
 {
     const int team = byi_team(call, v->planes * work);
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t plane = 0; plane < v->planes; plane++)
-        run(v, plane);
+    for (int64_t i = 0; i < items; i++)
+        run(v, i);
 }
 
 static enum byoc_status run_pool(const struct byi_call *call, bool fast,
@@ -298,9 +364,14 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
                                  ? "a float or an integer type"
                                  : "float16, bfloat16, float32 or float64",
                              err);
-    if (fast && is_fast(&v, call->in->dtype))
-        run = fast_plane;
-    run_planes(call, &v, run, byi_min(v.w.taps, v.w.in_count) * v.w.out_count);
+    int64_t items = v.planes;
+    if (fast && is_fast(&v, call->in->dtype)) {
+        run = v.block > 1 ? block_row : fast_plane;
+        if (v.block > 1)
+            items = v.planes / v.block * v.w.out[0] * v.w.out[1];
+    }
+    run_items(call, &v, run, items,
+              byi_min(v.w.taps, v.w.in_count) * v.w.out_count);
     return BYOC_OK;
 }
 
@@ -334,16 +405,60 @@ static void global_mean(const struct pool *v, int64_t plane)
                                      (double)byi_max(v->w.in_count, 1));
 }
 
+enum {
+    STRIP = 64, /* channels of a task: some cache lines of each position */
+    CHUNK = 256 /* positions that are summed before their sum is added */
+};
+
+static int64_t strips_of(const struct pool *v)
+{
+    return byi_ceil_div(v->block, STRIP);
+}
+
+/* STRIP channels, or what is left of them, of a block. */
+static void global_strip(const struct pool *v, int64_t item)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t block = item / strips_of(v), count = v->w.in_count;
+    const int64_t first = item % strips_of(v) * STRIP;
+    const int64_t n = byi_min(STRIP, v->block - first);
+    const float *x = (const float *)v->x + block * count * v->block + first;
+    float *y = (float *)v->y + block * v->block + first, sums[STRIP];
+    for (int64_t i = 0; i < n; i++)
+        y[i] = v->kind == MAXIMUM ? -INFINITY : 0;
+    for (int64_t at = 0; at < count; at += CHUNK) {
+        const int64_t end = byi_min(at + CHUNK, count);
+        memset(sums, 0, sizeof sums);
+        for (int64_t p = at; p < end; p++)
+            if (v->kind == MAXIMUM)
+                simd->slide_max(x + p * v->block, 1, y, n);
+            else
+                simd->slide_add(x + p * v->block, 1, sums, n);
+        for (int64_t i = 0; i < n && v->kind == MEAN; i++)
+            y[i] += sums[i];
+    }
+    for (int64_t i = 0; i < n && v->kind == MEAN; i++)
+        y[i] /= (float)byi_max(count, 1);
+}
+
 static enum byoc_status global_run_f32(const struct byi_call *call,
                                        struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const int64_t space = byi_span(x, 2, x->rank);
+    const struct byi_attr *layout = byi_attr_find(call->attrs, "layout");
+    struct byi_image in = {.n = x->dims[0],
+                           .c = x->dims[1],
+                           .block = 1,
+                           .count = byi_span(x, 2, x->rank)};
+    if (layout)
+        byi_image_read(x, layout->s, &in);
+    const int64_t space = in.count;
     struct pool v = {
         .kind = kind_of(call->op->id),
         .p = byi_attr_find(call->attrs, "p") ? byi_attr_int(call->attrs, "p")
                                              : 1,
-        .planes = x->dims[0] * x->dims[1],
+        .planes = in.n * in.c,
+        .block = in.block,
         .x = x->data,
         .y = call->out->data,
         /* one window, as large as the data */
@@ -356,12 +471,18 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
               .out_count = 1,
               .taps = space},
     };
+    int64_t items = v.planes;
     plane_fn run = plain[v.kind][x->dtype];
     if (!run)
         return byi_bad_dtype(call, x->dtype, "a float", err);
-    if (x->dtype == BYOC_F32 && v.kind != NORM)
+    if (x->dtype == BYOC_F32 && v.kind != NORM) {
         run = v.kind == MAXIMUM ? global_max : global_mean;
-    run_planes(call, &v, run, space);
+        if (v.block > 1) {
+            run = global_strip;
+            items = v.planes / v.block * strips_of(&v);
+        }
+    }
+    run_items(call, &v, run, items, space);
     return BYOC_OK;
 }
 

@@ -32,6 +32,7 @@ struct byi_kernel_rows {
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
     FAMILY(movement)                                                           \
+    FAMILY(relayout)                                                           \
     FAMILY(pad)                                                                \
     FAMILY(index)                                                              \
     FAMILY(fill)                                                               \

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/layout.h"
 #include "rewrite.h"
 
 static bool is_const(const struct byi_rewrite *rw, byi_id id)
@@ -287,6 +288,12 @@ static const struct {
     {BYI_OP_NN_MAX_POOL3D, BYI_OP_NN_GLOBAL_MAX_POOL3D},
 };
 
+static bool has_default_layout(const struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    return byi_layout_is_default(byi_op(node->op), node->attrs);
+}
+
 /* A window as large as the plane, without padding, is global pooling. */
 static byi_id window_to_global(struct byi_rewrite *rw, byi_id at)
 {
@@ -294,7 +301,8 @@ static byi_id window_to_global(struct byi_rewrite *rw, byi_id at)
     const struct byi_type *x = byi_rw_tensor(rw, node->args[0]);
     uint32_t n;
     const int64_t *size = byi_attr_ints(node->attrs, "pool_size", &n);
-    if (!x || x->rank != n + 2 || !all_are(node->attrs, "padding", 0) ||
+    if (!x || !has_default_layout(rw, at) ||
+        !all_are(node->attrs, "padding", 0) ||
         !all_are(node->attrs, "dilation", 1))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < n; i++)
@@ -359,7 +367,7 @@ static byi_id pad_into_conv(struct byi_rewrite *rw, byi_id at)
     const byi_id pad = byi_rw_arg(rw, at, 0);
     int64_t pads[2 * BYI_MAX_RANK];
     uint32_t n;
-    if (!match_zero_pad(rw, pad, pads))
+    if (!has_default_layout(rw, at) || !match_zero_pad(rw, pad, pads))
         return BYI_NO_ID;
     const int64_t *own =
         byi_attr_ints(byi_rw_node(rw, at)->attrs, "padding", &n);
@@ -376,8 +384,8 @@ static byi_id pad_into_pool(struct byi_rewrite *rw, byi_id at)
     const struct byi_attrs *attrs = byi_rw_node(rw, at)->attrs;
     int64_t pads[2 * BYI_MAX_RANK];
     uint32_t n;
-    if (!match_zero_pad(rw, pad, pads) || !all_are(attrs, "padding", 0) ||
-        byi_attr_int(attrs, "ceil_mode"))
+    if (!has_default_layout(rw, at) || !match_zero_pad(rw, pad, pads) ||
+        !all_are(attrs, "padding", 0) || byi_attr_int(attrs, "ceil_mode"))
         return BYI_NO_ID;
     const int64_t *size = byi_attr_ints(attrs, "pool_size", &n);
     for (uint32_t i = 0; i < 2 * n; i++)

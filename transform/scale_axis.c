@@ -3,6 +3,7 @@
  */
 #include "scale_axis.h"
 
+#include "core/layout.h"
 #include "rewrite.h"
 
 #include <assert.h>
@@ -97,7 +98,8 @@ static bool find_axes(const struct byi_scaling *s, const struct byi_node *node,
     w->groups = 1;
     if (node->op != BYI_OP_NN_DENSE && node->op != BYI_OP_NN_MATMUL) {
         w->groups = byi_attr_int(node->attrs, "groups");
-        return w->groups > 0 && w->view.rank >= 3;
+        return w->groups > 0 && w->view.rank >= 3 &&
+               byi_layout_is_default(byi_op(node->op), node->attrs);
     }
     if (w->view.rank != 2 || x->rank == 0 || node->type->rank == 0)
         return false;
@@ -398,9 +400,13 @@ static int transposed_axis(const struct byi_node *node, uint32_t rank,
     return n ? -1 : (int)(rank - 1 - a);
 }
 
-static bool is_window(enum byi_op_id op)
+/* Does a window slide along axis a? Of other layouts than channels first, no
+ * axis is said to be free. */
+static bool is_window(const struct byi_node *node, uint32_t a)
 {
-    return op >= BYI_OP_NN_MAX_POOL1D && op <= BYI_OP_NN_GLOBAL_LP_POOL;
+    return node->op >= BYI_OP_NN_MAX_POOL1D &&
+           node->op <= BYI_OP_NN_GLOBAL_LP_POOL &&
+           (a > 1 || !byi_layout_is_default(byi_op(node->op), node->attrs));
 }
 
 /* The axis of the result of `id` that is axis a of its operand `arg`. */
@@ -413,7 +419,7 @@ static int result_axis(const struct byi_scaling *s, byi_id id, uint32_t arg,
         return transposed_axis(node, x->rank, a);
     if (byi_op_is_view(node->op))
         return reshaped_axis(x, y, a);
-    if (x->rank != y->rank || (is_window(node->op) && a > 1))
+    if (x->rank != y->rank || is_window(node, a))
         return -1;
     return x->dims[a] == y->dims[a] ? (int)a : -1;
 }

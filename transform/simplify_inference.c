@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/layout.h"
 #include "rewrite.h"
 
 /* Operators that are linear in their weights, the axis of the weights that
@@ -107,6 +108,8 @@ static bool match_linear(struct byi_rewrite *rw, byi_id id, struct block *b)
         !byi_rw_view(rw, byi_rw_arg(rw, id, 1), &w) || !computes(w.dtype))
         return false;
     const struct byi_node *node = byi_rw_node(rw, id);
+    if (!byi_layout_is_default(byi_op(node->op), node->attrs))
+        return false;
     const bool matmul = row->op == BYI_OP_NN_MATMUL;
     if (matmul && w.rank != 2)
         return false;
@@ -214,6 +217,12 @@ static byi_id fold_block(struct byi_rewrite *rw, const struct block *b,
     return emit_block(rw, b, scale, sum);
 }
 
+static uint32_t bn_axis(const struct byi_node *bn)
+{
+    const int64_t axis = byi_attr_int(bn->attrs, "axis");
+    return (uint32_t)(axis < 0 ? axis + bn->type->rank : axis);
+}
+
 /* Scale and shift of a batch_norm with constant statistics. */
 static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
                        double **shift)
@@ -226,7 +235,7 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
         if (!byi_rw_view(rw, bn.args[i + 1], &p[i]))
             return false;
     const double epsilon = byi_attr_float(bn.attrs, "epsilon");
-    const int64_t n = bn.type->dims[1];
+    const int64_t n = bn.type->dims[bn_axis(&bn)];
     for (uint32_t i = 0; i < 4; i++)
         if (byi_elements(p[i].rank, p[i].dims) != n)
             return false;
@@ -250,15 +259,16 @@ static byi_id fold_batch_norm(struct byi_rewrite *rw, byi_id at)
     if (!bn_numbers(rw, at, &scale, &shift))
         return BYI_NO_ID;
     const byi_id x = byi_rw_arg(rw, at, 0);
-    if (match_block(rw, x, &b) && b.axis == 1) {
+    const uint32_t axis = bn_axis(byi_rw_node(rw, at));
+    if (match_block(rw, x, &b) && b.axis == axis) {
         const byi_id folded = fold_block(rw, &b, scale, shift);
         if (folded != BYI_NO_ID)
             return folded;
     }
     const struct byi_type *type = byi_rw_tensor(rw, at);
-    const byi_id s = channel_const(rw, type, 1, scale);
+    const byi_id s = channel_const(rw, type, axis, scale);
     const byi_id scaled = byi_rw_op2(rw, BYI_OP_MULTIPLY, x, s);
-    const byi_id t = channel_const(rw, type, 1, shift);
+    const byi_id t = channel_const(rw, type, axis, shift);
     return byi_rw_op2(rw, BYI_OP_ADD, scaled, t);
 }
 

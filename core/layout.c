@@ -1,0 +1,207 @@
+/* layout.c: memory layouts by name: reading them, and what they make of a
+ * tensor's dims.
+ */
+#include "layout.h"
+
+#include <string.h>
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* A block, "16c"; *text moves behind it. */
+static const char *read_block(const char **text, struct byi_layout *l)
+{
+    int64_t size = 0;
+    for (; is_digit(**text); (*text)++)
+        if (size <= BYI_MAX_BLOCK)
+            size = size * 10 + (**text - '0');
+    if (size < 1 || size > BYI_MAX_BLOCK)
+        return "a block is of 1 to 64 elements";
+    const char c = **text;
+    if (c < 'a' || c > 'z')
+        return "a number stands before the lower-case letter of its axis";
+    const char letter = (char)(c - 'a' + 'A');
+    if (byi_layout_find(l, letter) < 0)
+        return "a block stands behind the axis it is a part of";
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].letter == letter && l->at[i].block)
+            return "an axis has one block at most";
+    (*text)++;
+    l->at[l->n].letter = letter;
+    l->at[l->n++].block = size;
+    return NULL;
+}
+
+const char *byi_layout_parse(const char *text, struct byi_layout *l)
+{
+    *l = (struct byi_layout){0};
+    while (*text) {
+        if (l->n == BYI_MAX_RANK)
+            return "a tensor has 12 axes at most";
+        if (is_digit(*text)) {
+            const char *why = read_block(&text, l);
+            if (why)
+                return why;
+            continue;
+        }
+        if (!is_upper(*text))
+            return "an axis is an upper-case letter";
+        if (byi_layout_find(l, *text) >= 0)
+            return "every axis has its own letter";
+        l->at[l->n++].letter = *text++;
+    }
+    return l->n ? NULL : "it names no axes";
+}
+
+int byi_layout_find(const struct byi_layout *l, char letter)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].letter == letter && !l->at[i].block)
+            return (int)i;
+    return -1;
+}
+
+int64_t byi_layout_block(const struct byi_layout *l, char letter)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].letter == letter && l->at[i].block)
+            return l->at[i].block;
+    return 1;
+}
+
+bool byi_layout_is_plain(const struct byi_layout *l)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].block)
+            return false;
+    return true;
+}
+
+static bool same_letters(const struct byi_layout *a, const struct byi_layout *b)
+{
+    uint32_t only_a = 0, only_b = 0;
+    for (uint32_t i = 0; i < a->n; i++)
+        only_a += byi_layout_find(b, a->at[i].letter) < 0;
+    for (uint32_t i = 0; i < b->n; i++)
+        only_b += byi_layout_find(a, b->at[i].letter) < 0;
+    return only_a == 0 && only_b == 0;
+}
+
+bool byi_layout_permutation(const struct byi_layout *from,
+                            const struct byi_layout *to,
+                            int64_t axes[BYI_MAX_RANK])
+{
+    if (!byi_layout_is_plain(from) || !byi_layout_is_plain(to) ||
+        !same_letters(from, to))
+        return false;
+    for (uint32_t i = 0; i < to->n; i++)
+        axes[i] = byi_layout_find(from, to->at[i].letter);
+    return true;
+}
+
+/* The axis of `letter`, counted in blocks of `to`, from one in blocks of
+ * `from`. */
+static const char *convert_dim(int64_t dim, int64_t from, int64_t to,
+                               int64_t *out)
+{
+    *out = dim;
+    if (from == to)
+        return NULL;
+    if (from % to && to % from)
+        return "of two blocks of an axis, one has to divide the other";
+    if (BYI_IS_SYMBOL(dim))
+        return "an axis of unknown size cannot be put into blocks";
+    if (__builtin_mul_overflow(dim, from, out) || *out % to)
+        return "the block does not divide its axis";
+    *out /= to;
+    return NULL;
+}
+
+const char *byi_layout_dims(const struct byi_layout *from,
+                            const struct byi_layout *to, const int64_t *dims,
+                            int64_t out[BYI_MAX_RANK])
+{
+    if (!same_letters(from, to))
+        return "the two layouts have other axes";
+    for (uint32_t i = 0; i < to->n; i++) {
+        const char letter = to->at[i].letter;
+        if (to->at[i].block) {
+            out[i] = to->at[i].block;
+            continue;
+        }
+        const char *why = convert_dim(dims[byi_layout_find(from, letter)],
+                                      byi_layout_block(from, letter),
+                                      byi_layout_block(to, letter), &out[i]);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+/* --- what operators take -------------------------------------------------- */
+
+bool byi_layout_is_data(const struct byi_layout *l, const char *first)
+{
+    const uint32_t n = (uint32_t)strlen(first);
+    bool in_front = l->n >= n, last = l->n == n;
+    for (uint32_t i = 0; i < n && i < l->n; i++) {
+        const char letter = l->at[i].letter;
+        const char behind = i == 0 ? first[0] : i + 1 < n ? first[i + 1] : 'C';
+        in_front &= letter == first[i] && !l->at[i].block;
+        last &= letter == behind && !l->at[i].block;
+    }
+    if (l->n == n + 1)
+        return in_front && l->at[n].letter == 'C' && l->at[n].block;
+    return l->n == n && (in_front || last);
+}
+
+bool byi_layout_is_kernel(const struct byi_layout *l, const char *first)
+{
+    const uint32_t n = (uint32_t)strlen(first);
+    for (uint32_t i = 0; i < l->n; i++)
+        if (i < n ? l->at[i].block != 0 : l->at[i].block == 0)
+            return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (byi_layout_find(l, first[i]) < 0)
+            return false;
+    for (uint32_t i = n; i < l->n; i++)
+        if (l->at[i].letter != 'O' && l->at[i].letter != 'I')
+            return false;
+    for (uint32_t i = 3; i < n; i++)
+        if (byi_layout_find(l, first[i]) !=
+            byi_layout_find(l, first[i - 1]) + 1)
+            return false;
+    return true;
+}
+
+static bool is_fallback(const struct byi_attr_def *def,
+                        const struct byi_attr *attr)
+{
+    /* the fallback is quoted */
+    const size_t n = strlen(attr->s);
+    return strlen(def->fallback) == n + 2 &&
+           strncmp(def->fallback + 1, attr->s, n) == 0;
+}
+
+bool byi_layout_is_default(const struct byi_op *op,
+                           const struct byi_attrs *attrs)
+{
+    if (op->id == BYI_OP_NN_BATCH_NORM)
+        return byi_attr_int(attrs, "axis") == 1;
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        const struct byi_attr_def *def = &op->attrs[i];
+        const size_t n = strlen(def->name);
+        if (def->kind == BYI_ATTR_STRING && def->fallback && n >= 6 &&
+            strcmp(def->name + n - 6, "layout") == 0 &&
+            !is_fallback(def, byi_attr_find(attrs, def->name)))
+            return false;
+    }
+    return true;
+}
