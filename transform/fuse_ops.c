@@ -278,6 +278,7 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
     choose(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"));
     list_members(&s);
     BYI_TRY(rebuild(&s));
+    byi_sweep(m, s.fresh, scratch); /* constants that stand in bodies now */
     byi_func_replace(m, func, s.fresh);
     return BYOC_OK;
 }
