@@ -56,6 +56,8 @@ static const struct byi_pass *const box[] = {
     &byi_pass_backward_fold_scale_axis,
     &byi_pass_forward_fold_scale_axis,
     &byi_pass_fold_scale_axis,
+    &byi_pass_combine_parallel_conv2d,
+    &byi_pass_combine_parallel_dense,
     &byi_pass_dead_code_elimination,
     &byi_pass_fuse_ops,
     /* scopes and functions */

@@ -659,6 +659,7 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
                        under ? NULL : node->attrs,
                        collect_sources(s, node->sources, edit->by->trail), made,
                        err));
+    fresh->nodes.at[*made].type = node->type; /* names of sizes included */
     fresh->nodes.at[*made].target = node->target;
     fresh->nodes.at[*made].region = node->region;
     return BYOC_OK;

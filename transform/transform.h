@@ -28,5 +28,7 @@ extern const struct byi_pass byi_pass_to_graph_normal_form;
  * move into which branch. */
 enum byoc_status byi_check_basic_block(const struct byi_module *m,
                                        struct byoc_error *err);
+extern const struct byi_pass byi_pass_combine_parallel_conv2d;
+extern const struct byi_pass byi_pass_combine_parallel_dense;
 
 #endif

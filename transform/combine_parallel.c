@@ -1,0 +1,412 @@
+/* combine_parallel.c: see combine_parallel.h. Operators that may be combined
+ * meet in a hash table and form groups, in the order of the function. What
+ * follows all members of a group in the same way, operators on one element
+ * with one reader each, belongs to the group as well. The rebuild emits a
+ * group where its first member stood: everything it reads is there already.
+ */
+#include "combine_parallel.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "rewrite.h"
+
+enum { MAX_BRANCHES = 128 }; /* of one group: a next one begins then */
+
+/* One operator of every branch: at[i] in branch i. */
+struct step {
+    const byi_id *at;
+    struct step *next;
+};
+
+struct group {
+    struct byi_channels channels;
+    byi_id first, last; /* members, linked through `next_member` */
+    uint32_t n;
+    struct step *steps; /* the members, then what follows them */
+};
+
+struct work {
+    struct byi_module *m;
+    const struct byi_func *f;
+    const struct byi_combine *combine;
+    struct byi_arena *scratch;
+    struct byi_uses uses;
+    BYI_VEC(struct group) groups;
+    byi_id *next_member;
+    uint32_t *group_of; /* nodes that belong to a group: 1 + its index */
+    uint32_t *slots;    /* of the hash table: 1 + a group's index      */
+    uint32_t mask;
+};
+
+static const struct byi_node *node_of(const struct work *w, byi_id id)
+{
+    return &w->f->nodes.at[id];
+}
+
+/* --- members ------------------------------------------------------------- */
+
+static bool same_weights(const struct byi_type *a, const struct byi_type *b,
+                         uint32_t axis)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (i != axis && a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+static bool same_group(const struct work *w, byi_id a, byi_id b, uint32_t axis)
+{
+    const struct byi_node *x = node_of(w, a), *y = node_of(w, b);
+    return x->op == y->op && x->args[0] == y->args[0] &&
+           x->target == y->target && x->region == y->region &&
+           byi_attrs_equal(x->attrs, y->attrs) &&
+           same_weights(node_of(w, x->args[1])->type,
+                        node_of(w, y->args[1])->type, axis);
+}
+
+static uint64_t hash_member(const struct work *w, byi_id id, uint32_t axis)
+{
+    const struct byi_node *node = node_of(w, id);
+    const struct byi_type *weights = node_of(w, node->args[1])->type;
+    const uint32_t head[] = {(uint32_t)node->op, node->args[0],
+                             (uint32_t)weights->dtype, weights->rank};
+    uint64_t h = byi_hash(0, head, sizeof head);
+    for (uint32_t i = 0; i < weights->rank; i++)
+        if (i != axis)
+            h = byi_hash(h, &weights->dims[i], sizeof weights->dims[i]);
+    for (uint32_t i = 0; i < node->attrs->n; i++) {
+        const struct byi_attr *a = &node->attrs->at[i];
+        if (a->kind == BYI_ATTR_INTS && a->n)
+            h = byi_hash(h, a->ints, a->n * sizeof *a->ints);
+        else if (a->kind == BYI_ATTR_INT || a->kind == BYI_ATTR_BOOL)
+            h = byi_hash(h, &a->i, sizeof a->i);
+    }
+    return h;
+}
+
+/* Are the sizes of the result known, or sizes of the operand? Others have
+ * names of their own, which the joined result would not have. */
+static bool known_sizes(const struct work *w, byi_id id)
+{
+    const struct byi_type *type = node_of(w, id)->type;
+    const struct byi_type *x = node_of(w, node_of(w, id)->args[0])->type;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        bool known = !BYI_IS_SYMBOL(type->dims[i]);
+        for (uint32_t k = 0; k < x->rank; k++)
+            known = known || x->dims[k] == type->dims[i];
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
+static void add_member(struct work *w, byi_id id, struct byi_channels channels)
+{
+    uint64_t slot = hash_member(w, id, channels.weight_axis) & w->mask;
+    for (; w->slots[slot]; slot = (slot + 1) & w->mask) {
+        struct group *g = &w->groups.at[w->slots[slot] - 1];
+        if (!same_group(w, g->first, id, channels.weight_axis))
+            continue;
+        if (g->n == MAX_BRANCHES)
+            break;
+        w->next_member[g->last] = id;
+        g->last = id;
+        g->n++;
+        return;
+    }
+    BYI_PUSH(&w->groups,
+             ((struct group){
+                 .channels = channels, .first = id, .last = id, .n = 1}));
+    w->slots[slot] = w->groups.n;
+}
+
+static void find_groups(struct work *w)
+{
+    uint32_t slots = 16;
+    while (slots / 2 < w->f->nodes.n)
+        slots *= 2;
+    w->mask = slots - 1;
+    w->slots = byi_arena_calloc(w->scratch, slots, sizeof *w->slots);
+    for (byi_id id = 0; id < w->f->nodes.n; id++) {
+        struct byi_channels channels;
+        if (w->combine->takes(w->m, w->f, id, &channels) && known_sizes(w, id))
+            add_member(w, id, channels);
+    }
+}
+
+/* --- what follows -------------------------------------------------------- */
+
+/* The only reader of `id`, BYI_NO_ID where there are others. */
+static byi_id only_reader(const struct work *w, byi_id id)
+{
+    const uint32_t first = w->uses.first[id];
+    return id != w->f->result && w->uses.first[id + 1] == first + 1
+               ? w->uses.at[first]
+               : BYI_NO_ID;
+}
+
+/* Does constant `id` have one element, or one a channel of `type`? */
+static bool fits_channels(const struct work *w, byi_id id,
+                          const struct byi_type *type, uint32_t axis)
+{
+    struct byi_tensor t;
+    const uint32_t from_back = type->rank - axis;
+    if (!byi_const_view(w->m, w->f, id, &t) || t.dtype == BYOC_STRING)
+        return false;
+    for (uint32_t i = 0; i < t.rank; i++)
+        if (t.dims[i] != 1 &&
+            (t.rank - i != from_back || t.dims[i] != type->dims[axis]))
+            return false;
+    return true;
+}
+
+/* May node `id` follow `x` in a group: one operand and maybe a constant, both
+ * element by element? *side is the operand that x is. */
+static bool may_follow(const struct work *w, byi_id id, byi_id x, uint32_t axis,
+                       uint32_t *side)
+{
+    const struct byi_node *node = node_of(w, id);
+    const struct byi_type *type = node_of(w, x)->type;
+    if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR ||
+        !byi_dims_equal(node->type->rank, node->type->dims, type->rank,
+                        type->dims))
+        return false;
+    *side = node->args[0] == x ? 0 : 1;
+    if (byi_op(node->op)->kind == BYI_ELEMWISE)
+        return node->n_args == 1;
+    return byi_op(node->op)->kind == BYI_BROADCAST &&
+           byi_op(node->op)->cost == BYI_COST_ELEMENT && node->n_args == 2 &&
+           fits_channels(w, node->args[1 - *side], type, axis);
+}
+
+/* Do the readers of all branches' ends do the same? Then that step. */
+static struct step *next_step(const struct work *w, const struct group *g,
+                              const struct step *end)
+{
+    byi_id *at = byi_arena_calloc(w->scratch, g->n, sizeof *at);
+    uint32_t side = 0, other;
+    for (uint32_t i = 0; i < g->n; i++) {
+        at[i] = only_reader(w, end->at[i]);
+        if (at[i] == BYI_NO_ID ||
+            !may_follow(w, at[i], end->at[i], g->channels.axis,
+                        i ? &other : &side))
+            return NULL;
+        const struct byi_node *a = node_of(w, at[0]), *b = node_of(w, at[i]);
+        if (i &&
+            (other != side || a->op != b->op || a->target != b->target ||
+             a->region != b->region || !byi_attrs_equal(a->attrs, b->attrs)))
+            return NULL;
+    }
+    struct step *step = byi_arena_alloc(w->scratch, sizeof *step);
+    *step = (struct step){.at = at};
+    return step;
+}
+
+static void find_steps(struct work *w, uint32_t index)
+{
+    struct group *g = &w->groups.at[index];
+    byi_id *members = byi_arena_calloc(w->scratch, g->n, sizeof *members);
+    byi_id id = g->first;
+    for (uint32_t i = 0; i < g->n; i++, id = w->next_member[id])
+        members[i] = id;
+    struct step *step = byi_arena_alloc(w->scratch, sizeof *step);
+    *step = (struct step){.at = members};
+    g->steps = step;
+    for (; step; step = step->next) {
+        for (uint32_t i = 0; i < g->n; i++)
+            w->group_of[step->at[i]] = index + 1;
+        step->next = next_step(w, g, step);
+    }
+}
+
+/* --- the rebuild --------------------------------------------------------- */
+
+/* Tensors side by side along `axis`, but for it of one type. */
+static byi_id emit_joined(struct work *w, struct byi_func *fresh,
+                          const struct byi_tensor *parts, uint32_t n,
+                          uint32_t axis)
+{
+    int64_t dims[BYI_MAX_RANK], outer = 1, inner = 1;
+    struct byi_tensor out;
+    memcpy(dims, parts[0].dims, sizeof dims);
+    for (uint32_t i = 1; i < n; i++)
+        dims[axis] += parts[i].dims[axis];
+    const struct byi_type *type =
+        byi_type_tensor(w->m->arena, parts[0].dtype, parts[0].rank, dims);
+    if (!byi_const_alloc(w->m, type, &out))
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < parts[0].rank; i++)
+        *(i < axis ? &outer : &inner) *= i == axis ? 1 : dims[i];
+    const size_t row = (size_t)inner * byoc_dtype_size(out.dtype);
+    char *dst = out.data;
+    for (int64_t o = 0; o < outer; o++)
+        for (uint32_t i = 0; i < n; i++) {
+            const size_t bytes = (size_t)parts[i].dims[axis] * row;
+            if (bytes)
+                memcpy(dst, (const char *)parts[i].data + (size_t)o * bytes,
+                       bytes);
+            dst += bytes;
+        }
+    return byi_add_const(w->m, fresh, byi_const_add(w->m, type, out.data, true),
+                         NULL);
+}
+
+static struct byi_tensor view_of(const struct work *w, byi_id id)
+{
+    struct byi_tensor t = {0};
+    const bool found = byi_const_view(w->m, w->f, id, &t);
+    assert(found);
+    (void)found;
+    return t;
+}
+
+/* Operand `side` of a step's nodes, one value a channel of the joined type. */
+static byi_id emit_channels(struct work *w, struct byi_func *fresh,
+                            const struct group *g, const struct step *step,
+                            uint32_t side)
+{
+    const uint32_t rank = node_of(w, step->at[0])->type->rank;
+    const uint32_t axis = g->channels.axis;
+    const uint32_t index =
+        node_of(w, node_of(w, step->at[0])->args[side])->index;
+    struct byi_tensor *parts =
+        byi_arena_calloc(w->scratch, g->n, sizeof *parts);
+    bool one = true;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const byi_id id = node_of(w, step->at[i])->args[side];
+        const struct byi_tensor t = view_of(w, id);
+        const size_t size = byoc_dtype_size(t.dtype);
+        const int64_t n = node_of(w, step->at[i])->type->dims[axis];
+        const bool splat = byi_elements(t.rank, t.dims) == 1;
+        char *data = byi_arena_alloc(w->scratch, (size_t)n * size + 1);
+        for (int64_t k = 0; k < n; k++)
+            memcpy(data + (size_t)k * size,
+                   (const char *)t.data + (splat ? 0 : (size_t)k * size), size);
+        parts[i] = (struct byi_tensor){
+            .data = data, .dtype = t.dtype, .rank = rank - axis, .dims = {n}};
+        for (uint32_t k = 1; k < rank - axis; k++)
+            parts[i].dims[k] = 1;
+        one = one && splat && node_of(w, id)->index == index;
+    }
+    if (one)
+        return byi_add_const(w->m, fresh, index, NULL);
+    return emit_joined(w, fresh, parts, g->n, 0);
+}
+
+static const struct byi_sources *join_sources(struct work *w,
+                                              const struct group *g,
+                                              const struct step *step)
+{
+    BYI_VEC(uint32_t) all = {0};
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct byi_sources *own = node_of(w, step->at[i])->sources;
+        for (uint32_t k = 0; k < own->n; k++)
+            BYI_PUSH(&all, own->at[k]);
+    }
+    const struct byi_sources *made = byi_sources_of(w->m, all.at, all.n);
+    byi_vec_free(all.at);
+    return made;
+}
+
+/* One node for a step of all branches, on `x`, the node before. */
+static enum byoc_status emit_step(struct work *w, struct byi_func *fresh,
+                                  const struct group *g,
+                                  const struct step *step, byi_id *x,
+                                  struct byoc_error *err)
+{
+    const struct byi_node node = *node_of(w, step->at[0]);
+    byi_id args[2] = {*x, BYI_NO_ID};
+    if (step == g->steps) {
+        struct byi_tensor *parts =
+            byi_arena_calloc(w->scratch, g->n, sizeof *parts);
+        for (uint32_t i = 0; i < g->n; i++)
+            parts[i] = view_of(w, node_of(w, step->at[i])->args[1]);
+        args[1] = emit_joined(w, fresh, parts, g->n, g->channels.weight_axis);
+    } else if (node.n_args == 2) {
+        const uint32_t side = node_of(w, node.args[0])->kind == BYI_CONST;
+        args[side] = *x;
+        args[1 - side] = emit_channels(w, fresh, g, step, 1 - side);
+    }
+    if (node.n_args == 2 && (args[0] == BYI_NO_ID || args[1] == BYI_NO_ID))
+        return byi_fail(err, BYOC_ELIMIT, "weights are too large to combine");
+    BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,
+                       join_sources(w, g, step), x, err));
+    fresh->nodes.at[*x].target = node.target;
+    fresh->nodes.at[*x].region = node.region;
+    return BYOC_OK;
+}
+
+static enum byoc_status emit_group(struct work *w, struct byi_func *fresh,
+                                   const struct group *g, byi_id *map,
+                                   struct byoc_error *err)
+{
+    const struct step *end = g->steps;
+    byi_id x = map[node_of(w, g->first)->args[0]], parts;
+    int64_t *sizes = byi_arena_calloc(w->scratch, g->n, sizeof *sizes);
+    for (const struct step *s = g->steps; s; s = s->next) {
+        BYI_TRY(emit_step(w, fresh, g, s, &x, err));
+        end = s;
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        sizes[i] = node_of(w, end->at[i])->type->dims[g->channels.axis];
+    const struct byi_attr attrs[] = {
+        {.name = "sizes", .kind = BYI_ATTR_INTS, .n = g->n, .ints = sizes},
+        {.name = "axis", .kind = BYI_ATTR_INT, .i = g->channels.axis},
+    };
+    BYI_TRY(byi_add_call(w->m, fresh, BYI_OP_SPLIT, &x, 1, attrs, 2, NULL,
+                         &parts, err));
+    for (uint32_t i = 0; i < g->n; i++)
+        BYI_TRY(
+            byi_add_get(w->m, fresh, parts, i, NULL, &map[end->at[i]], err));
+    return BYOC_OK;
+}
+
+static enum byoc_status rebuild(struct work *w, uint32_t func,
+                                struct byoc_error *err)
+{
+    byi_id *map = byi_arena_calloc(w->scratch, w->f->nodes.n + 1, sizeof *map);
+    struct byi_func *fresh = byi_func_like(w->m, w->f, map);
+    for (byi_id id = 0; id < w->f->nodes.n; id++) {
+        const uint32_t index = w->group_of[id];
+        if (node_of(w, id)->kind == BYI_PARAM)
+            continue;
+        if (!index)
+            BYI_TRY(byi_add_copy(w->m, fresh, w->f, id, map, &map[id], err));
+        else if (w->groups.at[index - 1].first == id)
+            BYI_TRY(emit_group(w, fresh, &w->groups.at[index - 1], map, err));
+    }
+    fresh->result = map[w->f->result];
+    byi_sweep(w->m, fresh, w->scratch);
+    byi_func_replace(w->m, func, fresh);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
+                                      const struct byi_combine *combine,
+                                      struct byi_arena *scratch,
+                                      struct byoc_error *err)
+{
+    struct work w = {.m = m, .combine = combine, .scratch = scratch};
+    enum byoc_status status = BYOC_OK;
+    uint32_t found = 0;
+    byi_sweep(m, m->funcs.at[func], scratch);
+    w.f = m->funcs.at[func];
+    const uint32_t n = w.f->nodes.n;
+    w.next_member = byi_arena_calloc(scratch, n + 1, sizeof *w.next_member);
+    w.group_of = byi_arena_calloc(scratch, n + 1, sizeof *w.group_of);
+    w.uses = byi_uses_of(w.f, scratch);
+    find_groups(&w);
+    for (uint32_t i = 0; i < w.groups.n; i++) {
+        if (w.groups.at[i].n < 2 || w.groups.at[i].n < combine->min_branches)
+            continue;
+        find_steps(&w, i);
+        found++;
+    }
+    if (found)
+        status = rebuild(&w, func, err);
+    byi_vec_free(w.groups.at);
+    return status;
+}

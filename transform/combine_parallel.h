@@ -1,0 +1,31 @@
+/* transform/combine_parallel.h: what CombineParallelConv2D and
+ * CombineParallelDense share: linear operators on one input become one, with
+ * their weights side by side, and a split behind it.
+ */
+#ifndef BYI_COMBINE_PARALLEL_H
+#define BYI_COMBINE_PARALLEL_H
+
+#include "core/core.h"
+
+/* Where output channels are: along an axis of the weights, and of the
+ * result. */
+struct byi_channels {
+    uint32_t weight_axis, axis;
+};
+
+struct byi_combine {
+    /* Is node `id` an operator on args[0] and constant weights args[1] (a
+     * tensor of known size) that may be combined with those that have the same
+     * args[0], operator, attributes, and weights but for the size of one axis?
+     * Then where its channels are. */
+    bool (*takes)(const struct byi_module *m, const struct byi_func *f,
+                  byi_id id, struct byi_channels *out);
+    uint32_t min_branches;
+};
+
+enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
+                                      const struct byi_combine *combine,
+                                      struct byi_arena *scratch,
+                                      struct byoc_error *err);
+
+#endif

@@ -1,0 +1,60 @@
+/* CombineParallelConv2D: convolutions of one input become one.
+ * requires: nothing (EliminateCommonSubexpr first: convolutions of one input
+ *           have one input)
+ * leaves:   no `min_branches` convolutions (3) on one value with the same
+ *           attributes, kernel size and type, one group and constant weights.
+ *           Branches that differ in one of these stay, the others are
+ *           combined.
+ *
+ *   %0 = nn.conv2d(%x, const[a]);      %0 = nn.conv2d(%x, const[a, b, c]);
+ *   %1 = nn.relu(%0);                  %1 = nn.relu(%0);
+ *   %2 = nn.conv2d(%x, const[b]);      %2 = split(%1, sizes=[..], axis=1);
+ *   %3 = nn.relu(%2);            ==>   (%2.0, %2.1, %2.2)
+ *   %4 = nn.conv2d(%x, const[c]);
+ *   %5 = nn.relu(%4);
+ *   (%1, %3, %5)
+ */
+#include "transform.h"
+
+#include "combine_parallel.h"
+
+static bool takes(const struct byi_module *m, const struct byi_func *f,
+                  byi_id id, struct byi_channels *out)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    struct byi_tensor w;
+    if (node->kind != BYI_CALL_OP || node->op != BYI_OP_NN_CONV2D ||
+        byi_attr_int(node->attrs, "groups") != 1 ||
+        !byi_const_view(m, f, node->args[1], &w))
+        return false;
+    *out = (struct byi_channels){.weight_axis = 0, .axis = 1};
+    return w.dims[0] > 0;
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    const int64_t min =
+        byi_option_int(ctx, "CombineParallelConv2D.min_branches");
+    const struct byi_combine combine = {
+        .takes = takes,
+        .min_branches = min < 2           ? 2
+                        : min > INT32_MAX ? INT32_MAX
+                                          : (uint32_t)min,
+    };
+    return byi_combine_parallel(m, func, &combine, scratch, err);
+}
+
+static const struct byi_pass_option options[] = {
+    {"min_branches", BYI_ATTR_INT, "3", "fewest convolutions to combine"},
+    {.name = NULL},
+};
+
+const struct byi_pass byi_pass_combine_parallel_conv2d = {
+    .name = "CombineParallelConv2D",
+    .summary = "make convolutions of one input one",
+    .opt_level = 3,
+    .options = options,
+    .run_func = run,
+};

@@ -1,0 +1,59 @@
+/* CombineParallelDense: matrix products of one input become one.
+ * requires: nothing (EliminateCommonSubexpr first: products of one input have
+ *           one input)
+ * leaves:   no `min_branches` nn.dense or nn.matmul (3) on one value with
+ *           constant matrices of one type and the same attributes. What
+ *           follows them all, element by element, is combined with them.
+ *
+ *   %0 = nn.dense(%x, const[q]);       %0 = nn.dense(%x, const[q, k, v]);
+ *   %1 = nn.dense(%x, const[k]);       %1 = split(%0, sizes=[..], axis=1);
+ *   %2 = nn.dense(%x, const[v]);  ==>  (%1.0, %1.1, %1.2)
+ *   (%0, %1, %2)
+ */
+#include "transform.h"
+
+#include "combine_parallel.h"
+
+static bool takes(const struct byi_module *m, const struct byi_func *f,
+                  byi_id id, struct byi_channels *out)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    struct byi_tensor w;
+    if (node->kind != BYI_CALL_OP ||
+        (node->op != BYI_OP_NN_DENSE && node->op != BYI_OP_NN_MATMUL) ||
+        !byi_const_view(m, f, node->args[1], &w) || w.rank != 2)
+        return false;
+    const bool rows = node->op == BYI_OP_NN_DENSE ||
+                      byi_attr_int(node->attrs, "transpose_b") != 0;
+    *out = (struct byi_channels){.weight_axis = rows ? 0 : 1,
+                                 .axis = node->type->rank - 1};
+    return w.dims[out->weight_axis] > 0;
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    const int64_t min =
+        byi_option_int(ctx, "CombineParallelDense.min_branches");
+    const struct byi_combine combine = {
+        .takes = takes,
+        .min_branches = min < 2           ? 2
+                        : min > INT32_MAX ? INT32_MAX
+                                          : (uint32_t)min,
+    };
+    return byi_combine_parallel(m, func, &combine, scratch, err);
+}
+
+static const struct byi_pass_option options[] = {
+    {"min_branches", BYI_ATTR_INT, "3", "fewest products to combine"},
+    {.name = NULL},
+};
+
+const struct byi_pass byi_pass_combine_parallel_dense = {
+    .name = "CombineParallelDense",
+    .summary = "make matrix products of one input one",
+    .opt_level = 3,
+    .options = options,
+    .run_func = run,
+};
