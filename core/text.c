@@ -31,6 +31,7 @@ struct level {
     enum close close;
     bool tail;        /* the last node is the result expression */
     byi_id at;        /* the next node */
+    byi_id last;      /* the last one with a line of its own */
     byi_id owner;     /* the FN or IF of the level above */
     struct ref *refs; /* by node */
     uint8_t *uses;    /* by node: how often it is read, 2 for more */
@@ -282,7 +283,7 @@ static void end_statement(struct printer *p, byi_id id)
 
     add_target(p, node);
     add_sources(p, node->sources);
-    add(p, l->tail && id == l->f->nodes.n - 1 ? "\n" : ";\n");
+    add(p, l->tail && id == l->last ? "\n" : ";\n");
 }
 
 /* --- names of parameters ------------------------------------------------ */
@@ -427,6 +428,21 @@ static bool all_inline_in_order(const struct level *l)
     return true;
 }
 
+static bool has_line(const struct level *l, byi_id id)
+{
+    return l->f->nodes.at[id].kind != BYI_PARAM && !l->hidden[id] &&
+           l->refs[id].kind != INLINE;
+}
+
+static byi_id last_line(const struct level *l)
+{
+    byi_id id = l->f->nodes.n;
+
+    while (id > 0 && !has_line(l, id - 1))
+        id--;
+    return id > 0 ? id - 1 : BYI_NO_ID;
+}
+
 /* Start on a function; `captures` are what its last parameters stand for in
  * the level above. */
 static void enter(struct printer *p, const struct byi_func *f,
@@ -451,6 +467,7 @@ static void enter(struct printer *p, const struct byi_func *f,
     count_uses(&l);
     hide_blocks(p, &l);
     inline_values(&l);
+    l.last = last_line(&l);
     BYI_PUSH(&p->levels, l);
 }
 
@@ -608,12 +625,6 @@ static void add_expression(struct printer *p, byi_id id)
     end_statement(p, id);
 }
 
-static bool has_line(const struct level *l, byi_id id)
-{
-    return l->f->nodes.at[id].kind != BYI_PARAM && !l->hidden[id] &&
-           l->refs[id].kind != INLINE;
-}
-
 static bool is_branch(const struct level *l)
 {
     return l->close == CLOSE_THEN || l->close == CLOSE_ELSE;
@@ -626,7 +637,7 @@ static void add_statement(struct printer *p, byi_id id)
 {
     struct level *l = top(p);
     const struct byi_func *f = l->f;
-    bool last = id == f->nodes.n - 1 && id == f->result && l->uses[id] == 1;
+    bool last = id == l->last && id == f->result && l->uses[id] == 1;
     bool named = f->nodes.at[id].kind == BYI_FN &&
                  has_self(p, func_of(p, &f->nodes.at[id]));
     bool news = brings_symbols(p, &f->nodes.at[id]);
