@@ -43,13 +43,11 @@ static uint32_t list_vendors(const struct fixture *x,
     return n;
 }
 
-static enum byoc_status build(struct fixture *x, const char *ir,
-                              struct byoc_error *err)
+static enum byoc_status build(struct fixture *x, struct byoc_error *err)
 {
     struct byi_plan_region regions[MAX_REGIONS];
     struct byi_manifest_vendor vendors[MAX_REGIONS];
     uint32_t n = 0;
-    BYI_TRY(byi_parse_module(ir, strlen(ir), "test", NULL, &x->m, err));
     BYI_TRY(write_regions(x, regions, &n, err));
     BYI_TRY(byi_plan_write(x->m, regions, n, &x->plan, err));
     x->image = (struct byi_image){
@@ -75,14 +73,23 @@ static enum byoc_status build(struct fixture *x, const char *ir,
     return BYOC_OK;
 }
 
-enum byoc_status fixture_open(struct fixture *x, const char *ir,
-                              struct byoc_error *err)
+enum byoc_status fixture_of(struct fixture *x, struct byi_module **m,
+                            struct byoc_error *err)
 {
-    *x = (struct fixture){.arena = byi_arena_new()};
-    enum byoc_status status = build(x, ir, err);
+    *x = (struct fixture){.m = *m, .arena = byi_arena_new()};
+    *m = NULL;
+    enum byoc_status status = build(x, err);
     if (status != BYOC_OK)
         fixture_close(x);
     return status;
+}
+
+enum byoc_status fixture_open(struct fixture *x, const char *ir,
+                              struct byoc_error *err)
+{
+    struct byi_module *m = NULL;
+    BYI_TRY(byi_parse_module(ir, strlen(ir), "test", NULL, &m, err));
+    return fixture_of(x, &m, err);
 }
 
 void fixture_close(struct fixture *x)

@@ -18,6 +18,10 @@ struct fixture {
  * vendors as version "1", compat "VENDOR-1". */
 enum byoc_status fixture_open(struct fixture *x, const char *ir,
                               struct byoc_error *err);
+/* The same of a module, which is the fixture's from now on, also where this
+ * fails; *m is NULL then. */
+enum byoc_status fixture_of(struct fixture *x, struct byi_module **m,
+                            struct byoc_error *err);
 void fixture_close(struct fixture *x);
 
 /* Run `state` on random inputs that depend on `seed`, with memory for the

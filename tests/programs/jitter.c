@@ -1,0 +1,81 @@
+/* jitter.c: the same module, less exact. Every float that an operator gives,
+ * and every float constant, is multiplied by 1 +- 2^-20: some eight times what
+ * rounding does, so that where results do not move, another order of additions
+ * does not move them either; and where a comparison is close, it may turn.
+ */
+#include "programs.h"
+
+#include <string.h>
+
+struct jitter {
+    struct byi_module *m;
+    struct byi_func *f;
+    uint64_t state;
+};
+
+static double nearly_one(struct jitter *j)
+{
+    j->state = j->state * 6364136223846793005u + 1442695040888963407u;
+    return 1.0 + (double)(int64_t)(j->state >> 11) * 0x1p-72 - 0x1p-20;
+}
+
+/* A constant of the type: of all ones, or of `from`, jittered. */
+static byi_id add_jittered(struct jitter *j, const struct byi_type *type,
+                           const struct byi_tensor *from)
+{
+    struct byi_tensor t = {.dtype = type->dtype, .rank = type->rank};
+    memcpy(t.dims, type->dims, type->rank * sizeof *t.dims);
+    t.data = byi_arena_alloc(j->m->arena, byi_tensor_bytes(&t) + 1);
+    const int64_t n = byi_elements(t.rank, t.dims);
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(
+            &t, i, (from ? byi_tensor_float(from, i) : 1.0) * nearly_one(j));
+    return byi_add_const(j->m, j->f, byi_const_add(j->m, type, t.data, false),
+                         NULL);
+}
+
+static byi_id perturb(struct jitter *j, byi_id id)
+{
+    const struct byi_type *type = j->f->nodes.at[id].type;
+    const enum byi_node_kind kind = j->f->nodes.at[id].kind;
+    struct byi_tensor view;
+    if (type->kind != BYI_TENSOR || !byi_dtype_is_float(type->dtype))
+        return id;
+    if (kind == BYI_CONST && byi_const_view(j->m, j->f, id, &view))
+        return add_jittered(j, type, &view);
+    if (kind != BYI_CALL_OP)
+        return id;
+    if (!byi_type_static(type))
+        type = byi_type_tensor(j->m->arena, type->dtype, 0, NULL);
+    const byi_id by = add_jittered(j, type, NULL);
+    byi_id product = id;
+    if (byi_add_call(j->m, j->f, BYI_OP_MULTIPLY, (byi_id[]){id, by}, 2, NULL,
+                     0, NULL, &product, NULL) != BYOC_OK)
+        return id;
+    return product;
+}
+
+static void jitter_func(struct jitter *j, uint32_t index)
+{
+    const struct byi_func *old = j->m->funcs.at[index];
+    byi_id *map = byi_arena_calloc(j->m->arena, old->nodes.n + 1, sizeof *map);
+    j->f = byi_func_like(j->m, old, map);
+    for (byi_id id = 0; id < old->nodes.n; id++) {
+        if (old->nodes.at[id].kind == BYI_PARAM)
+            continue;
+        if (byi_add_copy(j->m, j->f, old, id, map, &map[id], NULL) != BYOC_OK)
+            return; /* the function stays as it is */
+        map[id] = perturb(j, map[id]);
+    }
+    j->f->result = map[old->result];
+    byi_func_replace(j->m, index, j->f);
+}
+
+void program_jitter(struct byi_module *m, uint64_t seed)
+{
+    struct jitter j = {.m = m, .state = seed};
+    const uint32_t n = m->funcs.n;
+    for (uint32_t i = 0; i < n; i++)
+        if (!m->funcs.at[i]->dead)
+            jitter_func(&j, i);
+}

@@ -1,0 +1,322 @@
+/* main.c: the command `programs`: see usage below. Exit code 0: all held; 1:
+ * some program failed; 2: usage. A crash or a hang names its seed as well.
+ */
+#include "programs.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIZE = 20, MAX_FAILURES = 20, SECONDS = 60, MAX_JOBS = 64 };
+
+static const char usage[] =
+    "usage: programs [OPTIONS] [FILE.ir...]\n"
+    "  --count N      how many programs (default 1; 0 where files are given)\n"
+    "  --seed N       of the first (default 1)\n"
+    "  --jobs N       in so many processes (default 1)\n"
+    "  --size N       statements of @main, about (default 20)\n"
+    "  --pass NAME    that stage alone: a pass, text, plan, pipeline, "
+    "artifact\n"
+    "  --artifact N   a compiled .so for one program of N (default 1000; 0: "
+    "none)\n"
+    "  --seeds FILE   also the programs listed there: SEED SIZE a line\n"
+    "  --dump         print the programs, and with --pass what it makes of "
+    "them\n"
+    "  --totals       print the table of all stages\n";
+
+struct options {
+    uint64_t count, seed;
+    uint32_t size, jobs;
+    const char *pass, *seeds;
+    bool dump, totals;
+};
+
+struct run {
+    struct options o;
+    struct program_stage stages[PROGRAM_MAX_STAGES];
+    uint32_t n;
+    struct program_totals totals;
+    uint64_t failures;
+    uint64_t next, end; /* seeds still to check */
+};
+
+static void say_place(int number)
+{
+    const size_t n = strnlen(program_place, sizeof program_place);
+    static const char text[] = "programs: died at ";
+    ssize_t wrote = write(STDERR_FILENO, text, sizeof text - 1);
+    wrote = write(STDERR_FILENO, program_place, n);
+    (void)wrote;
+    _exit(128 + number);
+}
+
+static void say_failed(void *ctx, const struct program *p,
+                       const struct program_stage *stage,
+                       const struct byoc_error *err)
+{
+    struct run *run = ctx;
+    run->failures++;
+    fprintf(stderr, "%s: %s\n  ", stage->name, err->text);
+    if (p->file)
+        fprintf(stderr, "programs %s", p->file);
+    else
+        fprintf(stderr, "programs --seed %llu --size %u",
+                (unsigned long long)p->seed, p->size);
+    fprintf(stderr, " --pass %s --dump\n", stage->name);
+}
+
+static void dump(struct run *run, const struct program *p)
+{
+    struct byi_module *m = NULL;
+    struct byi_text text = {0};
+    struct byoc_error err;
+    if (program_build(p, &m, &err) != BYOC_OK)
+        return;
+    byi_print_module(m, &text, NULL);
+    byi_module_free(&m);
+    if (run->n == 1 &&
+        (run->stages[0].pass || strcmp(run->stages[0].name, "pipeline") == 0)) {
+        byi_text_addf(&text, "\n// after %s:\n", run->stages[0].name);
+        program_print_after(p, &run->stages[0], &text);
+    }
+    fputs(text.at, stdout);
+    fflush(stdout);
+    byi_text_free(&text);
+}
+
+static void check(struct run *run, const struct program *p)
+{
+    if (run->o.dump)
+        dump(run, p);
+    alarm(SECONDS);
+    program_check(p, run->stages, run->n, &run->totals, say_failed, run);
+}
+
+/* --- where programs come from ------------------------------------ */
+
+static int check_file(struct run *run, const char *path)
+{
+    struct byoc_error err;
+    struct byi_text side = {0};
+    struct program p = {.file = path};
+    const void *text;
+    if (byi_map_file(path, &text, &p.n, &err) != BYOC_OK) {
+        fprintf(stderr, "programs: %s\n", err.text);
+        return 2;
+    }
+    const size_t stem = strlen(path) > 3 ? strlen(path) - 3 : 0;
+    byi_text_add(&side, path, stem);
+    byi_text_addf(&side, ".consts");
+    p.text = text ? text : "";
+    p.side = side.at;
+    check(run, &p);
+    byi_text_free(&side);
+    byi_unmap(text, p.n);
+    return 0;
+}
+
+static int check_list(struct run *run, const char *path)
+{
+    char line[256];
+    FILE *list = fopen(path, "r");
+    if (!list) {
+        fprintf(stderr, "programs: cannot read %s\n", path);
+        return 2;
+    }
+    while (fgets(line, sizeof line, list)) {
+        unsigned long long seed;
+        unsigned size;
+        if (sscanf(line, "%llu %u", &seed, &size) == 2)
+            check(run, &(struct program){.seed = seed, .size = size});
+    }
+    fclose(list);
+    return 0;
+}
+
+static void check_seeds(struct run *run)
+{
+    while (run->next < run->end && run->failures < MAX_FAILURES) {
+        const uint64_t seed = run->next++;
+        check(run, &(struct program){.seed = seed, .size = run->o.size});
+    }
+}
+
+/* --- several processes ------------------------------------------- */
+
+static void add_counts(struct run *to, const struct run *from)
+{
+    to->failures += from->failures;
+    to->totals.programs += from->totals.programs;
+    to->totals.nodes += from->totals.nodes;
+    to->totals.results += from->totals.results;
+    to->totals.sharp += from->totals.sharp;
+    to->totals.stuck += from->totals.stuck;
+    for (uint32_t i = 0; i < to->n; i++) {
+        struct program_stage *a = &to->stages[i];
+        const struct program_stage *b = &from->stages[i];
+        a->runs += b->runs;
+        a->failed += b->failed;
+        a->skipped += b->skipped;
+        a->sampled += b->sampled;
+        a->changed += b->changed;
+        a->seconds += b->seconds;
+    }
+}
+
+static pid_t start(struct run *job)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    check_seeds(job);
+    exit(0);
+}
+
+/* A process that died counted its seeds so far in shared memory; another goes
+ * on with the next one. */
+static int check_in_jobs(struct run *run)
+{
+    const uint32_t n = run->o.jobs;
+    const uint64_t first = run->next, count = run->end - first;
+    struct run *jobs = mmap(NULL, n * sizeof *jobs, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (jobs == MAP_FAILED)
+        return 2;
+    pid_t pids[MAX_JOBS];
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i] = *run;
+        jobs[i].next = first + count * i / n;
+        jobs[i].end = first + count * (i + 1) / n;
+        pids[i] = start(&jobs[i]);
+    }
+    for (uint32_t i = 0; i < n;) {
+        int status;
+        if (pids[i] < 0 || waitpid(pids[i], &status, 0) < 0)
+            return 2;
+        const bool died = status != 0;
+        jobs[i].failures += died;
+        if (died && jobs[i].next < jobs[i].end)
+            pids[i] = start(&jobs[i]);
+        else
+            add_counts(run, &jobs[i++]);
+    }
+    munmap(jobs, n * sizeof *jobs);
+    return 0;
+}
+
+/* --- totals ------------------------------------------------------ */
+
+static void print_totals(const struct run *run)
+{
+    const struct program_totals *t = &run->totals;
+    printf("%llu programs (%llu end in an error), %llu nodes, %llu results "
+           "(%llu compared closely), %llu failures\n",
+           (unsigned long long)t->programs, (unsigned long long)t->stuck,
+           (unsigned long long)t->nodes, (unsigned long long)t->results,
+           (unsigned long long)t->sharp, (unsigned long long)run->failures);
+    if (!run->o.totals)
+        return;
+    printf("%-28s %9s %8s %8s %9s %9s\n", "stage", "runs", "failed", "refused",
+           "changed", "ms each");
+    for (uint32_t i = 0; i < run->n; i++) {
+        const struct program_stage *s = &run->stages[i];
+        char changed[16] = "-";
+        if (s->sampled)
+            snprintf(changed, sizeof changed, "%.0f%%",
+                     100.0 * (double)s->changed / (double)s->sampled);
+        printf("%-28s %9llu %8llu %8llu %9s %9.3f\n", s->name,
+               (unsigned long long)s->runs, (unsigned long long)s->failed,
+               (unsigned long long)s->skipped, changed,
+               s->runs ? 1e3 * s->seconds / (double)s->runs : 0.0);
+    }
+}
+
+/* --- options ----------------------------------------------------- */
+
+static bool keep_stage(struct run *run, const char *name)
+{
+    for (uint32_t i = 0; i < run->n; i++)
+        if (strcmp(run->stages[i].name, name) == 0) {
+            run->stages[0] = run->stages[i];
+            run->stages[0].every = 1;
+            run->n = 1;
+            return true;
+        }
+    return false;
+}
+
+/* Reads options from argv; what is left are files. -1: usage. */
+static int read_options(struct run *run, int argc, char **argv)
+{
+    struct options *o = &run->o;
+    uint64_t artifact = 0;
+    int n = 1;
+    *o = (struct options){
+        .seed = 1, .size = SIZE, .jobs = 1, .count = UINT64_MAX};
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--dump") == 0) {
+            o->dump = true;
+        } else if (strcmp(argv[i], "--totals") == 0) {
+            o->totals = true;
+        } else if (strncmp(argv[i], "--", 2) != 0) {
+            argv[n++] = argv[i];
+        } else if (!value) {
+            return -1;
+        } else {
+            const uint64_t number = strtoull(value, NULL, 10);
+            if (strcmp(argv[i], "--count") == 0)
+                o->count = number;
+            else if (strcmp(argv[i], "--seed") == 0)
+                o->seed = number;
+            else if (strcmp(argv[i], "--jobs") == 0 && number > 0 &&
+                     number <= MAX_JOBS)
+                o->jobs = (uint32_t)number;
+            else if (strcmp(argv[i], "--size") == 0)
+                o->size = (uint32_t)number;
+            else if (strcmp(argv[i], "--artifact") == 0)
+                artifact = number;
+            else if (strcmp(argv[i], "--pass") == 0)
+                o->pass = value;
+            else if (strcmp(argv[i], "--seeds") == 0)
+                o->seeds = value;
+            else
+                return -1;
+            i++;
+        }
+    }
+    if (o->count == UINT64_MAX)
+        o->count = n == 1 && !o->seeds;
+    run->next = o->seed;
+    run->end = o->seed + o->count;
+    run->n = program_stages(run->stages);
+    run->stages[run->n - 1].every = artifact;
+    return !o->pass || keep_stage(run, o->pass) ? n : -1;
+}
+
+int main(int argc, char **argv)
+{
+    static struct run run;
+    static const int deadly[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM};
+    int n = read_options(&run, argc, argv), code = 0;
+    if (n < 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    for (size_t i = 0; i < BYI_COUNT(deadly); i++)
+        signal(deadly[i], say_place);
+    if (run.o.jobs > 1)
+        code = check_in_jobs(&run);
+    else
+        check_seeds(&run);
+    for (int i = 1; i < n && code == 0; i++)
+        code = check_file(&run, argv[i]);
+    if (code == 0 && run.o.seeds)
+        code = check_list(&run, run.o.seeds);
+    print_totals(&run);
+    return code ? code : run.failures > 0;
+}

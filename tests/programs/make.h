@@ -1,0 +1,92 @@
+/* make.h: the generator of random programs while it works. make.c has scopes,
+ * functions and control flow, make_ops.c and make_net.c the operators.
+ *
+ * A scope is a function that is being written: @global, literal or branch.
+ * Values of the scopes around it may be used too; each becomes a captured
+ * parameter of every function between.
+ */
+#ifndef BYI_TESTS_MAKE_H
+#define BYI_TESTS_MAKE_H
+
+#include "programs.h"
+
+/* A value and how large its elements may be, roughly: what gets too large is
+ * squashed, so that results mean something. */
+struct made {
+    byi_id id;
+    double bound;
+};
+
+struct scope {
+    struct scope *outer; /* NULL: a @global */
+    struct byi_func *f;
+    uint32_t func;
+    uint32_t depth;
+    uint32_t steps;      /* still to write                          */
+    double cost, budget; /* nodes executed by one call, at the most */
+    BYI_VEC(struct made) values;
+    BYI_VEC(byi_id) captures;   /* in the outer function                   */
+    BYI_VEC(uint32_t) imported; /* of outer->values: which, parallel      */
+};
+
+/* A finished @global. */
+struct global {
+    uint32_t func;
+    double cost;
+};
+
+struct maker {
+    struct byi_module *m;
+    uint64_t state;
+    int64_t batch; /* the first axis of parameters: 1, or a symbol */
+    BYI_VEC(struct global) globals;
+    uint32_t n_names, n_sources;
+};
+
+/* --- make.c ------------------------------------------------------ */
+
+enum { MAX_DEPTH = 4, MAX_ELEMENTS = 256, N_SYMBOL = 4 };
+/* A function that is a value costs no more: who calls it does not know it. */
+#define VALUE_COST 100.0
+
+uint32_t make_pick(struct maker *k, uint32_t n);
+const struct byi_type *make_type_of(const struct scope *s, byi_id id);
+/* Any visible value of a kind, recent ones more often; NULL if there is none.
+ * Values of outer scopes are captured. */
+typedef bool (*make_wanted_fn)(const struct byi_type *type, const void *ctx);
+const struct made *make_find(struct maker *k, struct scope *s,
+                             make_wanted_fn wanted, const void *ctx);
+/* A value of this type, found or written; BYI_NO_ID where it cannot be: a size
+ * is a symbol and nothing has it. */
+byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type);
+void make_push(struct scope *s, byi_id id, double bound);
+double make_bound(const struct scope *s, byi_id id);
+
+/* --- make_ops.c: operators. Every maker may do nothing. ---------- */
+
+extern void (*const make_ops[])(struct maker *k, struct scope *s);
+extern const uint32_t n_make_ops;
+/* A call, pushed as a value when its types fit and it is small; BYI_NO_ID
+ * otherwise. Floats beyond the bound are squashed. */
+byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
+                 const byi_id *args, uint32_t n, const struct byi_attr *attrs,
+                 uint32_t n_attrs, double bound);
+byi_id make_const(struct maker *k, struct scope *s, enum byoc_dtype dtype,
+                  uint32_t rank, const int64_t *dims);
+byi_id make_number(struct maker *k, struct scope *s, enum byoc_dtype dtype,
+                   double value);
+byi_id make_ints(struct maker *k, struct scope *s, const int64_t *values,
+                 uint32_t n);
+/* A scalar bool to branch on. */
+byi_id make_condition(struct maker *k, struct scope *s);
+bool make_is_float(const struct byi_type *type, const void *unused);
+bool make_is_image(const struct byi_type *type, const void *unused);
+/* Elements, symbols counted as N_SYMBOL. */
+int64_t make_elements(const struct byi_type *type);
+
+/* --- make_net.c: what networks are made of ----------------------- */
+
+extern void (*const make_nets[])(struct maker *k, struct scope *s);
+extern const uint32_t n_make_nets;
+
+#endif
