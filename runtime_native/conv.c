@@ -1,30 +1,21 @@
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts, which only the plain loops know here.
+ * or in other layouts, whose float32 is conv_last.c's.
  * float32 is a matrix product per image and group, weights (O/G, C/G taps) by
  * windows (C/G taps, positions); the windows are never stored: the product's
  * packer gathers them. Groups of few outputs (depthwise) run directly instead.
  */
-#include "kernel.h"
+#include "conv.h"
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-struct conv {
-    struct byi_window w;
-    int64_t n, c, o, groups; /* c, o: in one group */
-    const void *x, *weights;
-    void *y;
-    struct byi_image in, out; /* where x, y and the weights have what */
-    struct byi_filter at;
-};
-
-static struct conv describe(const struct byi_call *call)
+struct byi_conv byi_conv_read(const struct byi_call *call)
 {
     const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
     const char *layout = byi_attr_string(call->attrs, "data_layout");
-    struct conv v = {
+    struct byi_conv v = {
         .n = x->dims[0],
         .groups = byi_attr_int(call->attrs, "groups"),
         .x = x->data,
@@ -34,7 +25,7 @@ static struct conv describe(const struct byi_call *call)
     byi_image_read(x, layout, &v.in);
     byi_image_read(call->out, layout, &v.out);
     byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
-                     &v.at);
+                    &v.at);
     v.c = v.at.i;
     v.o = v.at.o / v.groups;
     byi_window_read(call->attrs, v.in.spatial, v.in.space, v.out.space,
@@ -61,7 +52,7 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
 }
 
 #define PLAIN(id, type, wide)                                                  \
-    static void plain_##id(const struct conv *v, int64_t plane)                \
+    static void plain_##id(const struct byi_conv *v, int64_t plane)            \
     {                                                                          \
         const int64_t image = plane / (v->groups * v->o);                      \
         const int64_t o = plane % (v->groups * v->o), c0 = o / v->o * v->c;    \
@@ -78,7 +69,7 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
                     sum +=                                                     \
                         (wide)((const type *)v->x)[at] *                       \
                         (wide)((const type *)                                  \
-                                   v->weights)[byi_filter_at(&v->at, o, c) +  \
+                                   v->weights)[byi_filter_at(&v->at, o, c) +   \
                                                t * v->at.tap];                 \
                 }                                                              \
             }                                                                  \
@@ -87,7 +78,7 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
     }
 BYI_EACH_SUM(PLAIN)
 
-static void (*const plain[BYI_DTYPES])(const struct conv *, int64_t) = {
+static void (*const plain[BYI_DTYPES])(const struct byi_conv *, int64_t) = {
 #define ROW(id, type) [BYOC_##id] = plain_##id,
     BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
 #undef ROW
@@ -96,8 +87,8 @@ static void (*const plain[BYI_DTYPES])(const struct conv *, int64_t) = {
 enum byoc_status byi_conv_plain(const struct byi_call *call,
                                 struct byoc_error *err)
 {
-    const struct conv v = describe(call);
-    void (*run)(const struct conv *, int64_t) = plain[call->in->dtype];
+    const struct byi_conv v = byi_conv_read(call);
+    void (*run)(const struct byi_conv *, int64_t) = plain[call->in->dtype];
     if (!run)
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
@@ -113,7 +104,7 @@ enum byoc_status byi_conv_plain(const struct byi_call *call,
 
 static struct byi_matrix weights_of(const void *ctx, int64_t batch)
 {
-    const struct conv *v = ctx;
+    const struct byi_conv *v = ctx;
     const int64_t k = v->c * v->w.taps;
     return (struct byi_matrix){
         .at = (const float *)v->weights + batch % v->groups * v->o * k,
@@ -124,11 +115,11 @@ static struct byi_matrix weights_of(const void *ctx, int64_t batch)
 
 static float *result_of(const void *ctx, int64_t batch)
 {
-    const struct conv *v = ctx;
+    const struct byi_conv *v = ctx;
     return (float *)v->y + batch * v->o * v->w.out_count;
 }
 
-static const float *channels_of(const struct conv *v, int64_t batch)
+static const float *channels_of(const struct byi_conv *v, int64_t batch)
 {
     return (const float *)v->x + batch * v->c * v->w.in_count;
 }
@@ -176,8 +167,9 @@ static void gather_row(const struct byi_window *w, const float *row,
 }
 
 /* Row k = (channel, kd, kh, kw) of the windows' matrix, for these runs. */
-static void gather(const struct conv *v, const float *x, const int64_t tap[3],
-                   const struct run *runs, int n_runs, float *dst)
+static void gather(const struct byi_conv *v, const float *x,
+                   const int64_t tap[3], const struct run *runs, int n_runs,
+                   float *dst)
 {
     const struct byi_window *w = &v->w;
     for (int i = 0; i < n_runs; dst += runs[i++].n) {
@@ -197,7 +189,7 @@ static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                          int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
     enum { MOST = 64 };
-    const struct conv *v = ctx;
+    const struct byi_conv *v = ctx;
     struct run runs[MOST];
     assert(nr <= MOST);
     const int n_runs = cut_runs(&v->w, n0, nc, runs);
@@ -216,8 +208,7 @@ static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
     }
 }
 
-/* One tap on every position: the windows are the image itself. */
-static bool is_pointwise(const struct byi_window *w)
+bool byi_conv_is_pointwise(const struct byi_window *w)
 {
     if (w->taps != 1)
         return false;
@@ -230,12 +221,12 @@ static bool is_pointwise(const struct byi_window *w)
 static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                        int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
-    const struct conv *v = ctx;
+    const struct byi_conv *v = ctx;
     const struct byi_matrix b = {channels_of(v, batch), v->w.in_count, 1};
     byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
 }
 
-static void run_product(const struct conv *v, const struct byi_call *call)
+static void run_product(const struct byi_conv *v, const struct byi_call *call)
 {
     const struct byi_gemm g = {
         .batches = v->n * v->groups,
@@ -244,7 +235,7 @@ static void run_product(const struct conv *v, const struct byi_call *call)
         .k = v->c * v->w.taps,
         .a = weights_of,
         .c = result_of,
-        .pack_b = is_pointwise(&v->w) ? pack_image : pack_windows,
+        .pack_b = byi_conv_is_pointwise(&v->w) ? pack_image : pack_windows,
         .ctx = v,
         .ldc = v->w.out_count,
     };
@@ -268,7 +259,7 @@ static bool strided(const struct byi_window *w)
     return w->stride[0] != 1 || w->stride[1] != 1 || w->stride[2] != 1;
 }
 
-static struct frame frame_of(const struct conv *v)
+static struct frame frame_of(const struct byi_conv *v)
 {
     const struct byi_window *w = &v->w;
     struct frame f = {.plane = 1};
@@ -306,7 +297,7 @@ static void fill_frame(const struct byi_window *w, const struct frame *f,
     }
 }
 
-static void list_offsets(const struct conv *v, const struct frame *f,
+static void list_offsets(const struct byi_conv *v, const struct frame *f,
                          int64_t *offsets)
 {
     for (int64_t i = 0; i < v->c * v->w.taps; i++) {
@@ -328,7 +319,7 @@ static void take_row(const struct byi_window *w, const float *from, float *y)
 }
 
 /* One output channel of a filled frame. */
-static void direct_plane(const struct conv *v, const struct frame *f,
+static void direct_plane(const struct byi_conv *v, const struct frame *f,
                          const float *frame, const int64_t *offsets,
                          const float *weights, float *run, float *y)
 {
@@ -347,7 +338,7 @@ static void direct_plane(const struct conv *v, const struct frame *f,
     }
 }
 
-static void run_direct(const struct conv *v, const struct byi_call *call)
+static void run_direct(const struct byi_conv *v, const struct byi_call *call)
 {
     const struct frame f = frame_of(v);
     const int64_t batches = v->n * v->groups, taps = v->c * v->w.taps;
@@ -383,17 +374,10 @@ static void run_direct(const struct conv *v, const struct byi_call *call)
 
 /* --- rows --------------------------------------------------------------- */
 
-/* What the fast paths above are for. */
-static bool is_fast(const struct byi_call *call)
-{
-    return call->in->dtype == BYOC_F32 &&
-           byi_layout_is_default(call->op, call->attrs);
-}
-
 /* Few outputs a group leave most of a product's tile empty. Wide strides
  * would throw most of a sequence away, and padding or dilation beyond all
  * measure would make the frame far larger than the data. */
-static bool is_direct(const struct conv *v)
+static bool is_direct(const struct byi_conv *v)
 {
     const struct byi_window *w = &v->w;
     double frame = 1;
@@ -406,9 +390,11 @@ static bool is_direct(const struct conv *v)
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {
-    if (!is_fast(call))
+    if (call->in->dtype != BYOC_F32)
         return 0;
-    const struct conv v = describe(call);
+    if (!byi_layout_is_default(call->op, call->attrs))
+        return byi_conv_last_scratch(call);
+    const struct byi_conv v = byi_conv_read(call);
     if (is_direct(&v))
         return (uint64_t)frame_of(&v).floats * sizeof(float) * call->threads;
     return byi_gemm_scratch(v.o, v.w.out_count, v.c * v.w.taps, call->threads);
@@ -417,9 +403,13 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
 static enum byoc_status conv_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    if (!is_fast(call))
+    if (call->in->dtype != BYOC_F32)
         return byi_conv_plain(call, err);
-    const struct conv v = describe(call);
+    if (!byi_layout_is_default(call->op, call->attrs)) {
+        byi_conv_last_run(call);
+        return BYOC_OK;
+    }
+    const struct byi_conv v = byi_conv_read(call);
     if (is_direct(&v))
         run_direct(&v, call);
     else

@@ -12,9 +12,9 @@
 #endif
 
 enum {
-    DEPTH = 256,        /* k in one go: a panel of B fits the L1 cache */
-    WIDTH = 512,        /* most columns of a tile                      */
-    PACKED = 200 * 1024 /* floats packed per thread: fits the L2 cache */
+    DEPTH = BYI_GEMM_DEPTH, /* a panel of B fits the L1 cache */
+    WIDTH = 512,            /* most columns of a tile                      */
+    PACKED = 200 * 1024     /* floats packed per thread: fits the L2 cache */
 };
 
 struct tiling {
@@ -75,36 +75,55 @@ typedef float quad __attribute__((vector_size(16)));
 typedef int lanes __attribute__((vector_size(16)));
 typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* to[c pitch + r] = from[r stride + c], four by four: reads rows, which are
- * long, and writes columns, which stay in the cache. */
-static void transpose(const float *from, int64_t stride, int64_t rows,
-                      int64_t columns, float *to, int64_t pitch)
+/* to[c pitch + r] = from[r][c] for four rows: reads rows, which are long, and
+ * writes columns, which stay in the cache. */
+static void transpose_four(const float *const from[4], int64_t columns,
+                           float *to, int64_t pitch)
 {
     const lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
     const lanes first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+        const quad a = *(const quad_any *)(from[0] + c);
+        const quad b = *(const quad_any *)(from[1] + c);
+        const quad d = *(const quad_any *)(from[2] + c);
+        const quad e = *(const quad_any *)(from[3] + c);
+        const quad ab0 = __builtin_shuffle(a, b, low);
+        const quad ab1 = __builtin_shuffle(a, b, high);
+        const quad de0 = __builtin_shuffle(d, e, low);
+        const quad de1 = __builtin_shuffle(d, e, high);
+        float *dst = to + c * pitch;
+        *(quad_any *)dst = __builtin_shuffle(ab0, de0, first);
+        *(quad_any *)(dst + pitch) = __builtin_shuffle(ab0, de0, second);
+        *(quad_any *)(dst + 2 * pitch) = __builtin_shuffle(ab1, de1, first);
+        *(quad_any *)(dst + 3 * pitch) = __builtin_shuffle(ab1, de1, second);
+    }
+    for (; c < columns; c++)
+        for (int64_t i = 0; i < 4; i++)
+            to[c * pitch + i] = from[i][c];
+}
+
+void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
+                   float *to)
+{
+    int64_t r = 0;
+    for (; r + 4 <= pitch; r += 4)
+        transpose_four(from + r, n, to + r, pitch);
+    for (; r < pitch; r++)
+        for (int64_t c = 0; c < n; c++)
+            to[c * pitch + r] = from[r][c];
+}
+
+/* to[c pitch + r] = from[r stride + c] */
+static void transpose(const float *from, int64_t stride, int64_t rows,
+                      int64_t columns, float *to, int64_t pitch)
+{
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
         const float *at = from + r * stride;
-        int64_t c = 0;
-        for (; c + 4 <= columns; c += 4) {
-            const quad a = *(const quad_any *)(at + c);
-            const quad b = *(const quad_any *)(at + stride + c);
-            const quad d = *(const quad_any *)(at + 2 * stride + c);
-            const quad e = *(const quad_any *)(at + 3 * stride + c);
-            const quad ab0 = __builtin_shuffle(a, b, low);
-            const quad ab1 = __builtin_shuffle(a, b, high);
-            const quad de0 = __builtin_shuffle(d, e, low);
-            const quad de1 = __builtin_shuffle(d, e, high);
-            float *dst = to + c * pitch + r;
-            *(quad_any *)dst = __builtin_shuffle(ab0, de0, first);
-            *(quad_any *)(dst + pitch) = __builtin_shuffle(ab0, de0, second);
-            *(quad_any *)(dst + 2 * pitch) = __builtin_shuffle(ab1, de1, first);
-            *(quad_any *)(dst + 3 * pitch) =
-                __builtin_shuffle(ab1, de1, second);
-        }
-        for (; c < columns; c++)
-            for (int64_t i = 0; i < 4; i++)
-                to[c * pitch + r + i] = at[i * stride + c];
+        const float *four[] = {at, at + stride, at + 2 * stride,
+                               at + 3 * stride};
+        transpose_four(four, columns, to + r, pitch);
     }
     for (; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
@@ -143,7 +162,8 @@ static void run_tile(const struct byi_gemm *g, const struct tiling *t,
     const int64_t mr = simd->mr, nr = simd->nr;
     const int64_t mc = byi_min(t->mc, g->m - m0);
     const int64_t nc = byi_min(t->nc, g->n - n0);
-    struct byi_matrix a = g->a(g->ctx, batch);
+    const struct byi_matrix a =
+        g->pack_a ? (struct byi_matrix){0} : g->a(g->ctx, batch);
     float *c = g->c(g->ctx, batch) + m0 * g->ldc + n0;
     float *packed_a = scratch, *packed_b = scratch + t->mc * t->kc;
 
@@ -152,7 +172,10 @@ static void run_tile(const struct byi_gemm *g, const struct tiling *t,
         for (int64_t n = 0; n < nc; n += nr)
             g->pack_b(g->ctx, batch, k0, kc, n0 + n, byi_min(nr, nc - n), nr,
                       packed_b + n * kc);
-        for (int64_t m = 0; m < mc; m += mr)
+        for (int64_t m = 0; m < mc && g->pack_a; m += mr)
+            g->pack_a(g->ctx, batch, k0, kc, m0 + m, byi_min(mr, mc - m), mr,
+                      packed_a + m * kc);
+        for (int64_t m = 0; m < mc && !g->pack_a; m += mr)
             pack(a.at + (m0 + m) * a.rs + k0 * a.cs, a.rs, a.cs,
                  byi_min(mr, mc - m), kc, packed_a + m * kc, mr);
         for (int64_t n = 0; n < nc; n += nr)

@@ -282,6 +282,9 @@ struct byi_simd {
      * to BYI_SLACK elements beyond n */
     void (*taps)(const float *x, const int64_t *offsets, const float *w,
                  int64_t taps, float *y, int64_t n);
+    /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
+    void (*channels)(const float *x, const int64_t *offsets, const float *w,
+                     const int64_t *at, int64_t taps, float *y, int64_t n);
     /* y[i] += x[i stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
@@ -317,11 +320,15 @@ struct byi_matrix {
 typedef void (*byi_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
                             int64_t kc, int64_t n0, int64_t nc, int64_t nr,
                             float *dst);
-/* C[batch] (m, n) = A[batch] B[batch], rows of C ldc apart. */
+enum { BYI_GEMM_DEPTH = 256 }; /* most of k that is packed in one go */
+/* C[batch] (m, n) = A[batch] B[batch], rows of C ldc apart. pack_a, unless it
+ * is NULL, packs A in the place of a: rows [m0, m0+mc) and columns [k0, k0+kc)
+ * to dst[k mr + m], zero beyond mc. */
 struct byi_gemm {
     int64_t batches, m, n, k;
     struct byi_matrix (*a)(const void *ctx, int64_t batch);
     float *(*c)(const void *ctx, int64_t batch);
+    byi_pack_fn pack_a;
     byi_pack_fn pack_b;
     const void *ctx;
     int64_t ldc;
@@ -333,5 +340,9 @@ uint64_t byi_gemm_scratch_most(uint32_t threads);
 /* A packer for matrices. */
 void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
                      int64_t n0, int64_t nc, int64_t nr, float *dst);
+
+/* to[j pitch + i] = from[i][j] for i < pitch, j < n. */
+void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
+                   float *to);
 
 #endif
