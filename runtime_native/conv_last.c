@@ -207,30 +207,9 @@ static void run_depthwise(const struct byi_call *call, const struct byi_conv *v,
 
 /* --- layouts ------------------------------------------------------------- */
 
-static struct byi_layout layout_of(const struct byi_call *call,
-                                   const char *name)
-{
-    struct byi_layout l;
-    byi_layout_parse(byi_attr_string(call->attrs, name), &l);
-    return l;
-}
-
-/* The layout that this file works in: of data, and of weights. */
-static struct byi_layout last_data(uint32_t spatial)
-{
-    static const char *const names[] = {"NC", "NWC", "NHWC", "NDHWC"};
-    struct byi_layout l;
-    byi_layout_parse(names[spatial], &l);
-    return l;
-}
-
-static struct byi_layout last_kernel(uint32_t spatial)
-{
-    static const char *const names[] = {"IO", "WIO", "HWIO", "DHWIO"};
-    struct byi_layout l;
-    byi_layout_parse(names[spatial], &l);
-    return l;
-}
+/* What this file works in, by the number of spatial axes. */
+static const char *const last_data[] = {"NC", "NWC", "NHWC", "NDHWC"};
+static const char *const last_kernel[] = {"IO", "WIO", "HWIO", "DHWIO"};
 
 /* Do the weights lie as (taps, I, O), or as (O, taps, I)? */
 static bool is_taps_first(const struct byi_conv *v)
@@ -288,14 +267,16 @@ uint64_t byi_conv_last_scratch(const struct byi_call *call)
 /* The result, which is channels last, as the caller has it. */
 static void give_result(const struct byi_call *call, const struct byi_conv *v)
 {
-    const struct byi_layout last = last_data(v->out.spatial);
-    const struct byi_layout own = layout_of(call, "data_layout");
-    struct byi_tensor t = {.data = v->y, .dtype = BYOC_F32, .rank = last.n};
+    const uint32_t spatial = v->out.spatial;
+    struct byi_tensor t = {
+        .data = v->y, .dtype = BYOC_F32, .rank = spatial + 2};
     t.dims[0] = v->n;
-    for (uint32_t i = 0; i < v->out.spatial; i++)
+    for (uint32_t i = 0; i < spatial; i++)
         t.dims[1 + i] = v->out.space[i];
-    t.dims[last.n - 1] = v->out.c;
-    byi_relayout(call, &t, &last, &own, call->out->data);
+    t.dims[1 + spatial] = v->out.c;
+    byi_relayout_named(call, &t, last_data[spatial],
+                       byi_attr_string(call->attrs, "data_layout"),
+                       call->out->data);
 }
 
 void byi_conv_last_run(const struct byi_call *call)
@@ -305,17 +286,17 @@ void byi_conv_last_run(const struct byi_call *call)
     char *at = call->scratch;
     struct product product = {.v = v, .weights = v->weights};
     if (p.x) {
-        const struct byi_layout own = layout_of(call, "data_layout");
-        const struct byi_layout last = last_data(v->in.spatial);
-        byi_relayout(call, &call->in[0], &own, &last, at);
+        byi_relayout_named(call, &call->in[0],
+                           byi_attr_string(call->attrs, "data_layout"),
+                           last_data[v->in.spatial], at);
         v->x = at;
         v->y = at + p.x;
     }
     at += p.x + p.y;
     if (p.weights) {
-        const struct byi_layout own = layout_of(call, "kernel_layout");
-        const struct byi_layout last = last_kernel(v->in.spatial);
-        byi_relayout(call, &call->in[1], &own, &last, at);
+        byi_relayout_named(call, &call->in[1],
+                           byi_attr_string(call->attrs, "kernel_layout"),
+                           last_kernel[v->in.spatial], at);
         product.weights = (const float *)(const void *)at;
     }
     at += p.weights;

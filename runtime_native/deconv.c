@@ -1,6 +1,6 @@
 /* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
  *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts, which only the plain loops know.
+ * or in other layouts, which are copied to these first and back then.
  * Every input is spread over the outputs under its window. float32 multiplies
  * weights^T (O/G taps, C/G) by data (C/G, positions) some outputs at a time,
  * and adds the columns up where they belong.
@@ -33,7 +33,7 @@ static struct deconv describe(const struct byi_call *call)
     byi_image_read(x, layout, &v.in);
     byi_image_read(call->out, layout, &v.out);
     byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
-                     &v.at);
+                    &v.at);
     v.c = v.at.i / v.groups;
     v.o = v.at.o;
     byi_window_read(call->attrs, v.in.spatial, v.out.space, v.in.space,
@@ -77,7 +77,7 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
                     sum +=                                                     \
                         (wide)((const type *)v->x)[at] *                       \
                         (wide)((const type *)                                  \
-                                   v->weights)[byi_filter_at(&v->at, o, c) +  \
+                                   v->weights)[byi_filter_at(&v->at, o, c) +   \
                                                t * v->at.tap];                 \
                 }                                                              \
             }                                                                  \
@@ -198,49 +198,89 @@ static uint64_t column_bytes(const struct deconv *v)
                      sizeof(float));
 }
 
-/* What the fast path is for. */
-static bool is_fast(const struct byi_call *call)
+static void run_product(const struct byi_call *call, const struct deconv *v,
+                        char *scratch)
 {
-    return call->in->dtype == BYOC_F32 &&
-           byi_layout_is_default(call->op, call->attrs);
+    const int64_t block = block_of(v);
+    struct part part = {.v = v, .columns = (float *)(void *)scratch};
+    for (part.batch = 0; part.batch < v->n * v->groups; part.batch++)
+        for (part.o0 = 0; part.o0 < v->o; part.o0 += block) {
+            part.block = byi_min(block, v->o - part.o0);
+            const struct byi_gemm g = {
+                .batches = 1,
+                .m = part.block * v->w.taps,
+                .n = v->w.out_count,
+                .k = v->c,
+                .a = weights_of,
+                .c = columns_of,
+                .pack_b = pack_data,
+                .ctx = &part,
+                .ldc = v->w.out_count,
+            };
+            byi_gemm_run(&g, call->threads, scratch + column_bytes(v));
+            add_columns(&part, call);
+        }
+}
+
+/* --- other layouts -------------------------------------------------------- */
+
+static const char *const first_data[] = {"NC", "NCW", "NCHW", "NCDHW"};
+static const char *const first_kernel[] = {"IO", "IOW", "IOHW", "IODHW"};
+
+static uint64_t bytes_of(const struct byi_tensor *t)
+{
+    return byi_lines((uint64_t)byi_count(t) * sizeof(float));
+}
+
+/* The product on copies with channels first, which `scratch` begins with. */
+static void run_copies(const struct byi_call *call, struct deconv v,
+                       char *scratch)
+{
+    const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
+    const char *layout = byi_attr_string(call->attrs, "data_layout");
+    const uint32_t spatial = v.in.spatial;
+    struct byi_tensor y = {.dtype = BYOC_F32, .rank = spatial + 2};
+    byi_relayout_named(call, x, layout, first_data[spatial], scratch);
+    v.x = scratch;
+    scratch += bytes_of(x);
+    byi_relayout_named(call, weights,
+                       byi_attr_string(call->attrs, "kernel_layout"),
+                       first_kernel[spatial], scratch);
+    v.weights = scratch;
+    scratch += bytes_of(weights);
+    v.y = y.data = scratch;
+    run_product(call, &v, scratch + bytes_of(call->out));
+    y.dims[0] = v.n;
+    y.dims[1] = v.out.c;
+    for (uint32_t i = 0; i < spatial; i++)
+        y.dims[2 + i] = v.out.space[i];
+    byi_relayout_named(call, &y, first_data[spatial], layout, call->out->data);
 }
 
 static uint64_t deconv_scratch_f32(const struct byi_call *call)
 {
-    if (!is_fast(call))
+    if (call->in->dtype != BYOC_F32)
         return 0;
     const struct deconv v = describe(call);
-    return column_bytes(&v) + byi_gemm_scratch(block_of(&v) * v.w.taps,
-                                               v.w.out_count, v.c,
-                                               call->threads);
+    uint64_t copies = 0;
+    if (!byi_layout_is_default(call->op, call->attrs))
+        copies = bytes_of(&call->in[0]) + bytes_of(&call->in[1]) +
+                 bytes_of(call->out);
+    return copies + column_bytes(&v) +
+           byi_gemm_scratch(block_of(&v) * v.w.taps, v.w.out_count, v.c,
+                            call->threads);
 }
 
 static enum byoc_status deconv_run_f32(const struct byi_call *call,
                                        struct byoc_error *err)
 {
-    if (!is_fast(call))
+    if (call->in->dtype != BYOC_F32)
         return byi_deconv_plain(call, err);
     const struct deconv v = describe(call);
-    const int64_t block = block_of(&v);
-    struct part part = {.v = &v, .columns = call->scratch};
-    void *rest = (char *)call->scratch + column_bytes(&v);
-    for (part.batch = 0; part.batch < v.n * v.groups; part.batch++)
-        for (part.o0 = 0; part.o0 < v.o; part.o0 += block) {
-            part.block = byi_min(block, v.o - part.o0);
-            const struct byi_gemm g = {
-                .batches = 1,
-                .m = part.block * v.w.taps,
-                .n = v.w.out_count,
-                .k = v.c,
-                .a = weights_of,
-                .c = columns_of,
-                .pack_b = pack_data,
-                .ctx = &part,
-                .ldc = v.w.out_count,
-            };
-            byi_gemm_run(&g, call->threads, rest);
-            add_columns(&part, call);
-        }
+    if (byi_layout_is_default(call->op, call->attrs))
+        run_product(call, &v, call->scratch);
+    else
+        run_copies(call, v, call->scratch);
     return BYOC_OK;
 }
 

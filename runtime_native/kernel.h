@@ -216,6 +216,10 @@ void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
                   const struct byi_layout *from, const struct byi_layout *to,
                   void *dst);
 
+/* The same, by names. */
+void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
+                        const char *from, const char *to, void *dst);
+
 /* --- axes.c ------------------------------------------------------------- */
 
 /* A tensor's axes in two groups, neighbours of one group merged: kept axes

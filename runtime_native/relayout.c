@@ -25,7 +25,7 @@ void byi_image_read(const struct byi_tensor *t, const char *layout,
 }
 
 void byi_filter_read(const struct byi_tensor *t, const char *layout,
-                      struct byi_filter *w)
+                     struct byi_filter *w)
 {
     struct byi_layout l;
     int64_t strides[BYI_MAX_RANK];
@@ -107,14 +107,22 @@ void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
     byi_view_copy(call, &v, t->data, dst, byi_cell(t->dtype));
 }
 
+void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
+                        const char *from, const char *to, void *dst)
+{
+    struct byi_layout f, g;
+    byi_layout_parse(from, &f);
+    byi_layout_parse(to, &g);
+    byi_relayout(call, t, &f, &g, dst);
+}
+
 static enum byoc_status relayout_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    struct byi_layout from, to;
     (void)err;
-    byi_layout_parse(byi_attr_string(call->attrs, "src_layout"), &from);
-    byi_layout_parse(byi_attr_string(call->attrs, "dst_layout"), &to);
-    byi_relayout(call, call->in, &from, &to, call->out->data);
+    byi_relayout_named(
+        call, call->in, byi_attr_string(call->attrs, "src_layout"),
+        byi_attr_string(call->attrs, "dst_layout"), call->out->data);
     return BYOC_OK;
 }
 
