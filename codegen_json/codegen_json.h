@@ -44,11 +44,24 @@ struct byi_plan_region {
     uint32_t n_consts;
 };
 
+/* The fused groups that have code: a kernel each. of[f], by module function, is
+ * 1 + the kernel of the group f, 0 where it has none. */
+struct byi_plan_fused {
+    const char *symbol;
+    uint32_t func; /* its native twin */
+};
+struct byi_plan_code {
+    uint32_t n;
+    const struct byi_plan_fused *at;
+    const uint32_t *of;
+};
+
 /* The plan of a partitioned module: main and what it calls, each vendor
  * function's native twin (its composites taken apart), a liveness-based
  * memory plan per function, the constants' places. regions[i] belongs to the
  * i-th live function with Compiler set, in module order; their blobs follow
- * one another without gaps. Errors: BYOC_EUNSUPPORTED, naming the node that
+ * one another without gaps. Calls of groups that have a kernel in `code` (NULL:
+ * none has) are steps of their own, others are taken apart. Errors: BYOC_EUNSUPPORTED, naming the node that
  * the runtime has no way to run; BYOC_ELIMIT. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
@@ -57,7 +70,9 @@ struct byi_plan {
 };
 enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_region *regions,
-                                uint32_t n_regions, struct byi_plan *plan,
+                                uint32_t n_regions,
+                                const struct byi_plan_code *code,
+                                struct byi_plan *plan,
                                 struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
 /* Where the constants of the plan lie in the module: the weights of an image,

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "core/descriptor.h"
+
 #if defined(__x86_64__)
 static const char isa[] = "x86_64";
 #elif defined(__aarch64__)
@@ -123,6 +125,23 @@ static void print_hashes(struct writer *w, const struct byi_image *image)
                   plan, ledger, blobs, weights);
 }
 
+/* What the fused kernels were made from, and for which instruction sets. */
+static void print_kernels(struct writer *w, const struct byi_image *image)
+{
+    static const char *const levels[] = {
+#define LEVEL(id, name, options) name,
+        BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+    };
+    char source[65];
+    hash_text(image->source, image->source_bytes, source);
+    byi_text_addf(w->json, "\"kernels\": {\"count\": %u, \"levels\": [",
+                  image->n_kernels);
+    for (size_t i = 0; i < BYI_COUNT(levels); i++)
+        byi_text_addf(w->json, "%s\"%s\"", i ? ", " : "", levels[i]);
+    byi_text_addf(w->json, "], \"source\": \"%s\"},\n", source);
+}
+
 enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     const struct byi_manifest *what,
                                     const struct byi_image *image,
@@ -144,6 +163,8 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     print_inputs(&w, f);
     print_outputs(&w, f);
     print_vendors(&w, what);
+    if (image->source)
+        print_kernels(&w, image);
     if (what->hashes)
         print_hashes(&w, image);
     char hex[65];

@@ -31,6 +31,7 @@ struct builder {
     struct byi_arena *arena;
     struct byoc_error *err;
     struct byi_plan *plan;
+    const struct byi_plan_code *code; /* NULL: nothing is fused */
     uint32_t *placed;     /* by module constant: 1 + index in the plan */
     uint32_t *const_at;   /* by module constant: value, if of this function */
     uint32_t *const_seen; /* by module constant: 1 + the last function */
@@ -236,6 +237,13 @@ static enum byoc_status visit_call(struct builder *b, uint32_t at, byi_id id,
     const struct walk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
     const struct byi_node *callee = &w->f->nodes.at[node->args[0]];
+    if (callee->kind == BYI_FN && b->code && b->code->of[callee->index]) {
+        struct run in = join_args(b, w, node, 1);
+        BYI_TRY(
+            push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+        return add_step(b, BYI_P_KERNEL, node,
+                        b->code->of[callee->index] - 1, in, *run);
+    }
     if (callee->kind == BYI_FN) {
         enter_literal(b, at, id);
         return BYOC_OK;
@@ -555,6 +563,18 @@ static void print_regions(struct builder *b, uint32_t first_twin,
     byi_text_addf(json, "],\n");
 }
 
+static void print_kernels(struct builder *b, uint32_t first_twin)
+{
+    struct byi_text *json = &b->plan->json;
+    byi_text_addf(json, "\"kernels\": [");
+    for (uint32_t i = 0; i < b->code->n; i++) {
+        byi_text_addf(json, "%s\n{\"symbol\": ", i ? "," : "");
+        byi_json_quote(json, b->code->at[i].symbol);
+        byi_text_addf(json, ", \"twin\": %u}", first_twin + i);
+    }
+    byi_text_addf(json, "],\n");
+}
+
 static enum byoc_status write_plan(struct builder *b,
                                    const struct byi_plan_region *regions,
                                    uint32_t n_regions)
@@ -566,11 +586,16 @@ static enum byoc_status write_plan(struct builder *b,
     for (uint32_t i = 0; i < b->m->funcs.n; i++)
         if (b->region_of[i])
             BYI_PUSH(&b->order, i);
+    uint32_t first_group = b->order.n;
+    for (uint32_t i = 0; b->code && i < b->code->n; i++)
+        BYI_PUSH(&b->order, b->code->at[i].func);
     byi_text_addf(&b->plan->json,
                   "{\"format\": \"byoc-plan\", \"version\": %d,\n",
                   BYI_PLAN_VERSION);
     BYI_TRY(build_funcs(b));
     print_regions(b, first_twin, regions, n_regions);
+    if (b->code)
+        print_kernels(b, first_group);
     byi_plan_print_consts(b->m, b->plan, &b->plan->json);
     byi_text_addf(&b->plan->json, "}\n");
     return BYOC_OK;
@@ -578,12 +603,16 @@ static enum byoc_status write_plan(struct builder *b,
 
 enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_region *regions,
-                                uint32_t n_regions, struct byi_plan *plan,
-                                struct byoc_error *err)
+                                uint32_t n_regions,
+                                const struct byi_plan_code *code,
+                                struct byi_plan *plan, struct byoc_error *err)
 {
     *plan = (struct byi_plan){0};
-    struct builder b = {
-        .m = m, .arena = byi_arena_new(), .err = err, .plan = plan};
+    struct builder b = {.m = m,
+                        .arena = byi_arena_new(),
+                        .err = err,
+                        .plan = plan,
+                        .code = code};
     b.placed = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.const_at = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.const_seen = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);

@@ -22,13 +22,19 @@ struct byi_pvalue {
     uint64_t offset; /* of a fixed temporary */
 };
 
-enum byi_pstep_kind { BYI_P_OP, BYI_P_REGION, BYI_P_CALL, BYI_P_IF };
+enum byi_pstep_kind {
+    BYI_P_OP,
+    BYI_P_REGION,
+    BYI_P_KERNEL,
+    BYI_P_CALL,
+    BYI_P_IF
+};
 
 /* in and out are runs of byi_pfunc.flat. */
 struct byi_pstep {
     enum byi_pstep_kind kind;
     const struct byi_node *node;
-    uint32_t callee; /* region or function; IF: the then branch */
+    uint32_t callee; /* region, kernel or function; IF: then */
     uint32_t other;  /* IF: the else branch                     */
     uint32_t in, n_in, out, n_out;
 };

@@ -62,7 +62,9 @@ static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
         byi_text_addf(json, "{\"if\": [%u, %u], ", step->callee, step->other);
     else
         byi_text_addf(json, "{\"%s\": %u, ",
-                      step->kind == BYI_P_REGION ? "region" : "call",
+                      step->kind == BYI_P_REGION   ? "region"
+                      : step->kind == BYI_P_KERNEL ? "kernel"
+                                                   : "call",
                       step->callee);
     print_list("in", f->flat.at + step->in, step->n_in, json);
     byi_text_addf(json, ", ");

@@ -25,4 +25,32 @@ struct byi_descriptor {
     uint64_t weights_bytes;
 };
 
+/* Section .byoc.kernels, where there are fused kernels: their code, compiled
+ * once for each level. levels[i] is the distance from this table to an array of
+ * n_kernels functions. */
+typedef void (*byi_fused_fn)(void *const *buffers, int threads);
+struct byi_code_table {
+    uint32_t n_kernels, n_levels;
+    int64_t levels[];
+};
+
+/* LEVEL(id, name, options of the compiler), the least first: what the CPU
+ * must have is in runtime/code.c. */
+#if defined(__x86_64__)
+#define BYI_CODE_LEVELS(LEVEL)                                                 \
+    LEVEL(SSE42, "sse4.2", "-msse4.2")                                         \
+    LEVEL(AVX2, "avx2", "-mavx2 -mfma")                                        \
+    LEVEL(AVX512, "avx512",                                                    \
+          "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma "                  \
+          "-mprefer-vector-width=512")
+#else
+#define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "base", "")
+#endif
+enum byi_code_level {
+#define LEVEL(id, name, options) BYI_CODE_##id,
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+    BYI_N_CODE_LEVELS
+};
+
 #endif

@@ -35,11 +35,14 @@ struct section {
     const char *data; /* NULL: the file has none of that name */
 };
 
-enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_SECTIONS };
+enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };
+/* Only where there are fused kernels. */
+enum { KERNELS = N_NEEDED, TEXT, N_SECTIONS };
 static const char *const section_names[N_SECTIONS] = {
     [MODEL] = ".byoc.model", [MANIFEST] = ".byoc.manifest",
     [PLAN] = ".byoc.plan",   [LEDGER] = ".byoc.ledger",
     [BLOBS] = ".byoc.blobs", [WEIGHTS] = ".byoc.weights",
+    [KERNELS] = ".byoc.kernels", [TEXT] = ".text",
 };
 
 struct file {
@@ -110,7 +113,8 @@ static enum byoc_status take_section(struct file *f, const Elf64_Shdr *s,
         if (strcmp(name, section_names[k]) != 0)
             continue;
         if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
-            (s->sh_flags & (SHF_WRITE | SHF_EXECINSTR)) || s->sh_size == 0 ||
+            (s->sh_flags & SHF_WRITE) || s->sh_size == 0 ||
+            !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
             !inside(f, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is damaged; is the file truncated?",
@@ -138,7 +142,7 @@ static enum byoc_status find_sections(struct file *f)
             return not_ours(f, "its section names are damaged");
         BYI_TRY(take_section(f, &s, name));
     }
-    for (uint32_t k = 0; k < N_SECTIONS; k++)
+    for (uint32_t k = 0; k < N_NEEDED; k++)
         if (!f->sections[k].data)
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: not an artifact of byoc compile: it has no "
@@ -166,14 +170,14 @@ static enum byoc_status check_descriptor(struct file *f)
     const struct {
         int64_t place;
         uint64_t bytes;
-    } said[N_SECTIONS] = {
+    } said[N_NEEDED] = {
         [MANIFEST] = {d.manifest, d.manifest_bytes},
         [PLAN] = {d.plan, d.plan_bytes},
         [LEDGER] = {d.ledger, d.ledger_bytes},
         [BLOBS] = {d.blobs, d.blobs_bytes},
         [WEIGHTS] = {d.weights, d.weights_bytes},
     };
-    for (uint32_t k = MANIFEST; k < N_SECTIONS; k++)
+    for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
         if ((uint64_t)said[k].place != s[k].addr - s[MODEL].addr ||
             said[k].bytes != s[k].bytes - 1)
             return byi_fail(f->err, BYOC_EPARSE,
@@ -181,7 +185,7 @@ static enum byoc_status check_descriptor(struct file *f)
                             f->path, section_names[k]);
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
         return not_ours(f, "its weights are not aligned");
-    for (uint32_t k = MANIFEST; k < N_SECTIONS; k++)
+    for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
         f->sections[k].bytes--; /* linkers drop empty sections, so each ends
                                    in a byte that does not count */
     return BYOC_OK;
@@ -217,6 +221,12 @@ static void fill_image(const struct file *f, struct byi_artifact *a)
 {
     const struct section *s = f->sections;
     a->descriptor = (const void *)s[MODEL].data;
+    if (s[KERNELS].data && s[TEXT].data) {
+        a->code = (int64_t)(s[KERNELS].addr - s[MODEL].addr);
+        a->code_bytes = s[KERNELS].bytes;
+        a->text = (int64_t)(s[TEXT].addr - s[MODEL].addr);
+        a->text_bytes = s[TEXT].bytes;
+    }
     a->image = (struct byi_image){
         .manifest = s[MANIFEST].data,
         .manifest_bytes = s[MANIFEST].bytes,

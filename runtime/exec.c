@@ -267,6 +267,20 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
     return byi_plugin_status(fail, plugin, step->name, err);
 }
 
+/* --- fused kernels ------------------------------------------------------ */
+
+static enum byoc_status run_fused(struct byoc_state *s,
+                                  const struct byi_frame *fr,
+                                  const struct byi_step *step)
+{
+    for (uint32_t i = 0; i < step->n_in; i++)
+        s->buffers[i] = fr->t[step->in[i]].data;
+    for (uint32_t i = 0; i < step->n_out; i++)
+        s->buffers[step->n_in + i] = fr->t[step->out[i]].data;
+    s->model->kernels[step->callee](s->buffers, (int)s->model->threads);
+    return BYOC_OK;
+}
+
 /* --- calls -------------------------------------------------------------- */
 
 /* Lend operands to a function and say where its results go. */
@@ -383,6 +397,11 @@ static enum byoc_status run_step(struct byoc_state *s,
             return run_region(s, fr, step, fr->views[at], err);
         return run_call(s, f, fr, step, 0,
                         s->model->plan->parts[step->callee].twin, err);
+    case BYI_STEP_KERNEL:
+        if (s->model->kernels[step->callee])
+            return run_fused(s, fr, step);
+        return run_call(s, f, fr, step, 0,
+                        s->model->plan->kernels[step->callee].twin, err);
     }
     byi_unreachable();
 }
@@ -390,6 +409,7 @@ static enum byoc_status run_step(struct byoc_state *s,
 static const char *const step_kinds[] = {
     [BYI_STEP_OP] = "kernel",
     [BYI_STEP_REGION] = "region",
+    [BYI_STEP_KERNEL] = "fused",
     [BYI_STEP_CALL] = "call",
     [BYI_STEP_IF] = "if",
 };
@@ -405,6 +425,8 @@ static enum byoc_status trace_step(struct byoc_state *s,
     const char *impl = "native";
     if (step->kind == BYI_STEP_REGION && fr->views[at])
         impl = s->model->plan->parts[step->callee].backend;
+    if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
+        impl = s->model->code_level;
     byi_trace_event(s->trace, step->view ? "view" : step_kinds[step->kind],
                     step->name, impl, step->sources, begin, byi_trace_now());
     return status;

@@ -9,6 +9,8 @@
 #define BYI_ARTIFACT_VERSION 1
 #define BYI_PLAN_VERSION 1
 
+struct byi_code_table; /* core/descriptor.h */
+
 /* A piece of the weights that lies elsewhere in memory. */
 struct byi_span {
     const void *data;
@@ -31,6 +33,15 @@ struct byi_image {
     const struct byi_span *spans; /* weights NULL: its pieces, ascending and
                                      disjoint, zeros between them           */
     uint32_t n_spans;
+    /* The fused kernels: as C while the artifact is made, as code once it is
+     * loaded. NULL: there are none, and their twins run. */
+    const char *source;
+    size_t source_bytes;
+    uint32_t n_kernels;
+    const struct byi_code_table *code;
+    uint64_t code_bytes;
+    const char *text; /* where that code lies */
+    uint64_t text_bytes;
 };
 
 /* Why region `region` (in the plan's order) runs its native twin although its
@@ -73,6 +84,10 @@ struct byi_artifact {
     const void *map;
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
+    int64_t code; /* of .byoc.kernels, and of .text, from the descriptor */
+    uint64_t code_bytes;
+    int64_t text;
+    uint64_t text_bytes;
 };
 BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
                                                       struct byi_artifact *a,

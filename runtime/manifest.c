@@ -138,8 +138,8 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
                                   struct byi_facts *facts)
 {
     static const char *const keys[] = {
-        "format", "version", "byoc",    "name",   "isa",
-        "inputs", "outputs", "vendors", "hashes", "symbol"};
+        "format",  "version", "byoc",    "name",   "isa",   "inputs",
+        "outputs", "vendors", "kernels", "hashes", "symbol"};
     BYI_TRY(check_version(r, root)); /* before keys of later versions */
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(get_string(r, root, "byoc", &facts->byoc));

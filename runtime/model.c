@@ -283,6 +283,7 @@ static enum byoc_status init_model(struct byoc_model *model,
     BYI_TRY(byi_plan_read(image, &model->plan, err));
     BYI_TRY(set_signature(model, &facts, err));
     BYI_TRY(align_consts(model, err));
+    BYI_TRY(byi_code_bind(model, image, err));
     return load_vendors(model, params, &facts, image, err);
 }
 
@@ -330,6 +331,12 @@ static enum byoc_status map_artifact(const char *path, struct byi_artifact *a,
                           path, facts.symbol);
     if (status == BYOC_OK && a->image.weights_bytes > 0)
         a->image.weights = (const char *)d + d->weights;
+    if (status == BYOC_OK && a->code_bytes > 0) {
+        a->image.code = (const void *)((const char *)d + a->code);
+        a->image.code_bytes = a->code_bytes;
+        a->image.text = (const char *)d + a->text;
+        a->image.text_bytes = a->text_bytes;
+    }
     byi_arena_free(&arena);
     return status;
 }
@@ -374,6 +381,7 @@ void byoc_model_free(struct byoc_model **model)
         m->plugins = next;
     }
     free(m->regions);
+    free(m->kernels);
     byi_plan_tables_free(&m->plan);
     byi_arena_free(&m->arena);
     byi_text_free(&m->warnings);

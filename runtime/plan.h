@@ -5,6 +5,8 @@
 #define BYI_RUNTIME_PLAN_H
 
 #include "internal.h"
+
+#include "core/descriptor.h"
 #include "runtime_native/native.h"
 
 enum {
@@ -34,6 +36,7 @@ struct byi_value {
 enum byi_step_kind {
     BYI_STEP_OP,
     BYI_STEP_REGION,
+    BYI_STEP_KERNEL, /* a fused one, from the artifact */
     BYI_STEP_CALL,
     BYI_STEP_IF /* operands: condition, those of then, those of else */
 };
@@ -42,7 +45,7 @@ struct byi_step {
     enum byi_step_kind kind;
     bool view;       /* its result is its first operand's memory            */
     bool infer;      /* result types are computed when it runs              */
-    uint32_t callee; /* region or function; IF: then                     */
+    uint32_t callee; /* region, kernel or function; IF: then             */
     uint32_t other;  /* IF: else                                          */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
@@ -78,13 +81,19 @@ struct byi_plan_part {
     const uint32_t *consts;
 };
 
+struct byi_plan_kernel {
+    const char *symbol;
+    uint32_t twin; /* function */
+};
+
 /* Lives in its arena. */
 struct byi_plan_tables {
     struct byi_arena *arena;
-    uint32_t n_funcs, n_consts, n_parts, n_symbols;
+    uint32_t n_funcs, n_consts, n_parts, n_kernels, n_symbols;
     struct byi_plan_func *funcs; /* 0: main; calls go to higher numbers only */
     struct byi_plan_const *consts;
     struct byi_plan_part *parts;
+    struct byi_plan_kernel *kernels;
     const char **symbols; /* dim -1 - i has the name symbols[i] */
 };
 
@@ -119,6 +128,8 @@ struct byoc_model {
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
     struct byi_region *regions;
+    byi_fused_fn *kernels;  /* by the plan's kernel; NULL: its twin runs */
+    const char *code_level; /* what they were compiled for, or NULL      */
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     uint32_t threads;
@@ -127,6 +138,13 @@ struct byoc_model {
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
 };
+
+/* --- code.c --------------------------------------------------------------- */
+
+/* Find the code of the plan's kernels that this CPU can run. */
+enum byoc_status byi_code_bind(struct byoc_model *model,
+                               const struct byi_image *image,
+                               struct byoc_error *err);
 
 /* --- pool.c: memory of values whose size varies -------------------------- */
 
@@ -173,6 +191,7 @@ struct byoc_state {
                                       bring none; NULL where the size varies */
     int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
     struct byi_tensor *args;       /* of the kernel that runs                 */
+    void **buffers;                /* of the fused kernel that runs           */
     const struct byi_type **types; /* of its operands, when inferring    */
     struct byi_type *type_store;
     const struct byi_tensor **known;

@@ -273,19 +273,28 @@ static enum byoc_status check_if(struct checker *c, struct byi_step *step)
     return BYOC_OK;
 }
 
+/* The function that a step other than an operator's runs, or may run. */
+static uint32_t callee_of(const struct checker *c, const struct byi_step *step)
+{
+    if (step->kind == BYI_STEP_REGION)
+        return c->plan->parts[step->callee].twin;
+    if (step->kind == BYI_STEP_KERNEL)
+        return c->plan->kernels[step->callee].twin;
+    return step->callee;
+}
+
 static enum byoc_status check_call(struct checker *c, struct byi_step *step)
 {
-    bool region = step->kind == BYI_STEP_REGION;
-    uint32_t index = region ? c->plan->parts[step->callee].twin : step->callee;
-    if (!region)
+    bool code = step->kind != BYI_STEP_CALL;
+    uint32_t index = callee_of(c, step);
+    if (!code)
         step->name = c->plan->funcs[index].name;
     BYI_TRY(check_signature(c, step, 0, index));
     BYI_TRY(check_count(c, step->n_in, c->plan->funcs[index].n_inputs));
-    if (region && step->infer)
-        return fault(c,
-                     "a shape of region %u varies; regions need fixed "
-                     "shapes",
-                     step->callee);
+    if (code && step->infer)
+        return fault(c, "a shape of %s varies; %s need fixed shapes",
+                     step->name,
+                     step->kind == BYI_STEP_REGION ? "regions" : "kernels");
     return BYOC_OK;
 }
 
@@ -328,9 +337,7 @@ static enum byoc_status check_depth(struct checker *c)
         f->max_args = args > f->max_args ? args : f->max_args;
         if (step->kind == BYI_STEP_OP)
             continue;
-        uint32_t callee = step->kind == BYI_STEP_REGION
-                              ? c->plan->parts[step->callee].twin
-                              : step->callee;
+        uint32_t callee = callee_of(c, step);
         uint32_t depth = c->plan->funcs[callee].depth + 1;
         if (step->kind == BYI_STEP_IF &&
             c->plan->funcs[step->other].depth >= depth)

@@ -288,10 +288,12 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
                                   struct byi_plan_func *f,
                                   struct byi_step *step)
 {
-    static const char *const keys[] = {"op", "region", "call",  "if",
-                                       "in", "out",    "attrs", "source"};
+    static const char *const keys[] = {"op",     "region", "kernel",
+                                       "call",   "if",     "in",
+                                       "out",    "attrs",  "source"};
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
-    struct byi_json region, call, branch;
+    struct byi_json region, kernel, call, branch;
+    BYI_TRY(byi_json_opt(at, "kernel", &kernel, r->err));
     BYI_TRY(byi_json_opt(at, "region", &region, r->err));
     BYI_TRY(byi_json_opt(at, "call", &call, r->err));
     BYI_TRY(byi_json_opt(at, "if", &branch, r->err));
@@ -301,6 +303,10 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
         step->kind = BYI_STEP_REGION;
         BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
         step->name = r->plan->parts[step->callee].symbol;
+    } else if (kernel.at) {
+        step->kind = BYI_STEP_KERNEL;
+        BYI_TRY(read_index(r, at, "kernel", r->plan->n_kernels, &step->callee));
+        step->name = r->plan->kernels[step->callee].symbol;
     } else if (call.at) {
         step->kind = BYI_STEP_CALL;
         BYI_TRY(read_index(r, at, "call", r->plan->n_funcs, &step->callee));
@@ -449,10 +455,38 @@ static enum byoc_status read_part(struct reader *r, const struct byi_json *at,
                     at->path, (unsigned long long)have);
 }
 
+static enum byoc_status read_kernel(struct reader *r, const struct byi_json *at,
+                                    struct byi_plan_kernel *kernel)
+{
+    static const char *const keys[] = {"symbol", "twin"};
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(byi_json_string(at, "symbol", &kernel->symbol, r->err));
+    kernel->symbol = byi_arena_str(r->plan->arena, kernel->symbol);
+    return read_index(r, at, "twin", r->plan->n_funcs, &kernel->twin);
+}
+
+/* "kernels" is only there where something was fused. */
+static enum byoc_status read_kernels(struct reader *r,
+                                     const struct byi_json *root)
+{
+    struct byi_plan_tables *plan = r->plan;
+    struct byi_json kernels, item = {0};
+    BYI_TRY(byi_json_opt(root, "kernels", &kernels, r->err));
+    if (!kernels.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_array(root, "kernels", BYI_PLAN_MAX_FUNCS, &kernels,
+                           &plan->n_kernels, r->err));
+    plan->kernels = byi_arena_calloc(plan->arena, plan->n_kernels + 1u,
+                                     sizeof *plan->kernels);
+    for (uint32_t i = 0; byi_json_next(&kernels, &item, i); i++)
+        BYI_TRY(read_kernel(r, &item, &plan->kernels[i]));
+    return BYOC_OK;
+}
+
 static enum byoc_status read_root(struct reader *r, const struct byi_json *root)
 {
-    static const char *const keys[] = {"format", "version", "functions",
-                                       "regions", "consts"};
+    static const char *const keys[] = {"format",  "version", "functions",
+                                       "regions", "kernels", "consts"};
     const char *format;
     int64_t version;
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
@@ -488,6 +522,7 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root)
     item = (struct byi_json){0};
     for (uint32_t i = 0; byi_json_next(&parts, &item, i); i++)
         BYI_TRY(read_part(r, &item, &plan->parts[i]));
+    BYI_TRY(read_kernels(r, root));
     item = (struct byi_json){0};
     for (uint32_t i = 0; byi_json_next(&funcs, &item, i); i++)
         BYI_TRY(read_func(r, &item, &plan->funcs[i]));

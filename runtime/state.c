@@ -33,6 +33,8 @@ static void mark_used(const struct byoc_model *model, bool *used)
             if (step->kind == BYI_STEP_REGION &&
                 !model->regions[step->callee].plugin)
                 used[plan->parts[step->callee].twin] = true;
+            if (step->kind == BYI_STEP_KERNEL && !model->kernels[step->callee])
+                used[plan->kernels[step->callee].twin] = true;
         }
     }
 }
@@ -137,10 +139,11 @@ static enum byoc_status init_scratch(struct byoc_state *s,
     for (uint32_t f = 0; f < plan->n_funcs; f++)
         args = plan->funcs[f].max_args > args ? plan->funcs[f].max_args : args;
     s->args = byi_alloc(args, sizeof *s->args);
+    s->buffers = byi_alloc(args, sizeof *s->buffers);
     s->types = byi_alloc(args, sizeof *s->types);
     s->type_store = byi_alloc(args, sizeof *s->type_store);
     s->known = byi_alloc(args, sizeof *s->known);
-    if (!s->args || !s->types || !s->type_store || !s->known)
+    if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
         return no_memory(err, args);
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
         for (uint32_t k = 0; s->frames[f].t && k < plan->funcs[f].n_steps;
@@ -252,6 +255,7 @@ void byoc_state_free(struct byoc_state **state)
     byi_pool_free(&s->pool);
     byi_release(s->scratch);
     free(s->args);
+    free(s->buffers);
     free(s->types);
     free(s->type_store);
     free(s->known);
