@@ -83,7 +83,7 @@ struct byi_model_options {
     struct byi_list backends, patterns, dims, shapes, exclude, disable;
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
-    const char *dump_passes;
+    const char *dump_passes, *keep_c;
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
     int opt_level;

@@ -32,6 +32,8 @@ static int run(int argc, char **argv)
         {"all", 'a', BYI_OPTION_FLAG, &every, NULL,
          "report every node, not only what stays native"},
         {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL, "print no report"},
+        {"keep-c", 0, BYI_OPTION_TEXT, &o.keep_c, "DIR",
+         "leave the C of the fused kernels in a folder, as kernels.c"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;

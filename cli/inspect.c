@@ -44,6 +44,24 @@ static void print_ios(const cJSON *manifest, const char *key)
     }
 }
 
+/* The fused kernels, by the plan's list. */
+static void print_kernels(const struct byi_image *image, const cJSON *manifest)
+{
+    const cJSON *level, *kernel;
+    const cJSON *said = cJSON_GetObjectItemCaseSensitive(manifest, "kernels");
+    if (!said)
+        return;
+    cJSON *plan = cJSON_ParseWithLength(image->plan, image->plan_bytes);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(plan, "kernels");
+    printf("kernels   %d fused, for", cJSON_GetArraySize(list));
+    cJSON_ArrayForEach(level, cJSON_GetObjectItemCaseSensitive(said, "levels"))
+        printf(" %s", cJSON_IsString(level) ? level->valuestring : "");
+    printf("\n");
+    cJSON_ArrayForEach(kernel, list)
+        printf("          %s\n", text(kernel, "symbol"));
+    cJSON_Delete(plan);
+}
+
 static void print_artifact(const struct byi_artifact *a, bool every)
 {
     const struct byi_image *image = &a->image;
@@ -61,6 +79,7 @@ static void print_artifact(const struct byi_artifact *a, bool every)
     printf("sections  plan %zu, regions %zu, ledger %zu, weights %llu bytes\n",
            image->plan_bytes, image->blobs_bytes, image->ledger_bytes,
            (unsigned long long)image->weights_bytes);
+    print_kernels(image, m);
     cJSON_Delete(m);
     if (!image->ledger_bytes)
         return;

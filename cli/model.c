@@ -70,6 +70,7 @@ enum byoc_status byi_compile_model(const char *path,
         .print_after = o->print_after,
         .print = o->print_before || o->print_after ? print_ir : NULL,
         .dump_passes = o->dump_passes,
+        .keep_c = o->keep_c,
         .verify = o->verify};
     *gate = BYI_EXIT_OK;
     if (o->native && o->backends.n)

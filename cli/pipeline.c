@@ -12,7 +12,9 @@
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* One vendor function, compiled. */
 struct region {
@@ -39,6 +41,7 @@ struct byoc_compiled {
     struct byi_plan plan;
     const struct byi_span *spans;
     char *cc;
+    char *keep_c;
     struct byoc_model *tried; /* loaded with these, for the first to ask */
     uint32_t tried_threads;
     const char *tried_plugins;
@@ -439,8 +442,11 @@ static enum byoc_status write_regions(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-static enum byoc_status write_plan(struct byoc_compiled *c,
-                                   struct byoc_error *err)
+/* With `kernels`: for an artifact, whose fused groups have code. */
+static enum byoc_status make_plan(const struct byoc_compiled *c,
+                                  const struct byi_kernels *kernels,
+                                  struct byi_plan *plan,
+                                  struct byoc_error *err)
 {
     struct byi_plan_region *regions =
         byi_arena_calloc(c->arena, c->regions.n, sizeof *regions);
@@ -449,7 +455,18 @@ static enum byoc_status write_plan(struct byoc_compiled *c,
             (struct byi_plan_region){.blob_bytes = c->regions.at[i].blob.n,
                                      .consts = c->regions.at[i].consts,
                                      .n_consts = c->regions.at[i].n_consts};
-    BYI_TRY(byi_plan_write(c->m, regions, c->regions.n, &c->plan, err));
+    const struct byi_plan_code code = {.n = kernels->list.n,
+                                       .at = kernels->list.at,
+                                       .of = kernels->of};
+    return byi_plan_write(c->m, regions, c->regions.n, code.n ? &code : NULL,
+                          plan, err);
+}
+
+static enum byoc_status write_plan(struct byoc_compiled *c,
+                                   struct byoc_error *err)
+{
+    const struct byi_kernels none = {0};
+    BYI_TRY(make_plan(c, &none, &c->plan, err));
     c->spans = byi_plan_spans(c->m, &c->plan, c->arena);
     return BYOC_OK;
 }
@@ -471,6 +488,7 @@ static struct byi_image image_of(const struct byoc_compiled *c)
 
 /* The vendors that got something, in the order of the module's targets. */
 static enum byoc_status make_manifest(const struct byoc_compiled *c,
+                                      const struct byi_image *image,
                                       bool hashes, struct byi_text *text,
                                       struct byoc_error *err)
 {
@@ -494,8 +512,7 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
     }
     const struct byi_manifest what = {
         .name = "main", .vendors = vendors, .n_vendors = n, .hashes = hashes};
-    const struct byi_image image = image_of(c);
-    return byi_manifest_write(c->m, &what, &image, text, err);
+    return byi_manifest_write(c->m, &what, image, text, err);
 }
 
 /* --- trying it --------------------------------------------------------------
@@ -567,7 +584,8 @@ static enum byoc_status write_output(struct byoc_compiled *c,
         drop_output(c);
         BYI_TRY(write_regions(c, err));
         BYI_TRY(write_plan(c, err));
-        BYI_TRY(make_manifest(c, false, &c->manifest, err));
+        const struct byi_image image = image_of(c);
+        BYI_TRY(make_manifest(c, &image, false, &c->manifest, err));
         BYI_TRY(try_regions(c, params, &again, err));
     } while (again);
     return BYOC_OK;
@@ -611,6 +629,7 @@ enum byoc_status byoc_compile(const char *path,
     c->ledger = byi_ledger_new();
     params = params ? params : &defaults;
     c->cc = params->cc ? byi_arena_str(arena, params->cc) : NULL;
+    c->keep_c = params->keep_c ? byi_arena_str(arena, params->keep_c) : NULL;
     enum byoc_status status = compile(c, path, params, err);
     if (status != BYOC_OK)
         byoc_compiled_free(&c);
@@ -660,19 +679,64 @@ static enum byoc_status check_plan(const struct byoc_compiled *c,
                     "compile without passes and stop_after");
 }
 
+/* The C of the fused kernels, for people to read. */
+static enum byoc_status keep_source(const struct byoc_compiled *c,
+                                    const struct byi_kernels *kernels,
+                                    struct byoc_error *err)
+{
+    struct byi_file file;
+    if (!c->keep_c)
+        return BYOC_OK;
+    const char *path = byi_arena_printf(c->arena, "%s/kernels.c", c->keep_c);
+    if (mkdir(c->keep_c, 0777) != 0 && errno != EEXIST)
+        return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s",
+                        c->keep_c, strerror(errno));
+    BYI_TRY(byi_file_create(path, &file, err));
+    if (kernels->source.n)
+        fwrite(kernels->source.at, 1, kernels->source.n, file.stream);
+    else
+        fprintf(file.stream, "/* this model has no fused kernels */\n");
+    return byi_file_commit(&file, err);
+}
+
+/* The artifact's own plan, manifest and code. */
+static enum byoc_status write_artifact(const struct byoc_compiled *c,
+                                       const struct byi_kernels *kernels,
+                                       struct byi_plan *plan,
+                                       struct byi_text *manifest,
+                                       const char *path,
+                                       struct byoc_error *err)
+{
+    BYI_TRY(keep_source(c, kernels, err));
+    BYI_TRY(make_plan(c, kernels, plan, err));
+    struct byi_image image = image_of(c);
+    image.plan = plan->json.at;
+    image.plan_bytes = plan->json.n;
+    image.weights_bytes = plan->weights_bytes;
+    image.spans = byi_plan_spans(c->m, plan, c->arena);
+    image.n_spans = plan->consts.n;
+    image.source = kernels->source.at;
+    image.source_bytes = kernels->source.n;
+    image.n_kernels = kernels->list.n;
+    BYI_TRY(make_manifest(c, &image, true, manifest, err));
+    image.manifest = manifest->at;
+    image.manifest_bytes = manifest->n;
+    return byi_artifact_write(path, &image, c->cc, err);
+}
+
 enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
                                      const char *path, struct byoc_error *err)
 {
     struct byi_text manifest = {0};
+    struct byi_plan plan = {0};
+    struct byi_kernels kernels;
     BYI_TRY(check_plan(c, err));
-    enum byoc_status status = make_manifest(c, true, &manifest, err);
-    if (status == BYOC_OK) {
-        struct byi_image image = image_of(c);
-        image.manifest = manifest.at;
-        image.manifest_bytes = manifest.n;
-        status = byi_artifact_write(path, &image, c->cc, err);
-    }
+    byi_kernels_write(c->m, &kernels);
+    enum byoc_status status =
+        write_artifact(c, &kernels, &plan, &manifest, path, err);
     byi_text_free(&manifest);
+    byi_plan_free(&plan);
+    byi_kernels_free(&kernels);
     return status;
 }
 

@@ -23,8 +23,28 @@ extern char **environ;
 static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",
                                     "weights"};
 /* Files of the folder, in the order they come to be. */
-static const char *const files[] = {"manifest", "plan",   "ledger",  "blobs",
-                                    "model.s",  "cc.log", "model.so"};
+static const char *const files[] = {
+#define LEVEL(id, name, options) "kernels_" name ".o", "kernels_" name ".log",
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+        "manifest",
+    "plan",
+    "ledger",
+    "blobs",
+    "model.s",
+    "cc.log",
+    "kernels.c",
+    "model.so"};
+
+/* The fused kernels' objects: one for each instruction set. */
+static const struct {
+    const char *object, *log, *options;
+} levels[] = {
+#define LEVEL(id, name, options)                                               \
+    {"kernels_" name ".o", "kernels_" name ".log", options},
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+};
 
 struct job {
     const char *path;
@@ -94,6 +114,17 @@ static enum byoc_status write_source(const struct job *j)
             fprintf(f, "    .incbin \"%s\"\n", parts[i]);
         fprintf(f, ".L%s_end:\n    .byte 0\n", parts[i]); /* never empty */
     }
+    if (j->image->source) {
+        fprintf(f,
+                "    .section .byoc.kernels, \"a\", %%progbits\n"
+                "    .balign 8\n.Lkernels:\n    .long %u\n    .long %d\n",
+                j->image->n_kernels, BYI_N_CODE_LEVELS);
+        for (int i = 0; i < BYI_N_CODE_LEVELS; i++)
+            fprintf(f,
+                    "    .hidden byoc_kernels_%d\n"
+                    "    .quad byoc_kernels_%d - .Lkernels\n",
+                    i, i);
+    }
     fprintf(f, "    .section .note.byoc, \"a\", %%note\n    .balign 4\n"
                "    .long 5, 0, 1\n    .asciz \"BYOC\"\n    .balign 4\n"
                "    .section .note.GNU-stack, \"\", %%progbits\n");
@@ -109,6 +140,9 @@ static enum byoc_status write_pieces(const struct job *j)
     BYI_TRY(write_piece(j, "plan", image->plan, image->plan_bytes));
     BYI_TRY(write_piece(j, "ledger", image->ledger, image->ledger_bytes));
     BYI_TRY(write_piece(j, "blobs", image->blobs, image->blobs_bytes));
+    if (image->source)
+        BYI_TRY(
+            write_piece(j, "kernels.c", image->source, image->source_bytes));
     return write_source(j);
 }
 
@@ -126,9 +160,10 @@ static uint32_t split_words(char *text, char **words, uint32_t max)
 }
 
 /* What the driver said, on one line. */
-static void read_log(const struct job *j, char *text, size_t n)
+static void read_log(const struct job *j, const char *name, char *text,
+                     size_t n)
 {
-    FILE *f = open_file(j, "cc.log", "re");
+    FILE *f = open_file(j, name, "re");
     size_t got = f ? fread(text, 1, n - 1, f) : 0;
     if (f)
         fclose(f);
@@ -140,9 +175,10 @@ static void read_log(const struct job *j, char *text, size_t n)
             *c = ' ';
 }
 
-static int spawn_driver(const struct job *j, char **argv, pid_t *pid)
+static int spawn_driver(const struct job *j, const char *name, char **argv,
+                        pid_t *pid)
 {
-    char *log = file_path(j, "cc.log");
+    char *log = file_path(j, name);
     if (!log)
         return ENOMEM;
     posix_spawn_file_actions_t actions;
@@ -158,42 +194,87 @@ static int spawn_driver(const struct job *j, char **argv, pid_t *pid)
     return failed;
 }
 
-static enum byoc_status link_model(const struct job *j)
-{
-    enum { MAX_WORDS = 16 };
-    static const char *const options[] = {"-shared",
-                                          "-nostdlib",
-                                          "-Wl,--build-id=none",
-                                          "-Wl,-s",
-                                          "-Wl,-z,noexecstack",
-                                          "-o",
-                                          "model.so",
-                                          "model.s"};
-    char *words = strdup(j->cc);
-    if (!words)
-        return byi_fail(j->err, BYOC_ENOMEM, "no memory to run %s", j->cc);
-    char *argv[MAX_WORDS + BYI_COUNT(options) + 1];
-    uint32_t n = split_words(words, argv, MAX_WORDS);
-    for (size_t i = 0; i < BYI_COUNT(options); i++)
-        argv[n++] = (char *)(uintptr_t)options[i];
-    argv[n] = NULL;
+/* A run of the driver, under way. */
+struct run {
+    const char *log;
     pid_t pid;
-    int failed = argv[0] ? spawn_driver(j, argv, &pid) : EINVAL;
-    int status = 0;
-    while (!failed && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    free(words);
-    if (failed)
-        return byi_fail(j->err, BYOC_EIO,
-                        "cannot run the compiler driver \"%s\": %s; install "
-                        "one, or name it with CC",
-                        j->cc, strerror(failed));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+};
+
+/* Start the driver with `options`, words between spaces. */
+static enum byoc_status start(const struct job *j, const char *options,
+                              struct run *run)
+{
+    enum { MAX_WORDS = 64 };
+    struct byi_text text = {0};
+    byi_text_addf(&text, "%s %s", j->cc, options);
+    char *argv[MAX_WORDS + 1];
+    argv[split_words(text.at, argv, MAX_WORDS)] = NULL;
+    const int failed =
+        argv[0] && *j->cc ? spawn_driver(j, run->log, argv, &run->pid) : EINVAL;
+    byi_text_free(&text);
+    if (!failed)
         return BYOC_OK;
+    run->pid = 0;
+    return byi_fail(j->err, BYOC_EIO,
+                    "cannot run the compiler driver \"%s\": %s; install one, "
+                    "or name it with CC",
+                    j->cc, strerror(failed));
+}
+
+static enum byoc_status finish(const struct job *j, const struct run *run,
+                               enum byoc_status before)
+{
+    int status = 0;
+    while (run->pid && waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (before != BYOC_OK || !run->pid ||
+        (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return before;
     char log[800];
-    read_log(j, log, sizeof log);
+    read_log(j, run->log, log, sizeof log);
     return byi_fail(j->err, BYOC_EIO, "\"%s\" failed: %s", j->cc,
                     log[0] ? log : "it said nothing; is the disk full?");
+}
+
+/* The fused kernels, for every instruction set at once. Numbers come out as
+ * the native kernels have them: no fused multiply-add but where it is asked
+ * for, no reordering but where a loop says so. */
+static enum byoc_status compile_kernels(const struct job *j)
+{
+    struct run runs[BYI_N_CODE_LEVELS] = {{0}};
+    enum byoc_status status = BYOC_OK;
+    for (int i = 0; i < BYI_N_CODE_LEVELS && status == BYOC_OK; i++) {
+        struct byi_text options = {0};
+        byi_text_addf(&options,
+                      "-std=gnu11 -Wall -Wextra -O3 -fPIC -fopenmp "
+                      "-fvisibility=hidden -fno-math-errno "
+                      "-fno-trapping-math -ffp-contract=off "
+                      "-fno-asynchronous-unwind-tables %s "
+                      "-DBYOC_KERNELS=byoc_kernels_%d -c kernels.c -o %s",
+                      levels[i].options, i, levels[i].object);
+        runs[i].log = levels[i].log;
+        status = start(j, options.at, &runs[i]);
+        byi_text_free(&options);
+    }
+    for (int i = 0; i < BYI_N_CODE_LEVELS; i++)
+        status = finish(j, &runs[i], status);
+    return status;
+}
+
+static enum byoc_status link_model(const struct job *j)
+{
+    struct byi_text options = {0};
+    byi_text_addf(&options,
+                  "-shared %s -Wl,--build-id=none -Wl,-s "
+                  "-Wl,-z,noexecstack -o model.so model.s",
+                  j->image->source ? "-nostartfiles -Wl,-z,defs -fopenmp"
+                                   : "-nostdlib");
+    for (int i = 0; j->image->source && i < BYI_N_CODE_LEVELS; i++)
+        byi_text_addf(&options, " %s", levels[i].object);
+    struct run run = {.log = "cc.log"};
+    enum byoc_status status = start(j, options.at, &run);
+    byi_text_free(&options);
+    return finish(j, &run, status);
 }
 
 /* --- the sum, and into place -------------------------------------------- */
@@ -303,6 +384,8 @@ enum byoc_status byi_artifact_write(const char *path,
     BYI_TRY(read_symbol(&j));
     BYI_TRY(make_folder(&j));
     enum byoc_status status = write_pieces(&j);
+    if (status == BYOC_OK && image->source)
+        status = compile_kernels(&j);
     if (status == BYOC_OK)
         status = link_model(&j);
     if (status == BYOC_OK)

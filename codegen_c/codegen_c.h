@@ -2,8 +2,23 @@
 #ifndef BYI_CODEGEN_C_H
 #define BYI_CODEGEN_C_H
 
+#include "codegen_json/codegen_json.h"
 #include "core/core.h"
 #include "runtime/internal.h"
+
+/* --- kernels.c ------------------------------------------------------------ */
+
+/* The fused groups of a module as C. */
+struct byi_kernels {
+    struct byi_arena *arena;
+    struct byi_text source;
+    BYI_VEC(struct byi_plan_fused) list;
+    uint32_t *of; /* as in struct byi_plan_code */
+};
+/* A function for each group (Primitive=1, without captures, called where it
+ * stands) that C is good at. Without any, *kernels is all zero. */
+void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
+void byi_kernels_free(struct byi_kernels *kernels);
 
 /* --- artifact.c ----------------------------------------------------------- */
 

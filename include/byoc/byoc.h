@@ -70,6 +70,9 @@ struct byoc_compile_params {
     void *print_ctx;
     const char *dump_passes;     /* a folder: the IR after each pass goes to
                                     NNN-PASS.ir in it                       */
+    const char *keep_c;          /* a folder, made when it is not there: the
+                                    artifact's fused kernels are left in it
+                                    as C, in kernels.c; NULL: nowhere      */
     int verify;                  /* not 0: check the IR after every pass    */
 };
 

@@ -1,0 +1,660 @@
+/* group.c: a fused function as values at indices. It is walked from its result
+ * backwards: each node is asked for elements, at indices that are affine in the
+ * loop variables, and asks its operands; a movement only rewrites the index. A
+ * reshape that cuts through a loop's range splits that loop, and the walk
+ * begins anew. At the end, loops that every access runs through as one are
+ * joined, and each value gets the place where it is computed: as far outside as
+ * what it depends on allows, so that nothing is computed twice.
+ */
+#include "group.h"
+
+#include <string.h>
+
+struct reader {
+    struct byi_group *g;
+    BYI_VEC(uint32_t) * of; /* by node: its values */
+    bool again;             /* a loop was split */
+};
+
+/* An affine index for every axis of a value. */
+struct index {
+    struct byi_affine at[BYI_MAX_RANK];
+};
+
+static const struct byi_node *node_of(const struct byi_group *g, byi_id id)
+{
+    return &g->f->nodes.at[id];
+}
+
+static void refuse(struct reader *r, const char *why)
+{
+    if (!r->g->refused)
+        r->g->refused = why;
+}
+
+static bool is_stuck(const struct reader *r)
+{
+    return r->again || r->g->refused;
+}
+
+/* --- loops -------------------------------------------------------------- */
+
+/* Loops of an axis, from those there are; made when there is none yet. */
+static struct byi_affine axis_index(struct reader *r, byi_id owner,
+                                    uint32_t axis, int64_t dim)
+{
+    struct byi_group *g = r->g;
+    struct byi_affine a = {0};
+    int64_t stride = 1;
+    if (dim == 1)
+        return a;
+    for (uint32_t k = g->n_loops; k-- > 0;) {
+        if (g->loops[k].owner != owner || g->loops[k].axis != axis)
+            continue;
+        a.coef[k] = stride;
+        stride *= g->loops[k].extent;
+    }
+    if (stride > 1)
+        return a;
+    if (g->n_loops == BYI_MAX_LOOPS) {
+        refuse(r, "too many loops");
+        return a;
+    }
+    g->loops[g->n_loops] = (struct byi_loop){owner, axis, dim};
+    a.coef[g->n_loops++] = 1;
+    return a;
+}
+
+/* Split loop k so that the inner one has `inner` steps. */
+static void split_loop(struct reader *r, uint32_t k, int64_t inner)
+{
+    struct byi_group *g = r->g;
+    if (inner <= 1 || g->loops[k].extent % inner != 0 ||
+        g->loops[k].extent == inner || g->n_loops == BYI_MAX_LOOPS) {
+        refuse(r, "a reshape does not follow the axes");
+        return;
+    }
+    memmove(&g->loops[k + 1], &g->loops[k],
+            (g->n_loops - k) * sizeof g->loops[0]);
+    g->n_loops++;
+    g->loops[k].extent /= inner;
+    g->loops[k + 1].extent = inner;
+    r->again = true;
+}
+
+/* --- index arithmetic --------------------------------------------------- */
+
+static void add_scaled(struct byi_affine *to, const struct byi_affine *a,
+                       int64_t by)
+{
+    to->base += a->base * by;
+    for (uint32_t k = 0; k < BYI_MAX_LOOPS; k++)
+        to->coef[k] += a->coef[k] * by;
+}
+
+static struct byi_affine flatten(const struct byi_type *type,
+                                 const struct byi_affine *at)
+{
+    struct byi_affine flat = {0};
+    int64_t stride = 1;
+    for (uint32_t d = type->rank; d-- > 0;) {
+        add_scaled(&flat, &at[d], stride);
+        stride *= type->dims[d];
+    }
+    return flat;
+}
+
+/* The digit flat / stride % dim: terms below the stride vanish, so do those
+ * that are multiples of stride dim. A term that is neither is a loop that must
+ * be split where the digit begins or ends. */
+static struct byi_affine digit(struct reader *r, const struct byi_affine *flat,
+                               int64_t stride, int64_t dim)
+{
+    struct byi_affine out = {.base = flat->base / stride % dim};
+    int64_t low = flat->base % stride, most = out.base;
+    for (uint32_t k = 0; k < r->g->n_loops && !is_stuck(r); k++) {
+        const int64_t c = flat->coef[k], extent = r->g->loops[k].extent;
+        if (c < 0 || flat->base < 0) {
+            refuse(r, "a reshape of what runs backwards");
+        } else if (c % (stride * dim) == 0) {
+            continue;
+        } else if (c % stride == 0) {
+            if (c * extent > stride * dim)
+                split_loop(r, k, stride * dim % c ? 0 : stride * dim / c);
+            out.coef[k] = c / stride;
+            most += c / stride * (extent - 1);
+        } else {
+            if (c * extent > stride)
+                split_loop(r, k, stride % c ? 0 : stride / c);
+            low += c * (extent - 1);
+        }
+    }
+    if (!is_stuck(r) && (low >= stride || most >= dim))
+        refuse(r, "a reshape carries from axis to axis");
+    return out;
+}
+
+static struct index unflatten(struct reader *r, const struct byi_affine *flat,
+                              const struct byi_type *type)
+{
+    struct index to = {0};
+    int64_t stride = 1;
+    for (uint32_t d = type->rank; d-- > 0 && !is_stuck(r);) {
+        if (type->dims[d] != 1)
+            to.at[d] = digit(r, flat, stride, type->dims[d]);
+        stride *= type->dims[d];
+    }
+    return to;
+}
+
+/* Whether two shapes are the same but for axes of size 1. */
+static bool same_axes(const struct byi_type *a, const struct byi_type *b)
+{
+    uint32_t i = 0, k = 0;
+    for (;;) {
+        while (i < a->rank && a->dims[i] == 1)
+            i++;
+        while (k < b->rank && b->dims[k] == 1)
+            k++;
+        if (i == a->rank || k == b->rank)
+            return i == a->rank && k == b->rank;
+        if (a->dims[i++] != b->dims[k++])
+            return false;
+    }
+}
+
+static struct index reshape(struct reader *r, const struct byi_gvalue *v,
+                            const struct byi_type *from,
+                            const struct byi_type *to)
+{
+    struct index out = {0};
+    if (!same_axes(from, to)) {
+        const struct byi_affine flat = flatten(from, v->at);
+        return unflatten(r, &flat, to);
+    }
+    for (uint32_t i = 0, k = 0; i < from->rank; i++) {
+        if (from->dims[i] == 1)
+            continue;
+        while (to->dims[k] == 1)
+            k++;
+        out.at[k++] = v->at[i];
+    }
+    return out;
+}
+
+/* The index of an operand that is broadcast to `from`. */
+static struct index broadcast(const struct byi_gvalue *v,
+                              const struct byi_type *from,
+                              const struct byi_type *to)
+{
+    struct index out = {0};
+    for (uint32_t d = 0; d < to->rank; d++)
+        if (to->dims[d] != 1)
+            out.at[d] = v->at[from->rank - to->rank + d];
+    return out;
+}
+
+/* --- asking for values -------------------------------------------------- */
+
+static uint32_t ask(struct reader *r, byi_id id, const struct index *index)
+{
+    struct byi_group *g = r->g;
+    const struct byi_type *type = node_of(g, id)->type;
+    const size_t bytes = type->rank * sizeof index->at[0];
+    for (uint32_t i = 0; i < r->of[id].n; i++)
+        if (memcmp(g->values.at[r->of[id].at[i]]->at, index->at, bytes) == 0)
+            return r->of[id].at[i];
+    struct byi_gvalue *v = byi_arena_alloc(g->arena, sizeof *v);
+    *v = (struct byi_gvalue){
+        .node = id, .dtype = type->dtype, .rank = type->rank};
+    memcpy(v->at, index->at, bytes);
+    BYI_PUSH(&g->values, v);
+    const uint32_t value = g->values.n - 1;
+    BYI_PUSH(&r->of[id], value);
+    return value;
+}
+
+static void ask_args(struct reader *r, struct byi_gvalue *v, uint32_t n)
+{
+    v->n_args = n;
+    v->args = byi_arena_calloc(r->g->arena, n, sizeof *v->args);
+}
+
+static void alias(struct reader *r, struct byi_gvalue *v, byi_id of,
+                  const struct index *index)
+{
+    if (is_stuck(r))
+        return;
+    v->kind = BYI_G_ALIAS;
+    ask_args(r, v, 1);
+    v->args[0] = ask(r, of, index);
+}
+
+/* --- movements ---------------------------------------------------------- */
+
+static void read_view(struct reader *r, struct byi_gvalue *v,
+                      const struct byi_node *node)
+{
+    const struct byi_type *to = node_of(r->g, node->args[0])->type;
+    const struct index index = reshape(r, v, node->type, to);
+    alias(r, v, node->args[0], &index);
+}
+
+static void read_broadcast(struct reader *r, struct byi_gvalue *v,
+                           const struct byi_node *node)
+{
+    const struct byi_type *to = node_of(r->g, node->args[0])->type;
+    const struct index index = broadcast(v, node->type, to);
+    alias(r, v, node->args[0], &index);
+}
+
+static void read_transpose(struct reader *r, struct byi_gvalue *v,
+                           const struct byi_node *node)
+{
+    uint32_t n;
+    const int64_t *axes = byi_attr_ints(node->attrs, "axes", &n);
+    struct index index = {0};
+    for (uint32_t i = 0; i < v->rank; i++) {
+        int64_t from = n ? axes[i] : v->rank - 1 - i;
+        index.at[from < 0 ? from + v->rank : from] = v->at[i];
+    }
+    alias(r, v, node->args[0], &index);
+}
+
+static bool const_ints(const struct reader *r, byi_id id, struct byi_tensor *t)
+{
+    return byi_const_view(r->g->m, r->g->f, id, t) &&
+           byi_dtype_is_int(t->dtype);
+}
+
+static void read_slice(struct reader *r, struct byi_gvalue *v,
+                       const struct byi_node *node)
+{
+    const struct byi_type *x = node_of(r->g, node->args[0])->type;
+    struct byi_tensor begin, axes, strides;
+    if (!const_ints(r, node->args[1], &begin) ||
+        !const_ints(r, node->args[3], &axes) ||
+        !const_ints(r, node->args[4], &strides)) {
+        refuse(r, "a slice whose place is computed");
+        return;
+    }
+    struct index index = {0};
+    memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
+    for (int64_t i = 0; i < byi_elements(axes.rank, axes.dims); i++) {
+        int64_t axis = byi_tensor_int(&axes, i);
+        axis += axis < 0 ? x->rank : 0;
+        const int64_t dim = x->dims[axis], step = byi_tensor_int(&strides, i);
+        int64_t from = byi_tensor_int(&begin, i);
+        from = from < -dim ? -dim - 1 : from;
+        from += from < 0 ? dim : 0;
+        const int64_t top = step > 0 ? dim : dim - 1;
+        from = from < 0 ? 0 : from > top ? top : from;
+        struct byi_affine at = {.base = from};
+        if (node->type->dims[axis] != 1)
+            add_scaled(&at, &v->at[axis], step);
+        index.at[axis] = at;
+    }
+    alias(r, v, node->args[0], &index);
+}
+
+/* A field of a split, or of a tuple made here. */
+static void read_get(struct reader *r, struct byi_gvalue *v,
+                     const struct byi_node *node)
+{
+    const struct byi_node *from = node_of(r->g, node->args[0]);
+    struct index index = {0};
+    memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
+    if (from->kind == BYI_MAKE_TUPLE) {
+        alias(r, v, from->args[node->index], &index);
+        return;
+    }
+    if (from->kind != BYI_CALL_OP || from->op != BYI_OP_SPLIT) {
+        refuse(r, "a field of what is no split");
+        return;
+    }
+    int64_t axis = byi_attr_int(from->attrs, "axis");
+    axis += axis < 0 ? v->rank : 0;
+    for (uint32_t i = 0; i < node->index; i++)
+        index.at[axis].base += from->type->fields[i]->dims[axis];
+    alias(r, v, from->args[0], &index);
+}
+
+/* --- computations ------------------------------------------------------- */
+
+static void read_op(struct reader *r, struct byi_gvalue *v,
+                    const struct byi_node *node)
+{
+    v->kind = BYI_G_OP;
+    ask_args(r, v, node->n_args);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_type *to = node_of(r->g, node->args[i])->type;
+        const struct index index = broadcast(v, node->type, to);
+        v->args[i] = ask(r, node->args[i], &index);
+    }
+}
+
+static void find_gone(const struct byi_node *node, uint32_t rank, bool *gone)
+{
+    uint32_t n;
+    const int64_t *axis = byi_attr_ints(node->attrs, "axis", &n);
+    for (uint32_t d = 0; d < rank; d++)
+        gone[d] = n == 0 && !byi_attr_int(node->attrs, "noop_empty");
+    for (uint32_t i = 0; i < n; i++)
+        gone[axis[i] < 0 ? axis[i] + rank : axis[i]] = true;
+}
+
+static void read_reduce(struct reader *r, struct byi_gvalue *v,
+                        const struct byi_node *node)
+{
+    const struct byi_type *x = node_of(r->g, node->args[0])->type;
+    const bool keeps = byi_attr_int(node->attrs, "keepdims") != 0;
+    bool gone[BYI_MAX_RANK] = {false};
+    struct index index = {0};
+    if (r->of[v->node].n > 1) {
+        refuse(r, "a reduction that is read in two orders");
+        return;
+    }
+    find_gone(node, x->rank, gone);
+    for (uint32_t d = 0, out = 0; d < x->rank; d++) {
+        if (gone[d])
+            index.at[d] = axis_index(r, v->node, d, x->dims[d]);
+        else
+            index.at[d] = v->at[out];
+        out += keeps || !gone[d];
+    }
+    v->kind = BYI_G_REDUCE;
+    ask_args(r, v, 1);
+    v->args[0] = ask(r, node->args[0], &index);
+}
+
+/* --- the walk ----------------------------------------------------------- */
+
+static const struct {
+    enum byi_op_id op;
+    void (*read)(struct reader *r, struct byi_gvalue *v,
+                 const struct byi_node *node);
+} movements[] = {
+    {BYI_OP_RESHAPE, read_view},
+    {BYI_OP_SQUEEZE, read_view},
+    {BYI_OP_EXPAND_DIMS, read_view},
+    {BYI_OP_FLATTEN, read_view},
+    {BYI_OP_COPY, read_view},
+    {BYI_OP_TRANSPOSE, read_transpose},
+    {BYI_OP_BROADCAST_TO, read_broadcast},
+    {BYI_OP_STRIDED_SLICE, read_slice},
+};
+
+static void read_call(struct reader *r, struct byi_gvalue *v,
+                      const struct byi_node *node)
+{
+    for (uint32_t i = 0; i < BYI_COUNT(movements); i++)
+        if (movements[i].op == node->op) {
+            movements[i].read(r, v, node);
+            return;
+        }
+    const enum byoc_dtype operand = node_of(r->g, node->args[0])->type->dtype;
+    struct byi_fold fold;
+    if (byi_fold_of(node->op, operand, &fold))
+        read_reduce(r, v, node);
+    else if (byi_expr_has(node, operand))
+        read_op(r, v, node);
+    else
+        refuse(r, byi_op(node->op)->name);
+}
+
+static void read_value(struct reader *r, struct byi_gvalue *v)
+{
+    const struct byi_node *node = node_of(r->g, v->node);
+    struct byi_tensor t;
+    switch (node->kind) {
+    case BYI_PARAM:
+        v->kind = BYI_G_LOAD;
+        v->index = node->index;
+        v->offset = flatten(node->type, v->at);
+        return;
+    case BYI_CONST:
+        v->kind = BYI_G_SCALAR;
+        if (!byi_const_view(r->g->m, r->g->f, v->node, &t) ||
+            byi_elements(t.rank, t.dims) != 1)
+            refuse(r, "a constant that is no scalar");
+        return;
+    case BYI_CALL_OP:
+        read_call(r, v, node);
+        return;
+    case BYI_GET:
+        read_get(r, v, node);
+        return;
+    default:
+        refuse(r, "a call, a branch or a function in it");
+    }
+}
+
+/* Every value, from the result to the parameters: operands come before their
+ * readers in a function, so each node's requests are complete when its turn
+ * comes. */
+static void walk(struct reader *r)
+{
+    struct byi_group *g = r->g;
+    const struct byi_type *type = node_of(g, g->f->result)->type;
+    struct index index = {0};
+    g->values.n = 0;
+    r->again = false;
+    for (byi_id id = 0; id < g->f->nodes.n; id++)
+        r->of[id].n = 0;
+    for (uint32_t d = 0; d < type->rank; d++)
+        index.at[d] = axis_index(r, BYI_NO_ID, d, type->dims[d]);
+    g->store = flatten(type, index.at);
+    g->result = ask(r, g->f->result, &index);
+    for (byi_id id = g->f->result + 1; id-- > 0 && !is_stuck(r);)
+        for (uint32_t i = 0; i < r->of[id].n && !is_stuck(r); i++)
+            read_value(r, g->values.at[r->of[id].at[i]]);
+}
+
+/* --- in order ----------------------------------------------------------- */
+
+/* Values were asked for from the result on; turn them round, sorted by node. */
+static void sort_values(struct reader *r)
+{
+    struct byi_group *g = r->g;
+    uint32_t n = 0;
+    uint32_t *to = byi_arena_calloc(g->arena, g->values.n, sizeof *to);
+    struct byi_gvalue **list =
+        byi_arena_calloc(g->arena, g->values.n, sizeof(void *));
+    for (byi_id id = 0; id < g->f->nodes.n; id++)
+        for (uint32_t i = 0; i < r->of[id].n; i++) {
+            list[n] = g->values.at[r->of[id].at[i]];
+            to[r->of[id].at[i]] = n++;
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        g->values.at[i] = list[i];
+        for (uint32_t k = 0; k < list[i]->n_args; k++)
+            list[i]->args[k] = to[list[i]->args[k]];
+    }
+    g->result = to[g->result];
+}
+
+uint32_t byi_group_root(const struct byi_group *g, uint32_t value)
+{
+    while (g->values.at[value]->kind == BYI_G_ALIAS)
+        value = g->values.at[value]->args[0];
+    return value;
+}
+
+static void root_args(struct byi_group *g)
+{
+    for (uint32_t i = 0; i < g->values.n; i++)
+        for (uint32_t k = 0; k < g->values.at[i]->n_args; k++)
+            g->values.at[i]->args[k] =
+                byi_group_root(g, g->values.at[i]->args[k]);
+    g->result = byi_group_root(g, g->result);
+}
+
+/* --- joining loops ------------------------------------------------------ */
+
+static bool runs_through(const struct byi_affine *a, uint32_t k, int64_t extent)
+{
+    return a->coef[k] == a->coef[k + 1] * extent;
+}
+
+static bool can_join(const struct byi_group *g, uint32_t k)
+{
+    const int64_t extent = g->loops[k + 1].extent;
+    if (g->loops[k].owner != g->loops[k + 1].owner ||
+        !runs_through(&g->store, k, extent))
+        return false;
+    for (uint32_t i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->kind == BYI_G_LOAD &&
+            !runs_through(&g->values.at[i]->offset, k, extent))
+            return false;
+    return true;
+}
+
+static void drop_coef(struct byi_affine *a, uint32_t k)
+{
+    memmove(&a->coef[k], &a->coef[k + 1],
+            (BYI_MAX_LOOPS - 1 - k) * sizeof a->coef[0]);
+    a->coef[BYI_MAX_LOOPS - 1] = 0;
+}
+
+static void join_loops(struct byi_group *g, uint32_t k)
+{
+    g->loops[k + 1].extent *= g->loops[k].extent;
+    drop_coef(&g->store, k);
+    for (uint32_t i = 0; i < g->values.n; i++)
+        drop_coef(&g->values.at[i]->offset, k);
+    memmove(&g->loops[k], &g->loops[k + 1],
+            (g->n_loops - 1 - k) * sizeof g->loops[0]);
+    g->n_loops--;
+}
+
+/* Loops of one owner become neighbours, in the order of the axes. */
+static void gather_loops(struct byi_group *g)
+{
+    for (uint32_t k = 1; k < g->n_loops; k++)
+        for (uint32_t i = k; i > 0; i--) {
+            const struct byi_loop a = g->loops[i - 1], b = g->loops[i];
+            const bool swap = a.owner == b.owner ? a.axis > b.axis
+                                                 : a.owner != BYI_NO_ID &&
+                                                       (b.owner == BYI_NO_ID ||
+                                                        a.owner < b.owner);
+            if (!swap)
+                break;
+            g->loops[i - 1] = b;
+            g->loops[i] = a;
+            for (uint32_t v = 0; v <= g->values.n; v++) {
+                int64_t *c = v < g->values.n ? g->values.at[v]->offset.coef
+                                             : g->store.coef;
+                const int64_t kept = c[i];
+                c[i] = c[i - 1];
+                c[i - 1] = kept;
+            }
+        }
+}
+
+/* --- places ------------------------------------------------------------- */
+
+uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
+                        uint32_t loops[BYI_MAX_LOOPS])
+{
+    const byi_id owner = nest ? g->values.at[nest - 1]->node : BYI_NO_ID;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->n_loops; k++)
+        if (g->loops[k].owner == owner)
+            loops[n++] = k;
+    return n;
+}
+
+static uint64_t nest_bits(const struct byi_group *g, uint32_t nest)
+{
+    uint32_t loops[BYI_MAX_LOOPS];
+    uint64_t bits = 0;
+    for (uint32_t n = byi_group_nest(g, nest, loops); n-- > 0;)
+        bits |= UINT64_C(1) << loops[n];
+    return bits;
+}
+
+static void find_loops(struct byi_group *g)
+{
+    for (uint32_t i = 0; i < g->values.n; i++) {
+        struct byi_gvalue *v = g->values.at[i];
+        for (uint32_t k = 0; v->kind == BYI_G_LOAD && k < g->n_loops; k++)
+            v->loops |= (uint64_t)(v->offset.coef[k] != 0) << k;
+        for (uint32_t k = 0; k < v->n_args; k++)
+            v->loops |= g->values.at[v->args[k]]->loops;
+        if (v->kind == BYI_G_REDUCE)
+            v->loops &= ~nest_bits(g, i + 1);
+    }
+}
+
+/* From the last value on: a reduction has its place before what its loops
+ * hold. Of two nests a value stands in, the inner one is that whose reduction
+ * comes first. */
+static void place_values(struct byi_group *g)
+{
+    for (uint32_t i = g->values.n; i-- > 0;) {
+        struct byi_gvalue *v = g->values.at[i];
+        uint32_t loops[BYI_MAX_LOOPS];
+        for (uint32_t k = i + 1; k < g->values.n && !v->nest; k++)
+            if (g->values.at[k]->kind == BYI_G_REDUCE &&
+                (v->loops & nest_bits(g, k + 1)))
+                v->nest = k + 1;
+        for (uint32_t n = byi_group_nest(g, v->nest, loops); n > 0; n--)
+            if (v->loops >> loops[n - 1] & 1) {
+                v->level = n;
+                break;
+            }
+    }
+}
+
+/* --- the whole ---------------------------------------------------------- */
+
+static void check_types(struct byi_group *g)
+{
+    for (byi_id id = 0; id < g->f->nodes.n && !g->refused; id++) {
+        const struct byi_type *type = node_of(g, id)->type;
+        if (type->kind != BYI_TENSOR)
+            continue;
+        const uint64_t bytes =
+            byi_type_static(type) ? byi_type_bytes(type) : UINT64_MAX;
+        if (bytes == UINT64_MAX || bytes == 0 || bytes > UINT64_C(1) << 44)
+            g->refused = "a shape that varies, or is empty";
+        else if (!byi_c_type(type->dtype))
+            g->refused = "an element type C has not";
+    }
+}
+
+static void check_form(struct byi_group *g)
+{
+    if (g->f->nodes.n > BYI_MAX_GROUP)
+        g->refused = "too many nodes";
+    else if (g->f->n_captures)
+        g->refused = "it captures values";
+    else if (node_of(g, g->f->result)->type->kind != BYI_TENSOR)
+        g->refused = "its result is a tuple";
+    else
+        check_types(g);
+}
+
+void byi_group_read(struct byi_group *g)
+{
+    struct reader r = {.g = g};
+    check_form(g);
+    if (g->refused)
+        return;
+    r.of = byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.of);
+    do
+        walk(&r);
+    while (r.again && !g->refused);
+    if (!g->refused) {
+        sort_values(&r);
+        root_args(g);
+        gather_loops(g);
+        for (uint32_t k = g->n_loops; k-- > 1;)
+            if (can_join(g, k - 1))
+                join_loops(g, k - 1);
+        find_loops(g);
+        place_values(g);
+    }
+    for (byi_id id = 0; id < g->f->nodes.n; id++)
+        byi_vec_free(r.of[id].at);
+}

@@ -1,0 +1,192 @@
+/* kernels.c: the fused groups of a module as one file of C: one function for
+ * each group that is worth one, groups of the same C sharing it, names from the
+ * model's nodes. What is not taken stays a function that is called, operator
+ * by operator.
+ */
+#include "codegen_c.h"
+
+#include "group.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { LEAST_NODES = 2, MAX_NAME = 64 };
+
+struct writer {
+    const struct byi_module *m;
+    struct byi_kernels *out;
+    BYI_VEC(const char *) bodies; /* by kernel */
+};
+
+/* --- names -------------------------------------------------------------- */
+
+/* The model's nodes, or the operators where the group has none: letters and
+ * digits, the rest is '_'. */
+static void make_name(const struct writer *w, const struct byi_func *f,
+                      const struct byi_sources *sources, char *name, size_t n)
+{
+    struct byi_text text = {0};
+    byi_text_addf(&text, "fused");
+    for (uint32_t i = 0; i < sources->n; i++)
+        byi_text_addf(&text, "_%s", w->m->sources.at[sources->at[i]].name);
+    for (byi_id id = 0; id < f->nodes.n && !sources->n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL_OP)
+            byi_text_addf(&text, "_%s", byi_op(f->nodes.at[id].op)->name);
+    size_t k = 0;
+    for (const char *c = text.at; *c && k + 1 < n; c++) {
+        const bool word = isalnum((unsigned char)*c);
+        if (word || (k > 0 && name[k - 1] != '_'))
+            name[k++] = word ? *c : '_';
+    }
+    while (k > 0 && name[k - 1] == '_')
+        k--;
+    name[k] = '\0';
+    byi_text_free(&text);
+}
+
+static bool is_taken(const struct writer *w, const char *name)
+{
+    for (uint32_t i = 0; i < w->out->list.n; i++)
+        if (strcmp(w->out->list.at[i].symbol, name) == 0)
+            return true;
+    return false;
+}
+
+static const char *unique_name(const struct writer *w, const struct byi_func *f,
+                               const struct byi_sources *sources)
+{
+    char base[MAX_NAME], name[MAX_NAME + 16];
+    make_name(w, f, sources, base, sizeof base);
+    snprintf(name, sizeof name, "%s", base);
+    for (uint32_t i = 2; is_taken(w, name); i++)
+        snprintf(name, sizeof name, "%s_%u", base, i);
+    return byi_arena_str(w->out->arena, name);
+}
+
+/* --- a group ------------------------------------------------------------ */
+
+static bool is_group(const struct byi_func *f)
+{
+    uint32_t work = 0;
+    if (f->dead || !f->attr.primitive || f->attr.compiler || f->n_captures)
+        return false;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        work += f->nodes.at[id].kind == BYI_CALL_OP &&
+                !byi_op_is_view(f->nodes.at[id].op);
+    return work >= LEAST_NODES;
+}
+
+static void print_head(struct writer *w, const struct byi_func *f,
+                       const char *name)
+{
+    struct byi_text *to = &w->out->source;
+    byi_text_addf(to, "\n/* ");
+    const char *comma = "";
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind != BYI_CALL_OP)
+            continue;
+        byi_text_addf(to, "%s%s", comma, byi_op(node->op)->name);
+        comma = ", ";
+    }
+    byi_text_addf(
+        to, " */\nstatic void %s(void *const *buffers, int threads)\n", name);
+}
+
+/* Types that C cannot tell apart are still others in the plan. */
+static bool same_types(const struct byi_func *a, const struct byi_func *b)
+{
+    bool same = a->params.n == b->params.n &&
+                byi_type_equal(a->nodes.at[a->result].type,
+                               b->nodes.at[b->result].type);
+    for (uint32_t i = 0; same && i < a->params.n; i++)
+        same = byi_type_equal(a->nodes.at[a->params.at[i]].type,
+                              b->nodes.at[b->params.at[i]].type);
+    return same;
+}
+
+/* The kernel whose C this is, made when it is new. */
+static uint32_t find_kernel(struct writer *w, uint32_t func,
+                            const struct byi_sources *sources, const char *body)
+{
+    const struct byi_func *f = w->m->funcs.at[func];
+    for (uint32_t i = 0; i < w->bodies.n; i++)
+        if (strcmp(w->bodies.at[i], body) == 0 &&
+            same_types(f, w->m->funcs.at[w->out->list.at[i].func]))
+            return i;
+    const char *kept = byi_arena_str(w->out->arena, body);
+    const struct byi_plan_fused kernel = {unique_name(w, f, sources), func};
+    print_head(w, f, kernel.symbol);
+    byi_text_addf(&w->out->source, "%s", body);
+    BYI_PUSH(&w->bodies, kept);
+    BYI_PUSH(&w->out->list, kernel);
+    return w->bodies.n - 1;
+}
+
+static void write_group(struct writer *w, uint32_t func,
+                        const struct byi_sources *sources)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_group g = {.m = w->m, .f = w->m->funcs.at[func], .arena = arena};
+    struct byi_text body = {0};
+    byi_group_read(&g);
+    if (!g.refused)
+        g.refused = byi_nest_refuse(&g);
+    if (!g.refused) {
+        byi_nest_print(&g, &body);
+        w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
+    }
+    byi_text_free(&body);
+    byi_vec_free(g.values.at);
+    byi_arena_free(&arena);
+}
+
+/* --- all of them -------------------------------------------------------- */
+
+static void write_calls(struct writer *w, const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind != BYI_CALL)
+            continue;
+        const struct byi_node *callee = &f->nodes.at[node->args[0]];
+        if (callee->kind == BYI_FN && !w->out->of[callee->index] &&
+            is_group(w->m->funcs.at[callee->index]))
+            write_group(w, callee->index, node->sources);
+    }
+}
+
+static void print_table(struct byi_kernels *k)
+{
+    byi_text_addf(&k->source,
+                  "\nextern void (*const BYOC_KERNELS[])(void *const *, int)\n"
+                  "    __attribute__((visibility(\"hidden\")));\n"
+                  "void (*const BYOC_KERNELS[])(void *const *, int) = {\n");
+    for (uint32_t i = 0; i < k->list.n; i++)
+        byi_text_addf(&k->source, "    %s,\n", k->list.at[i].symbol);
+    byi_text_addf(&k->source, "};\n");
+}
+
+void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels)
+{
+    *kernels = (struct byi_kernels){.arena = byi_arena_new()};
+    struct writer w = {.m = m, .out = kernels};
+    kernels->of =
+        byi_arena_calloc(kernels->arena, m->funcs.n + 1, sizeof *kernels->of);
+    byi_text_addf(&kernels->source, "%s", byi_prelude);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && !m->funcs.at[i]->attr.primitive)
+            write_calls(&w, m->funcs.at[i]);
+    print_table(kernels);
+    byi_vec_free(w.bodies.at);
+    if (kernels->list.n == 0)
+        byi_kernels_free(kernels);
+}
+
+void byi_kernels_free(struct byi_kernels *kernels)
+{
+    byi_vec_free(kernels->list.at);
+    byi_text_free(&kernels->source);
+    byi_arena_free(&kernels->arena);
+    *kernels = (struct byi_kernels){0};
+}

@@ -1,0 +1,738 @@
+/* nest.c: the loops of a fused group as C text. One nest over the result's
+ * axes; a reduction is a nest of its own, where its value is needed. Three
+ * forms: element by element; rows, where the innermost loop is a reduction's;
+ * columns, where neighbouring results are reduced side by side because their
+ * operands are neighbours in memory, and the elements of one result are not.
+ * All numbers are constants, so threads, blocks and the compiler's vectors are
+ * decided here and there, not at run time; results do not depend on how many
+ * threads there are.
+ */
+#include "group.h"
+
+#include <string.h>
+
+enum {
+    SUM_BLOCK = 1024,       /* floats added up as floats, at most            */
+    COLUMNS = 256,          /* results of a block in the third form          */
+    MAX_PARTS = 256,        /* of one reduction by several threads           */
+    STREAM_BLOCK = 2048,    /* elements on their way past the caches         */
+    STREAM_LEAST = 8 << 20, /* bytes of results that no cache holds anyway */
+    MANY = 64               /* iterations that are enough to share out       */
+};
+
+struct printer {
+    const struct byi_group *g;
+    struct byi_text *out;
+    int depth;
+    const char **names;                     /* by value */
+    uint32_t loops[BYI_MAX_LOOPS], n_loops; /* of the result */
+    uint32_t parallel; /* this many loops are shared out as one, from the
+                          `first` on                                     */
+    uint32_t first;
+    int64_t team;     /* threads worth waking; 1: none          */
+    uint32_t columns; /* 1 + the value reduced in columns; 0    */
+    uint32_t split;   /* 1 + the value reduced by several threads; 0 */
+    bool streams;
+};
+
+static void line(struct printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
+
+static void line(struct printer *p, const char *fmt, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    byi_text_addf(p->out, "%*s%s\n", *text == '#' ? 0 : 4 * p->depth, "", text);
+}
+
+static void open_block(struct printer *p)
+{
+    p->out->n--; /* the newline */
+    byi_text_addf(p->out, " {\n");
+    p->depth++;
+}
+
+static void close_blocks(struct printer *p, uint32_t n)
+{
+    while (n-- > 0) {
+        p->depth--;
+        line(p, "}");
+    }
+}
+
+static const struct byi_gvalue *value_at(const struct printer *p, uint32_t v)
+{
+    return p->g->values.at[v];
+}
+
+static const struct byi_node *node_of(const struct printer *p, uint32_t v)
+{
+    return &p->g->f->nodes.at[value_at(p, v)->node];
+}
+
+static int64_t extent_of(const struct printer *p, uint32_t loop)
+{
+    return p->g->loops[loop].extent;
+}
+
+/* --- one value ---------------------------------------------------------- */
+
+static const char *affine_text(const struct printer *p,
+                               const struct byi_affine *a)
+{
+    struct byi_text t = {0};
+    for (uint32_t k = 0; k < p->g->n_loops; k++) {
+        const int64_t c = a->coef[k];
+        if (c == 0)
+            continue;
+        byi_text_addf(&t, "%s",
+                      t.n == 0 ? c < 0 ? "-" : ""
+                      : c < 0  ? " - "
+                               : " + ");
+        if (c == 1 || c == -1)
+            byi_text_addf(&t, "i%u", k);
+        else
+            byi_text_addf(&t, "i%u * %lld", k, (long long)(c < 0 ? -c : c));
+    }
+    if (a->base || t.n == 0)
+        byi_text_addf(&t, "%s%lld", t.n ? " + " : "", (long long)a->base);
+    const char *text = byi_arena_str(p->g->arena, t.at);
+    byi_text_free(&t);
+    return text;
+}
+
+static void print_reduce(struct printer *p, uint32_t v);
+
+static void print_op(struct printer *p, uint32_t v)
+{
+    const struct byi_gvalue *value = value_at(p, v);
+    const char *args[3] = {"", "", ""};
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < value->n_args; i++)
+        args[i] = p->names[value->args[i]];
+    byi_expr_print(node_of(p, v), value_at(p, value->args[0])->dtype, args,
+                   &text);
+    line(p, "const %s %s = %s; /* %s */", byi_c_type(value->dtype), p->names[v],
+         text.at, byi_op(node_of(p, v)->op)->name);
+    byi_text_free(&text);
+}
+
+static void print_value(struct printer *p, uint32_t v)
+{
+    const struct byi_gvalue *value = value_at(p, v);
+    switch (value->kind) {
+    case BYI_G_LOAD:
+        line(p, "const %s %s = x%u[%s];", byi_c_type(value->dtype), p->names[v],
+             value->index, affine_text(p, &value->offset));
+        return;
+    case BYI_G_OP:
+        print_op(p, v);
+        return;
+    case BYI_G_REDUCE:
+        print_reduce(p, v);
+        return;
+    case BYI_G_SCALAR: /* stands in its readers */
+    case BYI_G_ALIAS:
+        return;
+    }
+}
+
+/* What has its place where `level` loops of a nest are open. */
+static void print_level(struct printer *p, uint32_t nest, uint32_t level)
+{
+    for (uint32_t v = 0; v < p->g->values.n; v++)
+        if (value_at(p, v)->nest == nest && value_at(p, v)->level == level)
+            print_value(p, v);
+}
+
+static bool level_holds(const struct printer *p, uint32_t nest, uint32_t level,
+                        bool only_reductions)
+{
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->nest == nest && value->level == level &&
+            (value->kind == BYI_G_REDUCE ||
+             (!only_reductions && value->kind != BYI_G_SCALAR &&
+              value->kind != BYI_G_ALIAS)))
+            return true;
+    }
+    return false;
+}
+
+/* --- reductions --------------------------------------------------------- */
+
+struct reduction {
+    uint32_t value, n, loops[BYI_MAX_LOOPS];
+    struct byi_fold fold;
+    struct byi_fold_names names;
+    char sum[32];
+    bool by_blocks, simd, nan;
+};
+
+static struct reduction reduction_of(const struct printer *p, uint32_t v)
+{
+    const struct byi_node *node = node_of(p, v);
+    const struct byi_gvalue *arg = value_at(p, value_at(p, v)->args[0]);
+    struct reduction r = {.value = v};
+    r.n = byi_group_nest(p->g, v + 1, r.loops);
+    byi_fold_of(node->op, arg->dtype, &r.fold);
+    r.names =
+        (struct byi_fold_names){.sum_type = r.fold.type,
+                                .value = p->names[value_at(p, v)->args[0]],
+                                .type = byi_c_type(arg->dtype),
+                                .count = 1};
+    for (uint32_t k = 0; k < r.n; k++)
+        r.names.count *= extent_of(p, r.loops[k]);
+    snprintf(r.sum, sizeof r.sum, "%s_sum", p->names[v]);
+    r.simd = r.n > 0 && !level_holds(p, v + 1, r.n, true);
+    r.by_blocks = r.fold.by_blocks && r.simd;
+    r.nan = byi_dtype_is_float(arg->dtype) && r.fold.merge[0] == 'm';
+    return r;
+}
+
+static void print_step(struct printer *p, struct reduction *r, const char *sum,
+                       const char *sum_type)
+{
+    struct byi_text text = {0};
+    r->names.sum = sum;
+    r->names.sum_type = sum_type;
+    byi_fold_print(r->fold.step, &r->names, &text);
+    line(p, "%s;", text.at);
+    byi_text_free(&text);
+}
+
+/* An extreme of floats has its NaN seen to beside it: a maximum alone is
+ * what the compiler has vectors for. */
+static void print_extreme(struct printer *p, const struct reduction *r,
+                          const char *sum)
+{
+    const char *v = r->names.value;
+    line(p, "%s = %s %s %s ? %s : %s;", sum, v,
+         strcmp(r->fold.merge, "max") == 0 ? ">" : "<", sum, v, sum);
+    line(p, "%s_nan |= %s != %s;", sum, v, v);
+}
+
+static void print_innermost(struct printer *p, struct reduction *r,
+                            const char *sum, const char *sum_type)
+{
+    print_level(p, r->value + 1, r->n);
+    if (r->nan)
+        print_extreme(p, r, sum);
+    else
+        print_step(p, r, sum, sum_type);
+}
+
+static void print_simd(struct printer *p, const struct reduction *r,
+                       const char *sum)
+{
+    if (!r->simd)
+        return;
+    if (r->nan)
+        line(p, "#pragma omp simd reduction(%s : %s) reduction(| : %s_nan)",
+             r->fold.merge, sum, sum);
+    else
+        line(p, "#pragma omp simd reduction(%s : %s)", r->fold.merge, sum);
+}
+
+static void for_range(struct printer *p, uint32_t loop, const char *from,
+                      const char *to)
+{
+    line(p, "for (int64_t i%u = %s; i%u < %s; i%u++)", loop, from, loop, to,
+         loop);
+    open_block(p);
+}
+
+static void for_loop(struct printer *p, uint32_t loop)
+{
+    char to[32];
+    snprintf(to, sizeof to, "%lld", (long long)extent_of(p, loop));
+    for_range(p, loop, "0", to);
+}
+
+/* The innermost loop of a sum of floats, in blocks. */
+static void print_blocks(struct printer *p, struct reduction *r,
+                         const char *from, const char *to, bool whole)
+{
+    const uint32_t loop = r->loops[r->n - 1];
+    char part[48], begin[32], end[32];
+    snprintf(part, sizeof part, "%s_part", p->names[r->value]);
+    snprintf(begin, sizeof begin, "b%u", loop);
+    snprintf(end, sizeof end, "b%u_end", loop);
+    if (!whole) {
+        line(p, "for (int64_t %s = %s; %s < %s; %s += %d)", begin, from, begin,
+             to, begin, SUM_BLOCK);
+        open_block(p);
+        line(p, "const int64_t %s = %s + %d < %s ? %s + %d : %s;", end, begin,
+             SUM_BLOCK, to, begin, SUM_BLOCK, to);
+    }
+    line(p, "%s %s = 0;", r->names.type, part);
+    print_simd(p, r, part);
+    for_range(p, loop, whole ? from : begin, whole ? to : end);
+    print_innermost(p, r, part, r->names.type);
+    close_blocks(p, 1);
+    line(p, "%s += %s;", r->sum, part);
+    close_blocks(p, whole ? 0 : 1);
+}
+
+static void print_start(struct printer *p, const struct reduction *r)
+{
+    line(p, "%s %s = %s;", r->fold.type, r->sum, r->fold.start);
+    if (r->nan)
+        line(p, "int %s_nan = 0;", r->sum);
+}
+
+/* All loops of the reduction, the first from `from` to `to`. */
+static void print_loops(struct printer *p, struct reduction *r,
+                        const char *from, const char *to)
+{
+    uint32_t opened = 0;
+    for (uint32_t k = 0; k + 1 < r->n; k++, opened++) {
+        if (k == 0)
+            for_range(p, r->loops[0], from, to);
+        else
+            for_loop(p, r->loops[k]);
+        print_level(p, r->value + 1, k + 1);
+    }
+    char last[32];
+    const int64_t extent = r->n ? extent_of(p, r->loops[r->n - 1]) : 1;
+    snprintf(last, sizeof last, "%lld", (long long)extent);
+    const char *begin = r->n == 1 ? from : "0", *end = r->n == 1 ? to : last;
+    if (r->n == 0) {
+        print_innermost(p, r, r->sum, r->fold.type);
+    } else if (r->by_blocks) {
+        print_blocks(p, r, begin, end, extent <= SUM_BLOCK);
+    } else {
+        print_simd(p, r, r->sum);
+        for_range(p, r->loops[r->n - 1], begin, end);
+        print_innermost(p, r, r->sum, r->fold.type);
+        close_blocks(p, 1);
+    }
+    close_blocks(p, opened);
+}
+
+static void print_finish(struct printer *p, struct reduction *r,
+                         const char *sum)
+{
+    struct byi_text text = {0};
+    r->names.sum = sum;
+    byi_fold_print(r->fold.finish, &r->names, &text);
+    const struct byi_node *node = node_of(p, r->value);
+    if (r->nan)
+        line(p, "const %s %s = %s_nan ? (%s)NAN : %s; /* %s */", r->names.type,
+             p->names[r->value], sum, r->names.type, text.at,
+             byi_op(node->op)->name);
+    else
+        line(p, "const %s %s = %s; /* %s */", r->names.type, p->names[r->value],
+             text.at, byi_op(node->op)->name);
+    byi_text_free(&text);
+}
+
+static void print_team(struct printer *p, uint32_t collapse, const char *simd)
+{
+    char several[32] = "", threads[64] = "threads";
+    if (p->team < MANY)
+        snprintf(threads, sizeof threads, "threads < %lld ? threads : %lld",
+                 (long long)p->team, (long long)p->team);
+    if (collapse > 1)
+        snprintf(several, sizeof several, " collapse(%u)", collapse);
+    line(p, "#pragma omp parallel for%s%s schedule(static) num_threads(%s)",
+         simd, several, threads);
+}
+
+/* Parts of fixed size, so that the sum is the same for any number of threads,
+ * added up in order. */
+static void print_parts(struct printer *p, struct reduction *r)
+{
+    const int64_t extent = extent_of(p, r->loops[0]);
+    int64_t parts = r->names.count / BYI_SMALL_WORK;
+    parts = parts > MAX_PARTS ? MAX_PARTS : parts;
+    parts = parts > extent ? extent : parts;
+    const int64_t size = (extent + parts - 1) / parts;
+    parts = (extent + size - 1) / size;
+    line(p, "%s %s_parts[%lld];", r->fold.type, r->sum, (long long)parts);
+    if (r->nan)
+        line(p, "int %s_nans[%lld];", r->sum, (long long)parts);
+    print_team(p, 1, "");
+    line(p, "for (int64_t part = 0; part < %lld; part++)", (long long)parts);
+    open_block(p);
+    line(p, "const int64_t from = part * %lld;", (long long)size);
+    line(p, "const int64_t to = from + %lld < %lld ? from + %lld : %lld;",
+         (long long)size, (long long)extent, (long long)size,
+         (long long)extent);
+    print_start(p, r);
+    print_loops(p, r, "from", "to");
+    line(p, "%s_parts[part] = %s;", r->sum, r->sum);
+    if (r->nan)
+        line(p, "%s_nans[part] = %s_nan;", r->sum, r->sum);
+    close_blocks(p, 1);
+    print_start(p, r);
+    line(p, "for (int64_t part = 0; part < %lld; part++)", (long long)parts);
+    open_block(p);
+    char one[64];
+    snprintf(one, sizeof one, "%s_parts[part]", r->sum);
+    if (r->fold.merge[0] == 'm')
+        line(p, "%s = %s %s %s ? %s : %s;", r->sum, one,
+             strcmp(r->fold.merge, "max") == 0 ? ">" : "<", r->sum, one,
+             r->sum);
+    else
+        line(p, "%s = %s %s %s;", r->sum, r->sum, r->fold.merge, one);
+    if (r->nan)
+        line(p, "%s_nan |= %s_nans[part];", r->sum, r->sum);
+    close_blocks(p, 1);
+}
+
+static void print_reduce(struct printer *p, uint32_t v)
+{
+    struct reduction r = reduction_of(p, v);
+    char to[32];
+    if (p->split == v + 1) {
+        print_parts(p, &r);
+    } else {
+        snprintf(to, sizeof to, "%lld",
+                 (long long)(r.n ? extent_of(p, r.loops[0]) : 1));
+        print_start(p, &r);
+        print_loops(p, &r, "0", to);
+    }
+    print_finish(p, &r, r.sum);
+}
+
+/* --- the result --------------------------------------------------------- */
+
+static void print_store(struct printer *p)
+{
+    line(p, "y[%s] = %s;", affine_text(p, &p->g->store),
+         p->names[p->g->result]);
+}
+
+static void print_pragma(struct printer *p, uint32_t k)
+{
+    const bool last = k + p->parallel == p->n_loops;
+    const bool simd = last && !level_holds(p, 0, p->n_loops, true);
+    if (p->team > 1 && k == p->first)
+        print_team(p, p->parallel, simd && !p->streams ? " simd" : "");
+    else if (k + 1 == p->n_loops && !level_holds(p, 0, k + 1, true))
+        line(p, "#pragma omp simd");
+}
+
+/* The last loop, its results by way of a block that then leaves in one go. */
+static void print_stream(struct printer *p)
+{
+    const uint32_t loop = p->loops[p->n_loops - 1];
+    const int64_t extent = extent_of(p, loop);
+    const char *type = byi_c_type(value_at(p, p->g->result)->dtype);
+    struct byi_affine at = p->g->store;
+    at.coef[loop] = 0;
+    if (p->team > 1 && p->first + p->parallel == p->n_loops && p->parallel == 1)
+        print_team(p, 1, "");
+    line(p, "for (int64_t b = 0; b < %lld; b += %d)", (long long)extent,
+         STREAM_BLOCK);
+    open_block(p);
+    line(p, "const int64_t n = b + %d < %lld ? %d : %lld - b;", STREAM_BLOCK,
+         (long long)extent, STREAM_BLOCK, (long long)extent);
+    line(p, "%s block[%d] __attribute__((aligned(64)));", type, STREAM_BLOCK);
+    line(p, "#pragma omp simd");
+    for_range(p, loop, "b", "b + n");
+    print_level(p, 0, p->n_loops);
+    line(p, "block[i%u - b] = %s;", loop, p->names[p->g->result]);
+    close_blocks(p, 1);
+    line(p, "stream_out(y + %s + b, block, (size_t)n * sizeof block[0]);",
+         affine_text(p, &at));
+    close_blocks(p, 1);
+}
+
+static void print_elements(struct printer *p)
+{
+    print_level(p, 0, 0);
+    const uint32_t n = p->n_loops;
+    uint32_t opened = 0;
+    for (uint32_t k = 0; k + p->streams < n; k++, opened++) {
+        print_pragma(p, k);
+        for_loop(p, p->loops[k]);
+        print_level(p, 0, k + 1);
+    }
+    if (p->streams)
+        print_stream(p);
+    else
+        print_store(p);
+    close_blocks(p, opened);
+}
+
+/* --- columns ------------------------------------------------------------ */
+
+/* Values of the innermost level of the result's nest that `of` needs; those
+ * behind the columns' reduction are not its operands' any more. */
+static void mark_needed(const struct printer *p, uint32_t of, bool *needed)
+{
+    memset(needed, 0, p->g->values.n * sizeof *needed);
+    needed[of] = true;
+    for (uint32_t v = of + 1; v-- > 0;) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (!needed[v] || v + 1 == p->columns)
+            continue;
+        for (uint32_t i = 0; i < value->n_args; i++)
+            needed[value->args[i]] = true;
+    }
+}
+
+static void print_needed(struct printer *p, const bool *needed, uint32_t nest,
+                         uint64_t with, bool has)
+{
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        const bool inner = value->nest == 0 && value->level == p->n_loops;
+        if (needed[v] && v + 1 != p->columns &&
+            (value->nest == nest || (has && inner)) &&
+            !(value->loops & with) == !has)
+            print_value(p, v);
+    }
+}
+
+/* The levels of the reduction's loops, without what varies by column. */
+static void print_column_loops(struct printer *p, struct reduction *r,
+                               const bool *needed, uint64_t column)
+{
+    for (uint32_t k = 0; k < r->n; k++) {
+        for_loop(p, r->loops[k]);
+        for (uint32_t v = 0; v < p->g->values.n; v++) {
+            const struct byi_gvalue *value = value_at(p, v);
+            if (needed[v] && value->nest == r->value + 1 &&
+                value->level == k + 1 && !(value->loops & column))
+                print_value(p, v);
+        }
+    }
+}
+
+static void print_columns(struct printer *p)
+{
+    const uint32_t last = p->n_loops - 1, loop = p->loops[last];
+    const int64_t extent = extent_of(p, loop);
+    const uint64_t column = UINT64_C(1) << loop;
+    struct reduction r = reduction_of(p, p->columns - 1);
+    bool *needed =
+        byi_arena_calloc(p->g->arena, p->g->values.n, sizeof *needed);
+    uint32_t opened = 0;
+    int64_t block = COLUMNS;
+    while (block > 32 && extent / block < 8)
+        block /= 2;
+    print_level(p, 0, 0);
+    for (uint32_t k = 0; k < last; k++, opened++) {
+        if (p->team > 1 && k == p->first)
+            print_team(p, p->parallel, "");
+        for_loop(p, p->loops[k]);
+        print_level(p, 0, k + 1);
+    }
+    if (p->team > 1 && p->first == last)
+        print_team(p, 1, "");
+    line(p, "for (int64_t b = 0; b < %lld; b += %lld)", (long long)extent,
+         (long long)block);
+    open_block(p);
+    line(p, "const int64_t end = b + %lld < %lld ? b + %lld : %lld;",
+         (long long)block, (long long)extent, (long long)block,
+         (long long)extent);
+    line(p, "%s %s[%lld];", r.fold.type, r.sum, (long long)block);
+    for_range(p, loop, "b", "end");
+    line(p, "%s[i%u - b] = %s;", r.sum, loop, r.fold.start);
+    close_blocks(p, 1);
+    mark_needed(p, value_at(p, r.value)->args[0], needed);
+    print_column_loops(p, &r, needed, column);
+    char one[64];
+    snprintf(one, sizeof one, "%s[i%u - b]", r.sum, loop);
+    line(p, "#pragma omp simd");
+    for_range(p, loop, "b", "end");
+    print_needed(p, needed, r.value + 1, column, true);
+    print_step(p, &r, one, r.fold.type);
+    close_blocks(p, 1 + r.n);
+    mark_needed(p, p->g->result, needed);
+    line(p, "#pragma omp simd");
+    for_range(p, loop, "b", "end");
+    r.nan = false; /* the step keeps it */
+    print_finish(p, &r, one);
+    print_needed(p, needed, 0, column, true);
+    print_store(p);
+    close_blocks(p, 2 + opened);
+}
+
+/* --- decisions ---------------------------------------------------------- */
+
+/* How many loads run along a loop, or across it. */
+static void count_loads(const struct printer *p, uint32_t loop, uint32_t *along,
+                        uint32_t *across)
+{
+    *along = *across = 0;
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->kind != BYI_G_LOAD || value->offset.coef[loop] == 0)
+            continue;
+        *(value->offset.coef[loop] == 1 ? along : across) += 1;
+    }
+}
+
+/* The reduction of the innermost level that goes better by columns. */
+static uint32_t find_columns(const struct printer *p)
+{
+    uint32_t found = 0, n = 0, along, across, loops[BYI_MAX_LOOPS];
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        n += value_at(p, v)->kind == BYI_G_REDUCE;
+        if (value_at(p, v)->kind == BYI_G_REDUCE && value_at(p, v)->nest == 0 &&
+            value_at(p, v)->level == p->n_loops)
+            found = v + 1;
+    }
+    if (!found || n != 1 || p->n_loops == 0)
+        return 0;
+    uint32_t k = byi_group_nest(p->g, found, loops);
+    if (k == 0)
+        return 0;
+    count_loads(p, loops[k - 1], &along, &across);
+    if (along > 0)
+        return 0;
+    count_loads(p, p->loops[p->n_loops - 1], &along, &across);
+    return along > 0 && across == 0 ? found : 0;
+}
+
+static int64_t count_steps(const struct printer *p, uint32_t from, uint32_t to)
+{
+    int64_t n = 1;
+    for (uint32_t k = from; k < to; k++)
+        n *= extent_of(p, p->loops[k]);
+    return n;
+}
+
+/* The most steps of a reduction for one of the result's elements. */
+static int64_t reduced_steps(const struct printer *p, uint32_t *which)
+{
+    int64_t most = 1;
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        if (value_at(p, v)->kind != BYI_G_REDUCE)
+            continue;
+        const struct reduction r = reduction_of(p, v);
+        if (r.names.count > most) {
+            most = r.names.count;
+            *which = v;
+        }
+    }
+    return most;
+}
+
+static void decide(struct printer *p)
+{
+    uint32_t widest = 0;
+    p->n_loops = byi_group_nest(p->g, 0, p->loops);
+    p->columns = find_columns(p);
+    const int64_t results = count_steps(p, 0, p->n_loops);
+    const int64_t each = reduced_steps(p, &widest);
+    p->team = results * each / BYI_SMALL_WORK;
+    p->team = p->team < 1 ? 1 : p->team > MANY ? MANY : p->team;
+    if (p->team > 1 && !p->columns && results < 8 &&
+        value_at(p, widest)->nest == 0) {
+        p->split = widest + 1;
+        p->first = p->n_loops;
+        return;
+    }
+    if (p->n_loops == 0) {
+        p->team = 1;
+        return;
+    }
+    const uint32_t last = p->n_loops - (p->columns || p->n_loops > 1);
+    while (p->first + 1 < last && extent_of(p, p->loops[p->first]) < 4 &&
+           level_holds(p, 0, p->first + 1, false))
+        p->first++;
+    p->parallel = 1;
+    while (p->first + p->parallel < last &&
+           count_steps(p, p->first, p->first + p->parallel) < MANY &&
+           !level_holds(p, 0, p->first + p->parallel, false))
+        p->parallel++;
+    const uint64_t bytes =
+        (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
+    p->streams = !p->columns && bytes >= STREAM_LEAST && p->n_loops > 0 &&
+                 extent_of(p, p->loops[p->n_loops - 1]) >= STREAM_BLOCK &&
+                 !level_holds(p, 0, p->n_loops, true);
+}
+
+/* --- the function ------------------------------------------------------- */
+
+static void name_values(struct printer *p)
+{
+    uint32_t n = 0;
+    p->names = byi_arena_calloc(p->g->arena, p->g->values.n, sizeof *p->names);
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        struct byi_tensor t;
+        if (value->kind != BYI_G_SCALAR) {
+            p->names[v] = byi_arena_printf(p->g->arena, "v%u", n);
+            n += value->kind != BYI_G_ALIAS;
+            continue;
+        }
+        struct byi_text text = {0};
+        if (byi_const_view(p->g->m, p->g->f, value->node, &t))
+            byi_expr_literal(&t, &text);
+        p->names[v] = byi_arena_str(p->g->arena, text.at);
+        byi_text_free(&text);
+    }
+}
+
+static void print_buffers(struct printer *p)
+{
+    const struct byi_func *f = p->g->f;
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        bool read = false;
+        for (uint32_t v = 0; v < p->g->values.n && !read; v++)
+            read = value_at(p, v)->kind == BYI_G_LOAD &&
+                   value_at(p, v)->index == i;
+        const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+        if (read)
+            line(p, "const %s *restrict const x%u = buffers[%u];",
+                 byi_c_type(type->dtype), i, i);
+    }
+    line(p, "%s *restrict const y = buffers[%u];",
+         byi_c_type(value_at(p, p->g->result)->dtype), f->params.n);
+}
+
+/* Whether a load goes from row to row of what no cache near by holds: a
+ * kernel that goes by tiles is better then. */
+static bool reads_across(const struct printer *p)
+{
+    enum { NEAR = 32 << 10 };
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        const struct byi_func *f = p->g->f;
+        uint32_t loops[BYI_MAX_LOOPS];
+        if (value->kind != BYI_G_LOAD ||
+            byi_type_bytes(f->nodes.at[value->node].type) <= NEAR)
+            continue;
+        const uint32_t n = byi_group_nest(p->g, value->nest, loops);
+        const uint32_t loop = p->columns ? p->loops[p->n_loops - 1]
+                              : n        ? loops[n - 1]
+                                         : 0;
+        const int64_t c = n || p->columns ? value->offset.coef[loop] : 0;
+        if (c < -4 || c > 4)
+            return true;
+    }
+    return false;
+}
+
+const char *byi_nest_refuse(const struct byi_group *g)
+{
+    struct printer p = {.g = g};
+    name_values(&p);
+    decide(&p);
+    return reads_across(&p) ? "it reads across rows" : NULL;
+}
+
+void byi_nest_print(const struct byi_group *g, struct byi_text *out)
+{
+    struct printer p = {.g = g, .out = out};
+    name_values(&p);
+    decide(&p);
+    line(&p, "{");
+    p.depth++;
+    print_buffers(&p);
+    if (p.team <= 1)
+        line(&p, "(void)threads;");
+    if (p.columns)
+        print_columns(&p);
+    else
+        print_elements(&p);
+    close_blocks(&p, 1);
+}

@@ -1,0 +1,585 @@
+/* kernels_test.c: generated C against the native kernels. A module of many
+ * small groups is compiled into an artifact, run at every instruction set this
+ * CPU has, and each group's result is held against the interpreter's, which
+ * runs the native kernels operator by operator.
+ */
+#include "codegen_c/codegen_c.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/descriptor.h"
+#include "tests/fixture.h"
+#include "tests/interp.h"
+
+enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
+
+/* --- a module of groups as text ------------------------------------------ */
+
+struct bench {
+    struct byi_text params; /* of main */
+    struct byi_text body, results, types;
+    uint32_t n, n_ids;
+};
+
+/* Add the group `body` over these parameters (text: "%p0: TYPE, ...") to main,
+ * called with `args`, which main has under the same names. */
+static void add_group(struct bench *b, const char *params, const char *args,
+                      const char *type, const char *body)
+{
+    const uint32_t id = b->n_ids;
+    b->n_ids += 2;
+    byi_text_addf(&b->body, "  %%%u = fn(%s, Primitive=1) -> %s {\n%s\n  };\n",
+                  id, params, type, body);
+    byi_text_addf(&b->body, "  %%%u = %%%u(%s);\n", id + 1, id, args);
+    byi_text_addf(&b->results, "%s%%%u", b->n ? ", " : "", id + 1);
+    byi_text_addf(&b->types, "%s%s", b->n ? ", " : "", type);
+    b->n++;
+}
+
+static char *finish_text(struct bench *b)
+{
+    struct byi_text t = {0};
+    byi_text_addf(&t, "def @main(%s) -> (%s) {\n%s  (%s)\n}\n", b->params.at,
+                  b->types.at, b->body.at, b->results.at);
+    byi_text_free(&b->params);
+    byi_text_free(&b->body);
+    byi_text_free(&b->results);
+    byi_text_free(&b->types);
+    return t.at;
+}
+
+/* --- inputs --------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static double draw_float(uint64_t *state, bool odd)
+{
+    static const double special[] = {0.0,   -0.0,      0.5,      -0.5,  1.5,
+                                     2.5,   -1e30,     1e30,     1e-40, -87.0,
+                                     100.0, -INFINITY, INFINITY, NAN};
+    if (odd && draw(state) % 4 == 0)
+        return special[draw(state) % BYI_COUNT(special)];
+    return (double)draw(state) / (1u << 31) * 8 - 4;
+}
+
+static int64_t draw_int(uint64_t *state, bool odd)
+{
+    static const int64_t special[] = {INT64_MIN, INT64_MAX, -1,  0,  1,
+                                      -128,      127,       255, 64, 7};
+    if (odd && draw(state) % 4 == 0)
+        return special[draw(state) % BYI_COUNT(special)];
+    return (int64_t)(draw(state) % 40) - 20;
+}
+
+/* `odd`: with infinities, NaN, the largest integers, and the like. */
+static void fill(struct byi_tensor *t, uint64_t seed, bool odd)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+    const uint32_t size = byoc_dtype_size(t->dtype);
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    for (int64_t i = 0; i < n; i++) {
+        char *at = (char *)t->data + i * size;
+        if (t->dtype == BYOC_BOOL) {
+            *at = (char)(draw(&state) % 2);
+        } else if (byi_dtype_is_float(t->dtype)) {
+            byi_tensor_set(t, i, draw_float(&state, odd));
+        } else {
+            const int64_t v = draw_int(&state, odd);
+            memcpy(at, &v, size); /* the low bytes */
+        }
+    }
+}
+
+/* --- an artifact, and its runs ------------------------------------------- */
+
+struct setup {
+    struct fixture x;
+    struct byi_kernels kernels;
+    struct byi_plan plan;
+    struct byi_text manifest;
+    char folder[64], path[96];
+};
+
+static void set_up(struct setup *s, char *text)
+{
+    struct byoc_error err;
+    *s = (struct setup){.folder = "kernels-XXXXXX"};
+    assert_non_null(mkdtemp(s->folder));
+    snprintf(s->path, sizeof s->path, "%s/model.so", s->folder);
+    if (fixture_open(&s->x, text, &err) != BYOC_OK)
+        fail_msg("%s in\n%s", err.text, text);
+    byi_vec_free(text);
+    byi_kernels_write(s->x.m, &s->kernels);
+}
+
+static void write_artifact(struct setup *s)
+{
+    struct byoc_error err;
+    const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
+                                       s->kernels.of};
+    const struct byi_manifest what = {.name = "test", .hashes = true};
+    assert_int_equal(byi_plan_write(s->x.m, NULL, 0, &code, &s->plan, &err),
+                     BYOC_OK);
+    struct byi_image image = s->x.image;
+    image.plan = s->plan.json.at;
+    image.plan_bytes = s->plan.json.n;
+    image.weights_bytes = s->plan.weights_bytes;
+    image.spans = byi_plan_spans(s->x.m, &s->plan, s->x.arena);
+    image.n_spans = s->plan.consts.n;
+    image.source = s->kernels.source.at;
+    image.source_bytes = s->kernels.source.n;
+    image.n_kernels = s->kernels.list.n;
+    assert_int_equal(
+        byi_manifest_write(s->x.m, &what, &image, &s->manifest, &err), BYOC_OK);
+    image.manifest = s->manifest.at;
+    image.manifest_bytes = s->manifest.n;
+    if (byi_artifact_write(s->path, &image, "cc -Werror", &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void tear_down(struct setup *s)
+{
+    unlink(s->path);
+    rmdir(s->folder);
+    byi_plan_free(&s->plan);
+    byi_text_free(&s->manifest);
+    byi_kernels_free(&s->kernels);
+    fixture_close(&s->x);
+}
+
+static DLTensor view_of(struct byi_tensor *t)
+{
+    return (DLTensor){.data = t->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)t->rank,
+                      .dtype = byoc_dtype_dlpack(t->dtype),
+                      .shape = t->dims};
+}
+
+static void compare_outputs(const struct setup *s, const DLTensor *found,
+                            const struct byi_tensor *want, uint32_t n,
+                            double tolerance)
+{
+    struct byoc_error err;
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_tensor t = want[i];
+        t.data = found[i].data;
+        if (interp_compare(&t, &want[i], tolerance, tolerance, &err) == BYOC_OK)
+            continue;
+        const struct byi_func *f =
+            s->x.m->funcs.at[byi_func_find(s->x.m, "main")];
+        const byi_id id = f->nodes.at[f->result].args[i];
+        const uint32_t group = f->nodes.at[f->nodes.at[id].args[0]].index;
+        const uint32_t k = s->kernels.of[group];
+        fail_msg("group %u (%s): %s\n%s", i,
+                 k ? s->kernels.list.at[k - 1].symbol : "no kernel", err.text,
+                 s->kernels.source.at);
+    }
+}
+
+/* Run the artifact as it would on a CPU that has `isa` at most. */
+static void run_at(struct setup *s, const char *isa, uint32_t threads,
+                   const DLTensor *in, uint32_t n_in,
+                   const struct byi_tensor *want, uint32_t n_out,
+                   double tolerance)
+{
+    static DLTensor out[MAX_OUTPUTS];
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    const struct byoc_load_params params = {.threads = threads};
+    setenv("BYOC_MAX_ISA", isa, 1);
+    if (byoc_model_load(s->path, &params, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(byoc_state_new(model, &state, &err), BYOC_OK);
+    memset(out, 0, sizeof out);
+    if (byoc_run(state, in, n_in, out, n_out, &err) != BYOC_OK)
+        fail_msg("%s: %s", isa, err.text);
+    compare_outputs(s, out, want, n_out, tolerance);
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+}
+
+static void run_all(struct setup *s, uint64_t seed, bool odd, double tolerance)
+{
+    static const char *const names[] = {
+#define LEVEL(id, name, options) name,
+        BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+    };
+    static struct byi_tensor in[MAX_INPUTS], want[MAX_OUTPUTS];
+    DLTensor views[MAX_INPUTS];
+    struct byoc_error err;
+    const uint32_t main = byi_func_find(s->x.m, "main");
+    const struct byi_func *f = s->x.m->funcs.at[main];
+    uint32_t n_out;
+    assert_true(f->params.n <= MAX_INPUTS);
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, seed + i,
+                                  s->x.arena, &in[i]));
+        fill(&in[i], seed + i, odd);
+        views[i] = view_of(&in[i]);
+    }
+    if (interp_run(s->x.m, main, in, f->params.n, s->x.arena, want, MAX_OUTPUTS,
+                   &n_out, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < BYI_COUNT(names); i++)
+        run_at(s, names[i], 1 + (uint32_t)(seed + i) % 3, views, f->params.n,
+               want, n_out, tolerance);
+}
+
+/* --- every operator ------------------------------------------------------- */
+
+static const char *const types[] = {"float32", "float64", "int8",  "int16",
+                                    "int32",   "int64",   "uint8", "uint16",
+                                    "uint32",  "uint64",  "bool"};
+enum {
+    F32 = 1,
+    FLOATS = 3,
+    INTS = 0x3fc,
+    NUMBERS = 0x3ff,
+    BOOLS = 0x400,
+    SIGNED = 0x3c,
+    ALL = 0x7ff
+};
+
+/* Second operands of (3, 5, 17): each way to broadcast. */
+static const char *const shapes[] = {"(3, 5, 17)", "(17)", "(5, 1)",
+                                     "(3, 1, 17)", "()"};
+
+static const struct {
+    const char *name;
+    unsigned types; /* of operands */
+    const char *call;
+    bool to_bool;
+} calls[] = {
+    {"abs", NUMBERS, "abs(%p0)", false},
+    {"negative", FLOATS | SIGNED, "negative(%p0)", false},
+    {"exp", F32, "exp(%p0)", false},
+    {"log", F32, "log(%p0)", false},
+    {"sqrt", FLOATS, "sqrt(%p0)", false},
+    {"rsqrt", FLOATS, "rsqrt(%p0)", false},
+    {"reciprocal", FLOATS, "reciprocal(%p0)", false},
+    {"erf", F32, "erf(%p0)", false},
+    {"tanh", F32, "tanh(%p0)", false},
+    {"sigmoid", F32, "sigmoid(%p0)", false},
+    {"ceil", FLOATS, "ceil(%p0)", false},
+    {"floor", FLOATS, "floor(%p0)", false},
+    {"round", FLOATS, "round(%p0)", false},
+    {"sign", NUMBERS, "sign(%p0)", false},
+    {"isnan", FLOATS, "isnan(%p0)", true},
+    {"logical_not", BOOLS, "logical_not(%p0)", true},
+    {"clip", F32, "clip(%p0, a_min=-1.5, a_max=2.5)", false},
+    {"nn.relu", NUMBERS, "nn.relu(%p0)", false},
+    {"nn.leaky_relu", FLOATS, "nn.leaky_relu(%p0, alpha=0.3)", false},
+    {"nn.elu", F32, "nn.elu(%p0, alpha=0.7)", false},
+    {"nn.selu", F32, "nn.selu(%p0)", false},
+    {"nn.celu", F32, "nn.celu(%p0, alpha=0.7)", false},
+    {"nn.gelu", F32, "nn.gelu(%p0)", false},
+    {"nn.gelu tanh", F32, "nn.gelu(%p0, approximate=\"tanh\")", false},
+    {"nn.silu", F32, "nn.silu(%p0)", false},
+    {"nn.hard_sigmoid", F32, "nn.hard_sigmoid(%p0)", false},
+    {"nn.hard_swish", F32, "nn.hard_swish(%p0)", false},
+    {"nn.mish", F32, "nn.mish(%p0)", false},
+    {"nn.softplus", F32, "nn.softplus(%p0)", false},
+    {"nn.softsign", FLOATS, "nn.softsign(%p0)", false},
+    {"nn.thresholded_relu", FLOATS, "nn.thresholded_relu(%p0)", false},
+    {"nn.shrink", FLOATS, "nn.shrink(%p0, bias=0.25)", false},
+    {"add", NUMBERS, "add(%p0, %p1)", false},
+    {"subtract", NUMBERS, "subtract(%p0, %p1)", false},
+    {"multiply", NUMBERS, "multiply(%p0, %p1)", false},
+    {"divide", NUMBERS, "divide(%p0, %p1)", false},
+    {"maximum", NUMBERS, "maximum(%p0, %p1)", false},
+    {"minimum", NUMBERS, "minimum(%p0, %p1)", false},
+    {"nn.prelu", FLOATS | SIGNED, "nn.prelu(%p0, %p1)", false},
+    {"left_shift", INTS & ~SIGNED, "left_shift(%p0, %p1)", false},
+    {"right_shift", INTS & ~SIGNED, "right_shift(%p0, %p1)", false},
+    {"equal", ALL, "equal(%p0, %p1)", true},
+    {"not_equal", ALL, "not_equal(%p0, %p1)", true},
+    {"less", NUMBERS, "less(%p0, %p1)", true},
+    {"less_equal", NUMBERS, "less_equal(%p0, %p1)", true},
+    {"greater", NUMBERS, "greater(%p0, %p1)", true},
+    {"greater_equal", NUMBERS, "greater_equal(%p0, %p1)", true},
+    {"logical_and", BOOLS, "logical_and(%p0, %p1)", true},
+    {"logical_or", BOOLS, "logical_or(%p0, %p1)", true},
+    {"logical_xor", BOOLS, "logical_xor(%p0, %p1)", true},
+    {"where", ALL, "where(%p2, %p0, %p1)", false},
+};
+
+/* Main's parameters: %x_TYPE, and %b_TYPE_K for each shape. */
+static void add_inputs(struct bench *b)
+{
+    for (size_t t = 0; t < BYI_COUNT(types); t++) {
+        byi_text_addf(&b->params, "%s%%x_%s: Tensor[(3, 5, 17), %s]",
+                      t ? ", " : "", types[t], types[t]);
+        for (size_t k = 0; k < BYI_COUNT(shapes); k++)
+            byi_text_addf(&b->params, ", %%b_%s_%zu: Tensor[%s, %s]", types[t],
+                          k, shapes[k], types[t]);
+    }
+}
+
+/* A group of `call` and one operator more that changes nothing: groups of one
+ * operator are no groups. */
+static void add_call(struct bench *b, const char *call, const char *type,
+                     const char *result, size_t shape)
+{
+    char params[400], args[200], body[400], of[100];
+    snprintf(params, sizeof params,
+             "%%p0: Tensor[(3, 5, 17), %s], %%p1: Tensor[%s, %s], "
+             "%%p2: Tensor[(17), bool]",
+             type, shapes[shape], type);
+    snprintf(args, sizeof args, "%%x_%s, %%b_%s_%zu, %%b_bool_1", type, type,
+             shape);
+    snprintf(of, sizeof of, "Tensor[(3, 5, 17), %s]", result);
+    snprintf(body, sizeof body, "    %%0 = %s;\n    %s", call,
+             strcmp(result, "bool") == 0 ? "logical_not(%0)"
+                                         : "maximum(%0, %0)");
+    add_group(b, params, args, of, body);
+}
+
+static void test_operators(void **state)
+{
+    struct bench b = {0};
+    struct setup s;
+    (void)state;
+    add_inputs(&b);
+    for (size_t i = 0; i < BYI_COUNT(calls); i++)
+        for (size_t t = 0; t < BYI_COUNT(types); t++)
+            if (calls[i].types >> t & 1)
+                add_call(&b, calls[i].call, types[t],
+                         calls[i].to_bool ? "bool" : types[t],
+                         (i + t) % BYI_COUNT(shapes));
+    const uint32_t n = b.n;
+    set_up(&s, finish_text(&b));
+    assert_int_equal(s.kernels.list.n, n); /* C for every one of them */
+    write_artifact(&s);
+    run_all(&s, 1, false, 1e-6);
+    run_all(&s, 2, true, 1e-6);
+    tear_down(&s);
+}
+
+static void test_casts(void **state)
+{
+    struct bench b = {0};
+    struct setup s;
+    (void)state;
+    add_inputs(&b);
+    for (size_t from = 0; from < BYI_COUNT(types); from++)
+        for (size_t to = 0; to < BYI_COUNT(types); to++) {
+            char call[64];
+            snprintf(call, sizeof call, "cast(%%p0, dtype=\"%s\")", types[to]);
+            add_call(&b, call, types[from], types[to], 0);
+        }
+    set_up(&s, finish_text(&b));
+    write_artifact(&s);
+    run_all(&s, 3, true, 0);
+    tear_down(&s);
+}
+
+/* --- random groups -------------------------------------------------------- */
+
+struct shape {
+    uint32_t rank;
+    int64_t dims[6];
+};
+
+struct random {
+    uint64_t state;
+    struct bench *b;
+    struct byi_text body, params, args;
+    uint32_t n_nodes, n_params;
+    const char *type;
+};
+
+static uint32_t roll(struct random *r, uint32_t n)
+{
+    return (uint32_t)(draw(&r->state) % n);
+}
+
+static void shape_text(const struct shape *s, char *out, size_t n)
+{
+    size_t k = (size_t)snprintf(out, n, "(");
+    for (uint32_t i = 0; i < s->rank; i++)
+        k += (size_t)snprintf(out + k, n - k, "%s%lld", i ? ", " : "",
+                              (long long)s->dims[i]);
+    snprintf(out + k, n - k, ")");
+}
+
+static int64_t count(const struct shape *s)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < s->rank; i++)
+        n *= s->dims[i];
+    return n;
+}
+
+/* A parameter of the group, which is one of main too. */
+static void add_param(struct random *r, const struct shape *s, char *name,
+                      size_t n)
+{
+    char of[80];
+    const uint32_t id = r->b->n * 100 + r->n_params;
+    shape_text(s, of, sizeof of);
+    snprintf(name, n, "%%p%u", r->n_params);
+    byi_text_addf(&r->params, "%s%s: Tensor[%s, %s]", r->n_params ? ", " : "",
+                  name, of, r->type);
+    byi_text_addf(&r->args, "%s%%x%u", r->n_params ? ", " : "", id);
+    byi_text_addf(&r->b->params, "%s%%x%u: Tensor[%s, %s]",
+                  r->b->params.n ? ", " : "", id, of, r->type);
+    r->n_params++;
+}
+
+/* One step from %last (shape *s) on; what the new value is called in *last. */
+static void add_step(struct random *r, struct shape *s, char *last, size_t n)
+{
+    static const char *const unary[] = {"abs", "negative", "nn.relu", "sign"};
+    static const char *const binary[] = {"add", "subtract", "maximum",
+                                         "minimum", "multiply"};
+    static const char *const folds[] = {"sum", "max", "min", "mean"};
+    char other[32], to[200];
+    struct shape t = *s;
+    byi_text_addf(&r->body, "    %%%u = ", r->n_nodes);
+    uint32_t axis = s->rank ? roll(r, s->rank) : 0;
+    switch (roll(r, 9)) {
+    case 0:
+        byi_text_addf(&r->body, "%s(%s);\n", unary[roll(r, 4)], last);
+        break;
+    case 1:
+    case 2: /* an operand that is broadcast to it */
+        t.rank = roll(r, s->rank + 1);
+        for (uint32_t i = 0; i < t.rank; i++)
+            t.dims[i] = roll(r, 3) ? s->dims[s->rank - t.rank + i] : 1;
+        add_param(r, &t, other, sizeof other);
+        byi_text_addf(&r->body, "%s(%s, %s);\n", binary[roll(r, 5)], last,
+                      other);
+        break;
+    case 3: /* it is broadcast, or meets a scalar */
+        byi_text_addf(&r->body, "add(%s, cast(2, dtype=\"%s\"));\n", last,
+                      r->type);
+        break;
+    case 4: { /* a transpose: a rotation of the axes */
+        byi_text_addf(&r->body, "transpose(%s, axes=[", last);
+        for (uint32_t i = 0; i < s->rank; i++) {
+            t.dims[i] = s->dims[(i + axis) % s->rank];
+            byi_text_addf(&r->body, "%s%u", i ? ", " : "",
+                          (i + axis) % s->rank);
+        }
+        byi_text_addf(&r->body, "]);\n");
+        *s = t;
+        break;
+    }
+    case 5: /* two axes become one, or one becomes two */
+        if (s->rank > 1 && axis + 1 < s->rank) {
+            t.rank--;
+            t.dims[axis] *= s->dims[axis + 1];
+            for (uint32_t i = axis + 1; i < t.rank; i++)
+                t.dims[i] = s->dims[i + 1];
+        } else if (s->rank < 6 && s->rank > 0 && s->dims[axis] % 2 == 0) {
+            for (uint32_t i = s->rank; i > axis + 1; i--)
+                t.dims[i] = s->dims[i - 1];
+            t.rank++;
+            t.dims[axis] /= 2;
+            t.dims[axis + 1] = 2;
+        }
+        shape_text(&t, to, sizeof to);
+        to[strlen(to) - 1] = '\0';
+        byi_text_addf(&r->body, "reshape(%s, [%s]);\n", last, to + 1);
+        *s = t;
+        break;
+    case 6: /* every other one, from the second or from the last on */
+        if (s->rank > 0 && s->dims[axis] > 2) {
+            const bool back = roll(r, 2);
+            byi_text_addf(
+                &r->body, "strided_slice(%s, [%d], [%d], [%u], [%d]);\n", last,
+                back ? -1 : 1, back ? -99999 : 99999, axis, back ? -2 : 2);
+            s->dims[axis] = back ? (s->dims[axis] + 1) / 2 : s->dims[axis] / 2;
+            break;
+        }    /* fall through */
+    default: /* a reduction, and sometimes its result goes back */
+        if (s->rank == 0) {
+            byi_text_addf(&r->body, "abs(%s);\n", last);
+            break;
+        }
+        byi_text_addf(&r->body, "%s(%s, axis=[%u]);\n", folds[roll(r, 4)], last,
+                      axis);
+        if (roll(r, 2)) {
+            byi_text_addf(&r->body, "    %%%u = maximum(%s, %%%u);\n",
+                          r->n_nodes + 1, last, r->n_nodes);
+            r->n_nodes++;
+        } else {
+            s->dims[axis] = 1;
+        }
+        break;
+    }
+    snprintf(last, n, "%%%u", r->n_nodes++);
+}
+
+static void add_random(struct bench *b, uint64_t seed)
+{
+    struct random r = {.state = seed * 77 + 5, .b = b};
+    struct shape s = {.rank = 1 + roll(&r, 4)};
+    char last[32], of[80], type[120];
+    r.type = types[roll(&r, 3) ? 0 : roll(&r, 6)];
+    for (uint32_t i = 0; i < s.rank; i++)
+        s.dims[i] = roll(&r, 8) ? 1 + roll(&r, 12) : 40 + roll(&r, 40);
+    if (roll(&r, 16) == 0 && s.rank > 1)
+        s.dims[roll(&r, s.rank)] = 2000;
+    add_param(&r, &s, last, sizeof last);
+    for (uint32_t n = 2 + roll(&r, 6); n-- > 0;)
+        add_step(&r, &s, last, sizeof last);
+    byi_text_addf(&r.body, "    nn.relu(%s)", last);
+    shape_text(&s, of, sizeof of);
+    assert_true(count(&s) > 0);
+    snprintf(type, sizeof type, "Tensor[%s, %s]", of, r.type);
+    add_group(b, r.params.at, r.args.at, type, r.body.at);
+    byi_text_free(&r.body);
+    byi_text_free(&r.params);
+    byi_text_free(&r.args);
+}
+
+/* KERNELS_SEED and KERNELS_ROUNDS in the environment go on from here. */
+static uint64_t number_of(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : fallback;
+}
+
+static void test_random(void **state)
+{
+    enum { GROUPS = 60 };
+    const uint64_t first = number_of("KERNELS_SEED", 1);
+    const uint64_t rounds = number_of("KERNELS_ROUNDS", 2);
+    (void)state;
+    for (uint64_t round = first; round < first + rounds; round++) {
+        struct bench b = {0};
+        struct setup s;
+        for (uint64_t i = 0; i < GROUPS; i++)
+            add_random(&b, round * GROUPS + i);
+        set_up(&s, finish_text(&b));
+        assert_true(s.kernels.list.n > GROUPS / 2);
+        write_artifact(&s);
+        run_all(&s, round, false, 1e-4);
+        tear_down(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
