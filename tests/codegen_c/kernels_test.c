@@ -557,9 +557,9 @@ static uint64_t number_of(const char *name, uint64_t fallback)
 
 static void test_random(void **state)
 {
-    enum { GROUPS = 60 };
+    enum { GROUPS = 40 };
     const uint64_t first = number_of("KERNELS_SEED", 1);
-    const uint64_t rounds = number_of("KERNELS_ROUNDS", 2);
+    const uint64_t rounds = number_of("KERNELS_ROUNDS", 1);
     (void)state;
     for (uint64_t round = first; round < first + rounds; round++) {
         struct bench b = {0};
