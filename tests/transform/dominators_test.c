@@ -1,0 +1,123 @@
+/* dominators_test.c: post-dominators of random graphs, held against what they
+ * are by definition: without its parent, no way leads from a node to where
+ * values leave, and no node on the ways to the parent has that property.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "transform/dominators.h"
+
+enum { N_GRAPHS = 2000, MAX_NODES = 40, OUTSIDE = 100 };
+
+static uint32_t pick(uint64_t *state, uint32_t n)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % n;
+}
+
+static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
+{
+    (void)ctx;
+    return (uint8_t)((value * 31 + reader * 57) % 97);
+}
+
+/* Sums of values before: along one or two rails that end in one sum, with a
+ * value from anywhere every now and then, so that dominators are long chains;
+ * or of near ones. */
+static void make_graph(struct byi_module *m, uint64_t seed)
+{
+    const int64_t dim = 4;
+    const uint32_t index = byi_func_new(m, "main");
+    struct byi_func *f = m->funcs.at[index];
+    const uint32_t n = 3 + pick(&seed, MAX_NODES - 3);
+    const uint32_t reach = 1 + pick(&seed, MAX_NODES);
+    const uint32_t rare = 1 + pick(&seed, 40), rails = pick(&seed, 2);
+    byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, &dim));
+    while (f->nodes.n < n) {
+        byi_id args[2], id;
+        for (uint32_t i = 0; i < 2; i++) {
+            const bool last = f->nodes.n == n - 1;
+            const uint32_t back = last                     ? i
+                                  : pick(&seed, rare) == 0 ? pick(&seed, reach)
+                                                           : rails;
+            args[i] = back < f->nodes.n ? f->nodes.n - 1 - back : 0;
+        }
+        assert_int_equal(
+            byi_add_op(m, f, BYI_OP_ADD, args, 2, NULL, NULL, &id, NULL),
+            BYOC_OK);
+    }
+    f->result = n - 1 - (pick(&seed, 4) == 0 ? pick(&seed, 3) : 0);
+}
+
+/* Which nodes lie on ways from `from` that avoid `without`; whether one of
+ * these ways leaves the function; the strongest edge on them. */
+static bool escapes(const struct byi_func *f, const struct byi_uses *uses,
+                    byi_id from, byi_id without, bool *on, uint8_t *kind)
+{
+    bool out = false;
+    memset(on, 0, f->nodes.n * sizeof *on);
+    on[from] = true;
+    *kind = 0;
+    for (byi_id id = from; id < f->nodes.n; id++) {
+        if (!on[id])
+            continue;
+        const uint32_t first = uses->first[id], end = uses->first[id + 1];
+        out = out || id == f->result || first == end;
+        for (uint32_t u = first; u < end; u++) {
+            const byi_id reader = uses->at[u];
+            const uint8_t edge = edge_kind(NULL, id, reader);
+            *kind = edge > *kind ? edge : *kind;
+            on[reader] = on[reader] || reader != without;
+        }
+    }
+    return out;
+}
+
+static void check_graph(uint64_t seed)
+{
+    struct byi_module *m = byi_module_new();
+    make_graph(m, seed);
+    const struct byi_func *f = m->funcs.at[0];
+    const struct byi_uses uses = byi_uses_of(f, m->arena);
+    const struct byi_dominator *tree =
+        byi_post_dominators(f, &uses, edge_kind, NULL, OUTSIDE, m->arena);
+    bool on[MAX_NODES];
+    uint8_t kind;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const byi_id parent = tree[id].parent;
+        const bool leaves =
+            id == f->result || uses.first[id] == uses.first[id + 1];
+        if (leaves)
+            assert_int_equal(tree[id].kind, OUTSIDE);
+        if (parent < f->nodes.n) {
+            assert_false(escapes(f, &uses, id, parent, on, &kind));
+            assert_int_equal(tree[id].kind, kind);
+        }
+        escapes(f, &uses, id, parent, on, &kind);
+        bool between[MAX_NODES];
+        memcpy(between, on, sizeof on);
+        for (byi_id p = id + 1; p < f->nodes.n; p++)
+            if (between[p])
+                assert_true(leaves || escapes(f, &uses, id, p, on, &kind));
+    }
+    byi_module_free(&m);
+}
+
+static void parents_are_what_they_are_by_definition(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++)
+        check_graph(seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parents_are_what_they_are_by_definition),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
