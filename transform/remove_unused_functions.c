@@ -1,0 +1,96 @@
+/* RemoveUnusedFunctions: drop the functions that no entry leads to.
+ * requires: nothing
+ * leaves:   the functions that `entry` names, and those that can be reached
+ *           from them: called, or read as a value, in a branch, in a literal,
+ *           in a composite. Nodes stay as they are.
+ *
+ *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }
+ *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }
+ *   def @unused(%x) { @used(%x) }
+ */
+#include "transform.h"
+
+#include <string.h>
+
+static const struct byi_pass_option options[] = {
+    {"entry", BYI_ATTR_STRING, "main",
+     "functions to keep, with commas: main,predict"},
+    {.name = NULL},
+};
+
+struct finder {
+    struct byi_module *m;
+    bool *needed; /* by function */
+    uint32_t *pending;
+    uint32_t n_pending;
+};
+
+static void need(struct finder *s, uint32_t func)
+{
+    if (s->needed[func])
+        return;
+    s->needed[func] = true;
+    s->pending[s->n_pending++] = func;
+}
+
+static enum byoc_status unknown(const struct byi_module *m, const char *name,
+                                struct byoc_error *err)
+{
+    struct byi_text names = {0};
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
+            byi_text_addf(&names, "%s@%s", names.n ? ", " : "",
+                          m->funcs.at[i]->name);
+    const enum byoc_status status = byi_fail(
+        err, BYOC_EINVAL, "found the entry '%.80s', expected one of %.700s",
+        name, names.n ? names.at : "a module with functions");
+    byi_text_free(&names);
+    return status;
+}
+
+static enum byoc_status need_entries(struct finder *s, const char *entries,
+                                     struct byi_arena *scratch,
+                                     struct byoc_error *err)
+{
+    for (;;) {
+        const size_t n = strcspn(entries, ",");
+        const char *name = byi_arena_strn(scratch, entries, n);
+        const uint32_t func = byi_func_find(s->m, name);
+        if (func == UINT32_MAX)
+            return unknown(s->m, name, err);
+        need(s, func);
+        if (!entries[n])
+            return BYOC_OK;
+        entries += n + 1;
+    }
+}
+
+static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    struct finder s = {
+        .m = m,
+        .needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.needed),
+        .pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.pending),
+    };
+    const char *entries = byi_option_string(ctx, "RemoveUnusedFunctions.entry");
+    BYI_TRY(need_entries(&s, entries, scratch, err));
+    while (s.n_pending > 0) {
+        const struct byi_func *f = m->funcs.at[s.pending[--s.n_pending]];
+        for (byi_id id = 0; id < f->nodes.n; id++)
+            if (f->nodes.at[id].kind == BYI_GLOBAL ||
+                f->nodes.at[id].kind == BYI_FN)
+                need(&s, f->nodes.at[id].index);
+    }
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        m->funcs.at[i]->dead = m->funcs.at[i]->dead || !s.needed[i];
+    return BYOC_OK;
+}
+
+const struct byi_pass byi_pass_remove_unused_functions = {
+    .name = "RemoveUnusedFunctions",
+    .summary = "drop the functions that no entry leads to",
+    .opt_level = 1,
+    .options = options,
+    .run_module = run,
+};
