@@ -45,23 +45,40 @@ static const char *fault(const struct byi_pass_option *option, const char *text)
 
 /* --- checking what users gave --------------------------------------------- */
 
-/* "FuseOps.max_depth" of `passes`; adds what there is to `others`. */
 static const struct byi_pass_option *find_option(
     const struct byi_pass *const *passes, uint32_t n, const char *key,
-    size_t bytes, struct byi_text *others)
+    size_t bytes)
 {
     for (uint32_t i = 0; i < n && passes[i]; i++) {
         const struct byi_pass_option *o = passes[i]->options;
-        for (; o && o->name; o++) {
-            size_t begin = others->n + (others->n ? 2 : 0);
-            byi_text_addf(others, "%s%s.%s", others->n ? ", " : "",
-                          passes[i]->name, o->name);
-            if (others->n - begin == bytes &&
-                memcmp(others->at + begin, key, bytes) == 0)
+        const size_t name = strlen(passes[i]->name);
+        if (!o || bytes <= name || key[name] != '.' ||
+            memcmp(key, passes[i]->name, name) != 0)
+            continue;
+        for (; o->name; o++)
+            if (strlen(o->name) == bytes - name - 1 &&
+                memcmp(key + name + 1, o->name, bytes - name - 1) == 0)
                 return o;
-        }
     }
     return NULL;
+}
+
+/* The options of the pass that `key` starts with; where there is none, all. */
+static void list_options(const struct byi_pass *const *passes, uint32_t n,
+                         const char *key, bool all, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < n && passes[i]; i++) {
+        const struct byi_pass_option *o = passes[i]->options;
+        const size_t name = strlen(passes[i]->name);
+        if (!all &&
+            (strncmp(key, passes[i]->name, name) != 0 || key[name] != '.'))
+            continue;
+        for (; o && o->name; o++)
+            byi_text_addf(out, "%s%s.%s", out->n ? ", " : "", passes[i]->name,
+                          o->name);
+    }
+    if (out->n == 0 && !all)
+        list_options(passes, n, key, true, out);
 }
 
 static enum byoc_status check_one(const struct byi_pass *const *passes,
@@ -72,16 +89,17 @@ static enum byoc_status check_one(const struct byi_pass *const *passes,
     struct byi_text others = {0};
     enum byoc_status status = BYOC_OK;
     const struct byi_pass_option *option =
-        find_option(passes, n, given, equals, &others);
+        find_option(passes, n, given, equals);
 
     if (given[equals] != '=')
         status = byi_fail(err, BYOC_EINVAL,
                           "option '%s': expected PASS.NAME=VALUE", given);
-    else if (!option)
+    else if (!option) {
+        list_options(passes, n, given, false, &others);
         status = byi_fail(err, BYOC_EINVAL,
                           "option '%.*s': no pass has it; there are %.700s",
                           (int)equals, given, others.n ? others.at : "none");
-    else if (fault(option, given + equals + 1))
+    } else if (fault(option, given + equals + 1))
         status =
             byi_fail(err, BYOC_EINVAL, "option '%.*s': found '%s', expected %s",
                      (int)equals, given, given + equals + 1,
