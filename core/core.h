@@ -73,6 +73,7 @@ struct byi_func {
                                             body, in order, or NULL; its
                                             parameters have theirs          */
         bool primitive;                  /* Primitive=1: fused by FuseOps */
+        bool inlined;                    /* Inline=1: by Inline, at each call */
     } attr;
     BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
     const struct byi_type *type;         /* declared, while there is no result

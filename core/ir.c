@@ -260,6 +260,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
         either(fresh->attr.global_symbol, old->attr.global_symbol);
     fresh->attr.operands = either(fresh->attr.operands, old->attr.operands);
     fresh->attr.primitive = fresh->attr.primitive || old->attr.primitive;
+    fresh->attr.inlined = fresh->attr.inlined || old->attr.inlined;
     if (fresh->result_names.n == 0) {
         void *spare = fresh->result_names.at;
         memcpy(&fresh->result_names, &old->result_names,

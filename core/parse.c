@@ -36,6 +36,18 @@ static enum byoc_status set_string(struct byi_parser *p,
     return BYOC_OK;
 }
 
+static enum byoc_status set_flag(struct byi_parser *p,
+                                 const struct byi_token *tok, size_t offset,
+                                 const struct byi_attr *attr,
+                                 struct byi_func *f)
+{
+    if (attr->kind != BYI_ATTR_INT || attr->i < 0 || attr->i > 1)
+        return byi_lex_fail(&p->lex, tok, p->err, "%s is neither 0 nor 1",
+                            attr->name);
+    memcpy((char *)f + offset, &(bool){attr->i != 0}, sizeof(bool));
+    return BYOC_OK;
+}
+
 static enum byoc_status set_attr(struct byi_parser *p,
                                  const struct byi_token *tok,
                                  const struct byi_attr *attr,
@@ -44,13 +56,9 @@ static enum byoc_status set_attr(struct byi_parser *p,
     for (size_t i = 0; i < BYI_N_FUNC_ATTRS; i++)
         if (strcmp(attr->name, byi_func_attrs[i].name) == 0)
             return set_string(p, tok, byi_func_attrs[i].offset, attr, f);
-    if (strcmp(attr->name, "Primitive") == 0) {
-        if (attr->kind != BYI_ATTR_INT || attr->i < 0 || attr->i > 1)
-            return byi_lex_fail(&p->lex, tok, p->err,
-                                "Primitive is neither 0 nor 1");
-        f->attr.primitive = attr->i;
-        return BYOC_OK;
-    }
+    for (size_t i = 0; i < BYI_N_FUNC_FLAGS; i++)
+        if (strcmp(attr->name, byi_func_flags[i].name) == 0)
+            return set_flag(p, tok, byi_func_flags[i].offset, attr, f);
     if (strcmp(attr->name, "Outputs") == 0) {
         if (attr->kind != BYI_ATTR_STRINGS || f->result_names.n)
             return byi_lex_fail(&p->lex, tok, p->err,
@@ -63,7 +71,8 @@ static enum byoc_status set_attr(struct byi_parser *p,
     return byi_lex_fail(&p->lex, tok, p->err,
                         "unknown attribute %.60s of a function, expected "
                         "Composite, PartitionedFromPattern, Operands, "
-                        "Compiler, global_symbol, Primitive or Outputs",
+                        "Compiler, global_symbol, Primitive, Inline or "
+                        "Outputs",
                         attr->name);
 }
 

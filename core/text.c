@@ -354,7 +354,7 @@ static bool is_block(const struct printer *p, const struct byi_func *f)
     return f->params.n == f->n_captures && !has_self(p, f) &&
            !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
            !f->attr.global_symbol && !f->attr.operands && !f->attr.primitive &&
-           f->result_names.n == 0;
+           !f->attr.inlined && f->result_names.n == 0;
 }
 
 static void count_uses(struct level *l)
@@ -487,8 +487,14 @@ static void add_func_attrs(struct printer *p, const struct byi_func *f,
         byi_lex_quote(p->out, value);
         first = false;
     }
-    if (f->attr.primitive) {
-        add(p, first ? "Primitive=1" : ", Primitive=1");
+    for (size_t i = 0; i < BYI_N_FUNC_FLAGS; i++) {
+        bool value = false;
+        memcpy(&value, (const char *)f + byi_func_flags[i].offset,
+               sizeof value);
+        if (!value)
+            continue;
+        byi_text_addf(p->out, "%s%s=1", first ? "" : ", ",
+                      byi_func_flags[i].name);
         first = false;
     }
     if (f->result_names.n == 0)

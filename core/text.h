@@ -34,6 +34,9 @@ extern const struct byi_func_attr {
     const char *name;
     size_t offset;
 } byi_func_attrs[BYI_N_FUNC_ATTRS];
+/* ... and those that are 0 or 1. */
+enum { BYI_N_FUNC_FLAGS = 2 };
+extern const struct byi_func_attr byi_func_flags[BYI_N_FUNC_FLAGS];
 /* A constant as a literal; false, and nothing added, when it is too large. */
 bool byi_text_const(const struct byi_const *c, struct byi_text *out);
 /* "f", "i32": the suffix of a scalar literal; "" for int64, NULL for dtypes

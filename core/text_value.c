@@ -217,6 +217,11 @@ const struct byi_func_attr byi_func_attrs[BYI_N_FUNC_ATTRS] = {
     {"Compiler", offsetof(struct byi_func, attr.compiler)},
     {"global_symbol", offsetof(struct byi_func, attr.global_symbol)},
 };
+
+const struct byi_func_attr byi_func_flags[BYI_N_FUNC_FLAGS] = {
+    {"Primitive", offsetof(struct byi_func, attr.primitive)},
+    {"Inline", offsetof(struct byi_func, attr.inlined)},
+};
 /* clang-format on */
 
 /* --- constants ---------------------------------------------------------- */

@@ -137,3 +137,21 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
     close_nested(&s);
     return s.g;
 }
+
+struct byi_numbers byi_number_values(const struct byi_module *m,
+                                     const struct byi_call_graph *graph,
+                                     struct byi_arena *arena)
+{
+    struct byi_numbers v = {
+        .base = byi_arena_calloc(arena, m->funcs.n, sizeof *v.base)};
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        v.base[i] = v.n;
+        v.n += graph->reached[i] ? m->funcs.at[i]->nodes.n : 0;
+    }
+    v.owner = byi_arena_calloc(arena, v.n, sizeof *v.owner);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        for (byi_id id = 0; graph->reached[i] && id < m->funcs.at[i]->nodes.n;
+             id++)
+            v.owner[v.base[i] + id] = i;
+    return v;
+}

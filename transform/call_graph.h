@@ -24,6 +24,15 @@ struct byi_call_graph {
 /* In time linear in the module; the arrays are in `arena`. */
 struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena);
+/* Every node of the functions in the graph as one number: base[func] + id. */
+struct byi_numbers {
+    uint32_t n;
+    uint32_t *base;  /* by function */
+    uint32_t *owner; /* by number: its function */
+};
+struct byi_numbers byi_number_values(const struct byi_module *m,
+                                     const struct byi_call_graph *graph,
+                                     struct byi_arena *arena);
 /* A function whose body passes leave alone: Compiler, Composite, Primitive. */
 bool byi_is_closed(const struct byi_func *f);
 

@@ -35,12 +35,11 @@ struct byi_scopes {
     struct byi_module *target; /* m, while it is rebuilt */
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    bool *branch;    /* by function                                        */
-    value *base;     /* by function                                        */
-    uint32_t *owner; /* by value: its function                             */
-    value *def;      /* by value: what a capture stands for, else itself   */
-    uint32_t *at;    /* by value: the scope it belongs to                  */
-    uint32_t *home;  /* by function: its scope                             */
+    bool *branch; /* by function                                        */
+    struct byi_numbers values;
+    value *def;     /* by value: what a capture stands for, else itself   */
+    uint32_t *at;   /* by value: the scope it belongs to                  */
+    uint32_t *home; /* by function: its scope                             */
     struct scope *scopes; /* from 1                                        */
     uint32_t n_scopes;
     uint32_t first; /* the scope of the function that is being settled    */
@@ -57,8 +56,8 @@ struct byi_scopes {
 
 static const struct byi_node *node_of(const struct byi_scopes *s, value v)
 {
-    const uint32_t func = s->owner[v];
-    return &s->m->funcs.at[func]->nodes.at[v - s->base[func]];
+    const uint32_t func = s->values.owner[v];
+    return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
 }
 
 static bool is_atom(const struct byi_node *node)
@@ -83,7 +82,7 @@ static bool is_plain(const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !byi_is_closed(f) &&
            !f->attr.from_pattern && !f->attr.global_symbol &&
-           !f->attr.operands && f->result_names.n == 0;
+           !f->attr.operands && !f->attr.inlined && f->result_names.n == 0;
 }
 
 /* Function literals that one `if`, and nobody else, reads as a branch. */
@@ -108,27 +107,6 @@ static void find_branches(struct byi_scopes *s, uint32_t func)
 
 /* --- setting up ----------------------------------------------------------- */
 
-static uint32_t number_values(struct byi_scopes *s)
-{
-    const struct byi_module *m = s->m;
-    uint32_t n = 0;
-    s->base = byi_arena_calloc(s->scratch, m->funcs.n, sizeof *s->base);
-    for (uint32_t i = 0; i < m->funcs.n; i++) {
-        s->base[i] = n;
-        if (s->graph.reached[i])
-            n += m->funcs.at[i]->nodes.n;
-    }
-    s->owner = byi_arena_calloc(s->scratch, n, sizeof *s->owner);
-    s->def = byi_arena_calloc(s->scratch, n, sizeof *s->def);
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        for (byi_id id = 0; s->graph.reached[i] && id < m->funcs.at[i]->nodes.n;
-             id++) {
-            s->owner[s->base[i] + id] = i;
-            s->def[s->base[i] + id] = s->base[i] + id;
-        }
-    return n;
-}
-
 struct byi_scopes *byi_scopes_new(const struct byi_module *m,
                                   struct byi_arena *scratch)
 {
@@ -141,7 +119,11 @@ struct byi_scopes *byi_scopes_new(const struct byi_module *m,
     s->home = byi_arena_calloc(scratch, funcs, sizeof *s->home);
     s->scopes = byi_arena_calloc(scratch, funcs + 1, sizeof *s->scopes);
     s->walks = byi_arena_calloc(scratch, funcs, sizeof *s->walks);
-    const size_t n = number_values(s);
+    s->values = byi_number_values(m, &s->graph, scratch);
+    const size_t n = s->values.n;
+    s->def = byi_arena_calloc(scratch, n, sizeof *s->def);
+    for (value v = 0; v < n; v++)
+        s->def[v] = v;
     s->at = byi_arena_calloc(scratch, n, sizeof *s->at);
     s->order = byi_arena_calloc(scratch, n, sizeof *s->order);
     s->members = byi_arena_calloc(scratch, n, sizeof *s->members);
@@ -194,7 +176,7 @@ static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
 {
     if (is_atom(&s->m->funcs.at[func]->nodes.at[id]))
         return; /* goes along */
-    const value v = s->def[s->base[func] + id];
+    const value v = s->def[s->values.base[func] + id];
     s->at[v] = s->at[v] == NOWHERE ? scope : common(s, s->at[v], scope);
 }
 
@@ -225,8 +207,8 @@ static void enter_branch(struct byi_scopes *s, uint32_t outer,
 {
     const struct byi_func *body = s->m->funcs.at[fn->index];
     for (uint32_t i = 0; i < fn->n_args; i++)
-        s->def[s->base[fn->index] + body->params.at[i]] =
-            s->def[s->base[outer] + fn->args[i]];
+        s->def[s->values.base[fn->index] + body->params.at[i]] =
+            s->def[s->values.base[outer] + fn->args[i]];
     enter(s, fn->index, parent);
 }
 
@@ -235,7 +217,7 @@ static void settle_node(struct byi_scopes *s, uint32_t func, byi_id id)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
-    const value v = s->base[func] + id;
+    const value v = s->values.base[func] + id;
     if (s->at[v] == NOWHERE || node->kind == BYI_PARAM || is_atom(node) ||
         is_branch(s, node))
         return;
@@ -272,11 +254,11 @@ bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out)
 {
     for (uint32_t i = s->n_order; i-- > 0;) {
         const value v = s->order[i];
-        const uint32_t func = s->owner[v];
+        const uint32_t func = s->values.owner[v];
         if (s->at[v] == s->home[func])
             continue;
         *out = (struct byi_stray){.func = func,
-                                  .id = v - s->base[func],
+                                  .id = v - s->values.base[func],
                                   .into = s->scopes[s->at[v]].func};
         return true;
     }
@@ -290,7 +272,7 @@ static uint32_t place_of(const struct byi_scopes *s, value v)
 {
     const struct byi_node *node = node_of(s, v);
     if (node->kind == BYI_PARAM || is_atom(node))
-        return s->home[s->owner[v]];
+        return s->home[s->values.owner[v]];
     return s->at[v];
 }
 
@@ -332,13 +314,13 @@ static void capture_arg(struct byi_scopes *s, uint32_t scope, uint32_t func,
                         byi_id id, value_vec *list)
 {
     if (!is_atom(&s->m->funcs.at[func]->nodes.at[id]))
-        capture(s, scope, s->def[s->base[func] + id], list);
+        capture(s, scope, s->def[s->values.base[func] + id], list);
 }
 
 static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
                          value_vec *list)
 {
-    const uint32_t func = s->owner[v];
+    const uint32_t func = s->values.owner[v];
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = node_of(s, v);
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -351,7 +333,7 @@ static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
         }
         capture_arg(s, scope, func, node->args[i], list);
         if (node->kind == BYI_FN && !is_atom(arg))
-            s->shared[s->def[s->base[func] + node->args[i]]] = true;
+            s->shared[s->def[s->values.base[func] + node->args[i]]] = true;
     }
 }
 
@@ -397,7 +379,7 @@ static void begin(struct byi_scopes *s, uint32_t i)
     scope->fresh = f;
     if (i == s->first) {
         for (uint32_t k = 0; k < f->params.n; k++)
-            settle_local(s, i, s->base[scope->func] + old->params.at[k],
+            settle_local(s, i, s->values.base[scope->func] + old->params.at[k],
                          f->params.at[k]);
         return;
     }
@@ -443,7 +425,7 @@ static byi_id value_in(struct byi_scopes *s, uint32_t scope, value v)
 static byi_id arg_in(struct byi_scopes *s, uint32_t scope, uint32_t func,
                      byi_id id)
 {
-    const value v = s->base[func] + id;
+    const value v = s->values.base[func] + id;
     if (is_atom(node_of(s, v)))
         return atom_in(s, scope, v);
     return value_in(s, scope, s->def[v]);
@@ -463,7 +445,7 @@ static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
 static void make_node(struct byi_scopes *s, uint32_t scope, value v,
                       enum byi_let let)
 {
-    const uint32_t func = s->owner[v];
+    const uint32_t func = s->values.owner[v];
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = node_of(s, v);
     byi_id *args =

@@ -89,6 +89,8 @@ static void same_func(const struct byi_module *a, const struct byi_func *f,
 
     assert_int_equal(f->params.n, g->params.n);
     assert_int_equal(f->n_captures, g->n_captures);
+    assert_int_equal(f->attr.primitive, g->attr.primitive);
+    assert_int_equal(f->attr.inlined, g->attr.inlined);
     for (uint32_t k = 0; k < f->params.n; k++)
         assert_string_equal(f->param_names.at[k], g->param_names.at[k]);
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -155,6 +157,9 @@ static const char *const forms[] = {
     MAIN("nn.relu(%x)"),
     MAIN("let %y = abs(%x); add(%y, %y)"),
     MAIN("let %y = abs(%x); %y"),
+    MAIN("%f = fn (%y: " T4 ", Inline=1) { abs(%y) };\n"
+         "%g = fn (%y: " T4 ", Primitive=1, Inline=1) { abs(%y) };\n"
+         "%f(%g(%x))"),
     MAIN("let %f = fn () { let %y = abs(%x); %y }; let %k = 1.0f;\n"
          "let %r = if (true) { %f() } else { add(%x, %k) }; %r"),
     MAIN("%0 = abs(%x); %0 = exp(%0); // shadowed\n nn.relu(%0)"),

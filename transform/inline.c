@@ -1,0 +1,452 @@
+/* Inline: put the body of a function in the place of its call.
+ * requires: nothing
+ * leaves:   no direct call of a @global or function literal that is marked
+ *           (Inline=1) or has this one call in the module, but for: functions
+ *           that lead back to themselves; vendors' functions, composites and
+ *           kernels; bodies of more than max_nodes nodes, nested ones and what
+ *           was inlined into them included; and bodies whose result would
+ *           have another type here than the call, unless it only knows more
+ *           sizes and nobody refers to the caller. Functions that are not
+ *           called any more stay: RemoveUnusedFunctions drops them. Values
+ *           that nobody reads are dropped.
+ *
+ *   def @f(%a) { exp(%a) }
+ *   def @main(%x) { abs(@f(%x)) }    ==>    def @main(%x) { abs(exp(%x)) }
+ */
+#include "transform.h"
+
+#include "call_graph.h"
+#include "rewrite.h"
+
+#include <string.h>
+
+enum { MAX_MODULE = 4 << 20 /* nodes; what the text form can hold */ };
+
+static const struct byi_pass_option options[] = {
+    {"max_nodes", BYI_ATTR_INT, "10000",
+     "the largest body that is put in the place of a call"},
+    {.name = NULL},
+};
+
+enum frame_kind {
+    BODY,   /* the function that is rebuilt                            */
+    CALLEE, /* a body that takes the place of a call in the frame below */
+    NESTED  /* a literal of a CALLEE, which gets a function of its own  */
+};
+
+struct frame {
+    enum frame_kind kind;
+    uint32_t func, fresh; /* from; NESTED: the new function */
+    struct byi_func *to;
+    byi_id *map;           /* nodes of `func` to those of `to` */
+    byi_id at;             /* the next node                    */
+    byi_id place;          /* the call or literal of the frame below */
+    bool keep;             /* the only copy: sizes keep their names  */
+    uint32_t nodes_before; /* CALLEE: to take it back */
+};
+
+struct inliner {
+    struct byi_module *m;
+    struct byi_arena *scratch;
+    struct byi_call_graph graph;
+    uint32_t *reads, *calls; /* by function: of its literals and globals */
+    BYI_VEC(uint64_t) size;  /* by function: nodes, nested ones included */
+    uint64_t max_nodes, total;
+    bool strict; /* results have the type of the call */
+    BYI_VEC(struct frame) frames;
+};
+
+static struct frame *top(struct inliner *s)
+{
+    return &s->frames.at[s->frames.n - 1];
+}
+
+/* --- which calls -----------------------------------------------------------
+ */
+
+static bool is_function(const struct byi_node *node)
+{
+    return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
+}
+
+static void count_reads(struct inliner *s, const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            const struct byi_node *arg = &f->nodes.at[node->args[i]];
+            if (!is_function(arg))
+                continue;
+            s->reads[arg->index]++;
+            s->calls[arg->index] += node->kind == BYI_CALL && i == 0;
+        }
+    }
+    if (is_function(&f->nodes.at[f->result]))
+        s->reads[f->nodes.at[f->result].index]++;
+}
+
+static bool wants(const struct inliner *s, const struct byi_func *f,
+                  const struct byi_node *call)
+{
+    if (call->kind != BYI_CALL)
+        return false;
+    const struct byi_node *callee = &f->nodes.at[call->args[0]];
+    if (!is_function(callee))
+        return false;
+    const uint32_t g = callee->index;
+    if (s->graph.closed[g] || s->graph.recursive[g] ||
+        s->size.at[g] > s->max_nodes || s->total + s->size.at[g] > MAX_MODULE)
+        return false;
+    return s->m->funcs.at[g]->attr.inlined ||
+           (s->calls[g] == 1 && s->reads[g] == 1);
+}
+
+/* Does an argument have another type than its parameter, and a literal in the
+ * body parameters, which might say the same size by its name? */
+static bool renames_sizes(const struct inliner *s, const struct byi_func *f,
+                          const struct byi_node *call)
+{
+    const struct byi_node *callee = &f->nodes.at[call->args[0]];
+    const struct byi_func *body = s->m->funcs.at[callee->index];
+    bool same = true;
+    for (uint32_t i = 1; i < call->n_args; i++)
+        same =
+            same && byi_type_equal(f->nodes.at[call->args[i]].type,
+                                   body->nodes.at[body->params.at[i - 1]].type);
+    for (byi_id id = 0; !same && id < body->nodes.n; id++) {
+        const struct byi_node *fn = &body->nodes.at[id];
+        if (fn->kind != BYI_FN)
+            continue;
+        const struct byi_func *inner = s->m->funcs.at[fn->index];
+        if (inner->params.n > inner->n_captures)
+            return true;
+        for (byi_id k = 0; k < inner->nodes.n; k++)
+            if (inner->nodes.at[k].kind == BYI_FN)
+                return true;
+    }
+    return false;
+}
+
+/* --- frames ----------------------------------------------------------------
+ */
+
+static byi_id *new_map(struct inliner *s, uint32_t func)
+{
+    const uint32_t n = s->m->funcs.at[func]->nodes.n;
+    return byi_arena_calloc(s->scratch, (size_t)n + 1, sizeof(byi_id));
+}
+
+static void open_callee(struct inliner *s, byi_id place)
+{
+    const struct frame *by = top(s);
+    const struct byi_func *f = s->m->funcs.at[by->func];
+    const struct byi_node *call = &f->nodes.at[place];
+    const struct byi_node *callee = &f->nodes.at[call->args[0]];
+    const struct byi_func *body = s->m->funcs.at[callee->index];
+    struct frame frame = {
+        .kind = CALLEE,
+        .func = callee->index,
+        .to = by->to,
+        .map = new_map(s, callee->index),
+        .place = place,
+        .keep = s->reads[callee->index] == 1,
+        .nodes_before = by->to->nodes.n,
+    };
+    const uint32_t own = call->n_args - 1;
+    for (uint32_t i = 0; i < own; i++)
+        frame.map[body->params.at[i]] = by->map[call->args[i + 1]];
+    for (uint32_t i = 0; callee->kind == BYI_FN && i < callee->n_args; i++)
+        frame.map[body->params.at[own + i]] = by->map[callee->args[i]];
+    BYI_PUSH(&s->frames, frame);
+}
+
+static void open_nested(struct inliner *s, byi_id place)
+{
+    const struct frame *by = top(s);
+    const struct byi_node *fn = &s->m->funcs.at[by->func]->nodes.at[place];
+    struct frame frame = {.kind = NESTED,
+                          .func = fn->index,
+                          .fresh = byi_func_new(s->m, NULL),
+                          .map = new_map(s, fn->index),
+                          .place = place,
+                          .keep = by->keep};
+    const struct byi_func *from = s->m->funcs.at[fn->index];
+    const uint32_t own = from->params.n - from->n_captures;
+    frame.to = byi_func_like(s->m, from, frame.map);
+    if (!frame.keep)
+        frame.to->origin = NULL;
+    for (uint32_t i = 0; i < fn->n_args; i++)
+        frame.to->nodes.at[frame.to->params.at[own + i]].type =
+            by->to->nodes.at[by->map[fn->args[i]]].type;
+    s->m->funcs.at[frame.fresh]->type = from->type;
+    BYI_PUSH(&s->size, s->size.at[fn->index]);
+    BYI_PUSH(&s->frames, frame);
+}
+
+/* --- results ----------------------------------------------------------------
+ */
+
+/* The same, but for sizes that `old` has only names for. */
+static bool refines(const struct byi_type *type, const struct byi_type *old)
+{
+    if (type->kind != BYI_TENSOR || old->kind != BYI_TENSOR ||
+        type->dtype != old->dtype || type->rank != old->rank)
+        return byi_type_equal(type, old);
+    for (uint32_t i = 0; i < type->rank; i++)
+        if (type->dims[i] != old->dims[i] && !BYI_IS_SYMBOL(old->dims[i]))
+            return false;
+    return true;
+}
+
+/* The body of a call is there: its result stands for the call, if it may. */
+static bool close_callee(struct inliner *s)
+{
+    const struct frame frame = *top(s);
+    struct frame *by = &s->frames.at[s->frames.n - 2];
+    const struct byi_node *call =
+        &s->m->funcs.at[by->func]->nodes.at[frame.place];
+    const byi_id id = frame.map[s->m->funcs.at[frame.func]->result];
+    struct byi_node *result = &by->to->nodes.at[id];
+    if (s->strict ? !byi_type_equal(result->type, call->type)
+                  : !refines(result->type, call->type))
+        return false;
+    if (id >= frame.nodes_before && result->kind != BYI_PARAM) {
+        result->sources =
+            byi_sources_join(s->m, result->sources, call->sources);
+        result->let = result->let || (call->let && result->kind != BYI_CONST &&
+                                      result->kind != BYI_GLOBAL);
+    }
+    by->map[frame.place] = id;
+    by->at++;
+    s->frames.n--;
+    s->total += s->size.at[frame.func];
+    return true;
+}
+
+static void close_nested(struct inliner *s)
+{
+    const struct frame frame = *top(s);
+    struct frame *by = &s->frames.at[s->frames.n - 2];
+    const struct byi_node fn = s->m->funcs.at[by->func]->nodes.at[frame.place];
+    byi_id *args = byi_arena_calloc(s->scratch, fn.n_args, sizeof *args);
+    for (uint32_t i = 0; i < fn.n_args; i++)
+        args[i] = by->map[fn.args[i]];
+    frame.to->result = frame.map[s->m->funcs.at[frame.func]->result];
+    byi_func_replace(s->m, frame.fresh, frame.to);
+    const byi_id id =
+        byi_add_fn(s->m, by->to, frame.fresh, args, fn.n_args, fn.sources);
+    by->to->nodes.at[id].let = fn.let;
+    by->to->nodes.at[id].target = fn.target;
+    by->to->nodes.at[id].region = fn.region;
+    by->map[frame.place] = id;
+    by->at++;
+    s->frames.n--;
+}
+
+/* Something in the body of a call does not fit here: the call stays. */
+static enum byoc_status take_back(struct inliner *s, struct byoc_error *err)
+{
+    while (top(s)->kind == NESTED)
+        s->frames.n--;
+    const struct frame frame = *top(s);
+    s->frames.n--;
+    frame.to->nodes.n = frame.nodes_before;
+    struct frame *by = top(s);
+    BYI_TRY(byi_add_copy(s->m, by->to, s->m->funcs.at[by->func], by->at,
+                         by->map, &by->map[by->at], err));
+    by->at++;
+    return BYOC_OK;
+}
+
+/* --- the loop ---------------------------------------------------------------
+ */
+
+/* In a clone, a function's name for itself is that of the clone. */
+static byi_id copy_self(struct inliner *s, const struct byi_node *old)
+{
+    struct frame *frame = top(s);
+    struct byi_node node = *old;
+    byi_id *args = byi_arena_calloc(s->m->arena, node.n_args, sizeof *args);
+    for (uint32_t i = 0; i < node.n_args; i++)
+        args[i] = frame->map[old->args[i]];
+    node.args = args;
+    node.index = frame->fresh;
+    BYI_PUSH(&frame->to->nodes, node);
+    return frame->to->nodes.n - 1;
+}
+
+static enum byoc_status copy_node(struct inliner *s, struct byoc_error *err)
+{
+    struct frame *frame = top(s);
+    const struct byi_func *from = s->m->funcs.at[frame->func];
+    const struct byi_func *origin = frame->to->origin;
+    if (frame->kind == CALLEE && frame->keep)
+        frame->to->origin = from;
+    const enum byoc_status status =
+        byi_add_copy(s->m, frame->to, from, frame->at, frame->map,
+                     &frame->map[frame->at], err);
+    frame->to->origin = origin;
+    frame->at += status == BYOC_OK;
+    return status;
+}
+
+/* Has a literal of the function itself what it captures? A result that knows
+ * more sizes than the call did may not fit the literal's parameter. */
+static bool captures_fit(const struct inliner *s, const struct frame *frame,
+                         const struct byi_node *fn)
+{
+    const struct byi_func *inner = s->m->funcs.at[fn->index];
+    const uint32_t own = inner->params.n - inner->n_captures;
+    for (uint32_t i = 0; i < fn->n_args; i++)
+        if (!byi_type_equal(frame->to->nodes.at[frame->map[fn->args[i]]].type,
+                            inner->nodes.at[inner->params.at[own + i]].type))
+            return false;
+    return true;
+}
+
+/* One node of the innermost frame. A body that fails is taken back, and only
+ * the function itself can fail the pass. */
+static enum byoc_status step(struct inliner *s, struct byoc_error *err)
+{
+    struct frame *frame = top(s);
+    const struct byi_func *from = s->m->funcs.at[frame->func];
+    const struct byi_node *node = &from->nodes.at[frame->at];
+    if (node->kind == BYI_PARAM) {
+        frame->at++;
+        return BYOC_OK;
+    }
+    if (frame->kind == BODY && node->kind == BYI_FN &&
+        !captures_fit(s, frame, node))
+        return byi_fail(err, BYOC_ETYPE, "a literal cannot capture a size");
+    if (frame->kind == BODY) {
+        if (!wants(s, from, node) || renames_sizes(s, from, node))
+            return copy_node(s, err);
+        open_callee(s, frame->at);
+        return BYOC_OK;
+    }
+    if (node->kind == BYI_FN && node->index == frame->func) {
+        frame->map[frame->at] = copy_self(s, node);
+        frame->at++;
+        return BYOC_OK;
+    }
+    if (node->kind == BYI_FN) {
+        open_nested(s, frame->at);
+        return BYOC_OK;
+    }
+    return copy_node(s, NULL) == BYOC_OK ? BYOC_OK : take_back(s, err);
+}
+
+static enum byoc_status run_frames(struct inliner *s, struct byoc_error *err)
+{
+    for (;;) {
+        struct frame *frame = top(s);
+        if (frame->at < s->m->funcs.at[frame->func]->nodes.n) {
+            BYI_TRY(step(s, err));
+            continue;
+        }
+        if (frame->kind == BODY)
+            return BYOC_OK;
+        if (frame->kind == NESTED)
+            close_nested(s);
+        else if (!close_callee(s))
+            BYI_TRY(take_back(s, err));
+    }
+}
+
+static enum byoc_status rebuild(struct inliner *s, uint32_t func,
+                                struct byoc_error *err)
+{
+    const struct byi_func *old = s->m->funcs.at[func];
+    struct frame body = {.kind = BODY, .func = func, .map = new_map(s, func)};
+    body.to = byi_func_like(s->m, old, body.map);
+    s->frames.n = 0;
+    BYI_PUSH(&s->frames, body);
+    BYI_TRY(run_frames(s, err));
+    body.to->result = body.map[old->result];
+    byi_sweep(s->m, body.to, s->scratch);
+    byi_func_replace(s->m, func, body.to);
+    return BYOC_OK;
+}
+
+static bool has_work(const struct inliner *s, const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (wants(s, f, &f->nodes.at[id]))
+            return true;
+    return false;
+}
+
+/* Types may only change in a function that nobody refers to. */
+static enum byoc_status inline_into(struct inliner *s, uint32_t func,
+                                    struct byoc_error *err)
+{
+    s->strict = s->graph.n_fns[func] + s->graph.n_globals[func] > 0;
+    if (!has_work(s, s->m->funcs.at[func]))
+        return BYOC_OK;
+    enum byoc_status status = rebuild(s, func, s->strict ? err : NULL);
+    if (status != BYOC_OK && !s->strict) {
+        s->strict = true;
+        status = rebuild(s, func, err);
+    }
+    return status;
+}
+
+static void measure(struct inliner *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    s->size.at[func] = f->nodes.n;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_FN && node->index != func)
+            s->size.at[func] += s->size.at[node->index];
+    }
+}
+
+/* Literals whose only call is gone, and what was taken back. */
+static void drop_orphans(struct inliner *s)
+{
+    const struct byi_call_graph graph = byi_call_graph(s->m, s->scratch);
+    for (uint32_t i = 0; i < s->m->funcs.n; i++)
+        if (!graph.reached[i] && !s->m->funcs.at[i]->name)
+            s->m->funcs.at[i]->dead = true;
+}
+
+static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    const uint32_t n = m->funcs.n;
+    struct inliner s = {
+        .m = m,
+        .scratch = scratch,
+        .graph = byi_call_graph(m, scratch),
+        .reads = byi_arena_calloc(scratch, n, sizeof *s.reads),
+        .calls = byi_arena_calloc(scratch, n, sizeof *s.calls),
+    };
+    const int64_t most = byi_option_int(ctx, "Inline.max_nodes");
+    s.max_nodes = most < 0 ? 0 : (uint64_t)most;
+    for (uint32_t i = 0; i < n; i++)
+        BYI_PUSH(&s.size, m->funcs.at[i]->nodes.n);
+    for (uint32_t i = 0; i < s.graph.n; i++) {
+        count_reads(&s, m->funcs.at[s.graph.order[i]]);
+        s.total += m->funcs.at[s.graph.order[i]]->nodes.n;
+    }
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < s.graph.n && status == BYOC_OK; i++) {
+        const uint32_t func = s.graph.order[i];
+        if (!s.graph.closed[func])
+            status = inline_into(&s, func, err);
+        measure(&s, func);
+    }
+    drop_orphans(&s);
+    byi_vec_free(s.frames.at);
+    byi_vec_free(s.size.at);
+    return status;
+}
+
+const struct byi_pass byi_pass_inline = {
+    .name = "Inline",
+    .summary = "put bodies of functions in the place of their calls",
+    .opt_level = 1,
+    .options = options,
+    .run_module = run,
+};
