@@ -66,6 +66,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_to_a_normal_form,
     &byi_pass_to_graph_normal_form,
     &byi_pass_inline,
+    &byi_pass_lambda_lift,
     &byi_pass_remove_unused_functions,
     /* who runs what */
     &byi_pass_merge_composite,

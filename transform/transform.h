@@ -21,6 +21,7 @@ extern const struct byi_pass byi_pass_check_basic_block_normal_form;
 extern const struct byi_pass byi_pass_to_a_normal_form;
 extern const struct byi_pass byi_pass_to_graph_normal_form;
 extern const struct byi_pass byi_pass_inline;
+extern const struct byi_pass byi_pass_lambda_lift;
 extern const struct byi_pass byi_pass_remove_unused_functions;
 
 /* --- check_basic_block_normal_form.c ------------------------------------- */

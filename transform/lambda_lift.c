@@ -1,0 +1,550 @@
+/* LambdaLift: put every real body at the top level.
+ * requires: nothing
+ * leaves:   function literals as globals, @lifted_main_0 for the first one in
+ *           @main, with what they captured as their last parameters. A direct
+ *           call passes that along. A literal that is also a value becomes the
+ *           @global where it captures nothing; else a closure, which is a
+ *           literal whose body only calls the @global with its parameters and
+ *           captures. A function that calls itself becomes a global that does.
+ *           Not lifted: branches, composites, kernels, closures as above, and
+ *           literals that two nodes share. Where a function would get more
+ *           than BYI_MAX_ARGS parameters, the module stays as it is.
+ *
+ *   def @main(%x, %k) {                    def @main(%x, %k) {
+ *     %f = fn (%a) { add(%a, %k) };          @lifted_main_0(%x, %k)
+ *     %f(%x)                        ==>    }
+ *   }                                      def @lifted_main_0(%a, %c0) {
+ *                                            add(%a, %c0)
+ *                                          }
+ *
+ * Johnsson, "Lambda lifting: transforming programs to recursive equations",
+ * 1985.
+ */
+#include "transform.h"
+
+#include "call_graph.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef uint32_t value; /* base[func] + id */
+
+struct list {
+    uint32_t n;
+    const uint32_t *at;
+};
+
+struct visit {
+    uint32_t func;
+    byi_id next;
+};
+
+/* Arrays are by function or by value. */
+struct lifter {
+    struct byi_module *m;
+    struct byi_arena *scratch;
+    struct byi_call_graph graph;
+    struct byi_numbers values;
+    bool *inner;           /* one other function holds it, once             */
+    bool *lift;            /* ... and it becomes a global                   */
+    const char **name;     /* then                                          */
+    value *def;            /* what a capture stands for, else itself        */
+    bool *wanted;          /* a literal that is read as a value             */
+    struct list *captures; /* what it reads of the functions around       */
+    struct list *around;   /* functions around it that it calls: it needs
+                              their captures, which are not known yet     */
+    uint32_t *seen, *seen_func; /* the function, plus one, that has it     */
+    byi_id *local;
+    struct byi_func **fresh;
+    uint32_t *order; /* functions, those inside before their holder */
+    uint32_t n_order;
+    BYI_VEC(value) reads; /* of the function that is looked at */
+    BYI_VEC(uint32_t) calls;
+};
+
+static const struct byi_node *node_of(const struct lifter *s, value v)
+{
+    const uint32_t func = s->values.owner[v];
+    return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
+}
+
+/* --- which functions --------------------------------------------------------
+ */
+
+/* Only calls a global with its own parameters: nothing is left to lift. */
+static bool is_closure(const struct byi_func *f)
+{
+    if (f->nodes.n != f->params.n + 2 || f->result != f->params.n + 1)
+        return false;
+    const struct byi_node *call = &f->nodes.at[f->result];
+    if (call->kind != BYI_CALL || call->n_args != f->params.n + 1 ||
+        f->nodes.at[call->args[0]].kind != BYI_GLOBAL)
+        return false;
+    for (uint32_t i = 0; i < f->params.n; i++)
+        if (call->args[i + 1] != f->params.at[i])
+            return false;
+    return true;
+}
+
+static bool is_plain(const struct byi_func *f)
+{
+    return !f->name && !f->attr.from_pattern && !f->attr.global_symbol &&
+           !f->attr.operands && f->result_names.n == 0;
+}
+
+static void classify(struct lifter *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    uint32_t selves = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        selves +=
+            f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
+    s->inner[func] = !f->name && !s->graph.closed[func] &&
+                     s->graph.n_fns[func] - selves == 1;
+    s->lift[func] = s->inner[func] && is_plain(f) && !is_closure(f);
+}
+
+static void keep_branches(struct lifter *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 1; node->kind == BYI_IF && i < 3; i++)
+            if (f->nodes.at[node->args[i]].kind == BYI_FN)
+                s->lift[f->nodes.at[node->args[i]].index] = false;
+    }
+}
+
+/* --- the order, and what captures stand for ---------------------------------
+ */
+
+static void name_function(struct lifter *s, uint32_t func, uint32_t *next)
+{
+    const uint32_t root = s->graph.root[func];
+    do
+        s->name[func] =
+            byi_arena_printf(s->scratch, "lifted_%s_%u",
+                             s->m->funcs.at[root]->name, next[root]++);
+    while (byi_func_find(s->m, s->name[func]) != UINT32_MAX);
+}
+
+static void enter_literal(struct lifter *s, uint32_t outer,
+                          const struct byi_node *fn, uint32_t *next)
+{
+    const struct byi_func *body = s->m->funcs.at[fn->index];
+    const uint32_t own = body->params.n - body->n_captures;
+    for (uint32_t i = 0; i < fn->n_args; i++)
+        s->def[s->values.base[fn->index] + body->params.at[own + i]] =
+            s->def[s->values.base[outer] + fn->args[i]];
+    if (s->lift[fn->index])
+        name_function(s, fn->index, next);
+}
+
+static void walk(struct lifter *s, uint32_t root, uint32_t *next,
+                 struct visit *visits)
+{
+    uint32_t n = 0;
+    visits[n++] = (struct visit){root, 0};
+    while (n > 0) {
+        struct visit *v = &visits[n - 1];
+        const struct byi_func *f = s->m->funcs.at[v->func];
+        if (v->next == f->nodes.n) {
+            s->order[s->n_order++] = v->func;
+            n--;
+            continue;
+        }
+        const struct byi_node *node = &f->nodes.at[v->next++];
+        if (node->kind != BYI_FN || node->index == v->func ||
+            !s->inner[node->index])
+            continue;
+        enter_literal(s, v->func, node, next);
+        visits[n++] = (struct visit){node->index, 0};
+    }
+}
+
+/* --- captures
+ * ----------------------------------------------------------------- */
+
+static void read_value(struct lifter *s, uint32_t func, value v)
+{
+    if (s->values.owner[v] == func || s->seen[v] == func + 1)
+        return;
+    s->seen[v] = func + 1;
+    BYI_PUSH(&s->reads, v);
+}
+
+static void read_captures(struct lifter *s, uint32_t func, uint32_t of)
+{
+    for (uint32_t i = 0; i < s->captures[of].n; i++)
+        read_value(s, func, s->captures[of].at[i]);
+}
+
+/* `func` needs the captures of `of`, a function around it or itself. */
+static void read_around(struct lifter *s, uint32_t func, uint32_t of)
+{
+    if (of == func || s->seen_func[of] == func + 1)
+        return;
+    s->seen_func[of] = func + 1;
+    BYI_PUSH(&s->calls, of);
+}
+
+/* `func` needs what the literal `of` captures. */
+static void read_literal(struct lifter *s, uint32_t func, uint32_t of)
+{
+    read_captures(s, func, of);
+    for (uint32_t i = 0; i < s->around[of].n; i++)
+        read_around(s, func, s->around[of].at[i]);
+}
+
+/* The lifted function that node `call` of func calls directly; UINT32_MAX for
+ * none. Sizes that an argument binds must not be bound by captures as well. */
+static uint32_t callee_of(const struct lifter *s, uint32_t func,
+                          const struct byi_node *call)
+{
+    if (call->kind != BYI_CALL)
+        return UINT32_MAX;
+    const struct byi_func *f = s->m->funcs.at[func];
+    const struct byi_node *fn =
+        node_of(s, s->def[s->values.base[func] + call->args[0]]);
+    if (fn->kind != BYI_FN || !s->lift[fn->index])
+        return UINT32_MAX;
+    const struct byi_func *body = s->m->funcs.at[fn->index];
+    for (uint32_t i = 1; body->n_captures > 0 && i < call->n_args; i++)
+        if (!byi_type_equal(f->nodes.at[call->args[i]].type,
+                            body->nodes.at[body->params.at[i - 1]].type))
+            return UINT32_MAX;
+    return fn->index;
+}
+
+static void read_node(struct lifter *s, uint32_t func,
+                      const struct byi_node *node)
+{
+    const value base = s->values.base[func];
+    if (node->kind == BYI_FN && node->index == func)
+        return; /* its own captures */
+    if (node->kind == BYI_FN && s->inner[node->index]) {
+        read_literal(s, func, node->index);
+        return;
+    }
+    const uint32_t callee = callee_of(s, func, node);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const value v = s->def[base + node->args[i]];
+        if (i > 0 || callee == UINT32_MAX) {
+            s->wanted[v] = true;
+            read_value(s, func, v);
+        } else if (s->values.owner[v] == callee) {
+            read_around(s, func, callee);
+        } else {
+            read_literal(s, func, callee);
+        }
+    }
+}
+
+static struct list save(struct lifter *s, const uint32_t *at, uint32_t n)
+{
+    return (struct list){n, byi_arena_copy(s->scratch, at, n * sizeof *at)};
+}
+
+static void find_captures(struct lifter *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    s->reads.n = s->calls.n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        read_node(s, func, &f->nodes.at[id]);
+    const value result = s->def[s->values.base[func] + f->result];
+    s->wanted[result] = true;
+    read_value(s, func, result);
+    s->captures[func] = save(s, s->reads.at, s->reads.n);
+    s->around[func] = save(s, s->calls.at, s->calls.n);
+}
+
+/* The captures of functions around are known now: from the outside in. */
+static bool add_around(struct lifter *s)
+{
+    for (uint32_t i = s->n_order; i-- > 0;) {
+        const uint32_t func = s->order[i];
+        const struct byi_func *f = s->m->funcs.at[func];
+        const struct list own = s->captures[func];
+        if (s->around[func].n > 0) {
+            s->reads.n = 0;
+            for (uint32_t k = 0; k < own.n; k++) {
+                s->seen[own.at[k]] = func + 1;
+                BYI_PUSH(&s->reads, own.at[k]);
+            }
+            for (uint32_t k = 0; k < s->around[func].n; k++)
+                read_captures(s, func, s->around[func].at[k]);
+            s->captures[func] = save(s, s->reads.at, s->reads.n);
+        }
+        if (f->params.n - f->n_captures + s->captures[func].n > BYI_MAX_ARGS)
+            return false;
+    }
+    return true;
+}
+
+/* --- building
+ * -------------------------------------------------------------------- */
+
+static byi_id push(struct byi_func *f, const struct byi_node *like,
+                   const byi_id *args, uint32_t n_args)
+{
+    struct byi_node node = *like;
+    node.args = args;
+    node.n_args = n_args;
+    BYI_PUSH(&f->nodes, node);
+    return f->nodes.n - 1;
+}
+
+static void set_local(struct lifter *s, uint32_t func, value v, byi_id id)
+{
+    s->seen[v] = func + 1;
+    s->local[v] = id;
+}
+
+static byi_id local_of(const struct lifter *s, uint32_t func, value v)
+{
+    (void)func;
+    assert(s->seen[v] == func + 1);
+    return s->local[v];
+}
+
+/* "c0", "c1", ..., but for names that own parameters have. */
+static const char *capture_name(struct lifter *s, const struct byi_func *f,
+                                uint32_t own, uint32_t *next)
+{
+    for (;;) {
+        const char *name = byi_arena_printf(s->scratch, "c%u", (*next)++);
+        uint32_t i = 0;
+        while (i < own && strcmp(f->param_names.at[i], name) != 0)
+            i++;
+        if (i == own)
+            return name;
+    }
+}
+
+/* The parameters of function `func` as it will be: its own are there. */
+static void add_captures(struct lifter *s, uint32_t func, struct byi_func *f)
+{
+    const uint32_t own = f->params.n;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < s->captures[func].n; i++) {
+        const value v = s->captures[func].at[i];
+        byi_add_param(s->m, f, capture_name(s, f, own, &next),
+                      node_of(s, v)->type);
+    }
+}
+
+static const struct byi_type *global_type(struct lifter *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    const uint32_t own = f->params.n - f->n_captures;
+    const uint32_t n = own + s->captures[func].n;
+    const struct byi_type **types =
+        byi_arena_calloc(s->scratch, n, sizeof *types);
+    for (uint32_t i = 0; i < own; i++)
+        types[i] = f->nodes.at[f->params.at[i]].type;
+    for (uint32_t i = own; i < n; i++)
+        types[i] = node_of(s, s->captures[func].at[i - own])->type;
+    return byi_type_func(s->m->arena, n, types, f->nodes.at[f->result].type);
+}
+
+static byi_id add_global(struct lifter *s, struct byi_func *f, uint32_t func)
+{
+    const struct byi_node node = {.kind = BYI_GLOBAL,
+                                  .index = func,
+                                  .type = global_type(s, func),
+                                  .sources = byi_sources_none()};
+    return push(f, &node, NULL, 0);
+}
+
+/* fn (own parameters) { @lifted(own parameters, captures) } */
+static uint32_t make_closure(struct lifter *s, uint32_t func)
+{
+    const struct byi_func *old = s->m->funcs.at[func];
+    const uint32_t own = old->params.n - old->n_captures;
+    const uint32_t index = byi_func_new(s->m, NULL);
+    struct byi_func *f = s->m->funcs.at[index];
+    for (uint32_t i = 0; i < own; i++)
+        byi_add_param(s->m, f, old->param_names.at[i],
+                      old->nodes.at[old->params.at[i]].type);
+    add_captures(s, func, f);
+    f->n_captures = f->params.n - own;
+    const struct byi_node call = {.kind = BYI_CALL,
+                                  .type = old->nodes.at[old->result].type,
+                                  .sources = byi_sources_none()};
+    byi_id *args =
+        byi_arena_calloc(s->m->arena, (size_t)f->params.n + 1, sizeof *args);
+    args[0] = add_global(s, f, func);
+    for (uint32_t i = 0; i < f->params.n; i++)
+        args[i + 1] = f->params.at[i];
+    f->result = push(f, &call, args, f->params.n + 1);
+    return index;
+}
+
+/* What `func` passes for the captures of `of`, behind `n` arguments. */
+static byi_id *pass_captures(struct lifter *s, uint32_t func, uint32_t of,
+                             uint32_t n)
+{
+    const struct list *captures = &s->captures[of];
+    byi_id *args =
+        byi_arena_calloc(s->m->arena, (size_t)n + captures->n, sizeof *args);
+    for (uint32_t i = 0; i < captures->n; i++)
+        args[n + i] = local_of(s, func, captures->at[i]);
+    return args;
+}
+
+static void build_literal(struct lifter *s, uint32_t func, value v,
+                          const struct byi_node *fn)
+{
+    struct byi_func *f = s->fresh[func];
+    const uint32_t n = s->captures[fn->index].n;
+    if (s->lift[fn->index] && !s->wanted[v])
+        return;
+    if (s->lift[fn->index] && n == 0) {
+        set_local(s, func, v, add_global(s, f, fn->index));
+        return;
+    }
+    struct byi_node node = *fn;
+    if (s->lift[fn->index])
+        node.index = make_closure(s, fn->index);
+    set_local(s, func, v,
+              push(f, &node, pass_captures(s, func, fn->index, 0), n));
+}
+
+static void build_call(struct lifter *s, uint32_t func, value v,
+                       const struct byi_node *call, uint32_t callee)
+{
+    struct byi_func *f = s->fresh[func];
+    byi_id *args = pass_captures(s, func, callee, call->n_args);
+    args[0] = add_global(s, f, callee);
+    for (uint32_t i = 1; i < call->n_args; i++)
+        args[i] =
+            local_of(s, func, s->def[s->values.base[func] + call->args[i]]);
+    set_local(s, func, v,
+              push(f, call, args, call->n_args + s->captures[callee].n));
+}
+
+static void build_node(struct lifter *s, uint32_t func, byi_id id)
+{
+    const struct byi_node *node = &s->m->funcs.at[func]->nodes.at[id];
+    const value base = s->values.base[func];
+    if (node->kind == BYI_PARAM)
+        return;
+    if (node->kind == BYI_FN && s->inner[node->index]) {
+        build_literal(s, func, base + id, node);
+        return;
+    }
+    const uint32_t callee = callee_of(s, func, node);
+    if (callee != UINT32_MAX) {
+        build_call(s, func, base + id, node, callee);
+        return;
+    }
+    byi_id *args = byi_arena_calloc(s->m->arena, node->n_args, sizeof *args);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        args[i] = local_of(s, func, s->def[base + node->args[i]]);
+    set_local(s, func, base + id,
+              push(s->fresh[func], node, args, node->n_args));
+}
+
+static void build(struct lifter *s, uint32_t func)
+{
+    const struct byi_func *old = s->m->funcs.at[func];
+    struct byi_func *f = byi_func_like(s->m, old, NULL);
+    s->fresh[func] = f;
+    uint32_t own = f->params.n;
+    if (s->inner[func]) {
+        own -= old->n_captures;
+        f->nodes.n = f->params.n = f->param_names.n = own;
+        add_captures(s, func, f);
+        f->n_captures = s->lift[func] ? 0 : s->captures[func].n;
+    }
+    for (uint32_t i = 0; i < own; i++)
+        set_local(s, func, s->values.base[func] + old->params.at[i],
+                  f->params.at[i]);
+    for (uint32_t i = own; i < f->params.n; i++)
+        set_local(s, func, s->captures[func].at[i - own], f->params.at[i]);
+    for (byi_id id = 0; id < old->nodes.n; id++)
+        build_node(s, func, id);
+    f->result = local_of(s, func, s->def[s->values.base[func] + old->result]);
+    if (s->lift[func])
+        f->name = byi_arena_str(s->m->arena, s->name[func]);
+}
+
+/* --- the pass
+ * ------------------------------------------------------------------------ */
+
+static void set_up(struct lifter *s)
+{
+    const size_t funcs = s->m->funcs.n;
+    struct byi_arena *a = s->scratch;
+    s->graph = byi_call_graph(s->m, a);
+    s->values = byi_number_values(s->m, &s->graph, a);
+    const size_t n = s->values.n;
+    s->inner = byi_arena_calloc(a, funcs, sizeof *s->inner);
+    s->lift = byi_arena_calloc(a, funcs, sizeof *s->lift);
+    s->name = byi_arena_calloc(a, funcs, sizeof *s->name);
+    s->captures = byi_arena_calloc(a, funcs, sizeof *s->captures);
+    s->around = byi_arena_calloc(a, funcs, sizeof *s->around);
+    s->seen_func = byi_arena_calloc(a, funcs, sizeof *s->seen_func);
+    s->fresh = byi_arena_calloc(a, funcs, sizeof *s->fresh);
+    s->order = byi_arena_calloc(a, funcs, sizeof *s->order);
+    s->wanted = byi_arena_calloc(a, n, sizeof *s->wanted);
+    s->seen = byi_arena_calloc(a, n, sizeof *s->seen);
+    s->local = byi_arena_calloc(a, n, sizeof *s->local);
+    s->def = byi_arena_calloc(a, n, sizeof *s->def);
+    for (value v = 0; v < n; v++)
+        s->def[v] = v;
+}
+
+/* What is to be lifted; false when nothing is. */
+static bool find_literals(struct lifter *s)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < s->graph.n; i++)
+        classify(s, s->graph.order[i]);
+    for (uint32_t i = 0; i < s->graph.n; i++)
+        keep_branches(s, s->graph.order[i]);
+    for (uint32_t i = 0; i < s->graph.n; i++)
+        any = any || s->lift[s->graph.order[i]];
+    return any;
+}
+
+static void lift_all(struct lifter *s)
+{
+    uint32_t *next = byi_arena_calloc(s->scratch, s->m->funcs.n, sizeof *next);
+    struct visit *visits =
+        byi_arena_calloc(s->scratch, s->m->funcs.n, sizeof *visits);
+    const uint32_t n = s->m->funcs.n;
+    for (uint32_t i = 0; i < n; i++)
+        if (s->graph.reached[i] && !s->graph.closed[i] && !s->inner[i])
+            walk(s, i, next, visits);
+    for (uint32_t i = 0; i < s->n_order; i++)
+        find_captures(s, s->order[i]);
+    if (!add_around(s))
+        return;
+    memset(s->seen, 0, s->values.n * sizeof *s->seen);
+    for (uint32_t i = 0; i < s->n_order; i++)
+        build(s, s->order[i]);
+    for (uint32_t i = 0; i < s->n_order; i++)
+        byi_func_replace(s->m, s->order[i], s->fresh[s->order[i]]);
+}
+
+static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    (void)ctx;
+    (void)err;
+    struct lifter s = {.m = m, .scratch = scratch};
+    set_up(&s);
+    if (find_literals(&s))
+        lift_all(&s);
+    byi_vec_free(s.reads.at);
+    byi_vec_free(s.calls.at);
+    return BYOC_OK;
+}
+
+const struct byi_pass byi_pass_lambda_lift = {
+    .name = "LambdaLift",
+    .summary = "turn function literals into globals",
+    .opt_level = 1,
+    .run_module = run,
+};
