@@ -19,16 +19,11 @@
 #include <string.h>
 
 #include "core/layout.h"
-#include "rewrite.h"
+#include "simplify.h"
 
 static bool is_const(const struct byi_rewrite *rw, byi_id id)
 {
     return byi_rw_node(rw, id)->kind == BYI_CONST;
-}
-
-static bool same_type(const struct byi_rewrite *rw, byi_id a, byi_id b)
-{
-    return byi_type_equal(byi_rw_node(rw, a)->type, byi_rw_node(rw, b)->type);
 }
 
 static bool is_single(enum byoc_dtype dtype)
@@ -201,7 +196,7 @@ static bool bounds_of(const struct byi_rewrite *rw, byi_id id, double *lo,
 
 /* clip(x, 0, inf) is nn.relu(x); clip(clip(x)) is one, where the bounds
  * overlap. */
-static byi_id simplify_clip(struct byi_rewrite *rw, byi_id at)
+byi_id byi_merge_clips(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id x = byi_rw_arg(rw, at, 0);
     double lo, hi, inner_lo, inner_hi;
@@ -362,7 +357,7 @@ static byi_id emit_padded(struct byi_rewrite *rw, byi_id at, byi_id x,
 }
 
 /* nn.conv2d(nn.pad(x, zeros))  ==>  nn.conv2d(x), padded */
-static byi_id pad_into_conv(struct byi_rewrite *rw, byi_id at)
+byi_id byi_pad_into_conv(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id pad = byi_rw_arg(rw, at, 0);
     int64_t pads[2 * BYI_MAX_RANK];
@@ -378,7 +373,7 @@ static byi_id pad_into_conv(struct byi_rewrite *rw, byi_id at)
 
 /* nn.avg_pool2d(nn.pad(x, zeros))  ==>  nn.avg_pool2d(x), padded, where the
  * zeros count. Padding as wide as the window is left to nn.pad. */
-static byi_id pad_into_pool(struct byi_rewrite *rw, byi_id at)
+byi_id byi_pad_into_pool(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id pad = byi_rw_arg(rw, at, 0);
     const struct byi_attrs *attrs = byi_rw_node(rw, at)->attrs;
@@ -392,112 +387,6 @@ static byi_id pad_into_pool(struct byi_rewrite *rw, byi_id at)
         if (pads[i] >= size[i % n])
             return BYI_NO_ID;
     return emit_padded(rw, at, byi_rw_arg(rw, pad, 0), pads, true);
-}
-
-/* --- movement ------------------------------------------------------------ */
-
-/* An operator that only moves data, and whose result has its operand's type,
- * does nothing; reshape, broadcast_to, cast. */
-static byi_id drop_same(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    return same_type(rw, x, at) ? x : BYI_NO_ID;
-}
-
-/* All values of the first type are values of the second. */
-static bool holds(enum byoc_dtype in, enum byoc_dtype out)
-{
-    static const struct {
-        enum byoc_dtype in, out;
-    } wider[] = {
-        {BYOC_F16, BYOC_F32},  {BYOC_F16, BYOC_F64}, {BYOC_BF16, BYOC_F32},
-        {BYOC_BF16, BYOC_F64}, {BYOC_F32, BYOC_F64}, {BYOC_I32, BYOC_I64},
-        {BYOC_I32, BYOC_F64},  {BYOC_I8, BYOC_I32},  {BYOC_I8, BYOC_I64},
-        {BYOC_I8, BYOC_F32},   {BYOC_U8, BYOC_I32},  {BYOC_U8, BYOC_I64},
-        {BYOC_U8, BYOC_F32},
-    };
-    if (in == BYOC_BOOL)
-        return byi_dtype_is_int(out) || byi_dtype_is_float(out);
-    for (size_t i = 0; i < BYI_COUNT(wider); i++)
-        if (wider[i].in == in && wider[i].out == out)
-            return true;
-    return false;
-}
-
-/* cast(cast(x, wider), back)  ==>  x */
-static byi_id undo_cast(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id wide = byi_rw_arg(rw, at, 0);
-    if (!byi_rw_is(rw, wide, BYI_OP_CAST))
-        return BYI_NO_ID;
-    const byi_id x = byi_rw_arg(rw, wide, 0);
-    return same_type(rw, x, at) && holds(byi_rw_tensor(rw, x)->dtype,
-                                         byi_rw_tensor(rw, wide)->dtype)
-               ? x
-               : BYI_NO_ID;
-}
-
-/* reshape(reshape(x))  ==>  reshape(x), to a shape that says no less */
-static byi_id merge_reshapes(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id inner = byi_rw_arg(rw, at, 0);
-    if (!byi_rw_is(rw, inner, BYI_OP_RESHAPE))
-        return BYI_NO_ID;
-    const byi_id x = byi_rw_arg(rw, inner, 0);
-    const struct byi_type *type = byi_rw_tensor(rw, at);
-    int64_t shape[BYI_MAX_RANK];
-    uint32_t unknown = 0;
-    bool zero = false;
-    for (uint32_t i = 0; i < type->rank; i++) {
-        const bool symbol = BYI_IS_SYMBOL(type->dims[i]);
-        unknown += symbol;
-        zero = zero || type->dims[i] == 0;
-        shape[i] = symbol ? -1 : type->dims[i];
-    }
-    if (zero || unknown > 1)
-        return BYI_NO_ID;
-    return byi_rw_op2(rw, BYI_OP_RESHAPE, x,
-                      byi_rw_int_vector(rw, shape, type->rank));
-}
-
-/* Axes of a transpose, with the default filled in; false if there is none. */
-static bool axes_of(const struct byi_rewrite *rw, byi_id id,
-                    int64_t axes[BYI_MAX_RANK], uint32_t *rank)
-{
-    if (!byi_rw_is(rw, id, BYI_OP_TRANSPOSE) || !byi_rw_tensor(rw, id))
-        return false;
-    uint32_t n;
-    const int64_t *given =
-        byi_attr_ints(byi_rw_node(rw, id)->attrs, "axes", &n);
-    *rank = byi_rw_tensor(rw, id)->rank;
-    for (uint32_t i = 0; i < *rank; i++) {
-        const int64_t axis = n ? given[i] : (int64_t)(*rank - 1 - i);
-        axes[i] = axis < 0 ? axis + *rank : axis;
-    }
-    return true;
-}
-
-/* transpose(transpose(x)) composed; one that moves nothing removed. */
-static byi_id merge_transposes(struct byi_rewrite *rw, byi_id at)
-{
-    int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], both[BYI_MAX_RANK];
-    uint32_t rank;
-    if (!axes_of(rw, at, outer, &rank))
-        return BYI_NO_ID;
-    byi_id x = byi_rw_arg(rw, at, 0);
-    const bool two = axes_of(rw, x, inner, &rank);
-    if (two)
-        x = byi_rw_arg(rw, x, 0);
-    bool identity = true;
-    for (uint32_t i = 0; i < rank; i++) {
-        both[i] = two ? inner[outer[i]] : outer[i];
-        identity = identity && both[i] == (int64_t)i;
-    }
-    if (identity)
-        return x;
-    const struct byi_attr axes = {
-        .name = "axes", .kind = BYI_ATTR_INTS, .n = rank, .ints = both};
-    return two ? byi_rw_call(rw, BYI_OP_TRANSPOSE, &x, 1, &axes, 1) : BYI_NO_ID;
 }
 
 static const struct byi_rule rules[] = {
@@ -517,8 +406,8 @@ static const struct byi_rule rules[] = {
     {BYI_OP_POWER, expand_power},
     {BYI_OP_MAXIMUM, bound_to_clip},
     {BYI_OP_MINIMUM, bound_to_clip},
-    {BYI_OP_CLIP, simplify_clip},
-    {BYI_OP_NN_RELU, simplify_clip},
+    {BYI_OP_CLIP, byi_merge_clips},
+    {BYI_OP_NN_RELU, byi_merge_clips},
     {BYI_OP_MEAN, mean_to_pool},
     {BYI_OP_NN_AVG_POOL1D, window_to_global},
     {BYI_OP_NN_AVG_POOL2D, window_to_global},
@@ -526,18 +415,18 @@ static const struct byi_rule rules[] = {
     {BYI_OP_NN_MAX_POOL1D, window_to_global},
     {BYI_OP_NN_MAX_POOL2D, window_to_global},
     {BYI_OP_NN_MAX_POOL3D, window_to_global},
-    {BYI_OP_NN_CONV1D, pad_into_conv},
-    {BYI_OP_NN_CONV2D, pad_into_conv},
-    {BYI_OP_NN_CONV3D, pad_into_conv},
-    {BYI_OP_NN_AVG_POOL1D, pad_into_pool},
-    {BYI_OP_NN_AVG_POOL2D, pad_into_pool},
-    {BYI_OP_NN_AVG_POOL3D, pad_into_pool},
-    {BYI_OP_RESHAPE, drop_same},
-    {BYI_OP_RESHAPE, merge_reshapes},
-    {BYI_OP_BROADCAST_TO, drop_same},
-    {BYI_OP_CAST, drop_same},
-    {BYI_OP_CAST, undo_cast},
-    {BYI_OP_TRANSPOSE, merge_transposes},
+    {BYI_OP_NN_CONV1D, byi_pad_into_conv},
+    {BYI_OP_NN_CONV2D, byi_pad_into_conv},
+    {BYI_OP_NN_CONV3D, byi_pad_into_conv},
+    {BYI_OP_NN_AVG_POOL1D, byi_pad_into_pool},
+    {BYI_OP_NN_AVG_POOL2D, byi_pad_into_pool},
+    {BYI_OP_NN_AVG_POOL3D, byi_pad_into_pool},
+    {BYI_OP_RESHAPE, byi_drop_same},
+    {BYI_OP_RESHAPE, byi_merge_views},
+    {BYI_OP_BROADCAST_TO, byi_drop_same},
+    {BYI_OP_CAST, byi_drop_same},
+    {BYI_OP_CAST, byi_merge_casts},
+    {BYI_OP_TRANSPOSE, byi_merge_transposes},
 };
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,

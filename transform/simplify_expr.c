@@ -1,11 +1,10 @@
-/* SimplifyExpr: arithmetic and movement that changes nothing.
+/* SimplifyExpr: arithmetic and movement that changes nothing, or is one step.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
- * leaves:   no x + 0, x - 0, x * 1, x / 1; no operator twice where once is
- *           the same; no two constant factors in a row; no concatenation or
- *           split of one, no slice, pad or tile that takes or adds nothing; no
- *           `where` that is decided; no dim of a known size taken out of
- *           shape_of
+ * leaves:   nothing that a row of the table at the end matches. Elements keep
+ *           their values, but that constants of float sums and products which
+ *           meet are rounded once, where they do not cancel, and that -0 may
+ *           become 0. x - x and x 0 stay: they are not 0 for every x.
  *
  *   %0 = multiply(%x, const[a]);
  *   %1 = multiply(%0, const[b]);   ==>   multiply(%x, const[a b])
@@ -16,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rewrite.h"
+#include "simplify.h"
 
 /* --- arithmetic ---------------------------------------------------------- */
 
@@ -67,13 +66,23 @@ static byi_id drop_second(struct byi_rewrite *rw, byi_id at)
     return byi_rw_is(rw, x, byi_rw_node(rw, at)->op) ? x : BYI_NO_ID;
 }
 
-/* The constant factor of a product, or BYI_NO_ID; *x is the other one. */
-static byi_id split_product(struct byi_rewrite *rw, byi_id id, byi_id *x)
+static byi_id power_one(struct byi_rewrite *rw, byi_id at)
+{
+    return drop_neutral(rw, at, 1.0, false);
+}
+
+/* --- constants that meet ------------------------------------------------- */
+
+/* The constant operand of a call of `op`, or BYI_NO_ID; *x is the other one.
+ * Of a difference and a quotient only the right one. */
+static byi_id split_const(struct byi_rewrite *rw, byi_id id, enum byi_op_id op,
+                          byi_id *x)
 {
     struct byi_tensor view;
-    if (!byi_rw_is(rw, id, BYI_OP_MULTIPLY))
+    const bool ordered = op == BYI_OP_SUBTRACT || op == BYI_OP_DIVIDE;
+    if (!byi_rw_is(rw, id, op))
         return BYI_NO_ID;
-    for (uint32_t i = 2; i-- > 0;) {
+    for (uint32_t i = 2; i-- > (ordered ? 1 : 0);) {
         *x = byi_rw_arg(rw, id, 1 - i);
         if (byi_rw_view(rw, byi_rw_arg(rw, id, i), &view))
             return byi_rw_arg(rw, id, i);
@@ -81,46 +90,119 @@ static byi_id split_product(struct byi_rewrite *rw, byi_id id, byi_id *x)
     return BYI_NO_ID;
 }
 
-/* Element by element a b in double; scalars broadcast. False when something
- * is not a normal number. */
-static bool multiply_into(const struct byi_tensor *a,
-                          const struct byi_tensor *b, struct byi_tensor *out)
+/* One number for two constants in double; false where that may not stand for
+ * them. */
+typedef bool (*meet_fn)(double a, double b, double *out);
+
+/* Terms that cancel would leave the rounding of x + a out. */
+static bool meet_sum(double a, double b, double *out)
 {
-    const int64_t n = byi_elements(out->rank, out->dims);
-    const int64_t na = byi_elements(a->rank, a->dims);
-    const int64_t nb = byi_elements(b->rank, b->dims);
-    for (int64_t i = 0; i < n; i++) {
-        const double v = byi_tensor_float(a, na == 1 ? 0 : i) *
-                         byi_tensor_float(b, nb == 1 ? 0 : i);
-        byi_tensor_set(out, i, v);
-        const double kept = byi_tensor_float(out, i);
-        if (kept == 0.0 ? v != 0.0 : !isnormal(kept))
-            return false;
-    }
+    *out = a + b;
+    return a == 0.0 || b == 0.0 || (a < 0.0) == (b < 0.0);
+}
+
+static bool meet_product(double a, double b, double *out)
+{
+    *out = a * b;
     return true;
 }
 
-/* multiply(multiply(x, const[a]), const[b])  ==>  multiply(x, const[a b]) */
-static byi_id merge_factors(struct byi_rewrite *rw, byi_id at)
+static bool meet_max(double a, double b, double *out)
 {
-    byi_id x, inner;
-    const byi_id right = split_product(rw, at, &inner);
-    if (right == BYI_NO_ID || !byi_rw_once(rw, inner))
-        return BYI_NO_ID;
-    const byi_id left = split_product(rw, inner, &x);
+    *out = a < b ? b : a;
+    return a == a && b == b;
+}
+
+static bool meet_min(double a, double b, double *out)
+{
+    *out = b < a ? b : a;
+    return a == a && b == b;
+}
+
+/* Does element i of `out` hold v as the type can: a normal number, and of an
+ * integer v itself? */
+static bool put(struct byi_tensor *out, int64_t i, double v)
+{
+    const bool is_float = byi_dtype_is_float(out->dtype);
+    if (!is_float && !(fabs(v) < 2147483648.0))
+        return false;
+    byi_tensor_set(out, i, v);
+    const double kept = byi_tensor_float(out, i);
+    return !is_float ? kept == v : kept == 0.0 ? v == 0.0 : isnormal(kept);
+}
+
+/* The constant of a and b that meet, element by element; scalars broadcast. */
+static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
+                   meet_fn both)
+{
     struct byi_tensor a, b, out;
     if (left == BYI_NO_ID || !byi_rw_view(rw, left, &a) ||
-        !byi_rw_view(rw, right, &b) ||
-        (a.dtype != BYOC_F32 && a.dtype != BYOC_F64))
+        !byi_rw_view(rw, right, &b) || a.dtype != b.dtype ||
+        (a.dtype != BYOC_F32 && a.dtype != BYOC_F64 && a.dtype != BYOC_I32 &&
+         a.dtype != BYOC_I64))
         return BYI_NO_ID;
     const bool same = byi_dims_equal(a.rank, a.dims, b.rank, b.dims);
-    const bool b_large = a.rank == 0 && !same;
     if (!same && a.rank != 0 && b.rank != 0)
         return BYI_NO_ID;
+    const bool b_large = a.rank == 0 && !same;
     const struct byi_type *type = byi_rw_tensor(rw, b_large ? right : left);
-    if (!byi_rw_alloc(rw, type, &out) || !multiply_into(&a, &b, &out))
+    if (!byi_rw_alloc(rw, type, &out))
         return BYI_NO_ID;
-    return byi_rw_op2(rw, BYI_OP_MULTIPLY, x, byi_rw_const(rw, type, &out));
+    const int64_t n = byi_elements(out.rank, out.dims);
+    const int64_t na = byi_elements(a.rank, a.dims);
+    const int64_t nb = byi_elements(b.rank, b.dims);
+    for (int64_t i = 0; i < n; i++) {
+        double v;
+        if (!both(byi_tensor_float(&a, na == 1 ? 0 : i),
+                  byi_tensor_float(&b, nb == 1 ? 0 : i), &v) ||
+            !put(&out, i, v))
+            return BYI_NO_ID;
+    }
+    return byi_rw_const(rw, type, &out);
+}
+
+/* Operators whose constants meet: (x op a) op b  ==>  x op (a with b). Sums
+ * and products of floats are rounded once instead of twice. Quotients of
+ * integers truncate, and stay. */
+static const struct {
+    enum byi_op_id op;
+    meet_fn both;
+    bool floats_only;
+} chains[] = {
+    {BYI_OP_ADD, meet_sum, false},          {BYI_OP_SUBTRACT, meet_sum, false},
+    {BYI_OP_MULTIPLY, meet_product, false}, {BYI_OP_DIVIDE, meet_product, true},
+    {BYI_OP_MAXIMUM, meet_max, false},      {BYI_OP_MINIMUM, meet_min, false},
+};
+
+static byi_id merge_chain(struct byi_rewrite *rw, byi_id at)
+{
+    const enum byi_op_id op = byi_rw_node(rw, at)->op;
+    byi_id x, inner;
+    uint32_t row = 0;
+    while (chains[row].op != op)
+        row++;
+    const byi_id right = split_const(rw, at, op, &inner);
+    if (right == BYI_NO_ID || !byi_rw_once(rw, inner) ||
+        (chains[row].floats_only && !byi_rw_float(rw, at)))
+        return BYI_NO_ID;
+    const byi_id left = split_const(rw, inner, op, &x);
+    return byi_rw_op2(rw, op, x, meet(rw, left, right, chains[row].both));
+}
+
+/* multiply(add(multiply(x, a), b), c)  ==>  add(multiply(x, a c), b c) */
+static byi_id distribute(struct byi_rewrite *rw, byi_id at)
+{
+    byi_id sum, product, x;
+    const byi_id c = split_const(rw, at, BYI_OP_MULTIPLY, &sum);
+    if (c == BYI_NO_ID || !byi_rw_float(rw, at) || !byi_rw_once(rw, sum))
+        return BYI_NO_ID;
+    const byi_id b = split_const(rw, sum, BYI_OP_ADD, &product);
+    if (b == BYI_NO_ID || !byi_rw_once(rw, product))
+        return BYI_NO_ID;
+    const byi_id a = split_const(rw, product, BYI_OP_MULTIPLY, &x);
+    const byi_id scaled =
+        byi_rw_op2(rw, BYI_OP_MULTIPLY, x, meet(rw, a, c, meet_product));
+    return byi_rw_op2(rw, BYI_OP_ADD, scaled, meet(rw, b, c, meet_product));
 }
 
 /* where(const all the same, a, b)  ==>  a or b; where(c, a, a)  ==>  a */
@@ -204,18 +286,64 @@ static byi_id take_dim(struct byi_rewrite *rw, byi_id at)
     return byi_rw_const_as(rw, vector, index.rank, index.dims);
 }
 
+/* clang-format off */
 static const struct byi_rule rules[] = {
-    {BYI_OP_ADD, add_zero},           {BYI_OP_SUBTRACT, subtract_zero},
-    {BYI_OP_MULTIPLY, multiply_one},  {BYI_OP_DIVIDE, divide_one},
-    {BYI_OP_NEGATIVE, undo_twice},    {BYI_OP_LOGICAL_NOT, undo_twice},
-    {BYI_OP_ABS, drop_second},        {BYI_OP_NN_RELU, drop_second},
-    {BYI_OP_CEIL, drop_second},       {BYI_OP_FLOOR, drop_second},
-    {BYI_OP_ROUND, drop_second},      {BYI_OP_SIGN, drop_second},
-    {BYI_OP_MULTIPLY, merge_factors}, {BYI_OP_WHERE, decide_where},
-    {BYI_OP_CONCATENATE, concat_one}, {BYI_OP_STRIDED_SLICE, slice_all},
-    {BYI_OP_NN_PAD, pad_nothing},     {BYI_OP_TILE, tile_once},
-    {BYI_OP_TAKE, take_dim},          {BYI_OP_NONE, split_one},
+    /* arithmetic */
+    {BYI_OP_ADD, add_zero},                     /* x + 0                    */
+    {BYI_OP_SUBTRACT, subtract_zero},           /* x - 0                    */
+    {BYI_OP_MULTIPLY, multiply_one},            /* x 1                      */
+    {BYI_OP_DIVIDE, divide_one},                /* x / 1                    */
+    {BYI_OP_POWER, power_one},                  /* x ^ 1                    */
+    {BYI_OP_NEGATIVE, undo_twice},              /* --x                      */
+    {BYI_OP_LOGICAL_NOT, undo_twice},           /* not not x                */
+    {BYI_OP_ABS, drop_second},                  /* ||x||                    */
+    {BYI_OP_NN_RELU, drop_second},
+    {BYI_OP_CEIL, drop_second},
+    {BYI_OP_FLOOR, drop_second},
+    {BYI_OP_ROUND, drop_second},
+    {BYI_OP_SIGN, drop_second},
+    {BYI_OP_CLIP, byi_merge_clips},             /* clip(clip(x))            */
+    {BYI_OP_NN_RELU, byi_merge_clips},
+    {BYI_OP_ADD, merge_chain},                  /* (x + a) + b              */
+    {BYI_OP_SUBTRACT, merge_chain},             /* (x - a) - b              */
+    {BYI_OP_MULTIPLY, merge_chain},             /* (x a) b                  */
+    {BYI_OP_DIVIDE, merge_chain},               /* (x / a) / b              */
+    {BYI_OP_MAXIMUM, merge_chain},              /* max(max(x, a), b)        */
+    {BYI_OP_MINIMUM, merge_chain},
+    {BYI_OP_MULTIPLY, distribute},              /* (x a + b) c              */
+    {BYI_OP_WHERE, decide_where},               /* condition known          */
+    /* movement */
+    {BYI_OP_RESHAPE, byi_drop_same},
+    {BYI_OP_BROADCAST_TO, byi_drop_same},
+    {BYI_OP_CAST, byi_drop_same},
+    {BYI_OP_SQUEEZE, byi_drop_same},
+    {BYI_OP_FLATTEN, byi_drop_same},
+    {BYI_OP_RESHAPE, byi_reshape_full},         /* of a constant, of full   */
+    {BYI_OP_RESHAPE, byi_merge_views},          /* of reshape and its like  */
+    {BYI_OP_SQUEEZE, byi_merge_views},
+    {BYI_OP_EXPAND_DIMS, byi_merge_views},
+    {BYI_OP_FLATTEN, byi_merge_views},
+    {BYI_OP_TRANSPOSE, byi_merge_transposes},   /* of a transpose           */
+    {BYI_OP_CAST, byi_merge_casts},             /* of a cast                */
+    {BYI_OP_NN_PAD, pad_nothing},               /* by zeros all around      */
+    {BYI_OP_NN_PAD, byi_merge_pads},            /* of a pad                 */
+    {BYI_OP_NN_CONV1D, byi_pad_into_conv},      /* of a pad                 */
+    {BYI_OP_NN_CONV2D, byi_pad_into_conv},
+    {BYI_OP_NN_CONV3D, byi_pad_into_conv},
+    {BYI_OP_NN_AVG_POOL1D, byi_pad_into_pool},
+    {BYI_OP_NN_AVG_POOL2D, byi_pad_into_pool},
+    {BYI_OP_NN_AVG_POOL3D, byi_pad_into_pool},
+    {BYI_OP_CONCATENATE, concat_one},           /* of one                   */
+    {BYI_OP_CONCATENATE, byi_concat_fields},    /* of what split made       */
+    {BYI_OP_CONCATENATE, byi_concat_slices},    /* of slices that touch     */
+    {BYI_OP_STRIDED_SLICE, slice_all},          /* of everything            */
+    {BYI_OP_STRIDED_SLICE, byi_merge_slices},   /* of a slice               */
+    {BYI_OP_STRIDED_SLICE, byi_slice_concat},   /* of a concatenation       */
+    {BYI_OP_TILE, tile_once},
+    {BYI_OP_TAKE, take_dim},                    /* of shape_of              */
+    {BYI_OP_NONE, split_one},                   /* into one                 */
 };
+/* clang-format on */
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,

@@ -14,6 +14,8 @@ extern const struct byi_pass byi_pass_eliminate_common_subexpr;
 extern const struct byi_pass byi_pass_backward_fold_scale_axis;
 extern const struct byi_pass byi_pass_forward_fold_scale_axis;
 extern const struct byi_pass byi_pass_fold_scale_axis;
+extern const struct byi_pass byi_pass_combine_parallel_conv2d;
+extern const struct byi_pass byi_pass_combine_parallel_dense;
 extern const struct byi_pass byi_pass_fuse_ops;
 /* scopes and functions */
 extern const struct byi_pass byi_pass_to_basic_block_normal_form;
@@ -31,7 +33,5 @@ extern const struct byi_pass byi_pass_remove_unused_functions;
  * move into which branch. */
 enum byoc_status byi_check_basic_block(const struct byi_module *m,
                                        struct byoc_error *err);
-extern const struct byi_pass byi_pass_combine_parallel_conv2d;
-extern const struct byi_pass byi_pass_combine_parallel_dense;
 
 #endif

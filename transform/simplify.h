@@ -1,0 +1,39 @@
+/* transform/simplify.h: rules that more than one pass lists. Each looks at a
+ * node `at` of the operator it is named for, and returns what takes its place
+ * or BYI_NO_ID (see rewrite.h).
+ */
+#ifndef BYI_SIMPLIFY_H
+#define BYI_SIMPLIFY_H
+
+#include "rewrite.h"
+
+/* --- simplify_movement.c ------------------------------------------------- */
+
+/* reshape, broadcast_to, cast and others that leave the type as it is */
+byi_id byi_drop_same(struct byi_rewrite *rw, byi_id at);
+/* reshape, squeeze, expand_dims, nn.flatten of one of these */
+byi_id byi_merge_views(struct byi_rewrite *rw, byi_id at);
+/* reshape of a constant or of full */
+byi_id byi_reshape_full(struct byi_rewrite *rw, byi_id at);
+/* transpose of a transpose, or one that moves nothing */
+byi_id byi_merge_transposes(struct byi_rewrite *rw, byi_id at);
+/* cast of a cast that loses nothing */
+byi_id byi_merge_casts(struct byi_rewrite *rw, byi_id at);
+/* nn.pad of an nn.pad with the same constant */
+byi_id byi_merge_pads(struct byi_rewrite *rw, byi_id at);
+/* concatenate of all fields of one split, or of slices that touch */
+byi_id byi_concat_fields(struct byi_rewrite *rw, byi_id at);
+byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at);
+/* strided_slice of a strided_slice, or out of one operand of a concatenate */
+byi_id byi_merge_slices(struct byi_rewrite *rw, byi_id at);
+byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
+
+/* --- canonicalize_ops.c -------------------------------------------------- */
+
+/* clip or nn.relu of clip or nn.relu */
+byi_id byi_merge_clips(struct byi_rewrite *rw, byi_id at);
+/* a convolution or average pooling of an nn.pad with zeros */
+byi_id byi_pad_into_conv(struct byi_rewrite *rw, byi_id at);
+byi_id byi_pad_into_pool(struct byi_rewrite *rw, byi_id at);
+
+#endif
