@@ -59,6 +59,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_combine_parallel_conv2d,
     &byi_pass_combine_parallel_dense,
     &byi_pass_dead_code_elimination,
+    &byi_pass_eliminate_transposes,
     &byi_pass_fuse_ops,
     /* scopes and functions */
     &byi_pass_to_basic_block_normal_form,

@@ -17,6 +17,8 @@ extern const struct byi_pass byi_pass_fold_scale_axis;
 extern const struct byi_pass byi_pass_combine_parallel_conv2d;
 extern const struct byi_pass byi_pass_combine_parallel_dense;
 extern const struct byi_pass byi_pass_fuse_ops;
+/* the order of axes */
+extern const struct byi_pass byi_pass_eliminate_transposes;
 /* scopes and functions */
 extern const struct byi_pass byi_pass_to_basic_block_normal_form;
 extern const struct byi_pass byi_pass_check_basic_block_normal_form;

@@ -45,7 +45,6 @@ static const char *const exact[] = {
     "ToBasicBlockNormalForm",
     "ToGraphNormalForm",
     "FuseOps",
-    "EliminateTransposes",
     "MergeComposite",
     "AnnotateTarget",
     "MergeRegions",

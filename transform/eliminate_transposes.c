@@ -1,0 +1,35 @@
+/* EliminateTransposes: fewer transposes, and smaller ones.
+ * requires: nothing (SimplifyInference first lets more pass)
+ * leaves:   no two transposes in a row, none of a constant, none that
+ *           operators between it and another could have carried; each of the
+ *           rest where it moves the fewest bytes, in the flags of a matmul, or
+ *           as a reshape where it moves axes of size 1 only
+ *
+ *   %0 = transpose(%x, axes=[0, 2, 3, 1]);
+ *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)
+ *   transpose(%1, axes=[0, 3, 1, 2])
+ *
+ * How: relayout.h. A plan that costs no less than the function as it is changes
+ * nothing.
+ */
+#include "transform.h"
+
+#include "relayout.h"
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    struct byi_relayout rl;
+    byi_relayout_init(&rl, m, func, ctx, scratch);
+    const enum byoc_status status = byi_relayout_run(&rl, func, err);
+    byi_relayout_free(&rl);
+    return status;
+}
+
+const struct byi_pass byi_pass_eliminate_transposes = {
+    .name = "EliminateTransposes",
+    .summary = "cancel, fold and absorb transposes, or move fewer bytes",
+    .opt_level = 2,
+    .run_func = run,
+};

@@ -1,0 +1,558 @@
+/* relayout.c: the plan: what is a form of what, what every reader needs, and
+ * the sweeps that lower the cost of meeting those needs.
+ */
+#include "relayout.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/layout.h"
+
+enum {
+    ROUNDS = 3, /* of a sweep down and one up                  */
+    MAX_CANDIDATES = 16,
+    MAX_LISTED = 32,  /* forms of one value that are looked at       */
+    UNKNOWN_DIM = 32, /* what a symbol counts as                     */
+    CALL_COST = 4096  /* a conversion, beside the bytes that it moves */
+};
+
+static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
+{
+    return &rl->old->nodes.at[id];
+}
+
+/* --- needs --------------------------------------------------------------- */
+
+static void place_need(struct byi_relayout *rl, uint32_t index)
+{
+    const struct byi_need *need = &rl->needs.at[index];
+    const uint32_t key[2] = {need->root, need->form};
+    uint64_t at = byi_hash(0, key, sizeof key) & rl->need_mask;
+    while (rl->need_slots[at])
+        at = (at + 1) & rl->need_mask;
+    rl->need_slots[at] = index;
+}
+
+static void grow_needs(struct byi_relayout *rl)
+{
+    const uint64_t n = (rl->need_mask + 1) * 2;
+    rl->need_slots = byi_arena_calloc(rl->scratch, n, sizeof(uint32_t));
+    rl->need_mask = n - 1;
+    for (uint32_t i = 1; i < rl->needs.n; i++)
+        place_need(rl, i);
+}
+
+/* Its index, 0: nobody ever needed it. */
+static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
+                          byi_form_id form)
+{
+    const uint32_t key[2] = {root, form};
+    uint64_t at = byi_hash(0, key, sizeof key) & rl->need_mask;
+    for (; rl->need_slots[at]; at = (at + 1) & rl->need_mask) {
+        const struct byi_need *need = &rl->needs.at[rl->need_slots[at]];
+        if (need->root == root && need->form == form)
+            return rl->need_slots[at];
+    }
+    return 0;
+}
+
+static void add_need(struct byi_relayout *rl, byi_id root, byi_form_id form)
+{
+    const uint32_t found = find_need(rl, root, form);
+    if (found) {
+        rl->needs.at[found].count++;
+        return;
+    }
+    if (rl->needs.n * 2ull > rl->need_mask)
+        grow_needs(rl);
+    const uint32_t index = rl->needs.n;
+    BYI_PUSH(&rl->needs,
+             ((struct byi_need){root, form, 1, rl->first_need[root]}));
+    rl->first_need[root] = index;
+    place_need(rl, index);
+}
+
+/* The form of its home that form `need` of value `id` is. */
+byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
+{
+    const struct byi_site *site = &rl->sites[id];
+    if (!site->rel || !need)
+        return site->rel ? site->rel : need;
+    return byi_form_compose(&rl->forms, site->rel, need,
+                            byi_rl_type(rl, site->home)->rank);
+}
+
+/* Node `id` starts (by = 1) or stops (by = -1) to need its operands as its
+ * state says. */
+static void count_needs(struct byi_relayout *rl, byi_id id, int by)
+{
+    const struct byi_node *node = node_of(rl, id);
+    const uint32_t state = rl->sites[id].state;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const byi_form_id need = byi_rl_need(rl, id, state, i);
+        const byi_form_id form = byi_rl_at_home(rl, node->args[i], need);
+        const byi_id root = rl->sites[node->args[i]].root;
+        if (by > 0)
+            add_need(rl, root, form);
+        else
+            rl->needs.at[find_need(rl, root, form)].count--;
+    }
+}
+
+/* --- cost ---------------------------------------------------------------- */
+
+static uint64_t bytes_of(const struct byi_type *type)
+{
+    uint64_t bytes = 0;
+    if (type->kind == BYI_TENSOR) {
+        bytes = byoc_dtype_size(type->dtype);
+        for (uint32_t i = 0; i < type->rank && bytes < UINT64_C(1) << 40; i++)
+            bytes *= BYI_IS_SYMBOL(type->dims[i]) ? UNKNOWN_DIM
+                                                  : (uint64_t)type->dims[i];
+    }
+    for (uint32_t i = 0; type->kind == BYI_TUPLE && i < type->n_fields; i++)
+        bytes += bytes_of(type->fields[i]);
+    return bytes < UINT64_C(1) << 40 ? bytes : UINT64_C(1) << 40;
+}
+
+/* Storing `root` in form `to` when it is in form `from`. A constant costs
+ * nothing, a conversion that moves nothing next to nothing. */
+static uint64_t conversion(const struct byi_relayout *rl, byi_id root,
+                           byi_form_id from, byi_form_id to)
+{
+    const struct byi_node *node = node_of(rl, root);
+    if (from == to || node->kind == BYI_CONST)
+        return 0;
+    const struct byi_type *type = byi_rl_type(rl, root);
+    if (type && byi_type_static(type)) {
+        const struct byi_form a = byi_form_at(&rl->forms, from, type->rank);
+        const struct byi_form b = byi_form_at(&rl->forms, to, type->rank);
+        if (byi_form_same_order(&a, &b, type))
+            return 1;
+    }
+    return rl->sites[root].weight;
+}
+
+static byi_form_id form_of(struct byi_relayout *rl, byi_id root)
+{
+    return byi_rl_out(rl, root, rl->sites[root].state);
+}
+
+/* What the readers of `id` cost when its result is in form `out`. */
+static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
+                             byi_form_id out)
+{
+    uint64_t cost = 0;
+    uint32_t at = rl->first_need[id];
+    for (int i = 0; at && i < MAX_LISTED; i++, at = rl->needs.at[at].next)
+        if (rl->needs.at[at].count > 0)
+            cost += conversion(rl, id, out, rl->needs.at[at].form);
+    return cost;
+}
+
+/* A broadcast operand of lower rank goes along for nothing where it is a
+ * constant, or only axes of size 1 move. */
+static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
+                           uint32_t state)
+{
+    const byi_id arg = node_of(rl, id)->args[i];
+    const struct byi_type *type = byi_rl_type(rl, arg);
+    const uint32_t rank = byi_rl_type(rl, id)->rank;
+    uint32_t last = 0, lead = rank - type->rank;
+    bool moves = false;
+    if (state == 0 || node_of(rl, rl->sites[arg].root)->kind == BYI_CONST)
+        return 0;
+    const struct byi_form form = byi_form_at(&rl->forms, state, rank);
+    for (uint32_t k = 0; k < rank; k++) {
+        const uint32_t axis = form.at[k];
+        if (axis < lead || type->dims[axis - lead] == 1)
+            continue;
+        moves |= axis < last || (form.block && axis == form.block_axis);
+        last = axis;
+    }
+    return moves ? rl->sites[rl->sites[arg].root].weight : 0;
+}
+
+static uint64_t operand_cost(struct byi_relayout *rl, byi_id id, uint32_t i,
+                             uint32_t state)
+{
+    const byi_id arg = node_of(rl, id)->args[i];
+    const byi_id root = rl->sites[arg].root;
+    const uint64_t extra =
+        byi_rl_is_small(rl, id, i) ? small_cost(rl, id, i, state) : 0;
+    if (i > 0 && arg == node_of(rl, id)->args[i - 1])
+        return extra;
+    const byi_form_id form =
+        byi_rl_at_home(rl, arg, byi_rl_need(rl, id, state, i));
+    const uint32_t found = find_need(rl, root, form);
+    if (found && rl->needs.at[found].count > 0)
+        return extra; /* the conversion is somebody else's already */
+    return extra + conversion(rl, root, form_of(rl, root), form);
+}
+
+static uint64_t cost_of(struct byi_relayout *rl, byi_id id, uint32_t state)
+{
+    uint64_t cost = readers_cost(rl, id, byi_rl_out(rl, id, state));
+    for (uint32_t i = 0; i < node_of(rl, id)->n_args; i++)
+        cost += operand_cost(rl, id, i, state);
+    return cost;
+}
+
+/* --- sweeps -------------------------------------------------------------- */
+
+struct candidates {
+    uint32_t n;
+    uint32_t at[MAX_CANDIDATES];
+};
+
+static void propose(const struct byi_relayout *rl, struct candidates *c,
+                    byi_id id, uint32_t state)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->at[i] == state)
+            return;
+    if (c->n < MAX_CANDIDATES && byi_rl_allows(rl, id, state))
+        c->at[c->n++] = state;
+}
+
+static void propose_operands(struct byi_relayout *rl, struct candidates *c,
+                             byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    for (uint32_t i = 0; i < node->n_args && i < MAX_CANDIDATES / 2; i++) {
+        const struct byi_site *arg = &rl->sites[node->args[i]];
+        const byi_form_id form = form_of(rl, arg->root);
+        const struct byi_type *type = byi_rl_type(rl, node->args[i]);
+        if (!type)
+            continue;
+        /* stored as `form` of home, which this value is `rel` of */
+        const byi_form_id back =
+            arg->rel ? byi_form_inverse(&rl->forms, arg->rel, type->rank) : 0;
+        const byi_form_id seen =
+            byi_form_compose(&rl->forms, back, form, type->rank);
+        propose(rl, c, id, byi_rl_from_operand(rl, id, i, seen));
+    }
+}
+
+static void propose_readers(struct byi_relayout *rl, struct candidates *c,
+                            byi_id id)
+{
+    uint32_t at = rl->first_need[id];
+    for (int i = 0; at && i < MAX_LISTED; i++, at = rl->needs.at[at].next)
+        if (rl->needs.at[at].count > 0)
+            propose(rl, c, id,
+                    byi_rl_from_result(rl, id, rl->needs.at[at].form));
+}
+
+/* Move node `id` to its cheapest state; returns what that saves. */
+static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
+{
+    struct byi_site *site = &rl->sites[id];
+    struct candidates c = {0};
+    if (down)
+        propose_operands(rl, &c, id);
+    else
+        propose_readers(rl, &c, id);
+    propose(rl, &c, id, site->state);
+    if (down)
+        propose_readers(rl, &c, id);
+    else
+        propose_operands(rl, &c, id);
+    propose(rl, &c, id, 0);
+    if (c.n == 1)
+        return 0;
+    count_needs(rl, id, -1);
+    const uint64_t now = cost_of(rl, id, site->state);
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < c.n; i++) {
+        const uint64_t cost = cost_of(rl, id, c.at[i]);
+        if (cost < least) {
+            least = cost;
+            site->state = c.at[i];
+        }
+    }
+    count_needs(rl, id, 1);
+    assert(least <= now);
+    return now - least;
+}
+
+static bool is_free(const struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_site *site = &rl->sites[id];
+    return site->live && site->home == id && !site->pinned &&
+           site->rule != BYI_RL_FIXED;
+}
+
+static uint64_t total_cost(struct byi_relayout *rl)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 1; i < rl->needs.n; i++) {
+        const struct byi_need *need = &rl->needs.at[i];
+        if (need->count > 0)
+            cost +=
+                conversion(rl, need->root, form_of(rl, need->root), need->form);
+    }
+    return cost;
+}
+
+/* Take every node to the form that its operands come in, whatever its readers
+ * need: from here sweeps reach what a step up on the way hides from them. */
+static void sink(struct byi_relayout *rl, byi_id id)
+{
+    struct candidates c = {0};
+    uint64_t least = UINT64_MAX;
+    propose_operands(rl, &c, id);
+    propose(rl, &c, id, 0);
+    count_needs(rl, id, -1);
+    for (uint32_t k = 0; k < c.n; k++) {
+        uint64_t cost = 0;
+        for (uint32_t i = 0; i < node_of(rl, id)->n_args; i++)
+            cost += operand_cost(rl, id, i, c.at[k]);
+        if (cost < least) {
+            least = cost;
+            rl->sites[id].state = c.at[k];
+        }
+    }
+    count_needs(rl, id, 1);
+}
+
+/* Sweep until nothing is saved, a few times at most; the last sweep keeps
+ * operators and what follows them together. */
+static uint64_t descend(struct byi_relayout *rl)
+{
+    const uint32_t n = rl->old->nodes.n;
+    uint64_t saved = 1;
+    for (int round = 0; round < ROUNDS && saved; round++) {
+        saved = 0;
+        for (byi_id id = 0; id < n; id++)
+            if (is_free(rl, id))
+                saved += improve(rl, id, true);
+        for (byi_id id = n; id-- > 0;)
+            if (is_free(rl, id))
+                saved += improve(rl, id, false);
+    }
+    for (byi_id id = 0; id < n; id++)
+        if (is_free(rl, id))
+            improve(rl, id, true);
+    return total_cost(rl);
+}
+
+static void set_state(struct byi_relayout *rl, byi_id id, uint32_t state)
+{
+    count_needs(rl, id, -1);
+    rl->sites[id].state = state;
+    count_needs(rl, id, 1);
+}
+
+/* Descend from where the function is and from where everything has sunk, and
+ * keep the cheaper plan; returns its cost. */
+static uint64_t find_plan(struct byi_relayout *rl)
+{
+    const uint32_t n = rl->old->nodes.n;
+    uint32_t *first = byi_arena_calloc(rl->scratch, n + 1, sizeof *first);
+    const uint64_t stay = descend(rl);
+    for (byi_id id = 0; id < n; id++)
+        first[id] = rl->sites[id].state;
+    for (byi_id id = 0; id < n; id++)
+        if (is_free(rl, id))
+            sink(rl, id);
+    const uint64_t sunk = descend(rl);
+    if (sunk < stay)
+        return sunk;
+    for (byi_id id = 0; id < n; id++)
+        if (is_free(rl, id))
+            set_state(rl, id, first[id]);
+    return stay;
+}
+
+/* --- the function as it is ----------------------------------------------- */
+
+/* The axes of a transpose, or of a layout_transform that is one. */
+static bool transposes(const struct byi_relayout *rl, byi_id id,
+                       struct byi_form *form)
+{
+    const struct byi_node *node = node_of(rl, id);
+    int64_t axes[BYI_MAX_RANK];
+    struct byi_layout src, dst;
+    if (node->kind != BYI_CALL_OP)
+        return false;
+    const uint32_t rank = byi_rl_type(rl, id) ? byi_rl_type(rl, id)->rank : 0;
+    *form = (struct byi_form){.rank = (uint8_t)rank};
+    if (node->op == BYI_OP_LAYOUT_TRANSFORM) {
+        const char *from = byi_attr_find(node->attrs, "src_layout")->s;
+        const char *to = byi_attr_find(node->attrs, "dst_layout")->s;
+        if (byi_layout_parse(from, &src) || byi_layout_parse(to, &dst) ||
+            !byi_layout_permutation(&src, &dst, axes))
+            return false;
+        for (uint32_t i = 0; i < rank; i++)
+            form->at[i] = (uint8_t)axes[i];
+        return true;
+    }
+    if (node->op != BYI_OP_TRANSPOSE)
+        return false;
+    uint32_t n;
+    const int64_t *given = byi_attr_ints(node->attrs, "axes", &n);
+    for (uint32_t i = 0; i < rank; i++)
+        form->at[i] = n ? (uint8_t)(given[i] < 0 ? given[i] + rank : given[i])
+                        : (uint8_t)(rank - 1 - i);
+    return true;
+}
+
+static void look_at(struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    struct byi_form form;
+    site->home = site->root = id;
+    site->weight = bytes_of(node->type) + CALL_COST;
+    if (transposes(rl, id, &form)) {
+        const struct byi_site *arg = &rl->sites[node->args[0]];
+        const byi_form_id own = byi_form_intern(&rl->forms, &form);
+        site->home = arg->home;
+        site->root = arg->root;
+        site->rel = byi_form_compose(&rl->forms, arg->rel, own, form.rank);
+        return;
+    }
+    if (node->kind == BYI_GET && byi_rl_type(rl, id) &&
+        node_of(rl, node->args[0])->kind == BYI_CALL_OP)
+        site->root = node->args[0];
+    byi_rl_classify(rl, id);
+}
+
+static void mark_live(struct byi_relayout *rl)
+{
+    rl->sites[rl->old->result].live = true;
+    for (byi_id id = rl->old->nodes.n; id-- > 0;) {
+        const struct byi_node *node = node_of(rl, id);
+        rl->sites[id].live |= node->kind == BYI_PARAM;
+        for (uint32_t i = 0; rl->sites[id].live && i < node->n_args; i++)
+            rl->sites[node->args[i]].live = true;
+    }
+}
+
+/* A tuple that is read as one cannot be converted: it stays as it is. */
+static void pin_tuple(struct byi_relayout *rl, byi_id id)
+{
+    if (node_of(rl, id)->type->kind != BYI_TENSOR)
+        rl->sites[id].pinned = true;
+}
+
+/* Is `id` a node whose operands need anything: no transpose, and no field of
+ * a tuple, which is in its tuple's form? */
+static bool has_needs(const struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_site *site = &rl->sites[id];
+    return site->live && site->home == id && site->root == id;
+}
+
+static void look_at_all(struct byi_relayout *rl)
+{
+    const struct byi_func *old = rl->old;
+    for (byi_id id = 0; id < old->nodes.n; id++)
+        look_at(rl, id);
+    for (byi_id id = 0; id < old->nodes.n; id++) {
+        const struct byi_node *node = node_of(rl, id);
+        const struct byi_site *site = &rl->sites[id];
+        if (site->live && site->home != id) {
+            const byi_form_id from = rl->sites[node->args[0]].rel;
+            const uint64_t now = conversion(rl, site->home, from, site->rel);
+            rl->before += now > 1 ? now : now + 1; /* it could be a view */
+        }
+        for (uint32_t i = 0; has_needs(rl, id) && i < node->n_args; i++)
+            pin_tuple(rl, node->args[i]);
+    }
+    pin_tuple(rl, old->result);
+}
+
+void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
+                       uint32_t func, struct byi_pass_context *ctx,
+                       struct byi_arena *scratch)
+{
+    const uint32_t n = m->funcs.at[func]->nodes.n;
+    *rl = (struct byi_relayout){
+        .m = m, .ctx = ctx, .scratch = scratch, .old = m->funcs.at[func]};
+    rl->sites = byi_arena_calloc(scratch, n + 1, sizeof *rl->sites);
+    rl->first_need = byi_arena_calloc(scratch, n + 1, sizeof(uint32_t));
+    rl->need_mask = 63;
+    rl->need_slots = byi_arena_calloc(scratch, 64, sizeof(uint32_t));
+    BYI_PUSH(&rl->needs, ((struct byi_need){0})); /* 0: none */
+    mark_live(rl);
+    look_at_all(rl);
+}
+
+void byi_relayout_free(struct byi_relayout *rl)
+{
+    byi_forms_free(&rl->forms);
+    byi_vec_free(rl->needs.at);
+    byi_vec_free(rl->pending.at);
+}
+
+/* --- pins ---------------------------------------------------------------- */
+
+/* The form that takes a tensor from layout `from` to `to`; one block at most.
+ */
+static byi_form_id form_between(struct byi_relayout *rl, const char *from,
+                                const char *to)
+{
+    struct byi_layout a, b;
+    struct byi_form form = {0};
+    if (byi_layout_parse(from, &a) || byi_layout_parse(to, &b) ||
+        !byi_layout_is_plain(&a))
+        return BYI_NO_FORM;
+    for (uint32_t i = 0; i < b.n; i++) {
+        const int at = byi_layout_find(&a, b.at[i].letter);
+        if (at < 0 || form.block)
+            return BYI_NO_FORM;
+        if (b.at[i].block) {
+            form.block = (uint8_t)b.at[i].block;
+            form.block_axis = (uint8_t)at;
+        } else {
+            form.at[form.rank++] = (uint8_t)at;
+        }
+    }
+    return form.rank == a.n ? byi_form_intern(&rl->forms, &form) : BYI_NO_FORM;
+}
+
+bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
+                      const char *kernel)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    const struct byi_attr *now = byi_attr_find(node->attrs, "data_layout");
+    const struct byi_attr *weights =
+        byi_attr_find(node->attrs, "kernel_layout");
+    if (!now)
+        now = byi_attr_find(node->attrs, "layout");
+    const byi_form_id form = form_between(rl, now->s, data);
+    if (form == BYI_NO_FORM || !byi_rl_allows(rl, id, form))
+        return false;
+    site->pinned = true;
+    site->state = form;
+    rl->changed |= form != 0;
+    if (!kernel || !weights || strcmp(kernel, weights->s) == 0)
+        return true;
+    const byi_form_id order = form_between(rl, weights->s, kernel);
+    const bool plain = order != BYI_NO_FORM && order != 0 &&
+                       rl->forms.all.at[order].block == 0;
+    site->kernel = kernel;
+    site->kernel_form = plain ? order : 0;
+    rl->changed = true;
+    return true;
+}
+
+enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
+                                  struct byoc_error *err)
+{
+    if (!rl->changed && rl->before == 0)
+        return BYOC_OK;
+    for (byi_id id = 0; id < rl->old->nodes.n; id++)
+        if (has_needs(rl, id))
+            count_needs(rl, id, 1);
+    const struct byi_site *result = &rl->sites[rl->old->result];
+    add_need(rl, result->root, result->rel);
+    if (find_plan(rl) >= rl->before && !rl->changed)
+        return BYOC_OK;
+    BYI_TRY(byi_rl_emit(rl, err));
+    byi_func_replace(rl->m, func, rl->f);
+    return BYOC_OK;
+}

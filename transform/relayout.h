@@ -1,0 +1,204 @@
+/* transform/relayout.h: the machinery behind EliminateTransposes,
+ * ConvertLayout and AlterOpLayout: choose for every value of a function the
+ * order in which its axes are stored, and rebuild the function that way.
+ *
+ * A form is such an order, and perhaps a block split off one axis. Transposes
+ * of the function are not nodes here but forms: transpose(x) is x in another
+ * form. An operator that lets a form pass (the layout column of ops.def) has a
+ * state: the form it is computed in. Operands that are not stored in the form
+ * a state needs must be converted, which costs what it moves; one conversion
+ * serves all readers. A plan is a state for every node, found by sweeps down
+ * and up in which every node takes the cheapest state given its neighbours'
+ * (coordinate descent: the cost never rises, the number of sweeps is fixed, so
+ * it is linear in nodes and edges). Ties go to the operands' form on the way
+ * down and to the readers' on the way up: that moves a transpose through
+ * everything that is neutral, until it meets its like. Rebuilding then emits
+ * only the conversions that the plan needs, folded where they are of constants.
+ *
+ * Known from OneFlow's auto-NHWC pass (transposes around each operator, pairs
+ * cancel) and Relay's ConvertLayout (a rule an operator, constants transposed
+ * at compile time); neither moves what is left to where it is cheapest.
+ */
+#ifndef BYI_RELAYOUT_H
+#define BYI_RELAYOUT_H
+
+#include "core/core.h"
+
+/* --- forms.c -------------------------------------------------------------- */
+
+/* Stored axis i is the value's axis at[i]; `block` elements of `block_axis`
+ * follow as one more stored axis, the last. Interned: a form is its index, and
+ * 0 is "as it is", of any rank. */
+struct byi_form {
+    uint8_t rank;
+    uint8_t at[BYI_MAX_RANK];
+    uint8_t block_axis, block; /* block 0: none */
+};
+typedef uint32_t byi_form_id;
+#define BYI_NO_FORM UINT32_MAX
+
+struct byi_forms {
+    BYI_VEC(struct byi_form) all;
+    uint32_t *slots; /* open hash table of 1 + index, 0: free */
+    uint32_t n_slots;
+};
+void byi_forms_free(struct byi_forms *forms);
+byi_form_id byi_form_intern(struct byi_forms *forms,
+                            const struct byi_form *form);
+/* Form `id` of a value of that rank. */
+struct byi_form byi_form_at(const struct byi_forms *forms, byi_form_id id,
+                            uint32_t rank);
+/* The form of x that is form `b` of (x in the plain form `a`). */
+byi_form_id byi_form_compose(struct byi_forms *forms, byi_form_id a,
+                             byi_form_id b, uint32_t rank);
+/* The plain form that undoes a plain form. */
+byi_form_id byi_form_inverse(struct byi_forms *forms, byi_form_id id,
+                             uint32_t rank);
+/* Without the axes of `mask`, whose block must not be one of them; and with
+ * axes put at the places of `mask`, each stored at its own place or the last.
+ * `rank` is that of the larger form. */
+byi_form_id byi_form_drop(struct byi_forms *forms, byi_form_id id,
+                          uint32_t rank, uint32_t mask);
+byi_form_id byi_form_insert(struct byi_forms *forms, byi_form_id id,
+                            uint32_t rank, uint32_t mask);
+/* A form of groups of axes, which begin where `begins` has a bit, as a form of
+ * the axes; and the groups in the order in which their first axes are stored,
+ * whether or not they are stored in one piece. `rank`: axes in the groups. */
+byi_form_id byi_form_ungroup(struct byi_forms *forms, byi_form_id id,
+                             uint32_t rank, uint32_t begins);
+byi_form_id byi_form_group(struct byi_forms *forms, byi_form_id id,
+                           uint32_t rank, uint32_t begins);
+/* Where axis `axis` of the value is stored. */
+uint32_t byi_form_place(const struct byi_form *form, uint32_t axis);
+/* May a tensor of this type be stored so: its rank, and a block that divides
+ * its axis or an axis of size 1. */
+bool byi_form_fits(const struct byi_form *form, const struct byi_type *type);
+/* The type as it is stored. */
+const struct byi_type *byi_form_type(struct byi_arena *arena,
+                                     const struct byi_form *form,
+                                     const struct byi_type *type);
+/* Do both forms of a tensor of these dims have its elements in one order? */
+bool byi_form_same_order(const struct byi_form *a, const struct byi_form *b,
+                         const struct byi_type *type);
+/* Its name as a layout, on the letters of `plain` ("NCHW") where that is not
+ * NULL. Returns buf. */
+enum { BYI_FORM_NAME = 32 };
+char *byi_form_name(const struct byi_form *form, const char *plain,
+                    char buf[BYI_FORM_NAME]);
+
+/* --- relayout.c ----------------------------------------------------------- */
+
+/* How an operator's state relates to its operands and result. */
+enum byi_relayout_rule {
+    BYI_RL_FIXED,  /* operands and result as they are                         */
+    BYI_RL_SAME,   /* the state is the result's form and that of all operands
+                      that have its axes                                     */
+    BYI_RL_DROP,   /* the state is the first operand's form; the result lacks
+                      the axes of the mask                                   */
+    BYI_RL_INSERT, /* the state is the result's form; the first operand lacks
+                      the axes of the mask                                   */
+    BYI_RL_GROUP,  /* a reshape: the state orders groups of axes, each of which
+                      becomes a group of the result's                        */
+    BYI_RL_MATMUL  /* state: bit i is set when operand i comes transposed     */
+};
+
+enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
+
+struct byi_site {
+    byi_id home;     /* the node that this is a form of; itself: none       */
+    byi_id root;     /* whose state decides: home, or the tuple it is from  */
+    byi_form_id rel; /* this is `home` in the form rel                      */
+    uint32_t state;
+    uint32_t mask; /* DROP, INSERT: axes of the larger side               */
+    uint8_t rule;
+    bool live, claimed, pinned;
+    byi_form_id kernel_form; /* SENSITIVE, pinned: the form weights need   */
+    const char *kernel;      /* ... and its name, or NULL: as it is        */
+    uint64_t weight;         /* what one conversion of it costs            */
+    /* while rebuilding */
+    byi_id base; /* the node in the fresh function             */
+    byi_form_id base_form;
+};
+
+/* How many operands need this form of `root`'s result. */
+struct byi_need {
+    byi_id root;
+    byi_form_id form;
+    uint32_t count;
+    uint32_t next; /* of the same root; 0: none */
+};
+
+/* `home` in that form, in the fresh function. */
+struct byi_made {
+    byi_id home;
+    byi_form_id form;
+    byi_id node;
+};
+
+struct byi_relayout {
+    struct byi_module *m;
+    struct byi_pass_context *ctx;
+    struct byi_arena *scratch;
+    const struct byi_func *old;
+    struct byi_func *f;
+    struct byi_forms forms;
+    struct byi_site *sites;         /* by node of the old function */
+    BYI_VEC(struct byi_need) needs; /* from 1 on */
+    uint32_t *need_slots; /* open hash table by root and form, 0: free */
+    uint64_t need_mask;
+    uint32_t *first_need;          /* by root: its needs, linked; 0: none */
+    byi_id *map;                   /* old -> fresh, for copies             */
+    BYI_VEC(struct byi_made) made; /* conversions, from 1 on */
+    uint32_t *made_slots; /* open hash table by home and form, 0: free */
+    uint64_t made_mask;
+    BYI_VEC(uint32_t) pending; /* sources of transposes that vanished */
+    uint64_t before;           /* cost of the transposes it has now     */
+    bool changed;              /* a pin differs from what is there      */
+};
+
+/* Look at function `func`: what is a form of what, and which states there are.
+ * Every node starts as it is. */
+void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
+                       uint32_t func, struct byi_pass_context *ctx,
+                       struct byi_arena *scratch);
+void byi_relayout_free(struct byi_relayout *rl);
+/* Call `id`, whose operator is SENSITIVE, gets its data in layout `data` and
+ * its weights (NULL: as they are) in `kernel`, whatever that costs. False when
+ * it cannot. Strings live as long as rl. */
+bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
+                      const char *kernel);
+/* Find a plan, and put the function that follows it in the place of `func`; one
+ * that is no cheaper is not taken, but for the sake of pins. */
+enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
+                                  struct byoc_error *err);
+
+/* The form of its home that form `need` of value `id` is. */
+byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
+                           byi_form_id need);
+
+/* --- relayout_rules.c ----------------------------------------------------- */
+
+void byi_rl_classify(struct byi_relayout *rl, byi_id id);
+/* Is the state one the operator has? */
+bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);
+/* The form of the result, of operand i. */
+byi_form_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
+byi_form_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
+                        uint32_t i);
+/* The state with operand i, with the result in that form. */
+uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
+                             byi_form_id form);
+uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
+                            byi_form_id form);
+/* Does operand i take the axes of the result in its trailing ones only? */
+bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
+
+/* --- relayout_emit.c ------------------------------------------------------ */
+
+/* Build the fresh function. */
+enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err);
+/* The tensor type that operand or node `id` has in the old function, or NULL.
+ */
+const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);
+
+#endif

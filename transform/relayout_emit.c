@@ -1,0 +1,654 @@
+/* relayout_emit.c: build the function that a plan describes. Each value is
+ * made in the form of its node's state; forms that readers need besides are
+ * made when the first one asks, once.
+ */
+#include "relayout.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "rewrite.h"
+
+enum { MAX_ATTRS = 16 };
+
+static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
+{
+    return &rl->old->nodes.at[id];
+}
+
+/* --- sources ------------------------------------------------------------- */
+
+/* The transposes that value `id` is, whose sources nobody has taken over. */
+static void claim(struct byi_relayout *rl, byi_id id)
+{
+    while (rl->sites[id].home != id && !rl->sites[id].claimed) {
+        const struct byi_node *node = node_of(rl, id);
+        rl->sites[id].claimed = true;
+        for (uint32_t i = 0; i < node->sources->n; i++)
+            BYI_PUSH(&rl->pending, node->sources->at[i]);
+        id = node->args[0];
+    }
+}
+
+/* Sources pending from `first` on become sources of fresh node `id` too. */
+static void settle(struct byi_relayout *rl, byi_id id, uint32_t first)
+{
+    struct byi_node *node = &rl->f->nodes.at[id];
+    if (rl->pending.n == first || node->kind == BYI_PARAM) {
+        rl->pending.n = first;
+        return;
+    }
+    for (uint32_t i = 0; i < node->sources->n; i++)
+        BYI_PUSH(&rl->pending, node->sources->at[i]);
+    node->sources =
+        byi_sources_of(rl->m, rl->pending.at + first, rl->pending.n - first);
+    rl->pending.n = first;
+}
+
+/* --- conversions --------------------------------------------------------- */
+
+/* The call just added, computed where it is of constants. */
+static byi_id fold(struct byi_relayout *rl, byi_id call)
+{
+    const struct byi_node node = rl->f->nodes.at[call];
+    const struct byi_sources *sources = rl->f->nodes.at[node.args[0]].sources;
+    struct byi_tensor in[2], out;
+    if (!rl->ctx->eval || node.n_args > 2)
+        return call;
+    for (uint32_t i = 0; i < node.n_args; i++)
+        if (!byi_const_view(rl->m, rl->f, node.args[i], &in[i]))
+            return call;
+    if (!byi_const_alloc(rl->m, node.type, &out) ||
+        rl->ctx->eval(byi_op(node.op), node.attrs, node.n_args, in, 1, &out,
+                      NULL) != BYOC_OK)
+        return call;
+    assert(call + 1 == rl->f->nodes.n);
+    rl->f->nodes.n--;
+    const uint32_t index = byi_const_add(rl->m, node.type, out.data, true);
+    return byi_add_const(rl->m, rl->f, index, sources);
+}
+
+static byi_id add_ints(struct byi_relayout *rl, const int64_t *values,
+                       uint32_t n)
+{
+    const int64_t dim = n;
+    const struct byi_type *type =
+        byi_type_tensor(rl->m->arena, BYOC_I64, 1, &dim);
+    return byi_add_const(rl->m, rl->f,
+                         byi_const_add(rl->m, type, values, false), NULL);
+}
+
+static enum byoc_status add_reshape(struct byi_relayout *rl, byi_id x,
+                                    const struct byi_type *to, byi_id *id,
+                                    struct byoc_error *err)
+{
+    const struct byi_attr allow = {
+        .name = "allowzero", .kind = BYI_ATTR_BOOL, .i = 1};
+    const byi_id args[] = {x, add_ints(rl, to->dims, to->rank)};
+    const bool empty = byi_elements(to->rank, to->dims) == 0;
+    BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_RESHAPE, args, 2, &allow,
+                         empty ? 1 : 0, NULL, id, err));
+    *id = fold(rl, *id);
+    return BYOC_OK;
+}
+
+static enum byoc_status add_transpose(struct byi_relayout *rl, byi_id x,
+                                      const struct byi_form *from,
+                                      const struct byi_form *to, byi_id *id,
+                                      struct byoc_error *err)
+{
+    int64_t axes[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < to->rank; i++)
+        axes[i] = byi_form_place(from, to->at[i]);
+    const struct byi_attr attr = {
+        .name = "axes", .kind = BYI_ATTR_INTS, .n = to->rank, .ints = axes};
+    BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_TRANSPOSE, &x, 1, &attr, 1, NULL,
+                         id, err));
+    *id = fold(rl, *id);
+    return BYOC_OK;
+}
+
+static enum byoc_status add_layout_transform(struct byi_relayout *rl, byi_id x,
+                                             const char *from, const char *to,
+                                             byi_id *id, struct byoc_error *err)
+{
+    const struct byi_attr attrs[] = {
+        {.name = "src_layout", .kind = BYI_ATTR_STRING, .s = from},
+        {.name = "dst_layout", .kind = BYI_ATTR_STRING, .s = to}};
+    BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_LAYOUT_TRANSFORM, &x, 1, attrs, 2,
+                         NULL, id, err));
+    *id = fold(rl, *id);
+    return BYOC_OK;
+}
+
+/* Letters by which people know the axes of images. */
+static const char *letters_of(uint32_t rank)
+{
+    static const char *const letters[] = {
+        [2] = "NC", [3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
+    return rank < BYI_COUNT(letters) ? letters[rank] : NULL;
+}
+
+/* Fresh node x, a tensor of that type stored as `from`, stored as `to`. */
+static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
+                                const struct byi_type *type,
+                                const struct byi_form *from,
+                                const struct byi_form *to, byi_id *id,
+                                struct byoc_error *err)
+{
+    char src[BYI_FORM_NAME], dst[BYI_FORM_NAME];
+    if (byi_type_static(type) && byi_form_same_order(from, to, type))
+        return add_reshape(rl, x, byi_form_type(rl->scratch, to, type), id,
+                           err);
+    if (!from->block && !to->block)
+        return add_transpose(rl, x, from, to, id, err);
+    struct byi_form a = *from, b = *to; /* blocks of an axis of size 1: none */
+    a.block = type->dims[a.block_axis] == 1 ? 0 : a.block;
+    b.block = type->dims[b.block_axis] == 1 ? 0 : b.block;
+    if (a.block != from->block || b.block != to->block) {
+        if (a.block != from->block)
+            BYI_TRY(add_reshape(rl, x, byi_form_type(rl->scratch, &a, type), &x,
+                                err));
+        BYI_TRY(convert(rl, x, type, &a, &b, id, err));
+        if (b.block != to->block)
+            BYI_TRY(add_reshape(rl, *id, byi_form_type(rl->scratch, to, type),
+                                id, err));
+        return BYOC_OK;
+    }
+    const char *letters = letters_of(type->rank);
+    return add_layout_transform(rl, x, byi_form_name(from, letters, src),
+                                byi_form_name(to, letters, dst), id, err);
+}
+
+/* The slot of the conversion of `home` to `form`. */
+static uint32_t *made_slot(struct byi_relayout *rl, byi_id home,
+                           byi_form_id form)
+{
+    const uint32_t key[2] = {home, form};
+    uint64_t at = byi_hash(0, key, sizeof key) & rl->made_mask;
+    for (; rl->made_slots[at]; at = (at + 1) & rl->made_mask) {
+        const struct byi_made *made = &rl->made.at[rl->made_slots[at]];
+        if (made->home == home && made->form == form)
+            break;
+    }
+    return &rl->made_slots[at];
+}
+
+static void keep_made(struct byi_relayout *rl, byi_id home, byi_form_id form,
+                      byi_id node)
+{
+    if (rl->made.n * 2ull > rl->made_mask) {
+        rl->made_mask = rl->made_mask * 2 + 1;
+        rl->made_slots = byi_arena_calloc(rl->scratch, rl->made_mask + 1,
+                                          sizeof *rl->made_slots);
+        for (uint32_t i = 1; i < rl->made.n; i++)
+            *made_slot(rl, rl->made.at[i].home, rl->made.at[i].form) = i;
+    }
+    *made_slot(rl, home, form) = rl->made.n;
+    BYI_PUSH(&rl->made, ((struct byi_made){home, form, node}));
+}
+
+/* Value `id` of the old function in form `need`. */
+static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
+                              byi_form_id need, byi_id *out,
+                              struct byoc_error *err)
+{
+    const byi_id home = rl->sites[id].home;
+    const struct byi_site *site = &rl->sites[home];
+    const byi_form_id form = byi_rl_at_home(rl, id, need);
+    const uint32_t first = rl->pending.n;
+    claim(rl, id);
+    *out = site->base;
+    if (form == site->base_form)
+        return BYOC_OK;
+    const uint32_t made = *made_slot(rl, home, form);
+    if (made) {
+        *out = rl->made.at[made].node;
+        return BYOC_OK;
+    }
+    const struct byi_type *type = byi_rl_type(rl, home);
+    const struct byi_form from =
+        byi_form_at(&rl->forms, site->base_form, type->rank);
+    const struct byi_form to = byi_form_at(&rl->forms, form, type->rank);
+    BYI_TRY(convert(rl, site->base, type, &from, &to, out, err));
+    settle(rl, *out, first);
+    keep_made(rl, home, form, *out);
+    return BYOC_OK;
+}
+
+/* --- calls in another state ---------------------------------------------- */
+
+/* A call being built: its operands in the fresh function, its attributes. */
+struct call {
+    byi_id old;
+    struct byi_form form; /* of the state */
+    byi_id *args;
+    enum byi_op_id op;
+    uint32_t n_attrs;
+    struct byi_attr attrs[MAX_ATTRS];
+    int64_t axes[BYI_MAX_RANK]; /* behind attribute `axis` */
+    double roi[2 * BYI_MAX_RANK];
+};
+
+static struct byi_attr *attr_of(struct call *call, const char *name)
+{
+    for (uint32_t i = 0; i < call->n_attrs; i++)
+        if (strcmp(call->attrs[i].name, name) == 0)
+            return &call->attrs[i];
+    return NULL;
+}
+
+static int64_t place_axis(const struct call *call, int64_t axis)
+{
+    const int64_t rank = call->form.rank;
+    const int64_t normal = axis < 0 ? axis + rank : axis;
+    return normal < 0 || normal >= rank
+               ? axis
+               : byi_form_place(&call->form, (uint32_t)normal);
+}
+
+static void rewrite_axis(struct call *call)
+{
+    struct byi_attr *attr = attr_of(call, "axis");
+    if (!attr)
+        return;
+    if (attr->kind == BYI_ATTR_INT) {
+        attr->i = place_axis(call, attr->i);
+        return;
+    }
+    if (attr->n > BYI_MAX_RANK)
+        return;
+    for (uint32_t i = 0; i < attr->n; i++) {
+        const int64_t axis = place_axis(call, attr->ints[i]);
+        uint32_t at = i;
+        for (; at > 0 && call->axes[at - 1] > axis; at--)
+            call->axes[at] = call->axes[at - 1];
+        call->axes[at] = axis;
+    }
+    attr->ints = call->axes;
+}
+
+/* Constant operand i, whose elements are `groups` lists of one an axis. */
+static bool permute_list(struct byi_relayout *rl, struct call *call, uint32_t i,
+                         uint32_t groups)
+{
+    const uint32_t rank = call->form.rank;
+    struct byi_tensor from, to;
+    const struct byi_type *type = rl->f->nodes.at[call->args[i]].type;
+    if (!byi_const_view(rl->m, rl->f, call->args[i], &from) ||
+        byi_elements(from.rank, from.dims) != groups * rank ||
+        !byi_const_alloc(rl->m, type, &to))
+        return false;
+    const size_t size = byoc_dtype_size(from.dtype);
+    for (uint32_t g = 0; g < groups; g++)
+        for (uint32_t k = 0; k < rank; k++)
+            memcpy((char *)to.data + (g * rank + k) * size,
+                   (const char *)from.data +
+                       (g * rank + call->form.at[k]) * size,
+                   size);
+    call->args[i] =
+        byi_add_const(rl->m, rl->f, byi_const_add(rl->m, type, to.data, true),
+                      rl->f->nodes.at[call->args[i]].sources);
+    return true;
+}
+
+/* The constant operand i names axes. */
+static bool rename_axes(struct byi_relayout *rl, struct call *call, uint32_t i)
+{
+    struct byi_tensor from, to;
+    const struct byi_type *type = rl->f->nodes.at[call->args[i]].type;
+    if (!byi_const_view(rl->m, rl->f, call->args[i], &from) ||
+        !byi_const_alloc(rl->m, type, &to))
+        return false;
+    const int64_t n = byi_elements(from.rank, from.dims);
+    for (int64_t k = 0; k < n; k++)
+        byi_tensor_set(&to, k,
+                       (double)place_axis(call, byi_tensor_int(&from, k)));
+    call->args[i] =
+        byi_add_const(rl->m, rl->f, byi_const_add(rl->m, type, to.data, true),
+                      rl->f->nodes.at[call->args[i]].sources);
+    return true;
+}
+
+/* The region of a resize: begins, then ends. */
+static void permute_roi(struct call *call)
+{
+    struct byi_attr *roi = attr_of(call, "roi");
+    const uint32_t rank = call->form.rank;
+    if (roi->n != 2 * rank)
+        return;
+    for (uint32_t k = 0; k < rank; k++) {
+        call->roi[k] = roi->floats[call->form.at[k]];
+        call->roi[rank + k] = roi->floats[rank + call->form.at[k]];
+    }
+    roi->floats = call->roi;
+}
+
+static bool rewrite_perm(struct byi_relayout *rl, struct call *call)
+{
+    switch (call->op) {
+    case BYI_OP_NN_PAD:
+        return permute_list(rl, call, 1, 2);
+    case BYI_OP_RESIZE:
+        permute_roi(call);
+        return permute_list(rl, call, 1, 1);
+    case BYI_OP_TILE:
+    case BYI_OP_BROADCAST_TO:
+        return permute_list(rl, call, 1, 1);
+    case BYI_OP_STRIDED_SLICE:
+        return rename_axes(rl, call, 3);
+    default:
+        rewrite_axis(call);
+        return true;
+    }
+}
+
+static void rewrite_matmul(struct call *call, uint32_t state)
+{
+    struct byi_attr *a = attr_of(call, "transpose_a");
+    struct byi_attr *b = attr_of(call, "transpose_b");
+    if (a) {
+        a->i ^= state & 1;
+        b->i ^= state >> 1 & 1;
+        return;
+    }
+    call->op = BYI_OP_NN_MATMUL; /* nn.dense is a matmul with transpose_b */
+    call->attrs[call->n_attrs++] = (struct byi_attr){
+        .name = "transpose_a", .kind = BYI_ATTR_BOOL, .i = state & 1};
+    call->attrs[call->n_attrs++] = (struct byi_attr){
+        .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = !(state >> 1 & 1)};
+}
+
+static enum byoc_status rewrite_layout(struct byi_relayout *rl,
+                                       struct call *call,
+                                       struct byoc_error *err)
+{
+    const struct byi_site *site = &rl->sites[call->old];
+    struct byi_attr *data = attr_of(call, "layout");
+    struct byi_attr *kernel = attr_of(call, "kernel_layout");
+    char name[BYI_FORM_NAME];
+    if (!data)
+        data = attr_of(call, "data_layout");
+    if (site->state)
+        data->s = byi_arena_str(rl->m->arena,
+                                byi_form_name(&call->form, data->s, name));
+    if (!site->kernel)
+        return BYOC_OK;
+    if (!site->kernel_form)
+        BYI_TRY(add_layout_transform(rl, call->args[1], kernel->s, site->kernel,
+                                     &call->args[1], err));
+    kernel->s = byi_arena_str(rl->m->arena, site->kernel);
+    return BYOC_OK;
+}
+
+/* Do the first `lead` axes stay where they are? Then *own orders the others. */
+static bool keeps_lead(const struct byi_form *form, uint32_t lead,
+                       struct byi_form *own)
+{
+    *own = (struct byi_form){.rank = (uint8_t)(form->rank - lead)};
+    for (uint32_t i = 0; i < form->rank; i++) {
+        if (i < lead && form->at[i] != i)
+            return false;
+        if (i >= lead)
+            own->at[i - lead] = (uint8_t)(form->at[i] - lead);
+    }
+    return form->block == 0;
+}
+
+/* Operand i of lower rank than the result, as it lines up with a result that is
+ * stored in the state's form. Leading axes of size 1 are left out. */
+static enum byoc_status line_up(struct byi_relayout *rl, struct call *call,
+                                uint32_t i, struct byoc_error *err)
+{
+    const struct byi_type *type =
+        byi_rl_type(rl, node_of(rl, call->old)->args[i]);
+    const uint32_t rank = call->form.rank, lead = rank - type->rank;
+    int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
+    if (type->rank == 0)
+        return BYOC_OK;
+    for (uint32_t k = 0; k < rank; k++) {
+        dims[k] = k < lead ? 1 : type->dims[k - lead];
+        axes[k] = k;
+    }
+    const struct byi_type *wide =
+        byi_type_tensor(rl->scratch, type->dtype, rank, dims);
+    const struct byi_form plain = byi_form_at(&rl->forms, 0, rank);
+    if (!byi_form_fits(&call->form, wide))
+        return byi_fail(err, BYOC_EUNSUPPORTED, "a block does not fit");
+    byi_id *x = &call->args[i];
+    const bool same =
+        byi_type_static(wide) && byi_form_same_order(&plain, &call->form, wide);
+    struct byi_form own;
+    if (!same && keeps_lead(&call->form, lead, &own)) {
+        const struct byi_form as_is = byi_form_at(&rl->forms, 0, type->rank);
+        return convert(rl, *x, type, &as_is, &own, x, err);
+    }
+    if (!same) {
+        const struct byi_attr axis = {
+            .name = "axis", .kind = BYI_ATTR_INTS, .n = lead, .ints = axes};
+        BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_EXPAND_DIMS, x, 1, &axis, 1,
+                             NULL, x, err));
+        *x = fold(rl, *x);
+        BYI_TRY(convert(rl, *x, wide, &plain, &call->form, x, err));
+    }
+    if (!byi_type_static(wide))
+        return BYOC_OK;
+    const struct byi_type *stored =
+        byi_form_type(rl->scratch, &call->form, wide);
+    uint32_t first = 0;
+    while (first < stored->rank && stored->dims[first] == 1)
+        first++;
+    stored = byi_type_tensor(rl->scratch, type->dtype, stored->rank - first,
+                             stored->dims + first);
+    if (byi_type_equal(stored, rl->f->nodes.at[*x].type))
+        return BYOC_OK;
+    return add_reshape(rl, *x, stored, x, err);
+}
+
+static enum byoc_status rewrite_call(struct byi_relayout *rl, struct call *call,
+                                     struct byoc_error *err)
+{
+    const struct byi_node *node = node_of(rl, call->old);
+    const struct byi_site *site = &rl->sites[call->old];
+    if (site->rule == BYI_RL_MATMUL) {
+        rewrite_matmul(call, site->state);
+        return BYOC_OK;
+    }
+    switch (byi_op(node->op)->layout) {
+    case BYI_LAYOUT_SENSITIVE:
+        return rewrite_layout(rl, call, err);
+    case BYI_LAYOUT_BROADCAST:
+        for (uint32_t i = 0; i < node->n_args; i++)
+            if (byi_rl_is_small(rl, call->old, i))
+                BYI_TRY(line_up(rl, call, i, err));
+        return BYOC_OK;
+    case BYI_LAYOUT_PERM:
+        return rewrite_perm(rl, call)
+                   ? BYOC_OK
+                   : byi_fail(err, BYOC_EUNSUPPORTED, "a list is not known");
+    default:
+        rewrite_axis(call);
+        return BYOC_OK;
+    }
+}
+
+/* Is the new node's type the old one's, stored in that form? */
+static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
+                      const struct byi_type *old, byi_form_id form)
+{
+    if (fresh->kind != old->kind)
+        return false;
+    if (old->kind == BYI_TENSOR) {
+        const struct byi_form stored = byi_form_at(&rl->forms, form, old->rank);
+        return byi_type_equal(fresh, byi_form_type(rl->scratch, &stored, old));
+    }
+    if (fresh->n_fields != old->n_fields)
+        return false;
+    for (uint32_t i = 0; i < old->n_fields; i++)
+        if (!is_stored(rl, fresh->fields[i], old->fields[i], form))
+            return false;
+    return true;
+}
+
+/* The axes that a state is about. */
+static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    const bool result = rl->sites[id].rule == BYI_RL_INSERT ||
+                        byi_op(node->op)->layout == BYI_LAYOUT_BROADCAST;
+    return byi_rl_type(rl, result ? id : node->args[0])->rank;
+}
+
+/* What the old node carries beside its operands. */
+static void annotate(struct byi_relayout *rl, byi_id fresh,
+                     const struct byi_node *old)
+{
+    struct byi_node *node = &rl->f->nodes.at[fresh];
+    node->target = old->target;
+    node->region = old->region;
+    node->let = old->let;
+    node->sources = byi_sources_join(rl->m, node->sources, old->sources);
+}
+
+/* A reshape of groups of axes in another order. */
+static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
+                                    struct byoc_error *err)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    byi_id x;
+    BYI_TRY(
+        fetch(rl, node->args[0], byi_rl_need(rl, id, site->state, 0), &x, err));
+    site->base_form = byi_rl_out(rl, id, site->state);
+    const struct byi_form form =
+        byi_form_at(&rl->forms, site->base_form, node->type->rank);
+    const struct byi_type *to = byi_form_type(rl->scratch, &form, node->type);
+    BYI_TRY(add_reshape(rl, x, to, &site->base, err));
+    annotate(rl, site->base, node);
+    return BYOC_OK;
+}
+
+/* Node `id` in its state; *fits is false when that cannot be: sizes that are
+ * not known would become other unknowns. */
+static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
+                                   bool *fits, struct byoc_error *err)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    const bool matmul = site->rule == BYI_RL_MATMUL;
+    *fits = site->rule == BYI_RL_GROUP;
+    if (*fits)
+        return emit_groups(rl, id, err);
+    struct call call = {.old = id, .op = node->op, .n_attrs = node->attrs->n};
+    byi_id fresh = BYI_NO_ID;
+    assert(node->attrs->n + 2 <= MAX_ATTRS);
+    call.form =
+        byi_form_at(&rl->forms, matmul ? 0 : site->state, state_rank(rl, id));
+    call.args = byi_arena_calloc(rl->scratch, node->n_args, sizeof(byi_id));
+    if (node->attrs->n)
+        memcpy(call.attrs, node->attrs->at,
+               node->attrs->n * sizeof *call.attrs);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        BYI_TRY(fetch(rl, node->args[i], byi_rl_need(rl, id, site->state, i),
+                      &call.args[i], err));
+    if (rewrite_call(rl, &call, NULL) != BYOC_OK ||
+        byi_add_call(rl->m, rl->f, call.op, call.args, node->n_args, call.attrs,
+                     call.n_attrs, NULL, &fresh, NULL) != BYOC_OK)
+        return BYOC_OK;
+    struct byi_node *made = &rl->f->nodes.at[fresh];
+    if (!is_stored(rl, made->type, node->type,
+                   byi_rl_out(rl, id, site->state))) {
+        rl->f->nodes.n--;
+        return BYOC_OK;
+    }
+    annotate(rl, fresh, node);
+    site->base = fresh;
+    site->base_form = byi_rl_out(rl, id, site->state);
+    *fits = true;
+    return BYOC_OK;
+}
+
+/* --- nodes as they are --------------------------------------------------- */
+
+/* A view of what is stored with the same elements in the same order: no need
+ * to convert first. */
+static bool emit_view(struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    if (node->kind != BYI_CALL_OP || !byi_op_is_view(node->op) ||
+        node->op == BYI_OP_COPY || !byi_type_static(node->type))
+        return false;
+    const byi_id home = rl->sites[node->args[0]].home;
+    const struct byi_site *site = &rl->sites[home];
+    const struct byi_type *type = byi_rl_type(rl, home);
+    const byi_form_id need = byi_rl_at_home(rl, node->args[0], 0);
+    if (need == site->base_form || !type || !byi_type_static(type))
+        return false;
+    const struct byi_form a =
+        byi_form_at(&rl->forms, site->base_form, type->rank);
+    const struct byi_form b = byi_form_at(&rl->forms, need, type->rank);
+    byi_id fresh;
+    if (!byi_form_same_order(&a, &b, type) ||
+        add_reshape(rl, site->base, node->type, &fresh, NULL) != BYOC_OK)
+        return false;
+    claim(rl, node->args[0]);
+    rl->f->nodes.at[fresh].sources =
+        byi_sources_join(rl->m, rl->f->nodes.at[fresh].sources, node->sources);
+    rl->sites[id].base = fresh;
+    return true;
+}
+
+static enum byoc_status emit_plain(struct byi_relayout *rl, byi_id id,
+                                   struct byoc_error *err)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    site->base_form = 0;
+    if (emit_view(rl, id))
+        return BYOC_OK;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        BYI_TRY(fetch(rl, node->args[i], 0, &rl->map[node->args[i]], err));
+    return byi_add_copy(rl->m, rl->f, rl->old, id, rl->map, &site->base, err);
+}
+
+static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
+                                  struct byoc_error *err)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    const uint32_t first = rl->pending.n;
+    bool done = false;
+    if (site->root != id) { /* a field, in its tuple's form */
+        site->base_form = rl->sites[site->root].base_form;
+        BYI_TRY(byi_add_get(rl->m, rl->f, rl->sites[site->root].base,
+                            node->index, node->sources, &site->base, err));
+        return BYOC_OK;
+    }
+    if (site->state || site->kernel)
+        BYI_TRY(emit_state(rl, id, &done, err));
+    if (!done)
+        BYI_TRY(emit_plain(rl, id, err));
+    settle(rl, site->base, first);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
+{
+    const struct byi_func *old = rl->old;
+    rl->map = byi_arena_calloc(rl->scratch, old->nodes.n + 1, sizeof *rl->map);
+    rl->f = byi_func_like(rl->m, old, rl->map);
+    rl->made_mask = 63;
+    rl->made_slots = byi_arena_calloc(rl->scratch, 64, sizeof *rl->made_slots);
+    BYI_PUSH(&rl->made, ((struct byi_made){0})); /* 0: none */
+    for (byi_id id = 0; id < old->nodes.n; id++) {
+        struct byi_site *site = &rl->sites[id];
+        if (node_of(rl, id)->kind == BYI_PARAM)
+            site->base = rl->map[id];
+        else if (site->live && site->home == id)
+            BYI_TRY(emit_node(rl, id, err));
+    }
+    BYI_TRY(fetch(rl, old->result, 0, &rl->f->result, err));
+    settle(rl, rl->f->result, 0);
+    byi_sweep(rl->m, rl->f, rl->scratch);
+    return BYOC_OK;
+}

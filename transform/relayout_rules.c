@@ -1,0 +1,447 @@
+/* relayout_rules.c: what a state means to each operator: the code behind the
+ * layout column of ops.def.
+ */
+#include "relayout.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/layout.h"
+
+static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
+{
+    return &rl->old->nodes.at[id];
+}
+
+const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_type *type = node_of(rl, id)->type;
+    return type->kind == BYI_TENSOR ? type : NULL;
+}
+
+/* The type of operand i. */
+static const struct byi_type *arg_type(const struct byi_relayout *rl, byi_id id,
+                                       uint32_t i)
+{
+    return byi_rl_type(rl, node_of(rl, id)->args[i]);
+}
+
+/* The type whose axes a state is about. */
+static const struct byi_type *state_type(const struct byi_relayout *rl,
+                                         byi_id id)
+{
+    const struct byi_site *site = &rl->sites[id];
+    const enum byi_op_layout layout = byi_op(node_of(rl, id)->op)->layout;
+    if (site->rule == BYI_RL_INSERT || layout == BYI_LAYOUT_BROADCAST)
+        return byi_rl_type(rl, id);
+    return arg_type(rl, id, 0);
+}
+
+/* --- classification ------------------------------------------------------ */
+
+static uint32_t normal_axis(int64_t axis, uint32_t rank)
+{
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* The axes that attribute `axis` names, of a value of that rank; 0 where it
+ * names none or some that are not there. */
+static uint32_t axis_mask(const struct byi_attrs *attrs, uint32_t rank)
+{
+    const struct byi_attr *axis = byi_attr_find(attrs, "axis");
+    if (!axis)
+        return 0;
+    const int64_t *list = axis->kind == BYI_ATTR_INT ? &axis->i : axis->ints;
+    const uint32_t n = axis->kind == BYI_ATTR_INT ? 1 : axis->n;
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (normal_axis(list[i], rank) < rank)
+            mask |= 1u << normal_axis(list[i], rank);
+    return mask;
+}
+
+static bool is_const(const struct byi_relayout *rl, byi_id id, uint32_t i)
+{
+    return node_of(rl, node_of(rl, id)->args[i])->kind == BYI_CONST;
+}
+
+/* Operand i is a constant of n integers or numbers, one (two) an axis. */
+static bool lists_axes(const struct byi_relayout *rl, byi_id id, uint32_t i,
+                       uint32_t n)
+{
+    const struct byi_type *type = arg_type(rl, id, i);
+    return is_const(rl, id, i) && type->rank == 1 && type->dims[0] == n;
+}
+
+static uint32_t classify_reduce(struct byi_relayout *rl, byi_id id)
+{
+    struct byi_site *site = &rl->sites[id];
+    const struct byi_attrs *attrs = node_of(rl, id)->attrs;
+    const uint32_t rank = arg_type(rl, id, 0)->rank;
+    site->mask = axis_mask(attrs, rank);
+    if (site->mask == 0 && !byi_attr_find(attrs, "noop_empty"))
+        return BYI_RL_FIXED;
+    if (byi_attr_int(attrs, "keepdims"))
+        return BYI_RL_SAME;
+    if (site->mask == 0 && !byi_attr_int(attrs, "noop_empty"))
+        site->mask = (1u << rank) - 1; /* all of them */
+    return site->mask ? BYI_RL_DROP : BYI_RL_SAME;
+}
+
+/* squeeze without axes drops those that are 1 where it runs. */
+static uint32_t classify_squeeze(struct byi_relayout *rl, byi_id id)
+{
+    rl->sites[id].mask =
+        axis_mask(node_of(rl, id)->attrs, arg_type(rl, id, 0)->rank);
+    return rl->sites[id].mask ? BYI_RL_DROP : BYI_RL_FIXED;
+}
+
+static uint32_t classify_perm(struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    const uint32_t rank = arg_type(rl, id, 0)->rank;
+    struct byi_site *site = &rl->sites[id];
+    switch (node->op) {
+    case BYI_OP_NN_PAD:
+        return lists_axes(rl, id, 1, 2 * rank) ? BYI_RL_SAME : BYI_RL_FIXED;
+    case BYI_OP_TILE:
+    case BYI_OP_RESIZE:
+        return lists_axes(rl, id, 1, rank) ? BYI_RL_SAME : BYI_RL_FIXED;
+    case BYI_OP_BROADCAST_TO:
+        return lists_axes(rl, id, 1, rank) && byi_rl_type(rl, id)->rank == rank
+                   ? BYI_RL_SAME
+                   : BYI_RL_FIXED;
+    case BYI_OP_STRIDED_SLICE:
+        return is_const(rl, id, 3) ? BYI_RL_SAME : BYI_RL_FIXED;
+    case BYI_OP_NN_LAYER_NORM:
+        return BYI_RL_SAME;
+    case BYI_OP_TAKE:
+        site->mask = axis_mask(node->attrs, rank);
+        return arg_type(rl, id, 1)->rank == 0   ? BYI_RL_DROP
+               : arg_type(rl, id, 1)->rank == 1 ? BYI_RL_SAME
+                                                : BYI_RL_FIXED;
+    case BYI_OP_SQUEEZE:
+        return classify_squeeze(rl, id);
+    case BYI_OP_EXPAND_DIMS:
+        site->mask = axis_mask(node->attrs, byi_rl_type(rl, id)->rank);
+        return BYI_RL_INSERT;
+    default:
+        return BYI_RL_FIXED;
+    }
+}
+
+/* A reshape joins and splits runs of axes: each run of the operand's that has
+ * as many elements as a run of the result's is a group with it. */
+static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_type *in = arg_type(rl, id, 0), *out = byi_rl_type(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    uint32_t i = 0, k = 0;
+    if (!byi_type_static(in) || !byi_type_static(out) || in->rank == 0 ||
+        out->rank == 0 || byi_elements(in->rank, in->dims) <= 0)
+        return BYI_RL_FIXED;
+    while (i < in->rank && k < out->rank) {
+        int64_t a = in->dims[i], b = out->dims[k];
+        site->mask |= 1u << i++ | 1u << (BYI_RL_RESULT + k++);
+        while (a != b && i <= in->rank && k <= out->rank)
+            if (a < b)
+                a *= in->dims[i++];
+            else
+                b *= out->dims[k++];
+    }
+    return __builtin_popcount(site->mask) > 2 ? BYI_RL_GROUP : BYI_RL_FIXED;
+}
+
+static uint32_t operand_groups(const struct byi_site *site)
+{
+    return site->mask & ((1u << BYI_RL_RESULT) - 1);
+}
+
+static uint32_t result_groups(const struct byi_site *site)
+{
+    return site->mask >> BYI_RL_RESULT;
+}
+
+static uint32_t classify_call(struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    if (node->op == BYI_OP_NN_MATMUL || node->op == BYI_OP_NN_DENSE)
+        return BYI_RL_MATMUL;
+    if (node->op == BYI_OP_RESHAPE || node->op == BYI_OP_FLATTEN)
+        return classify_reshape(rl, id);
+    switch (byi_op(node->op)->layout) {
+    case BYI_LAYOUT_FIXED:
+        return BYI_RL_FIXED;
+    case BYI_LAYOUT_SENSITIVE:
+    case BYI_LAYOUT_AGNOSTIC:
+    case BYI_LAYOUT_BROADCAST:
+    case BYI_LAYOUT_JOIN:
+        return BYI_RL_SAME;
+    case BYI_LAYOUT_AXIS:
+        return BYI_RL_SAME;
+    case BYI_LAYOUT_REDUCE:
+        return classify_reduce(rl, id);
+    case BYI_LAYOUT_PERM:
+        return classify_perm(rl, id);
+    }
+    byi_unreachable();
+}
+
+/* Convolutions keep the layout they have unless they are pinned: another one
+ * is another algorithm. Pools follow. */
+static bool has_weights(const struct byi_node *node)
+{
+    return byi_attr_find(node->attrs, "kernel_layout") != NULL;
+}
+
+void byi_rl_classify(struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    struct byi_site *site = &rl->sites[id];
+    if (node->kind != BYI_CALL_OP || node->n_args == 0) {
+        site->rule = BYI_RL_FIXED;
+        return;
+    }
+    site->rule = (uint8_t)classify_call(rl, id);
+    if (byi_op(node->op)->layout == BYI_LAYOUT_SENSITIVE)
+        site->pinned = has_weights(node);
+}
+
+/* --- states -------------------------------------------------------------- */
+
+/* The attribute that names the data's layout. */
+static const char *layout_attr(const struct byi_attrs *attrs)
+{
+    return byi_attr_find(attrs, "layout") ? "layout" : "data_layout";
+}
+
+static bool allows_layout(const struct byi_relayout *rl, byi_id id,
+                          const struct byi_form *form)
+{
+    const struct byi_node *node = node_of(rl, id);
+    const char *attr = layout_attr(node->attrs), *first = NULL;
+    const char *now = byi_attr_find(node->attrs, attr)->s;
+    const struct byi_op *op = byi_op(node->op);
+    char name[BYI_FORM_NAME], plain[BYI_FORM_NAME] = "";
+    struct byi_layout layout;
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (strcmp(op->attrs[i].name, attr) == 0)
+            first = op->attrs[i].fallback;
+    if (strlen(now) != form->rank) /* it is in blocks already */
+        return false;
+    strncpy(plain, first + 1, strlen(first) - 2); /* without the quotes */
+    return byi_layout_parse(byi_form_name(form, now, name), &layout) == NULL &&
+           byi_layout_is_data(&layout, plain);
+}
+
+/* A block may be joined and cut where no part of it is. */
+static bool cuts_blocks(const struct byi_relayout *rl, byi_id id,
+                        const struct byi_form *form)
+{
+    const struct byi_node *node = node_of(rl, id);
+    const enum byi_op_layout layout = byi_op(node->op)->layout;
+    const uint32_t rank = arg_type(rl, id, 0)->rank;
+    const uint32_t axes = axis_mask(node->attrs, rank);
+    if (!form->block || layout == BYI_LAYOUT_BROADCAST ||
+        layout == BYI_LAYOUT_AGNOSTIC || layout == BYI_LAYOUT_SENSITIVE)
+        return false;
+    if (layout == BYI_LAYOUT_PERM)
+        return true;
+    if (layout == BYI_LAYOUT_REDUCE && axes == 0)
+        return true;
+    if (!(axes >> form->block_axis & 1))
+        return false;
+    if (node->op != BYI_OP_CONCATENATE)
+        return true;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (arg_type(rl, id, i)->dims[form->block_axis] % form->block != 0)
+            return true;
+    return false;
+}
+
+static bool fits_fields(const struct byi_form *form,
+                        const struct byi_type *type)
+{
+    if (type->kind != BYI_TUPLE)
+        return byi_form_fits(form, type);
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        if (!byi_form_fits(form, type->fields[i]))
+            return false;
+    return true;
+}
+
+/* Layer norm is over the last axes, which stay where they are. */
+static bool keeps_last(const struct byi_relayout *rl, byi_id id,
+                       const struct byi_form *form)
+{
+    const struct byi_attrs *attrs = node_of(rl, id)->attrs;
+    uint32_t axis = normal_axis(byi_attr_int(attrs, "axis"), form->rank);
+    for (; axis < form->rank; axis++)
+        if (form->at[axis] != axis)
+            return false;
+    return true;
+}
+
+static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
+                          uint32_t state)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (state >> i & 1 && arg_type(rl, id, i)->rank < 2)
+            return false;
+    return state < 4;
+}
+
+bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state)
+{
+    const struct byi_site *site = &rl->sites[id];
+    const struct byi_node *node = node_of(rl, id);
+    if (site->rule == BYI_RL_FIXED)
+        return state == 0;
+    if (site->rule == BYI_RL_MATMUL)
+        return allows_matmul(rl, id, state);
+    if (state == 0)
+        return true;
+    if (state == BYI_NO_FORM)
+        return false;
+    if (site->rule == BYI_RL_GROUP)
+        return byi_form_at(&rl->forms, state, 0).rank ==
+               __builtin_popcount(operand_groups(site));
+    const struct byi_type *type = state_type(rl, id);
+    const struct byi_form form = byi_form_at(&rl->forms, state, type->rank);
+    if (form.rank != type->rank || !byi_form_fits(&form, type) ||
+        cuts_blocks(rl, id, &form))
+        return false;
+    if (site->rule == BYI_RL_SAME && !fits_fields(&form, node->type))
+        return false;
+    if (site->rule != BYI_RL_SAME && form.block &&
+        site->mask >> form.block_axis & 1)
+        return false;
+    if (byi_op(node->op)->layout == BYI_LAYOUT_SENSITIVE)
+        return allows_layout(rl, id, &form);
+    if (node->op == BYI_OP_NN_LAYER_NORM)
+        return keeps_last(rl, id, &form);
+    for (uint32_t i = 0; form.block && i < node->n_args; i++)
+        if (byi_rl_need((struct byi_relayout *)rl, id, state, i) &&
+            !byi_form_fits(&form, arg_type(rl, id, i)))
+            return false;
+    return true;
+}
+
+byi_form_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
+{
+    const struct byi_site *site = &rl->sites[id];
+    if (site->rule == BYI_RL_MATMUL)
+        return 0;
+    if (site->rule == BYI_RL_GROUP)
+        return byi_form_ungroup(&rl->forms, state, byi_rl_type(rl, id)->rank,
+                                result_groups(site));
+    if (site->rule == BYI_RL_DROP)
+        return byi_form_drop(&rl->forms, state, arg_type(rl, id, 0)->rank,
+                             site->mask);
+    return state;
+}
+
+bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i)
+{
+    const struct byi_node *node = node_of(rl, id);
+    return node->kind == BYI_CALL_OP &&
+           byi_op(node->op)->layout == BYI_LAYOUT_BROADCAST &&
+           arg_type(rl, id, i)->rank != byi_rl_type(rl, id)->rank;
+}
+
+/* Does operand i of a SAME operator have the axes of its state? */
+static bool has_axes(const struct byi_relayout *rl, byi_id id, uint32_t i)
+{
+    const struct byi_node *node = node_of(rl, id);
+    switch (byi_op(node->op)->layout) {
+    case BYI_LAYOUT_BROADCAST:
+        return !byi_rl_is_small(rl, id, i);
+    case BYI_LAYOUT_JOIN:
+        return true;
+    default:
+        return i == 0;
+    }
+}
+
+static byi_form_id swap_last(struct byi_relayout *rl, uint32_t rank)
+{
+    struct byi_form form = byi_form_at(&rl->forms, 0, rank);
+    form.at[rank - 1] = (uint8_t)(rank - 2);
+    form.at[rank - 2] = (uint8_t)(rank - 1);
+    return byi_form_intern(&rl->forms, &form);
+}
+
+byi_form_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
+                        uint32_t i)
+{
+    const struct byi_site *site = &rl->sites[id];
+    switch ((enum byi_relayout_rule)site->rule) {
+    case BYI_RL_FIXED:
+        return 0;
+    case BYI_RL_SAME:
+        if (i == 1 && site->kernel_form)
+            return site->kernel_form;
+        return state && has_axes(rl, id, i) ? state : 0;
+    case BYI_RL_DROP:
+        return i == 0 ? state : 0;
+    case BYI_RL_INSERT:
+        return i == 0 ? byi_form_drop(&rl->forms, state,
+                                      byi_rl_type(rl, id)->rank, site->mask)
+                      : 0;
+    case BYI_RL_GROUP:
+        return i == 0 ? byi_form_ungroup(&rl->forms, state,
+                                         arg_type(rl, id, 0)->rank,
+                                         operand_groups(site))
+                      : 0;
+    case BYI_RL_MATMUL:
+        return state >> i & 1 ? swap_last(rl, arg_type(rl, id, i)->rank) : 0;
+    }
+    byi_unreachable();
+}
+
+uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
+                             byi_form_id form)
+{
+    const struct byi_site *site = &rl->sites[id];
+    switch ((enum byi_relayout_rule)site->rule) {
+    case BYI_RL_FIXED:
+        return 0;
+    case BYI_RL_SAME:
+        return has_axes(rl, id, i) ? form : site->state;
+    case BYI_RL_DROP:
+        return i == 0 ? form : site->state;
+    case BYI_RL_INSERT:
+        if (i != 0 || byi_rl_need(rl, id, site->state, 0) == form)
+            return site->state;
+        return byi_form_insert(&rl->forms, form, byi_rl_type(rl, id)->rank,
+                               site->mask);
+    case BYI_RL_GROUP:
+        return i == 0
+                   ? byi_form_group(&rl->forms, form, arg_type(rl, id, 0)->rank,
+                                    operand_groups(site))
+                   : site->state;
+    case BYI_RL_MATMUL:
+        if (i < 2 && arg_type(rl, id, i)->rank >= 2 &&
+            form == swap_last(rl, arg_type(rl, id, i)->rank))
+            return site->state | 1u << i;
+        return site->state & ~(1u << i);
+    }
+    byi_unreachable();
+}
+
+uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
+                            byi_form_id form)
+{
+    const struct byi_site *site = &rl->sites[id];
+    if (site->rule == BYI_RL_FIXED || site->rule == BYI_RL_MATMUL)
+        return site->state;
+    if (site->rule == BYI_RL_GROUP)
+        return byi_form_group(&rl->forms, form, byi_rl_type(rl, id)->rank,
+                              result_groups(site));
+    if (site->rule != BYI_RL_DROP)
+        return form;
+    if (byi_rl_out(rl, id, site->state) == form)
+        return site->state;
+    return byi_form_insert(&rl->forms, form, arg_type(rl, id, 0)->rank,
+                           site->mask);
+}
