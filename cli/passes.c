@@ -60,6 +60,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_combine_parallel_dense,
     &byi_pass_dead_code_elimination,
     &byi_pass_eliminate_transposes,
+    &byi_pass_convert_layout,
     &byi_pass_fuse_ops,
     /* scopes and functions */
     &byi_pass_to_basic_block_normal_form,

@@ -19,6 +19,7 @@ extern const struct byi_pass byi_pass_combine_parallel_dense;
 extern const struct byi_pass byi_pass_fuse_ops;
 /* the order of axes */
 extern const struct byi_pass byi_pass_eliminate_transposes;
+extern const struct byi_pass byi_pass_convert_layout;
 /* scopes and functions */
 extern const struct byi_pass byi_pass_to_basic_block_normal_form;
 extern const struct byi_pass byi_pass_check_basic_block_normal_form;

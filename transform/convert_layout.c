@@ -1,0 +1,180 @@
+/* ConvertLayout: move a network to other layouts.
+ * requires: nothing (SimplifyInference first: fewer operators to carry)
+ * leaves:   every operator that `desired` names in that layout, where its
+ *           shapes allow it; weights that are constants stored as they are then
+ *           read; the transposes that remain where they move the fewest bytes
+ *
+ *   %0 = nn.conv2d(%x, const[w]);                %0 = transpose(%x, ...);
+ *   %1 = nn.relu(%0);              ==>           %1 = nn.conv2d(%0, const[w'],
+ *   nn.conv2d(%1, const[v])                          data_layout="NHWC", ...);
+ *                                                %2 = nn.relu(%1);
+ *                                                %3 = nn.conv2d(%2, ...);
+ *                                                transpose(%3, ...)
+ *
+ * The operators named are pinned to their layouts, everything else takes the
+ * one that is cheapest next to them: relayout.h.
+ */
+#include "transform.h"
+
+#include <string.h>
+
+#include "core/layout.h"
+#include "relayout.h"
+
+/* One item of `desired`: "nn.conv2d=NHWC:OHWI". */
+struct wish {
+    const struct byi_op *op;
+    const char *data;
+    const char *kernel; /* NULL: the operator has no weights */
+};
+
+/* The plain layout with channels first: the default of the attribute. */
+static const char *first_layout(const struct byi_op *op, const char *attr,
+                                struct byi_arena *arena)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (strcmp(op->attrs[i].name, attr) == 0)
+            return byi_arena_strn(arena, op->attrs[i].fallback + 1,
+                                  strlen(op->attrs[i].fallback) - 2);
+    return NULL;
+}
+
+/* "NCHW" with the channels last, "OIHW" with both of its first: "NHWC",
+ * "HWOI". */
+static const char *spatial_first(const char *first, bool batch,
+                                 struct byi_arena *arena)
+{
+    return batch ? byi_arena_printf(arena, "%c%s%c", first[0], first + 2,
+                                    first[1])
+                 : byi_arena_printf(arena, "%sIO", first + 2);
+}
+
+static enum byoc_status unknown_op(const char *name, size_t n,
+                                   struct byi_arena *arena,
+                                   struct byoc_error *err)
+{
+    struct byi_text text = {0};
+    for (uint32_t id = 1; id < BYI_N_OPS; id++)
+        if (byi_op(id)->layout == BYI_LAYOUT_SENSITIVE)
+            byi_text_addf(&text, "%s%s", text.n ? ", " : "", byi_op(id)->name);
+    const char *list = byi_arena_str(arena, text.at);
+    byi_text_free(&text);
+    return byi_fail(err, BYOC_EINVAL,
+                    "desired: '%.*s' has no layout to choose; operators that "
+                    "have one: %s",
+                    (int)n, name, list);
+}
+
+static enum byoc_status read_data(struct wish *wish, struct byi_arena *arena,
+                                  struct byoc_error *err)
+{
+    struct byi_layout layout;
+    const char *first = first_layout(wish->op, "layout", arena);
+    if (!first)
+        first = first_layout(wish->op, "data_layout", arena);
+    if (byi_layout_parse(wish->data, &layout) == NULL &&
+        byi_layout_is_data(&layout, first))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "desired: %s has no layout '%s', but %s, %s or blocks of "
+                    "channels as %s16c",
+                    wish->op->name, wish->data, first,
+                    spatial_first(first, true, arena), first);
+}
+
+/* Without a wish for them, weights of data with channels last have their
+ * channels last too. */
+static enum byoc_status read_kernel(struct wish *wish, struct byi_arena *arena,
+                                    struct byoc_error *err)
+{
+    struct byi_layout layout;
+    const char *first = first_layout(wish->op, "kernel_layout", arena);
+    const size_t n = strlen(wish->data);
+    if (!first && !wish->kernel)
+        return BYOC_OK;
+    if (!first)
+        return byi_fail(err, BYOC_EINVAL,
+                        "desired: %s has no weights, so no layout '%s' of them",
+                        wish->op->name, wish->kernel);
+    if (!wish->kernel)
+        wish->kernel = wish->data[n - 1] == 'C'
+                           ? spatial_first(first, false, arena)
+                           : first;
+    if (byi_layout_parse(wish->kernel, &layout) == NULL &&
+        byi_layout_is_kernel(&layout, first))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "desired: %s has no layout '%s' of weights, but %s, its "
+                    "letters in another order, or blocks of them",
+                    wish->op->name, wish->kernel, first);
+}
+
+/* "NAME=DATA" or "NAME=DATA:KERNEL", n characters. */
+static enum byoc_status read_wish(const char *text, size_t n,
+                                  struct byi_arena *arena, struct wish *wish,
+                                  struct byoc_error *err)
+{
+    const char *copy = byi_arena_strn(arena, text, n);
+    const size_t name = strcspn(copy, "="), data = strcspn(copy, ":");
+    if (copy[name] == '\0' || data < name)
+        return byi_fail(err, BYOC_EINVAL,
+                        "desired: '%s' is not OPERATOR=LAYOUT or "
+                        "OPERATOR=LAYOUT:KERNEL_LAYOUT",
+                        copy);
+    wish->op = byi_op_of_name(copy, name);
+    if (!wish->op || wish->op->layout != BYI_LAYOUT_SENSITIVE)
+        return unknown_op(copy, name, arena, err);
+    wish->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
+    wish->kernel = copy[data] ? copy + data + 1 : NULL;
+    BYI_TRY(read_data(wish, arena, err));
+    return read_kernel(wish, arena, err);
+}
+
+static enum byoc_status read_wishes(const char *text, struct byi_arena *arena,
+                                    struct wish *of_op, struct byoc_error *err)
+{
+    for (; *text; text += strcspn(text, ","), text += *text == ',') {
+        struct wish wish = {0};
+        BYI_TRY(read_wish(text, strcspn(text, ","), arena, &wish, err));
+        of_op[wish.op->id] = wish;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    struct byi_relayout rl;
+    struct wish *of_op = byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
+    BYI_TRY(read_wishes(byi_option_string(ctx, "ConvertLayout.desired"),
+                        scratch, of_op, err));
+    byi_relayout_init(&rl, m, func, ctx, scratch);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const struct wish *wish = &of_op[node->op];
+        if (node->kind == BYI_CALL_OP && wish->op)
+            byi_relayout_pin(&rl, id, wish->data, wish->kernel);
+    }
+    const enum byoc_status status = byi_relayout_run(&rl, func, err);
+    byi_relayout_free(&rl);
+    return status;
+}
+
+static const struct byi_pass_option options[] = {
+    {"desired", BYI_ATTR_STRING,
+     "nn.conv1d=NWC,nn.conv2d=NHWC,nn.conv3d=NDHWC,nn.conv1d_transpose=NWC,"
+     "nn.conv2d_transpose=NHWC,nn.conv3d_transpose=NDHWC",
+     "layouts by operator, as nn.conv2d=NHWC,nn.conv1d=NWC:OWI; what follows "
+     "the colon is the weights'"},
+    {0},
+};
+
+const struct byi_pass byi_pass_convert_layout = {
+    .name = "ConvertLayout",
+    .summary = "move the network to other layouts",
+    .opt_level = 3,
+    .options = options,
+    .run_func = run,
+};
