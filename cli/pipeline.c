@@ -278,6 +278,7 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
         .n_instruments = in.list.n,
         .verify = params->verify != 0,
         .eval = eval,
+        .generates = byi_kernels_take,
         .ledger = c->ledger,
         .vendors = &c->vendors};
     enum byoc_status status =

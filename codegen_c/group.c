@@ -8,6 +8,8 @@
  */
 #include "group.h"
 
+#include "codegen_c.h"
+
 #include <string.h>
 
 struct reader {
@@ -384,6 +386,41 @@ static const struct {
     {BYI_OP_STRIDED_SLICE, read_slice},
 };
 
+static bool is_movement(enum byi_op_id op)
+{
+    for (uint32_t i = 0; i < BYI_COUNT(movements); i++)
+        if (movements[i].op == op)
+            return true;
+    return op == BYI_OP_SPLIT; /* read through its fields */
+}
+
+static bool has_c_type(const struct byi_type *type)
+{
+    const uint64_t bytes =
+        byi_type_static(type) ? byi_type_bytes(type) : UINT64_MAX;
+    return bytes > 0 && bytes <= BYI_MAX_C_BYTES && byi_c_type(type->dtype);
+}
+
+bool byi_kernels_take(const struct byi_func *f, byi_id id)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    struct byi_fold fold;
+    if (node->kind != BYI_CALL_OP || node->n_args == 0)
+        return false;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (!has_c_type(f->nodes.at[node->args[i]].type))
+            return false;
+    for (uint32_t i = 0;
+         node->type->kind == BYI_TUPLE && i < node->type->n_fields; i++)
+        if (!has_c_type(node->type->fields[i]))
+            return false;
+    if (node->type->kind == BYI_TENSOR && !has_c_type(node->type))
+        return false;
+    const enum byoc_dtype operand = f->nodes.at[node->args[0]].type->dtype;
+    return is_movement(node->op) || byi_fold_of(node->op, operand, &fold) ||
+           byi_expr_has(node, operand);
+}
+
 static void read_call(struct reader *r, struct byi_gvalue *v,
                       const struct byi_node *node)
 {
@@ -616,7 +653,7 @@ static void check_types(struct byi_group *g)
             continue;
         const uint64_t bytes =
             byi_type_static(type) ? byi_type_bytes(type) : UINT64_MAX;
-        if (bytes == UINT64_MAX || bytes == 0 || bytes > UINT64_C(1) << 44)
+        if (bytes == 0 || bytes > BYI_MAX_C_BYTES)
             g->refused = "a shape that varies, or is empty";
         else if (!byi_c_type(type->dtype))
             g->refused = "an element type C has not";

@@ -13,6 +13,9 @@ enum {
     BYI_SMALL_WORK = 1 << 15, /* elements that are not worth a thread   */
 };
 
+/* Of one tensor: what indices of 64 bits reach at ease. */
+#define BYI_MAX_C_BYTES (UINT64_C(1) << 44)
+
 /* base + sum of coef[k] times loop variable k. */
 struct byi_affine {
     int64_t base, coef[BYI_MAX_LOOPS];

@@ -298,6 +298,8 @@ struct byi_pass_context {
                                            sequences in it are            */
     bool verify;                        /* after every pass */
     byi_eval_fn eval;                   /* NULL: no folding */
+    /* Whether there is code for a node in a fused group; NULL: for any. */
+    bool (*generates)(const struct byi_func *f, byi_id id);
     uint64_t fold_limit;                /* largest folded constant, bytes;
                                            0: 64 MiB */
     struct byi_ledger *ledger;          /* for partitioning, or NULL */

@@ -67,10 +67,12 @@ static bool is_computed_shape(const struct byi_func *f,
     return false;
 }
 
-static uint8_t op_kind(const struct grouper *g, const struct byi_node *node)
+static uint8_t op_kind(const struct grouper *g, byi_id id)
 {
+    const struct byi_node *node = &g->f->nodes.at[id];
     uint8_t kind = (uint8_t)byi_op(node->op)->kind;
-    if (kind == BYI_OPAQUE || is_computed_shape(g->f, node))
+    if (kind == BYI_OPAQUE || is_computed_shape(g->f, node) ||
+        (g->limits->takes && !g->limits->takes(g->f, id)))
         return KIND_OPAQUE;
     /* Interpolation reads several elements for one. */
     if (node->op == BYI_OP_RESIZE &&
@@ -93,7 +95,7 @@ static uint8_t node_kind(const struct grouper *g, byi_id id)
     if (node->target || node->region)
         return KIND_OPAQUE; /* marked for somebody else */
     if (node->kind == BYI_CALL_OP)
-        return op_kind(g, node);
+        return op_kind(g, id);
     if (node->kind == BYI_MAKE_TUPLE && holds_tensors(node->type))
         return KIND_TUPLE;
     if (node->kind != BYI_GET ||

@@ -53,8 +53,17 @@ static bool counts(const struct byi_func *f, byi_id id, bool singles)
     return is_op(f, id) && (singles || !byi_op_is_view(f->nodes.at[id].op));
 }
 
-/* Groups with enough to compute; a field leaves a group without its tuple. */
-static void choose(struct fuser *s, bool singles)
+/* Node id ends its group in a tuple, which it makes of one value. */
+static bool ends_in_tuple(const struct fuser *s, byi_id id)
+{
+    const struct byi_node *node = &s->f->nodes.at[id];
+    return s->last[s->groups[id]] == id && node->kind == BYI_CALL_OP &&
+           node->type->kind == BYI_TUPLE && node->n_args == 1;
+}
+
+/* Groups with enough to compute; a field leaves a group without its tuple, and
+ * where a group has to give one tensor, so does what ends it in a tuple. */
+static void choose(struct fuser *s, bool singles, bool tensors)
 {
     const uint32_t n = s->f->nodes.n;
     uint32_t *work = byi_arena_calloc(s->scratch, n, sizeof *work);
@@ -67,10 +76,19 @@ static void choose(struct fuser *s, bool singles)
     for (byi_id id = 0; id < n; id++) {
         const struct byi_node *node = &s->f->nodes.at[id];
         const uint32_t group = s->groups[id];
-        if (work[group] < (singles ? 1 : 2) ||
-            (node->kind == BYI_GET && s->groups[node->args[0]] != group))
-            continue;
-        s->home[id] = group + 1;
+        if (tensors && ends_in_tuple(s, id)) {
+            s->last[group] = node->args[0];
+            work[group]--;
+        }
+    }
+    for (byi_id id = 0; id < n; id++) {
+        const struct byi_node *node = &s->f->nodes.at[id];
+        const uint32_t group = s->groups[id];
+        const bool leaves =
+            (node->kind == BYI_GET && s->groups[node->args[0]] != group) ||
+            id > s->last[group];
+        if (work[group] >= (singles ? 1 : 2) && !leaves)
+            s->home[id] = group + 1;
     }
 }
 
@@ -256,7 +274,9 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
         .max_depth = (uint32_t)depth,
         .max_args =
             args == 0 || args > BYI_MAX_ARGS ? BYI_MAX_ARGS : (uint32_t)args,
-        .anchors = byi_option_bool(ctx, "FuseOps.anchors")};
+        .anchors = byi_option_bool(ctx, "FuseOps.anchors"),
+        .takes =
+            byi_option_bool(ctx, "FuseOps.generated") ? ctx->generates : NULL};
     return BYOC_OK;
 }
 
@@ -275,7 +295,8 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
     const struct byi_uses uses = byi_uses_of(s.f, scratch);
     s.groups = level == 0 ? split_all(s.f, scratch)
                           : byi_fuse_groups(s.f, &uses, &limits, scratch);
-    choose(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"));
+    choose(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"),
+           limits.takes != NULL);
     list_members(&s);
     BYI_TRY(rebuild(&s));
     byi_sweep(m, s.fresh, scratch); /* constants that stand in bodies now */
@@ -291,6 +312,7 @@ static const struct byi_pass_option options[] = {
      "parameters and results of a group; 0: no limit"},
     {"anchors", BYI_ATTR_BOOL, "true",
      "fuse what follows a convolution, pooling and the like into it"},
+    {"generated", BYI_ATTR_BOOL, "false", "join only what C is generated for"},
     {"singles", BYI_ATTR_BOOL, "false",
      "a function for operators that stay alone as well"},
     {0},
