@@ -82,7 +82,7 @@ const struct byoc_pattern byi_dnnl_patterns[] = {
     {"dnnl.concat", "concatenate(%src...)", accept_op},
     {"dnnl.reshape", "reshape(%src, const %shape)", accept_op},
     {"dnnl.view", "nn.flatten|squeeze|expand_dims|copy(%src)", accept_op},
-    {"dnnl.transpose", "transpose(%src)", accept_op},
+    {"dnnl.transpose", "transpose|layout_transform(%src)", accept_op},
     {"dnnl.depth_to_space", "nn.depth_to_space(%src)", accept_op},
     {"dnnl.split", "split(%src)", accept_op},
     {"dnnl.slice", "strided_slice(%src, const %begin, const %end, const %axes, const %strides)", accept_op},

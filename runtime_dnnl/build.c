@@ -4,9 +4,8 @@
  */
 #include "runtime_dnnl/build.h"
 
-#include "core/layout.h"
-
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A reference implementation is let pass up to here: it costs microseconds. */
@@ -461,11 +460,6 @@ static enum byoc_status build_kernel(struct byi_build *b)
     if (builder->alone && b->kernel->n_steps > 1)
         return byi_dn_refuse(b, "%s: followed by %s, expected to stand alone",
                              step->op->name, b->kernel->steps[1].op->name);
-    if (!byi_layout_is_default(step->op, step->attrs))
-        return byi_dn_refuse(b,
-                             "%s: only the plain layout with channels first "
-                             "goes to oneDNN",
-                             step->op->name);
     b->sources = NULL;
     BYI_TRY(builder->build(b));
     release_operands(b);
@@ -554,6 +548,19 @@ static enum byoc_status build_program(struct byi_build *b)
     return byi_dn_plan_temps(p, b->err);
 }
 
+/* BYOC_DNNL_LAYOUT: how activations lie in a region. */
+static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
+{
+    const char *text = getenv("BYOC_DNNL_LAYOUT");
+    *plain = text && strcmp(text, "plain") == 0;
+    if (!text || !*text || *plain || strcmp(text, "channels-last") == 0)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "BYOC_DNNL_LAYOUT is %.40s, expected plain or "
+                    "channels-last",
+                    text);
+}
+
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,
                                     struct byi_graph *graph, uint32_t n_consts,
@@ -578,7 +585,7 @@ enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
         .probe = probe,
         .err = &local,
     };
-    enum byoc_status status = BYOC_OK;
+    enum byoc_status status = read_layout(&b.plain, &local);
     for (uint32_t i = 0; i < graph->n_nodes && status == BYOC_OK; i++) {
         const struct byi_gnode *node = &graph->nodes[i];
         if (node->kind == BYI_G_CONST &&

@@ -123,6 +123,7 @@ struct byi_build {
     const struct byi_dnnl *lib;
     const struct byoc_view *consts;
     bool probe;
+    bool plain;    /* activations as the model has them: for measuring */
     uint32_t node; /* the kernel being built       */
     const struct byi_gnode *kernel;
     struct byi_value **values; /* [node][output]               */
@@ -250,11 +251,40 @@ struct byi_core {
     enum byoc_status (*fill)(struct byi_build *b, void *params,
                              struct byi_emit *e);
     struct byi_desc dst; /* in the graph's dims               */
+    const uint32_t *order; /* the primitive's axis i is dst's order[i]; NULL:
+                              it is axis i */
     bool folded;         /* the primitive sees (elements/N, N) */
     bool no_posts;
     struct byi_view src; /* may be written over when in_place */
     bool in_place;
 };
+
+/* image.c: data with channels, first or last in the graph's dims; a primitive
+ * sees (N, C, spatial...) in either case. */
+struct byi_image {
+    uint32_t channel;             /* the axis of the graph's dims        */
+    bool last;                    /* it is the last one                  */
+    uint32_t order[BYI_MAX_RANK]; /* the primitive's axes in the graph's */
+};
+/* With channels on axis 1, or the last one, of `rank`. */
+struct byi_image byi_dn_image(uint32_t rank, bool last);
+/* As attribute `name` of step 0 says, channels first where it has none.
+ * Errors: blocks of channels; a rank that is not 3 to 5. */
+enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
+                                   uint32_t rank, struct byi_image *image);
+/* The layout of such data in a region, in the graph's dims: channels last in
+ * memory, unless it is to be plain. */
+struct byi_desc byi_dn_image_desc(const struct byi_build *b,
+                                  const struct byi_image *image, uint32_t rank,
+                                  const int64_t *dims);
+/* A descriptor in the graph's dims as the primitive sees it. */
+struct byi_desc byi_dn_image_seen(const struct byi_image *image,
+                                  const struct byi_desc *desc);
+/* The value in that layout; view->desc is as the primitive sees it. Errors: it
+ * is not float32. */
+enum byoc_status byi_dn_want_image(struct byi_build *b, struct byi_value *value,
+                                   const struct byi_image *image,
+                                   struct byi_view *view);
 
 /* The chain of the current kernel's steps first .. n_steps-1; when first is 0,
  * argument `main` of step 0 is what it starts from. Errors: steps that are no

@@ -351,7 +351,8 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         post->kind = BYI_POST_BIN;
         if (!operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
             return false;
-        post->desc = f->want[i];
+        post->desc = core->order ? byi_dn_permute_desc(&f->want[i], core->order)
+                                 : f->want[i];
         if (core->folded && !fold_operand(&core->dst, &f->want[i], &post->desc))
             return false;
         if (with_sum && f->sum == BYI_MAX_POSTS &&

@@ -4,6 +4,8 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/layout.h"
+
 #include <string.h>
 
 /* --- views --------------------------------------------------------------- */
@@ -35,22 +37,49 @@ static enum byoc_status build_reshape(struct byi_build *b)
     return BYOC_OK;
 }
 
-static enum byoc_status build_transpose(struct byi_build *b)
+/* The operand's axes in another order: seen so, not moved. */
+static enum byoc_status permute(struct byi_build *b, const uint32_t *order)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    const uint32_t rank = value->views[0].desc.rank;
-    uint32_t n, order[BYI_MAX_RANK];
-    const int64_t *axes = byi_attr_ints(step->attrs, "axes", &n);
-    for (uint32_t i = 0; i < rank; i++)
-        order[i] = n == 0 ? rank - 1 - i
-                          : (uint32_t)(axes[i] < 0 ? axes[i] + rank : axes[i]);
     for (uint32_t i = 0; i < value->n_views; i++) {
         struct byi_view view = value->views[i];
         view.desc = byi_dn_permute_desc(&value->views[i].desc, order);
         byi_dn_define(b, 0, &view);
     }
     return BYOC_OK;
+}
+
+static enum byoc_status build_transpose(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const uint32_t rank =
+        byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank;
+    uint32_t n, order[BYI_MAX_RANK];
+    const int64_t *axes = byi_attr_ints(step->attrs, "axes", &n);
+    for (uint32_t i = 0; i < rank; i++)
+        order[i] = n == 0 ? rank - 1 - i
+                          : (uint32_t)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+    return permute(b, order);
+}
+
+static enum byoc_status build_layout_transform(struct byi_build *b)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const char *src = byi_attr_string(step->attrs, "src_layout");
+    const char *dst = byi_attr_string(step->attrs, "dst_layout");
+    struct byi_layout from, to;
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t order[BYI_MAX_RANK];
+    byi_layout_parse(src, &from);
+    byi_layout_parse(dst, &to);
+    if (!byi_layout_permutation(&from, &to, axes))
+        return byi_dn_refuse(b,
+                             "layout_transform: from %s to %s; blocks do not "
+                             "go to oneDNN",
+                             src, dst);
+    for (uint32_t i = 0; i < to.n; i++)
+        order[i] = (uint32_t)axes[i];
+    return permute(b, order);
 }
 
 static enum byoc_status build_split(struct byi_build *b)
@@ -256,18 +285,23 @@ static enum byoc_status build_shuffle(struct byi_build *b)
     if (main->desc.rank != 4)
         return byi_dn_refuse(b, "%s: rank %u, expected 4", step->op->name,
                              main->desc.rank);
+    struct byi_image image;
     struct shuffle s;
-    read_shuffle(step, main->desc.dims, &s);
+    BYI_TRY(byi_dn_image_read(b, "layout", 4, &image));
+    const struct byi_desc seen = byi_dn_image_seen(&image, &main->desc);
+    read_shuffle(step, seen.dims, &s);
     const struct byi_desc result =
-        is_output(b) ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
-                     : byi_dn_channels_last(type->dtype, 4, type->dims);
+        image.last || is_output(b)
+            ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
+            : byi_dn_channels_last(type->dtype, 4, type->dims);
+    const struct byi_desc result_seen = byi_dn_image_seen(&image, &result);
     struct byi_view src = *main, dst;
     struct byi_desc split, six;
     int64_t dims[6];
     for (uint32_t i = 0; i < 6; i++)
         dims[i] = s.dims[s.order[i]];
-    if (!byi_dn_reshape_desc(&main->desc, 6, s.dims, &split) ||
-        !byi_dn_reshape_desc(&result, 6, dims, &six))
+    if (!byi_dn_reshape_desc(&seen, 6, s.dims, &split) ||
+        !byi_dn_reshape_desc(&result_seen, 6, dims, &six))
         return byi_dn_refuse(b, "%s: the block size does not divide the shape",
                              step->op->name);
     src.desc = byi_dn_permute_desc(&split, s.order);
@@ -283,6 +317,7 @@ const struct byi_builder byi_dn_builders_move[] = {
     {BYI_OP_SQUEEZE, build_reshape, true},
     {BYI_OP_EXPAND_DIMS, build_reshape, true},
     {BYI_OP_TRANSPOSE, build_transpose, true},
+    {BYI_OP_LAYOUT_TRANSFORM, build_layout_transform, true},
     {BYI_OP_SPLIT, build_split, true},
     {BYI_OP_STRIDED_SLICE, build_slice, true},
     {BYI_OP_COPY, build_copy, true},

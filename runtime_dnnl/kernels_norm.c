@@ -198,14 +198,25 @@ static enum byoc_status build_batch_norm(struct byi_build *b)
     if (main->rank < 2 || main->rank > 5)
         return byi_dn_refuse(b, "nn.batch_norm: rank %u, expected 2 to 5",
                              main->rank);
+    const uint32_t axis =
+        wrap_axis(byi_attr_int(step->attrs, "axis"), main->rank);
+    if (axis != 1 && axis + 1 != main->rank)
+        return byi_dn_refuse(b,
+                             "nn.batch_norm: channels on axis %u, expected "
+                             "axis 1 or the last one",
+                             axis);
+    const struct byi_image image = byi_dn_image(main->rank, axis != 1);
     const struct byi_desc want =
-        byi_dn_channels_last(BYOC_F32, main->rank, main->dims);
+        byi_dn_image_desc(b, &image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &want, &p.src));
     for (uint32_t i = 0; i < 4; i++)
-        BYI_TRY(add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[1]));
+        BYI_TRY(
+            add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[axis]));
     p.batch = (struct byi_batch_norm){
-        .epsilon = (float)byi_attr_float(step->attrs, "epsilon"), .src = want};
-    const struct byi_core core = {.dst = want, .src = p.src, .in_place = true};
+        .epsilon = (float)byi_attr_float(step->attrs, "epsilon"),
+        .src = byi_dn_image_seen(&image, &want)};
+    const struct byi_core core = {
+        .dst = want, .order = image.order, .src = p.src, .in_place = true};
     return emit_norm(b, &p, core);
 }
 
@@ -222,8 +233,9 @@ static enum byoc_status build_lrn(struct byi_build *b)
                              "nn.lrn: size %lld is even, oneDNN's windows are "
                              "centred",
                              (long long)size);
+    const struct byi_image image = byi_dn_image(main->rank, false);
     const struct byi_desc want =
-        byi_dn_channels_last(BYOC_F32, main->rank, main->dims);
+        byi_dn_image_desc(b, &image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &want, &p.src));
     p.lrn =
         (struct byi_lrn){.size = size,

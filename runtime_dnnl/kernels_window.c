@@ -3,23 +3,18 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/layout.h"
+
 #include <string.h>
 
-static enum byoc_status want_channels_last(struct byi_build *b,
-                                           struct byi_value *value,
-                                           struct byi_view *view)
+/* Operand 0 of step 0, whose layout attribute `name` says. */
+static enum byoc_status want_data(struct byi_build *b, const char *name,
+                                  struct byi_image *image,
+                                  struct byi_view *view)
 {
-    const struct byi_desc *main = &value->views[0].desc;
-    if (main->rank < 3 || main->rank > 5)
-        return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5",
-                             byi_dn_step0(b)->op->name, main->rank);
-    if (main->dtype != BYOC_F32)
-        return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
-                             byi_dn_step0(b)->op->name,
-                             byoc_dtype_name(main->dtype));
-    const struct byi_desc want =
-        byi_dn_channels_last(main->dtype, main->rank, main->dims);
-    return byi_dn_want(b, value, &want, view);
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    BYI_TRY(byi_dn_image_read(b, name, value->views[0].desc.rank, image));
+    return byi_dn_want_image(b, value, image, view);
 }
 
 /* strides, dilation and begins from the attributes; the ends are computed by
@@ -104,6 +99,32 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
     return d;
 }
 
+/* The weights as a convolution has them, (O, I/G, k...), or a deconvolution,
+ * (I, O/G, k...), whatever the graph's order is. */
+static enum byoc_status want_weights(struct byi_build *b, bool deconv,
+                                     struct byi_view *view)
+{
+    static const char *const first[][2] = {
+        {"OIW", "IOW"}, {"OIHW", "IOHW"}, {"OIDHW", "IODHW"}};
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const char *name = byi_attr_string(step->attrs, "kernel_layout");
+    struct byi_layout own, plain;
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t order[BYI_MAX_RANK];
+    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), view));
+    byi_layout_parse(name, &own);
+    byi_layout_parse(first[view->desc.rank - 3][deconv], &plain);
+    if (!byi_layout_permutation(&own, &plain, axes))
+        return byi_dn_refuse(b,
+                             "%s: kernel_layout is %s; blocks do not go to "
+                             "oneDNN, which packs weights by itself",
+                             step->op->name, name);
+    for (uint32_t i = 0; i < plain.n; i++)
+        order[i] = (uint32_t)axes[i];
+    view->desc = byi_dn_permute_desc(&view->desc, order);
+    return BYOC_OK;
+}
+
 /* 2.x may read some bytes past a source that the kernel overhangs: such a
  * source must be a temporary, which has slack. */
 static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
@@ -128,17 +149,24 @@ static enum byoc_status build_conv(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct conv c = {0};
+    struct byi_image image;
     c.p.deconv = step->op->cost == BYI_COST_DECONV;
-    BYI_TRY(
-        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &c.src));
-    BYI_TRY(
-        byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), &c.weights));
+    BYI_TRY(want_data(b, "data_layout", &image, &c.src));
     const uint32_t rank = c.src.desc.rank;
+    if (byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank != rank)
+        return byi_dn_refuse(b,
+                             "%s: kernel_layout is %s; blocks do not go to "
+                             "oneDNN, which packs weights by itself",
+                             step->op->name,
+                             byi_attr_string(step->attrs, "kernel_layout"));
+    BYI_TRY(want_weights(b, c.p.deconv, &c.weights));
     const struct byi_desc *w = &c.weights.desc;
     read_window(step, rank - 2, w->dims + 2, &c.p.window);
 
+    const struct byi_desc dst =
+        byi_dn_image_desc(b, &image, rank, step->type->dims);
     c.p.src = c.src.desc;
-    c.p.dst = byi_dn_channels_last(BYOC_F32, rank, step->type->dims);
+    c.p.dst = byi_dn_image_seen(&image, &dst);
     if (c.p.deconv)
         close_window(&c.p.window, c.p.dst.dims + 2, c.p.src.dims + 2);
     else
@@ -152,11 +180,14 @@ static enum byoc_status build_conv(struct byi_build *b)
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
     uint32_t next = 0;
-    BYI_TRY(byi_dn_chain_bias(b, &chain, &c.p.dst, 1, &c.bias, &next));
+    BYI_TRY(byi_dn_chain_bias(b, &chain, &dst, image.channel, &c.bias, &next));
     if (next)
         c.p.bias = c.bias.desc;
-    struct byi_core core = {
-        .params = &c, .make = make_conv, .fill = fill_conv, .dst = c.p.dst};
+    struct byi_core core = {.params = &c,
+                            .make = make_conv,
+                            .fill = fill_conv,
+                            .dst = dst,
+                            .order = image.order};
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
@@ -184,11 +215,17 @@ static enum byoc_status fill_pool(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-static struct byi_core pool_core(struct pool *p)
+/* `dst`: in the graph's dims. */
+static struct byi_core pool_core(struct pool *p, const struct byi_image *image,
+                                 const struct byi_desc *dst)
 {
     p->p.src = p->src.desc;
-    return (struct byi_core){
-        .params = p, .make = make_pool, .fill = fill_pool, .dst = p->p.dst};
+    p->p.dst = byi_dn_image_seen(image, dst);
+    return (struct byi_core){.params = p,
+                             .make = make_pool,
+                             .fill = fill_pool,
+                             .dst = *dst,
+                             .order = image->order};
 }
 
 /* oneDNN divides by the whole window under include-padding, ONNX leaves out
@@ -216,20 +253,21 @@ static enum byoc_status build_pool(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct pool p = {0};
-    BYI_TRY(
-        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+    struct byi_image image;
+    BYI_TRY(want_data(b, "layout", &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     uint32_t n;
     const int64_t *kernel = byi_attr_ints(step->attrs, "pool_size", &n);
     read_window(step, rank - 2, kernel, &p.p.window);
-    p.p.dst = byi_dn_channels_last(BYOC_F32, rank, step->type->dims);
+    const struct byi_desc dst =
+        byi_dn_image_desc(b, &image, rank, step->type->dims);
+    struct byi_core core = pool_core(&p, &image, &dst);
     close_window(&p.p.window, p.src.desc.dims + 2, p.p.dst.dims + 2);
     p.p.kind = BYI_POOL_MAX;
     if (byi_attr_find(step->attrs, "count_include_pad"))
         BYI_TRY(choose_average(b, &p));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = pool_core(&p);
     return byi_dn_emit_chain(b, &core, &chain, 0);
 }
 
@@ -238,20 +276,22 @@ enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
     struct pool p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
-    BYI_TRY(
-        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+    struct byi_image image;
+    BYI_TRY(want_data(b, "layout", &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
-    int64_t dims[BYI_MAX_RANK] = {p.src.desc.dims[0], p.src.desc.dims[1]};
+    int64_t dims[BYI_MAX_RANK] = {p.src.desc.dims[0]};
     p.p.window.n = rank - 2;
+    for (uint32_t i = 1; i < rank; i++)
+        dims[i] = 1;
+    dims[image.channel] = p.src.desc.dims[1];
     for (uint32_t i = 0; i + 2 < rank; i++) {
-        dims[2 + i] = 1;
         p.p.window.kernel[i] = p.src.desc.dims[2 + i];
         p.p.window.stride[i] = p.p.window.dilation[i] = 1;
     }
-    p.p.dst = byi_dn_channels_last(BYOC_F32, rank, dims);
+    const struct byi_desc dst = byi_dn_image_desc(b, &image, rank, dims);
+    struct byi_core core = pool_core(&p, &image, &dst);
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = pool_core(&p);
     if (type->rank == rank)
         return byi_dn_emit_chain(b, &core, &chain, 0);
     struct byi_view view;
@@ -297,7 +337,8 @@ static enum byoc_status fill_resample(struct byi_build *b, void *params,
 /* ONNX computes with the scales given, oneDNN with the quotient of sizes:
  * they must be the same number. */
 static enum byoc_status check_scales(struct byi_build *b,
-                                     const struct byi_resample *p)
+                                     const struct byi_resample *p,
+                                     const struct byi_image *image)
 {
     enum byoc_dtype dtype;
     int64_t n;
@@ -309,14 +350,15 @@ static enum byoc_status check_scales(struct byi_build *b,
             return byi_dn_refuse(b,
                                  "image.resize: axis %u is resized, oneDNN "
                                  "resizes spatial axes only",
-                                 i);
-        if (dtype == BYOC_F32 && i < n &&
-            ((const float *)data)[i] * (float)p->src.dims[i] !=
+                                 image->order[i]);
+        const uint32_t at = image->order[i];
+        if (dtype == BYOC_F32 && at < n &&
+            ((const float *)data)[at] * (float)p->src.dims[i] !=
                 (float)p->dst.dims[i])
             return byi_dn_refuse(b,
                                  "image.resize: scale %g of axis %u does not "
                                  "give a whole size",
-                                 (double)((const float *)data)[i], i);
+                                 (double)((const float *)data)[at], at);
     }
     return BYOC_OK;
 }
@@ -362,19 +404,30 @@ static enum byoc_status check_resize(struct byi_build *b,
 static enum byoc_status build_resize(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
+    const int64_t *to = step->type->dims;
     struct resample r = {0};
-    BYI_TRY(
-        want_channels_last(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &r.src));
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_desc *main = &value->views[0].desc;
+    struct byi_image image;
+    BYI_TRY(byi_dn_image_read(b, "layout", main->rank, &image));
+    /* which axes are resized tells where channels are */
+    if (main->dims[1] != to[1] &&
+        main->dims[main->rank - 1] == to[main->rank - 1])
+        image = byi_dn_image(main->rank, true);
+    BYI_TRY(byi_dn_want_image(b, value, &image, &r.src));
+    const struct byi_desc dst =
+        byi_dn_image_desc(b, &image, r.src.desc.rank, to);
     r.p.src = r.src.desc;
-    r.p.dst = byi_dn_channels_last(BYOC_F32, r.src.desc.rank, step->type->dims);
-    BYI_TRY(check_scales(b, &r.p));
+    r.p.dst = byi_dn_image_seen(&image, &dst);
+    BYI_TRY(check_scales(b, &r.p, &image));
     BYI_TRY(check_resize(b, &r.p));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
     struct byi_core core = {.params = &r,
                             .make = make_resample,
                             .fill = fill_resample,
-                            .dst = r.p.dst};
+                            .dst = dst,
+                            .order = image.order};
     return byi_dn_emit_chain(b, &core, &chain, 0);
 }
 

@@ -1,0 +1,71 @@
+/* runtime_dnnl/image.c: data with channels. oneDNN's descriptors are always
+ * (N, C, spatial...), and their strides say where channels are in memory; the
+ * graph's dims are in the order that an operator's layout says. Both are
+ * channels-last in memory inside a region, so that nothing moves where a model
+ * changes from one to the other.
+ */
+#include "runtime_dnnl/build.h"
+
+#include "core/layout.h"
+
+#include <string.h>
+
+struct byi_image byi_dn_image(uint32_t rank, bool last)
+{
+    struct byi_image image = {.channel = last ? rank - 1 : 1, .last = last};
+    image.order[1] = image.channel;
+    for (uint32_t i = 2; i < rank; i++)
+        image.order[i] = last ? i - 1 : i;
+    return image;
+}
+
+enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
+                                   uint32_t rank, struct byi_image *image)
+{
+    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byi_attr *attr = byi_attr_find(step->attrs, name);
+    struct byi_layout layout = {0};
+    if (attr)
+        byi_layout_parse(attr->s, &layout);
+    if (!byi_layout_is_plain(&layout))
+        return byi_dn_refuse(b,
+                             "%s: %s is %s; blocks of channels do not go to "
+                             "oneDNN, which packs what it wants by itself",
+                             step->op->name, name, attr->s);
+    if (rank < 3 || rank > 5)
+        return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5", step->op->name,
+                             rank);
+    *image = byi_dn_image(rank, byi_layout_find(&layout, 'C') > 1);
+    return BYOC_OK;
+}
+
+struct byi_desc byi_dn_image_desc(const struct byi_build *b,
+                                  const struct byi_image *image, uint32_t rank,
+                                  const int64_t *dims)
+{
+    if (image->last || b->plain)
+        return byi_dn_dense(BYOC_F32, rank, dims, NULL);
+    return byi_dn_channels_last(BYOC_F32, rank, dims);
+}
+
+struct byi_desc byi_dn_image_seen(const struct byi_image *image,
+                                  const struct byi_desc *desc)
+{
+    return byi_dn_permute_desc(desc, image->order);
+}
+
+enum byoc_status byi_dn_want_image(struct byi_build *b, struct byi_value *value,
+                                   const struct byi_image *image,
+                                   struct byi_view *view)
+{
+    const struct byi_desc *main = &value->views[0].desc;
+    if (main->dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
+                             byi_dn_step0(b)->op->name,
+                             byoc_dtype_name(main->dtype));
+    const struct byi_desc want =
+        byi_dn_image_desc(b, image, main->rank, main->dims);
+    BYI_TRY(byi_dn_want(b, value, &want, view));
+    view->desc = byi_dn_image_seen(image, &view->desc);
+    return BYOC_OK;
+}

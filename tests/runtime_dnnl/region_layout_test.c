@@ -1,0 +1,382 @@
+/* tests/runtime_dnnl/region_layout_test.c: regions whose operators have their
+ * channels last: the same numbers as the native kernels', no conversions where
+ * the memory is right already, and what is refused. And regions whose
+ * activations are to stay as the model has them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "region.inc"
+
+#define NONE UINT32_MAX
+#define IDS(...)                                                               \
+    BYI_COUNT(((uint32_t[]){__VA_ARGS__})), (uint32_t[])                       \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+#define LAST "\"data_layout\":\"NHWC\",\"kernel_layout\":\"HWIO\""
+
+static const double tolerance = 2e-5;
+
+static void expect(struct region *g, uint32_t out, const char *what,
+                   struct region_report *report)
+{
+    const char *why = region_check(g, 1, &out, tolerance, report);
+    if (why)
+        fail_msg("%s: %s", what, why);
+}
+
+/* Rows of channels are what oneDNN is given: nothing is converted. */
+static void test_no_conversions(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 14, 14, 16, -1);
+    uint32_t w = region_const(&g, 3, 3, 16, 32, -1);
+    uint32_t v = region_const(&g, 1, 1, 32, 32, -1);
+    uint32_t b = region_const(&g, 32, -1);
+    region_kernel(&g, "nn.conv2d", "{\"padding\":[1,1,1,1]," LAST "}",
+                  IDS(x, w));
+    region_post(&g, "add", "{}", b, false);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    uint32_t trunk = region_end(&g);
+    region_kernel(&g, "nn.max_pool2d",
+                  "{\"pool_size\":[3,3],\"padding\":[1,1,1,1],"
+                  "\"layout\":\"NHWC\"}",
+                  IDS(trunk));
+    uint32_t pool = region_end(&g);
+    region_kernel(&g, "nn.conv2d", "{" LAST "}", IDS(pool, v));
+    region_post(&g, "multiply", "{}", b, false);
+    region_post(&g, "add", "{}", trunk, true);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    expect(&g, region_end(&g), "block", &r);
+    assert_int_equal(r.n_steps, 3);
+    assert_int_equal(r.n_reorders, 0);
+    assert_non_null(strstr(r.trace, "nn.conv2d+add+nn.relu:"));
+    assert_non_null(strstr(r.trace, "nn.conv2d+multiply+add+nn.relu:"));
+    region_close(&g);
+}
+
+/* The model changes its layout, the memory does not. */
+static void test_transform(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 12, 9, -1);
+    uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
+    uint32_t v = region_const(&g, 3, 3, 16, 16, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
+    region_kernel(&g, "layout_transform",
+                  "{\"src_layout\":\"NCHW\",\"dst_layout\":\"NHWC\"}",
+                  IDS(region_end(&g)));
+    region_kernel(&g, "nn.conv2d", "{" LAST "}", IDS(region_end(&g), v));
+    region_kernel(&g, "transpose", "{\"axes\":[0,3,1,2]}", IDS(region_end(&g)));
+    region_kernel(&g, "nn.conv2d", "{}", IDS(region_end(&g), w));
+    expect(&g, region_end(&g), "transform", &r);
+    assert_int_equal(r.n_reorders, 2); /* at the borders */
+    region_close(&g);
+}
+
+static void test_forms(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+        int64_t x[5], w[5];
+    } cases[] = {
+        {"nn.conv1d",
+         "{\"padding\":[2,1],\"strides\":[2],\"data_layout\":\"NWC\","
+         "\"kernel_layout\":\"WIO\"}",
+         {2, 9, 6, -1},
+         {3, 6, 10, -1}},
+        {"nn.conv2d",
+         "{\"groups\":12,\"padding\":[1,1,1,1],\"data_layout\":\"NHWC\","
+         "\"kernel_layout\":\"HWOI\"}",
+         {1, 9, 8, 12, -1},
+         {3, 3, 12, 1, -1}},
+        {"nn.conv2d",
+         "{\"groups\":3,\"dilation\":[2,2]," LAST "}",
+         {2, 9, 8, 9, -1},
+         {3, 3, 3, 15, -1}},
+        {"nn.conv2d",
+         "{\"strides\":[2,2],\"padding\":[0,1,1,2],\"data_layout\":\"NHWC\","
+         "\"kernel_layout\":\"OHWI\"}",
+         {1, 9, 10, 3, -1},
+         {8, 5, 5, 3, -1}},
+        {"nn.conv2d",
+         "{\"data_layout\":\"NHWC\"}",
+         {1, 9, 10, 8, -1},
+         {16, 8, 3, 3, -1}},
+        {"nn.conv2d",
+         "{\"kernel_layout\":\"HWIO\"}",
+         {1, 8, 10, 9, -1},
+         {3, 3, 8, 16, -1}},
+        {"nn.conv3d",
+         "{\"padding\":[1,1,1,1,1,1],\"data_layout\":\"NDHWC\","
+         "\"kernel_layout\":\"DHWIO\"}",
+         {1, 5, 6, 7, 4},
+         {3, 3, 3, 4, 6}},
+        {"nn.conv2d_transpose",
+         "{\"strides\":[2,2],\"padding\":[1,1,1,1],\"output_padding\":[1,1],"
+         "\"data_layout\":\"NHWC\",\"kernel_layout\":\"HWIO\"}",
+         {1, 9, 10, 8, -1},
+         {3, 3, 8, 6, -1}},
+        {"nn.conv2d_transpose",
+         "{\"groups\":2,\"strides\":[2,2],\"data_layout\":\"NHWC\","
+         "\"kernel_layout\":\"OHWI\"}",
+         {2, 9, 10, 8, -1},
+         {3, 2, 2, 8, -1}},
+        {"nn.conv3d_transpose",
+         "{\"strides\":[2,1,1],\"data_layout\":\"NDHWC\"}",
+         {1, 4, 5, 6, 4},
+         {4, 5, 2, 2, 2}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        const int64_t *x = cases[i].x, *w = cases[i].w;
+        struct region g;
+        region_open(&g);
+        const uint32_t ids[] = {
+            region_input(&g, (int)x[0], (int)x[1], (int)x[2], (int)x[3],
+                         (int)x[4], -1),
+            region_const(&g, (int)w[0], (int)w[1], (int)w[2], (int)w[3],
+                         (int)w[4], -1)};
+        region_kernel(&g, cases[i].op, cases[i].attrs, 2, ids);
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        const uint32_t out = region_end(&g);
+        expect(&g, out, cases[i].attrs, NULL);
+        region_close(&g);
+    }
+}
+
+static int pick(struct region *g, int least, int most)
+{
+    return least + (int)((random_unit(g) + 1) / 2 * (most - least + 0.999));
+}
+
+/* Convolutions of random shapes with random post-ops, from the border and
+ * behind another one. */
+static void test_random(void **state)
+{
+    static const char *const posts[] = {"add", "multiply", "nn.relu",
+                                        "maximum"};
+    int ran = 0;
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        struct region g;
+        region_open(&g);
+        g.seed += (uint64_t)round;
+        const int groups = round % 3 ? 1 : pick(&g, 1, 4);
+        const int in = pick(&g, 1, 20), out = pick(&g, 1, 20) * groups;
+        const int kh = pick(&g, 1, 4), kw = pick(&g, 1, 4);
+        const int h = pick(&g, kh + 2, 15), w = pick(&g, kw + 2, 15);
+        const int sh = pick(&g, 1, 3), sw = pick(&g, 1, 2);
+        const int p = pick(&g, 0, kh < kw ? kh - 1 : kw - 1);
+        char attrs[200];
+        snprintf(attrs, sizeof attrs,
+                 "{\"strides\":[%d,%d],\"padding\":[%d,0,0,%d],\"groups\":%d,"
+                 "%s}",
+                 sh, sw, p, p, groups, LAST);
+        const uint32_t x = region_input(&g, 2, h, w, in * groups, -1);
+        const uint32_t weights = region_const(&g, kh, kw, in, out, -1);
+        const uint32_t each = region_const(&g, out, -1);
+        const uint32_t one = region_const(&g, 1, -1);
+        const int oh = (h + p - kh) / sh + 1, ow = (w + p - kw) / sw + 1;
+        const uint32_t all = region_input(&g, 2, oh, ow, out, -1);
+        const uint32_t row = region_input(&g, 1, ow, 1, -1);
+        uint32_t y = x;
+        if (round % 2) {
+            region_kernel(&g, "nn.relu", "{}", IDS(x));
+            y = region_end(&g);
+        }
+        region_kernel(&g, "nn.conv2d", attrs, IDS(y, weights));
+        for (int i = pick(&g, 0, 4); i > 0; i--) {
+            const char *op = posts[pick(&g, 0, 3)];
+            const uint32_t others[] = {each, all, one, row};
+            region_post(&g, op, "{}",
+                        strcmp(op, "nn.relu") == 0 ? NONE
+                                                   : others[pick(&g, 0, 3)],
+                        false);
+        }
+        const uint32_t conv = region_end(&g);
+        char what[300];
+        snprintf(what, sizeof what, "round %d, (2, %d, %d, %d) by %d x %d: %s",
+                 round, h, w, in * groups, kh, kw, attrs);
+        const char *why = region_check(&g, 1, &conv, tolerance, NULL);
+        if (why && !strstr(why, "only the reference implementation"))
+            fail_msg("%s: %s", what, why);
+        ran += !why;
+        region_close(&g);
+    }
+    assert_true(ran > 50);
+}
+
+/* Operators by themselves: from the border, and behind a convolution. */
+static void test_alone(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+    } cases[] = {
+        {"nn.max_pool2d", "{\"pool_size\":[3,3],\"strides\":[2,2],"
+                          "\"padding\":[1,1,1,1],\"layout\":\"NHWC\"}"},
+        {"nn.max_pool2d", "{\"pool_size\":[3,2],\"strides\":[2,2],"
+                          "\"ceil_mode\":true,\"layout\":\"NHWC\"}"},
+        {"nn.avg_pool2d", "{\"pool_size\":[3,3],\"padding\":[1,1,1,1],"
+                          "\"count_include_pad\":true,\"layout\":\"NHWC\"}"},
+        {"nn.avg_pool2d",
+         "{\"pool_size\":[3,3],\"padding\":[1,1,1,1],\"layout\":\"NHWC\"}"},
+        {"nn.global_avg_pool2d", "{\"layout\":\"NHWC\"}"},
+        {"nn.global_max_pool2d", "{\"layout\":\"NHWC\"}"},
+        {"nn.depth_to_space", "{\"block_size\":2,\"layout\":\"NHWC\"}"},
+        {"nn.depth_to_space",
+         "{\"block_size\":2,\"mode\":\"CRD\",\"layout\":\"NHWC\"}"},
+        {"layout_transform",
+         "{\"src_layout\":\"NHWC\",\"dst_layout\":\"NCHW\"}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct region g;
+        region_open(&g);
+        const uint32_t x = region_input(&g, 2, 9, 7, 8, -1);
+        const uint32_t w = region_const(&g, 1, 1, 8, 8, -1);
+        uint32_t outs[2];
+        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
+        outs[0] = region_end(&g);
+        region_kernel(&g, "nn.conv2d", "{" LAST "}", IDS(x, w));
+        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(region_end(&g)));
+        outs[1] = region_end(&g);
+        const char *why = region_check(&g, 2, outs, tolerance, NULL);
+        if (why)
+            fail_msg("%s %s: %s", cases[i].op, cases[i].attrs, why);
+        region_close(&g);
+    }
+}
+
+static void test_batch_norm(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t ids[5] = {region_input(&g, 2, 5, 6, 8, -1)};
+    for (int i = 1; i < 5; i++)
+        ids[i] = region_positive(&g, 8, -1);
+    region_kernel(&g, "nn.batch_norm", "{\"axis\":-1}", 5, ids);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    expect(&g, region_end(&g), "batch_norm", NULL);
+    region_close(&g);
+}
+
+static void test_resize(void **state)
+{
+    static const int64_t sizes[] = {1, 10, 15, 4};
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 5, 5, 4, -1);
+    uint32_t s = region_ints(&g, 4, sizes);
+    region_kernel(&g, "image.resize", "{\"mode\":\"linear\"}", IDS(x, s));
+    expect(&g, region_end(&g), "resize", NULL);
+    region_close(&g);
+}
+
+static void refused(struct region *g, uint32_t out, const char *expected)
+{
+    struct byoc_probe probe;
+    const char *why = region_probe(g, 1, &out, &probe);
+    assert_non_null(why);
+    if (!strstr(why, expected))
+        fail_msg("'%s' without '%s'", why, expected);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 2, 4, 4, 8, -1);
+    uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
+    region_kernel(&g, "nn.conv2d", "{\"data_layout\":\"NCHW8c\"}", IDS(x, w));
+    refused(&g, region_end(&g), "data_layout is NCHW8c; blocks of channels");
+    region_kernel(&g, "nn.global_avg_pool2d", "{\"layout\":\"NCHW8c\"}",
+                  IDS(x));
+    refused(&g, region_end(&g), "layout is NCHW8c; blocks of channels");
+    region_close(&g);
+
+    region_open(&g);
+    x = region_input(&g, 1, 16, 4, 4, -1);
+    w = region_const(&g, 2, 2, 3, 3, 8, 8, -1);
+    region_kernel(&g, "nn.conv2d", "{\"kernel_layout\":\"OIHW8i8o\"}",
+                  IDS(x, w));
+    refused(&g, region_end(&g), "kernel_layout is OIHW8i8o; blocks");
+    region_close(&g);
+
+    region_open(&g);
+    x = region_input(&g, 1, 16, 4, 4, -1);
+    region_kernel(&g, "layout_transform",
+                  "{\"src_layout\":\"NCHW\",\"dst_layout\":\"NCHW8c\"}",
+                  IDS(x));
+    refused(&g, region_end(&g), "from NCHW to NCHW8c; blocks");
+    region_close(&g);
+
+    region_open(&g);
+    uint32_t ids[5] = {region_input(&g, 2, 5, 6, 8, -1)};
+    for (int i = 1; i < 5; i++)
+        ids[i] = region_positive(&g, 6, -1);
+    region_kernel(&g, "nn.batch_norm", "{\"axis\":2}", 5, ids);
+    refused(&g, region_end(&g), "channels on axis 2");
+    region_close(&g);
+}
+
+/* Activations as the model has them: right, and not converted. */
+static void test_plain(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    for (int plain = 0; plain < 2; plain++) {
+        setenv("BYOC_DNNL_LAYOUT", plain ? "plain" : "channels-last", 1);
+        region_open(&g);
+        uint32_t x = region_input(&g, 1, 16, 14, 14, -1);
+        uint32_t w = region_const(&g, 32, 16, 3, 3, -1);
+        region_kernel(&g, "nn.conv2d", "{\"padding\":[1,1,1,1]}", IDS(x, w));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        region_kernel(&g, "nn.max_pool2d",
+                      "{\"pool_size\":[2,2],\"strides\":[2,2]}",
+                      IDS(region_end(&g)));
+        expect(&g, region_end(&g), "plain", &r);
+        assert_int_equal(r.n_reorders, plain ? 0 : 2);
+        region_close(&g);
+    }
+    setenv("BYOC_DNNL_LAYOUT", "nchw", 1);
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, -1);
+    region_kernel(&g, "nn.relu", "{}", IDS(x));
+    refused(&g, region_end(&g),
+            "BYOC_DNNL_LAYOUT is nchw, expected plain or channels-last");
+    region_close(&g);
+    unsetenv("BYOC_DNNL_LAYOUT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_conversions),
+        cmocka_unit_test(test_transform),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_plain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
