@@ -246,6 +246,48 @@ static void test_flops(void **state)
     assert_true(flops(BYI_OP_FLATTEN, NULL, 0, x, NULL, x) == 0);
 }
 
+/* A convolution is as much work in every layout. */
+static void test_flops_of_layouts(void **state)
+{
+    static const struct {
+        const char *data, *kernel;
+        uint32_t rank[2];
+        int64_t x[6], w[6], y[6];
+    } cases[] = {
+        {"NHWC", "HWIO", {4, 4}, {1, 8, 8, 32}, {3, 3, 32, 64}, {1, 6, 6, 64}},
+        {"NCHW", "OHWI", {4, 4}, {1, 32, 8, 8}, {64, 3, 3, 32}, {1, 64, 6, 6}},
+        {"NCHW16c",
+         "OIHW16i16o",
+         {5, 6},
+         {1, 2, 8, 8, 16},
+         {4, 2, 3, 3, 16, 16},
+         {1, 4, 6, 6, 16}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        const struct byi_attr given[] = {
+            {.name = "data_layout",
+             .kind = BYI_ATTR_STRING,
+             .s = cases[i].data},
+            {.name = "kernel_layout",
+             .kind = BYI_ATTR_STRING,
+             .s = cases[i].kernel},
+        };
+        const struct byi_type *x = tensor(cases[i].rank[0], cases[i].x);
+        const struct byi_type *w = tensor(cases[i].rank[1], cases[i].w);
+        const struct byi_type *y = tensor(cases[i].rank[0], cases[i].y);
+        assert_true(flops(BYI_OP_NN_CONV2D, given, 2, x, w, y) ==
+                    2.0 * 64 * 6 * 6 * 32 * 9);
+    }
+    const struct byi_attr first = {
+        .name = "kernel_layout", .kind = BYI_ATTR_STRING, .s = "OIHW"};
+    const struct byi_type *x = tensor(4, (int64_t[]){1, 8, 5, 5});
+    const struct byi_type *w = tensor(4, (int64_t[]){3, 8, 2, 2});
+    const struct byi_type *y = tensor(4, (int64_t[]){1, 3, 6, 6});
+    assert_true(flops(BYI_OP_NN_CONV2D_TRANSPOSE, &first, 1, x, w, y) ==
+                2.0 * 8 * 5 * 5 * 3 * 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_equality),
         cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_flops_of_layouts),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
