@@ -1,16 +1,20 @@
 /* EliminateCommonSubexpr: compute once what is computed twice.
  * requires: nothing
- * leaves:   no two nodes of one function with the same operator, attributes
- *           and operands (in either order where that does not matter).
- *           Constants are the same by content, which the module shares; their
- *           nodes stay apart, so that each keeps its own sources. Function
- *           literals and `if` stay.
+ * leaves:   no two nodes of one function with the same operator, attributes,
+ *           annotations and operands (in either order where that does not
+ *           matter), be they calls, tuples, projections, function literals
+ *           or conditionals. Constants are the same by content, which the
+ *           module shares; their nodes stay apart, so that each keeps its own
+ *           sources. Function literals are the same when their bodies are, node
+ *           by node; literals inside of these have to be the same one.
  *
  *   %0 = exp(%x);
  *   %1 = exp(%x);      ==>   %0 = exp(%x);
  *   add(%0, %1)              add(%0, %0)
  */
 #include "transform.h"
+
+#include <string.h>
 
 #include "rewrite.h"
 
@@ -33,7 +37,7 @@ static bool commutes(enum byi_op_id op)
     return false;
 }
 
-static bool shareable(const struct byi_node *node)
+static bool shareable(const struct byi_module *m, const struct byi_node *node)
 {
     switch (node->kind) {
     case BYI_CALL_OP:
@@ -41,11 +45,12 @@ static bool shareable(const struct byi_node *node)
     case BYI_MAKE_TUPLE:
     case BYI_GET:
     case BYI_CALL:
+    case BYI_IF:
         return true;
+    case BYI_FN: /* branches stay with their `if` */
+        return m->funcs.at[node->index]->params.n > node->n_args;
     case BYI_PARAM:
     case BYI_CONST:
-    case BYI_FN:
-    case BYI_IF:
         return false;
     }
     byi_unreachable();
@@ -65,29 +70,137 @@ static bool swapped(const struct byi_rewrite *rw, const struct byi_node *node)
            key_of(rw, node->args[0]) > key_of(rw, node->args[1]);
 }
 
-/* Attributes are compared in full; their number and integers are hashed. */
+static uint64_t hash_attr(uint64_t h, const struct byi_attr *a)
+{
+    switch (a->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        return byi_hash(h, &a->i, sizeof a->i);
+    case BYI_ATTR_FLOAT:
+        return byi_hash(h, &a->f, sizeof a->f);
+    case BYI_ATTR_STRING:
+        return byi_hash(h, a->s, strlen(a->s));
+    case BYI_ATTR_INTS:
+        return a->n ? byi_hash(h, a->ints, a->n * sizeof *a->ints) : h;
+    case BYI_ATTR_FLOATS:
+        return a->n ? byi_hash(h, a->floats, a->n * sizeof *a->floats) : h;
+    case BYI_ATTR_STRINGS:
+        return h; /* compared only */
+    }
+    byi_unreachable();
+}
+
 static uint64_t hash_attrs(uint64_t h, const struct byi_attrs *attrs)
 {
-    for (uint32_t i = 0; attrs && i < attrs->n; i++) {
-        const struct byi_attr *a = &attrs->at[i];
-        if (a->kind == BYI_ATTR_INT || a->kind == BYI_ATTR_BOOL ||
-            a->kind == BYI_ATTR_DTYPE)
-            h = byi_hash(h, &a->i, sizeof a->i);
-        else if (a->kind == BYI_ATTR_INTS && a->n > 0)
-            h = byi_hash(h, a->ints, a->n * sizeof *a->ints);
+    for (uint32_t i = 0; attrs && i < attrs->n; i++)
+        h = hash_attr(h, &attrs->at[i]);
+    return h;
+}
+
+/* --- function literals --------------------------------------------------- */
+
+/* A body that partitioning or fusion made is what it is. */
+static bool is_plain(const struct byi_func *f)
+{
+    return !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
+           !f->attr.global_symbol && !f->attr.operands && !f->attr.primitive;
+}
+
+static uint64_t hash_body(const struct byi_func *f)
+{
+    uint64_t h = byi_hash(0, &f->nodes.n, sizeof f->nodes.n);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const uint32_t head[] = {(uint32_t)node->kind, (uint32_t)node->op,
+                                 node->index, node->n_args};
+        h = byi_hash(h, head, sizeof head);
+        if (node->n_args)
+            h = byi_hash(h, node->args, node->n_args * sizeof *node->args);
+        h = hash_attrs(h, node->attrs);
     }
     return h;
+}
+
+static bool same_attrs(const struct byi_attrs *a, const struct byi_attrs *b)
+{
+    return a && b ? byi_attrs_equal(a, b) : a == b;
+}
+
+static bool same_node(const struct byi_node *a, const struct byi_node *b)
+{
+    if (a->kind != b->kind || a->op != b->op || a->index != b->index ||
+        a->n_args != b->n_args || a->target != b->target ||
+        a->region != b->region || !same_attrs(a->attrs, b->attrs) ||
+        !byi_type_equal(a->type, b->type))
+        return false;
+    for (uint32_t i = 0; i < a->n_args; i++)
+        if (a->args[i] != b->args[i])
+            return false;
+    return true;
+}
+
+static bool same_body(const struct byi_module *m, uint32_t x, uint32_t y)
+{
+    const struct byi_func *a = m->funcs.at[x], *b = m->funcs.at[y];
+    if (x == y)
+        return true;
+    if (!is_plain(a) || !is_plain(b) || a->nodes.n != b->nodes.n ||
+        a->params.n != b->params.n || a->n_captures != b->n_captures ||
+        a->result != b->result)
+        return false;
+    for (byi_id id = 0; id < a->nodes.n; id++)
+        if (!same_node(&a->nodes.at[id], &b->nodes.at[id]))
+            return false;
+    return true;
+}
+
+static uint64_t hash_literal(const struct byi_rewrite *rw,
+                             const struct byi_node *fn)
+{
+    uint64_t h = hash_body(rw->m->funcs.at[fn->index]);
+    for (uint32_t i = 0; i < fn->n_args; i++) {
+        const uint64_t key = key_of(rw, fn->args[i]);
+        h = byi_hash(h, &key, sizeof key);
+    }
+    return h;
+}
+
+static bool same_literal(const struct byi_rewrite *rw, const struct byi_node *a,
+                         const struct byi_node *b)
+{
+    if (a->n_args != b->n_args)
+        return false;
+    for (uint32_t i = 0; i < a->n_args; i++)
+        if (key_of(rw, a->args[i]) != key_of(rw, b->args[i]))
+            return false;
+    return same_body(rw->m, a->index, b->index);
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+/* The literals that are branches of an `if` count by what they are. */
+static const struct byi_node *branch_of(const struct byi_rewrite *rw,
+                                        const struct byi_node *node, uint32_t i)
+{
+    const struct byi_node *arg = byi_rw_node(rw, node->args[i]);
+    return node->kind == BYI_IF && arg->kind == BYI_FN ? arg : NULL;
 }
 
 static uint64_t hash_node(const struct byi_rewrite *rw,
                           const struct byi_node *node)
 {
+    if (node->kind == BYI_FN)
+        return hash_literal(rw, node);
     const uint32_t head[] = {(uint32_t)node->kind, (uint32_t)node->op,
                              node->index, node->n_args};
     const bool swap = swapped(rw, node);
     uint64_t h = byi_hash(0, head, sizeof head);
     for (uint32_t i = 0; i < node->n_args; i++) {
-        const uint64_t key = key_of(rw, node->args[swap ? 1 - i : i]);
+        const uint32_t at = swap ? 1 - i : i;
+        const struct byi_node *branch = branch_of(rw, node, at);
+        const uint64_t key =
+            branch ? hash_literal(rw, branch) : key_of(rw, node->args[at]);
         h = byi_hash(h, &key, sizeof key);
     }
     return hash_attrs(h, node->attrs);
@@ -96,21 +209,29 @@ static uint64_t hash_node(const struct byi_rewrite *rw,
 static bool same(const struct byi_rewrite *rw, const struct byi_node *a,
                  const struct byi_node *b)
 {
-    if (a->kind != b->kind || a->op != b->op || a->index != b->index ||
-        a->n_args != b->n_args || (a->attrs == NULL) != (b->attrs == NULL))
+    if (a->kind != b->kind || a->op != b->op || a->n_args != b->n_args ||
+        a->target != b->target || a->region != b->region ||
+        !same_attrs(a->attrs, b->attrs))
         return false;
+    if (a->kind == BYI_FN)
+        return same_literal(rw, a, b);
     const bool swap = swapped(rw, a) != swapped(rw, b);
-    for (uint32_t i = 0; i < a->n_args; i++)
-        if (key_of(rw, a->args[i]) != key_of(rw, b->args[swap ? 1 - i : i]))
+    for (uint32_t i = 0; i < a->n_args; i++) {
+        const uint32_t k = swap ? 1 - i : i;
+        const struct byi_node *x = branch_of(rw, a, i),
+                              *y = branch_of(rw, b, k);
+        if (x && y ? !same_literal(rw, x, y)
+                   : key_of(rw, a->args[i]) != key_of(rw, b->args[k]))
             return false;
-    return !a->attrs || byi_attrs_equal(a->attrs, b->attrs);
+    }
+    return a->index == b->index;
 }
 
 static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
 {
     struct seen *seen = rw->state;
     const struct byi_node *node = byi_rw_node(rw, at);
-    if (!shareable(node))
+    if (!shareable(rw->m, node))
         return BYI_NO_ID;
     uint64_t slot = hash_node(rw, node) & seen->mask;
     for (; seen->at[slot]; slot = (slot + 1) & seen->mask)
