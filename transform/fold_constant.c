@@ -2,8 +2,10 @@
  * requires: nothing
  * leaves:   no operator whose operands are all constants, unless its result
  *           is data-dependent in size, too large, or its kernel refuses; no
- *           shape_of of a known shape; no `if` on a known condition; no
- *           projection of a tuple that is made in the same function
+ *           shape_of of a known shape; no `if` on a known condition: the
+ *           branch takes its place; no projection of a tuple that is made in
+ *           the same function; no call of a small function that comes down to
+ *           constants
  *
  *   %0 = transpose(const[w]);
  *   %1 = nn.dense(%x, %0);      ==>   %0 = nn.dense(%x, const[w']);
@@ -18,7 +20,10 @@
 
 #define DEFAULT_LIMIT ((uint64_t)64 << 20)
 #define LARGE ((uint64_t)1 << 20)
-enum { MAX_OPERANDS = 64 };
+enum {
+    MAX_OPERANDS = 64,
+    MAX_BODY = 64 /* nodes of a function that is computed */
+};
 
 /* Is it worth keeping the result instead of the call? Tensors that are made
  * large out of little (broadcast_to, tile, full) are not. */
@@ -141,27 +146,115 @@ static byi_id fold_get(struct byi_rewrite *rw, byi_id at)
     return byi_rw_arg(rw, get->args[0], get->index);
 }
 
-/* The body of a branch in the place of the `if`: its captures are what the
- * function literal captured. */
-static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
+/* --- functions ----------------------------------------------------------- */
+
+static const struct byi_rule simple[] = {
+    {BYI_OP_SHAPE_OF, fold_shape_of},
+    {BYI_OP_SIZE_OF, fold_size_of},
+    {BYI_OP_NONE, fold_call},
+    {BYI_OP_NONE, fold_get},
+};
+
+/* What a copied node comes down to by the rules above, or itself. */
+static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
 {
-    const struct byi_node fn = *byi_rw_node(rw, branch);
-    if (fn.kind != BYI_FN)
-        return BYI_NO_ID;
-    const struct byi_func *body = rw->m->funcs.at[fn.index];
+    for (size_t i = 0; i < BYI_COUNT(simple); i++) {
+        const struct byi_node *node = byi_rw_node(rw, id);
+        if (simple[i].op != BYI_OP_NONE &&
+            (node->kind != BYI_CALL_OP || node->op != simple[i].op))
+            continue;
+        const byi_id out = simple[i].apply(rw, id);
+        if (out == BYI_NO_ID || !byi_type_equal(byi_rw_node(rw, out)->type,
+                                                byi_rw_node(rw, id)->type))
+            continue;
+        if (out > id) /* new, and not there before the copy */
+            byi_rw_merge(rw, out, id);
+        return out;
+    }
+    return id;
+}
+
+/* The body of a function in the place of its call, folded on the way. */
+static byi_id inline_body(struct byi_rewrite *rw, const struct byi_func *body,
+                          const byi_id *args)
+{
     byi_id *map = byi_arena_calloc(rw->scratch, body->nodes.n + 1, sizeof *map);
-    if (body->params.n != fn.n_args || body == rw->old)
-        return BYI_NO_ID;
-    for (uint32_t i = 0; i < fn.n_args; i++)
-        map[body->params.at[i]] = fn.args[i];
+    for (uint32_t i = 0; i < body->params.n; i++)
+        map[body->params.at[i]] = args[i];
     for (byi_id id = 0; id < body->nodes.n; id++) {
         if (body->nodes.at[id].kind == BYI_PARAM)
             continue;
         if (byi_add_copy(rw->m, rw->f, body, id, map, &map[id], NULL) !=
             BYOC_OK)
             return BYI_NO_ID;
+        map[id] = settle_copy(rw, map[id]);
     }
     return map[body->result];
+}
+
+/* A branch is a function literal whose parameters are what it captured. */
+static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
+{
+    const struct byi_node fn = *byi_rw_node(rw, branch);
+    if (fn.kind != BYI_FN)
+        return BYI_NO_ID;
+    const struct byi_func *body = rw->m->funcs.at[fn.index];
+    if (body->params.n != fn.n_args || body == rw->old)
+        return BYI_NO_ID;
+    return inline_body(rw, body, fn.args);
+}
+
+/* Is this a function that may be computed: small, operators only? */
+static bool is_small(const struct byi_func *f)
+{
+    if (f->nodes.n > MAX_BODY || f->attr.compiler || f->attr.composite ||
+        f->attr.primitive)
+        return false;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const enum byi_node_kind kind = f->nodes.at[id].kind;
+        if (kind != BYI_PARAM && kind != BYI_CONST && kind != BYI_CALL_OP &&
+            kind != BYI_MAKE_TUPLE && kind != BYI_GET)
+            return false;
+    }
+    return true;
+}
+
+static bool is_value(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    if (node->kind == BYI_MAKE_TUPLE) {
+        for (uint32_t i = 0; i < node->n_args; i++)
+            if (byi_rw_node(rw, node->args[i])->kind != BYI_CONST)
+                return false;
+        return true;
+    }
+    return node->kind == BYI_CONST;
+}
+
+/* @f(const) or fn(..){..}(const)  ==>  const, where all of it can be computed
+ */
+static byi_id fold_apply(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node call = *byi_rw_node(rw, at);
+    if (call.kind != BYI_CALL || call.n_args > MAX_OPERANDS)
+        return BYI_NO_ID;
+    const struct byi_node callee = *byi_rw_node(rw, call.args[0]);
+    if (callee.kind != BYI_GLOBAL && callee.kind != BYI_FN)
+        return BYI_NO_ID;
+    const uint32_t captures = callee.kind == BYI_FN ? callee.n_args : 0;
+    const struct byi_func *body = rw->m->funcs.at[callee.index];
+    byi_id args[2 * MAX_OPERANDS];
+    if (captures > MAX_OPERANDS || body == rw->old || !is_small(body) ||
+        body->params.n != call.n_args - 1 + captures)
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < body->params.n; i++) {
+        args[i] = i + 1 < call.n_args ? call.args[i + 1]
+                                      : callee.args[i + 1 - call.n_args];
+        if (!is_value(rw, args[i]))
+            return BYI_NO_ID;
+    }
+    const byi_id out = inline_body(rw, body, args);
+    return out != BYI_NO_ID && is_value(rw, out) ? out : BYI_NO_ID;
 }
 
 static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
@@ -185,7 +278,7 @@ static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
 static const struct byi_rule rules[] = {
     {BYI_OP_SHAPE_OF, fold_shape_of}, {BYI_OP_SIZE_OF, fold_size_of},
     {BYI_OP_NONE, fold_call},         {BYI_OP_NONE, fold_get},
-    {BYI_OP_NONE, fold_if},
+    {BYI_OP_NONE, fold_if},           {BYI_OP_NONE, fold_apply},
 };
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,
