@@ -71,6 +71,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_lambda_lift,
     &byi_pass_remove_unused_functions,
     /* who runs what */
+    &byi_pass_alter_op_layout,
     &byi_pass_merge_composite,
     &byi_pass_annotate_target,
     &byi_pass_merge_regions,

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "patterns/patterns.h"
 
+extern const struct byi_pass byi_pass_alter_op_layout;  /* alter_op_layout.c */
 extern const struct byi_pass byi_pass_merge_composite;  /* merge_composite.c */
 extern const struct byi_pass byi_pass_annotate_target;  /* annotate_target.c */
 extern const struct byi_pass byi_pass_merge_regions;    /* merge_regions.c */
@@ -60,6 +61,15 @@ enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
                            struct byi_probed *probed, struct byoc_error *err);
+
+/* The layouts a vendor would like for a composite of one operator; empty: as
+ * they are. */
+struct byi_wish {
+    char data[24], kernel[24];
+};
+enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
+                             const struct byi_module *m, uint32_t func,
+                             struct byi_wish *wish, struct byoc_error *err);
 
 /* --- ledger.c ------------------------------------------------------------ */
 

@@ -118,6 +118,52 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
     probed->reference = result.reference != 0;
 }
 
+/* Names that are not NUL-terminated are none. */
+static void read_wish(const struct byoc_layout *layout, struct byi_wish *wish)
+{
+    if (memchr(layout->data, '\0', sizeof layout->data))
+        memcpy(wish->data, layout->data, sizeof wish->data);
+    if (memchr(layout->kernel, '\0', sizeof layout->kernel))
+        memcpy(wish->kernel, layout->kernel, sizeof wish->kernel);
+}
+
+enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
+                             const struct byi_module *m, uint32_t func,
+                             struct byi_wish *wish, struct byoc_error *err)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    *wish = (struct byi_wish){0};
+    if (!vendor->backend->layout)
+        return BYOC_OK;
+    struct byi_arena *scratch = byi_arena_new();
+    struct byi_text json = {0}, values = {0};
+    uint32_t *consts = NULL, n = 0;
+    uint32_t *none = byi_arena_calloc(scratch, f->params.n + 1, sizeof *none);
+    memset(none, 0xff, (f->params.n + 1) * sizeof *none);
+    const enum byoc_status status =
+        byi_composite_write(m, func, none, scratch, &json, &consts, &n, err);
+    if (status == BYOC_OK) {
+        const struct byoc_region graph = {
+            .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
+            .n_consts = n,
+            .json = json.at,
+            .json_bytes = json.n,
+            .consts = view_consts(m, consts, n, scratch, &values)};
+        struct byoc_layout layout = {
+            .struct_size = BYOC_STRUCT_SIZE(struct byoc_layout, kernel)};
+        struct byoc_fail *fail =
+            vendor->backend->layout(vendor->host, &graph, &layout);
+        if (fail)
+            vendor->host->fail_free(fail);
+        else
+            read_wish(&layout, wish);
+    }
+    byi_text_free(&json);
+    byi_text_free(&values);
+    byi_arena_free(&scratch);
+    return status;
+}
+
 enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_vendor *vendor,
                            const struct byi_module *m, uint32_t func,

@@ -104,6 +104,41 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return NULL;
 }
 
+static enum byoc_status find_layouts(const struct byi_dnnl *lib,
+                                     const struct byi_graph *g,
+                                     struct byoc_layout *wish,
+                                     struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct byi_gnode *node = &g->nodes[i];
+        const enum byi_op_cost cost =
+            node->kind == BYI_G_KERNEL ? node->steps[0].op->cost : 0;
+        if (cost == BYI_COST_CONV || cost == BYI_COST_DECONV)
+            return byi_dn_conv_layouts(lib, g, node, wish->data, wish->kernel,
+                                       sizeof wish->data, err);
+    }
+    return BYOC_OK;
+}
+
+static struct byoc_fail *layout(const struct byoc_host *host,
+                                const struct byoc_region *region,
+                                struct byoc_layout *wish)
+{
+    struct byoc_error err = {0};
+    const struct byi_dnnl *lib = byi_dnnl_open(&err);
+    struct byi_graph *graph = NULL;
+    enum byoc_status status =
+        lib ? byi_graph_read(region->json, region->json_bytes, &graph, &err)
+            : BYOC_EBACKEND;
+    if (status == BYOC_OK) {
+        const int before = enter(host);
+        status = find_layouts(lib, graph, wish, &err);
+        leave(before);
+    }
+    byi_graph_free(&graph);
+    return status == BYOC_OK ? NULL : make_fail(host, status, &err);
+}
+
 static struct byoc_fail *check_compat(const struct byoc_host *host,
                                       const char *compat)
 {
@@ -210,12 +245,13 @@ BYOC_API const struct byoc_backend *byoc_backend_query_v1(
     const struct byoc_host *host, char *why, uint32_t why_bytes)
 {
     static struct byoc_backend backend = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, layout),
         .abi = BYOC_BACKEND_ABI,
         .name = "dnnl",
         .patterns = byi_dnnl_patterns,
         .flags = BYOC_BACKEND_USES_OPENMP,
         .probe = probe,
+        .layout = layout,
         .check_compat = check_compat,
         .load = load,
         .unload = unload,

@@ -331,6 +331,15 @@ extern const uint32_t byi_dn_n_builders_point;
 /* kernels_window.c: the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average);
 
+/* kernels_window.c: the layouts that oneDNN would pick for the data and the
+ * weights of a kernel that starts with a convolution of either direction; names
+ * as byi_conv_layouts gives them. */
+enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
+                                     const struct byi_graph *graph,
+                                     const struct byi_gnode *kernel,
+                                     char *data, char *weights, size_t n,
+                                     struct byoc_error *err);
+
 /* The index of the kernel's operand that is argument i of step 0. */
 uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i);
 const struct byi_gstep *byi_dn_step0(const struct byi_build *b);

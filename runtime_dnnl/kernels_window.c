@@ -191,6 +191,43 @@ static enum byoc_status build_conv(struct byi_build *b)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
+/* --- which layout it would like ------------------------------------------ */
+
+static struct byi_desc any_desc(const struct byi_type *type)
+{
+    struct byi_desc d = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
+    d.kind = BYI_DESC_ANY;
+    return d;
+}
+
+enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
+                                     const struct byi_graph *graph,
+                                     const struct byi_gnode *kernel,
+                                     char *data, char *weights, size_t n,
+                                     struct byoc_error *err)
+{
+    const struct byi_gstep *step = &kernel->steps[0];
+    const struct byi_type *types[2];
+    struct byi_conv p = {.deconv = step->op->cost == BYI_COST_DECONV};
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct byi_gref ref = kernel->operands[step->args[i].index].ref;
+        types[i] = graph->nodes[ref.node].out[ref.output];
+    }
+    const uint32_t rank = types[0]->rank;
+    const struct byi_desc w = byi_dn_dense(types[1]->dtype, rank,
+                                           types[1]->dims, NULL);
+    p.src = any_desc(types[0]);
+    p.dst = any_desc(step->type);
+    p.weights = weights_desc(&w, p.deconv, byi_attr_int(step->attrs, "groups"));
+    p.weights.kind = BYI_DESC_ANY;
+    read_window(step, rank - 2, types[1]->dims + 2, &p.window);
+    if (p.deconv)
+        close_window(&p.window, p.dst.dims + 2, p.src.dims + 2);
+    else
+        close_window(&p.window, p.src.dims + 2, p.dst.dims + 2);
+    return byi_conv_layouts(lib, &p, data, weights, n, err);
+}
+
 /* --- pooling ------------------------------------------------------------- */
 
 struct pool {

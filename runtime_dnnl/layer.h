@@ -232,6 +232,14 @@ BYI_CREATOR(reorder);
 /* Generate the code (about 0.3 ms; microseconds when oneDNN has it cached). */
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
 void byi_prim_free(struct byi_prim **prim);
+/* prim_layout.c: the layouts that the primitive picks where p leaves them to
+ * it, as names ("NCHW16c", "OIHW16i16o") of less than n characters; "" where
+ * there is no such name, as for weights in groups, or only a reference
+ * implementation. */
+enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
+                                  const struct byi_conv *p, char *data,
+                                  char *kernel, size_t n,
+                                  struct byoc_error *err);
 /* The implementation chosen: "brgconv:avx512_core". */
 const char *byi_prim_impl(const struct byi_prim *prim);
 /* Is it one of the reference implementations, far slower than the rest? */

@@ -4,6 +4,7 @@
 # is run, and its stdout compared with NAME.out beside it; where there is a
 # NAME.err, stderr is compared with that and the exit code must not be 0. %s is
 # the file, %S its folder; both are relative, so messages are the same everywhere.
+# %P is the folder of the plug-ins that tests build.
 #     run.sh [--bless] BYOC [FILE...]
 # BYOC is the command, build/byoc say; FILE is relative to the root of the tree.
 # --bless writes the expectations anew.
@@ -13,7 +14,8 @@ bless=
     echo "usage: run.sh [--bless] BYOC [FILE...]" >&2
     exit 2
 }
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+build=$(cd "$(dirname "$1")" && pwd)
+PATH=$build:$PATH
 shift
 cd "$(dirname "$0")/.." || exit 2
 [ $# -gt 0 ] || set -- tests/*/*.ir
@@ -59,7 +61,7 @@ for file in "$@"; do
     esac
     dir=$(dirname "$file")
     command=$(printf '%s\n' "${line#// RUN: }" |
-        sed "s|%s\\([^a-z]\\)|$file\\1|g; s|%s\$|$file|; s|%S|$dir|g")
+        sed "s|%s\\([^a-z]\\)|$file\\1|g; s|%s\$|$file|; s|%S|$dir|g; s|%P|$build/tests/plugins|g")
     ran=$((ran + 1))
     check "$file" "$command" && continue
     failed=$((failed + 1))

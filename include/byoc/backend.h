@@ -135,6 +135,18 @@ struct byoc_probe {
     char impl[120];      /* the implementation chosen, NUL-terminated       */
 };
 
+/* The layouts that an operator would like, in Relay's notation: upper-case
+ * letters are axes, a number and a lower-case letter a block of that axis, as
+ * in "NCHW", "NHWC", "NCHW16c"; of weights "OIHW", "HWIO", "OIHW16i16o". The
+ * host zeroes it and sets struct_size first; what stays empty is wished as it
+ * is. */
+struct byoc_layout {
+    uint32_t struct_size;
+    uint32_t reserved;
+    char data[24];   /* of the data, in and out */
+    char kernel[24]; /* of the weights          */
+};
+
 /* A region to load. Everything is lent for the duration of load(), but the
  * constants stay mapped, at the same address, until unload(). */
 struct byoc_region {
@@ -216,6 +228,14 @@ struct byoc_backend {
     /* Optional. Called once before the library is closed: join own threads,
      * free globals. NULL: the host keeps the library mapped. */
     void (*quiesce)(const struct byoc_host *host);
+    /* Optional, and not read where struct_size ends before it; NULL: no
+     * opinion. Which layout would this graph (one kernel, a convolution of
+     * either direction; real shapes) like best? The host follows the wish where
+     * the shapes allow it, and carries the layout through operators that stay
+     * native. A failure is no opinion. Any thread. */
+    struct byoc_fail *(*layout)(const struct byoc_host *host,
+                                const struct byoc_region *graph,
+                                struct byoc_layout *wish);
 };
 
 enum {

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "cli/passes.h"
+#include "partition/partition.h"
+#include "runtime/internal.h"
 #include "tests/interp.h"
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
@@ -25,7 +27,7 @@ struct words {
 };
 struct run {
     struct byi_arena *arena;
-    struct words passes, disabled, required, options;
+    struct words passes, disabled, required, options, plugins;
     int opt_level;
 };
 
@@ -58,15 +60,37 @@ static void read_run(struct run *run, const char *text)
                  !takes(run, &run->required, "--require-pass=", word) &&
                  !takes(run, &run->options, "--pass-option=", word) &&
                  strncmp(word, "--print-", strlen("--print-")) != 0 &&
+                 !takes(run, &run->plugins, "--plugin=%P/", word) &&
                  strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0)
             fail_msg("the test knows no option '%s'", word);
     }
+}
+
+/* The vendor that the line names, if any. */
+static struct byi_plugin *open_vendor(const struct run *run,
+                                      struct byi_vendors *vendors)
+{
+    struct byoc_error err = {0};
+    struct byi_plugin *plugin = NULL;
+    if (run->plugins.n == 0)
+        return NULL;
+    const char *path =
+        byi_arena_printf(run->arena, PLUGIN_DIR "/%s", run->plugins.at[0]);
+    if (byoc_internal_plugin_open(path, 1, &plugin, &err))
+        fail_msg("%s", err.text);
+    byi_match_host(&plugin->host);
+    const struct byoc_host *host = &plugin->host;
+    if (byi_vendors_init(vendors, &plugin->backend, &host, 1, &err))
+        fail_msg("%s", err.text);
+    return plugin;
 }
 
 static void run_passes(struct byi_module *m, struct run *run, const char *path)
 {
     struct byoc_error err = {0};
     struct byi_pass_list list = {0};
+    struct byi_vendors vendors = {0};
+    struct byi_plugin *plugin = open_vendor(run, &vendors);
     struct byi_pass_context ctx = {.opt_level = run->opt_level,
                                    .disabled = run->disabled.at,
                                    .required = run->required.at,
@@ -74,6 +98,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
                                    .known = byi_passes_known(),
                                    .by_hand = true,
                                    .verify = true,
+                                   .vendors = plugin ? &vendors : NULL,
                                    .eval = interp_eval};
     if (run->passes.n == 0)
         fail_msg("%s: the first line names no pass", path);
@@ -83,6 +108,8 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
     if (byi_run_passes(m, list.passes.at, list.passes.n, &ctx, &err))
         fail_msg("%s: %s", path, err.text);
     byi_vec_free(list.passes.at);
+    byi_vendors_free(&vendors);
+    byoc_internal_plugin_close(&plugin);
 }
 
 static void run_main(const struct byi_module *m, struct byi_arena *arena,

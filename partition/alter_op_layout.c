@@ -1,0 +1,220 @@
+/* AlterOpLayout: give operators the layout their vendor wants.
+ * requires: types; vendors                 breaks: nothing
+ * leaves:   each operator with weights that a vendor would take in the layout
+ *           that this vendor asks for, blocked ones ("NCHW16c") included; those
+ *           around it in the same layout where that is cheaper; conversions,
+ *           one a value, only where producer and consumer differ
+ *
+ *   %0 = nn.conv2d(%x, const[w]);        %0 = layout_transform(%x, ...);
+ *   nn.relu(%0)                    ==>   %1 = nn.conv2d(%0, const[w'],
+ *                                             data_layout="NCHW16c", ...);
+ *                                        %2 = nn.relu(%1);
+ *                                        layout_transform(%2, ...)
+ *
+ * Without a vendor that has an opinion, and for shapes that are not known,
+ * nothing changes. What carries layouts: transform/relayout.h.
+ */
+#include "partition.h"
+
+#include <string.h>
+
+#include "core/layout.h"
+#include "transform/relayout.h"
+
+/* What was asked before: calls of one operator on one signature. */
+struct asked {
+    uint64_t hash;
+    byi_id id; /* the first one */
+    struct byi_wish wish;
+    struct asked *next;
+};
+
+struct asker {
+    struct byi_module *m;
+    const struct byi_func *f;
+    struct byi_pass_context *ctx;
+    struct byi_arena *scratch;
+    struct asked *buckets[256];
+};
+
+/* Does the call have weights, a layout as models come with, and known shapes?
+ */
+static bool may_ask(const struct asker *a, byi_id id)
+{
+    const struct byi_node *node = &a->f->nodes.at[id];
+    if (node->kind != BYI_CALL_OP ||
+        byi_op(node->op)->layout != BYI_LAYOUT_SENSITIVE ||
+        !byi_attr_find(node->attrs, "kernel_layout") ||
+        !byi_layout_is_default(byi_op(node->op), node->attrs))
+        return false;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (!byi_type_static(a->f->nodes.at[node->args[i]].type))
+            return false;
+    return byi_type_static(node->type);
+}
+
+static uint64_t hash_call(const struct byi_func *f, const struct byi_node *node)
+{
+    uint64_t hash = node->op;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_type *type = f->nodes.at[node->args[i]].type;
+        hash = byi_hash(hash, type->dims, type->rank * sizeof *type->dims);
+    }
+    return hash;
+}
+
+static bool same_call(const struct byi_func *f, const struct byi_node *a,
+                      const struct byi_node *b)
+{
+    if (a->op != b->op || a->n_args != b->n_args ||
+        !byi_attrs_equal(a->attrs, b->attrs))
+        return false;
+    for (uint32_t i = 0; i < a->n_args; i++) {
+        const struct byi_node *x = &f->nodes.at[a->args[i]];
+        const struct byi_node *y = &f->nodes.at[b->args[i]];
+        if (!byi_type_equal(x->type, y->type) ||
+            (x->kind == BYI_CONST) != (y->kind == BYI_CONST))
+            return false;
+    }
+    return true;
+}
+
+/* A module of one function that makes this call alone. */
+static enum byoc_status isolate(const struct asker *a, byi_id id,
+                                struct byi_module *alone,
+                                struct byoc_error *err)
+{
+    const struct byi_node *node = &a->f->nodes.at[id];
+    const uint32_t func = byi_func_new(alone, "main");
+    struct byi_func *f = alone->funcs.at[func];
+    byi_id args[8], result;
+    if (node->n_args > BYI_COUNT(args))
+        return BYOC_OK;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_node *arg = &a->f->nodes.at[node->args[i]];
+        if (arg->kind == BYI_CONST) {
+            const struct byi_const *c = &a->m->consts.at[arg->index];
+            args[i] = byi_add_const(
+                alone, f, byi_const_add(alone, c->type, c->data, true), NULL);
+            continue;
+        }
+        char name[16];
+        snprintf(name, sizeof name, "x%u", i);
+        args[i] = byi_add_param(alone, f, byi_arena_str(alone->arena, name),
+                                arg->type);
+    }
+    BYI_TRY(byi_add_op(alone, f, node->op, args, node->n_args, node->attrs,
+                       NULL, &result, err));
+    f->result = result;
+    return BYOC_OK;
+}
+
+/* The vendor whose composite the one call of `alone` became, or NULL. */
+static const struct byi_vendor *taker(const struct asker *a,
+                                      const struct byi_module *alone,
+                                      uint32_t *composite)
+{
+    const struct byi_func *f = alone->funcs.at[byi_func_find(alone, "main")];
+    const struct byi_node *call = &f->nodes.at[f->result];
+    const struct byi_func *body = byi_composite_of(alone, f, call);
+    if (!body)
+        return NULL;
+    *composite = f->nodes.at[call->args[0]].index;
+    const size_t n = strcspn(body->attr.composite, ".");
+    for (uint32_t i = 0; i < a->ctx->vendors->n; i++) {
+        const struct byi_vendor *vendor = &a->ctx->vendors->at[i];
+        if (strlen(vendor->name) == n &&
+            memcmp(vendor->name, body->attr.composite, n) == 0)
+            return vendor;
+    }
+    return NULL;
+}
+
+/* Group the lone call as a compile would, and ask the vendor that takes it. */
+static enum byoc_status ask(const struct asker *a, byi_id id,
+                            struct byi_wish *wish, struct byoc_error *err)
+{
+    struct byi_module *alone = byi_module_new();
+    struct byi_pass_context ctx = *a->ctx;
+    const struct byi_pass *const merge[] = {&byi_pass_merge_composite};
+    uint32_t composite = 0;
+    ctx.ledger = NULL;
+    ctx.instruments = NULL;
+    ctx.n_instruments = 0;
+    ctx.stop_after = NULL;
+    ctx.options = ctx.disabled = ctx.required = NULL;
+    ctx.by_hand = true;
+    enum byoc_status status = isolate(a, id, alone, err);
+    if (status == BYOC_OK)
+        status = byi_run_passes(alone, merge, 1, &ctx, err);
+    const struct byi_vendor *vendor =
+        status == BYOC_OK ? taker(a, alone, &composite) : NULL;
+    if (vendor)
+        status = byi_wish_of(vendor, alone, composite, wish, err);
+    byi_module_free(&alone);
+    return status;
+}
+
+static enum byoc_status wish_of(struct asker *a, byi_id id,
+                                struct byi_wish *wish, struct byoc_error *err)
+{
+    const struct byi_node *node = &a->f->nodes.at[id];
+    const uint64_t hash = hash_call(a->f, node);
+    struct asked **bucket = &a->buckets[hash % BYI_COUNT(a->buckets)];
+    for (const struct asked *old = *bucket; old; old = old->next)
+        if (old->hash == hash &&
+            same_call(a->f, node, &a->f->nodes.at[old->id])) {
+            *wish = old->wish;
+            return BYOC_OK;
+        }
+    struct asked *fresh = byi_arena_alloc(a->scratch, sizeof *fresh);
+    *fresh = (struct asked){.hash = hash, .id = id, .next = *bucket};
+    BYI_TRY(ask(a, id, &fresh->wish, err));
+    *bucket = fresh;
+    *wish = fresh->wish;
+    return BYOC_OK;
+}
+
+static enum byoc_status pin_all(struct asker *a, struct byi_relayout *rl,
+                                struct byoc_error *err)
+{
+    for (byi_id id = 0; id < a->f->nodes.n; id++) {
+        struct byi_wish wish = {0};
+        if (!may_ask(a, id))
+            continue;
+        BYI_TRY(wish_of(a, id, &wish, err));
+        if (wish.data[0] == '\0')
+            continue;
+        const char *kernel =
+            wish.kernel[0] ? byi_arena_str(a->scratch, wish.kernel) : NULL;
+        byi_relayout_pin(rl, id, wish.data, kernel);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    if (!ctx->vendors)
+        return BYOC_OK;
+    struct asker *a = byi_arena_calloc(scratch, 1, sizeof *a);
+    struct byi_relayout rl;
+    a->m = m;
+    a->f = m->funcs.at[func];
+    a->ctx = ctx;
+    a->scratch = scratch;
+    byi_relayout_init(&rl, m, func, ctx, scratch);
+    enum byoc_status status = pin_all(a, &rl, err);
+    if (status == BYOC_OK && rl.changed)
+        status = byi_relayout_run(&rl, func, err);
+    byi_relayout_free(&rl);
+    return status;
+}
+
+const struct byi_pass byi_pass_alter_op_layout = {
+    .name = "AlterOpLayout",
+    .summary = "give operators the layout their vendor wants",
+    .opt_level = 3,
+    .run_func = run,
+};
