@@ -1,28 +1,225 @@
 /* DeadCodeElimination: drop what no result needs.
  * requires: nothing
- * leaves:   every node reachable from its function's result (parameters
- *           stay), every function reachable from @main; in a module without
- *           @main, from any function with a name
+ * leaves:   every node reachable from its function's result, `let` or not,
+ *           nested functions included; every function reachable from @main; in
+ *           a module without @main, from any function with a name. Parameters
+ *           stay, but for: captures of branches and literals that nobody reads
+ *           there; and parameters of a literal that nobody reads, where all
+ *           that is done with the literal is to call it, in the function that
+ *           has it, and their types name no sizes.
  *
- *   def @main(%x) {                    def @main(%x) {
- *     %0 = exp(%x);
- *     nn.relu(%x)              ==>       nn.relu(%x)
- *   }                                  }
+ *   def @main(%x) {                         def @main(%x) {
+ *     %0 = exp(%x);                           %1 = fn (%a) { abs(%a) };
+ *     %1 = fn (%a, %b) { abs(%a) };   ==>     %1(%x)
+ *     %1(%x, %0)                            }
+ *   }
  *   def @unused(%x) { abs(%x) }
  */
 #include "transform.h"
 
+#include "call_graph.h"
 #include "rewrite.h"
 
-typedef BYI_VEC(uint32_t) func_vec;
+#include <string.h>
+
+struct sweeper {
+    struct byi_module *m;
+    struct byi_arena *scratch;
+    struct byi_call_graph graph;
+    bool **unread; /* by function: of each parameter, NULL: not a literal that
+                      may lose some */
+};
+
+/* --- parameters ------------------------------------------------------------
+ */
+
+/* A literal that one other function holds, once; or a branch. */
+static bool may_lose_params(const struct sweeper *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    uint32_t selves = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        selves +=
+            f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
+    return !f->name && !s->graph.closed[func] && !f->attr.operands &&
+           s->graph.n_fns[func] - selves == 1;
+}
+
+/* Which parameters nobody reads. That the function hands its captures on to
+ * itself is no reason to keep them. */
+static bool *find_unread(const struct sweeper *s, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    bool *read = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *read);
+    bool *unread = byi_arena_calloc(s->scratch, f->params.n, sizeof *unread);
+    read[f->result] = true;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_FN && node->index == func)
+            continue;
+        for (uint32_t i = 0; i < node->n_args; i++)
+            read[node->args[i]] = true;
+    }
+    for (uint32_t i = 0; i < f->params.n; i++)
+        unread[i] = !read[f->params.at[i]];
+    return unread;
+}
+
+/* Operands of a node without those in drop[0 .. n), which stand for operands
+ * from `first` on. */
+static void drop_args(struct byi_module *m, struct byi_node *node,
+                      uint32_t first, const bool *drop, uint32_t n)
+{
+    byi_id *args =
+        byi_arena_copy(m->arena, node->args, node->n_args * sizeof *node->args);
+    uint32_t kept = first;
+    for (uint32_t i = first; i < node->n_args; i++)
+        if (i - first >= n || !drop[i - first])
+            args[kept++] = node->args[i];
+    node->args = args;
+    node->n_args = kept;
+}
+
+/* Take parameters away; their nodes become nodes that nobody reads. */
+static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
+{
+    struct byi_func *f = s->m->funcs.at[func];
+    const uint32_t n = f->params.n, own = n - f->n_captures;
+    uint32_t kept = 0, captures = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func)
+            drop_args(s->m, &f->nodes.at[id], 0, drop + own, n - own);
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_node *node = &f->nodes.at[f->params.at[i]];
+        if (drop[i]) {
+            node->kind = BYI_MAKE_TUPLE;
+            continue;
+        }
+        captures += i >= own;
+        node->index = kept;
+        f->params.at[kept] = f->params.at[i];
+        f->param_names.at[kept++] = f->param_names.at[i];
+    }
+    f->params.n = f->param_names.n = kept;
+    f->n_captures = captures;
+    byi_sweep(s->m, f, s->scratch);
+}
+
+/* --- literals, where they are held ------------------------------------------
+ */
+
+static bool names_no_size(const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR)
+        return false;
+    for (uint32_t i = 0; i < type->rank; i++)
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            return false;
+    return true;
+}
+
+/* called[id]: all that is done with literal id of f is to call it. */
+static bool *find_called(const struct sweeper *s, const struct byi_func *f)
+{
+    bool *called = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *called);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        called[id] = f->nodes.at[id].kind == BYI_FN;
+    called[f->result] = false;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
+            if (i > 0 || f->nodes.at[id].kind != BYI_CALL)
+                called[f->nodes.at[id].args[i]] = false;
+    return called;
+}
+
+/* Settle which parameters the literal `fn` loses, and take them away. */
+static void trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
+{
+    struct byi_func *g = s->m->funcs.at[fn->index];
+    bool *drop = s->unread[fn->index];
+    const uint32_t own = g->params.n - g->n_captures;
+    bool any = false;
+    for (uint32_t i = 0; i < g->params.n; i++) {
+        const struct byi_type *type = g->nodes.at[g->params.at[i]].type;
+        drop[i] = drop[i] && (i >= own || (called && names_no_size(type) &&
+                                           !s->graph.recursive[fn->index]));
+        any = any || drop[i];
+    }
+    if (!any)
+        return;
+    drop_args(s->m, fn, 0, drop + own, g->n_captures);
+    drop_params(s, fn->index, drop);
+    fn->type = byi_func_type(s->m, fn->index);
+}
+
+/* Literals of function `func` lose parameters, and calls of them arguments. */
+static void trim_literals(struct sweeper *s, uint32_t func)
+{
+    struct byi_func *f = s->m->funcs.at[func];
+    const bool *called = find_called(s, f);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_FN && node->index != func &&
+            s->unread[node->index])
+            trim_literal(s, node, called[id]);
+        if (node->kind != BYI_CALL)
+            continue;
+        const struct byi_node *fn = &f->nodes.at[node->args[0]];
+        if (fn->kind == BYI_FN && called[node->args[0]] && fn->index != func &&
+            s->unread[fn->index])
+            drop_args(s->m, node, 1, s->unread[fn->index], node->n_args - 1);
+    }
+}
+
+/* Functions inside come first, so that what only they read dies here. */
+static void sweep_functions(struct sweeper *s)
+{
+    for (uint32_t i = 0; i < s->graph.n; i++) {
+        const uint32_t func = s->graph.order[i];
+        struct byi_func *f = s->m->funcs.at[func];
+        byi_sweep(s->m, f, s->scratch);
+        if (!s->graph.closed[func]) {
+            trim_literals(s, func);
+            byi_sweep(s->m, f, s->scratch);
+        }
+        if (may_lose_params(s, func))
+            s->unread[func] = find_unread(s, func);
+    }
+}
+
+/* --- functions
+ * ---------------------------------------------------------------- */
 
 /* Mark function `index` as needed and look into it later. */
-static void need(bool *needed, func_vec *pending, uint32_t index)
+static void need(bool *needed, uint32_t *pending, uint32_t *n, uint32_t index)
 {
     if (needed[index])
         return;
     needed[index] = true;
-    BYI_PUSH(pending, index);
+    pending[(*n)++] = index;
+}
+
+static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
+{
+    const uint32_t main_func = byi_func_find(m, "main");
+    bool *needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *needed);
+    uint32_t *pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *pending);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead &&
+            (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
+                                     : i == main_func))
+            need(needed, pending, &n, i);
+    while (n > 0) {
+        const struct byi_func *f = m->funcs.at[pending[--n]];
+        for (byi_id id = 0; id < f->nodes.n; id++)
+            if (f->nodes.at[id].kind == BYI_GLOBAL ||
+                f->nodes.at[id].kind == BYI_FN)
+                need(needed, pending, &n, f->nodes.at[id].index);
+    }
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!needed[i])
+            m->funcs.at[i]->dead = true;
 }
 
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
@@ -30,32 +227,20 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
 {
     (void)ctx;
     (void)err;
-    const uint32_t main_func = byi_func_find(m, "main");
-    bool *needed = byi_arena_calloc(scratch, m->funcs.n + 1, sizeof *needed);
-    func_vec pending = {0};
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!m->funcs.at[i]->dead &&
-            (main_func == UINT32_MAX ? m->funcs.at[i]->name != NULL
-                                     : i == main_func))
-            need(needed, &pending, i);
-    while (pending.n > 0) {
-        struct byi_func *f = m->funcs.at[pending.at[--pending.n]];
-        byi_sweep(m, f, scratch);
-        for (byi_id id = 0; id < f->nodes.n; id++)
-            if (f->nodes.at[id].kind == BYI_GLOBAL ||
-                f->nodes.at[id].kind == BYI_FN)
-                need(needed, &pending, f->nodes.at[id].index);
-    }
-    byi_vec_free(pending.at);
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!needed[i])
-            m->funcs.at[i]->dead = true;
+    struct sweeper s = {
+        .m = m,
+        .scratch = scratch,
+        .graph = byi_call_graph(m, scratch),
+        .unread = byi_arena_calloc(scratch, m->funcs.n, sizeof(bool *)),
+    };
+    sweep_functions(&s);
+    drop_functions(m, scratch);
     return BYOC_OK;
 }
 
 const struct byi_pass byi_pass_dead_code_elimination = {
     .name = "DeadCodeElimination",
-    .summary = "drop nodes and functions that no result needs",
+    .summary = "drop nodes, captures and functions that no result needs",
     .opt_level = 0,
     .run_module = run,
 };
