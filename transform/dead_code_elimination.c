@@ -1,5 +1,6 @@
 /* DeadCodeElimination: drop what no result needs.
  * requires: nothing
+ * breaks:   ToBasicBlockNormalForm
  * leaves:   every node reachable from its function's result, `let` or not,
  *           nested functions included; every function reachable from @main; in
  *           a module without @main, from any function with a name. Parameters
@@ -238,9 +239,14 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     return BYOC_OK;
 }
 
+/* What an argument that goes was read for, another scope may be the only one
+ * to read now. */
+static const char *const breaks[] = {"ToBasicBlockNormalForm", NULL};
+
 const struct byi_pass byi_pass_dead_code_elimination = {
     .name = "DeadCodeElimination",
     .summary = "drop nodes, captures and functions that no result needs",
     .opt_level = 0,
+    .breaks = breaks,
     .run_module = run,
 };

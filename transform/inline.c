@@ -1,5 +1,6 @@
 /* Inline: put the body of a function in the place of its call.
  * requires: nothing
+ * breaks:   ToBasicBlockNormalForm, ToANormalForm
  * leaves:   no direct call of a @global or function literal that is marked
  *           (Inline=1) or has this one call in the module, but for: functions
  *           that lead back to themselves; vendors' functions, composites and
@@ -443,10 +444,15 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     return status;
 }
 
+/* A body reads less than its call did. */
+static const char *const breaks[] = {"ToBasicBlockNormalForm", "ToANormalForm",
+                                     NULL};
+
 const struct byi_pass byi_pass_inline = {
     .name = "Inline",
     .summary = "put bodies of functions in the place of their calls",
     .opt_level = 1,
+    .breaks = breaks,
     .options = options,
     .run_module = run,
 };

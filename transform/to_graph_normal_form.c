@@ -1,5 +1,6 @@
 /* ToGraphNormalForm: write every value without let.
  * requires: nothing
+ * breaks:   ToANormalForm
  * leaves:   no let. Values stay where they are.
  *
  *   let %0 = exp(%x);                   %0 = exp(%x);
@@ -26,9 +27,12 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     return BYOC_OK;
 }
 
+static const char *const breaks[] = {"ToANormalForm", NULL};
+
 const struct byi_pass byi_pass_to_graph_normal_form = {
     .name = "ToGraphNormalForm",
     .summary = "write every value without let",
     .opt_level = 1,
+    .breaks = breaks,
     .run_module = run,
 };
