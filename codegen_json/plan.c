@@ -1,51 +1,42 @@
-/* plan.c: a module as a list of steps over flat values: what the runtime
+/* plan.c: a function as a list of steps over flat values: what the runtime
  * executes (docs/plan.md). Tuples are resolved here, calls of function
  * literals are taken apart, reshapes become aliases, results are written
- * straight into the outputs. plan_json.c prints what is built here.
+ * straight into the outputs. A function value of which it is known what it is
+ * needs no value of its own, as long as it is only called.
  */
 #include "plan.h"
 
 #include <string.h>
 
-enum {
-    MAX_STEPS = 16 << 20, /* of one function                       */
-    MAX_VISITS = 64 << 20 /* nodes, counting a literal at each call */
-};
+enum { MAX_STEPS = 16 << 20 /* of one function */ };
+
+struct closure;
 
 /* The values a node gives: a run of the function's flat list. */
 struct run {
     uint32_t first, n;
+    struct closure *known; /* a function value that is known: no values yet */
+};
+
+/* A known function with the values of its captures. */
+struct closure {
+    uint32_t func;  /* of the module */
+    uint32_t value; /* 1 + the value that it is, once it had to be one */
+    const struct byi_node *node;
+    const struct run *captures;
+    uint32_t pos; /* of make_value */
 };
 
 /* One function body being walked; the ones below it on the stack wait for its
  * result. */
-struct walk {
+struct byi_pwalk {
     const struct byi_func *f;
     struct run *of; /* by node */
     byi_id pos;
     byi_id call; /* the waiting call in the body below */
 };
 
-struct builder {
-    const struct byi_module *m;
-    struct byi_arena *arena;
-    struct byoc_error *err;
-    struct byi_plan *plan;
-    const struct byi_plan_code *code; /* NULL: nothing is fused */
-    uint32_t *placed;     /* by module constant: 1 + index in the plan */
-    uint32_t *const_at;   /* by module constant: value, if of this function */
-    uint32_t *const_seen; /* by module constant: 1 + the last function */
-    uint32_t *func_index; /* by module function: plan function + 1, or 0 */
-    uint32_t *region_of;  /* by module function: region + 1, or 0 */
-    BYI_VEC(uint32_t) order; /* functions of the plan, callers first */
-    BYI_VEC(struct walk) stack;
-    BYI_VEC(const struct byi_type *) types; /* scratch of push_leaves */
-    struct byi_pfunc out;
-    uint32_t out_index;
-    uint32_t visits;
-};
-
-static const char *node_name(const struct builder *b,
+static const char *node_name(const struct byi_planner *b,
                              const struct byi_node *node)
 {
     if (node->sources->n == 0)
@@ -55,7 +46,7 @@ static const char *node_name(const struct builder *b,
 
 /* --- values ------------------------------------------------------------- */
 
-static uint32_t add_value(struct builder *b, enum byi_pvalue_kind kind,
+static uint32_t add_value(struct byi_planner *b, enum byi_pvalue_kind kind,
                           const struct byi_type *type, uint32_t index)
 {
     struct byi_pvalue v = {.kind = kind,
@@ -66,32 +57,41 @@ static uint32_t add_value(struct builder *b, enum byi_pvalue_kind kind,
     return b->out.values.n - 1;
 }
 
-/* A value for every tensor of `type`, left to right. */
-static enum byoc_status push_leaves(struct builder *b,
+/* Can a value of this type be? */
+static enum byoc_status check_leaf(struct byi_planner *b,
+                                   const struct byi_type *type,
+                                   enum byi_pvalue_kind kind, const char *name)
+{
+    if (type->kind == BYI_FUNC && kind == BYI_P_INPUT && b->out_index == 0)
+        return byi_fail(b->err, BYOC_EUNSUPPORTED,
+                        "@%s: an input is a function; what a model is given "
+                        "are tensors; start with another function",
+                        name);
+    if (type->kind == BYI_TENSOR && byoc_dtype_size(type->dtype) == 0)
+        return byi_fail(b->err, BYOC_EUNSUPPORTED,
+                        "%s: tensors of %s cannot run; only elements of "
+                        "fixed size can",
+                        name, byoc_dtype_name(type->dtype));
+    return BYOC_OK;
+}
+
+/* A value for every tensor and function of `type`, left to right. */
+static enum byoc_status push_leaves(struct byi_planner *b,
                                     const struct byi_type *type,
                                     enum byi_pvalue_kind kind, const char *name,
                                     struct run *run)
 {
-    run->first = b->out.flat.n;
+    *run = (struct run){.first = b->out.flat.n};
     b->types.n = 0;
     BYI_PUSH(&b->types, type);
     while (b->types.n > 0) {
         const struct byi_type *t = b->types.at[--b->types.n];
-        if (t->kind == BYI_FUNC)
-            return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                            "%s: a function as a value cannot run; only "
-                            "functions that are called directly can",
-                            name);
         if (t->kind == BYI_TUPLE) {
             for (uint32_t i = t->n_fields; i-- > 0;)
                 BYI_PUSH(&b->types, t->fields[i]);
             continue;
         }
-        if (byoc_dtype_size(t->dtype) == 0)
-            return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                            "%s: tensors of %s cannot run; only elements of "
-                            "fixed size can",
-                            name, byoc_dtype_name(t->dtype));
+        BYI_TRY(check_leaf(b, t, kind, name));
         uint32_t index = kind == BYI_P_INPUT ? b->out.inputs.n : 0;
         uint32_t v = add_value(b, kind, t, index);
         if (kind == BYI_P_INPUT)
@@ -102,34 +102,7 @@ static enum byoc_status push_leaves(struct builder *b,
     return BYOC_OK;
 }
 
-static uint32_t count_leaves(struct builder *b, const struct byi_type *type)
-{
-    uint32_t n = 0;
-    b->types.n = 0;
-    BYI_PUSH(&b->types, type);
-    while (b->types.n > 0) {
-        const struct byi_type *t = b->types.at[--b->types.n];
-        n += t->kind != BYI_TUPLE;
-        for (uint32_t i = 0; t->kind == BYI_TUPLE && i < t->n_fields; i++)
-            BYI_PUSH(&b->types, t->fields[i]);
-    }
-    return n;
-}
-
-static uint32_t place_const(struct builder *b, uint32_t constant)
-{
-    if (b->placed[constant] == 0) {
-        struct byi_placed p = {constant, b->plan->weights_bytes};
-        uint64_t bytes = b->m->consts.at[constant].bytes;
-        b->plan->weights_bytes +=
-            (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-        BYI_PUSH(&b->plan->consts, p);
-        b->placed[constant] = b->plan->consts.n;
-    }
-    return b->placed[constant] - 1;
-}
-
-static enum byoc_status visit_const(struct builder *b,
+static enum byoc_status visit_const(struct byi_planner *b,
                                     const struct byi_node *node,
                                     struct run *run)
 {
@@ -142,7 +115,7 @@ static enum byoc_status visit_const(struct builder *b,
     if (b->const_seen[node->index] != b->out_index + 1) {
         b->const_seen[node->index] = b->out_index + 1;
         b->const_at[node->index] =
-            add_value(b, BYI_P_CONST, type, place_const(b, node->index));
+            add_value(b, BYI_P_CONST, type, byi_plan_const(b, node->index));
     }
     run->first = b->out.flat.n;
     run->n = 1;
@@ -150,25 +123,8 @@ static enum byoc_status visit_const(struct builder *b,
     return BYOC_OK;
 }
 
-/* --- nodes -------------------------------------------------------------- */
-
-/* The values of args[from..], one after the other. */
-static struct run join_args(struct builder *b, const struct walk *w,
-                            const struct byi_node *node, uint32_t from)
-{
-    struct run run = {b->out.flat.n, 0};
-    for (uint32_t i = from; i < node->n_args; i++) {
-        struct run arg = w->of[node->args[i]];
-        for (uint32_t k = 0; k < arg.n; k++) {
-            uint32_t v = b->out.flat.at[arg.first + k];
-            BYI_PUSH(&b->out.flat, v);
-        }
-    }
-    run.n = b->out.flat.n - run.first;
-    return run;
-}
-
-static enum byoc_status add_step(struct builder *b, enum byi_pstep_kind kind,
+static enum byoc_status add_step(struct byi_planner *b,
+                                 enum byi_pstep_kind kind,
                                  const struct byi_node *node, uint32_t callee,
                                  struct run in, struct run out)
 {
@@ -187,10 +143,193 @@ static enum byoc_status add_step(struct builder *b, enum byi_pstep_kind kind,
     return BYOC_OK;
 }
 
-static enum byoc_status visit_op(struct builder *b, const struct walk *w,
+/* --- known functions as values ------------------------------------------- */
+
+/* The captures of a function that are known functions themselves: their
+ * captures stand in their place. */
+static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
+                              uint32_t i)
+{
+    const uint32_t *known = b->captures[func].func;
+    return known ? known[i] : 0;
+}
+
+static void copy_run(struct byi_planner *b, const struct run *run)
+{
+    for (uint32_t k = 0; k < run->n; k++) {
+        uint32_t v = b->out.flat.at[run->first + k];
+        BYI_PUSH(&b->out.flat, v);
+    }
+}
+
+/* Append what `c` captured to the flat list; every function among it that has
+ * to be a value is one. Recursion is bounded: byi_pcaptures.depth. */
+static void append_captures(struct byi_planner *b, const struct closure *c)
+{
+    const struct byi_func *f = b->m->funcs.at[c->func];
+    for (uint32_t i = 0; i < f->n_captures; i++) {
+        const struct run *run = &c->captures[i];
+        if (!run->known)
+            copy_run(b, run);
+        else if (known_capture(b, c->func, i))
+            append_captures(b, run->known);
+        else
+            BYI_PUSH(&b->out.flat, run->known->value - 1);
+    }
+}
+
+/* A known function among what `c` captured, from capture c->pos on, that has
+ * to be a value and is none yet; NULL: there is none. */
+static struct closure *find_unmade(const struct byi_planner *b,
+                                   struct closure *c)
+{
+    const struct byi_func *f = b->m->funcs.at[c->func];
+    for (; c->pos < f->n_captures; c->pos++) {
+        struct closure *inner = c->captures[c->pos].known;
+        if (!inner)
+            continue;
+        if (known_capture(b, c->func, c->pos))
+            inner = find_unmade(b, inner);
+        else if (inner->value)
+            inner = NULL;
+        if (inner)
+            return inner;
+    }
+    c->pos = 0; /* all are there: who asks again sees it at once */
+    return NULL;
+}
+
+static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
+{
+    static const struct byi_type any = {.kind = BYI_FUNC};
+    struct run in = {.first = b->out.flat.n}, out = {.n = 1};
+    append_captures(b, c);
+    in.n = b->out.flat.n - in.first;
+    out.first = b->out.flat.n;
+    c->value = add_value(b, BYI_P_TEMP, &any, 0) + 1;
+    BYI_PUSH(&b->out.flat, c->value - 1);
+    return add_step(b, BYI_P_CLOSURE, c->node, byi_plan_func(b, c->func), in,
+                    out);
+}
+
+typedef BYI_VEC(struct closure *) closures;
+
+/* What c needs comes first: a stack, for functions that capture functions may
+ * go as deep as the text is long. */
+static enum byoc_status make_needed(struct byi_planner *b, closures *open)
+{
+    while (open->n > 0) {
+        struct closure *c = open->at[open->n - 1];
+        struct closure *inner = c->value ? NULL : find_unmade(b, c);
+        if (inner) {
+            BYI_PUSH(open, inner);
+            continue;
+        }
+        if (!c->value)
+            BYI_TRY(make_closure(b, c));
+        open->n--;
+    }
+    return BYOC_OK;
+}
+
+/* Make functions that are known, and only known, values: those that `c`
+ * captured, and with `itself` c too. */
+static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
+                                    bool itself)
+{
+    closures open = {0};
+    enum byoc_status status = BYOC_OK;
+    struct closure *next = itself ? c : find_unmade(b, c);
+    while (next && status == BYOC_OK && !(itself && c->value)) {
+        BYI_PUSH(&open, next);
+        status = make_needed(b, &open);
+        next = itself ? NULL : find_unmade(b, c);
+    }
+    byi_vec_free(open.at);
+    return status;
+}
+
+/* The values of args[from..], one after the other, behind `run`, which ends
+ * the flat list. */
+static enum byoc_status join_args(struct byi_planner *b,
+                                  const struct byi_pwalk *w,
+                                  const struct byi_node *node, uint32_t from,
+                                  struct run *run)
+{
+    for (uint32_t i = from; i < node->n_args; i++) {
+        struct closure *known = w->of[node->args[i]].known;
+        if (known)
+            BYI_TRY(make_values(b, known, true));
+    }
+    *run = (struct run){.first = b->out.flat.n};
+    for (uint32_t i = from; i < node->n_args; i++) {
+        struct run arg = w->of[node->args[i]];
+        if (arg.known)
+            BYI_PUSH(&b->out.flat, arg.known->value - 1);
+        else
+            copy_run(b, &arg);
+    }
+    run->n = b->out.flat.n - run->first;
+    return BYOC_OK;
+}
+
+static struct closure *known_function(struct byi_planner *b,
+                                      const struct byi_pwalk *w,
+                                      const struct byi_node *node)
+{
+    struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
+    struct run *captures =
+        byi_arena_calloc(b->arena, node->n_args, sizeof *captures);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        captures[i] = w->of[node->args[i]];
+    c->func = node->index;
+    c->node = node;
+    c->captures = captures;
+    return c;
+}
+
+/* Captures of a function that is planned on its own: known functions by
+ * their captures. */
+static enum byoc_status push_capture(struct byi_planner *b, uint32_t func,
+                                     uint32_t i, struct run *run)
+{
+    const struct byi_func *f = b->m->funcs.at[func];
+    byi_id param = f->params.at[f->params.n - f->n_captures + i];
+    uint32_t known = known_capture(b, func, i);
+    if (!known)
+        return push_leaves(b, f->nodes.at[param].type, BYI_P_INPUT, b->out.name,
+                           run);
+    const struct byi_func *g = b->m->funcs.at[known - 1];
+    struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
+    struct run *captures =
+        byi_arena_calloc(b->arena, g->n_captures, sizeof *captures);
+    for (uint32_t k = 0; k < g->n_captures; k++)
+        BYI_TRY(push_capture(b, known - 1, k, &captures[k]));
+    *c = (struct closure){
+        .func = known - 1, .node = &f->nodes.at[param], .captures = captures};
+    *run = (struct run){.known = c};
+    return BYOC_OK;
+}
+
+static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
+                                    byi_id id, struct run *run)
+{
+    const struct byi_func *f = b->m->funcs.at[func];
+    const struct byi_node *node = &f->nodes.at[id];
+    uint32_t own = f->params.n - f->n_captures;
+    if (node->index < own)
+        return push_leaves(b, node->type, BYI_P_INPUT, b->out.name, run);
+    return push_capture(b, func, node->index - own, run);
+}
+
+/* --- nodes -------------------------------------------------------------- */
+
+static enum byoc_status visit_op(struct byi_planner *b,
+                                 const struct byi_pwalk *w,
                                  const struct byi_node *node, struct run *run)
 {
-    struct run in = join_args(b, w, node, 0);
+    struct run in;
+    BYI_TRY(join_args(b, w, node, 0, &in));
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
     if (byi_op_is_view(node->op)) {
         uint32_t from = b->out.flat.at[in.first];
@@ -203,119 +342,135 @@ static enum byoc_status visit_op(struct builder *b, const struct walk *w,
     return add_step(b, BYI_P_OP, node, 0, in, *run);
 }
 
-static enum byoc_status visit_get(struct builder *b, const struct walk *w,
+static enum byoc_status visit_get(const struct byi_pwalk *w,
                                   const struct byi_node *node, struct run *run)
 {
     const struct byi_type *type = w->f->nodes.at[node->args[0]].type;
     *run = w->of[node->args[0]];
     for (uint32_t i = 0; i < node->index; i++)
-        run->first += count_leaves(b, type->fields[i]);
-    run->n = count_leaves(b, type->fields[node->index]);
+        run->first += byi_plan_leaves(type->fields[i]);
+    run->n = byi_plan_leaves(type->fields[node->index]);
     return BYOC_OK;
 }
 
 /* Walk the body of a function literal in place of its call. */
-static void enter_literal(struct builder *b, uint32_t caller, byi_id call)
+static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
+                          const struct closure *c)
 {
-    const struct walk *w = &b->stack.at[caller];
+    const struct byi_pwalk *w = &b->stack.at[caller];
     const struct byi_node *node = &w->f->nodes.at[call];
-    const struct byi_node *fn = &w->f->nodes.at[node->args[0]];
-    const struct byi_func *body = b->m->funcs.at[fn->index];
-    struct walk in = {.f = body, .call = call};
+    const struct byi_func *body = b->m->funcs.at[c->func];
+    struct byi_pwalk in = {.f = body, .call = call};
     in.of = byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.of);
     uint32_t own = body->params.n - body->n_captures;
-    for (uint32_t i = 0; i < body->params.n; i++) {
-        byi_id arg = i < own ? node->args[1 + i] : fn->args[i - own];
-        in.of[body->params.at[i]] = w->of[arg];
-    }
+    for (uint32_t i = 0; i < body->params.n; i++)
+        in.of[body->params.at[i]] =
+            i < own ? w->of[node->args[1 + i]] : c->captures[i - own];
+    b->inlined += body->nodes.n;
     BYI_PUSH(&b->stack, in);
 }
 
-static enum byoc_status visit_call(struct builder *b, uint32_t at, byi_id id,
-                                   struct run *run)
+/* Operands args[1..] and what `c` captured. */
+static enum byoc_status join_call(struct byi_planner *b,
+                                  const struct byi_pwalk *w,
+                                  const struct byi_node *node,
+                                  struct closure *c, struct run *in)
 {
-    const struct walk *w = &b->stack.at[at];
-    const struct byi_node *node = &w->f->nodes.at[id];
-    const struct byi_node *callee = &w->f->nodes.at[node->args[0]];
-    if (callee->kind == BYI_FN && b->code && b->code->of[callee->index]) {
-        struct run in = join_args(b, w, node, 1);
-        BYI_TRY(
-            push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-        return add_step(b, BYI_P_KERNEL, node,
-                        b->code->of[callee->index] - 1, in, *run);
-    }
-    if (callee->kind == BYI_FN) {
-        enter_literal(b, at, id);
-        return BYOC_OK;
-    }
-    if (callee->kind != BYI_GLOBAL)
-        return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: a call of a computed function cannot run; only "
-                        "@functions and function literals can be called",
-                        node_name(b, node));
-    struct run in = join_args(b, w, node, 1);
-    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-    if (b->region_of[callee->index])
-        return add_step(b, BYI_P_REGION, node, b->region_of[callee->index] - 1,
-                        in, *run);
-    if (b->func_index[callee->index] < b->out_index + 2)
-        return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "@%s calls @%s; a vendor function can only call "
-                        "composites",
-                        b->out.name, b->m->funcs.at[callee->index]->name);
-    return add_step(b, BYI_P_CALL, node, b->func_index[callee->index] - 1, in,
-                    *run);
+    BYI_TRY(make_values(b, c, false));
+    BYI_TRY(join_args(b, w, node, 1, in));
+    append_captures(b, c);
+    in->n = b->out.flat.n - in->first;
+    return BYOC_OK;
 }
 
-/* A branch as a function of the plan; its captures are its inputs. */
-static enum byoc_status find_branch(struct builder *b, const struct walk *w,
-                                    const struct byi_node *node, uint32_t arg,
-                                    uint32_t *index)
+static enum byoc_status visit_apply(struct byi_planner *b,
+                                    const struct byi_pwalk *w,
+                                    const struct byi_node *node,
+                                    struct run *run)
 {
-    const struct byi_node *fn = &w->f->nodes.at[node->args[arg]];
-    if (fn->kind != BYI_FN || b->func_index[fn->index] < b->out_index + 2)
-        return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: a branch that is computed, or in a vendor's "
-                        "function, cannot run; only function literals can",
-                        node_name(b, node));
-    *index = b->func_index[fn->index] - 1;
-    return BYOC_OK;
+    struct run in;
+    BYI_TRY(join_args(b, w, node, 0, &in));
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    return add_step(b, BYI_P_APPLY, node, 0, in, *run);
+}
+
+static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
+                                   byi_id id, struct run *run)
+{
+    const struct byi_pwalk *w = &b->stack.at[at];
+    const struct byi_node *node = &w->f->nodes.at[id];
+    struct closure *c = w->of[node->args[0]].known;
+    if (!c)
+        return visit_apply(b, w, node, run);
+    const struct byi_func *body = b->m->funcs.at[c->func];
+    bool fused = b->code && b->code->of[c->func];
+    if (!body->name && !b->captures[c->func].recursive && !fused &&
+        b->inlined + body->nodes.n <= b->may_inline) {
+        enter_literal(b, at, id, c);
+        return BYOC_OK;
+    }
+    struct run in;
+    BYI_TRY(join_call(b, w, node, c, &in));
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    if (fused)
+        return add_step(b, BYI_P_KERNEL, node, b->code->of[c->func] - 1, in,
+                        *run);
+    if (b->region_of[c->func])
+        return add_step(b, BYI_P_REGION, node, b->region_of[c->func] - 1, in,
+                        *run);
+    return add_step(b, BYI_P_CALL, node, byi_plan_func(b, c->func), in, *run);
+}
+
+/* An `if` whose branches are not both known: choose a function, and call it. */
+static enum byoc_status visit_choice(struct byi_planner *b,
+                                     const struct byi_pwalk *w,
+                                     const struct byi_node *node,
+                                     struct run *run)
+{
+    const struct byi_type *branch = w->f->nodes.at[node->args[1]].type;
+    struct run in, chosen;
+    BYI_TRY(join_args(b, w, node, 0, &in));
+    BYI_TRY(push_leaves(b, branch, BYI_P_TEMP, node_name(b, node), &chosen));
+    BYI_TRY(add_step(b, BYI_P_CHOOSE, node, 0, in, chosen));
+    BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
+    return add_step(b, BYI_P_APPLY, node, 0, chosen, *run);
 }
 
 /* Operands: the condition, what `then` captures, what `else` captures. */
-static enum byoc_status visit_if(struct builder *b, const struct walk *w,
+static enum byoc_status visit_if(struct byi_planner *b,
+                                 const struct byi_pwalk *w,
                                  const struct byi_node *node, struct run *run)
 {
-    uint32_t then, otherwise;
-    BYI_TRY(find_branch(b, w, node, 1, &then));
-    BYI_TRY(find_branch(b, w, node, 2, &otherwise));
-    struct run in = {b->out.flat.n, 0};
-    struct byi_node cond = *node;
-    cond.n_args = 1;
-    join_args(b, w, &cond, 0);
-    join_args(b, w, &w->f->nodes.at[node->args[1]], 0);
-    join_args(b, w, &w->f->nodes.at[node->args[2]], 0);
+    struct closure *then = w->of[node->args[1]].known;
+    struct closure *otherwise = w->of[node->args[2]].known;
+    if (!then || !otherwise)
+        return visit_choice(b, w, node, run);
+    BYI_TRY(make_values(b, then, false));
+    BYI_TRY(make_values(b, otherwise, false));
+    struct run in = {.first = b->out.flat.n};
+    copy_run(b, &w->of[node->args[0]]);
+    append_captures(b, then);
+    append_captures(b, otherwise);
     in.n = b->out.flat.n - in.first;
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-    BYI_TRY(add_step(b, BYI_P_IF, node, then, in, *run));
-    b->out.steps.at[b->out.steps.n - 1].other = otherwise;
+    uint32_t callee = byi_plan_func(b, then->func);
+    uint32_t other = byi_plan_func(b, otherwise->func);
+    BYI_TRY(add_step(b, BYI_P_IF, node, callee, in, *run));
+    b->out.steps.at[b->out.steps.n - 1].other = other;
     return BYOC_OK;
 }
 
-static enum byoc_status visit(struct builder *b, uint32_t at, byi_id id)
+static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
+                              byi_id id)
 {
-    const struct walk *w = &b->stack.at[at];
+    const struct byi_pwalk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
-    struct run run = {0, 0};
-    if (++b->visits > MAX_VISITS)
-        return byi_fail(b->err, BYOC_ELIMIT,
-                        "%s: the plan visits more than %d nodes",
-                        node_name(b, node), MAX_VISITS);
+    struct run run = {0};
     switch (node->kind) {
     case BYI_PARAM:
         if (at > 0)
             return BYOC_OK; /* bound by enter_literal */
-        BYI_TRY(push_leaves(b, node->type, BYI_P_INPUT, b->out.name, &run));
+        BYI_TRY(visit_param(b, func, id, &run));
         break;
     case BYI_CONST:
         BYI_TRY(visit_const(b, node, &run));
@@ -327,14 +482,15 @@ static enum byoc_status visit(struct builder *b, uint32_t at, byi_id id)
         BYI_TRY(visit_call(b, at, id, &run));
         break;
     case BYI_MAKE_TUPLE:
-        run = join_args(b, w, node, 0);
+        BYI_TRY(join_args(b, w, node, 0, &run));
         break;
     case BYI_GET:
-        BYI_TRY(visit_get(b, w, node, &run));
+        BYI_TRY(visit_get(w, node, &run));
         break;
     case BYI_GLOBAL:
     case BYI_FN:
-        break; /* seen by their calls */
+        run.known = known_function(b, w, node);
+        break;
     case BYI_IF:
         BYI_TRY(visit_if(b, w, node, &run));
         break;
@@ -347,36 +503,52 @@ static enum byoc_status visit(struct builder *b, uint32_t at, byi_id id)
 
 /* Let results be computed in the caller's memory where nothing forbids it;
  * the runtime copies the others at the end. */
-static void claim_outputs(struct builder *b, struct run result)
+static enum byoc_status claim_outputs(struct byi_planner *b, struct run result)
 {
+    if (result.known) {
+        struct closure *c = result.known;
+        BYI_TRY(make_values(b, c, true));
+        result = (struct run){.first = b->out.flat.n, .n = 1};
+        BYI_PUSH(&b->out.flat, c->value - 1);
+    }
     for (uint32_t i = 0; i < result.n; i++) {
         uint32_t v = b->out.flat.at[result.first + i];
         BYI_PUSH(&b->out.outputs, v);
         struct byi_pvalue *root = &b->out.values.at[byi_pfunc_root(&b->out, v)];
+        bool function = root->type->kind == BYI_FUNC;
+        if (function && b->out_index == 0)
+            return byi_fail(b->err, BYOC_EUNSUPPORTED,
+                            "@%s: result %u is a function; what a model gives "
+                            "are tensors; call the function, or start with "
+                            "another one",
+                            b->out.name, i);
         bool in_place = root->fixed == b->out.values.at[v].fixed &&
                         (root->fixed || root == &b->out.values.at[v]);
-        if (root->kind != BYI_P_TEMP || !in_place)
+        if (root->kind != BYI_P_TEMP || !in_place || function)
             continue;
         root->kind = BYI_P_OUTPUT;
         root->index = i;
     }
+    return BYOC_OK;
 }
 
-static enum byoc_status build_func(struct builder *b, uint32_t func)
+enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
 {
     const struct byi_func *f = b->m->funcs.at[func];
-    b->out.name =
-        f->name ? f->name : byi_arena_printf(b->arena, "branch.%u", func);
-    struct walk top = {.f = f, .call = BYI_NO_ID};
+    const struct byi_func *home = b->m->funcs.at[b->captures[func].home];
+    b->out.name = f->name
+                      ? f->name
+                      : byi_arena_printf(b->arena, "%s.%u", home->name, func);
+    struct byi_pwalk top = {.f = f, .call = BYI_NO_ID};
     top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
     b->stack.n = 0;
     BYI_PUSH(&b->stack, top);
     struct run result;
     for (;;) {
         uint32_t at = b->stack.n - 1;
-        struct walk *w = &b->stack.at[at];
+        struct byi_pwalk *w = &b->stack.at[at];
         if (w->pos < w->f->nodes.n) {
-            BYI_TRY(visit(b, at, w->pos++));
+            BYI_TRY(visit(b, func, at, w->pos++));
             continue;
         }
         result = w->of[w->f->result];
@@ -386,269 +558,7 @@ static enum byoc_status build_func(struct builder *b, uint32_t func)
             break;
         b->stack.at[b->stack.n - 1].of[call] = result;
     }
-    claim_outputs(b, result);
+    BYI_TRY(claim_outputs(b, result));
     byi_plan_memory(&b->out);
     return BYOC_OK;
-}
-
-static void free_func(struct byi_pfunc *f)
-{
-    byi_vec_free(f->values.at);
-    byi_vec_free(f->inputs.at);
-    byi_vec_free(f->outputs.at);
-    byi_vec_free(f->steps.at);
-    byi_vec_free(f->flat.at);
-    *f = (struct byi_pfunc){0};
-}
-
-/* --- the order of functions --------------------------------------------- */
-
-struct visit_func {
-    uint32_t func;
-    byi_id pos;
-};
-
-/* The literal bodies a function contains, itself first: calls in them are
- * calls of its own. */
-static void list_bodies(const struct byi_module *m, uint32_t func,
-                        struct byi_arena *arena, uint32_t **bodies, uint32_t *n)
-{
-    BYI_VEC(uint32_t) list = {0};
-    bool *seen = byi_arena_calloc(arena, m->funcs.n, sizeof *seen);
-    BYI_PUSH(&list, func);
-    for (uint32_t i = 0; i < list.n; i++) {
-        const struct byi_func *f = m->funcs.at[list.at[i]];
-        for (byi_id id = 0; id < f->nodes.n; id++) {
-            const struct byi_node *node = &f->nodes.at[id];
-            if (node->kind != BYI_FN || seen[node->index])
-                continue;
-            seen[node->index] = true;
-            BYI_PUSH(&list, node->index);
-        }
-    }
-    *bodies = byi_arena_copy(arena, list.at, list.n * sizeof *list.at);
-    *n = list.n;
-    byi_vec_free(list.at);
-}
-
-/* The functions that `func` calls, or branches to, and that run natively. */
-static void list_callees(const struct builder *b, uint32_t func,
-                         uint32_t **callees, uint32_t *n)
-{
-    uint32_t *bodies, n_bodies;
-    list_bodies(b->m, func, b->arena, &bodies, &n_bodies);
-    BYI_VEC(uint32_t) list = {0};
-    for (uint32_t k = 0; k < n_bodies; k++) {
-        const struct byi_func *f = b->m->funcs.at[bodies[k]];
-        for (byi_id id = 0; id < f->nodes.n; id++) {
-            const struct byi_node *node = &f->nodes.at[id];
-            if (node->kind == BYI_GLOBAL && !b->region_of[node->index])
-                BYI_PUSH(&list, node->index);
-            for (uint32_t i = 1; node->kind == BYI_IF && i < 3; i++)
-                if (f->nodes.at[node->args[i]].kind == BYI_FN)
-                    BYI_PUSH(&list, f->nodes.at[node->args[i]].index);
-        }
-    }
-    *callees = byi_arena_copy(b->arena, list.at, list.n * sizeof *list.at);
-    *n = list.n;
-    byi_vec_free(list.at);
-}
-
-struct open_func {
-    uint32_t func, pos, n_callees, *callees;
-};
-
-/* Depth-first from main, callees first, then turned round. `state` by module
- * function: 0 not seen, 1 open, 2 done. */
-static enum byoc_status order_funcs(struct builder *b, uint32_t main)
-{
-    uint8_t *state = byi_arena_calloc(b->arena, b->m->funcs.n, 1);
-    BYI_VEC(struct open_func) open = {0};
-    struct open_func first = {.func = main};
-    list_callees(b, main, &first.callees, &first.n_callees);
-    BYI_PUSH(&open, first);
-    state[main] = 1;
-    enum byoc_status status = BYOC_OK;
-    while (open.n > 0 && status == BYOC_OK) {
-        struct open_func *top = &open.at[open.n - 1];
-        if (top->pos == top->n_callees) {
-            state[top->func] = 2;
-            BYI_PUSH(&b->order, top->func);
-            open.n--;
-            continue;
-        }
-        struct open_func next = {.func = top->callees[top->pos++]};
-        if (state[next.func] == 1)
-            status = byi_fail(b->err, BYOC_EUNSUPPORTED,
-                              "@%s calls itself; recursion cannot run in "
-                              "this version",
-                              b->m->funcs.at[next.func]->name);
-        if (state[next.func] != 0)
-            continue;
-        state[next.func] = 1;
-        list_callees(b, next.func, &next.callees, &next.n_callees);
-        BYI_PUSH(&open, next);
-    }
-    byi_vec_free(open.at);
-    for (uint32_t i = 0; i < b->order.n / 2; i++) {
-        uint32_t *a = &b->order.at[i];
-        uint32_t *z = &b->order.at[b->order.n - 1 - i];
-        uint32_t kept = *a;
-        *a = *z;
-        *z = kept;
-    }
-    for (uint32_t i = 0; i < b->order.n; i++)
-        b->func_index[b->order.at[i]] = i + 1;
-    return status;
-}
-
-/* --- the whole ---------------------------------------------------------- */
-
-static enum byoc_status find_regions(struct builder *b, uint32_t n_regions,
-                                     uint32_t *main)
-{
-    *main = byi_func_find(b->m, "main");
-    if (*main == UINT32_MAX)
-        return byi_fail(b->err, BYOC_EINVAL,
-                        "the module has no function @main to plan");
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < b->m->funcs.n; i++)
-        if (!b->m->funcs.at[i]->dead && b->m->funcs.at[i]->attr.compiler)
-            b->region_of[i] = ++n;
-    if (n != n_regions)
-        return byi_fail(b->err, BYOC_EINVAL,
-                        "the module has %u vendor functions, but %u regions "
-                        "were given",
-                        n, n_regions);
-    return BYOC_OK;
-}
-
-static enum byoc_status build_funcs(struct builder *b)
-{
-    struct byi_text *json = &b->plan->json;
-    byi_text_addf(json, "\"functions\": [");
-    for (uint32_t i = 0; i < b->order.n; i++) {
-        b->out_index = i;
-        BYI_TRY(build_func(b, b->order.at[i]));
-        byi_text_addf(json, "%s\n", i ? "," : "");
-        byi_plan_print_func(b->m, &b->out, json);
-        free_func(&b->out);
-    }
-    byi_text_addf(json, "],\n");
-    return BYOC_OK;
-}
-
-static void print_regions(struct builder *b, uint32_t first_twin,
-                          const struct byi_plan_region *regions, uint32_t n)
-{
-    struct byi_text *json = &b->plan->json;
-    uint64_t offset = 0;
-    byi_text_addf(json, "\"regions\": [");
-    for (uint32_t i = 0; i < n; i++) {
-        const struct byi_func *f = b->m->funcs.at[b->order.at[first_twin + i]];
-        byi_text_addf(json, "%s\n{\"backend\": ", i ? "," : "");
-        byi_json_quote(json, f->attr.compiler);
-        byi_text_addf(json, ", \"symbol\": ");
-        byi_json_quote(json, f->name);
-        byi_text_addf(
-            json, ", \"blob\": [%llu, %llu], \"twin\": %u, \"consts\": [",
-            (unsigned long long)offset,
-            (unsigned long long)regions[i].blob_bytes, first_twin + i);
-        for (uint32_t k = 0; k < regions[i].n_consts; k++)
-            byi_text_addf(json, "%s%u", k ? ", " : "",
-                          place_const(b, regions[i].consts[k]));
-        byi_text_addf(json, "]}");
-        offset += regions[i].blob_bytes;
-    }
-    byi_text_addf(json, "],\n");
-}
-
-static void print_kernels(struct builder *b, uint32_t first_twin)
-{
-    struct byi_text *json = &b->plan->json;
-    byi_text_addf(json, "\"kernels\": [");
-    for (uint32_t i = 0; i < b->code->n; i++) {
-        byi_text_addf(json, "%s\n{\"symbol\": ", i ? "," : "");
-        byi_json_quote(json, b->code->at[i].symbol);
-        byi_text_addf(json, ", \"twin\": %u}", first_twin + i);
-    }
-    byi_text_addf(json, "],\n");
-}
-
-static enum byoc_status write_plan(struct builder *b,
-                                   const struct byi_plan_region *regions,
-                                   uint32_t n_regions)
-{
-    uint32_t main;
-    BYI_TRY(find_regions(b, n_regions, &main));
-    BYI_TRY(order_funcs(b, main));
-    uint32_t first_twin = b->order.n;
-    for (uint32_t i = 0; i < b->m->funcs.n; i++)
-        if (b->region_of[i])
-            BYI_PUSH(&b->order, i);
-    uint32_t first_group = b->order.n;
-    for (uint32_t i = 0; b->code && i < b->code->n; i++)
-        BYI_PUSH(&b->order, b->code->at[i].func);
-    byi_text_addf(&b->plan->json,
-                  "{\"format\": \"byoc-plan\", \"version\": %d,\n",
-                  BYI_PLAN_VERSION);
-    BYI_TRY(build_funcs(b));
-    print_regions(b, first_twin, regions, n_regions);
-    if (b->code)
-        print_kernels(b, first_group);
-    byi_plan_print_consts(b->m, b->plan, &b->plan->json);
-    byi_text_addf(&b->plan->json, "}\n");
-    return BYOC_OK;
-}
-
-enum byoc_status byi_plan_write(const struct byi_module *m,
-                                const struct byi_plan_region *regions,
-                                uint32_t n_regions,
-                                const struct byi_plan_code *code,
-                                struct byi_plan *plan, struct byoc_error *err)
-{
-    *plan = (struct byi_plan){0};
-    struct builder b = {.m = m,
-                        .arena = byi_arena_new(),
-                        .err = err,
-                        .plan = plan,
-                        .code = code};
-    b.placed = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
-    b.const_at = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
-    b.const_seen = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
-    b.func_index = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
-    b.region_of = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
-    enum byoc_status status = write_plan(&b, regions, n_regions);
-    if (status != BYOC_OK)
-        byi_plan_free(plan);
-    free_func(&b.out);
-    byi_vec_free(b.order.at);
-    byi_vec_free(b.stack.at);
-    byi_vec_free(b.types.at);
-    byi_arena_free(&b.arena);
-    return status;
-}
-
-void byi_plan_free(struct byi_plan *plan)
-{
-    byi_text_free(&plan->json);
-    byi_vec_free(plan->consts.at);
-    *plan = (struct byi_plan){0};
-}
-
-const struct byi_span *byi_plan_spans(const struct byi_module *m,
-                                      const struct byi_plan *plan,
-                                      struct byi_arena *arena)
-{
-    struct byi_span *spans =
-        byi_arena_calloc(arena, plan->consts.n + 1, sizeof *spans);
-    for (uint32_t i = 0; i < plan->consts.n; i++) {
-        const struct byi_const *c = &m->consts.at[plan->consts.at[i].constant];
-        spans[i] = (struct byi_span){
-            .data = c->data,
-            .bytes = c->bytes,
-            .offset = plan->consts.at[i].offset,
-        };
-    }
-    return spans;
 }

@@ -1,5 +1,6 @@
-/* codegen_json/plan.h: a plan while it is made. plan.c takes a module apart,
- * memory.c gives temporaries their places, plan.c prints the result.
+/* codegen_json/plan.h: a plan while it is made. plan_funcs.c finds the
+ * functions it needs, plan.c takes each apart, memory.c gives temporaries their
+ * places, plan_json.c prints the result.
  */
 #ifndef BYI_PLAN_H
 #define BYI_PLAN_H
@@ -18,23 +19,26 @@ struct byi_pvalue {
     enum byi_pvalue_kind kind;
     uint32_t index;
     const struct byi_type *type;
-    bool fixed;      /* no dim varies */
+    bool fixed;      /* no dim varies; false for functions */
     uint64_t offset; /* of a fixed temporary */
 };
 
 enum byi_pstep_kind {
     BYI_P_OP,
     BYI_P_REGION,
-    BYI_P_KERNEL,
+    BYI_P_KERNEL, /* a fused one                                         */
     BYI_P_CALL,
-    BYI_P_IF
+    BYI_P_IF,
+    BYI_P_CLOSURE, /* callee with what it captured, as a value              */
+    BYI_P_APPLY,   /* in: a function value, its operands                    */
+    BYI_P_CHOOSE   /* in: condition, the one or the other function value    */
 };
 
 /* in and out are runs of byi_pfunc.flat. */
 struct byi_pstep {
     enum byi_pstep_kind kind;
     const struct byi_node *node;
-    uint32_t callee; /* region, kernel or function; IF: then */
+    uint32_t callee; /* region, kernel or function; IF: then    */
     uint32_t other;  /* IF: the else branch                     */
     uint32_t in, n_in, out, n_out;
 };
@@ -54,6 +58,51 @@ static inline uint32_t byi_pfunc_root(const struct byi_pfunc *f, uint32_t v)
 {
     return f->values.at[v].kind == BYI_P_ALIAS ? f->values.at[v].index : v;
 }
+
+/* What is known of nested functions (by module function): their captures that
+ * are always the same function, whose own captures are then passed in place of
+ * a function value. */
+struct byi_pcaptures {
+    const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
+    uint32_t leaves;      /* values that all captures come to             */
+    uint32_t depth;       /* known functions in known functions           */
+    uint32_t home;        /* the function with a name that it is in       */
+    bool recursive;       /* holds a literal of itself                    */
+};
+
+struct byi_pwalk;
+struct byi_planner {
+    const struct byi_module *m;
+    struct byi_arena *arena;
+    struct byoc_error *err;
+    struct byi_plan *plan;
+    const struct byi_plan_code *code; /* NULL: nothing is fused */
+    uint32_t *placed;     /* by module constant: 1 + index in the plan */
+    uint32_t *const_at;   /* by module constant: value, if of this function */
+    uint32_t *const_seen; /* by module constant: 1 + the last function */
+    uint32_t *func_index; /* by module function: plan function + 1, or 0 */
+    uint32_t *region_of;  /* by module function: region + 1, or 0 */
+    struct byi_pcaptures *captures; /* by module function */
+    BYI_VEC(uint32_t) order;        /* module functions, by plan function */
+    BYI_VEC(struct byi_pwalk) stack;
+    BYI_VEC(const struct byi_type *) types; /* scratch of push_leaves */
+    struct byi_pfunc out;
+    uint32_t out_index;
+    uint64_t inlined, may_inline; /* nodes of literals walked at their calls */
+};
+
+/* plan.c: the steps of module function `func`, in b->out. */
+enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
+
+/* plan_funcs.c */
+/* The function of the plan that runs module function `func`, made on demand. */
+uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
+/* The place of a constant in the plan. */
+uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
+/* Fill in b->captures. */
+void byi_plan_captures(struct byi_planner *b);
+/* Tensors and functions in a type. */
+uint32_t byi_plan_leaves(const struct byi_type *type);
 
 /* memory.c: offsets for fixed temporaries, and f->arena. */
 void byi_plan_memory(struct byi_pfunc *f);

@@ -17,6 +17,10 @@ static const char *const index_names[] = {
 static void print_type(const struct byi_module *m, const struct byi_type *type,
                        struct byi_text *json)
 {
+    if (type->kind == BYI_FUNC) {
+        byi_text_addf(json, "\"dtype\": \"function\"");
+        return;
+    }
     byi_text_addf(json, "\"dtype\": \"%s\", \"shape\": [",
                   byoc_dtype_name(type->dtype));
     for (uint32_t i = 0; i < type->rank; i++) {
@@ -52,20 +56,36 @@ static void print_list(const char *name, const uint32_t *at, uint32_t n,
     byi_text_addf(json, "]");
 }
 
+/* What a step does is its first member. */
+static const struct {
+    const char *key;
+    enum { NAME, CALLEE, BOTH, COUNT } value; /* COUNT: operands but one */
+} step_names[] = {
+    [BYI_P_OP] = {"op", NAME},           [BYI_P_REGION] = {"region", CALLEE},
+    [BYI_P_KERNEL] = {"kernel", CALLEE}, [BYI_P_CALL] = {"call", CALLEE},
+    [BYI_P_IF] = {"if", BOTH},           [BYI_P_CLOSURE] = {"closure", CALLEE},
+    [BYI_P_APPLY] = {"apply", COUNT},    [BYI_P_CHOOSE] = {"choose", COUNT},
+};
+
 static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
                        const struct byi_pstep *step, struct byi_text *json)
 {
     const struct byi_node *node = step->node;
-    if (step->kind == BYI_P_OP)
-        byi_text_addf(json, "{\"op\": \"%s\", ", byi_op(node->op)->name);
-    else if (step->kind == BYI_P_IF)
-        byi_text_addf(json, "{\"if\": [%u, %u], ", step->callee, step->other);
-    else
-        byi_text_addf(json, "{\"%s\": %u, ",
-                      step->kind == BYI_P_REGION   ? "region"
-                      : step->kind == BYI_P_KERNEL ? "kernel"
-                                                   : "call",
-                      step->callee);
+    byi_text_addf(json, "{\"%s\": ", step_names[step->kind].key);
+    switch (step_names[step->kind].value) {
+    case NAME:
+        byi_text_addf(json, "\"%s\", ", byi_op(node->op)->name);
+        break;
+    case CALLEE:
+        byi_text_addf(json, "%u, ", step->callee);
+        break;
+    case BOTH:
+        byi_text_addf(json, "[%u, %u], ", step->callee, step->other);
+        break;
+    case COUNT:
+        byi_text_addf(json, "%u, ", step->n_in - 1);
+        break;
+    }
     print_list("in", f->flat.at + step->in, step->n_in, json);
     byi_text_addf(json, ", ");
     print_list("out", f->flat.at + step->out, step->n_out, json);

@@ -1,19 +1,14 @@
 /* exec.c: the executor: steps in order, each a native kernel, a vendor's
- * region, a call, a branch, or nothing but a view. Where shapes vary, a step's
- * type rule is its shape function, and results get blocks of the state's pool
- * that go back after their last reader.
+ * region, a call, a branch, or nothing but a view. Calls wait on a stack of
+ * activations (call.c), never on this program's own. Where shapes vary, a
+ * step's type rule is its shape function, and results get blocks of the
+ * state's pool that go back after their last reader.
  */
 #include "plan.h"
 
 #include <string.h>
 
-static enum byoc_status run_func(struct byoc_state *s, uint32_t func,
-                                 struct byoc_error *err);
-
-static uint64_t bytes_of(const struct byi_tensor *t)
-{
-    return byi_tensor_bytes(t);
-}
+enum { INFER_STEPS = 4096 }; /* whose types share an arena */
 
 static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
 {
@@ -25,7 +20,7 @@ static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
 static enum byoc_status take_block(struct byoc_state *s, struct byi_frame *fr,
                                    uint32_t v, struct byoc_error *err)
 {
-    uint64_t bytes = bytes_of(&fr->t[v]);
+    uint64_t bytes = byi_tensor_bytes(&fr->t[v]);
     uint32_t block;
     BYI_TRY(byi_pool_take(&s->pool, bytes, &block, err));
     fr->block[v] = block + 1;
@@ -33,19 +28,10 @@ static enum byoc_status take_block(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-static void give_block(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
+enum byoc_status byi_exec_provide(struct byoc_state *s, struct byi_frame *fr,
+                                  uint32_t v, struct byoc_error *err)
 {
-    if (fr->block[v])
-        byi_pool_give(&s->pool, fr->block[v] - 1);
-    fr->block[v] = 0;
-}
-
-/* Memory for result `v`, whose dims are set. */
-static enum byoc_status provide(struct byoc_state *s,
-                                const struct byi_plan_func *f,
-                                struct byi_frame *fr, uint32_t v,
-                                struct byoc_error *err)
-{
+    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
     const struct byi_value *value = &f->values[v];
     if (value->kind == BYI_V_ALIAS) {
         fr->t[v].data = fr->t[value->root].data;
@@ -103,6 +89,14 @@ static enum byoc_status set_dims(const struct byi_plan_func *f,
     return BYOC_OK;
 }
 
+/* A failure of a step belongs to the model's nodes that it came from. */
+static enum byoc_status name_sources(enum byoc_status status,
+                                     const struct byi_step *step,
+                                     struct byoc_error *err)
+{
+    return step->sources[0] ? byi_prefix(err, "%s", step->sources) : status;
+}
+
 static int64_t refuse_fresh(void *ctx)
 {
     (void)ctx;
@@ -115,6 +109,8 @@ static enum byoc_status infer_step(struct byoc_state *s,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
+    if (s->n_inferred++ % INFER_STEPS == 0)
+        byi_arena_free(&s->infer);
     if (!s->infer)
         s->infer = byi_arena_new();
     for (uint32_t i = 0; i < step->n_in; i++) {
@@ -137,13 +133,13 @@ static enum byoc_status infer_step(struct byoc_state *s,
     const struct byi_type *out;
     enum byoc_status status = byi_infer_type(&infer, &out);
     if (status != BYOC_OK)
-        return byi_prefix(err, "%s", step->sources);
+        return name_sources(status, step, err);
     bool tuple = out->kind == BYI_TUPLE;
     if (step->n_out != (tuple ? out->n_fields : 1))
         return type_fault(f, step, 0, f->values[step->out[0]].type, err);
     for (uint32_t i = 0; i < step->n_out; i++) {
         BYI_TRY(set_dims(f, fr, step, i, tuple ? out->fields[i] : out, err));
-        BYI_TRY(provide(s, f, fr, step->out[i], err));
+        BYI_TRY(byi_exec_provide(s, fr, step->out[i], err));
     }
     return BYOC_OK;
 }
@@ -214,22 +210,23 @@ uint64_t byi_exec_scratch(struct byoc_state *s, const struct byi_frame *fr,
     return step->kernel->scratch(&call);
 }
 
-static enum byoc_status run_kernel(struct byoc_state *s,
-                                   const struct byi_plan_func *f,
-                                   struct byi_frame *fr,
+static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
+    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
     if (step->infer)
         BYI_TRY(infer_step(s, f, fr, step, err));
     if (step->view)
-        return step->infer ? BYOC_OK : provide(s, f, fr, step->out[0], err);
+        return step->infer ? BYOC_OK
+                           : byi_exec_provide(s, fr, step->out[0], err);
     struct byi_call call = make_call(s, fr, step);
     if (step->infer && step->kernel->scratch)
         BYI_TRY(need_scratch(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
-    if (step->kernel->run(&call, err) != BYOC_OK)
-        return byi_prefix(err, "%s", step->sources);
+    enum byoc_status status = step->kernel->run(&call, err);
+    if (status != BYOC_OK)
+        return name_sources(status, step, err);
     return step->infer ? take_dims(f, fr, step, call.out, err) : BYOC_OK;
 }
 
@@ -244,9 +241,11 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
 
 static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
-                                   struct byoc_view *views,
                                    struct byoc_error *err)
 {
+    struct byoc_view *views = fr->views[fr->at];
+    if (!views)
+        return byi_call_func(s, fr, step, err); /* the twin */
     for (uint32_t i = 0; i < step->n_in; i++)
         views[i].data = fr->t[step->in[i]].data;
     for (uint32_t i = 0; i < step->n_out; i++)
@@ -269,10 +268,12 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- fused kernels ------------------------------------------------------ */
 
-static enum byoc_status run_fused(struct byoc_state *s,
-                                  const struct byi_frame *fr,
-                                  const struct byi_step *step)
+static enum byoc_status run_fused(struct byoc_state *s, struct byi_frame *fr,
+                                  const struct byi_step *step,
+                                  struct byoc_error *err)
 {
+    if (!s->model->kernels[step->callee])
+        return byi_call_func(s, fr, step, err); /* the twin */
     for (uint32_t i = 0; i < step->n_in; i++)
         s->buffers[i] = fr->t[step->in[i]].data;
     for (uint32_t i = 0; i < step->n_out; i++)
@@ -281,155 +282,36 @@ static enum byoc_status run_fused(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* --- calls -------------------------------------------------------------- */
-
-/* Lend operands to a function and say where its results go. */
-static enum byoc_status bind_call(struct byoc_state *s,
-                                  const struct byi_plan_func *f,
-                                  struct byi_frame *fr,
-                                  const struct byi_step *step, uint32_t first,
-                                  uint32_t func, struct byoc_error *err)
-{
-    const struct byi_plan_func *callee = &s->model->plan->funcs[func];
-    struct byi_frame *to = &s->frames[func];
-    for (uint32_t i = 0; i < callee->n_inputs; i++) {
-        const struct byi_value *v = &callee->values[callee->inputs[i]];
-        const struct byi_tensor *arg = &fr->t[step->in[first + i]];
-        struct byi_tensor *t = &to->t[callee->inputs[i]];
-        if (v->fixed && !same_dims(arg, t))
-            return byi_fail(err, BYOC_ETYPE,
-                            "call of @%s: operand %u has not the shape it "
-                            "was compiled for",
-                            callee->name, i);
-        t->data = arg->data;
-        memcpy(t->dims, arg->dims, sizeof t->dims);
-    }
-    for (uint32_t i = 0; i < step->n_out; i++) {
-        uint32_t v = step->out[i];
-        const struct byi_value *result = &callee->values[callee->outputs[i]];
-        to->dest[i].data = NULL;
-        if (!f->values[v].fixed) {
-            if (!result->fixed)
-                continue;
-            memcpy(fr->t[v].dims, to->t[callee->outputs[i]].dims,
-                   sizeof fr->t[v].dims);
-            BYI_TRY(provide(s, f, fr, v, err));
-        }
-        to->dest[i] = fr->t[v];
-    }
-    return BYOC_OK;
-}
-
-/* Take over results of varying size; whatever else the callee holds goes. */
-static enum byoc_status take_results(struct byoc_state *s,
-                                     const struct byi_plan_func *f,
-                                     struct byi_frame *fr,
-                                     const struct byi_step *step, uint32_t func,
-                                     struct byoc_error *err)
-{
-    const struct byi_plan_func *callee = &s->model->plan->funcs[func];
-    struct byi_frame *from = &s->frames[func];
-    for (uint32_t i = 0; i < step->n_out; i++) {
-        if (from->dest[i].data)
-            continue;
-        uint32_t v = step->out[i], w = callee->outputs[i];
-        uint32_t root = callee->values[w].root;
-        memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
-        if (from->block[root] && f->values[v].kind == BYI_V_TEMP) {
-            fr->block[v] = from->block[root];
-            fr->t[v].data = from->t[root].data;
-            from->block[root] = 0;
-            continue;
-        }
-        BYI_TRY(provide(s, f, fr, v, err));
-        memcpy(fr->t[v].data, from->t[w].data, bytes_of(&fr->t[v]));
-    }
-    for (uint32_t v = 0; v < callee->n_values; v++)
-        give_block(s, from, v);
-    return BYOC_OK;
-}
-
-static enum byoc_status run_call(struct byoc_state *s,
-                                 const struct byi_plan_func *f,
-                                 struct byi_frame *fr,
-                                 const struct byi_step *step, uint32_t first,
-                                 uint32_t func, struct byoc_error *err)
-{
-    BYI_TRY(bind_call(s, f, fr, step, first, func, err));
-    BYI_TRY(run_func(s, func, err));
-    return take_results(s, f, fr, step, func, err);
-}
-
-static enum byoc_status run_if(struct byoc_state *s,
-                               const struct byi_plan_func *f,
-                               struct byi_frame *fr,
-                               const struct byi_step *step,
-                               struct byoc_error *err)
-{
-    const struct byi_tensor *cond = &fr->t[step->in[0]];
-    if (bytes_of(cond) != 1)
-        return byi_fail(err, BYOC_ETYPE,
-                        "if (%s): the condition has %llu elements, expected 1",
-                        step->sources, (unsigned long long)bytes_of(cond));
-    if (*(const uint8_t *)cond->data)
-        return run_call(s, f, fr, step, 1, step->callee, err);
-    uint32_t first = 1 + s->model->plan->funcs[step->callee].n_inputs;
-    return run_call(s, f, fr, step, first, step->other, err);
-}
-
 /* --- functions ---------------------------------------------------------- */
 
-static enum byoc_status run_step(struct byoc_state *s,
-                                 const struct byi_plan_func *f,
-                                 struct byi_frame *fr, uint32_t at,
-                                 struct byoc_error *err)
-{
-    const struct byi_step *step = &f->steps[at];
-    switch (step->kind) {
-    case BYI_STEP_OP:
-        return run_kernel(s, f, fr, step, err);
-    case BYI_STEP_CALL:
-        return run_call(s, f, fr, step, 0, step->callee, err);
-    case BYI_STEP_IF:
-        return run_if(s, f, fr, step, err);
-    case BYI_STEP_REGION:
-        if (fr->views[at])
-            return run_region(s, fr, step, fr->views[at], err);
-        return run_call(s, f, fr, step, 0,
-                        s->model->plan->parts[step->callee].twin, err);
-    case BYI_STEP_KERNEL:
-        if (s->model->kernels[step->callee])
-            return run_fused(s, fr, step);
-        return run_call(s, f, fr, step, 0,
-                        s->model->plan->kernels[step->callee].twin, err);
-    }
-    byi_unreachable();
-}
-
-static const char *const step_kinds[] = {
-    [BYI_STEP_OP] = "kernel",
-    [BYI_STEP_REGION] = "region",
-    [BYI_STEP_KERNEL] = "fused",
-    [BYI_STEP_CALL] = "call",
-    [BYI_STEP_IF] = "if",
+/* By kind of step: what it does, and its name in a trace. */
+static const struct {
+    enum byoc_status (*run)(struct byoc_state *s, struct byi_frame *fr,
+                            const struct byi_step *step,
+                            struct byoc_error *err);
+    const char *name;
+} step_kinds[] = {
+    [BYI_STEP_OP] = {run_kernel, "kernel"},
+    [BYI_STEP_REGION] = {run_region, "region"},
+    [BYI_STEP_KERNEL] = {run_fused, "fused"},
+    [BYI_STEP_CALL] = {byi_call_func, "call"},
+    [BYI_STEP_IF] = {byi_call_if, "if"},
+    [BYI_STEP_CLOSURE] = {byi_closure_make, "closure"},
+    [BYI_STEP_APPLY] = {byi_call_apply, "call"},
+    [BYI_STEP_CHOOSE] = {byi_closure_choose, "choose"},
 };
 
-static enum byoc_status trace_step(struct byoc_state *s,
-                                   const struct byi_plan_func *f,
-                                   struct byi_frame *fr, uint32_t at,
-                                   struct byoc_error *err)
+static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
+                       const struct byi_step *step, uint64_t begin)
 {
-    const struct byi_step *step = &f->steps[at];
-    uint64_t begin = byi_trace_now();
-    enum byoc_status status = run_step(s, f, fr, at, err);
+    const char *kind = step->view ? "view" : step_kinds[step->kind].name;
     const char *impl = "native";
-    if (step->kind == BYI_STEP_REGION && fr->views[at])
+    if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
         impl = s->model->plan->parts[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
         impl = s->model->code_level;
-    byi_trace_event(s->trace, step->view ? "view" : step_kinds[step->kind],
-                    step->name, impl, step->sources, begin, byi_trace_now());
-    return status;
+    byi_trace_event(s->trace, kind, step->name, impl, step->sources, begin,
+                    byi_trace_now());
 }
 
 /* Values that live in memory the caller brought. */
@@ -466,7 +348,7 @@ static enum byoc_status copy_results(struct byoc_state *s,
                 byi_dims_text(found, sizeof found, t->rank, t->dims),
                 byi_dims_text(want, sizeof want, dest->rank, dest->dims));
         uint64_t begin = s->trace ? byi_trace_now() : 0;
-        memcpy(dest->data, t->data, bytes_of(t));
+        memcpy(dest->data, t->data, byi_tensor_bytes(t));
         if (s->trace)
             byi_trace_event(s->trace, "copy", "copy", "native", f->name, begin,
                             byi_trace_now());
@@ -474,33 +356,104 @@ static enum byoc_status copy_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Recursion is bounded by BYI_PLAN_MAX_DEPTH, which the reader enforces. */
-static enum byoc_status run_func(struct byoc_state *s, uint32_t func,
-                                 struct byoc_error *err)
+/* A step is done: tell who watches, and drop what nobody reads any more. */
+static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
+                     struct byi_frame *fr)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[func];
-    struct byi_frame *fr = &s->frames[func];
-    bind_lent(f, fr);
-    for (uint32_t at = 0; at < f->n_steps; at++) {
-        BYI_TRY(s->trace ? trace_step(s, f, fr, at, err)
-                         : run_step(s, f, fr, at, err));
-        for (uint32_t i = 0; s->watch && !func && i < f->steps[at].n_out; i++)
-            s->watch(s->watch_ctx, f->steps[at].name, f->steps[at].sources,
-                     &fr->t[f->steps[at].out[i]]);
-        for (uint32_t i = 0; i < f->steps[at].n_dead; i++)
-            give_block(s, fr, f->steps[at].dead[i]);
+    const struct byi_step *step = &f->steps[fr->at++];
+    for (uint32_t i = 0; s->watch && !fr->up && i < step->n_out; i++)
+        if (!byi_value_is_func(&f->values[step->out[i]]))
+            s->watch(s->watch_ctx, step->name, step->sources,
+                     &fr->t[step->out[i]]);
+    for (uint32_t i = 0; i < step->n_dead; i++)
+        byi_frame_drop(s, fr, step->dead[i]);
+}
+
+/* Run one step of the activation on top, or enter the function it calls. */
+static enum byoc_status run_step(struct byoc_state *s,
+                                 const struct byi_plan_func *f,
+                                 struct byi_frame *fr, struct byoc_error *err)
+{
+    const struct byi_step *step = &f->steps[fr->at];
+    uint64_t begin = s->trace ? byi_trace_now() : 0;
+    BYI_TRY(step_kinds[step->kind].run(s, fr, step, err));
+    if (s->top == fr) {
+        if (s->trace)
+            trace_step(s, fr, step, begin);
+        end_step(s, f, fr);
+        return BYOC_OK;
     }
-    return copy_results(s, f, fr, err);
+    if (s->top->up == fr)
+        s->top->began = begin;
+    bind_lent(&s->model->plan->funcs[s->top->func], s->top);
+    return BYOC_OK;
+}
+
+/* The activation on top has no step left: its caller goes on. */
+static enum byoc_status leave(struct byoc_state *s,
+                              const struct byi_plan_func *f,
+                              struct byoc_error *err)
+{
+    struct byi_frame *fr = s->top->up;
+    uint64_t began = s->top->began;
+    BYI_TRY(copy_results(s, f, s->top, err));
+    BYI_TRY(byi_call_leave(s, err));
+    f = &s->model->plan->funcs[fr->func];
+    if (s->trace)
+        trace_step(s, fr, &f->steps[fr->at], began);
+    end_step(s, f, fr);
+    return BYOC_OK;
+}
+
+static enum byoc_status run_all(struct byoc_state *s, struct byoc_error *err)
+{
+    for (;;) {
+        struct byi_frame *fr = s->top;
+        const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+        if (fr->at < f->n_steps)
+            BYI_TRY(run_step(s, f, fr, err));
+        else if (fr->up)
+            BYI_TRY(leave(s, f, err));
+        else
+            return copy_results(s, f, fr, err);
+    }
+}
+
+/* The activations that a failure leaves; main's outputs stay for the caller,
+ * in blocks that are main's until the next run. */
+static void unwind(struct byoc_state *s)
+{
+    struct byi_frame *fr = s->top;
+    while (fr->up) {
+        struct byi_frame *up = fr->up;
+        byi_frame_give(s, fr);
+        fr = up;
+    }
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        byi_closure_give(s, fr->fn[v]);
+        fr->fn[v] = NULL;
+    }
+    fr->active = false;
+    s->top = NULL;
 }
 
 enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
 {
+    struct byi_frame *fr = s->frames[0];
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
     byi_pool_reset(&s->pool);
-    for (uint32_t f = 0; f < s->model->plan->n_funcs; f++)
-        if (s->frames[f].t)
-            memset(s->frames[f].block, 0,
-                   s->model->plan->funcs[f].n_values * sizeof(uint32_t));
-    enum byoc_status status = run_func(s, 0, err);
+    memset(fr->block, 0, f->n_values * sizeof *fr->block);
+    fr->active = true;
+    fr->at = 0;
+    fr->up = NULL;
+    s->top = fr;
+    s->depth = 1;
+    s->calls = 0;
+    s->n_inferred = 0;
+    bind_lent(f, fr);
+    enum byoc_status status = run_all(s, err);
+    unwind(s);
     byi_arena_free(&s->infer);
     return status;
 }

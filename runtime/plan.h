@@ -12,8 +12,9 @@
 enum {
     BYI_PLAN_MAX_BYTES = 1 << 30,
     BYI_PLAN_MAX_FUNCS = 1 << 20,
-    BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function */
-    BYI_PLAN_MAX_DEPTH = 64        /* of calls                      */
+    BYI_PLAN_MAX_ITEMS = 64 << 20,  /* values or steps of a function     */
+    BYI_PLAN_MAX_ACTIVE = 1000000,  /* calls that wait for one another   */
+    BYI_PLAN_MAX_CALLS = 100000000  /* of one run                        */
 };
 
 enum byi_value_kind {
@@ -28,23 +29,34 @@ struct byi_value {
     enum byi_value_kind kind;
     uint32_t index;
     uint32_t root; /* itself unless an alias */
-    bool fixed;    /* no dim varies          */
+    bool fixed;    /* no dim varies; false for a function */
     uint64_t offset;
-    const struct byi_type *type; /* dims: numbers, or the plan's symbols */
+    const struct byi_type *type; /* of a tensor, whose dims are numbers or the
+                                    plan's symbols; or BYI_FUNC, no more said */
 };
+
+static inline bool byi_value_is_func(const struct byi_value *v)
+{
+    return v->type->kind == BYI_FUNC;
+}
 
 enum byi_step_kind {
     BYI_STEP_OP,
     BYI_STEP_REGION,
     BYI_STEP_KERNEL, /* a fused one, from the artifact */
     BYI_STEP_CALL,
-    BYI_STEP_IF /* operands: condition, those of then, those of else */
+    BYI_STEP_IF,      /* operands: condition, those of then, those of else */
+    BYI_STEP_CLOSURE, /* operands: the callee's last inputs               */
+    BYI_STEP_APPLY,   /* operands: a function value, its inputs           */
+    BYI_STEP_CHOOSE   /* operands: condition, two function values         */
 };
 
 struct byi_step {
     enum byi_step_kind kind;
     bool view;       /* its result is its first operand's memory            */
     bool infer;      /* result types are computed when it runs              */
+    bool tail;       /* its results are the function's, in place            */
+    bool self;       /* CLOSURE: of its own function, with its last inputs  */
     uint32_t callee; /* region, kernel or function; IF: then             */
     uint32_t other;  /* IF: else                                          */
     const struct byi_op *op;
@@ -52,7 +64,8 @@ struct byi_step {
     const struct byi_kernel *kernel;
     uint32_t n_in, n_out, n_dead;
     const uint32_t *in, *out; /* values */
-    const uint32_t *dead;     /* values of varying size nobody reads any more */
+    const uint32_t *dead;     /* functions, and values of varying size, that
+                                 nobody reads any more                        */
     const char *name;         /* operator, or the vendor's symbol             */
     const char *sources;      /* the model's nodes, ", " between              */
 };
@@ -65,7 +78,6 @@ struct byi_plan_func {
     struct byi_step *steps;
     uint64_t arena;
     uint32_t max_args; /* operands and results of one step      */
-    uint32_t depth;    /* of the calls below it                 */
 };
 
 struct byi_plan_const {
@@ -90,7 +102,7 @@ struct byi_plan_kernel {
 struct byi_plan_tables {
     struct byi_arena *arena;
     uint32_t n_funcs, n_consts, n_parts, n_kernels, n_symbols;
-    struct byi_plan_func *funcs; /* 0: main; calls go to higher numbers only */
+    struct byi_plan_func *funcs; /* 0: where the model starts */
     struct byi_plan_const *consts;
     struct byi_plan_part *parts;
     struct byi_plan_kernel *kernels;
@@ -108,7 +120,7 @@ void byi_plan_tables_free(struct byi_plan_tables **plan);
 /* --- plan_check.c: what plan_read.c cannot see line by line -------------- */
 
 /* Check the types of every step against its operator's rule, find kernels,
- * scratch, lifetimes. `path` names function f. */
+ * scratch, lifetimes. */
 enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
                                 struct byoc_error *err);
 
@@ -149,15 +161,20 @@ enum byoc_status byi_code_bind(struct byoc_model *model,
 /* --- pool.c: memory of values whose size varies -------------------------- */
 
 struct byi_block {
-    void *at;
+    void *at; /* NULL: a slot without memory */
     uint64_t bytes;
-    uint64_t run; /* the last run that used it */
-    bool used;
+    uint64_t run;      /* the last run that used it */
+    uint32_t readers;  /* who has it; 0: free       */
+    uint32_t next;     /* 1 + the next one of its list, when free */
 };
+
+enum { BYI_POOL_CLASSES = 64 };
 
 struct byi_pool {
     struct byi_block *at;
     uint32_t n, cap;
+    uint32_t free[BYI_POOL_CLASSES]; /* 1 + block: lists by log2 of bytes */
+    uint32_t empty;                  /* 1 + slot without memory: a list   */
     uint64_t bytes, limit, run;
 };
 
@@ -166,25 +183,78 @@ void byi_pool_reset(struct byi_pool *pool);
 /* A block of at least `bytes`, BYI_ALIGN-aligned; its number in *block. */
 enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err);
+/* Another reader of a block: it has to be given back once more. */
+void byi_pool_share(struct byi_pool *pool, uint32_t block);
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
+/* Memory besides the blocks that the limit is for: take account of it. */
+enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
+                                 struct byoc_error *err);
+void byi_pool_refund(struct byi_pool *pool, uint64_t bytes);
 void byi_pool_free(struct byi_pool *pool);
 
-/* --- state.c, exec.c -------------------------------------------------------
- */
+/* --- closure.c: functions as values -------------------------------------- */
 
-/* One activation of a function; a function is active at most once in a run,
- * for calls only go to higher numbers. */
-struct byi_frame {
-    struct byi_tensor *t;     /* by value                                  */
-    uint32_t *block;          /* by value: 1 + the pool's block it owns    */
-    struct byi_tensor *dest;  /* by output: where it goes; data NULL: open */
-    struct byoc_view **views; /* by step: a vendor's operands, results    */
-    void *arena;
+/* One thing that a function captured. */
+struct byi_captured {
+    struct byi_tensor t;
+    uint32_t block;             /* 1 + the pool's block that t is in; 0: its
+                                   memory outlives the run */
+    struct byi_closure *func;   /* not NULL: a function, no tensor */
 };
+
+/* A function of the plan with values for its last inputs. */
+struct byi_closure {
+    uint32_t readers, func, n;
+    struct byi_closure *next; /* of those that are being freed */
+    struct byi_captured at[];
+};
+
+struct byi_closure *byi_closure_share(struct byi_closure *closure);
+/* Give it back; NULL is fine. The last to do so frees it. */
+void byi_closure_give(struct byoc_state *state, struct byi_closure *closure);
+
+/* --- frame.c: activations of functions ----------------------------------- */
+
+/* One activation of a function. The first of each function is made with the
+ * state; those of a function that is active already come and go. */
+struct byi_frame {
+    uint32_t func;
+    uint32_t at;              /* the step that runs                         */
+    struct byi_frame *up;     /* who called; NULL: nobody                   */
+    struct byi_frame *next;   /* of the spare ones                          */
+    struct byi_closure *self; /* what was applied, or NULL                  */
+    uint64_t began;           /* when it was called, where there is a trace */
+    uint64_t bytes;           /* all its memory                             */
+    bool active, extra;       /* extra: not the function's first            */
+    struct byi_tensor *t;     /* by value                                   */
+    uint32_t *block;          /* by value: 1 + the pool's block it has      */
+    struct byi_closure **fn;  /* by value, of functions                     */
+    struct byi_tensor *dest;  /* by output: where it goes; data NULL: open  */
+    struct byoc_view **views; /* by step: a vendor's operands, results      */
+};
+
+/* NULL when there is no memory. */
+struct byi_frame *byi_frame_new(const struct byoc_model *model, uint32_t func);
+/* A frame to activate function `func` in, and the end of an activation. */
+enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
+                                struct byi_frame **frame,
+                                struct byoc_error *err);
+void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
+/* Value `v` of an activation is not needed any more. */
+void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
+                    uint32_t v);
+
+/* --- state.c, exec.c, call.c ---------------------------------------------- */
 
 struct byoc_state {
     const struct byoc_model *model;
-    struct byi_frame *frames;      /* by function; t NULL: never runs */
+    struct byi_frame **frames;     /* by function: the first; NULL: never runs */
+    struct byi_frame **spare;      /* by function: more of them, a list        */
+    uint64_t spare_bytes;
+    struct byi_frame *top;         /* the activation that runs                 */
+    uint32_t depth;                /* how many there are                       */
+    uint32_t max_depth;
+    uint64_t calls, max_calls;     /* of one run                               */
     void **region_states;          /* by region                       */
     bool *region_made;             /* by region: state_new succeeded  */
     void **out;                    /* by output of main: memory for callers who
@@ -198,7 +268,8 @@ struct byoc_state {
     void *scratch;
     uint64_t scratch_bytes;
     struct byi_pool pool;
-    struct byi_arena *infer; /* types of this run */
+    struct byi_arena *infer; /* types of this run's last steps */
+    uint64_t n_inferred;
     struct byi_trace *trace;
     byi_watch_fn watch; /* NULL: nobody does */
     void *watch_ctx;
@@ -210,6 +281,37 @@ uint64_t byi_exec_scratch(struct byoc_state *state, const struct byi_frame *fr,
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
+/* exec.c: memory for result `v`, whose dims are set. */
+enum byoc_status byi_exec_provide(struct byoc_state *state,
+                                  struct byi_frame *fr, uint32_t v,
+                                  struct byoc_error *err);
+/* call.c: what steps of these kinds do. A call leaves the callee's activation
+ * as state->top; it ends with byi_call_leave, which gives its results to the
+ * step that called. */
+enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
+                               const struct byi_step *step,
+                               struct byoc_error *err);
+enum byoc_status byi_call_if(struct byoc_state *state, struct byi_frame *fr,
+                             const struct byi_step *step,
+                             struct byoc_error *err);
+enum byoc_status byi_call_apply(struct byoc_state *state, struct byi_frame *fr,
+                                const struct byi_step *step,
+                                struct byoc_error *err);
+enum byoc_status byi_call_leave(struct byoc_state *state,
+                                struct byoc_error *err);
+/* closure.c: steps of these kinds. */
+enum byoc_status byi_closure_make(struct byoc_state *state,
+                                  struct byi_frame *fr,
+                                  const struct byi_step *step,
+                                  struct byoc_error *err);
+enum byoc_status byi_closure_choose(struct byoc_state *state,
+                                    struct byi_frame *fr,
+                                    const struct byi_step *step,
+                                    struct byoc_error *err);
+/* The condition of a step, its first operand. */
+enum byoc_status byi_call_condition(const struct byi_frame *fr,
+                                    const struct byi_step *step, bool *is,
+                                    struct byoc_error *err);
 
 /* --- trace.c ---------------------------------------------------------------
  */

@@ -1,7 +1,8 @@
 /* plan_check.c: what makes a plan safe to run, function by function: values
  * are written once and before they are read, types follow from the operators'
- * rules, no step writes where it reads. Also what the executor wants to know
- * beforehand: last readers, depth of calls.
+ * rules, no step writes where it reads. What a function value is, nobody knows
+ * before the run: call.c checks its calls. Also what the executor wants to know
+ * beforehand: last readers, calls in the place of results.
  */
 #include "plan.h"
 
@@ -39,8 +40,15 @@ static enum byoc_status fault(struct checker *c, const char *fmt, ...)
 static enum byoc_status check_kinds(struct checker *c)
 {
     const struct byi_plan_func *f = c->f;
+    bool is_main = f == c->plan->funcs;
+    for (uint32_t i = 0; is_main && i < f->n_outputs; i++)
+        if (byi_value_is_func(&f->values[f->outputs[i]]))
+            return fault(c, "outputs[%u]: a model cannot give a function", i);
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byi_value *v = &f->values[f->inputs[i]];
+        if (is_main && byi_value_is_func(v))
+            return fault(c, "inputs[%u]: a model cannot be given a function",
+                         i);
         if (v->kind != BYI_V_INPUT || v->index != i)
             return fault(c, "inputs[%u]: value %u is not input %u", i,
                          f->inputs[i], i);
@@ -152,7 +160,7 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const struct byi_type *need,
                                     const struct byi_type *have)
 {
-    bool same = need->kind == BYI_TENSOR && need->dtype == have->dtype &&
+    bool same = need->kind == have->kind && need->dtype == have->dtype &&
                 need->rank == have->rank;
     for (uint32_t d = 0; same && d < need->rank; d++) {
         if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(have->dims[d]))
@@ -215,13 +223,33 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     return BYOC_OK;
 }
 
+/* What kernels and vendors are given are tensors. */
+static enum byoc_status check_tensors(struct checker *c,
+                                      const struct byi_step *step)
+{
+    for (uint32_t i = 0; i < step->n_in; i++)
+        if (byi_value_is_func(&c->f->values[step->in[i]]))
+            return fault(c, "in[%u]: value %u is a function, expected a tensor",
+                         i, step->in[i]);
+    return BYOC_OK;
+}
+
 static enum byoc_status check_op(struct checker *c, struct byi_step *step)
 {
+    BYI_TRY(check_tensors(c, step));
     struct byi_tensor *t =
         byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *t);
     for (uint32_t i = 0; i < step->n_in; i++)
         tensor_of(c, step->in[i], &t[i]);
     return infer_op(c, step, t);
+}
+
+static enum byoc_status check_count(struct checker *c, uint32_t found,
+                                    uint32_t wanted)
+{
+    return found == wanted
+               ? BYOC_OK
+               : fault(c, "%u operands, expected %u", found, wanted);
 }
 
 /* The operands from `first` on and the results must have the types of the
@@ -231,8 +259,6 @@ static enum byoc_status check_signature(struct checker *c,
                                         uint32_t index)
 {
     const struct byi_plan_func *callee = &c->plan->funcs[index];
-    if (callee <= c->f)
-        return fault(c, "function %u is not after its caller", index);
     if (step->n_in < first || step->n_in - first < callee->n_inputs ||
         step->n_out != callee->n_outputs)
         return fault(c,
@@ -251,12 +277,17 @@ static enum byoc_status check_signature(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_count(struct checker *c, uint32_t found,
-                                    uint32_t wanted)
+static enum byoc_status check_condition(struct checker *c,
+                                        const struct byi_step *step)
 {
-    return found == wanted
-               ? BYOC_OK
-               : fault(c, "%u operands, expected %u", found, wanted);
+    if (step->n_in == 0)
+        return fault(c, "no condition among its operands");
+    const struct byi_type *cond = c->f->values[step->in[0]].type;
+    if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL)
+        return fault(c, "in[0]: the condition is %s, expected bool",
+                     cond->kind == BYI_FUNC ? "a function"
+                                            : byoc_dtype_name(cond->dtype));
+    return BYOC_OK;
 }
 
 static enum byoc_status check_if(struct checker *c, struct byi_step *step)
@@ -266,41 +297,90 @@ static enum byoc_status check_if(struct checker *c, struct byi_step *step)
     BYI_TRY(check_signature(c, step, 1, step->callee));
     BYI_TRY(check_signature(c, step, 1 + then, step->other));
     BYI_TRY(check_count(c, step->n_in, 1 + then + otherwise));
-    const struct byi_type *cond = c->f->values[step->in[0]].type;
-    if (cond->dtype != BYOC_BOOL)
-        return fault(c, "in[0]: the condition is %s, expected bool",
-                     byoc_dtype_name(cond->dtype));
-    return BYOC_OK;
-}
-
-/* The function that a step other than an operator's runs, or may run. */
-static uint32_t callee_of(const struct checker *c, const struct byi_step *step)
-{
-    if (step->kind == BYI_STEP_REGION)
-        return c->plan->parts[step->callee].twin;
-    if (step->kind == BYI_STEP_KERNEL)
-        return c->plan->kernels[step->callee].twin;
-    return step->callee;
+    return check_condition(c, step);
 }
 
 static enum byoc_status check_call(struct checker *c, struct byi_step *step)
 {
-    bool code = step->kind != BYI_STEP_CALL;
-    uint32_t index = callee_of(c, step);
-    if (!code)
-        step->name = c->plan->funcs[index].name;
-    BYI_TRY(check_signature(c, step, 0, index));
-    BYI_TRY(check_count(c, step->n_in, c->plan->funcs[index].n_inputs));
-    if (code && step->infer)
+    step->name = c->plan->funcs[step->callee].name;
+    BYI_TRY(check_signature(c, step, 0, step->callee));
+    return check_count(c, step->n_in, c->plan->funcs[step->callee].n_inputs);
+}
+
+/* Regions, and fused kernels. */
+static enum byoc_status check_code(struct checker *c, struct byi_step *step)
+{
+    bool region = step->kind == BYI_STEP_REGION;
+    uint32_t twin = region ? c->plan->parts[step->callee].twin
+                           : c->plan->kernels[step->callee].twin;
+    BYI_TRY(check_tensors(c, step));
+    BYI_TRY(check_signature(c, step, 0, twin));
+    BYI_TRY(check_count(c, step->n_in, c->plan->funcs[twin].n_inputs));
+    if (step->infer)
         return fault(c, "a shape of %s varies; %s need fixed shapes",
-                     step->name,
-                     step->kind == BYI_STEP_REGION ? "regions" : "kernels");
+                     step->name, region ? "regions" : "kernels");
     return BYOC_OK;
 }
 
+static enum byoc_status expect_func(struct checker *c, const char *what,
+                                    uint32_t i, uint32_t v)
+{
+    if (byi_value_is_func(&c->f->values[v]))
+        return BYOC_OK;
+    return fault(c, "%s[%u]: value %u is a tensor, expected a function", what,
+                 i, v);
+}
+
+/* Captures are the callee's last inputs. */
+static enum byoc_status check_closure(struct checker *c, struct byi_step *step)
+{
+    const struct byi_plan_func *callee = &c->plan->funcs[step->callee];
+    if (step->n_in > callee->n_inputs || step->n_out != 1)
+        return fault(c,
+                     "%u captures and %u results; function %u has %u inputs, "
+                     "and there is one result",
+                     step->n_in, step->n_out, step->callee, callee->n_inputs);
+    uint32_t first = callee->n_inputs - step->n_in;
+    for (uint32_t i = 0; i < step->n_in; i++)
+        BYI_TRY(match_types(c, step, "in", i,
+                            callee->values[callee->inputs[first + i]].type,
+                            c->f->values[step->in[i]].type));
+    step->self = callee == c->f;
+    for (uint32_t i = 0; i < step->n_in && step->self; i++)
+        step->self = step->in[i] == callee->inputs[first + i];
+    return expect_func(c, "out", 0, step->out[0]);
+}
+
+static enum byoc_status check_apply(struct checker *c, struct byi_step *step)
+{
+    BYI_TRY(check_count(c, step->n_in, step->callee + 1));
+    return expect_func(c, "in", 0, step->in[0]);
+}
+
+static enum byoc_status check_choose(struct checker *c, struct byi_step *step)
+{
+    BYI_TRY(check_condition(c, step));
+    BYI_TRY(check_count(c, step->n_in, step->callee + 1));
+    if (step->n_in != 3 || step->n_out != 1)
+        return fault(c, "%u operands and %u results, expected 3 and 1",
+                     step->n_in, step->n_out);
+    BYI_TRY(expect_func(c, "in", 1, step->in[1]));
+    BYI_TRY(expect_func(c, "in", 2, step->in[2]));
+    return expect_func(c, "out", 0, step->out[0]);
+}
+
+static enum byoc_status (*const step_checks[])(struct checker *c,
+                                               struct byi_step *step) = {
+    [BYI_STEP_OP] = check_op,       [BYI_STEP_REGION] = check_code,
+    [BYI_STEP_KERNEL] = check_code, [BYI_STEP_CALL] = check_call,
+    [BYI_STEP_IF] = check_if,       [BYI_STEP_CLOSURE] = check_closure,
+    [BYI_STEP_APPLY] = check_apply, [BYI_STEP_CHOOSE] = check_choose,
+};
+
 /* --- lifetimes ---------------------------------------------------------- */
 
-/* For each step, the values of varying size that nobody reads after it. */
+/* For each step, the values of varying size, and the functions, that nobody
+ * reads after it. */
 static void find_dead(struct checker *c)
 {
     struct byi_plan_func *f = c->f;
@@ -328,25 +408,30 @@ static void find_dead(struct checker *c)
             *at[last[v] - 1]++ = v;
 }
 
-static enum byoc_status check_depth(struct checker *c)
+static void count_args(struct byi_plan_func *f)
 {
-    struct byi_plan_func *f = c->f;
     for (uint32_t s = 0; s < f->n_steps; s++) {
-        const struct byi_step *step = &f->steps[s];
-        uint32_t args = step->n_in + step->n_out;
+        uint32_t args = f->steps[s].n_in + f->steps[s].n_out;
         f->max_args = args > f->max_args ? args : f->max_args;
-        if (step->kind == BYI_STEP_OP)
-            continue;
-        uint32_t callee = callee_of(c, step);
-        uint32_t depth = c->plan->funcs[callee].depth + 1;
-        if (step->kind == BYI_STEP_IF &&
-            c->plan->funcs[step->other].depth >= depth)
-            depth = c->plan->funcs[step->other].depth + 1;
-        f->depth = depth > f->depth ? depth : f->depth;
     }
-    if (f->depth > BYI_PLAN_MAX_DEPTH)
-        return fault(c, "its calls are more than %d deep", BYI_PLAN_MAX_DEPTH);
-    return BYOC_OK;
+}
+
+/* Is the last step a call whose results are the function's, as they are? */
+static void find_tail(struct byi_plan_func *f)
+{
+    struct byi_step *step = f->n_steps ? &f->steps[f->n_steps - 1] : NULL;
+    if (!step || step->n_out != f->n_outputs ||
+        (step->kind != BYI_STEP_CALL && step->kind != BYI_STEP_IF &&
+         step->kind != BYI_STEP_APPLY))
+        return;
+    step->tail = true;
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        const struct byi_value *v = &f->values[step->out[i]];
+        if (step->out[i] != f->outputs[i] ||
+            (!byi_value_is_func(v) &&
+             (v->kind != BYI_V_OUTPUT || v->index != i)))
+            step->tail = false;
+    }
 }
 
 static enum byoc_status check_func(struct checker *c)
@@ -359,12 +444,7 @@ static enum byoc_status check_func(struct checker *c)
         struct byi_step *step = &c->f->steps[s];
         c->step = s;
         BYI_TRY(check_values(c, step));
-        if (step->kind == BYI_STEP_OP)
-            BYI_TRY(check_op(c, step));
-        else if (step->kind == BYI_STEP_IF)
-            BYI_TRY(check_if(c, step));
-        else
-            BYI_TRY(check_call(c, step));
+        BYI_TRY(step_checks[step->kind](c, step));
     }
     c->step = UINT32_MAX;
     for (uint32_t i = 0; i < c->f->n_outputs; i++)
@@ -372,7 +452,9 @@ static enum byoc_status check_func(struct checker *c)
             return fault(c, "outputs[%u]: value %u is never written", i,
                          c->f->outputs[i]);
     find_dead(c);
-    return check_depth(c);
+    count_args(c->f);
+    find_tail(c->f);
+    return BYOC_OK;
 }
 
 enum byoc_status byi_plan_check(struct byi_plan_tables *plan,

@@ -157,7 +157,7 @@ static enum byoc_status read_alias(struct reader *r, const struct byi_json *at,
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s.of: value %u is an alias itself", at->path,
                         v->root);
-    if (root->type->dtype != v->type->dtype ||
+    if (byi_value_is_func(root) || root->type->dtype != v->type->dtype ||
         (v->fixed && root->fixed &&
          byi_type_bytes(root->type) != byi_type_bytes(v->type)))
         return byi_fail(r->err, BYOC_EPARSE,
@@ -185,11 +185,35 @@ static enum byoc_status read_offset(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
+/* A function value: an input, or made as the run goes. */
+static enum byoc_status read_func_value(struct reader *r,
+                                        const struct byi_json *at,
+                                        struct byi_plan_func *f,
+                                        struct byi_value *v)
+{
+    static const char *const keys[] = {"dtype", "kind", "input"};
+    static const struct byi_type type = {.kind = BYI_FUNC};
+    BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(read_kind(r, at, &v->kind));
+    v->type = &type;
+    v->root = (uint32_t)(v - f->values);
+    if (v->kind == BYI_V_INPUT)
+        return read_index(r, at, "input", f->n_inputs, &v->index);
+    if (v->kind == BYI_V_TEMP)
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s.kind: a function is an input or temp", at->path);
+}
+
 static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
                                    struct byi_plan_func *f, struct byi_value *v)
 {
     static const char *const keys[] = {"dtype", "shape",  "kind", "input",
                                        "const", "output", "of",   "offset"};
+    const char *dtype;
+    BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
+    if (strcmp(dtype, "function") == 0)
+        return read_func_value(r, at, f, v);
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(read_type(r, at, &v->type));
     BYI_TRY(read_kind(r, at, &v->kind));
@@ -266,58 +290,97 @@ static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
                           r->err);
 }
 
+static enum byoc_status read_region(struct reader *r, const struct byi_json *at,
+                                    struct byi_step *step)
+{
+    BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
+    step->name = r->plan->parts[step->callee].symbol;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_kernel_step(struct reader *r,
+                                         const struct byi_json *at,
+                                         struct byi_step *step)
+{
+    BYI_TRY(read_index(r, at, "kernel", r->plan->n_kernels, &step->callee));
+    step->name = r->plan->kernels[step->callee].symbol;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_call(struct reader *r, const struct byi_json *at,
+                                  struct byi_step *step)
+{
+    return read_index(r, at, "call", r->plan->n_funcs, &step->callee);
+}
+
+static enum byoc_status read_closure(struct reader *r,
+                                     const struct byi_json *at,
+                                     struct byi_step *step)
+{
+    return read_index(r, at, "closure", r->plan->n_funcs, &step->callee);
+}
+
 static enum byoc_status read_if(struct reader *r, const struct byi_json *at,
-                                const struct byi_plan_func *f,
                                 struct byi_step *step)
 {
     const uint32_t *branches;
-    uint32_t n, self = (uint32_t)(f - r->plan->funcs);
+    uint32_t n;
     BYI_TRY(read_list(r, at, "if", 2, r->plan->n_funcs, &branches, &n));
-    if (n != 2 || branches[0] <= self || branches[1] <= self)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.if: expected two functions after function %u",
-                        at->path, self);
-    step->kind = BYI_STEP_IF;
-    step->name = "if";
+    if (n != 2)
+        return byi_fail(r->err, BYOC_EPARSE, "%s.if: expected two functions",
+                        at->path);
     step->callee = branches[0];
     step->other = branches[1];
     return BYOC_OK;
 }
 
+/* apply and choose: how many operands follow the first. */
+static enum byoc_status read_count(struct reader *r, const struct byi_json *at,
+                                   struct byi_step *step)
+{
+    return read_index(r, at, step->name, BYI_PLAN_MAX_ITEMS, &step->callee);
+}
+
+/* What a step is, by the one member of these that it has. */
+static const struct {
+    const char *key;
+    enum byi_step_kind kind;
+    enum byoc_status (*read)(struct reader *r, const struct byi_json *at,
+                             struct byi_step *step);
+} step_keys[] = {
+    {"op", BYI_STEP_OP, read_op},
+    {"region", BYI_STEP_REGION, read_region},
+    {"kernel", BYI_STEP_KERNEL, read_kernel_step},
+    {"call", BYI_STEP_CALL, read_call},
+    {"if", BYI_STEP_IF, read_if},
+    {"closure", BYI_STEP_CLOSURE, read_closure},
+    {"apply", BYI_STEP_APPLY, read_count},
+    {"choose", BYI_STEP_CHOOSE, read_count},
+};
+
 static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
                                   struct byi_plan_func *f,
                                   struct byi_step *step)
 {
-    static const char *const keys[] = {"op",     "region", "kernel",
-                                       "call",   "if",     "in",
-                                       "out",    "attrs",  "source"};
+    static const char *const keys[] = {"op", "region",  "kernel", "call",
+                                       "if", "closure", "apply",  "choose",
+                                       "in", "out",     "attrs",  "source"};
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
-    struct byi_json region, kernel, call, branch;
-    BYI_TRY(byi_json_opt(at, "kernel", &kernel, r->err));
-    BYI_TRY(byi_json_opt(at, "region", &region, r->err));
-    BYI_TRY(byi_json_opt(at, "call", &call, r->err));
-    BYI_TRY(byi_json_opt(at, "if", &branch, r->err));
-    if (branch.at) {
-        BYI_TRY(read_if(r, at, f, step));
-    } else if (region.at) {
-        step->kind = BYI_STEP_REGION;
-        BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
-        step->name = r->plan->parts[step->callee].symbol;
-    } else if (kernel.at) {
-        step->kind = BYI_STEP_KERNEL;
-        BYI_TRY(read_index(r, at, "kernel", r->plan->n_kernels, &step->callee));
-        step->name = r->plan->kernels[step->callee].symbol;
-    } else if (call.at) {
-        step->kind = BYI_STEP_CALL;
-        BYI_TRY(read_index(r, at, "call", r->plan->n_funcs, &step->callee));
-        if (step->callee <= (uint32_t)(f - r->plan->funcs))
-            return byi_fail(r->err, BYOC_EPARSE,
-                            "%s.call: function %u is not after its "
-                            "caller",
-                            at->path, step->callee);
-    } else {
-        BYI_TRY(read_op(r, at, step));
+    struct byi_json member;
+    size_t k = 0;
+    for (; k < BYI_COUNT(step_keys); k++) {
+        BYI_TRY(byi_json_opt(at, step_keys[k].key, &member, r->err));
+        if (member.at)
+            break;
     }
+    if (k == BYI_COUNT(step_keys))
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: expected one of op, region, kernel, call, if, "
+                        "closure, apply, choose",
+                        at->path);
+    step->kind = step_keys[k].kind;
+    step->name = step_keys[k].key;
+    BYI_TRY(step_keys[k].read(r, at, step));
     BYI_TRY(read_list(r, at, "in", BYI_PLAN_MAX_ITEMS, f->n_values, &step->in,
                       &step->n_in));
     BYI_TRY(read_list(r, at, "out", BYI_PLAN_MAX_ITEMS, f->n_values, &step->out,

@@ -1,53 +1,96 @@
 /* pool.c: blocks for values whose size is only known as the run goes. Blocks
  * are kept from run to run, so that runs with the same shapes come to need
- * nothing new; the number of blocks is that of such values alive at once.
+ * nothing new; the number of blocks is that of such values alive at once. Free
+ * ones are in lists by their size's magnitude, so that taking one costs the
+ * same however many there are: a recursion holds one a call.
  */
 #include "plan.h"
 
 #include <stdlib.h>
 
-enum { IDLE_RUNS = 8 }; /* a block nobody wanted for so long goes */
+enum {
+    IDLE_RUNS = 8, /* a block nobody wanted for so long goes */
+    LOOKS = 16     /* blocks of one list that are looked at  */
+};
+
+static uint32_t class_of(uint64_t bytes)
+{
+    return 63 - (uint32_t)__builtin_clzll(bytes | 1);
+}
 
 static void drop_block(struct byi_pool *pool, uint32_t block)
 {
-    byi_release(pool->at[block].at);
-    pool->bytes -= pool->at[block].bytes;
-    pool->at[block].at = NULL;
-    pool->at[block].bytes = 0;
-    pool->at[block].used = false;
+    struct byi_block *b = &pool->at[block];
+    byi_release(b->at);
+    pool->bytes -= b->bytes;
+    *b = (struct byi_block){.next = pool->empty};
+    pool->empty = block + 1;
+}
+
+static void list_block(struct byi_pool *pool, uint32_t block)
+{
+    struct byi_block *b = &pool->at[block];
+    uint32_t *list = &pool->free[class_of(b->bytes)];
+    b->readers = 0;
+    b->next = *list;
+    *list = block + 1;
 }
 
 void byi_pool_reset(struct byi_pool *pool)
 {
     pool->run++;
-    for (uint32_t i = 0; i < pool->n; i++) {
-        pool->at[i].used = false;
-        if (pool->at[i].at && pool->at[i].run + IDLE_RUNS < pool->run)
+    for (uint32_t c = 0; c < BYI_POOL_CLASSES; c++)
+        pool->free[c] = 0;
+    for (uint32_t i = pool->n; i-- > 0;) {
+        if (!pool->at[i].at)
+            continue;
+        if (pool->at[i].run + IDLE_RUNS < pool->run)
             drop_block(pool, i);
+        else
+            list_block(pool, i);
     }
 }
 
-/* The smallest free block that is large enough and not wastefully so. */
-static uint32_t find_block(const struct byi_pool *pool, uint64_t bytes)
+/* The smallest block of a list that has the bytes and is not wastefully large,
+ * among the first of the list: taken off it. 0: none; else 1 + its number. */
+static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
+                            uint64_t bytes)
 {
-    uint32_t best = UINT32_MAX;
-    for (uint32_t i = 0; i < pool->n; i++) {
-        const struct byi_block *b = &pool->at[i];
-        if (b->used || !b->at || b->bytes < bytes ||
-            b->bytes / 2 > bytes + 4096)
-            continue;
-        if (best == UINT32_MAX || b->bytes < pool->at[best].bytes)
-            best = i;
+    uint32_t *best = NULL;
+    uint32_t *link = list;
+    for (int i = 0; *link && i < LOOKS; i++) {
+        struct byi_block *b = &pool->at[*link - 1];
+        if (b->bytes >= bytes && b->bytes / 2 <= bytes + 4096 &&
+            (!best || b->bytes < pool->at[*best - 1].bytes))
+            best = link;
+        link = &b->next;
     }
-    return best;
+    if (!best)
+        return 0;
+    uint32_t block = *best;
+    *best = pool->at[block - 1].next;
+    return block;
+}
+
+static uint32_t find_block(struct byi_pool *pool, uint64_t bytes)
+{
+    uint32_t last = class_of(2 * (bytes + 4096));
+    for (uint32_t c = class_of(bytes); c <= last; c++) {
+        uint32_t block = take_listed(pool, &pool->free[c], bytes);
+        if (block)
+            return block - 1;
+    }
+    return UINT32_MAX;
 }
 
 /* A slot without memory, at the end if there is no other. */
 static uint32_t find_slot(struct byi_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->n; i++)
-        if (!pool->at[i].at)
-            return i;
+    if (pool->empty) {
+        uint32_t slot = pool->empty - 1;
+        pool->empty = pool->at[slot].next;
+        return slot;
+    }
     if (pool->n == pool->cap) {
         uint32_t cap = pool->cap ? 2 * pool->cap : 32;
         void *at = byi_realloc(pool->at, cap, sizeof *pool->at);
@@ -62,46 +105,79 @@ static uint32_t find_slot(struct byi_pool *pool)
 
 static void drop_free(struct byi_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->n; i++)
-        if (pool->at[i].at && !pool->at[i].used)
-            drop_block(pool, i);
+    for (uint32_t c = 0; c < BYI_POOL_CLASSES; c++)
+        while (pool->free[c]) {
+            uint32_t block = pool->free[c] - 1;
+            pool->free[c] = pool->at[block].next;
+            drop_block(pool, block);
+        }
+}
+
+enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
+                                 struct byoc_error *err)
+{
+    if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
+        drop_free(pool);
+    if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "%llu bytes for values of varying size and for calls "
+                        "that wait, but the limit is the machine's memory, "
+                        "%llu bytes; use smaller inputs, and see that a "
+                        "recursion ends",
+                        (unsigned long long)(pool->bytes + bytes),
+                        (unsigned long long)pool->limit);
+    pool->bytes += bytes;
+    return BYOC_OK;
+}
+
+void byi_pool_refund(struct byi_pool *pool, uint64_t bytes)
+{
+    pool->bytes -= bytes;
+}
+
+static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
+                                   uint32_t *block, struct byoc_error *err)
+{
+    BYI_TRY(byi_pool_charge(pool, bytes, err));
+    void *at = byi_acquire(bytes);
+    uint32_t i = at ? find_slot(pool) : UINT32_MAX;
+    if (i == UINT32_MAX) {
+        byi_release(at);
+        byi_pool_refund(pool, bytes);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "no memory for %llu bytes of a value of varying size",
+                        (unsigned long long)bytes);
+    }
+    pool->at[i].at = at;
+    pool->at[i].bytes = bytes;
+    *block = i;
+    return BYOC_OK;
 }
 
 enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err)
 {
+    if (bytes > UINT64_MAX / 4)
+        bytes = UINT64_MAX / 4; /* no machine has that: charging fails */
     bytes = (bytes + BYI_ALIGN) / BYI_ALIGN * BYI_ALIGN; /* never 0 */
     uint32_t i = find_block(pool, bytes);
-    if (i == UINT32_MAX) {
-        if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
-            drop_free(pool);
-        if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
-            return byi_fail(err, BYOC_ELIMIT,
-                            "%llu bytes for values of varying size, but the "
-                            "limit is the machine's memory, %llu bytes; use "
-                            "smaller inputs",
-                            (unsigned long long)(pool->bytes + bytes),
-                            (unsigned long long)pool->limit);
-        i = find_slot(pool);
-        void *at = i == UINT32_MAX ? NULL : byi_acquire(bytes);
-        if (!at)
-            return byi_fail(err, BYOC_ENOMEM,
-                            "no memory for %llu bytes of a value of varying "
-                            "size",
-                            (unsigned long long)bytes);
-        pool->at[i].at = at;
-        pool->at[i].bytes = bytes;
-        pool->bytes += bytes;
-    }
-    pool->at[i].used = true;
+    if (i == UINT32_MAX)
+        BYI_TRY(make_block(pool, bytes, &i, err));
+    pool->at[i].readers = 1;
     pool->at[i].run = pool->run;
     *block = i;
     return BYOC_OK;
 }
 
+void byi_pool_share(struct byi_pool *pool, uint32_t block)
+{
+    pool->at[block].readers++;
+}
+
 void byi_pool_give(struct byi_pool *pool, uint32_t block)
 {
-    pool->at[block].used = false;
+    if (--pool->at[block].readers == 0)
+        list_block(pool, block);
 }
 
 void byi_pool_free(struct byi_pool *pool)

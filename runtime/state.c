@@ -17,100 +17,60 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* Which functions run at all: main, what it calls, and the twins of regions
- * without a vendor. */
-static void mark_used(const struct byoc_model *model, bool *used)
+/* What a step may call: up to two functions. */
+static uint32_t list_callees(const struct byoc_model *model,
+                             const struct byi_step *step, uint32_t callees[2])
 {
-    const struct byi_plan_tables *plan = model->plan;
-    used[0] = true;
-    for (uint32_t f = 0; f < plan->n_funcs; f++) {
-        for (uint32_t s = 0; used[f] && s < plan->funcs[f].n_steps; s++) {
-            const struct byi_step *step = &plan->funcs[f].steps[s];
-            if (step->kind == BYI_STEP_CALL || step->kind == BYI_STEP_IF)
-                used[step->callee] = true;
-            if (step->kind == BYI_STEP_IF)
-                used[step->other] = true;
-            if (step->kind == BYI_STEP_REGION &&
-                !model->regions[step->callee].plugin)
-                used[plan->parts[step->callee].twin] = true;
-            if (step->kind == BYI_STEP_KERNEL && !model->kernels[step->callee])
-                used[plan->kernels[step->callee].twin] = true;
+    switch (step->kind) {
+    case BYI_STEP_OP:
+    case BYI_STEP_APPLY:
+    case BYI_STEP_CHOOSE:
+        return 0;
+    case BYI_STEP_REGION:
+        callees[0] = model->plan->parts[step->callee].twin;
+        return model->regions[step->callee].plugin ? 0 : 1;
+    case BYI_STEP_KERNEL:
+        callees[0] = model->plan->kernels[step->callee].twin;
+        return model->kernels[step->callee] ? 0 : 1;
+    case BYI_STEP_CALL:
+    case BYI_STEP_CLOSURE:
+        callees[0] = step->callee;
+        return 1;
+    case BYI_STEP_IF:
+        callees[0] = step->callee;
+        callees[1] = step->other;
+        return 2;
+    }
+    byi_unreachable();
+}
+
+/* Make the first frame of main and of all that it may call: functions, and
+ * the twins of regions without a vendor. `list` has room for all. */
+static enum byoc_status make_frames(struct byoc_state *s, uint32_t *list,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_tables *plan = s->model->plan;
+    uint32_t n = 0;
+    s->frames[0] = byi_frame_new(s->model, 0);
+    list[n++] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_plan_func *f = &plan->funcs[list[i]];
+        if (!s->frames[list[i]])
+            return no_memory(err, f->arena);
+        for (uint32_t k = 0; k < f->n_steps; k++) {
+            uint32_t callees[2];
+            uint32_t more = list_callees(s->model, &f->steps[k], callees);
+            for (uint32_t c = 0; c < more; c++) {
+                if (s->frames[callees[c]])
+                    continue;
+                s->frames[callees[c]] = byi_frame_new(s->model, callees[c]);
+                list[n++] = callees[c];
+                if (!s->frames[callees[c]])
+                    return no_memory(err, plan->funcs[callees[c]].arena);
+            }
         }
     }
-}
-
-static void init_tensors(const struct byi_plan_tables *plan,
-                         const struct byi_plan_func *f, struct byi_frame *fr)
-{
-    for (uint32_t v = 0; v < f->n_values; v++) {
-        const struct byi_value *value = &f->values[v];
-        const struct byi_value *root = &f->values[value->root];
-        struct byi_tensor *t = &fr->t[v];
-        t->dtype = value->type->dtype;
-        t->rank = value->type->rank;
-        for (uint32_t d = 0; value->fixed && d < t->rank; d++)
-            t->dims[d] = value->type->dims[d];
-        if (root->kind == BYI_V_CONST)
-            t->data = plan->consts[root->index].view.data;
-        if (root->kind == BYI_V_TEMP && root->fixed)
-            t->data = (char *)fr->arena + root->offset;
-    }
-}
-
-static void init_view(struct byoc_view *view, const struct byi_tensor *t)
-{
-    *view = (struct byoc_view){.struct_size = sizeof *view,
-                               .dtype = t->dtype,
-                               .rank = t->rank,
-                               .dims = t->dims,
-                               .bytes = byi_tensor_bytes(t)};
-}
-
-/* Views of the operands and results of a vendor's steps. */
-static bool init_views(const struct byoc_model *model,
-                       const struct byi_plan_func *f, struct byi_frame *fr)
-{
-    for (uint32_t s = 0; s < f->n_steps; s++) {
-        const struct byi_step *step = &f->steps[s];
-        if (step->kind != BYI_STEP_REGION ||
-            !model->regions[step->callee].plugin)
-            continue;
-        fr->views[s] =
-            byi_alloc(step->n_in + step->n_out, sizeof *fr->views[s]);
-        if (!fr->views[s])
-            return false;
-        for (uint32_t i = 0; i < step->n_in; i++)
-            init_view(&fr->views[s][i], &fr->t[step->in[i]]);
-        for (uint32_t i = 0; i < step->n_out; i++)
-            init_view(&fr->views[s][step->n_in + i], &fr->t[step->out[i]]);
-    }
-    return true;
-}
-
-static enum byoc_status init_frame(const struct byoc_model *model,
-                                   const struct byi_plan_func *f,
-                                   struct byi_frame *fr, struct byoc_error *err)
-{
-    fr->arena = byi_acquire(f->arena + BYI_ALIGN);
-    fr->t = byi_alloc(f->n_values + 1u, sizeof *fr->t);
-    fr->block = byi_alloc(f->n_values + 1u, sizeof *fr->block);
-    fr->dest = byi_alloc(f->n_outputs + 1u, sizeof *fr->dest);
-    fr->views = byi_alloc(f->n_steps + 1u, sizeof *fr->views);
-    if (!fr->arena || !fr->t || !fr->block || !fr->dest || !fr->views)
-        return no_memory(err, f->arena);
-    init_tensors(model->plan, f, fr);
-    return init_views(model, f, fr) ? BYOC_OK : no_memory(err, f->arena);
-}
-
-static void free_frame(const struct byi_plan_func *f, struct byi_frame *fr)
-{
-    for (uint32_t s = 0; fr->views && s < f->n_steps; s++)
-        free(fr->views[s]);
-    free(fr->views);
-    free(fr->dest);
-    free(fr->block);
-    free(fr->t);
-    byi_release(fr->arena);
+    return BYOC_OK;
 }
 
 /* Memory for outputs of callers who bring none. */
@@ -146,10 +106,9 @@ static enum byoc_status init_scratch(struct byoc_state *s,
     if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
         return no_memory(err, args);
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
-        for (uint32_t k = 0; s->frames[f].t && k < plan->funcs[f].n_steps;
-             k++) {
+        for (uint32_t k = 0; s->frames[f] && k < plan->funcs[f].n_steps; k++) {
             const struct byi_step *step = &plan->funcs[f].steps[k];
-            uint64_t bytes = byi_exec_scratch(s, &s->frames[f], step);
+            uint64_t bytes = byi_exec_scratch(s, s->frames[f], step);
             s->scratch_bytes =
                 bytes > s->scratch_bytes ? bytes : s->scratch_bytes;
         }
@@ -161,16 +120,11 @@ static enum byoc_status init_scratch(struct byoc_state *s,
 static enum byoc_status init_frames(struct byoc_state *s,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_tables *plan = s->model->plan;
-    bool *used = byi_alloc(plan->n_funcs, sizeof *used);
-    if (!used)
-        return no_memory(err, plan->n_funcs);
-    mark_used(s->model, used);
-    enum byoc_status status = BYOC_OK;
-    for (uint32_t f = 0; f < plan->n_funcs && status == BYOC_OK; f++)
-        if (used[f])
-            status = init_frame(s->model, &plan->funcs[f], &s->frames[f], err);
-    free(used);
+    uint32_t *list = byi_alloc(s->model->plan->n_funcs, sizeof *list);
+    if (!list)
+        return no_memory(err, s->model->plan->n_funcs);
+    enum byoc_status status = make_frames(s, list, err);
+    free(list);
     return status;
 }
 
@@ -203,12 +157,15 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = s->model->plan;
     s->pool.limit = memory_limit();
+    s->max_depth = BYI_PLAN_MAX_ACTIVE;
+    s->max_calls = BYI_PLAN_MAX_CALLS;
     s->frames = byi_alloc(plan->n_funcs, sizeof *s->frames);
+    s->spare = byi_alloc(plan->n_funcs, sizeof *s->spare);
     s->out = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out);
     s->dims = byi_alloc(plan->n_symbols + 1u, sizeof *s->dims);
     s->region_states = byi_alloc(plan->n_parts + 1u, sizeof(void *));
     s->region_made = byi_alloc(plan->n_parts + 1u, sizeof *s->region_made);
-    if (!s->frames || !s->out || !s->dims || !s->region_states ||
+    if (!s->frames || !s->spare || !s->out || !s->dims || !s->region_states ||
         !s->region_made)
         return no_memory(err, plan->n_funcs);
     BYI_TRY(init_frames(s, err));
@@ -235,6 +192,15 @@ enum byoc_status byoc_state_new(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+static void free_spare(struct byi_frame *fr)
+{
+    while (fr) {
+        struct byi_frame *next = fr->next;
+        byi_release(fr);
+        fr = next;
+    }
+}
+
 void byoc_state_free(struct byoc_state **state)
 {
     struct byoc_state *s = *state;
@@ -248,8 +214,10 @@ void byoc_state_free(struct byoc_state **state)
             region->plugin->backend->state_free(
                 &region->plugin->host, region->compiled, s->region_states[i]);
     }
-    for (uint32_t f = 0; s->frames && f < plan->n_funcs; f++)
-        free_frame(&plan->funcs[f], &s->frames[f]);
+    for (uint32_t f = 0; s->frames && s->spare && f < plan->n_funcs; f++) {
+        byi_release(s->frames[f]);
+        free_spare(s->spare[f]);
+    }
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_release(s->out[i]);
     byi_pool_free(&s->pool);
@@ -260,6 +228,7 @@ void byoc_state_free(struct byoc_state **state)
     free(s->type_store);
     free(s->known);
     free(s->frames);
+    free(s->spare);
     free(s->out);
     free(s->dims);
     free(s->region_states);
@@ -371,7 +340,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
     for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
         s->dims[i] = -1;
     for (uint32_t i = 0; i < f->n_inputs; i++) {
-        struct byi_tensor *t = &s->frames[0].t[f->inputs[i]];
+        struct byi_tensor *t = &s->frames[0]->t[f->inputs[i]];
         BYI_TRY(check_view(&inputs[i], "input", &s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
     }
@@ -389,7 +358,7 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
                                       struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
-    const struct byi_frame *fr = &s->frames[0];
+    const struct byi_frame *fr = s->frames[0];
     for (uint32_t i = 0; i < f->n_inputs; i++)
         if (overlaps(&fr->dest[out], &fr->t[f->inputs[i]]))
             return byi_fail(err, BYOC_EINVAL,
@@ -410,7 +379,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
-    struct byi_frame *fr = &s->frames[0];
+    struct byi_frame *fr = s->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         fr->dest[i].data = NULL;
         if (outputs[i].data) {
@@ -431,7 +400,7 @@ static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
                                   struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
-    struct byi_frame *fr = &s->frames[0];
+    struct byi_frame *fr = s->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];

@@ -214,14 +214,14 @@ static void refuse(const char *ir, enum byoc_status status, const char *word)
 static void test_refused(void **state)
 {
     (void)state;
-    refuse("def @f(%a: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
-           "  %0 = nn.relu(%a);\n"
-           "  @f(%0)\n"
-           "}\n"
-           "def @main(%x: Tensor[(2), float32]) {\n"
-           "  @f(%x)\n"
+    refuse("def @main(%f: fn () -> Tensor[(2), float32]) {\n"
+           "  %f()\n"
            "}\n",
-           BYOC_EUNSUPPORTED, "calls itself");
+           BYOC_EUNSUPPORTED, "an input is a function");
+    refuse("def @main(%x: Tensor[(2), float32]) {\n"
+           "  (%x, fn () { %x })\n"
+           "}\n",
+           BYOC_EUNSUPPORTED, "result 1 is a function");
     refuse("def @main(%x: Tensor[(2), string]) {\n"
            "  copy(%x)\n"
            "}\n",
@@ -236,6 +236,90 @@ static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
     assert_int_equal(byoc_run(s, in, n_in, out, n_out, &err), status);
     if (!strstr(err.text, word))
         fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+}
+
+/* A run that does not end is told so, leaves nothing, and the state runs on. */
+static void limited(const char *ir, uint32_t depth, uint64_t calls,
+                    const char *word)
+{
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(&x, ir);
+    struct byoc_state *s = NULL;
+    int64_t n = 1;
+    const DLTensor in = {.data = &n,
+                         .device = {kDLCPU, 0},
+                         .dtype = byoc_dtype_dlpack(BYOC_I64)};
+    DLTensor out = {0};
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    s->max_depth = depth;
+    s->max_calls = calls;
+    run_fails(s, &in, 1, &out, 1, BYOC_ELIMIT, word);
+    n = 0;
+    out.data = NULL;
+    assert_int_equal(byoc_run(s, &in, 1, &out, 1, &err), BYOC_OK);
+    assert_int_equal(*(int64_t *)out.data, 0);
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+#define I64 "Tensor[(), int64]"
+
+static void test_endless(void **state)
+{
+    (void)state;
+    limited("def @f(%n: " I64 ") -> " I64 " {\n"
+            "  if (equal(%n, 0)) { %n } else { add(@f(add(%n, 1)), 1) }\n"
+            "}\n"
+            "def @main(%n: " I64 ") { @f(%n) }\n",
+            5000, 1 << 20, "@f.3: more than 5000 calls wait");
+    limited("def @f(%n: " I64 ") -> " I64 " {\n"
+            "  if (equal(%n, 0)) { %n } else { @f(add(%n, 1)) }\n"
+            "}\n"
+            "def @main(%n: " I64 ") { @f(%n) }\n",
+            5000, 20000, "more than 20000 calls in one run");
+    limited("def @f(%g: fn (" I64 ") -> " I64 ", %n: " I64 ") -> " I64 " {\n"
+            "  if (equal(%n, 0)) { %n } else {\n"
+            "    %h = fn (%x: " I64 ") { %g(add(%x, 1)) };\n"
+            "    add(@f(%h, %h(%n)), 1)\n"
+            "  }\n"
+            "}\n"
+            "def @main(%n: " I64 ") { @f(fn (%x: " I64 ") { %x }, %n) }\n",
+            5000, 1 << 24, "look for a recursion");
+}
+
+/* Loops by recursion need no more frames the longer they go on: as deep as
+ * this, with room for 200 calls that wait. */
+static void test_tail(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(
+        &x, "def @f(%n: " I64 ", %v: Tensor[(N), int64], %g: fn (" I64
+            ") -> " I64 ") -> Tensor[(M), int64] {\n"
+            "  if (equal(%n, 0)) { %v } else {\n"
+            "    %w: Tensor[(K), int64] = concatenate(\n"
+            "      strided_slice(%v, [1], [100], [0], [1]),\n"
+            "      expand_dims(%g(%n), axis=[0]), axis=0);\n"
+            "    @f(subtract(%n, 1), %w, %g)\n"
+            "  }\n"
+            "}\n"
+            "def @main(%n: " I64 ") {\n"
+            "  %k = add(%n, 7);\n"
+            "  @f(9000, [1, 2, 3, 4], fn (%x: " I64 ") { add(%x, %k) })\n"
+            "}\n");
+    struct byoc_state *s = NULL;
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    s->max_depth = 200;
+    for (uint64_t seed = 0; seed < 3; seed++)
+        if (fixture_run(&x, s, seed, false, &err) != BYOC_OK)
+            fail_msg("%s\n%s", err.text, x.plan.json.at);
+    assert_true(s->pool.bytes < 1 << 20);
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
 }
 
 static void test_wrong_views(void **unused)
@@ -421,6 +505,8 @@ int main(void)
         cmocka_unit_test(test_literals),
         cmocka_unit_test(test_if),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_tail),
         cmocka_unit_test(test_wrong_views),
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_arena),

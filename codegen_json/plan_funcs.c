@@ -1,0 +1,314 @@
+/* plan_funcs.c: a module as a plan: which functions it needs, what is known of
+ * the functions that they capture, regions, constants. plan.c takes each
+ * function apart; plan_json.c prints it.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+enum {
+    /* Known functions among captures stand as their captures; where these are
+     * more, or known functions lie deeper in each other, they are values. */
+    MAX_LEAVES = 64,
+    MAX_DEPTH = 16
+};
+
+uint32_t byi_plan_leaves(const struct byi_type *type)
+{
+    BYI_VEC(const struct byi_type *) work = {0};
+    uint32_t n = 0;
+    if (type->kind != BYI_TUPLE)
+        return 1;
+    BYI_PUSH(&work, type);
+    while (work.n > 0) {
+        const struct byi_type *t = work.at[--work.n];
+        n += t->kind != BYI_TUPLE;
+        for (uint32_t i = 0; t->kind == BYI_TUPLE && i < t->n_fields; i++)
+            BYI_PUSH(&work, t->fields[i]);
+    }
+    byi_vec_free(work.at);
+    return n;
+}
+
+uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant)
+{
+    if (b->placed[constant] == 0) {
+        struct byi_placed p = {constant, b->plan->weights_bytes};
+        uint64_t bytes = b->m->consts.at[constant].bytes;
+        b->plan->weights_bytes +=
+            (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+        BYI_PUSH(&b->plan->consts, p);
+        b->placed[constant] = b->plan->consts.n;
+    }
+    return b->placed[constant] - 1;
+}
+
+uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
+{
+    if (b->func_index[func] == 0) {
+        BYI_PUSH(&b->order, func);
+        b->func_index[func] = b->order.n;
+    }
+    return b->func_index[func] - 1;
+}
+
+/* --- what is known of captures ------------------------------------------- */
+
+struct finder {
+    struct byi_planner *b;
+    uint32_t *literals; /* by function: how many there are elsewhere */
+    bool *seen;
+    BYI_VEC(uint32_t) pending;
+};
+
+/* The function that node `id` of function `func` is, if that is known. */
+static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
+{
+    const struct byi_func *f = x->b->m->funcs.at[func];
+    const struct byi_node *node = &f->nodes.at[id];
+    const uint32_t *known = x->b->captures[func].func;
+    uint32_t own = f->params.n - f->n_captures;
+    if (node->kind == BYI_GLOBAL || node->kind == BYI_FN)
+        return 1 + node->index;
+    if (node->kind == BYI_PARAM && node->index >= own && known)
+        return known[node->index - own];
+    return 0;
+}
+
+/* The literal `fn` in function `func`, the only one of its function there is:
+ * what it captures is what that function always has. */
+static void learn_captures(struct finder *x, uint32_t func,
+                           const struct byi_node *fn, bool only)
+{
+    struct byi_pcaptures *c = &x->b->captures[fn->index];
+    uint32_t *known = byi_arena_calloc(x->b->arena, fn->n_args, sizeof *known);
+    uint64_t leaves = 0;
+    for (uint32_t i = 0; i < fn->n_args; i++) {
+        uint32_t is = only ? known_node(x, func, fn->args[i]) : 0;
+        const struct byi_pcaptures *its = is ? &x->b->captures[is - 1] : NULL;
+        if (!its || its->leaves > MAX_LEAVES || its->depth >= MAX_DEPTH) {
+            const struct byi_func *f = x->b->m->funcs.at[func];
+            leaves += byi_plan_leaves(f->nodes.at[fn->args[i]].type);
+            continue;
+        }
+        known[i] = is;
+        leaves += its->leaves;
+        c->depth = its->depth + 1 > c->depth ? its->depth + 1 : c->depth;
+    }
+    c->func = known;
+    c->home = x->b->m->funcs.at[func]->name ? func : x->b->captures[func].home;
+    c->leaves = leaves > MAX_LEAVES ? MAX_LEAVES + 1 : (uint32_t)leaves;
+}
+
+static void visit_literals(struct finder *x, uint32_t func)
+{
+    const struct byi_func *f = x->b->m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind != BYI_FN || node->index == func || x->seen[node->index])
+            continue;
+        x->seen[node->index] = true;
+        learn_captures(x, func, node, x->literals[node->index] == 1);
+        BYI_PUSH(&x->pending, node->index);
+    }
+}
+
+/* From the outside inwards, so that what a function captures is known before
+ * its own literals are looked at. */
+void byi_plan_captures(struct byi_planner *b)
+{
+    const struct byi_module *m = b->m;
+    struct finder x = {.b = b};
+    x.literals = byi_arena_calloc(b->arena, m->funcs.n, sizeof *x.literals);
+    x.seen = byi_arena_calloc(b->arena, m->funcs.n, sizeof *x.seen);
+    b->captures = byi_arena_calloc(b->arena, m->funcs.n, sizeof *b->captures);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        for (byi_id id = 0; id < f->nodes.n && !f->dead; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            if (node->kind == BYI_FN && node->index == i)
+                b->captures[i].recursive = true;
+            else if (node->kind == BYI_FN)
+                x.literals[node->index]++;
+        }
+        if (!f->dead)
+            b->may_inline += 2 * (uint64_t)f->nodes.n;
+    }
+    b->may_inline += 65536;
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
+            visit_literals(&x, i);
+    while (x.pending.n > 0)
+        visit_literals(&x, x.pending.at[--x.pending.n]);
+    byi_vec_free(x.pending.at);
+}
+
+/* --- the whole ---------------------------------------------------------- */
+
+static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->m->funcs.n; i++)
+        if (!b->m->funcs.at[i]->dead && b->m->funcs.at[i]->attr.compiler)
+            b->region_of[i] = ++n;
+    if (n != n_regions)
+        return byi_fail(b->err, BYOC_EINVAL,
+                        "the module has %u vendor functions, but %u regions "
+                        "were given",
+                        n, n_regions);
+    return BYOC_OK;
+}
+
+static void free_func(struct byi_pfunc *f)
+{
+    byi_vec_free(f->values.at);
+    byi_vec_free(f->inputs.at);
+    byi_vec_free(f->outputs.at);
+    byi_vec_free(f->steps.at);
+    byi_vec_free(f->flat.at);
+    *f = (struct byi_pfunc){0};
+}
+
+/* The functions in the order in which they turn out to be needed, then the
+ * twins of all regions and kernels. */
+static enum byoc_status build_funcs(struct byi_planner *b, uint32_t entry)
+{
+    struct byi_text *json = &b->plan->json;
+    byi_text_addf(json, "\"functions\": [");
+    byi_plan_func(b, entry);
+    for (uint32_t i = 0, twin = 0; i < b->order.n; i++) {
+        b->out_index = i;
+        BYI_TRY(byi_plan_body(b, b->order.at[i]));
+        byi_text_addf(json, "%s\n", i ? "," : "");
+        byi_plan_print_func(b->m, &b->out, json);
+        free_func(&b->out);
+        for (; i + 1 == b->order.n && twin < b->m->funcs.n; twin++)
+            if (b->region_of[twin] || (b->code && b->code->of[twin]))
+                byi_plan_func(b, twin);
+    }
+    byi_text_addf(json, "],\n");
+    return BYOC_OK;
+}
+
+static void print_region(struct byi_planner *b, uint32_t func,
+                         const struct byi_plan_region *region, uint64_t offset)
+{
+    bool first = b->region_of[func] == 1;
+    struct byi_text *json = &b->plan->json;
+    const struct byi_func *f = b->m->funcs.at[func];
+    byi_text_addf(json, "%s\n{\"backend\": ", first ? "" : ",");
+    byi_json_quote(json, f->attr.compiler);
+    byi_text_addf(json, ", \"symbol\": ");
+    byi_json_quote(json, f->name);
+    byi_text_addf(json, ", \"blob\": [%llu, %llu], \"twin\": %u, \"consts\": [",
+                  (unsigned long long)offset,
+                  (unsigned long long)region->blob_bytes,
+                  byi_plan_func(b, func));
+    for (uint32_t k = 0; k < region->n_consts; k++)
+        byi_text_addf(json, "%s%u", k ? ", " : "",
+                      byi_plan_const(b, region->consts[k]));
+    byi_text_addf(json, "]}");
+}
+
+static void print_regions(struct byi_planner *b,
+                          const struct byi_plan_region *regions)
+{
+    struct byi_text *json = &b->plan->json;
+    uint64_t offset = 0;
+    byi_text_addf(json, "\"regions\": [");
+    for (uint32_t func = 0; func < b->m->funcs.n; func++) {
+        if (!b->region_of[func])
+            continue;
+        const struct byi_plan_region *region = &regions[b->region_of[func] - 1];
+        print_region(b, func, region, offset);
+        offset += region->blob_bytes;
+    }
+    byi_text_addf(json, "],\n");
+}
+
+static void print_kernels(struct byi_planner *b)
+{
+    struct byi_text *json = &b->plan->json;
+    byi_text_addf(json, "\"kernels\": [");
+    for (uint32_t i = 0; i < b->code->n; i++) {
+        byi_text_addf(json, "%s\n{\"symbol\": ", i ? "," : "");
+        byi_json_quote(json, b->code->at[i].symbol);
+        byi_text_addf(json, ", \"twin\": %u}",
+                      byi_plan_func(b, b->code->at[i].func));
+    }
+    byi_text_addf(json, "],\n");
+}
+
+static enum byoc_status write_plan(struct byi_planner *b,
+                                   const struct byi_plan_region *regions,
+                                   uint32_t n_regions)
+{
+    uint32_t entry = byi_func_find(b->m, "main");
+    if (entry == UINT32_MAX)
+        return byi_fail(b->err, BYOC_EINVAL,
+                        "the module has no function @main to plan");
+    BYI_TRY(find_regions(b, n_regions));
+    byi_plan_captures(b);
+    byi_text_addf(&b->plan->json,
+                  "{\"format\": \"byoc-plan\", \"version\": %d,\n",
+                  BYI_PLAN_VERSION);
+    BYI_TRY(build_funcs(b, entry));
+    print_regions(b, regions);
+    if (b->code)
+        print_kernels(b);
+    byi_plan_print_consts(b->m, b->plan, &b->plan->json);
+    byi_text_addf(&b->plan->json, "}\n");
+    return BYOC_OK;
+}
+
+enum byoc_status byi_plan_write(const struct byi_module *m,
+                                const struct byi_plan_region *regions,
+                                uint32_t n_regions,
+                                const struct byi_plan_code *code,
+                                struct byi_plan *plan, struct byoc_error *err)
+{
+    *plan = (struct byi_plan){0};
+    struct byi_planner b = {.m = m,
+                            .arena = byi_arena_new(),
+                            .err = err,
+                            .plan = plan,
+                            .code = code};
+    b.placed = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
+    b.const_at = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
+    b.const_seen = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
+    b.func_index = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
+    b.region_of = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
+    enum byoc_status status = write_plan(&b, regions, n_regions);
+    if (status != BYOC_OK)
+        byi_plan_free(plan);
+    free_func(&b.out);
+    byi_vec_free(b.order.at);
+    byi_vec_free(b.stack.at);
+    byi_vec_free(b.types.at);
+    byi_arena_free(&b.arena);
+    return status;
+}
+
+void byi_plan_free(struct byi_plan *plan)
+{
+    byi_text_free(&plan->json);
+    byi_vec_free(plan->consts.at);
+    *plan = (struct byi_plan){0};
+}
+
+const struct byi_span *byi_plan_spans(const struct byi_module *m,
+                                      const struct byi_plan *plan,
+                                      struct byi_arena *arena)
+{
+    struct byi_span *spans =
+        byi_arena_calloc(arena, plan->consts.n + 1, sizeof *spans);
+    for (uint32_t i = 0; i < plan->consts.n; i++) {
+        const struct byi_const *c = &m->consts.at[plan->consts.at[i].constant];
+        spans[i] = (struct byi_span){
+            .data = c->data,
+            .bytes = c->bytes,
+            .offset = plan->consts.at[i].offset,
+        };
+    }
+    return spans;
+}

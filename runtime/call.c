@@ -1,0 +1,369 @@
+/* call.c: calls: operands go into a frame of the callee, results come back to
+ * the step that called. Tensors are lent, or shared where they are in a block;
+ * nothing is copied that may stay where it is. A call in the place of a
+ * function's result ends the caller first, once calls are many: a loop by
+ * recursion then runs in constant memory.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+/* Calls that wait, from which on callers end early: below it copying what the
+ * callee still needs would cost more than it saves. */
+enum { TAIL_DEPTH = 64 };
+
+static const struct byi_plan_func *func_of(const struct byoc_state *s,
+                                           const struct byi_frame *fr)
+{
+    return &s->model->plan->funcs[fr->func];
+}
+
+/* Are the dims those of the type, where it has numbers? */
+static bool dims_fit(const struct byi_type *type, const struct byi_tensor *t)
+{
+    bool fit = type->rank == t->rank && type->dtype == t->dtype;
+    for (uint32_t d = 0; fit && d < t->rank; d++)
+        fit = BYI_IS_SYMBOL(type->dims[d]) || type->dims[d] == t->dims[d];
+    return fit;
+}
+
+static enum byoc_status shape_fault(const struct byi_step *step,
+                                    const char *what, uint32_t i,
+                                    const struct byi_plan_func *callee,
+                                    const struct byi_tensor *t,
+                                    struct byoc_error *err)
+{
+    char found[128];
+    return byi_fail(err, BYOC_ETYPE,
+                    "call of @%s (%s): %s %u is %s %s, which is not what it "
+                    "was compiled for",
+                    callee->name, step->sources, what, i,
+                    byoc_dtype_name(t->dtype),
+                    byi_dims_text(found, sizeof found, t->rank, t->dims));
+}
+
+/* --- operands ------------------------------------------------------------ */
+
+/* Input i of `to` is a tensor in `block` (0: none). */
+static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
+                      const struct byi_tensor *t, uint32_t block)
+{
+    uint32_t v = func_of(s, to)->inputs[i];
+    if (block)
+        byi_pool_share(&s->pool, block - 1);
+    to->block[v] = block;
+    to->t[v].data = t->data;
+    memcpy(to->t[v].dims, t->dims, sizeof t->dims);
+}
+
+/* The caller's frame goes before the callee runs: what lies in it moves. */
+static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
+                                   uint32_t i, const struct byi_tensor *t,
+                                   struct byoc_error *err)
+{
+    uint32_t block, v = func_of(s, to)->inputs[i];
+    uint64_t bytes = byi_tensor_bytes(t);
+    BYI_TRY(byi_pool_take(&s->pool, bytes, &block, err));
+    to->block[v] = block + 1;
+    to->t[v].data = s->pool.at[block].at;
+    memcpy(to->t[v].dims, t->dims, sizeof t->dims);
+    memcpy(to->t[v].data, t->data, bytes);
+    return BYOC_OK;
+}
+
+/* Value `v` of `fr` as input i of `to`. */
+static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
+                             const struct byi_step *step, uint32_t v,
+                             struct byi_frame *to, uint32_t i, bool tail,
+                             struct byoc_error *err)
+{
+    const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, to);
+    const struct byi_value *root = &f->values[f->values[v].root];
+    const struct byi_value *input = &callee->values[callee->inputs[i]];
+    if (byi_value_is_func(input)) {
+        to->fn[callee->inputs[i]] = byi_closure_share(fr->fn[v]);
+        return BYOC_OK;
+    }
+    uint32_t block = fr->block[f->values[v].root];
+    if (!dims_fit(input->type, &fr->t[v]))
+        return shape_fault(step, "operand", i, callee, &fr->t[v], err);
+    bool stays = root->kind == BYI_V_CONST || root->kind == BYI_V_INPUT;
+    if (tail && !block && !stays)
+        return move_input(s, to, i, &fr->t[v], err);
+    set_input(s, to, i, &fr->t[v], block);
+    return BYOC_OK;
+}
+
+/* What `c` captured is the last inputs of `to`. */
+static enum byoc_status pass_captures(struct byoc_state *s,
+                                      const struct byi_step *step,
+                                      struct byi_closure *c,
+                                      struct byi_frame *to,
+                                      struct byoc_error *err)
+{
+    const struct byi_plan_func *callee = func_of(s, to);
+    uint32_t first = callee->n_inputs - c->n;
+    to->self = byi_closure_share(c);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct byi_captured *k = &c->at[i];
+        uint32_t v = callee->inputs[first + i];
+        if (k->func) {
+            to->fn[v] = byi_closure_share(k->func);
+            continue;
+        }
+        if (!dims_fit(callee->values[v].type, &k->t))
+            return shape_fault(step, "capture", i, callee, &k->t, err);
+        set_input(s, to, first + i, &k->t, k->block);
+    }
+    return BYOC_OK;
+}
+
+/* --- results ------------------------------------------------------------- */
+
+/* Say where the results of `to` go: into the memory of the step's results,
+ * where their size is known; else the callee finds it, and they are taken
+ * over when it ends. */
+static enum byoc_status place_results(struct byoc_state *s,
+                                      struct byi_frame *fr,
+                                      const struct byi_step *step,
+                                      struct byi_frame *to,
+                                      struct byoc_error *err)
+{
+    const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, to);
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        uint32_t v = step->out[i];
+        const struct byi_value *result = &callee->values[callee->outputs[i]];
+        to->dest[i].data = NULL;
+        if (byi_value_is_func(result))
+            continue;
+        if (!f->values[v].fixed) {
+            if (!result->fixed)
+                continue;
+            memcpy(fr->t[v].dims, to->t[callee->outputs[i]].dims,
+                   sizeof fr->t[v].dims);
+            BYI_TRY(byi_exec_provide(s, fr, v, err));
+        }
+        to->dest[i] = fr->t[v];
+    }
+    return BYOC_OK;
+}
+
+/* May `to` write the results of `fr` in its place? Where both know their
+ * size, or neither. */
+static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
+                         const struct byi_frame *to)
+{
+    const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, to);
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        if (f->values[f->outputs[i]].fixed !=
+            callee->values[callee->outputs[i]].fixed)
+            return false;
+    return true;
+}
+
+/* Result `w` of the frame that ends as value `v` of its caller. */
+static enum byoc_status take_result(struct byoc_state *s,
+                                    struct byi_frame *from, uint32_t w,
+                                    struct byi_frame *fr, uint32_t v,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, from);
+    const struct byi_value *value = &f->values[v];
+    uint32_t root = callee->values[w].root;
+    if (byi_value_is_func(value)) {
+        fr->fn[v] = byi_closure_share(from->fn[w]);
+        return BYOC_OK;
+    }
+    if (!dims_fit(value->type, &from->t[w]))
+        return shape_fault(&f->steps[fr->at], "result", 0, callee, &from->t[w],
+                           err);
+    memcpy(fr->t[v].dims, from->t[w].dims, sizeof fr->t[v].dims);
+    bool open = value->kind == BYI_V_TEMP ||
+                (value->kind == BYI_V_OUTPUT && !fr->dest[value->index].data);
+    if (from->block[root] && open) {
+        byi_pool_share(&s->pool, from->block[root] - 1);
+        fr->block[v] = from->block[root];
+        fr->t[v].data = from->t[w].data;
+        return BYOC_OK;
+    }
+    BYI_TRY(byi_exec_provide(s, fr, v, err));
+    memcpy(fr->t[v].data, from->t[w].data, byi_tensor_bytes(&fr->t[v]));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
+{
+    struct byi_frame *from = s->top, *fr = from->up;
+    const struct byi_step *step = &func_of(s, fr)->steps[fr->at];
+    for (uint32_t i = 0; i < step->n_out; i++)
+        if (!from->dest[i].data)
+            BYI_TRY(take_result(s, from, func_of(s, from)->outputs[i], fr,
+                                step->out[i], err));
+    s->top = fr;
+    s->depth--;
+    byi_frame_give(s, from);
+    return BYOC_OK;
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+/* A call, or its callee: operands are in[first..] and what `c` captured. */
+struct call {
+    const struct byi_step *step;
+    uint32_t first, func;
+    struct byi_closure *c; /* or NULL */
+};
+
+static enum byoc_status bind_call(struct byoc_state *s, struct byi_frame *fr,
+                                  const struct call *call, struct byi_frame *to,
+                                  bool tail, struct byoc_error *err)
+{
+    uint32_t own = func_of(s, to)->n_inputs - (call->c ? call->c->n : 0);
+    for (uint32_t i = 0; i < own; i++)
+        BYI_TRY(pass(s, fr, call->step, call->step->in[call->first + i], to, i,
+                     tail, err));
+    if (call->c)
+        BYI_TRY(pass_captures(s, call->step, call->c, to, err));
+    if (!tail)
+        return place_results(s, fr, call->step, to, err);
+    for (uint32_t i = 0; i < call->step->n_out; i++)
+        to->dest[i] = fr->dest[i];
+    return BYOC_OK;
+}
+
+static enum byoc_status check_limits(struct byoc_state *s,
+                                     const struct call *call,
+                                     struct byoc_error *err)
+{
+    bool deep = s->depth >= s->max_depth;
+    if (!deep && s->calls++ < s->max_calls)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_ELIMIT,
+                    "@%s: more than %llu calls %s; look for a recursion that "
+                    "does not end",
+                    s->model->plan->funcs[call->func].name,
+                    (unsigned long long)(deep ? s->max_depth : s->max_calls),
+                    deep ? "wait for one another" : "in one run");
+}
+
+static enum byoc_status enter(struct byoc_state *s, struct byi_frame *fr,
+                              const struct call *call, struct byoc_error *err)
+{
+    struct byi_frame *to;
+    BYI_TRY(check_limits(s, call, err));
+    BYI_TRY(byi_frame_take(s, call->func, &to, err));
+    bool tail = call->step->tail && s->depth >= TAIL_DEPTH && fr->up &&
+                can_stand_in(s, fr, to);
+    enum byoc_status status = bind_call(s, fr, call, to, tail, err);
+    if (status != BYOC_OK) {
+        byi_frame_give(s, to);
+        return status;
+    }
+    to->began = fr->began;
+    to->up = tail ? fr->up : fr;
+    s->top = to;
+    if (tail)
+        byi_frame_give(s, fr);
+    else
+        s->depth++;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
+                               const struct byi_step *step,
+                               struct byoc_error *err)
+{
+    struct call call = {.step = step, .func = step->callee};
+    if (step->kind == BYI_STEP_REGION)
+        call.func = s->model->plan->parts[step->callee].twin;
+    else if (step->kind == BYI_STEP_KERNEL)
+        call.func = s->model->plan->kernels[step->callee].twin;
+    return enter(s, fr, &call, err);
+}
+
+enum byoc_status byi_call_condition(const struct byi_frame *fr,
+                                    const struct byi_step *step, bool *is,
+                                    struct byoc_error *err)
+{
+    const struct byi_tensor *cond = &fr->t[step->in[0]];
+    uint64_t bytes = byi_tensor_bytes(cond);
+    if (bytes != 1)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s (%s): the condition has %llu elements, expected 1",
+                        step->name, step->sources, (unsigned long long)bytes);
+    *is = *(const uint8_t *)cond->data != 0;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
+                             const struct byi_step *step,
+                             struct byoc_error *err)
+{
+    struct call call = {.step = step, .first = 1, .func = step->callee};
+    bool is = false;
+    BYI_TRY(byi_call_condition(fr, step, &is, err));
+    if (!is) {
+        call.first += s->model->plan->funcs[step->callee].n_inputs;
+        call.func = step->other;
+    }
+    return enter(s, fr, &call, err);
+}
+
+/* --- function values ------------------------------------------------------ */
+
+/* One operand or result of a function that nobody knew before the run. */
+static enum byoc_status check_pair(const struct byi_step *step,
+                                   const char *what, uint32_t i,
+                                   const struct byi_plan_func *callee,
+                                   const struct byi_type *need,
+                                   const struct byi_type *have,
+                                   struct byoc_error *err)
+{
+    bool same = need->kind == have->kind && need->dtype == have->dtype &&
+                need->rank == have->rank;
+    for (uint32_t d = 0; same && d < need->rank; d++)
+        same = need->dims[d] == have->dims[d] || BYI_IS_SYMBOL(need->dims[d]) ||
+               BYI_IS_SYMBOL(have->dims[d]);
+    if (same)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_ETYPE,
+                    "call of @%s (%s): %s %u has another type than the "
+                    "function's",
+                    callee->name, step->sources, what, i);
+}
+
+static enum byoc_status check_apply(const struct byoc_state *s,
+                                    const struct byi_plan_func *f,
+                                    const struct byi_step *step,
+                                    const struct byi_closure *c,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *callee = &s->model->plan->funcs[c->func];
+    uint32_t own = callee->n_inputs - c->n;
+    if (step->n_in != own + 1 || step->n_out != callee->n_outputs)
+        return byi_fail(err, BYOC_ETYPE,
+                        "call of @%s (%s): %u operands and %u results, but it "
+                        "has %u and %u",
+                        callee->name, step->sources, step->n_in - 1,
+                        step->n_out, own, callee->n_outputs);
+    for (uint32_t i = 0; i < own; i++)
+        BYI_TRY(check_pair(step, "operand", i, callee,
+                           callee->values[callee->inputs[i]].type,
+                           f->values[step->in[1 + i]].type, err));
+    for (uint32_t i = 0; i < step->n_out; i++)
+        BYI_TRY(check_pair(step, "result", i, callee,
+                           callee->values[callee->outputs[i]].type,
+                           f->values[step->out[i]].type, err));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_call_apply(struct byoc_state *s, struct byi_frame *fr,
+                                const struct byi_step *step,
+                                struct byoc_error *err)
+{
+    struct byi_closure *c = fr->fn[step->in[0]];
+    BYI_TRY(check_apply(s, func_of(s, fr), step, c, err));
+    const struct call call = {
+        .step = step, .first = 1, .func = c->func, .c = c};
+    return enter(s, fr, &call, err);
+}

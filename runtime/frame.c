@@ -1,0 +1,195 @@
+/* frame.c: activations of functions. Each is one piece of memory: the tensors
+ * of its values, its arena, where its results go, and the views that vendors
+ * are given. A function that is not active has its first frame waiting; a
+ * recursion takes more, which are kept for later calls up to a bound.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+enum { MAX_SPARE = 16 << 20 /* bytes of frames kept, of a state */ };
+
+/* --- making ------------------------------------------------------------- */
+
+/* Parts of one piece of memory: their sizes first, then where they are. */
+struct layout {
+    char *at; /* NULL: only the size is wanted */
+    uint64_t end;
+};
+
+static void *put(struct layout *l, uint64_t n, uint64_t size)
+{
+    void *at = l->at ? l->at + l->end : NULL;
+    l->end += (n * size + 15) / 16 * 16;
+    return at;
+}
+
+static bool is_vendors(const struct byoc_model *model,
+                       const struct byi_step *step)
+{
+    return step->kind == BYI_STEP_REGION && model->regions[step->callee].plugin;
+}
+
+/* Lay out everything but the arena, which is aligned and comes last, and set
+ * where it is in *fr. */
+static void lay_out(const struct byoc_model *model,
+                    const struct byi_plan_func *f, struct layout *l,
+                    struct byi_frame *fr)
+{
+    put(l, 1, sizeof *fr);
+    fr->t = put(l, f->n_values, sizeof *fr->t);
+    fr->block = put(l, f->n_values, sizeof *fr->block);
+    fr->fn = put(l, f->n_values, sizeof(void *));
+    fr->dest = put(l, f->n_outputs, sizeof *fr->dest);
+    fr->views = put(l, f->n_steps, sizeof(void *));
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        const struct byi_step *step = &f->steps[s];
+        if (!is_vendors(model, step))
+            continue;
+        void *views = put(l, (uint64_t)step->n_in + step->n_out,
+                          sizeof(struct byoc_view));
+        if (l->at)
+            fr->views[s] = views;
+    }
+}
+
+static void init_tensors(const struct byi_plan_tables *plan,
+                         const struct byi_plan_func *f, struct byi_frame *fr,
+                         char *arena)
+{
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        const struct byi_value *value = &f->values[v];
+        const struct byi_value *root = &f->values[value->root];
+        struct byi_tensor *t = &fr->t[v];
+        t->dtype = value->type->dtype;
+        t->rank = value->type->rank;
+        for (uint32_t d = 0; value->fixed && d < t->rank; d++)
+            t->dims[d] = value->type->dims[d];
+        if (root->kind == BYI_V_CONST)
+            t->data = plan->consts[root->index].view.data;
+        if (root->kind == BYI_V_TEMP && root->fixed)
+            t->data = arena + root->offset;
+    }
+}
+
+static void init_view(struct byoc_view *view, const struct byi_tensor *t)
+{
+    *view = (struct byoc_view){.struct_size = sizeof *view,
+                               .dtype = t->dtype,
+                               .rank = t->rank,
+                               .dims = t->dims,
+                               .bytes = byi_tensor_bytes(t)};
+}
+
+/* Views of the operands and results of a vendor's steps. */
+static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
+{
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        const struct byi_step *step = &f->steps[s];
+        if (!fr->views[s])
+            continue;
+        for (uint32_t i = 0; i < step->n_in; i++)
+            init_view(&fr->views[s][i], &fr->t[step->in[i]]);
+        for (uint32_t i = 0; i < step->n_out; i++)
+            init_view(&fr->views[s][step->n_in + i], &fr->t[step->out[i]]);
+    }
+}
+
+static uint64_t frame_bytes(const struct byoc_model *model, uint32_t func,
+                            uint64_t *head)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[func];
+    struct layout l = {0};
+    struct byi_frame unused;
+    lay_out(model, f, &l, &unused);
+    *head = (l.end + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    return *head + f->arena + BYI_ALIGN;
+}
+
+struct byi_frame *byi_frame_new(const struct byoc_model *model, uint32_t func)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[func];
+    uint64_t head, bytes = frame_bytes(model, func, &head);
+    struct layout l = {.at = byi_acquire(bytes)};
+    if (!l.at)
+        return NULL;
+    memset(l.at, 0, head);
+    struct byi_frame *fr = (struct byi_frame *)(void *)l.at;
+    lay_out(model, f, &l, fr);
+    fr->func = func;
+    fr->bytes = bytes;
+    init_tensors(model->plan, f, fr, l.at + head);
+    init_views(f, fr);
+    return fr;
+}
+
+/* --- taking and giving back ---------------------------------------------- */
+
+static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
+                                   struct byi_frame **frame,
+                                   struct byoc_error *err)
+{
+    uint64_t head, bytes = frame_bytes(s->model, func, &head);
+    BYI_TRY(byi_pool_charge(&s->pool, bytes, err));
+    *frame = byi_frame_new(s->model, func);
+    if (!*frame) {
+        byi_pool_refund(&s->pool, bytes);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "no memory for another call of @%s (%llu bytes), with "
+                        "%u calls that wait",
+                        s->model->plan->funcs[func].name,
+                        (unsigned long long)bytes, s->depth);
+    }
+    (*frame)->extra = true;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_frame_take(struct byoc_state *s, uint32_t func,
+                                struct byi_frame **frame,
+                                struct byoc_error *err)
+{
+    struct byi_frame *fr = s->frames[func];
+    if (fr->active && s->spare[func]) {
+        fr = s->spare[func];
+        s->spare[func] = fr->next;
+        s->spare_bytes -= fr->bytes;
+    } else if (fr->active) {
+        BYI_TRY(make_extra(s, func, &fr, err));
+    }
+    fr->active = true;
+    fr->at = 0;
+    fr->up = NULL;
+    fr->next = NULL;
+    *frame = fr;
+    return BYOC_OK;
+}
+
+void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
+{
+    if (fr->block[v])
+        byi_pool_give(&s->pool, fr->block[v] - 1);
+    fr->block[v] = 0;
+    byi_closure_give(s, fr->fn[v]);
+    fr->fn[v] = NULL;
+}
+
+void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+    for (uint32_t v = 0; v < f->n_values; v++)
+        if (fr->block[v] || fr->fn[v])
+            byi_frame_drop(s, fr, v);
+    byi_closure_give(s, fr->self);
+    fr->self = NULL;
+    fr->active = false;
+    if (!fr->extra)
+        return;
+    if (s->spare_bytes + fr->bytes > MAX_SPARE) {
+        byi_pool_refund(&s->pool, fr->bytes);
+        byi_release(fr);
+        return;
+    }
+    s->spare_bytes += fr->bytes;
+    fr->next = s->spare[fr->func];
+    s->spare[fr->func] = fr;
+}
