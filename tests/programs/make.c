@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { MAX_RESULTS = 16 };
+
 uint32_t make_pick(struct maker *k, uint32_t n)
 {
     k->state = k->state * 6364136223846793005u + 1442695040888963407u;
@@ -587,12 +589,34 @@ static bool is_plain(const struct byi_type *type, const void *unused)
     return plain && (type->kind != BYI_TUPLE || type->n_fields > 0);
 }
 
+/* Values that nobody reads, the last ones first: with them as results, little
+ * of what was written is in vain. */
+static uint32_t list_unread(struct maker *k, const struct scope *s,
+                            byi_id *list, uint32_t max)
+{
+    const struct byi_func *f = s->f;
+    bool *read = byi_arena_calloc(k->m->arena, f->nodes.n + 1, sizeof *read);
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
+            read[f->nodes.at[id].args[i]] = true;
+    for (uint32_t i = s->values.n; i-- > 0 && n < max;) {
+        const byi_id id = s->values.at[i].id;
+        if (!read[id] && f->nodes.at[id].kind != BYI_CONST &&
+            is_plain(f->nodes.at[id].type, NULL))
+            list[n++] = id;
+        read[id] = true;
+    }
+    return n;
+}
+
 static void add_main(struct maker *k, uint32_t size)
 {
     struct scope s;
     const struct byi_type *types[4];
-    const uint32_t n = 1 + make_pick(k, 4), n_results = 1 + make_pick(k, 3);
-    byi_id results[3];
+    const uint32_t n = 1 + make_pick(k, 4);
+    uint32_t n_results = 1 + make_pick(k, 3);
+    byi_id results[MAX_RESULTS];
     const int64_t dims[] = {k->batch, 2, 4, 4};
     types[0] = byi_type_tensor(k->m->arena, BYOC_F32, 4, dims);
     for (uint32_t i = 1; i < n; i++)
@@ -605,6 +629,9 @@ static void add_main(struct maker *k, uint32_t size)
     write_steps(k, &s);
     for (uint32_t i = 0; i < n_results; i++)
         results[i] = make_find(k, &s, is_plain, NULL)->id;
+    if (make_pick(k, 4))
+        n_results +=
+            list_unread(k, &s, results + n_results, MAX_RESULTS - n_results);
     s.f->result = n_results == 1
                       ? results[0]
                       : byi_add_tuple(k->m, s.f, results, n_results, NULL);
@@ -620,6 +647,7 @@ struct byi_module *program_make(uint64_t seed, uint32_t size)
     const uint32_t n = make_pick(&k, 4);
     if (make_pick(&k, 6) == 0)
         k.batch = byi_symbol(k.m, "N");
+    k.lets = make_pick(&k, 4) == 0;
     for (uint32_t i = 0; i < n; i++)
         if (make_pick(&k, 3))
             add_plain_global(&k);

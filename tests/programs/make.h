@@ -41,6 +41,7 @@ struct maker {
     int64_t batch; /* the first axis of parameters: 1, or a symbol */
     BYI_VEC(struct global) globals;
     uint32_t n_names, n_sources;
+    bool lets; /* some nodes are bound by let */
 };
 
 /* --- make.c ------------------------------------------------------ */

@@ -165,7 +165,7 @@ static void add_parallel_convs(struct maker *k, struct scope *s)
     if (!find_image(k, s, &x, &channels))
         return;
     struct conv c = pick_conv(k, channels);
-    const uint32_t n = 2 + make_pick(k, 2);
+    const uint32_t n = 2 + make_pick(k, 3);
     const bool bias = make_pick(k, 2), relu = make_pick(k, 2);
     for (uint32_t i = 0; i < n; i++) {
         byi_id y = add_conv(k, s, &c, x.id);
@@ -229,7 +229,7 @@ static void add_dense(struct maker *k, struct scope *s)
         return;
     const struct made x = *found;
     const int64_t depth = make_type_of(s, x.id)->dims[1];
-    const uint32_t n = 1 + make_pick(k, 3), same = make_pick(k, 2);
+    const uint32_t n = 1 + make_pick(k, 4), same = make_pick(k, 2);
     int64_t out = 2 + make_pick(k, 3);
     for (uint32_t i = 0; i < n && depth <= 32; i++) {
         const int64_t dims[] = {out, depth};

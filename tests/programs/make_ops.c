@@ -111,6 +111,7 @@ byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
                      make_source(k, op), &id, NULL) != BYOC_OK)
         return BYI_NO_ID;
     s->cost++;
+    s->f->nodes.at[id].let = k->lets && make_pick(k, 2);
     const struct byi_type *type = make_type_of(s, id);
     const bool real =
         type->kind == BYI_TENSOR && byi_dtype_is_float(type->dtype);
