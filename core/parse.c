@@ -249,6 +249,7 @@ static void release(struct byi_parser *p)
     byi_vec_free(p->names.at);
     byi_vec_free(p->bindings.at);
     free(p->name_slots);
+    byi_vec_free(p->numbers.at);
     free(p->captures.at);
     free(p->sizes.at);
     byi_arena_free(&p->scratch);

@@ -10,7 +10,7 @@
 
 /* A name that occurs: %x, a source. */
 struct byi_pname {
-    const char *text;
+    const char *text; /* NULL: a number */
     uint32_t binding; /* 1 + the newest binding of %text that is visible */
     uint32_t stamp;   /* the parameter list it was last seen in */
     uint32_t source;  /* 1 + the source of this name */
@@ -54,6 +54,7 @@ struct byi_parser {
     BYI_VEC(struct byi_pname) names;
     uint32_t *name_slots; /* 1 + index in names */
     uint32_t n_name_slots;
+    BYI_VEC(uint32_t) numbers; /* by number: 1 + index in names */
     uint32_t stamp;
     BYI_VEC(struct byi_pbinding) bindings;
     BYI_VEC(struct byi_pscope) scopes;

@@ -73,7 +73,8 @@ uint32_t byi_parse_intern(struct byi_parser *p, const char *text)
         p->n_name_slots = p->n_name_slots ? p->n_name_slots * 2 : 256;
         p->name_slots = table_memory(p->n_name_slots, sizeof *p->name_slots);
         for (uint32_t i = 0; i < p->names.n; i++)
-            *name_slot(p, p->names.at[i].text) = i + 1;
+            if (p->names.at[i].text)
+                *name_slot(p, p->names.at[i].text) = i + 1;
     }
     slot = name_slot(p, text);
     if (!*slot) {
@@ -85,13 +86,45 @@ uint32_t byi_parse_intern(struct byi_parser *p, const char *text)
     return *slot - 1;
 }
 
+/* The number of "0", "27", which are names as they stand; UINT32_MAX for "007"
+ * and what no printer gives. */
+static uint32_t number_of(const struct byi_token *tok)
+{
+    uint32_t number = 0;
+
+    if (tok->quoted || tok->n == 0 || tok->n > 7 ||
+        (tok->at[0] == '0' && tok->n > 1))
+        return UINT32_MAX;
+    for (size_t i = 0; i < tok->n; i++) {
+        if (tok->at[i] < '0' || tok->at[i] > '9')
+            return UINT32_MAX;
+        number = number * 10 + (uint32_t)(tok->at[i] - '0');
+    }
+    return number < BYI_TEXT_MAX_NODES ? number : UINT32_MAX;
+}
+
+/* Numbers count up, so their names are found by index, not by hash. */
+static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
+{
+    while (p->numbers.n <= number)
+        BYI_PUSH(&p->numbers, 0);
+    if (p->numbers.at[number] == 0) {
+        BYI_PUSH(&p->names, ((struct byi_pname){.text = NULL}));
+        p->numbers.at[number] = p->names.n;
+    }
+    return p->numbers.at[number] - 1;
+}
+
 /* %0 is a number that the printer gave, %"0" a name of the model: they must
- * not meet, so numbers are kept with a byte in front. */
+ * not meet, so other texts that start like numbers have a byte in front. */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
     char few[64] = "\1";
     size_t mark = !tok->quoted && tok->at[0] >= '0' && tok->at[0] <= '9';
+    uint32_t number = number_of(tok);
 
+    if (number != UINT32_MAX)
+        return name_of_number(p, number);
     if (tok->quoted || tok->n >= sizeof few - 1)
         return byi_parse_intern(p, byi_lex_text(p->scratch, tok));
     memcpy(few + mark, tok->at, tok->n);
