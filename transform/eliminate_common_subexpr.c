@@ -18,9 +18,16 @@
 
 #include "rewrite.h"
 
-/* Nodes seen, in a table with open addressing; ids plus one, 0 is empty. */
+/* Nodes seen, in a table with open addressing. Part of the hash stands beside
+ * the id, so that a node that is somewhere in memory is looked at only when it
+ * is the one. */
+struct slot {
+    uint32_t id; /* plus one; 0 is empty */
+    uint32_t hash;
+};
+
 struct seen {
-    uint32_t *at;
+    struct slot *at;
     uint32_t mask;
 };
 
@@ -233,11 +240,14 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
     const struct byi_node *node = byi_rw_node(rw, at);
     if (!shareable(rw->m, node))
         return BYI_NO_ID;
-    uint64_t slot = hash_node(rw, node) & seen->mask;
-    for (; seen->at[slot]; slot = (slot + 1) & seen->mask)
-        if (same(rw, byi_rw_node(rw, seen->at[slot] - 1), node))
-            return seen->at[slot] - 1;
-    seen->at[slot] = at + 1;
+    const uint64_t hash = hash_node(rw, node);
+    const uint32_t rest = (uint32_t)(hash >> 32);
+    uint64_t slot = hash & seen->mask;
+    for (; seen->at[slot].id; slot = (slot + 1) & seen->mask)
+        if (seen->at[slot].hash == rest &&
+            same(rw, byi_rw_node(rw, seen->at[slot].id - 1), node))
+            return seen->at[slot].id - 1;
+    seen->at[slot] = (struct slot){at + 1, rest};
     return BYI_NO_ID;
 }
 
