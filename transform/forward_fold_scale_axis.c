@@ -221,6 +221,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     (void)ctx;
     struct forward f = {.s = byi_scaling_begin(m, func, scratch)};
     const uint32_t n = f.s.f->nodes.n;
+    if (!byi_scaling_needed(&f.s))
+        return BYOC_OK;
     f.rooms = byi_arena_calloc(scratch, n + 1, sizeof *f.rooms);
     f.have = byi_arena_calloc(scratch, n + 1, sizeof *f.have);
     find_rooms(&f);

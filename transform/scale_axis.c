@@ -68,8 +68,9 @@ static double largest_of(struct byi_scaling *s, byi_id id)
     if (!byi_const_view(s->m, s->f, id, &t))
         return INFINITY;
     const int64_t n = byi_elements(t.rank, t.dims);
+    const float *f32 = t.dtype == BYOC_F32 ? t.data : NULL;
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(byi_tensor_float(&t, i));
+        const double v = fabs(f32 ? (double)f32[i] : byi_tensor_float(&t, i));
         most = !isfinite(v) ? INFINITY : v > most ? v : most;
     }
     return s->largest[index] = most;
@@ -249,6 +250,20 @@ struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id)
             room.axes |= 1u << a;
     }
     return room;
+}
+
+bool byi_scaling_needed(const struct byi_scaling *s)
+{
+    struct byi_tensor t;
+    for (byi_id id = 0; id < s->f->nodes.n; id++) {
+        const struct byi_node *node = node_of(s, id);
+        if (node->kind == BYI_CALL_OP && computes(node->type->dtype) &&
+            (node->op == BYI_OP_MULTIPLY || node->op == BYI_OP_DIVIDE) &&
+            (byi_const_view(s->m, s->f, node->args[1], &t) ||
+             byi_const_view(s->m, s->f, node->args[0], &t)))
+            return true;
+    }
+    return false;
 }
 
 /* --- scales -------------------------------------------------------------- */

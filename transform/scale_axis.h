@@ -90,6 +90,9 @@ struct byi_scaling {
 
 struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
                                      struct byi_arena *scratch);
+/* Is there a product with a constant at all? Looking at every weight of a
+ * function is for those only. */
+bool byi_scaling_needed(const struct byi_scaling *s);
 /* Rebuild the function with its edits. */
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
