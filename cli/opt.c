@@ -29,12 +29,14 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
     const char *consts = NULL;
-    const char *passes = NULL;
+    const char *passes = NULL, *desired = NULL;
     bool list = false;
     const struct byi_option options[] = {
         {"passes", 0, BYI_OPTION_TEXT, &passes, "A,B,[C,D]",
          "what to run, in this order; brackets make a sequence, whose members "
          "-O and --disable-pass gate (default: nothing)"},
+        {"desired", 0, BYI_OPTION_TEXT, &desired, "OP=LAYOUT,...",
+         "short for --pass-option ConvertLayout.desired=..."},
         {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "name every pass"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
          "write the large constants, to read FILE.ir back"},
@@ -59,15 +61,23 @@ static int run(int argc, char **argv)
                                      "--help` says more"};
     if (n == 0)
         return byi_complain(&byi_verb_opt, &err);
+    struct byi_text layouts = {0};
+    if (desired) {
+        byi_text_addf(&layouts, "ConvertLayout.desired=%s", desired);
+        byi_list_add(&o.pass_options, layouts.at);
+    }
     const char *const given[] = {passes, NULL};
     o.passes = given;
     o.verify = true;
     struct byoc_compiled *compiled = NULL;
-    if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
+    if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK) {
+        byi_text_free(&layouts);
         return byi_complain(&byi_verb_opt, &err);
+    }
     fputs(byoc_compiled_ir(compiled), stdout);
     if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
         gate = byi_complain(&byi_verb_opt, &err);
     byoc_compiled_free(&compiled);
+    byi_text_free(&layouts);
     return gate;
 }

@@ -43,6 +43,16 @@ static bool takes(struct run *run, struct words *to, const char *name,
     return true;
 }
 
+/* "--desired=X" is "--pass-option=ConvertLayout.desired=X". */
+static bool takes_desired(struct run *run, const char *word)
+{
+    if (strncmp(word, "--desired=", strlen("--desired=")) != 0)
+        return false;
+    return takes(run, &run->options, "--pass-option=",
+                 byi_arena_printf(run->arena, "--pass-option=ConvertLayout.%s",
+                                  word + 2));
+}
+
 static void read_run(struct run *run, const char *text)
 {
     static const char opening[] = "// RUN: byoc opt ";
@@ -60,6 +70,7 @@ static void read_run(struct run *run, const char *text)
                  !takes(run, &run->required, "--require-pass=", word) &&
                  !takes(run, &run->options, "--pass-option=", word) &&
                  strncmp(word, "--print-", strlen("--print-")) != 0 &&
+                 !takes_desired(run, word) &&
                  !takes(run, &run->plugins, "--plugin=%P/", word) &&
                  strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0)
             fail_msg("the test knows no option '%s'", word);
