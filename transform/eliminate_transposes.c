@@ -2,8 +2,9 @@
  * requires: nothing (SimplifyInference first lets more pass)
  * leaves:   no two transposes in a row, none of a constant, none that
  *           operators between it and another could have carried; each of the
- *           rest where it moves the fewest bytes, in the flags of a matmul, or
- *           as a reshape where it moves axes of size 1 only
+ *           rest where it moves the fewest bytes, in the flags of a matmul, in
+ *           constant weights behind a flatten, or as a reshape where it moves
+ *           axes of size 1 only
  *
  *   %0 = transpose(%x, axes=[0, 2, 3, 1]);
  *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)

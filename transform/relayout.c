@@ -430,6 +430,20 @@ static void mark_live(struct byi_relayout *rl)
     }
 }
 
+/* Note who is read by others than nn.dense with constant weights. */
+static void mark_mixed(struct byi_relayout *rl)
+{
+    rl->sites[rl->old->result].mixed = true;
+    for (byi_id id = 0; id < rl->old->nodes.n; id++) {
+        const struct byi_node *node = node_of(rl, id);
+        const bool dense = node->kind == BYI_CALL_OP &&
+                           node->op == BYI_OP_NN_DENSE &&
+                           node_of(rl, node->args[1])->kind == BYI_CONST;
+        for (uint32_t i = 0; rl->sites[id].live && i < node->n_args; i++)
+            rl->sites[node->args[i]].mixed |= !dense || i != 0;
+    }
+}
+
 /* A tuple that is read as one cannot be converted: it stays as it is. */
 static void pin_tuple(struct byi_relayout *rl, byi_id id)
 {
@@ -477,6 +491,7 @@ void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
     rl->need_slots = byi_arena_calloc(scratch, 64, sizeof(uint32_t));
     BYI_PUSH(&rl->needs, ((struct byi_need){0})); /* 0: none */
     mark_live(rl);
+    mark_mixed(rl);
     look_at_all(rl);
 }
 

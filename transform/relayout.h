@@ -99,6 +99,9 @@ enum byi_relayout_rule {
                       the axes of the mask                                   */
     BYI_RL_GROUP,  /* a reshape: the state orders groups of axes, each of which
                       becomes a group of the result's                        */
+    BYI_RL_UNROLL, /* a reshape to rows that nn.dense multiplies with constants:
+                      the state is the operand's form; elements of the result
+                      are in its order, and so are those of the weights      */
     BYI_RL_MATMUL  /* state: bit i is set when operand i comes transposed     */
 };
 
@@ -112,6 +115,7 @@ struct byi_site {
     uint32_t mask; /* DROP, INSERT: axes of the larger side               */
     uint8_t rule;
     bool live, claimed, pinned;
+    bool mixed; /* somebody else than nn.dense with constant weights reads it */
     byi_form_id kernel_form; /* SENSITIVE, pinned: the form weights need   */
     const char *kernel;      /* ... and its name, or NULL: as it is        */
     uint64_t weight;         /* what one conversion of it costs            */

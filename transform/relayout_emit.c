@@ -471,13 +471,52 @@ static enum byoc_status line_up(struct byi_relayout *rl, struct call *call,
     return add_reshape(rl, *x, stored, x, err);
 }
 
+/* Does operand 0 of call `id` come with its elements in another order? Then the
+ * site of the reshape that makes it. */
+static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
+{
+    const struct byi_node *node = node_of(rl, id);
+    if (node->kind != BYI_CALL_OP || node->op != BYI_OP_NN_DENSE)
+        return NULL;
+    const struct byi_site *site = &rl->sites[node->args[0]];
+    return site->rule == BYI_RL_UNROLL && site->state ? site : NULL;
+}
+
+/* Weights (N, K) of an nn.dense whose data come unrolled from another form of
+ * (M, axes of K): the axes of K in the same order. */
+static enum byoc_status unroll_weights(struct byi_relayout *rl,
+                                       struct call *call,
+                                       struct byoc_error *err)
+{
+    const struct byi_node *node = node_of(rl, call->old);
+    const struct byi_site *site = unrolled(rl, call->old);
+    const struct byi_type *data =
+        byi_rl_type(rl, node_of(rl, node->args[0])->args[0]);
+    const struct byi_type *weights = byi_rl_type(rl, node->args[1]);
+    const struct byi_form plain = byi_form_at(&rl->forms, 0, data->rank);
+    const struct byi_form form =
+        byi_form_at(&rl->forms, site->state, data->rank);
+    int64_t dims[BYI_MAX_RANK];
+    byi_id *w = &call->args[1];
+    memcpy(dims, data->dims, data->rank * sizeof *dims);
+    dims[0] = weights->dims[0];
+    const struct byi_type *wide =
+        byi_type_tensor(rl->scratch, weights->dtype, data->rank, dims);
+    BYI_TRY(add_reshape(rl, *w, wide, w, err));
+    BYI_TRY(convert(rl, *w, wide, &plain, &form, w, err));
+    return add_reshape(rl, *w, weights, w, err);
+}
+
 static enum byoc_status rewrite_call(struct byi_relayout *rl, struct call *call,
                                      struct byoc_error *err)
 {
     const struct byi_node *node = node_of(rl, call->old);
     const struct byi_site *site = &rl->sites[call->old];
     if (site->rule == BYI_RL_MATMUL) {
-        rewrite_matmul(call, site->state);
+        if (unrolled(rl, call->old))
+            BYI_TRY(unroll_weights(rl, call, err));
+        if (site->state)
+            rewrite_matmul(call, site->state);
         return BYOC_OK;
     }
     switch (byi_op(node->op)->layout) {
@@ -545,7 +584,7 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
     byi_id x;
     BYI_TRY(
         fetch(rl, node->args[0], byi_rl_need(rl, id, site->state, 0), &x, err));
-    site->base_form = byi_rl_out(rl, id, site->state);
+    site->base_form = byi_rl_out(rl, id, site->state); /* UNROLL: 0 */
     const struct byi_form form =
         byi_form_at(&rl->forms, site->base_form, node->type->rank);
     const struct byi_type *to = byi_form_type(rl->scratch, &form, node->type);
@@ -562,7 +601,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
     const struct byi_node *node = node_of(rl, id);
     struct byi_site *site = &rl->sites[id];
     const bool matmul = site->rule == BYI_RL_MATMUL;
-    *fits = site->rule == BYI_RL_GROUP;
+    *fits = site->rule == BYI_RL_GROUP || site->rule == BYI_RL_UNROLL;
     if (*fits)
         return emit_groups(rl, id, err);
     struct call call = {.old = id, .op = node->op, .n_attrs = node->attrs->n};
@@ -650,8 +689,12 @@ static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
                             node->index, node->sources, &site->base, err));
         return BYOC_OK;
     }
-    if (site->state || site->kernel)
+    if (site->state || site->kernel || unrolled(rl, id))
         BYI_TRY(emit_state(rl, id, &done, err));
+    if (!done && unrolled(rl, id))
+        return byi_fail(err, BYOC_EINTERNAL,
+                        "the weights of an nn.dense could "
+                        "not follow its data");
     if (!done)
         BYI_TRY(emit_plain(rl, id, err));
     settle(rl, site->base, first);

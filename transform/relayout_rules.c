@@ -149,6 +149,9 @@ static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
             else
                 b *= out->dims[k++];
     }
+    const uint32_t rows = 3u | 3u << BYI_RL_RESULT; /* axis 0, all others */
+    if (site->mask == rows && out->rank == 2 && in->rank > 2 && !site->mixed)
+        return BYI_RL_UNROLL;
     return __builtin_popcount(site->mask) > 2 ? BYI_RL_GROUP : BYI_RL_FIXED;
 }
 
@@ -282,6 +285,15 @@ static bool keeps_last(const struct byi_relayout *rl, byi_id id,
     return true;
 }
 
+static bool allows_unroll(const struct byi_relayout *rl, byi_id id,
+                          uint32_t state)
+{
+    const struct byi_type *type = arg_type(rl, id, 0);
+    const struct byi_form form = byi_form_at(&rl->forms, state, type->rank);
+    return form.rank == type->rank && form.at[0] == 0 &&
+           !(form.block && form.block_axis == 0) && byi_form_fits(&form, type);
+}
+
 static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
                           uint32_t state)
 {
@@ -303,6 +315,8 @@ bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state)
         return true;
     if (state == BYI_NO_FORM)
         return false;
+    if (site->rule == BYI_RL_UNROLL)
+        return allows_unroll(rl, id, state);
     if (site->rule == BYI_RL_GROUP)
         return byi_form_at(&rl->forms, state, 0).rank ==
                __builtin_popcount(operand_groups(site));
@@ -330,7 +344,7 @@ bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state)
 byi_form_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
 {
     const struct byi_site *site = &rl->sites[id];
-    if (site->rule == BYI_RL_MATMUL)
+    if (site->rule == BYI_RL_MATMUL || site->rule == BYI_RL_UNROLL)
         return 0;
     if (site->rule == BYI_RL_GROUP)
         return byi_form_ungroup(&rl->forms, state, byi_rl_type(rl, id)->rank,
@@ -383,6 +397,7 @@ byi_form_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
             return site->kernel_form;
         return state && has_axes(rl, id, i) ? state : 0;
     case BYI_RL_DROP:
+    case BYI_RL_UNROLL:
         return i == 0 ? state : 0;
     case BYI_RL_INSERT:
         return i == 0 ? byi_form_drop(&rl->forms, state,
@@ -409,6 +424,7 @@ uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
     case BYI_RL_SAME:
         return has_axes(rl, id, i) ? form : site->state;
     case BYI_RL_DROP:
+    case BYI_RL_UNROLL:
         return i == 0 ? form : site->state;
     case BYI_RL_INSERT:
         if (i != 0 || byi_rl_need(rl, id, site->state, 0) == form)
@@ -433,7 +449,8 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
                             byi_form_id form)
 {
     const struct byi_site *site = &rl->sites[id];
-    if (site->rule == BYI_RL_FIXED || site->rule == BYI_RL_MATMUL)
+    if (site->rule == BYI_RL_FIXED || site->rule == BYI_RL_MATMUL ||
+        site->rule == BYI_RL_UNROLL)
         return site->state;
     if (site->rule == BYI_RL_GROUP)
         return byi_form_group(&rl->forms, form, byi_rl_type(rl, id)->rank,
