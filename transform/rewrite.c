@@ -378,7 +378,8 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
         rw->f->nodes.at[out].let = byi_rw_node(rw, at)->let;
     rw->notes.at[out].readers += rw->notes.at[at].readers;
     rw->notes.at[at].readers = 0;
-    for (byi_id id = end; id-- > before;)
+    /* Upwards: what a dead node takes along comes before it. */
+    for (byi_id id = before; id < end; id++)
         if (rw->notes.at[id].readers == 0)
             release(rw, id, 0, 0);
     /* Few nodes share the sources of what they replace; the last of many
