@@ -72,7 +72,8 @@ static void read_run(struct run *run, const char *text)
                  strncmp(word, "--print-", strlen("--print-")) != 0 &&
                  !takes_desired(run, word) &&
                  !takes(run, &run->plugins, "--plugin=%P/", word) &&
-                 strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0)
+                 strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0 &&
+                 strcmp(word, "--native") != 0)
             fail_msg("the test knows no option '%s'", word);
     }
 }
