@@ -82,12 +82,12 @@ byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
                             byi_rl_type(rl, site->home)->rank);
 }
 
-/* Node `id` starts (by = 1) or stops (by = -1) to need its operands as its
- * state says. */
-static void count_needs(struct byi_relayout *rl, byi_id id, int by)
+/* Node `id` starts (by = 1) or stops (by = -1) to need its operands as that
+ * state wants them. */
+static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
+                        int by)
 {
     const struct byi_node *node = node_of(rl, id);
-    const uint32_t state = rl->sites[id].state;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_form_id need = byi_rl_need(rl, id, state, i);
         const byi_form_id form = byi_rl_at_home(rl, node->args[i], need);
@@ -173,29 +173,33 @@ static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
     return moves ? rl->sites[rl->sites[arg].root].weight : 0;
 }
 
-static uint64_t operand_cost(struct byi_relayout *rl, byi_id id, uint32_t i,
-                             uint32_t state)
+/* What the operands cost when node `id`, which needs nothing yet, is in this
+ * state. Needs are counted on the way, so that operands share conversions, and
+ * taken back. */
+static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
+                              uint32_t state)
 {
-    const byi_id arg = node_of(rl, id)->args[i];
-    const byi_id root = rl->sites[arg].root;
-    const uint64_t extra =
-        byi_rl_is_small(rl, id, i) ? small_cost(rl, id, i, state) : 0;
-    if (i > 0 && arg == node_of(rl, id)->args[i - 1])
-        return extra;
-    const byi_form_id form =
-        byi_rl_at_home(rl, arg, byi_rl_need(rl, id, state, i));
-    const uint32_t found = find_need(rl, root, form);
-    if (found && rl->needs.at[found].count > 0)
-        return extra; /* the conversion is somebody else's already */
-    return extra + conversion(rl, root, form_of(rl, root), form);
+    const struct byi_node *node = node_of(rl, id);
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const byi_id arg = node->args[i], root = rl->sites[arg].root;
+        const byi_form_id form =
+            byi_rl_at_home(rl, arg, byi_rl_need(rl, id, state, i));
+        const uint32_t found = find_need(rl, root, form);
+        if (!found || rl->needs.at[found].count == 0)
+            cost += conversion(rl, root, form_of(rl, root), form);
+        if (byi_rl_is_small(rl, id, i))
+            cost += small_cost(rl, id, i, state);
+        add_need(rl, root, form);
+    }
+    count_needs(rl, id, state, -1);
+    return cost;
 }
 
 static uint64_t cost_of(struct byi_relayout *rl, byi_id id, uint32_t state)
 {
-    uint64_t cost = readers_cost(rl, id, byi_rl_out(rl, id, state));
-    for (uint32_t i = 0; i < node_of(rl, id)->n_args; i++)
-        cost += operand_cost(rl, id, i, state);
-    return cost;
+    return readers_cost(rl, id, byi_rl_out(rl, id, state)) +
+           operands_cost(rl, id, state);
 }
 
 /* --- sweeps -------------------------------------------------------------- */
@@ -219,6 +223,12 @@ static void propose_operands(struct byi_relayout *rl, struct candidates *c,
                              byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
+    if (rl->sites[id].rule == BYI_RL_MATMUL) {
+        propose(rl, c, id, rl->sites[id].state);
+        for (uint32_t state = 0; state < 4; state++)
+            propose(rl, c, id, state);
+        return;
+    }
     for (uint32_t i = 0; i < node->n_args && i < MAX_CANDIDATES / 2; i++) {
         const struct byi_site *arg = &rl->sites[node->args[i]];
         const byi_form_id form = form_of(rl, arg->root);
@@ -261,7 +271,7 @@ static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
     propose(rl, &c, id, 0);
     if (c.n == 1)
         return 0;
-    count_needs(rl, id, -1);
+    count_needs(rl, id, site->state, -1);
     const uint64_t now = cost_of(rl, id, site->state);
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < c.n; i++) {
@@ -271,7 +281,7 @@ static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
             site->state = c.at[i];
         }
     }
-    count_needs(rl, id, 1);
+    count_needs(rl, id, site->state, 1);
     assert(least <= now);
     return now - least;
 }
@@ -303,17 +313,15 @@ static void sink(struct byi_relayout *rl, byi_id id)
     uint64_t least = UINT64_MAX;
     propose_operands(rl, &c, id);
     propose(rl, &c, id, 0);
-    count_needs(rl, id, -1);
+    count_needs(rl, id, rl->sites[id].state, -1);
     for (uint32_t k = 0; k < c.n; k++) {
-        uint64_t cost = 0;
-        for (uint32_t i = 0; i < node_of(rl, id)->n_args; i++)
-            cost += operand_cost(rl, id, i, c.at[k]);
+        const uint64_t cost = operands_cost(rl, id, c.at[k]);
         if (cost < least) {
             least = cost;
             rl->sites[id].state = c.at[k];
         }
     }
-    count_needs(rl, id, 1);
+    count_needs(rl, id, rl->sites[id].state, 1);
 }
 
 /* Sweep until nothing is saved, a few times at most; the last sweep keeps
@@ -339,9 +347,9 @@ static uint64_t descend(struct byi_relayout *rl)
 
 static void set_state(struct byi_relayout *rl, byi_id id, uint32_t state)
 {
-    count_needs(rl, id, -1);
+    count_needs(rl, id, rl->sites[id].state, -1);
     rl->sites[id].state = state;
-    count_needs(rl, id, 1);
+    count_needs(rl, id, state, 1);
 }
 
 /* Descend from where the function is and from where everything has sunk, and
@@ -562,7 +570,7 @@ enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
         return BYOC_OK;
     for (byi_id id = 0; id < rl->old->nodes.n; id++)
         if (has_needs(rl, id))
-            count_needs(rl, id, 1);
+            count_needs(rl, id, rl->sites[id].state, 1);
     const struct byi_site *result = &rl->sites[rl->old->result];
     add_need(rl, result->root, result->rel);
     if (find_plan(rl) >= rl->before && !rl->changed)

@@ -297,9 +297,12 @@ static bool allows_unroll(const struct byi_relayout *rl, byi_id id,
 static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
                           uint32_t state)
 {
-    for (uint32_t i = 0; i < 2; i++)
-        if (state >> i & 1 && arg_type(rl, id, i)->rank < 2)
-            return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const byi_id home = rl->sites[node_of(rl, id)->args[i]].home;
+        if (state >> i & 1 && (arg_type(rl, id, i)->rank < 2 ||
+                               node_of(rl, home)->kind == BYI_CONST))
+            return false; /* constants come as they are needed */
+    }
     return state < 4;
 }
 
@@ -437,10 +440,7 @@ uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
                                     operand_groups(site))
                    : site->state;
     case BYI_RL_MATMUL:
-        if (i < 2 && arg_type(rl, id, i)->rank >= 2 &&
-            form == swap_last(rl, arg_type(rl, id, i)->rank))
-            return site->state | 1u << i;
-        return site->state & ~(1u << i);
+        return site->state;
     }
     byi_unreachable();
 }
