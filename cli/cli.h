@@ -83,7 +83,7 @@ struct byi_model_options {
     struct byi_list backends, patterns, dims, shapes, exclude, disable;
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
-    const char *dump_passes, *keep_c;
+    const char *dump_passes, *keep_c, *function;
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes;
     int opt_level;
@@ -96,6 +96,8 @@ struct byi_model_options {
 #define BYI_MODEL_OPTIONS(o)                                                  \
     {"backend", 0, BYI_OPTION_COMMAS, &(o).backends, "NAME[,NAME]",           \
      "vendors, in order of preference (default: all that are found)"},        \
+        {"function", 0, BYI_OPTION_TEXT, &(o).function, "NAME",               \
+         "the function of a text to start with (default: main)"},             \
         {"native", 0, BYI_OPTION_FLAG, &(o).native, NULL,                     \
          "native kernels only"},                                              \
         {"plugin", 0, BYI_OPTION_TEXT, &(o).plugins, "PATH[:PATH]",           \

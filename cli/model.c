@@ -71,7 +71,8 @@ enum byoc_status byi_compile_model(const char *path,
         .print = o->print_before || o->print_after ? print_ir : NULL,
         .dump_passes = o->dump_passes,
         .keep_c = o->keep_c,
-        .verify = o->verify};
+        .verify = o->verify,
+        .function = o->function};
     *gate = BYI_EXIT_OK;
     if (o->native && o->backends.n)
         return byi_fail(err, BYOC_EINVAL,
@@ -122,6 +123,7 @@ static const char *find_compile_option(const struct byi_model_options *o)
         {"--dump-passes", o->dump_passes != NULL},
         {"--time-passes", o->time_passes},
         {"--verify", o->verify},
+        {"--function", o->function != NULL},
         {"--report", o->report != NULL},
         {"--require-offload", o->require_offload > 0},
     };

@@ -347,17 +347,13 @@ static enum byoc_status import_text(const char *path, struct byi_module **m,
         byi_parse_module(text ? text : "", n, path, side.at, m, err);
     byi_text_free(&side);
     byi_unmap(text, n);
-    if (status == BYOC_OK && byi_func_find(*m, "main") == UINT32_MAX) {
-        byi_module_free(m);
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: no function @main; a model starts there", path);
-    }
     return status;
 }
 
-static enum byoc_status import(const char *path,
-                               const struct byoc_compile_params *params,
-                               struct byi_module **m, struct byoc_error *err)
+static enum byoc_status read_model(const char *path,
+                                   const struct byoc_compile_params *params,
+                                   struct byi_module **m,
+                                   struct byoc_error *err)
 {
     const struct byi_onnx_params onnx = {
         .dims = params->dims, .shapes = params->shapes, .eval = eval};
@@ -371,6 +367,18 @@ static enum byoc_status import(const char *path,
         return import_text(path, m, err);
     }
     return byi_onnx_import(path, &onnx, m, err);
+}
+
+static enum byoc_status import(const char *path,
+                               const struct byoc_compile_params *params,
+                               struct byi_module **m, struct byoc_error *err)
+{
+    BYI_TRY(read_model(path, params, m, err));
+    enum byoc_status status = byi_entry_set(
+        *m, params->function ? params->function : "main", path, err);
+    if (status != BYOC_OK)
+        byi_module_free(m);
+    return status;
 }
 
 /* --- regions, plan, manifest ---------------------------------------------- */
@@ -512,7 +520,7 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
             .compat = plugin ? plugin->backend->compat : ""};
     }
     const struct byi_manifest what = {
-        .name = "main", .vendors = vendors, .n_vendors = n, .hashes = hashes};
+        .name = byi_entry_name(c->m), .vendors = vendors, .n_vendors = n, .hashes = hashes};
     return byi_manifest_write(c->m, &what, image, text, err);
 }
 

@@ -148,11 +148,12 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     struct byi_text *json,
                                     struct byoc_error *err)
 {
-    uint32_t main = byi_func_find(m, "main");
-    if (main == UINT32_MAX)
+    uint32_t entry = byi_entry(m);
+    if (entry == UINT32_MAX)
         return byi_fail(err, BYOC_EINVAL,
-                        "the module has no function @main to describe");
-    const struct byi_func *f = m->funcs.at[main];
+                        "the module has no function @%s to describe",
+                        byi_entry_name(m));
+    const struct byi_func *f = m->funcs.at[entry];
     struct writer w = {.m = m, .json = json};
     size_t start = json->n;
     byi_text_addf(json, "{\"format\": \"byoc-model\", \"version\": %d,\n",

@@ -243,10 +243,11 @@ static enum byoc_status write_plan(struct byi_planner *b,
                                    const struct byi_plan_region *regions,
                                    uint32_t n_regions)
 {
-    uint32_t entry = byi_func_find(b->m, "main");
+    uint32_t entry = byi_entry(b->m);
     if (entry == UINT32_MAX)
         return byi_fail(b->err, BYOC_EINVAL,
-                        "the module has no function @main to plan");
+                        "the module has no function @%s to plan",
+                        byi_entry_name(b->m));
     BYI_TRY(find_regions(b, n_regions));
     byi_plan_captures(b);
     byi_text_addf(&b->plan->json,

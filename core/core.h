@@ -104,6 +104,8 @@ struct byi_module {
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols;     /* names of symbolic dims           */
     BYI_VEC(const char *) targets;     /* names of vendors                 */
+    const char *entry;                 /* the function that a model starts
+                                          with; NULL: main                 */
     struct byi_const_index *const_index;
 };
 
@@ -114,6 +116,14 @@ void byi_module_free(struct byi_module **module);
 uint32_t byi_func_new(struct byi_module *m, const char *name);
 /* The function of that name, UINT32_MAX when there is none. */
 uint32_t byi_func_find(const struct byi_module *m, const char *name);
+/* Where the module starts: the name, and the function, UINT32_MAX when there
+ * is none of that name. */
+const char *byi_entry_name(const struct byi_module *m);
+uint32_t byi_entry(const struct byi_module *m);
+/* Start with function `name`; `where` is in the message when there is none,
+ * which lists those there are. */
+enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
+                               const char *where, struct byoc_error *err);
 /* The type of function `func` as a value: its parameters but for the captures,
  * and the type of its result, or as declared while it has no result yet.
  * NULL when neither is there. */

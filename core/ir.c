@@ -178,6 +178,37 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name)
     return i;
 }
 
+const char *byi_entry_name(const struct byi_module *m)
+{
+    return m->entry ? m->entry : "main";
+}
+
+uint32_t byi_entry(const struct byi_module *m)
+{
+    return byi_func_find(m, byi_entry_name(m));
+}
+
+enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
+                               const char *where, struct byoc_error *err)
+{
+    struct byi_text names = {0};
+    enum byoc_status status = BYOC_OK;
+
+    m->entry = byi_arena_str(m->arena, name);
+    if (byi_entry(m) != UINT32_MAX)
+        return BYOC_OK;
+    for (uint32_t i = 0; i < m->funcs.n && names.n < 600; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
+            byi_text_addf(&names, "%s@%.80s", names.n ? ", " : "",
+                          m->funcs.at[i]->name);
+    status = byi_fail(err, BYOC_EINVAL,
+                      "%s: no function @%.80s to start with, expected one of "
+                      "%.700s",
+                      where, name, names.n ? names.at : "its functions: none");
+    byi_text_free(&names);
+    return status;
+}
+
 static const struct byi_type *param_type(const struct byi_func *f, uint32_t i)
 {
     return f->nodes.at[f->params.at[i]].type;

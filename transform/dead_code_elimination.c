@@ -202,7 +202,7 @@ static void need(bool *needed, uint32_t *pending, uint32_t *n, uint32_t index)
 
 static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
 {
-    const uint32_t main_func = byi_func_find(m, "main");
+    const uint32_t main_func = byi_entry(m);
     bool *needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *needed);
     uint32_t *pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *pending);
     uint32_t n = 0;

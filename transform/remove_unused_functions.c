@@ -1,8 +1,9 @@
 /* RemoveUnusedFunctions: drop the functions that no entry leads to.
  * requires: nothing
- * leaves:   the functions that `entry` names, and those that can be reached
- *           from them: called, or read as a value, in a branch, in a literal,
- *           in a composite. Nodes stay as they are.
+ * leaves:   the functions that `entry` names (none: where the model starts),
+ *           and those that can be reached from them: called, or read as a
+ *           value, in a branch, in a literal, in a composite. Nodes stay as
+ *           they are.
  *
  *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }
  *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }
@@ -13,8 +14,9 @@
 #include <string.h>
 
 static const struct byi_pass_option options[] = {
-    {"entry", BYI_ATTR_STRING, "main",
-     "functions to keep, with commas: main,predict"},
+    {"entry", BYI_ATTR_STRING, "",
+     "functions to keep, with commas: main,predict; none: where the model "
+     "starts"},
     {.name = NULL},
 };
 
@@ -74,6 +76,8 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
         .pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.pending),
     };
     const char *entries = byi_option_string(ctx, "RemoveUnusedFunctions.entry");
+    if (!*entries)
+        entries = byi_entry_name(m);
     BYI_TRY(need_entries(&s, entries, scratch, err));
     while (s.n_pending > 0) {
         const struct byi_func *f = m->funcs.at[s.pending[--s.n_pending]];

@@ -74,6 +74,8 @@ struct byoc_compile_params {
                                     artifact's fused kernels are left in it
                                     as C, in kernels.c; NULL: nowhere      */
     int verify;                  /* not 0: check the IR after every pass    */
+    const char *function;        /* the function of a text that the model
+                                    starts with; NULL: main                */
 };
 
 struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
