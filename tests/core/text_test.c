@@ -374,6 +374,26 @@ static void check_nested(const char *open, const char *close, uint32_t n,
     byi_text_free(&text);
 }
 
+/* Types as deep as the text is long. */
+static void check_types(const char *open, const char *close, uint32_t n,
+                        const char *message)
+{
+    struct byi_text text = {0};
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+
+    byi_text_addf(&text, "def @main(%%x: ");
+    repeat(&text, open, n);
+    byi_text_addf(&text, T4);
+    repeat(&text, close, n);
+    byi_text_addf(&text, ") { 1 }");
+    assert_int_equal(byi_parse_module(text.at, text.n, "t.ir", NULL, &m, &err),
+                     BYOC_ELIMIT);
+    if (!strstr(err.text, message))
+        fail_msg("%s", err.text);
+    byi_text_free(&text);
+}
+
 static void test_depth(void **state)
 {
     (void)state;
@@ -384,7 +404,20 @@ static void test_depth(void **state)
     check_nested("(", ",)", 100, BYOC_ELIMIT, "types in each other");
     check_nested("fn () { ", " }", 300, BYOC_ELIMIT, "in each other");
     check_nested("if (true) { ", " } else { %x }", 200, BYOC_OK, NULL);
-    check_nested("let %x = abs(%x);", "", 200000, BYOC_OK, NULL);
+    check_nested("if (true) { ", " } else { %x }", 100000, BYOC_ELIMIT,
+                 "in each other");
+    check_nested("fn () -> " T4 " { ", " }", 100000, BYOC_ELIMIT,
+                 "in each other");
+    check_nested("let %f = fn () -> " T4 " { %f(); ", " }; %f()", 100000,
+                 BYOC_EPARSE, "expected '}'");
+    check_nested("let %f = fn () -> " T4 " { let %g = %f; ", " }; %f()", 100000,
+                 BYOC_ELIMIT, "in each other");
+    check_nested("let %f = fn () -> " T4 " { let %g = %f; ", " }; %f()", 200,
+                 BYOC_OK, NULL);
+    check_nested("let %x = abs(%x);", "", 1000000, BYOC_OK, NULL);
+    check_types("(", ",)", 1000000, "types in each other");
+    check_types("fn () -> ", "", 1000000, "types in each other");
+    check_types("fn (", ") -> " T4, 100000, "types in each other");
     check_nested("let %x = (%x, %x);", "", 60, BYOC_ELIMIT, "fields");
 }
 

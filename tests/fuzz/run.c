@@ -8,8 +8,13 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "runtime/plan.h"
 
-enum { MAX_BYTES = 8 << 20, MAX_FLOPS = 20 << 20 };
+enum {
+    MAX_BYTES = 8 << 20,
+    MAX_FLOPS = 20 << 20,
+    MAX_CALLS = 50000 /* of a run: a mutant may recurse without end */
+};
 
 bool fuzz_refused(struct fuzz_case *c, const char *what,
                   const struct byoc_error *err)
@@ -134,6 +139,7 @@ static bool run(struct fuzz_case *c, const struct byoc_model *model,
     struct byoc_state *state = NULL;
     if (byoc_state_new(model, &state, &err) != BYOC_OK)
         return fuzz_refused(c, "state", &err);
+    state->max_calls = MAX_CALLS;
     struct byi_arena *arena = byi_arena_new();
     uint32_t n_in = byoc_model_n_inputs(model);
     uint32_t n_out = byoc_model_n_outputs(model);

@@ -14,6 +14,9 @@ static const struct {
     {"shape", TEST_DIR "/fuzz/seeds/varies.ir"},
     {"block", TEST_DIR "/fuzz/seeds/block.ir"},
     {"attention", TEST_DIR "/fuzz/seeds/attention.ir"},
+    {"recursion", TEST_DIR "/run/even_odd.ir"},
+    {"closures", TEST_DIR "/run/if_function.ir"},
+    {"captures", TEST_DIR "/run/loop_closure.ir"},
 };
 
 bool fuzz_ends_in(const char *path, const char *suffix)
