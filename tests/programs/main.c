@@ -3,6 +3,7 @@
  */
 #include "programs.h"
 
+#include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,6 +308,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
+    omp_set_num_threads(1); /* tensors are small, and --jobs is better */
     for (size_t i = 0; i < BYI_COUNT(deadly); i++)
         signal(deadly[i], say_place);
     if (run.o.jobs > 1)

@@ -20,6 +20,11 @@ struct byi_module *program_make(uint64_t seed, uint32_t size);
  * move tells how exactly they can be expected. */
 void program_jitter(struct byi_module *m, uint64_t seed);
 
+/* --- vendors.c ------------------------------------------------------------ */
+
+/* Vendors that take some operators, lent; NULL: their tables are wrong. */
+struct byi_vendors *program_vendors(void);
+
 /* --- stages.c ---------------------------------------------------- */
 
 enum { PROGRAM_MAX_STAGES = 64, PROGRAM_MAX_RESULTS = 64 };

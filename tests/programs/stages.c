@@ -50,10 +50,16 @@ static const char *const exact[] = {
     "PartitionGraph",
 };
 
-/* Passes that ask for a form, and the pass that makes it. */
+/* Passes that ask for a form, or have nothing to do without it, and the pass
+ * that makes it. */
 static const struct {
     const char *name, *first;
-} forms[] = {{"CheckBasicBlockNormalForm", "ToBasicBlockNormalForm"}};
+} forms[] = {
+    {"CheckBasicBlockNormalForm", "ToBasicBlockNormalForm"},
+    {"AnnotateTarget", "MergeComposite"},
+    {"MergeRegions", "AnnotateTarget"},
+    {"PartitionGraph", "MergeRegions"},
+};
 
 static bool is_exact(const char *name)
 {
@@ -340,15 +346,16 @@ static enum byoc_status run_list(struct byi_module *m,
     struct byi_pass_context ctx = {.opt_level = 3,
                                    .verify = true,
                                    .known = byi_passes_known(),
-                                   .eval = interp_eval};
+                                   .eval = interp_eval,
+                                   .vendors = program_vendors()};
     return byi_run_passes(m, passes, n, &ctx, err);
 }
 
-static const struct byi_pass *find_form(const char *name)
+static const char *find_form(const char *name)
 {
     for (size_t i = 0; i < BYI_COUNT(forms); i++)
         if (strcmp(forms[i].name, name) == 0)
-            return byi_pass_find(forms[i].first);
+            return forms[i].first;
     return NULL;
 }
 
@@ -357,15 +364,17 @@ static enum byoc_status run_stage(struct byi_module *m,
                                   struct byoc_error *err)
 {
     const struct byi_pass *const *all = byi_passes_pipeline();
-    const struct byi_pass *form = find_form(stage->name);
-    uint32_t n = 0;
-    if (form)
-        BYI_TRY(run_list(m, &form, 1, err));
-    if (stage->pass)
-        return run_list(m, &stage->pass, 1, err);
-    while (all[n])
+    const struct byi_pass *list[BYI_COUNT(forms) + 1];
+    uint32_t n = 0, first = BYI_COUNT(list);
+    while (!stage->pass && all[n])
         n++;
-    return run_list(m, all, n, err);
+    if (!stage->pass)
+        return run_list(m, all, n, err);
+    list[--first] = stage->pass;
+    for (const char *form = find_form(stage->name); form && first > 0;
+         form = find_form(form))
+        list[--first] = byi_pass_find(form);
+    return run_list(m, list + first, (uint32_t)BYI_COUNT(list) - first, err);
 }
 
 static enum byoc_status check_pass(struct program_case *c,
@@ -441,7 +450,7 @@ static enum byoc_status run_model(struct program_case *c,
 static enum byoc_status run_plan(struct program_case *c, double scale,
                                  struct byoc_error *err)
 {
-    const struct byoc_load_params load = {.threads = 1};
+    const struct byoc_load_params load = {.threads = 1, .native_only = 1};
     struct byoc_model *model = NULL;
     struct fixture x;
     BYI_TRY(fixture_of(&x, &c->m, err));
@@ -540,9 +549,10 @@ uint32_t program_stages(struct program_stage stages[PROGRAM_MAX_STAGES])
                                              .every = 1};
     stages[n++] = (struct program_stage){
         .name = "pipeline", .check = check_pass, .every = 1};
-    stages[n++] = (struct program_stage){.name = "plan", .check = check_plan};
     stages[n++] =
-        (struct program_stage){.name = "executor", .check = check_executor};
+        (struct program_stage){.name = "plan", .check = check_plan, .every = 1};
+    stages[n++] = (struct program_stage){
+        .name = "executor", .check = check_executor, .every = 1};
     stages[n++] =
         (struct program_stage){.name = "artifact", .check = check_artifact};
     return n;

@@ -1,0 +1,56 @@
+/* vendors.c: two vendors that exist as tables of patterns only, so that
+ * partitioning has something to do. Their regions run their native twins.
+ */
+#include "programs.h"
+
+#include "partition/partition.h"
+
+static const struct byoc_pattern rows_a[] = {
+    {.name = "a.conv",
+     .pattern = "nn.conv2d(%x, const %w) [add(^, const %b)]? [nn.relu(^)]?"},
+    {.name = "a.dense", .pattern = "nn.dense(%x, const %w) [add(^, %b)]?"},
+    {.name = "a.point",
+     .pattern = "add|multiply(%a, %b) [nn.relu(^) | add(^, %o)]*"},
+    {.name = "a.parts", .pattern = "split(%a)"},
+};
+
+static const struct byoc_pattern rows_b[] = {
+    {.name = "b.square", .pattern = "multiply(%x, %x)"},
+    {.name = "b.relu", .pattern = "nn.relu|abs|tanh(%a)"},
+    {.name = "b.join", .pattern = "concatenate(%a...)"},
+    {.name = "b.pool", .pattern = "nn.max_pool2d|nn.avg_pool2d(%x)"},
+};
+
+static struct byoc_backend make_backend(const char *name,
+                                        const struct byoc_pattern *rows,
+                                        uint32_t n)
+{
+    return (struct byoc_backend){
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+        .abi = BYOC_BACKEND_ABI,
+        .name = name,
+        .version = "",
+        .compat = "",
+        .patterns = rows,
+        .n_patterns = n};
+}
+
+struct byi_vendors *program_vendors(void)
+{
+    static struct byi_vendors vendors;
+    static struct byoc_host host;
+    static struct byoc_backend backends[2];
+    const struct byoc_backend *list[] = {&backends[0], &backends[1]};
+    const struct byoc_host *hosts[] = {&host, &host};
+    struct byoc_error err;
+    if (vendors.n)
+        return &vendors;
+    byi_match_host(&host);
+    backends[0] = make_backend("a", rows_a, BYI_COUNT(rows_a));
+    backends[1] = make_backend("b", rows_b, BYI_COUNT(rows_b));
+    if (byi_vendors_init(&vendors, list, hosts, 2, &err) != BYOC_OK) {
+        fprintf(stderr, "programs: %s\n", err.text);
+        return NULL;
+    }
+    return &vendors;
+}
