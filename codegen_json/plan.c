@@ -335,8 +335,9 @@ static enum byoc_status visit_op(struct byi_planner *b,
         uint32_t from = b->out.flat.at[in.first];
         uint32_t to = b->out.flat.at[run->first];
         b->out.values.at[to].kind = BYI_P_ALIAS;
-        b->out.values.at[to].index = byi_pfunc_root(&b->out, from);
-        if (b->out.values.at[to].fixed && b->out.values.at[from].fixed)
+        const uint32_t root = byi_pfunc_root(&b->out, from);
+        b->out.values.at[to].index = root;
+        if (b->out.values.at[to].fixed && b->out.values.at[root].fixed)
             return BYOC_OK; /* nothing to do at run time */
     }
     return add_step(b, BYI_P_OP, node, 0, in, *run);
