@@ -13,6 +13,7 @@ enum {
     MAX_CANDIDATES = 16,
     MAX_LISTED = 32,  /* forms of one value that are looked at       */
     UNKNOWN_DIM = 32, /* what a symbol counts as                     */
+    FEW_NEEDS = 8,    /* of one value, before they are hashed        */
     CALL_COST = 4096  /* a conversion, beside the bytes that it moves */
 };
 
@@ -22,6 +23,13 @@ static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
 }
 
 /* --- needs --------------------------------------------------------------- */
+
+/* The needs of a root are a list; those of a long one, FEW_NEEDS and more, are
+ * in the hash table as well. */
+static bool is_long(const struct byi_relayout *rl, byi_id root)
+{
+    return rl->needs.at[rl->first_need[root]].depth >= FEW_NEEDS;
+}
 
 static void place_need(struct byi_relayout *rl, uint32_t index)
 {
@@ -39,7 +47,8 @@ static void grow_needs(struct byi_relayout *rl)
     rl->need_slots = byi_arena_calloc(rl->scratch, n, sizeof(uint32_t));
     rl->need_mask = n - 1;
     for (uint32_t i = 1; i < rl->needs.n; i++)
-        place_need(rl, i);
+        if (is_long(rl, rl->needs.at[i].root))
+            place_need(rl, i);
 }
 
 /* Its index, 0: nobody ever needed it. */
@@ -47,6 +56,12 @@ static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
                           byi_form_id form)
 {
     const uint32_t key[2] = {root, form};
+    if (!is_long(rl, root)) {
+        uint32_t at = rl->first_need[root];
+        while (at && rl->needs.at[at].form != form)
+            at = rl->needs.at[at].next;
+        return at;
+    }
     uint64_t at = byi_hash(0, key, sizeof key) & rl->need_mask;
     for (; rl->need_slots[at]; at = (at + 1) & rl->need_mask) {
         const struct byi_need *need = &rl->needs.at[rl->need_slots[at]];
@@ -63,13 +78,22 @@ static void add_need(struct byi_relayout *rl, byi_id root, byi_form_id form)
         rl->needs.at[found].count++;
         return;
     }
-    if (rl->needs.n * 2ull > rl->need_mask)
-        grow_needs(rl);
-    const uint32_t index = rl->needs.n;
-    BYI_PUSH(&rl->needs,
-             ((struct byi_need){root, form, 1, rl->first_need[root]}));
+    const uint32_t index = rl->needs.n, next = rl->first_need[root];
+    const uint32_t depth = rl->needs.at[next].depth + 1;
+    BYI_PUSH(&rl->needs, ((struct byi_need){root, form, 1, next, depth}));
     rl->first_need[root] = index;
-    place_need(rl, index);
+    if (depth < FEW_NEEDS)
+        return;
+    rl->n_hashed += depth == FEW_NEEDS ? FEW_NEEDS : 1;
+    if (rl->n_hashed * 2ull > rl->need_mask) {
+        grow_needs(rl); /* places this one too */
+        return;
+    }
+    for (uint32_t at = index; at; at = rl->needs.at[at].next) {
+        place_need(rl, at);
+        if (depth > FEW_NEEDS)
+            break;
+    }
 }
 
 /* The form of its home that form `need` of value `id` is. */

@@ -129,7 +129,8 @@ struct byi_need {
     byi_id root;
     byi_form_id form;
     uint32_t count;
-    uint32_t next; /* of the same root; 0: none */
+    uint32_t next;  /* of the same root; 0: none */
+    uint32_t depth; /* how many of that root there are, from here on */
 };
 
 /* `home` in that form, in the fresh function. */
@@ -150,6 +151,7 @@ struct byi_relayout {
     BYI_VEC(struct byi_need) needs; /* from 1 on */
     uint32_t *need_slots; /* open hash table by root and form, 0: free */
     uint64_t need_mask;
+    uint32_t n_hashed;
     uint32_t *first_need;          /* by root: its needs, linked; 0: none */
     byi_id *map;                   /* old -> fresh, for copies             */
     BYI_VEC(struct byi_made) made; /* conversions, from 1 on */
