@@ -320,7 +320,7 @@ struct byi_pass_context {
 /* A pass: one file, one of these.
  * Exactly one of run_module, run_func and sequence is set. A function pass is
  * called for every live function that has no Compiler, no Composite and is not
- * Primitive; it replaces the body through byi_func_replace. `scratch` is
+ * Primitive, callees first; it replaces the body through byi_func_replace. `scratch` is
  * emptied after the call. A sequence holds other passes (and sequences), which
  * are gated one by one when it runs. */
 struct byi_pass {

@@ -81,23 +81,65 @@ static bool is_closed(const struct byi_func *f)
            f->attr.primitive;
 }
 
+/* A function on the way down to what it refers to. */
+struct descent {
+    uint32_t func;
+    byi_id at; /* the node to look at next */
+};
+
+/* What is referred to stands before what refers to it, but for recursion: a
+ * pass that learns more of a function's result tells its callers. */
+static uint32_t *callees_first(const struct byi_module *m,
+                               struct byi_arena *arena)
+{
+    uint32_t *order = byi_arena_calloc(arena, m->funcs.n, sizeof *order);
+    bool *seen = byi_arena_calloc(arena, m->funcs.n, sizeof *seen);
+    struct descent *stack = byi_arena_calloc(arena, m->funcs.n, sizeof *stack);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        uint32_t depth = 0;
+        if (!seen[i])
+            stack[depth++] = (struct descent){.func = i};
+        seen[i] = true;
+        while (depth > 0) {
+            struct descent *top = &stack[depth - 1];
+            const struct byi_func *f = m->funcs.at[top->func];
+            if (top->at == f->nodes.n) {
+                order[n++] = top->func;
+                depth--;
+                continue;
+            }
+            const struct byi_node *node = &f->nodes.at[top->at++];
+            bool refers = node->kind == BYI_FN || node->kind == BYI_GLOBAL;
+            if (!refers || seen[node->index])
+                continue;
+            seen[node->index] = true;
+            stack[depth++] = (struct descent){.func = node->index};
+        }
+    }
+    assert(n == m->funcs.n);
+    return order;
+}
+
 static enum byoc_status run_funcs(const struct run *run,
                                   const struct byi_pass *pass)
 {
     uint32_t n = run->m->funcs.n; /* not those that the pass adds */
+    struct byi_arena *arena = byi_arena_new();
+    const uint32_t *order = callees_first(run->m, arena);
+    enum byoc_status status = BYOC_OK;
 
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
         struct byi_arena *scratch = NULL;
-        enum byoc_status status;
-        if (is_closed(run->m->funcs.at[i]))
+        if (is_closed(run->m->funcs.at[order[i]]))
             continue;
         scratch = byi_arena_new();
-        status = pass->run_func(run->m, i, run->ctx, scratch, run->err);
+        status = pass->run_func(run->m, order[i], run->ctx, scratch, run->err);
         byi_arena_free(&scratch);
-        if (status != BYOC_OK)
-            return status;
     }
-    return BYOC_OK;
+    byi_arena_free(&arena);
+    return status;
 }
 
 static enum byoc_status run_members(struct run *run,
