@@ -20,6 +20,22 @@ struct writer {
 
 /* --- names -------------------------------------------------------------- */
 
+/* Exporters name nodes by paths: "/features/features.0/features.0.1/Mul". */
+static const char *last_part(const char *source)
+{
+    const char *slash = strrchr(source, '/');
+    return slash && slash[1] ? slash + 1 : source;
+}
+
+/* As much of a path's end as leaves room for the other nodes. */
+static const char *short_path(const char *source)
+{
+    enum { ROOM = 40 };
+    const size_t n = strlen(source);
+    const char *cut = n > ROOM ? strchr(source + n - ROOM, '/') : source;
+    return cut ? cut : last_part(source);
+}
+
 /* The model's nodes, or the operators where the group has none: letters and
  * digits, the rest is '_'. */
 static void make_name(const struct writer *w, const struct byi_func *f,
@@ -27,8 +43,10 @@ static void make_name(const struct writer *w, const struct byi_func *f,
 {
     struct byi_text text = {0};
     byi_text_addf(&text, "fused");
-    for (uint32_t i = 0; i < sources->n; i++)
-        byi_text_addf(&text, "_%s", w->m->sources.at[sources->at[i]].name);
+    for (uint32_t i = 0; i < sources->n; i++) {
+        const char *source = w->m->sources.at[sources->at[i]].name;
+        byi_text_addf(&text, "_%s", i ? last_part(source) : short_path(source));
+    }
     for (byi_id id = 0; id < f->nodes.n && !sources->n; id++)
         if (f->nodes.at[id].kind == BYI_CALL_OP)
             byi_text_addf(&text, "_%s", byi_op(f->nodes.at[id].op)->name);
