@@ -81,8 +81,12 @@ static const struct byi_pass *const box[] = {
     &partition,
 };
 
-static const struct byi_pass *const pipeline[] = {&canonicalize, &partition,
-                                                  NULL};
+static const struct byi_pass *const pipeline[] = {
+    &canonicalize,
+    &partition,
+    &byi_pass_fuse_ops, /* what stays native, for codegen_c */
+    NULL,
+};
 /* clang-format on */
 
 /* --- all there are -------------------------------------------------------- */

@@ -235,6 +235,26 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
+/* The user's, behind what a compile asks of its passes: what codegen_c has no
+ * loops for, convolutions and the like, has native kernels, and is better left
+ * alone. */
+static const char *const *list_options(struct byoc_compiled *c,
+                                       const struct byoc_compile_params *params)
+{
+    static const char *const own[] = {"FuseOps.anchors=false",
+                                      "FuseOps.generated=true"};
+    BYI_VEC(const char *) list = {0};
+    for (size_t i = 0; i < BYI_COUNT(own) && !params->passes; i++)
+        BYI_PUSH(&list, own[i]);
+    for (uint32_t i = 0; params->options && params->options[i]; i++)
+        BYI_PUSH(&list, params->options[i]);
+    BYI_PUSH(&list, NULL);
+    const char *const *kept =
+        byi_arena_copy(c->arena, list.at, list.n * sizeof *list.at);
+    byi_vec_free(list.at);
+    return kept;
+}
+
 /* Those in the box that were asked for, then the caller's. */
 struct instruments {
     struct byi_printing printing;
@@ -270,7 +290,7 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
         .opt_level = params->opt_level ? params->opt_level - 1 : 2,
         .disabled = params->disable,
         .required = params->require,
-        .options = params->options,
+        .options = list_options(c, params),
         .known = byi_passes_known(),
         .stop_after = params->stop_after,
         .by_hand = params->passes != NULL,
