@@ -1,0 +1,344 @@
+/* fusion.c: fused against unfused, native kernels only. Chains of elementwise
+ * operators with broadcasting, with and without a reduction at the end, and
+ * whole models: each is compiled twice, the second time without FuseOps, and
+ * the two run in turns. Beside the bandwidth a fused chain reaches stands what
+ * this machine gives to plain loops of as many threads that read and write as
+ * much.
+ *     fusion [--threads N] [--keep-c DIR] [MODEL...]
+ */
+#include <byoc/byoc.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <omp.h>
+
+#include "core/base.h"
+
+enum { ROUNDS = 31, MAX_IO = 64 };
+
+static uint32_t n_threads;
+static char folder[] = "fusion-XXXXXX";
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *list, size_t n)
+{
+    qsort(list, n, sizeof *list, by_value);
+    return list[n / 2];
+}
+
+static void check(enum byoc_status status, const struct byoc_error *err)
+{
+    if (status == BYOC_OK)
+        return;
+    fprintf(stderr, "fusion: %s\n", err->text);
+    rmdir(folder);
+    exit(2);
+}
+
+/* --- what the machine gives ---------------------------------------------- */
+
+typedef uint64_t wide __attribute__((vector_size(64), aligned(4), may_alias));
+
+static uint64_t read_all(const char *x, size_t n)
+{
+    uint64_t all = 0;
+#pragma omp parallel for num_threads(n_threads) reduction(| : all)
+    for (size_t at = 0; at < n / 4096; at++) {
+        const wide *from = (const void *)(x + at * 4096);
+        wide sum[4] = {{0}};
+        for (int i = 0; i < 64; i++)
+            sum[i % 4] |= from[i];
+        sum[0] |= sum[1] | sum[2] | sum[3];
+        all |= sum[0][0] | sum[0][7];
+    }
+    return all;
+}
+
+/* glibc's copy passes the caches by where a piece is large. */
+static void copy_all(char *y, const char *x, size_t n)
+{
+    const size_t part = n / n_threads / 4096 * 4096;
+#pragma omp parallel for num_threads(n_threads)
+    for (uint32_t t = 0; t < n_threads; t++)
+        memcpy(y + t * part, x + t * part,
+               t + 1 < n_threads ? part : n - t * part);
+}
+
+/* --- two models, in turns ------------------------------------------------- */
+
+struct side {
+    struct byoc_model *model;
+    struct byoc_state *state;
+    DLTensor out[MAX_IO];
+    double times[ROUNDS];
+};
+
+static void compile(const char *path, bool fuse, const char *keep_c,
+                    struct side *side)
+{
+    static const char *const none[] = {NULL};
+    static const char *const without[] = {"FuseOps", NULL};
+    const struct byoc_compile_params params = {.backends = none,
+                                               .disable = fuse ? NULL : without,
+                                               .keep_c = fuse ? keep_c : NULL};
+    const struct byoc_load_params load = {.threads = n_threads};
+    struct byoc_compiled *c = NULL;
+    struct byoc_error err;
+    char so[64];
+    /* the loader knows a library by its name */
+    snprintf(so, sizeof so, "%s/%s.so", folder, fuse ? "fused" : "unfused");
+    check(byoc_compile(path, &params, &c, &err), &err);
+    check(byoc_compiled_write(c, so, &err), &err);
+    byoc_compiled_free(&c);
+    check(byoc_model_load(so, &load, &side->model, &err), &err);
+    check(byoc_state_new(side->model, &side->state, &err), &err);
+    unlink(so);
+}
+
+static DLTensor make_input(const struct byoc_io *io)
+{
+    int64_t *dims = calloc(io->rank + 1u, sizeof *dims), n = 1;
+    for (uint32_t d = 0; d < io->rank; d++)
+        n *= dims[d] = io->dims[d] < 0 ? 1 : io->dims[d];
+    const uint32_t size = byoc_dtype_size(io->dtype);
+    char *data = aligned_alloc(64, ((size_t)n * size + 4095) / 64 * 64);
+    struct byi_tensor t = {.data = data, .dtype = io->dtype};
+    uint32_t state = 1;
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        byi_tensor_set(&t, i,
+                       byi_dtype_is_float(io->dtype)
+                           ? (double)(state >> 8) / (1 << 24) - 0.5
+                           : (double)(state >> 31));
+    }
+    return (DLTensor){.data = data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)io->rank,
+                      .dtype = byoc_dtype_dlpack(io->dtype),
+                      .shape = dims};
+}
+
+static double run_once(struct side *side, const DLTensor *in)
+{
+    struct byoc_error err;
+    const uint32_t n_out = byoc_model_n_outputs(side->model);
+    memset(side->out, 0, sizeof side->out);
+    const double began = now();
+    check(byoc_run(side->state, in, byoc_model_n_inputs(side->model), side->out,
+                   n_out, &err),
+          &err);
+    return now() - began;
+}
+
+/* The largest difference of float32 outputs, relative to the largest value. */
+static double difference(const struct side *a, const struct side *b)
+{
+    double worst = 0, most = 1e-30;
+    for (uint32_t o = 0; o < byoc_model_n_outputs(a->model); o++) {
+        int64_t n = 1;
+        for (int d = 0; d < a->out[o].ndim; d++)
+            n *= a->out[o].shape[d];
+        if (a->out[o].dtype.code != kDLFloat || a->out[o].dtype.bits != 32)
+            continue;
+        const float *x = a->out[o].data, *y = b->out[o].data;
+        for (int64_t i = 0; i < n; i++) {
+            worst = fmax(worst, fabs((double)(x[i] - y[i])));
+            most = fmax(most, fabs((double)y[i]));
+        }
+    }
+    return worst / most;
+}
+
+/* Medians. ratio: unfused to fused; share: plain loops to fused. */
+struct result {
+    double fused, unfused, plain, ratio, share, difference;
+};
+
+/* `plain` moves the bytes that a fused run must move; NULL: not known. */
+static struct result measure(const char *path, const char *keep_c,
+                             void (*plain)(void *), void *ctx)
+{
+    static struct side sides[2];
+    double ratios[ROUNDS], plains[ROUNDS], shares[ROUNDS];
+    DLTensor in[MAX_IO];
+    for (int i = 0; i < 2; i++)
+        compile(path, i == 0, keep_c, &sides[i]);
+    for (uint32_t i = 0; i < byoc_model_n_inputs(sides[0].model); i++)
+        in[i] = make_input(byoc_model_input(sides[0].model, i));
+    double first = 0;
+    for (int i = 0; i < 4; i++)
+        first = run_once(&sides[i % 2], in);
+    const int repeat = first > 2e-3 ? 1 : (int)(2e-3 / first) + 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2; i++) {
+            sides[i].times[round] = 0;
+            for (int k = 0; k < repeat; k++)
+                sides[i].times[round] += run_once(&sides[i], in) / repeat;
+        }
+        ratios[round] = sides[1].times[round] / sides[0].times[round];
+        const double began = now();
+        for (int k = 0; k < repeat && plain; k++)
+            plain(ctx);
+        plains[round] = (now() - began) / repeat;
+        shares[round] = plains[round] / sides[0].times[round];
+    }
+    const struct result r = {.fused = median(sides[0].times, ROUNDS),
+                             .unfused = median(sides[1].times, ROUNDS),
+                             .plain = median(plains, ROUNDS),
+                             .ratio = median(ratios, ROUNDS),
+                             .share = median(shares, ROUNDS),
+                             .difference = difference(&sides[0], &sides[1])};
+    for (int i = 0; i < 2; i++) {
+        byoc_state_free(&sides[i].state);
+        if (i == 1)
+            for (uint32_t k = 0; k < byoc_model_n_inputs(sides[1].model); k++) {
+                free(in[k].data);
+                free(in[k].shape);
+            }
+        byoc_model_free(&sides[i].model);
+    }
+    return r;
+}
+
+/* --- chains --------------------------------------------------------------- */
+
+/* Operators of a chain, in turn; %b is a row, %s a column, %y like %x. */
+static const char *const steps[] = {"add(%s, %%b)",      "nn.relu(%s)",
+                                    "multiply(%s, %%s)", "subtract(%s, %%b)",
+                                    "abs(%s)",           "maximum(%s, %%s)",
+                                    "negative(%s)",      "add(%s, %%s)"};
+
+static void write_chain(const char *path, int n, int64_t rows, int64_t cols,
+                        bool reduce)
+{
+    FILE *f = fopen(path, "w");
+    char last[16] = "%x";
+    fprintf(f,
+            "def @main(%%x: Tensor[(%lld, %lld), float32], %%b: "
+            "Tensor[(%lld), float32], %%s: Tensor[(%lld, 1), float32]) -> "
+            "Tensor[(%lld, %lld), float32] {\n",
+            (long long)rows, (long long)cols, (long long)cols, (long long)rows,
+            (long long)rows, (long long)(reduce ? 1 : cols));
+    for (int i = 0; i < n - reduce; i++) {
+        fprintf(f, "  %%%d = ", i);
+        fprintf(f, steps[i], last);
+        fprintf(f, ";\n");
+        snprintf(last, sizeof last, "%%%d", i);
+    }
+    if (reduce) {
+        fprintf(f, "  %%%d = sum(%s, axis=[1]);\n", n, last);
+        snprintf(last, sizeof last, "%%%d", n);
+    }
+    fprintf(f, "  %s\n}\n", last);
+    fclose(f);
+}
+
+struct traffic {
+    char *x, *y;
+    size_t n;
+    bool writes;
+    volatile uint64_t sink;
+};
+
+static void move_bytes(void *ctx)
+{
+    struct traffic *t = ctx;
+    if (t->writes)
+        copy_all(t->y, t->x, t->n);
+    else
+        t->sink = read_all(t->x, t->n);
+}
+
+static void bench_chain(int n, int64_t rows, int64_t cols, bool reduce,
+                        const char *keep_c)
+{
+    char path[64];
+    const size_t bytes = (size_t)(rows * cols) * sizeof(float);
+    struct traffic t = {.n = bytes, .writes = !reduce};
+    snprintf(path, sizeof path, "%s/chain.ir", folder);
+    write_chain(path, n, rows, cols, reduce);
+    t.x = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    t.y = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    memset(t.x, 1, bytes);
+    memset(t.y, 1, bytes);
+    const struct result r = measure(path, keep_c, move_bytes, &t);
+    const double moved = (double)bytes * (reduce ? 1 : 2) * 1e-9;
+    printf("%d %-11s %10lld %10.1f %10.1f %7.2f %8.1f %8.1f %5.0f%%  %.0e\n", n,
+           reduce ? "with sum" : "elementwise", (long long)(rows * cols),
+           1e6 * r.fused, 1e6 * r.unfused, r.ratio, moved / r.fused,
+           moved / r.plain, 100 * r.share, r.difference);
+    fflush(stdout);
+    free(t.x);
+    free(t.y);
+    unlink(path);
+}
+
+static void bench_chains(const char *keep_c)
+{
+    static const int64_t shapes[][2] = {
+        {100, 100}, {1000, 1000}, {10000, 1000}};
+    printf("chains of n operators, %u threads, medians of %d rounds; GB/s of "
+           "what a fused chain must move\n",
+           n_threads, ROUNDS);
+    printf("n kind          elements   fused us unfused us   ratio     GB/s  "
+           "machine share  difference\n");
+    for (size_t i = 0; i < BYI_COUNT(shapes); i++)
+        for (int reduce = 0; reduce < 2; reduce++)
+            for (int n = 2; n <= 8; n += n < 4 ? 1 : 2)
+                bench_chain(n, shapes[i][0], shapes[i][1], reduce != 0, keep_c);
+}
+
+static void bench_model(const char *path, const char *keep_c)
+{
+    const struct result r = measure(path, keep_c, NULL, NULL);
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    printf("%-32s %10.2f %10.2f %7.2f  %.0e\n", name, 1e3 * r.fused,
+           1e3 * r.unfused, r.ratio, r.difference);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    const char *keep_c = NULL;
+    int i = 1;
+    n_threads = (uint32_t)omp_get_num_procs();
+    for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
+        if (strcmp(argv[i], "--threads") == 0)
+            n_threads = (uint32_t)atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--keep-c") == 0)
+            keep_c = argv[i + 1];
+        else
+            break;
+    }
+    if ((i < argc && argv[i][0] == '-') || n_threads == 0 || !mkdtemp(folder)) {
+        fprintf(stderr, "usage: fusion [--threads N] [--keep-c DIR] "
+                        "[MODEL...]\n");
+        return 2;
+    }
+    if (i == argc)
+        bench_chains(keep_c);
+    else
+        printf("%-32s %10s %10s %7s  difference\n", "model", "fused ms",
+               "unfused ms", "ratio");
+    for (; i < argc; i++)
+        bench_model(argv[i], keep_c);
+    rmdir(folder);
+    return 0;
+}
