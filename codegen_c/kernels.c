@@ -16,6 +16,7 @@ struct writer {
     const struct byi_module *m;
     struct byi_kernels *out;
     BYI_VEC(const char *) bodies; /* by kernel */
+    struct byi_text refused;      /* what is said of groups without one */
 };
 
 /* --- names -------------------------------------------------------------- */
@@ -94,11 +95,8 @@ static bool is_group(const struct byi_func *f)
     return work >= LEAST_NODES;
 }
 
-static void print_head(struct writer *w, const struct byi_func *f,
-                       const char *name)
+static void print_ops(struct byi_text *to, const struct byi_func *f)
 {
-    struct byi_text *to = &w->out->source;
-    byi_text_addf(to, "\n/* ");
     const char *comma = "";
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
@@ -107,6 +105,14 @@ static void print_head(struct writer *w, const struct byi_func *f,
         byi_text_addf(to, "%s%s", comma, byi_op(node->op)->name);
         comma = ", ";
     }
+}
+
+static void print_head(struct writer *w, const struct byi_func *f,
+                       const char *name)
+{
+    struct byi_text *to = &w->out->source;
+    byi_text_addf(to, "\n/* ");
+    print_ops(to, f);
     byi_text_addf(
         to, " */\nstatic void %s(void *const *buffers, int threads)\n", name);
 }
@@ -154,6 +160,13 @@ static void write_group(struct writer *w, uint32_t func,
         byi_nest_print(&g, &body);
         w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
     }
+    if (g.refused) {
+        char name[MAX_NAME];
+        make_name(w, g.f, sources, name, sizeof name);
+        byi_text_addf(&w->refused, "\n/* %s runs operator by operator (", name);
+        print_ops(&w->refused, g.f);
+        byi_text_addf(&w->refused, "): %s */\n", g.refused);
+    }
     byi_text_free(&body);
     byi_vec_free(g.values.at);
     byi_arena_free(&arena);
@@ -196,6 +209,9 @@ void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels)
         if (!m->funcs.at[i]->dead && !m->funcs.at[i]->attr.primitive)
             write_calls(&w, m->funcs.at[i]);
     print_table(kernels);
+    if (w.refused.n)
+        byi_text_add(&kernels->source, w.refused.at, w.refused.n);
+    byi_text_free(&w.refused);
     byi_vec_free(w.bodies.at);
     if (kernels->list.n == 0)
         byi_kernels_free(kernels);
