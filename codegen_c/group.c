@@ -36,7 +36,7 @@ static void refuse(struct reader *r, const char *why)
 
 static bool is_stuck(const struct reader *r)
 {
-    return r->again || r->g->refused;
+    return r->again || r->g->cut || r->g->refused;
 }
 
 /* --- loops -------------------------------------------------------------- */
@@ -54,7 +54,8 @@ static struct byi_affine axis_index(struct reader *r, byi_id owner,
         if (g->loops[k].owner != owner || g->loops[k].axis != axis)
             continue;
         a.coef[k] = stride;
-        stride *= g->loops[k].extent;
+        a.base += stride * g->loops[k].from;
+        stride *= g->loops[k].full;
     }
     if (stride > 1)
         return a;
@@ -62,7 +63,7 @@ static struct byi_affine axis_index(struct reader *r, byi_id owner,
         refuse(r, "too many loops");
         return a;
     }
-    g->loops[g->n_loops] = (struct byi_loop){owner, axis, dim};
+    g->loops[g->n_loops] = (struct byi_loop){owner, axis, dim, 0, dim};
     a.coef[g->n_loops++] = 1;
     return a;
 }
@@ -72,15 +73,16 @@ static void split_loop(struct reader *r, uint32_t k, int64_t inner)
 {
     struct byi_group *g = r->g;
     if (inner <= 1 || g->loops[k].extent % inner != 0 ||
-        g->loops[k].extent == inner || g->n_loops == BYI_MAX_LOOPS) {
+        g->loops[k].extent == inner || g->loops[k].extent != g->loops[k].full ||
+        g->n_loops == BYI_MAX_LOOPS) {
         refuse(r, "a reshape does not follow the axes");
         return;
     }
     memmove(&g->loops[k + 1], &g->loops[k],
             (g->n_loops - k) * sizeof g->loops[0]);
     g->n_loops++;
-    g->loops[k].extent /= inner;
-    g->loops[k + 1].extent = inner;
+    g->loops[k].full = g->loops[k].extent /= inner;
+    g->loops[k + 1].full = g->loops[k + 1].extent = inner;
     r->again = true;
 }
 
@@ -321,6 +323,146 @@ static void read_get(struct reader *r, struct byi_gvalue *v,
     alias(r, v, from->args[0], &index);
 }
 
+/* --- borders ------------------------------------------------------------ */
+
+/* Where an index runs over a border: cut the loop that takes it there. What
+ * the other loops add must stay below one step of that loop. */
+static void cut_at(struct reader *r, const struct byi_affine *a, int64_t border)
+{
+    struct byi_group *g = r->g;
+    uint32_t widest = 0;
+    int64_t rest = 0;
+    for (uint32_t k = 1; k < g->n_loops; k++)
+        if (a->coef[k] > a->coef[widest])
+            widest = k;
+    for (uint32_t k = 0; k < g->n_loops; k++) {
+        if (a->coef[k] < 0)
+            refuse(r, "a border that is met backwards");
+        if (k != widest)
+            rest += a->coef[k] * (g->loops[k].extent - 1);
+    }
+    if (is_stuck(r))
+        return;
+    const int64_t steps = border - a->base, step = a->coef[widest];
+    if (g->loops[widest].owner != BYI_NO_ID) {
+        refuse(r, "a reduction over a border");
+    } else if (rest > 0 && (steps % step != 0 || rest >= step)) {
+        refuse(r, "a border across several axes");
+    } else {
+        g->cut = true;
+        g->cut_loop = widest;
+        g->cut_at = (steps + step - 1) / step;
+    }
+}
+
+/* Whether the index is within [from, to) at all steps: 1; at none: 0. Else the
+ * loops are cut, and -1. */
+static int is_within(struct reader *r, const struct byi_affine *a, int64_t from,
+                     int64_t to)
+{
+    int64_t low = a->base, high = a->base;
+    for (uint32_t k = 0; k < r->g->n_loops; k++) {
+        const int64_t most = a->coef[k] * (r->g->loops[k].extent - 1);
+        *(most < 0 ? &low : &high) += most;
+    }
+    if (low >= to || high < from)
+        return 0;
+    if (low >= from && high < to)
+        return 1;
+    cut_at(r, a, low < from ? from : to);
+    return -1;
+}
+
+/* What is at `a` from `begin` on in an axis of size `dim`. */
+static struct byi_affine behind(const struct byi_affine *a, int64_t begin,
+                                int64_t dim)
+{
+    struct byi_affine out = {0};
+    if (dim == 1)
+        return out;
+    out = *a;
+    out.base -= begin;
+    return out;
+}
+
+static void read_concatenate(struct reader *r, struct byi_gvalue *v,
+                             const struct byi_node *node)
+{
+    int64_t axis = byi_attr_int(node->attrs, "axis"), begin = 0;
+    struct index index = {0};
+    axis += axis < 0 ? v->rank : 0;
+    memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const int64_t dim = node_of(r->g, node->args[i])->type->dims[axis];
+        const int in = dim ? is_within(r, &v->at[axis], begin, begin + dim) : 0;
+        if (in < 0)
+            return;
+        if (in > 0) {
+            index.at[axis] = behind(&v->at[axis], begin, dim);
+            alias(r, v, node->args[i], &index);
+            return;
+        }
+        begin += dim;
+    }
+}
+
+/* Inside it is the operand, outside the value. */
+static void read_pad(struct reader *r, struct byi_gvalue *v,
+                     const struct byi_node *node)
+{
+    const struct byi_type *x = node_of(r->g, node->args[0])->type;
+    struct byi_tensor pads;
+    struct index index = {0};
+    if (strcmp(byi_attr_string(node->attrs, "mode"), "constant") != 0 ||
+        !const_ints(r, node->args[1], &pads)) {
+        refuse(r, "padding that is computed, or copies");
+        return;
+    }
+    for (uint32_t d = 0; d < v->rank; d++) {
+        const int64_t begin = byi_tensor_int(&pads, d);
+        const int in = is_within(r, &v->at[d], begin, begin + x->dims[d]);
+        if (in < 0)
+            return;
+        if (in == 0) {
+            const struct index value = {0};
+            alias(r, v, node->args[2], &value);
+            return;
+        }
+        index.at[d] = behind(&v->at[d], begin, x->dims[d]);
+    }
+    alias(r, v, node->args[0], &index);
+}
+
+/* Blocks of channels become blocks of pixels. */
+static void read_depth_to_space(struct reader *r, struct byi_gvalue *v,
+                                const struct byi_node *node)
+{
+    const struct byi_type *x = node_of(r->g, node->args[0])->type;
+    const int64_t b = byi_attr_int(node->attrs, "block_size");
+    const bool crd = strcmp(byi_attr_string(node->attrs, "mode"), "CRD") == 0;
+    const int64_t inner = crd ? 1 : x->dims[1] / (b * b);
+    struct index index = {.at = {[0] = v->at[0]}};
+    add_scaled(&index.at[1], &v->at[1], crd ? b * b : 1);
+    for (uint32_t d = 2; d < 4 && !is_stuck(r); d++) {
+        const struct byi_affine block = digit(r, &v->at[d], 1, b);
+        if (x->dims[d] != 1 && !is_stuck(r))
+            index.at[d] = digit(r, &v->at[d], b, x->dims[d]);
+        add_scaled(&index.at[1], &block, d == 2 ? b * inner : inner);
+    }
+    alias(r, v, node->args[0], &index);
+}
+
+static void read_tile(struct reader *r, struct byi_gvalue *v,
+                      const struct byi_node *node)
+{
+    const struct byi_type *x = node_of(r->g, node->args[0])->type;
+    struct index index = {0};
+    for (uint32_t d = 0; d < v->rank && !is_stuck(r); d++)
+        if (x->dims[d] != 1)
+            index.at[d] = digit(r, &v->at[d], 1, x->dims[d]);
+    alias(r, v, node->args[0], &index);
+}
+
 /* --- computations ------------------------------------------------------- */
 
 static void read_op(struct reader *r, struct byi_gvalue *v,
@@ -384,6 +526,10 @@ static const struct {
     {BYI_OP_TRANSPOSE, read_transpose},
     {BYI_OP_BROADCAST_TO, read_broadcast},
     {BYI_OP_STRIDED_SLICE, read_slice},
+    {BYI_OP_CONCATENATE, read_concatenate},
+    {BYI_OP_NN_PAD, read_pad},
+    {BYI_OP_DEPTH_TO_SPACE, read_depth_to_space},
+    {BYI_OP_TILE, read_tile},
 };
 
 static bool is_movement(enum byi_op_id op)
@@ -553,15 +699,20 @@ static void drop_coef(struct byi_affine *a, uint32_t k)
     a->coef[BYI_MAX_LOOPS - 1] = 0;
 }
 
-static void join_loops(struct byi_group *g, uint32_t k)
+static void drop_loop(struct byi_group *g, uint32_t k)
 {
-    g->loops[k + 1].extent *= g->loops[k].extent;
     drop_coef(&g->store, k);
     for (uint32_t i = 0; i < g->values.n; i++)
         drop_coef(&g->values.at[i]->offset, k);
     memmove(&g->loops[k], &g->loops[k + 1],
             (g->n_loops - 1 - k) * sizeof g->loops[0]);
     g->n_loops--;
+}
+
+static void join_loops(struct byi_group *g, uint32_t k)
+{
+    g->loops[k + 1].extent *= g->loops[k].extent;
+    drop_loop(g, k);
 }
 
 /* Loops of one owner become neighbours, in the order of the axes. */
@@ -672,6 +823,17 @@ static void check_form(struct byi_group *g)
         check_types(g);
 }
 
+void byi_group_cut(const struct byi_group *g, struct byi_part *first,
+                   struct byi_part *second)
+{
+    memcpy(first->loops, g->loops, sizeof first->loops);
+    first->n_loops = g->n_loops;
+    *second = *first;
+    first->loops[g->cut_loop].extent = g->cut_at;
+    second->loops[g->cut_loop].from += g->cut_at;
+    second->loops[g->cut_loop].extent -= g->cut_at;
+}
+
 void byi_group_read(struct byi_group *g)
 {
     struct reader r = {.g = g};
@@ -681,11 +843,14 @@ void byi_group_read(struct byi_group *g)
     r.of = byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.of);
     do
         walk(&r);
-    while (r.again && !g->refused);
-    if (!g->refused) {
+    while (r.again && !g->cut && !g->refused);
+    if (!g->refused && !g->cut) {
         sort_values(&r);
         root_args(g);
         gather_loops(g);
+        for (uint32_t k = g->n_loops; k-- > 0;)
+            if (g->loops[k].extent == 1)
+                drop_loop(g, k);
         for (uint32_t k = g->n_loops; k-- > 1;)
             if (can_join(g, k - 1))
                 join_loops(g, k - 1);

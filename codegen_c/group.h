@@ -27,6 +27,14 @@ struct byi_loop {
     byi_id owner; /* the reduction's node; BYI_NO_ID: the result */
     uint32_t axis;
     int64_t extent;
+    int64_t from, full; /* the steps are from .. from + extent of `full` */
+};
+
+/* A part of a result's elements, with loops of its own: where a concatenation
+ * ends one operand and begins the next, the result is cut. */
+struct byi_part {
+    struct byi_loop loops[BYI_MAX_LOOPS];
+    uint32_t n_loops;
 };
 
 enum byi_gkind {
@@ -64,13 +72,19 @@ struct byi_group {
     uint32_t result;                     /* value */
     struct byi_affine store;             /* of the result's elements */
     const char *refused; /* why there is no code; NULL: there is */
+    bool cut;            /* the loops must be cut in two: see cut_loop */
+    uint32_t cut_loop;
+    int64_t cut_at; /* steps of the first part */
 };
 
 /* --- group.c ------------------------------------------------------------ */
 
-/* Understand function `f`, or say in g->refused why not. g->values is freed
- * by the caller (byi_vec_free). */
+/* Understand function `f` over g->loops (none: all of it), or say in
+ * g->refused why not, or set g->cut: byi_group_cut then gives two parts to read
+ * instead. g->values is freed by the caller (byi_vec_free). */
 void byi_group_read(struct byi_group *g);
+void byi_group_cut(const struct byi_group *g, struct byi_part *first,
+                   struct byi_part *second);
 
 /* The value an alias stands for; itself when it is none. */
 uint32_t byi_group_root(const struct byi_group *g, uint32_t value);
@@ -110,10 +124,11 @@ void byi_fold_print(const char *text, const struct byi_fold_names *names,
 
 /* --- nest.c ------------------------------------------------------------- */
 
-/* Why loops over this group would not be good; NULL: they are. */
-const char *byi_nest_refuse(const struct byi_group *g);
-/* The body of the function, from its brace on. */
-void byi_nest_print(const struct byi_group *g, struct byi_text *out);
+/* Why loops over this part would not be good; NULL: they are. */
+const char *byi_nest_refuse(const struct byi_group *part);
+/* The body of a function of these parts. */
+void byi_nest_print(const struct byi_group *parts, uint32_t n,
+                    struct byi_text *out);
 
 /* --- prelude.c.in ------------------------------------------------------- */
 

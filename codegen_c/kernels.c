@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { LEAST_NODES = 2, MAX_NAME = 64 };
+enum { LEAST_NODES = 2, MAX_NAME = 64, MAX_PARTS = 64 };
 
 struct writer {
     const struct byi_module *m;
@@ -147,28 +147,59 @@ static uint32_t find_kernel(struct writer *w, uint32_t func,
     return w->bodies.n - 1;
 }
 
+/* Read a group, part by part. Why it has none in *refused. */
+static uint32_t read_parts(const struct writer *w, uint32_t func,
+                           struct byi_arena *arena, struct byi_group *parts,
+                           const char **refused)
+{
+    struct byi_part open[MAX_PARTS] = {{.n_loops = 0}};
+    uint32_t n_open = 1, n = 0;
+    while (n_open > 0 && !*refused) {
+        struct byi_group *g = &parts[n];
+        const struct byi_part *part = &open[--n_open];
+        *g = (struct byi_group){
+            .m = w->m, .f = w->m->funcs.at[func], .arena = arena};
+        memcpy(g->loops, part->loops, sizeof g->loops);
+        g->n_loops = part->n_loops;
+        byi_group_read(g);
+        if (g->cut && n + n_open + 2 > MAX_PARTS) {
+            *refused = "too many parts";
+        } else if (g->cut) {
+            byi_group_cut(g, &open[n_open + 1], &open[n_open]);
+            byi_vec_free(g->values.at);
+            n_open += 2;
+            continue;
+        }
+        n++;
+        *refused = *refused     ? *refused
+                   : g->refused ? g->refused
+                                : byi_nest_refuse(g);
+    }
+    return n;
+}
+
 static void write_group(struct writer *w, uint32_t func,
                         const struct byi_sources *sources)
 {
     struct byi_arena *arena = byi_arena_new();
-    struct byi_group g = {.m = w->m, .f = w->m->funcs.at[func], .arena = arena};
+    struct byi_group *parts = byi_arena_calloc(arena, MAX_PARTS, sizeof *parts);
     struct byi_text body = {0};
-    byi_group_read(&g);
-    if (!g.refused)
-        g.refused = byi_nest_refuse(&g);
-    if (!g.refused) {
-        byi_nest_print(&g, &body);
+    const char *refused = NULL;
+    const uint32_t n = read_parts(w, func, arena, parts, &refused);
+    if (!refused) {
+        byi_nest_print(parts, n, &body);
         w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
-    }
-    if (g.refused) {
+    } else {
         char name[MAX_NAME];
-        make_name(w, g.f, sources, name, sizeof name);
+        const struct byi_func *f = w->m->funcs.at[func];
+        make_name(w, f, sources, name, sizeof name);
         byi_text_addf(&w->refused, "\n/* %s runs operator by operator (", name);
-        print_ops(&w->refused, g.f);
-        byi_text_addf(&w->refused, "): %s */\n", g.refused);
+        print_ops(&w->refused, f);
+        byi_text_addf(&w->refused, "): %s */\n", refused);
     }
+    for (uint32_t i = 0; i < n; i++)
+        byi_vec_free(parts[i].values.at);
     byi_text_free(&body);
-    byi_vec_free(g.values.at);
     byi_arena_free(&arena);
 }
 

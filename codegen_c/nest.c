@@ -672,21 +672,13 @@ static void name_values(struct printer *p)
     }
 }
 
-static void print_buffers(struct printer *p)
+static bool reads(const struct byi_group *g, uint32_t param)
 {
-    const struct byi_func *f = p->g->f;
-    for (uint32_t i = 0; i < f->params.n; i++) {
-        bool read = false;
-        for (uint32_t v = 0; v < p->g->values.n && !read; v++)
-            read = value_at(p, v)->kind == BYI_G_LOAD &&
-                   value_at(p, v)->index == i;
-        const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
-        if (read)
-            line(p, "const %s *restrict const x%u = buffers[%u];",
-                 byi_c_type(type->dtype), i, i);
-    }
-    line(p, "%s *restrict const y = buffers[%u];",
-         byi_c_type(value_at(p, p->g->result)->dtype), f->params.n);
+    for (uint32_t v = 0; v < g->values.n; v++)
+        if (g->values.at[v]->kind == BYI_G_LOAD &&
+            g->values.at[v]->index == param)
+            return true;
+    return false;
 }
 
 /* Whether a load goes from row to row of what no cache near by holds: a
@@ -720,19 +712,50 @@ const char *byi_nest_refuse(const struct byi_group *g)
     return reads_across(&p) ? "it reads across rows" : NULL;
 }
 
-void byi_nest_print(const struct byi_group *g, struct byi_text *out)
+static void print_part(const struct byi_group *part, bool braces,
+                       struct byi_text *out)
 {
-    struct printer p = {.g = g, .out = out};
+    struct printer p = {.g = part, .out = out, .depth = 1};
     name_values(&p);
     decide(&p);
-    line(&p, "{");
-    p.depth++;
-    print_buffers(&p);
-    if (p.team <= 1)
-        line(&p, "(void)threads;");
+    if (braces) {
+        line(&p, "{");
+        p.depth++;
+    }
     if (p.columns)
         print_columns(&p);
     else
         print_elements(&p);
+    close_blocks(&p, braces);
+}
+
+void byi_nest_print(const struct byi_group *parts, uint32_t n,
+                    struct byi_text *out)
+{
+    const struct byi_func *f = parts->f;
+    struct printer p = {.g = parts, .out = out};
+    bool shared = false;
+    line(&p, "{");
+    p.depth++;
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        bool read = false;
+        for (uint32_t k = 0; k < n && !read; k++)
+            read = reads(&parts[k], i);
+        if (read)
+            line(&p, "const %s *restrict const x%u = buffers[%u];",
+                 byi_c_type(f->nodes.at[f->params.at[i]].type->dtype), i, i);
+    }
+    line(&p, "%s *restrict const y = buffers[%u];",
+         byi_c_type(f->nodes.at[f->result].type->dtype), f->params.n);
+    for (uint32_t k = 0; k < n; k++) {
+        struct printer one = {.g = &parts[k]};
+        name_values(&one);
+        decide(&one);
+        shared = shared || one.team > 1;
+    }
+    if (!shared)
+        line(&p, "(void)threads;");
+    for (uint32_t k = 0; k < n; k++)
+        print_part(&parts[k], n > 1, out);
     close_blocks(&p, 1);
 }

@@ -451,7 +451,7 @@ static void add_step(struct random *r, struct shape *s, char *last, size_t n)
     struct shape t = *s;
     byi_text_addf(&r->body, "    %%%u = ", r->n_nodes);
     uint32_t axis = s->rank ? roll(r, s->rank) : 0;
-    switch (roll(r, 9)) {
+    switch (roll(r, 12)) {
     case 0:
         byi_text_addf(&r->body, "%s(%s);\n", unary[roll(r, 4)], last);
         break;
@@ -496,6 +496,35 @@ static void add_step(struct random *r, struct shape *s, char *last, size_t n)
         to[strlen(to) - 1] = '\0';
         byi_text_addf(&r->body, "reshape(%s, [%s]);\n", last, to + 1);
         *s = t;
+        break;
+    case 9: /* another one before or behind it, perhaps itself */
+        if (s->rank > 0) {
+            const bool before = roll(r, 2), own = roll(r, 4) == 0;
+            t.dims[axis] = own ? s->dims[axis] : 1 + roll(r, 9);
+            snprintf(other, sizeof other, "%s", last);
+            if (!own)
+                add_param(r, &t, other, sizeof other);
+            byi_text_addf(&r->body, "concatenate(%s, %s, axis=%u);\n",
+                          before ? other : last, before ? last : other, axis);
+            s->dims[axis] += t.dims[axis];
+            break;
+        } /* fall through */
+    case 10:
+        byi_text_addf(&r->body, "nn.pad(%s, [", last);
+        for (uint32_t i = 0; i < 2 * s->rank; i++)
+            byi_text_addf(&r->body, "%s%u", i ? ", " : "",
+                          i % s->rank == axis ? 1 + i / s->rank : 0);
+        byi_text_addf(&r->body, "], cast(3, dtype=\"%s\"));\n", r->type);
+        if (s->rank > 0)
+            s->dims[axis] += 3;
+        break;
+    case 11:
+        byi_text_addf(&r->body, "tile(%s, [", last);
+        for (uint32_t i = 0; i < s->rank; i++)
+            byi_text_addf(&r->body, "%s%u", i ? ", " : "", i == axis ? 2 : 1);
+        byi_text_addf(&r->body, "]);\n");
+        if (s->rank > 0)
+            s->dims[axis] *= 2;
         break;
     case 6: /* every other one, from the second or from the last on */
         if (s->rank > 0 && s->dims[axis] > 2) {
