@@ -12,10 +12,12 @@
 #include <string.h>
 
 enum {
-    SUM_BLOCK = 1024,       /* floats added up as floats, at most            */
-    COLUMNS = 256,          /* results of a block in the third form          */
-    MAX_PARTS = 256,        /* of one reduction by several threads           */
-    STREAM_BLOCK = 2048,    /* elements on their way past the caches         */
+    TILE = 32,           /* by as many elements                              */
+    NEAR = 32 << 10,     /* bytes of an operand that may be read in any order */
+    SUM_BLOCK = 1024,    /* floats added up as floats, at most            */
+    COLUMNS = 256,       /* results of a block in the third form          */
+    MAX_PARTS = 256,     /* of one reduction by several threads           */
+    STREAM_BLOCK = 2048, /* elements on their way past the caches         */
     STREAM_LEAST = 8 << 20, /* bytes of results that no cache holds anyway */
     MANY = 64               /* iterations that are enough to share out       */
 };
@@ -32,6 +34,7 @@ struct printer {
     int64_t team;     /* threads worth waking; 1: none          */
     uint32_t columns; /* 1 + the value reduced in columns; 0    */
     uint32_t split;   /* 1 + the value reduced by several threads; 0 */
+    uint32_t tile;    /* 1 + which loop goes by tiles, beside the last; 0 */
     bool streams;
 };
 
@@ -459,6 +462,66 @@ static void print_elements(struct printer *p)
     close_blocks(p, opened);
 }
 
+/* --- tiles -------------------------------------------------------------- */
+
+/* Where a load runs along another loop than the result does, both go by tiles,
+ * which the nearest cache holds. */
+static void for_tile(struct printer *p, uint32_t loop)
+{
+    const long long extent = (long long)extent_of(p, loop);
+    line(p, "for (int64_t b%u = 0; b%u < %lld; b%u += %d)", loop, loop, extent,
+         loop, TILE);
+    open_block(p);
+    line(p, "const int64_t b%u_end = b%u + %d < %lld ? b%u + %d : %lld;", loop,
+         loop, TILE, extent, loop, TILE, extent);
+}
+
+static void for_in_tile(struct printer *p, uint32_t loop)
+{
+    char from[32], to[32];
+    snprintf(from, sizeof from, "b%u", loop);
+    snprintf(to, sizeof to, "b%u_end", loop);
+    for_range(p, loop, from, to);
+}
+
+/* Values of the result's nest that vary with these loops, or do not. */
+static void print_varying(struct printer *p, uint64_t with, bool varies,
+                          uint64_t not_with, uint32_t level)
+{
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->level == level && !(value->loops & with) == !varies &&
+            !(value->loops & not_with))
+            print_value(p, v);
+    }
+}
+
+static void print_tiles(struct printer *p)
+{
+    const uint32_t n = p->n_loops, across = p->tile - 1, last = n - 1;
+    const uint64_t outer = UINT64_C(1) << p->loops[across];
+    const uint64_t inner = UINT64_C(1) << p->loops[last];
+    print_level(p, 0, 0);
+    for (uint32_t k = 0; k < n; k++) {
+        if (p->team > 1 && k == p->first)
+            print_team(p, 1, "");
+        if (k == across || k == last)
+            for_tile(p, p->loops[k]);
+        else
+            for_loop(p, p->loops[k]);
+        if (k < last)
+            print_varying(p, outer, false, inner, k + 1);
+    }
+    for_in_tile(p, p->loops[across]);
+    for (uint32_t k = across + 1; k <= last; k++)
+        print_varying(p, outer, true, inner, k);
+    line(p, "#pragma omp simd");
+    for_in_tile(p, p->loops[last]);
+    print_level(p, 0, n);
+    print_store(p);
+    close_blocks(p, n + 2);
+}
+
 /* --- columns ------------------------------------------------------------ */
 
 /* Values of the innermost level of the result's nest that `of` needs; those
@@ -569,6 +632,31 @@ static void count_loads(const struct printer *p, uint32_t loop, uint32_t *along,
     }
 }
 
+/* Far from one element to the next along this loop. */
+static bool is_far(const struct printer *p, uint32_t v, uint32_t loop)
+{
+    const struct byi_gvalue *value = value_at(p, v);
+    const int64_t c = value->kind == BYI_G_LOAD ? value->offset.coef[loop] : 0;
+    const struct byi_type *type = p->g->f->nodes.at[value->node].type;
+    return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
+}
+
+/* 1 + the loop along which a load runs that does not along the last one. */
+static uint32_t find_tile(const struct printer *p)
+{
+    uint32_t found = 0;
+    for (uint32_t v = 0; v < p->g->values.n && p->n_loops > 1; v++) {
+        if (value_at(p, v)->kind == BYI_G_REDUCE)
+            return 0;
+        if (!is_far(p, v, p->loops[p->n_loops - 1]))
+            continue;
+        for (uint32_t k = 0; k + 1 < p->n_loops; k++)
+            if (value_at(p, v)->offset.coef[p->loops[k]] == 1)
+                found = k + 1;
+    }
+    return found;
+}
+
 /* The reduction of the innermost level that goes better by columns. */
 static uint32_t find_columns(const struct printer *p)
 {
@@ -599,20 +687,33 @@ static int64_t count_steps(const struct printer *p, uint32_t from, uint32_t to)
     return n;
 }
 
-/* The most steps of a reduction for one of the result's elements. */
+/* The steps of the reduction that has most, and which that is. */
 static int64_t reduced_steps(const struct printer *p, uint32_t *which)
 {
     int64_t most = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        if (value_at(p, v)->kind != BYI_G_REDUCE)
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->kind != BYI_G_REDUCE)
             continue;
-        const struct reduction r = reduction_of(p, v);
-        if (r.names.count > most) {
-            most = r.names.count;
+        const uint32_t level = value->nest ? p->n_loops : value->level;
+        const int64_t n =
+            count_steps(p, 0, level) * reduction_of(p, v).names.count;
+        if (n > most) {
+            most = n;
             *which = v;
         }
     }
     return most;
+}
+
+/* Threads worth waking: a step computes all of the group's operators. */
+static int64_t team_of(const struct printer *p, int64_t steps)
+{
+    int64_t ops = 1;
+    for (uint32_t v = 0; v < p->g->values.n; v++)
+        ops += value_at(p, v)->kind == BYI_G_OP;
+    const int64_t team = steps / BYI_SMALL_WORK * ((ops + 1) / 2);
+    return team < 1 ? 1 : team > MANY ? MANY : team;
 }
 
 static void decide(struct printer *p)
@@ -621,9 +722,8 @@ static void decide(struct printer *p)
     p->n_loops = byi_group_nest(p->g, 0, p->loops);
     p->columns = find_columns(p);
     const int64_t results = count_steps(p, 0, p->n_loops);
-    const int64_t each = reduced_steps(p, &widest);
-    p->team = results * each / BYI_SMALL_WORK;
-    p->team = p->team < 1 ? 1 : p->team > MANY ? MANY : p->team;
+    const int64_t reduced = reduced_steps(p, &widest);
+    p->team = team_of(p, reduced > results ? reduced : results);
     if (p->team > 1 && !p->columns && results < 8 &&
         value_at(p, widest)->nest == 0) {
         p->split = widest + 1;
@@ -634,6 +734,7 @@ static void decide(struct printer *p)
         p->team = 1;
         return;
     }
+    p->tile = p->columns ? 0 : find_tile(p);
     const uint32_t last = p->n_loops - (p->columns || p->n_loops > 1);
     while (p->first + 1 < last && extent_of(p, p->loops[p->first]) < 4 &&
            level_holds(p, 0, p->first + 1, false))
@@ -645,7 +746,8 @@ static void decide(struct printer *p)
         p->parallel++;
     const uint64_t bytes =
         (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
-    p->streams = !p->columns && bytes >= STREAM_LEAST && p->n_loops > 0 &&
+    p->streams = !p->columns && !p->tile && bytes >= STREAM_LEAST &&
+                 p->n_loops > 0 &&
                  extent_of(p, p->loops[p->n_loops - 1]) >= STREAM_BLOCK &&
                  !level_holds(p, 0, p->n_loops, true);
 }
@@ -685,20 +787,16 @@ static bool reads(const struct byi_group *g, uint32_t param)
  * kernel that goes by tiles is better then. */
 static bool reads_across(const struct printer *p)
 {
-    enum { NEAR = 32 << 10 };
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_gvalue *value = value_at(p, v);
-        const struct byi_func *f = p->g->f;
         uint32_t loops[BYI_MAX_LOOPS];
-        if (value->kind != BYI_G_LOAD ||
-            byi_type_bytes(f->nodes.at[value->node].type) <= NEAR)
-            continue;
         const uint32_t n = byi_group_nest(p->g, value->nest, loops);
         const uint32_t loop = p->columns ? p->loops[p->n_loops - 1]
                               : n        ? loops[n - 1]
                                          : 0;
-        const int64_t c = n || p->columns ? value->offset.coef[loop] : 0;
-        if (c < -4 || c > 4)
+        if (value->kind == BYI_G_LOAD && (n || p->columns) &&
+            is_far(p, v, loop) &&
+            !(p->tile && value->offset.coef[p->loops[p->tile - 1]] == 1))
             return true;
     }
     return false;
@@ -724,6 +822,8 @@ static void print_part(const struct byi_group *part, bool braces,
     }
     if (p.columns)
         print_columns(&p);
+    else if (p.tile)
+        print_tiles(&p);
     else
         print_elements(&p);
     close_blocks(&p, braces);

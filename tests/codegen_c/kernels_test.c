@@ -603,12 +603,127 @@ static void test_random(void **state)
     }
 }
 
+/* --- the forms of loops --------------------------------------------------- */
+
+static const struct {
+    const char *params, *type, *body; /* parameters are main's %a, %b, ... */
+    const char *has;                  /* what the C must have */
+} forms[] = {
+    {"%p0: Tensor[(300, 210), float32], %p1: Tensor[(300), float32]",
+     "Tensor[(210, 300), float32]",
+     "    %0 = transpose(%p0, axes=[1, 0]);\n    add(%0, %p1)", "b0_end"},
+    {"%p0: Tensor[(4, 300, 70), float32]", "Tensor[(4, 70, 300), float32]",
+     "    %0 = transpose(%p0, axes=[0, 2, 1]);\n    nn.relu(%0)", "b1_end"},
+    {"%p0: Tensor[(500, 300), float32], %p1: Tensor[(300), float32]",
+     "Tensor[(300), float32]",
+     "    %0 = multiply(%p0, %p1);\n"
+     "    %1 = max(%0, axis=[0], keepdims=false);\n    abs(%1)",
+     "_sum[32]"},
+    {"%p0: Tensor[(7, 50, 3, 40), float32]", "Tensor[(7, 1, 1, 40), float32]",
+     "    %0 = abs(%p0);\n    sum(%0, axis=[1, 2])", "_sum[32]"},
+    {"%p0: Tensor[(600, 500), float32]", "Tensor[(), float32]",
+     "    %0 = abs(%p0);\n    sum(%0, keepdims=false)", "_sum_parts["},
+    {"%p0: Tensor[(600, 500), float32]", "Tensor[(1, 1), float32]",
+     "    %0 = nn.relu(%p0);\n    max(%0)", "_nans["},
+    {"%p0: Tensor[(3, 100000), float32]", "Tensor[(3, 1), float32]",
+     "    %0 = exp(%p0);\n    mean(%0, axis=[1])", "_parts["},
+    {"%p0: Tensor[(1100, 2100), float32], %p1: Tensor[(2100), float32]",
+     "Tensor[(1100, 2100), float32]",
+     "    %0 = add(%p0, %p1);\n    nn.relu(%0)", "stream_out(y"},
+    {"%p0: Tensor[(40, 3000), float32]", "Tensor[(40, 3000), float32]",
+     "    %0 = mean(%p0, axis=[1]);\n    %1 = subtract(%p0, %0);\n"
+     "    %2 = multiply(%1, %1);\n    %3 = mean(%2, axis=[1]);\n"
+     "    %4 = rsqrt(%3);\n    multiply(%1, %4)",
+     "num_threads(threads < "},
+    {"%p0: Tensor[(2, 12, 5, 5), float32], %p1: Tensor[(1, 3, 1, 1), float32]",
+     "Tensor[(2, 3, 10, 10), float32]",
+     "    %0 = nn.depth_to_space(%p0, block_size=2);\n    add(%0, %p1)", ""},
+    {"%p0: Tensor[(2, 12, 5, 5), float32], %p1: Tensor[(1, 3, 1, 1), float32]",
+     "Tensor[(2, 3, 10, 10), float32]",
+     "    %0 = nn.depth_to_space(%p0, block_size=2, mode=\"CRD\");\n"
+     "    add(%0, %p1)",
+     ""},
+    {"%p0: Tensor[(1, 6, 4, 4), float32], %p1: Tensor[(1, 6, 4, 4), float32]",
+     "Tensor[(1, 12, 4, 4), float32]",
+     "    %0 = abs(%p0);\n    %1 = concatenate(%0, %p1, axis=1);\n"
+     "    %2 = reshape(%1, [1, 2, 6, 4, 4]);\n"
+     "    %3 = transpose(%2, axes=[0, 2, 1, 3, 4]);\n"
+     "    reshape(%3, [1, 12, 4, 4])",
+     "* 32 + i1 + 16"},
+    {"%p0: Tensor[(9, 10), float32]", "Tensor[(9, 5), float32]",
+     "    %0 = split(%p0, sizes=[5, 5], axis=1);\n    %1 = %0.0;\n"
+     "    %2 = %0.1;\n    add(%1, %2)",
+     "+ 5]"},
+};
+
+/* Main calls each form with inputs of its own: %p0 of form 3 is %f3_p0. */
+static void add_form(struct bench *b, uint32_t i)
+{
+    struct byi_text args = {0};
+    const char *at = forms[i].params;
+    for (uint32_t k = 0; at; k++) {
+        const char *type = strchr(at, ':'), *end = strstr(at, ", %");
+        byi_text_addf(&b->params, "%s%%f%u_p%u%.*s", b->params.n ? ", " : "", i,
+                      k, (int)(end ? end - type : (long)strlen(type)), type);
+        byi_text_addf(&args, "%s%%f%u_p%u", k ? ", " : "", i, k);
+        at = end ? end + 2 : NULL;
+    }
+    add_group(b, forms[i].params, args.at, forms[i].type, forms[i].body);
+    byi_text_free(&args);
+}
+
+static void test_forms(void **state)
+{
+    struct bench b = {0};
+    struct setup s;
+    (void)state;
+    for (uint32_t i = 0; i < BYI_COUNT(forms); i++)
+        add_form(&b, i);
+    set_up(&s, finish_text(&b));
+    assert_int_equal(s.kernels.list.n, BYI_COUNT(forms));
+    for (uint32_t i = 0; i < BYI_COUNT(forms); i++) {
+        char name[128];
+        snprintf(name, sizeof name, "static void %s(",
+                 s.kernels.list.at[i].symbol);
+        const char *code = strstr(s.kernels.source.at, name);
+        const char *end = strstr(code, "\n}\n");
+        const char *has = strstr(code, forms[i].has);
+        if (!has || has > end)
+            fail_msg("no \"%s\" in\n%.*s", forms[i].has, (int)(end - code),
+                     code);
+    }
+    write_artifact(&s);
+    run_all(&s, 5, false, 1e-5);
+    run_all(&s, 6, true, 1e-5);
+    tear_down(&s);
+}
+
+/* Groups that have no C run by operator: in one artifact with those that
+ * have, and alone. */
+static void test_refused(void **state)
+{
+    struct bench b = {0};
+    struct setup s;
+    (void)state;
+    byi_text_addf(&b.params, "%%x: Tensor[(4, 6), float32], "
+                             "%%i: Tensor[(3), int64]");
+    add_group(&b, "%p0: Tensor[(4, 6), float32], %p1: Tensor[(3), int64]",
+              "%x, %i", "Tensor[(3, 6), float32]",
+              "    %0 = take(%p0, %p1);\n    nn.relu(%0)");
+    add_group(&b, "%p0: Tensor[(4, 6), float32]", "%x",
+              "Tensor[(4, 6), float32]", "    %0 = sin(%p0);\n    nn.relu(%0)");
+    set_up(&s, finish_text(&b));
+    assert_int_equal(s.kernels.list.n, 0);
+    assert_null(s.kernels.source.at);
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_casts),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_operators), cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_random),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
