@@ -314,6 +314,11 @@ bool byi_expr_has(const struct byi_node *node, enum byoc_dtype operand)
     return node->type->kind == BYI_TENSOR && row_of(node, operand) != NULL;
 }
 
+bool byi_expr_calls(const struct byi_node *node, enum byoc_dtype operand)
+{
+    return strstr(row_of(node, operand), "_of(") != NULL;
+}
+
 void byi_expr_print(const struct byi_node *node, enum byoc_dtype operand,
                     const char *const *args, struct byi_text *out)
 {

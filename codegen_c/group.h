@@ -97,6 +97,8 @@ uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
 const char *byi_c_type(enum byoc_dtype dtype); /* NULL: not in generated C */
 /* Whether there is C for this operator on these types. */
 bool byi_expr_has(const struct byi_node *node, enum byoc_dtype operand);
+/* Whether that C computes one of the prelude's longer functions. */
+bool byi_expr_calls(const struct byi_node *node, enum byoc_dtype operand);
 /* Add the C of `node`, with operands by name. */
 void byi_expr_print(const struct byi_node *node, enum byoc_dtype operand,
                     const char *const *args, struct byi_text *out);

@@ -706,13 +706,19 @@ static int64_t reduced_steps(const struct printer *p, uint32_t *which)
     return most;
 }
 
-/* Threads worth waking: a step computes all of the group's operators. */
+/* Threads worth waking: memory is what most steps wait for, but those with
+ * functions of the prelude. */
 static int64_t team_of(const struct printer *p, int64_t steps)
 {
-    int64_t ops = 1;
-    for (uint32_t v = 0; v < p->g->values.n; v++)
-        ops += value_at(p, v)->kind == BYI_G_OP;
-    const int64_t team = steps / BYI_SMALL_WORK * ((ops + 1) / 2);
+    enum { FUNCTION = 3 };
+    int64_t cost = 1;
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->kind == BYI_G_OP &&
+            byi_expr_calls(node_of(p, v), value_at(p, value->args[0])->dtype))
+            cost += FUNCTION;
+    }
+    const int64_t team = steps * cost / BYI_SMALL_WORK;
     return team < 1 ? 1 : team > MANY ? MANY : team;
 }
 
