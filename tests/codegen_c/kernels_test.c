@@ -672,6 +672,24 @@ static void add_form(struct bench *b, uint32_t i)
     byi_text_free(&args);
 }
 
+/* A second build has the bytes of the first. */
+static void check_same_bytes(struct setup *s)
+{
+    struct byoc_error err;
+    const void *first, *second;
+    size_t n, k;
+    assert_int_equal(byi_map_file(s->path, &first, &n, &err), BYOC_OK);
+    byi_plan_free(&s->plan);
+    byi_text_free(&s->manifest);
+    s->manifest = (struct byi_text){0};
+    write_artifact(s); /* renamed into place: the first one stays mapped */
+    assert_int_equal(byi_map_file(s->path, &second, &k, &err), BYOC_OK);
+    assert_int_equal(n, k);
+    assert_memory_equal(first, second, n);
+    byi_unmap(first, n);
+    byi_unmap(second, k);
+}
+
 static void test_forms(void **state)
 {
     struct bench b = {0};
@@ -693,6 +711,7 @@ static void test_forms(void **state)
                      code);
     }
     write_artifact(&s);
+    check_same_bytes(&s);
     run_all(&s, 5, false, 1e-5);
     run_all(&s, 6, true, 1e-5);
     tear_down(&s);
@@ -718,12 +737,105 @@ static void test_refused(void **state)
     tear_down(&s);
 }
 
+/* --- plans with kernels --------------------------------------------------- */
+
+static const char fused_ir[] =
+    "def @main(%x: Tensor[(2, 4), float32], %n: Tensor[(N), float32])"
+    " -> (Tensor[(2, 4), float32], Tensor[(N), float32]) {\n"
+    "  %f = fn(%p0: Tensor[(2, 4), float32], Primitive=1)"
+    " -> Tensor[(2, 4), float32] {\n"
+    "    %0 = abs(%p0);\n    nn.relu(%0)\n  };\n"
+    "  %0 = %f(%x);\n  %1 = abs(%n);\n  (%0, %1)\n}\n";
+
+/* The plan with the first `from` turned into `to`, loaded without code. */
+static enum byoc_status open_edited(struct setup *s, const char *from,
+                                    const char *to, struct byoc_model **model,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
+                                       s->kernels.of};
+    struct byi_plan plan;
+    struct byi_text text = {0};
+    assert_int_equal(byi_plan_write(s->x.m, NULL, 0, &code, &plan, err),
+                     BYOC_OK);
+    const char *at = strstr(plan.json.at, from);
+    if (!at)
+        fail_msg("no \"%s\" in\n%s", from, plan.json.at);
+    byi_text_add(&text, plan.json.at, (size_t)(at - plan.json.at));
+    byi_text_addf(&text, "%s%s", to, at + strlen(from));
+    struct byi_image image = s->x.image;
+    image.plan = text.at;
+    image.plan_bytes = text.n;
+    const enum byoc_status status =
+        byoc_internal_model_open(&image, NULL, model, err);
+    byi_text_free(&text);
+    byi_plan_free(&plan);
+    return status;
+}
+
+/* Without code, as where the CPU has no instruction set it was compiled for,
+ * the twin runs. */
+static void test_twin(void **state)
+{
+    struct byoc_error err;
+    struct byoc_model *model;
+    struct byoc_state *run;
+    struct setup s;
+    (void)state;
+    struct byi_text text = {0};
+    byi_text_addf(&text, "%s", fused_ir);
+    set_up(&s, text.at);
+    assert_int_equal(
+        open_edited(&s, "\"kernel\": 0", "\"kernel\": 0", &model, &err),
+        BYOC_OK);
+    assert_int_equal(byoc_state_new(model, &run, &err), BYOC_OK);
+    if (fixture_run(&s.x, run, 1, true, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byoc_state_free(&run);
+    byoc_model_free(&model);
+    tear_down(&s);
+}
+
+static void test_plan_lies(void **state)
+{
+    static const struct {
+        const char *from, *to, *word;
+    } lies[] = {
+        {"\"kernel\": 0", "\"kernel\": 1", "kernel"},
+        {"\"kernel\": 0", "\"kernel\": -1", "kernel"},
+        {"\"kernel\": 0, \"in\": [0]", "\"kernel\": 0, \"in\": [0, 0]",
+         "operands"},
+        {"\"kernel\": 0, \"in\": [0]", "\"kernel\": 0, \"in\": []", "operands"},
+        {"\"kernel\": 0, \"in\": [0]", "\"kernel\": 0, \"in\": [1]", "in[0]"},
+        {"\"kernel\": 0, \"in\": [0]", "\"kernel\": 0, \"in\": [99]", "in[0]"},
+        {"\"twin\": 1", "\"twin\": 0", "operands"},
+        {"\"twin\": 1", "\"twin\": 7", "twin"},
+        {"\"symbol\": \"fused", "\"blob\": \"fused", "blob"},
+        {"\"kernels\": [", "\"kernels\": [7, ", "kernels[0]"},
+        {"\"kernels\": [", "\"kernals\": [", "kernals"},
+    };
+    struct byoc_error err;
+    struct byoc_model *model;
+    struct setup s;
+    struct byi_text text = {0};
+    (void)state;
+    byi_text_addf(&text, "%s", fused_ir);
+    set_up(&s, text.at);
+    for (size_t i = 0; i < BYI_COUNT(lies); i++)
+        if (open_edited(&s, lies[i].from, lies[i].to, &model, &err) ==
+                BYOC_OK ||
+            !strstr(err.text, lies[i].word))
+            fail_msg("%s -> %s: \"%s\"", lies[i].from, lies[i].to, err.text);
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators), cmocka_unit_test(test_casts),
         cmocka_unit_test(test_random),    cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_plan_lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
