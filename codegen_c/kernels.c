@@ -10,7 +10,12 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { LEAST_NODES = 2, MAX_NAME = 64, MAX_PARTS = 64 };
+enum {
+    LEAST_NODES = 2,
+    MAX_NAME = 64,
+    MAX_PARTS = 64,
+    MAX_KERNELS = 1024 /* what a compiler takes minutes for helps nobody */
+};
 
 struct writer {
     const struct byi_module *m;
@@ -186,6 +191,8 @@ static void write_group(struct writer *w, uint32_t func,
     struct byi_text body = {0};
     const char *refused = NULL;
     const uint32_t n = read_parts(w, func, arena, parts, &refused);
+    if (w->out->list.n == MAX_KERNELS)
+        refused = "there are too many kernels";
     if (!refused) {
         byi_nest_print(parts, n, &body);
         w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
