@@ -74,10 +74,16 @@ read_piece(const char *x)
     return all;
 }
 
+/* Waking threads for what a cache holds would only cost. */
+static uint32_t team_for(size_t n)
+{
+    return n > 1 << 18 ? n_threads : 1;
+}
+
 static uint64_t read_all(const char *x, size_t n)
 {
     uint64_t all = 0;
-#pragma omp parallel for num_threads(n_threads) reduction(| : all)
+#pragma omp parallel for num_threads(team_for(n)) reduction(| : all)
     for (size_t at = 0; at < n / PIECE; at++)
         all |= read_piece(x + at * PIECE);
     return all;
@@ -86,11 +92,11 @@ static uint64_t read_all(const char *x, size_t n)
 /* glibc's copy passes the caches by where a piece is large. */
 static void copy_all(char *y, const char *x, size_t n)
 {
-    const size_t part = n / n_threads / 4096 * 4096;
-#pragma omp parallel for num_threads(n_threads)
-    for (uint32_t t = 0; t < n_threads; t++)
-        memcpy(y + t * part, x + t * part,
-               t + 1 < n_threads ? part : n - t * part);
+    const uint32_t team = team_for(n);
+    const size_t part = n / team / 4096 * 4096;
+#pragma omp parallel for num_threads(team)
+    for (uint32_t t = 0; t < team; t++)
+        memcpy(y + t * part, x + t * part, t + 1 < team ? part : n - t * part);
 }
 
 /* --- two models, in turns ------------------------------------------------- */
