@@ -88,6 +88,11 @@ void byi_group_cut(const struct byi_group *g, struct byi_part *first,
 
 /* The value an alias stands for; itself when it is none. */
 uint32_t byi_group_root(const struct byi_group *g, uint32_t value);
+
+/* --- place.c ------------------------------------------------------------ */
+
+/* Order and join g->loops, set loops, nest and level of every value. */
+void byi_group_place(struct byi_group *g);
 /* The loops of a nest, outermost first; their number. */
 uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
                         uint32_t loops[BYI_MAX_LOOPS]);

@@ -7,40 +7,20 @@
  * decided here and there, not at run time; results do not depend on how many
  * threads there are.
  */
-#include "group.h"
+#include "nest.h"
 
 #include <string.h>
 
 enum {
-    TILE = 32,           /* by as many elements                              */
-    NEAR = 32 << 10,     /* bytes of an operand that may be read in any order */
-    SUM_BLOCK = 1024,    /* floats added up as floats, at most            */
-    COLUMNS = 256,       /* results of a block in the third form          */
-    MAX_PARTS = 256,     /* of one reduction by several threads           */
-    STREAM_BLOCK = 2048, /* elements on their way past the caches         */
-    STREAM_LEAST = 8 << 20, /* bytes of results that no cache holds anyway */
-    MANY = 64               /* iterations that are enough to share out       */
+    TILE = 32,        /* by as many elements                        */
+    SUM_BLOCK = 1024, /* floats added up as floats, at most         */
+    COLUMNS = 256,    /* results of a block in the third form       */
+    MAX_PARTS = 256,  /* of one reduction by several threads        */
 };
 
-struct printer {
-    const struct byi_group *g;
-    struct byi_text *out;
-    int depth;
-    const char **names;                     /* by value */
-    uint32_t loops[BYI_MAX_LOOPS], n_loops; /* of the result */
-    uint32_t parallel; /* this many loops are shared out as one, from the
-                          `first` on                                     */
-    uint32_t first;
-    int64_t team;     /* threads worth waking; 1: none          */
-    uint32_t columns; /* 1 + the value reduced in columns; 0    */
-    uint32_t split;   /* 1 + the value reduced by several threads; 0 */
-    uint32_t tile;    /* 1 + which loop goes by tiles, beside the last; 0 */
-    bool streams;
-};
+static void line(struct byi_printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
 
-static void line(struct printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
-
-static void line(struct printer *p, const char *fmt, ...)
+static void line(struct byi_printer *p, const char *fmt, ...)
 {
     char text[4096];
     va_list args;
@@ -50,14 +30,14 @@ static void line(struct printer *p, const char *fmt, ...)
     byi_text_addf(p->out, "%*s%s\n", *text == '#' ? 0 : 4 * p->depth, "", text);
 }
 
-static void open_block(struct printer *p)
+static void open_block(struct byi_printer *p)
 {
     p->out->n--; /* the newline */
     byi_text_addf(p->out, " {\n");
     p->depth++;
 }
 
-static void close_blocks(struct printer *p, uint32_t n)
+static void close_blocks(struct byi_printer *p, uint32_t n)
 {
     while (n-- > 0) {
         p->depth--;
@@ -65,24 +45,9 @@ static void close_blocks(struct printer *p, uint32_t n)
     }
 }
 
-static const struct byi_gvalue *value_at(const struct printer *p, uint32_t v)
-{
-    return p->g->values.at[v];
-}
-
-static const struct byi_node *node_of(const struct printer *p, uint32_t v)
-{
-    return &p->g->f->nodes.at[value_at(p, v)->node];
-}
-
-static int64_t extent_of(const struct printer *p, uint32_t loop)
-{
-    return p->g->loops[loop].extent;
-}
-
 /* --- one value ---------------------------------------------------------- */
 
-static const char *affine_text(const struct printer *p,
+static const char *affine_text(const struct byi_printer *p,
                                const struct byi_affine *a)
 {
     struct byi_text t = {0};
@@ -106,9 +71,9 @@ static const char *affine_text(const struct printer *p,
     return text;
 }
 
-static void print_reduce(struct printer *p, uint32_t v);
+static void print_reduce(struct byi_printer *p, uint32_t v);
 
-static void print_op(struct printer *p, uint32_t v)
+static void print_op(struct byi_printer *p, uint32_t v)
 {
     const struct byi_gvalue *value = value_at(p, v);
     const char *args[3] = {"", "", ""};
@@ -122,7 +87,7 @@ static void print_op(struct printer *p, uint32_t v)
     byi_text_free(&text);
 }
 
-static void print_value(struct printer *p, uint32_t v)
+static void print_value(struct byi_printer *p, uint32_t v)
 {
     const struct byi_gvalue *value = value_at(p, v);
     switch (value->kind) {
@@ -143,25 +108,11 @@ static void print_value(struct printer *p, uint32_t v)
 }
 
 /* What has its place where `level` loops of a nest are open. */
-static void print_level(struct printer *p, uint32_t nest, uint32_t level)
+static void print_level(struct byi_printer *p, uint32_t nest, uint32_t level)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++)
         if (value_at(p, v)->nest == nest && value_at(p, v)->level == level)
             print_value(p, v);
-}
-
-static bool level_holds(const struct printer *p, uint32_t nest, uint32_t level,
-                        bool only_reductions)
-{
-    for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
-        if (value->nest == nest && value->level == level &&
-            (value->kind == BYI_G_REDUCE ||
-             (!only_reductions && value->kind != BYI_G_SCALAR &&
-              value->kind != BYI_G_ALIAS)))
-            return true;
-    }
-    return false;
 }
 
 /* --- reductions --------------------------------------------------------- */
@@ -174,7 +125,7 @@ struct reduction {
     bool by_blocks, simd, nan;
 };
 
-static struct reduction reduction_of(const struct printer *p, uint32_t v)
+static struct reduction reduction_of(const struct byi_printer *p, uint32_t v)
 {
     const struct byi_node *node = node_of(p, v);
     const struct byi_gvalue *arg = value_at(p, value_at(p, v)->args[0]);
@@ -189,14 +140,14 @@ static struct reduction reduction_of(const struct printer *p, uint32_t v)
     for (uint32_t k = 0; k < r.n; k++)
         r.names.count *= extent_of(p, r.loops[k]);
     snprintf(r.sum, sizeof r.sum, "%s_sum", p->names[v]);
-    r.simd = r.n > 0 && !level_holds(p, v + 1, r.n, true);
+    r.simd = r.n > 0 && !byi_nest_holds(p, v + 1, r.n, true);
     r.by_blocks = r.fold.by_blocks && r.simd;
     r.nan = byi_dtype_is_float(arg->dtype) && r.fold.merge[0] == 'm';
     return r;
 }
 
-static void print_step(struct printer *p, struct reduction *r, const char *sum,
-                       const char *sum_type)
+static void print_step(struct byi_printer *p, struct reduction *r,
+                       const char *sum, const char *sum_type)
 {
     struct byi_text text = {0};
     r->names.sum = sum;
@@ -208,7 +159,7 @@ static void print_step(struct printer *p, struct reduction *r, const char *sum,
 
 /* An extreme of floats has its NaN seen to beside it: a maximum alone is
  * what the compiler has vectors for. */
-static void print_extreme(struct printer *p, const struct reduction *r,
+static void print_extreme(struct byi_printer *p, const struct reduction *r,
                           const char *sum)
 {
     const char *v = r->names.value;
@@ -217,7 +168,7 @@ static void print_extreme(struct printer *p, const struct reduction *r,
     line(p, "%s_nan |= %s != %s;", sum, v, v);
 }
 
-static void print_innermost(struct printer *p, struct reduction *r,
+static void print_innermost(struct byi_printer *p, struct reduction *r,
                             const char *sum, const char *sum_type)
 {
     print_level(p, r->value + 1, r->n);
@@ -227,7 +178,7 @@ static void print_innermost(struct printer *p, struct reduction *r,
         print_step(p, r, sum, sum_type);
 }
 
-static void print_simd(struct printer *p, const struct reduction *r,
+static void print_simd(struct byi_printer *p, const struct reduction *r,
                        const char *sum)
 {
     if (!r->simd)
@@ -239,7 +190,7 @@ static void print_simd(struct printer *p, const struct reduction *r,
         line(p, "#pragma omp simd reduction(%s : %s)", r->fold.merge, sum);
 }
 
-static void for_range(struct printer *p, uint32_t loop, const char *from,
+static void for_range(struct byi_printer *p, uint32_t loop, const char *from,
                       const char *to)
 {
     line(p, "for (int64_t i%u = %s; i%u < %s; i%u++)", loop, from, loop, to,
@@ -247,7 +198,7 @@ static void for_range(struct printer *p, uint32_t loop, const char *from,
     open_block(p);
 }
 
-static void for_loop(struct printer *p, uint32_t loop)
+static void for_loop(struct byi_printer *p, uint32_t loop)
 {
     char to[32];
     snprintf(to, sizeof to, "%lld", (long long)extent_of(p, loop));
@@ -255,7 +206,7 @@ static void for_loop(struct printer *p, uint32_t loop)
 }
 
 /* The innermost loop of a sum of floats, in blocks. */
-static void print_blocks(struct printer *p, struct reduction *r,
+static void print_blocks(struct byi_printer *p, struct reduction *r,
                          const char *from, const char *to, bool whole)
 {
     const uint32_t loop = r->loops[r->n - 1];
@@ -279,7 +230,7 @@ static void print_blocks(struct printer *p, struct reduction *r,
     close_blocks(p, whole ? 0 : 1);
 }
 
-static void print_start(struct printer *p, const struct reduction *r)
+static void print_start(struct byi_printer *p, const struct reduction *r)
 {
     line(p, "%s %s = %s;", r->fold.type, r->sum, r->fold.start);
     if (r->nan)
@@ -287,7 +238,7 @@ static void print_start(struct printer *p, const struct reduction *r)
 }
 
 /* All loops of the reduction, the first from `from` to `to`. */
-static void print_loops(struct printer *p, struct reduction *r,
+static void print_loops(struct byi_printer *p, struct reduction *r,
                         const char *from, const char *to)
 {
     uint32_t opened = 0;
@@ -315,7 +266,7 @@ static void print_loops(struct printer *p, struct reduction *r,
     close_blocks(p, opened);
 }
 
-static void print_finish(struct printer *p, struct reduction *r,
+static void print_finish(struct byi_printer *p, struct reduction *r,
                          const char *sum)
 {
     struct byi_text text = {0};
@@ -332,10 +283,11 @@ static void print_finish(struct printer *p, struct reduction *r,
     byi_text_free(&text);
 }
 
-static void print_team(struct printer *p, uint32_t collapse, const char *simd)
+static void print_team(struct byi_printer *p, uint32_t collapse,
+                       const char *simd)
 {
     char several[32] = "", threads[64] = "threads";
-    if (p->team < MANY)
+    if (p->team < BYI_MANY)
         snprintf(threads, sizeof threads, "threads < %lld ? threads : %lld",
                  (long long)p->team, (long long)p->team);
     if (collapse > 1)
@@ -346,7 +298,7 @@ static void print_team(struct printer *p, uint32_t collapse, const char *simd)
 
 /* Parts of fixed size, so that the sum is the same for any number of threads,
  * added up in order. */
-static void print_parts(struct printer *p, struct reduction *r)
+static void print_parts(struct byi_printer *p, struct reduction *r)
 {
     const int64_t extent = extent_of(p, r->loops[0]);
     int64_t parts = r->names.count / BYI_SMALL_WORK;
@@ -386,7 +338,7 @@ static void print_parts(struct printer *p, struct reduction *r)
     close_blocks(p, 1);
 }
 
-static void print_reduce(struct printer *p, uint32_t v)
+static void print_reduce(struct byi_printer *p, uint32_t v)
 {
     struct reduction r = reduction_of(p, v);
     char to[32];
@@ -403,24 +355,24 @@ static void print_reduce(struct printer *p, uint32_t v)
 
 /* --- the result --------------------------------------------------------- */
 
-static void print_store(struct printer *p)
+static void print_store(struct byi_printer *p)
 {
     line(p, "y[%s] = %s;", affine_text(p, &p->g->store),
          p->names[p->g->result]);
 }
 
-static void print_pragma(struct printer *p, uint32_t k)
+static void print_pragma(struct byi_printer *p, uint32_t k)
 {
     const bool last = k + p->parallel == p->n_loops;
-    const bool simd = last && !level_holds(p, 0, p->n_loops, true);
+    const bool simd = last && !byi_nest_holds(p, 0, p->n_loops, true);
     if (p->team > 1 && k == p->first)
         print_team(p, p->parallel, simd && !p->streams ? " simd" : "");
-    else if (k + 1 == p->n_loops && !level_holds(p, 0, k + 1, true))
+    else if (k + 1 == p->n_loops && !byi_nest_holds(p, 0, k + 1, true))
         line(p, "#pragma omp simd");
 }
 
 /* The last loop, its results by way of a block that then leaves in one go. */
-static void print_stream(struct printer *p)
+static void print_stream(struct byi_printer *p)
 {
     const uint32_t loop = p->loops[p->n_loops - 1];
     const int64_t extent = extent_of(p, loop);
@@ -430,11 +382,13 @@ static void print_stream(struct printer *p)
     if (p->team > 1 && p->first + p->parallel == p->n_loops && p->parallel == 1)
         print_team(p, 1, "");
     line(p, "for (int64_t b = 0; b < %lld; b += %d)", (long long)extent,
-         STREAM_BLOCK);
+         BYI_STREAM_BLOCK);
     open_block(p);
-    line(p, "const int64_t n = b + %d < %lld ? %d : %lld - b;", STREAM_BLOCK,
-         (long long)extent, STREAM_BLOCK, (long long)extent);
-    line(p, "%s block[%d] __attribute__((aligned(64)));", type, STREAM_BLOCK);
+    line(p, "const int64_t n = b + %d < %lld ? %d : %lld - b;",
+         BYI_STREAM_BLOCK, (long long)extent, BYI_STREAM_BLOCK,
+         (long long)extent);
+    line(p, "%s block[%d] __attribute__((aligned(64)));", type,
+         BYI_STREAM_BLOCK);
     line(p, "#pragma omp simd");
     for_range(p, loop, "b", "b + n");
     print_level(p, 0, p->n_loops);
@@ -445,7 +399,7 @@ static void print_stream(struct printer *p)
     close_blocks(p, 1);
 }
 
-static void print_elements(struct printer *p)
+static void print_elements(struct byi_printer *p)
 {
     print_level(p, 0, 0);
     const uint32_t n = p->n_loops;
@@ -466,7 +420,7 @@ static void print_elements(struct printer *p)
 
 /* Where a load runs along another loop than the result does, both go by tiles,
  * which the nearest cache holds. */
-static void for_tile(struct printer *p, uint32_t loop)
+static void for_tile(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);
     line(p, "for (int64_t b%u = 0; b%u < %lld; b%u += %d)", loop, loop, extent,
@@ -476,7 +430,7 @@ static void for_tile(struct printer *p, uint32_t loop)
          loop, TILE, extent, loop, TILE, extent);
 }
 
-static void for_in_tile(struct printer *p, uint32_t loop)
+static void for_in_tile(struct byi_printer *p, uint32_t loop)
 {
     char from[32], to[32];
     snprintf(from, sizeof from, "b%u", loop);
@@ -485,7 +439,7 @@ static void for_in_tile(struct printer *p, uint32_t loop)
 }
 
 /* Values of the result's nest that vary with these loops, or do not. */
-static void print_varying(struct printer *p, uint64_t with, bool varies,
+static void print_varying(struct byi_printer *p, uint64_t with, bool varies,
                           uint64_t not_with, uint32_t level)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
@@ -496,7 +450,7 @@ static void print_varying(struct printer *p, uint64_t with, bool varies,
     }
 }
 
-static void print_tiles(struct printer *p)
+static void print_tiles(struct byi_printer *p)
 {
     const uint32_t n = p->n_loops, across = p->tile - 1, last = n - 1;
     const uint64_t outer = UINT64_C(1) << p->loops[across];
@@ -526,7 +480,7 @@ static void print_tiles(struct printer *p)
 
 /* Values of the innermost level of the result's nest that `of` needs; those
  * behind the columns' reduction are not its operands' any more. */
-static void mark_needed(const struct printer *p, uint32_t of, bool *needed)
+static void mark_needed(const struct byi_printer *p, uint32_t of, bool *needed)
 {
     memset(needed, 0, p->g->values.n * sizeof *needed);
     needed[of] = true;
@@ -539,8 +493,8 @@ static void mark_needed(const struct printer *p, uint32_t of, bool *needed)
     }
 }
 
-static void print_needed(struct printer *p, const bool *needed, uint32_t nest,
-                         uint64_t with, bool has)
+static void print_needed(struct byi_printer *p, const bool *needed,
+                         uint32_t nest, uint64_t with, bool has)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_gvalue *value = value_at(p, v);
@@ -553,7 +507,7 @@ static void print_needed(struct printer *p, const bool *needed, uint32_t nest,
 }
 
 /* The levels of the reduction's loops, without what varies by column. */
-static void print_column_loops(struct printer *p, struct reduction *r,
+static void print_column_loops(struct byi_printer *p, struct reduction *r,
                                const bool *needed, uint64_t column)
 {
     for (uint32_t k = 0; k < r->n; k++) {
@@ -567,7 +521,7 @@ static void print_column_loops(struct printer *p, struct reduction *r,
     }
 }
 
-static void print_columns(struct printer *p)
+static void print_columns(struct byi_printer *p)
 {
     const uint32_t last = p->n_loops - 1, loop = p->loops[last];
     const int64_t extent = extent_of(p, loop);
@@ -617,150 +571,9 @@ static void print_columns(struct printer *p)
     close_blocks(p, 2 + opened);
 }
 
-/* --- decisions ---------------------------------------------------------- */
-
-/* How many loads run along a loop, or across it. */
-static void count_loads(const struct printer *p, uint32_t loop, uint32_t *along,
-                        uint32_t *across)
-{
-    *along = *across = 0;
-    for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
-        if (value->kind != BYI_G_LOAD || value->offset.coef[loop] == 0)
-            continue;
-        *(value->offset.coef[loop] == 1 ? along : across) += 1;
-    }
-}
-
-/* Far from one element to the next along this loop. */
-static bool is_far(const struct printer *p, uint32_t v, uint32_t loop)
-{
-    const struct byi_gvalue *value = value_at(p, v);
-    const int64_t c = value->kind == BYI_G_LOAD ? value->offset.coef[loop] : 0;
-    const struct byi_type *type = p->g->f->nodes.at[value->node].type;
-    return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
-}
-
-/* 1 + the loop along which a load runs that does not along the last one. */
-static uint32_t find_tile(const struct printer *p)
-{
-    uint32_t found = 0;
-    for (uint32_t v = 0; v < p->g->values.n && p->n_loops > 1; v++) {
-        if (value_at(p, v)->kind == BYI_G_REDUCE)
-            return 0;
-        if (!is_far(p, v, p->loops[p->n_loops - 1]))
-            continue;
-        for (uint32_t k = 0; k + 1 < p->n_loops; k++)
-            if (value_at(p, v)->offset.coef[p->loops[k]] == 1)
-                found = k + 1;
-    }
-    return found;
-}
-
-/* The reduction of the innermost level that goes better by columns. */
-static uint32_t find_columns(const struct printer *p)
-{
-    uint32_t found = 0, n = 0, along, across, loops[BYI_MAX_LOOPS];
-    for (uint32_t v = 0; v < p->g->values.n; v++) {
-        n += value_at(p, v)->kind == BYI_G_REDUCE;
-        if (value_at(p, v)->kind == BYI_G_REDUCE && value_at(p, v)->nest == 0 &&
-            value_at(p, v)->level == p->n_loops)
-            found = v + 1;
-    }
-    if (!found || n != 1 || p->n_loops == 0)
-        return 0;
-    uint32_t k = byi_group_nest(p->g, found, loops);
-    if (k == 0)
-        return 0;
-    count_loads(p, loops[k - 1], &along, &across);
-    if (along > 0)
-        return 0;
-    count_loads(p, p->loops[p->n_loops - 1], &along, &across);
-    return along > 0 && across == 0 ? found : 0;
-}
-
-static int64_t count_steps(const struct printer *p, uint32_t from, uint32_t to)
-{
-    int64_t n = 1;
-    for (uint32_t k = from; k < to; k++)
-        n *= extent_of(p, p->loops[k]);
-    return n;
-}
-
-/* The steps of the reduction that has most, and which that is. */
-static int64_t reduced_steps(const struct printer *p, uint32_t *which)
-{
-    int64_t most = 1;
-    for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
-        if (value->kind != BYI_G_REDUCE)
-            continue;
-        const uint32_t level = value->nest ? p->n_loops : value->level;
-        const int64_t n =
-            count_steps(p, 0, level) * reduction_of(p, v).names.count;
-        if (n > most) {
-            most = n;
-            *which = v;
-        }
-    }
-    return most;
-}
-
-/* Threads worth waking: memory is what most steps wait for, but those with
- * functions of the prelude. */
-static int64_t team_of(const struct printer *p, int64_t steps)
-{
-    enum { FUNCTION = 3 };
-    int64_t cost = 1;
-    for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
-        if (value->kind == BYI_G_OP &&
-            byi_expr_calls(node_of(p, v), value_at(p, value->args[0])->dtype))
-            cost += FUNCTION;
-    }
-    const int64_t team = steps * cost / BYI_SMALL_WORK;
-    return team < 1 ? 1 : team > MANY ? MANY : team;
-}
-
-static void decide(struct printer *p)
-{
-    uint32_t widest = 0;
-    p->n_loops = byi_group_nest(p->g, 0, p->loops);
-    p->columns = find_columns(p);
-    const int64_t results = count_steps(p, 0, p->n_loops);
-    const int64_t reduced = reduced_steps(p, &widest);
-    p->team = team_of(p, reduced > results ? reduced : results);
-    if (p->team > 1 && !p->columns && results < 8 &&
-        value_at(p, widest)->nest == 0) {
-        p->split = widest + 1;
-        p->first = p->n_loops;
-        return;
-    }
-    if (p->n_loops == 0) {
-        p->team = 1;
-        return;
-    }
-    p->tile = p->columns ? 0 : find_tile(p);
-    const uint32_t last = p->n_loops - (p->columns || p->n_loops > 1);
-    while (p->first + 1 < last && extent_of(p, p->loops[p->first]) < 4 &&
-           level_holds(p, 0, p->first + 1, false))
-        p->first++;
-    p->parallel = 1;
-    while (p->first + p->parallel < last &&
-           count_steps(p, p->first, p->first + p->parallel) < MANY &&
-           !level_holds(p, 0, p->first + p->parallel, false))
-        p->parallel++;
-    const uint64_t bytes =
-        (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
-    p->streams = !p->columns && !p->tile && bytes >= STREAM_LEAST &&
-                 p->n_loops > 0 &&
-                 extent_of(p, p->loops[p->n_loops - 1]) >= STREAM_BLOCK &&
-                 !level_holds(p, 0, p->n_loops, true);
-}
-
 /* --- the function ------------------------------------------------------- */
 
-static void name_values(struct printer *p)
+static void name_values(struct byi_printer *p)
 {
     uint32_t n = 0;
     p->names = byi_arena_calloc(p->g->arena, p->g->values.n, sizeof *p->names);
@@ -789,39 +602,12 @@ static bool reads(const struct byi_group *g, uint32_t param)
     return false;
 }
 
-/* Whether a load goes from row to row of what no cache near by holds: a
- * kernel that goes by tiles is better then. */
-static bool reads_across(const struct printer *p)
-{
-    for (uint32_t v = 0; v < p->g->values.n; v++) {
-        const struct byi_gvalue *value = value_at(p, v);
-        uint32_t loops[BYI_MAX_LOOPS];
-        const uint32_t n = byi_group_nest(p->g, value->nest, loops);
-        const uint32_t loop = p->columns ? p->loops[p->n_loops - 1]
-                              : n        ? loops[n - 1]
-                                         : 0;
-        if (value->kind == BYI_G_LOAD && (n || p->columns) &&
-            is_far(p, v, loop) &&
-            !(p->tile && value->offset.coef[p->loops[p->tile - 1]] == 1))
-            return true;
-    }
-    return false;
-}
-
-const char *byi_nest_refuse(const struct byi_group *g)
-{
-    struct printer p = {.g = g};
-    name_values(&p);
-    decide(&p);
-    return reads_across(&p) ? "it reads across rows" : NULL;
-}
-
 static void print_part(const struct byi_group *part, bool braces,
                        struct byi_text *out)
 {
-    struct printer p = {.g = part, .out = out, .depth = 1};
+    struct byi_printer p = {.g = part, .out = out, .depth = 1};
     name_values(&p);
-    decide(&p);
+    byi_nest_decide(&p);
     if (braces) {
         line(&p, "{");
         p.depth++;
@@ -839,7 +625,7 @@ void byi_nest_print(const struct byi_group *parts, uint32_t n,
                     struct byi_text *out)
 {
     const struct byi_func *f = parts->f;
-    struct printer p = {.g = parts, .out = out};
+    struct byi_printer p = {.g = parts, .out = out};
     bool shared = false;
     line(&p, "{");
     p.depth++;
@@ -854,9 +640,9 @@ void byi_nest_print(const struct byi_group *parts, uint32_t n,
     line(&p, "%s *restrict const y = buffers[%u];",
          byi_c_type(f->nodes.at[f->result].type->dtype), f->params.n);
     for (uint32_t k = 0; k < n; k++) {
-        struct printer one = {.g = &parts[k]};
+        struct byi_printer one = {.g = &parts[k]};
         name_values(&one);
-        decide(&one);
+        byi_nest_decide(&one);
         shared = shared || one.team > 1;
     }
     if (!shared)

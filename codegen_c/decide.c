@@ -1,0 +1,199 @@
+/* decide.c: the form of a nest of loops: by elements, by tiles, a reduction by
+ * columns or in parts; which loops threads share, and whether results go past
+ * the caches. All from constants.
+ */
+#include "nest.h"
+
+enum {
+    NEAR = 32 << 10,        /* bytes of an operand read in any order       */
+    STREAM_LEAST = 8 << 20, /* bytes of results that no cache holds anyway */
+};
+
+bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
+                    bool only_reductions)
+{
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->nest == nest && value->level == level &&
+            (value->kind == BYI_G_REDUCE ||
+             (!only_reductions && value->kind != BYI_G_SCALAR &&
+              value->kind != BYI_G_ALIAS)))
+            return true;
+    }
+    return false;
+}
+
+/* How many loads run along a loop, or across it. */
+static void count_loads(const struct byi_printer *p, uint32_t loop,
+                        uint32_t *along, uint32_t *across)
+{
+    *along = *across = 0;
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->kind != BYI_G_LOAD || value->offset.coef[loop] == 0)
+            continue;
+        *(value->offset.coef[loop] == 1 ? along : across) += 1;
+    }
+}
+
+/* Far from one element to the next along this loop. */
+static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
+{
+    const struct byi_gvalue *value = value_at(p, v);
+    const int64_t c = value->kind == BYI_G_LOAD ? value->offset.coef[loop] : 0;
+    const struct byi_type *type = p->g->f->nodes.at[value->node].type;
+    return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
+}
+
+/* 1 + the loop along which a load runs that does not along the last one. */
+static uint32_t find_tile(const struct byi_printer *p)
+{
+    uint32_t found = 0;
+    for (uint32_t v = 0; v < p->g->values.n && p->n_loops > 1; v++) {
+        if (value_at(p, v)->kind == BYI_G_REDUCE)
+            return 0;
+        if (!is_far(p, v, p->loops[p->n_loops - 1]))
+            continue;
+        for (uint32_t k = 0; k + 1 < p->n_loops; k++)
+            if (value_at(p, v)->offset.coef[p->loops[k]] == 1)
+                found = k + 1;
+    }
+    return found;
+}
+
+/* The reduction of the innermost level that goes better by columns. */
+static uint32_t find_columns(const struct byi_printer *p)
+{
+    uint32_t found = 0, n = 0, along, across, loops[BYI_MAX_LOOPS];
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        n += value_at(p, v)->kind == BYI_G_REDUCE;
+        if (value_at(p, v)->kind == BYI_G_REDUCE && value_at(p, v)->nest == 0 &&
+            value_at(p, v)->level == p->n_loops)
+            found = v + 1;
+    }
+    if (!found || n != 1 || p->n_loops == 0)
+        return 0;
+    uint32_t k = byi_group_nest(p->g, found, loops);
+    if (k == 0)
+        return 0;
+    count_loads(p, loops[k - 1], &along, &across);
+    if (along > 0)
+        return 0;
+    count_loads(p, p->loops[p->n_loops - 1], &along, &across);
+    return along > 0 && across == 0 ? found : 0;
+}
+
+static int64_t count_steps(const struct byi_printer *p, uint32_t from,
+                           uint32_t to)
+{
+    int64_t n = 1;
+    for (uint32_t k = from; k < to; k++)
+        n *= extent_of(p, p->loops[k]);
+    return n;
+}
+
+/* The elements that one of a reduction's results is made of. */
+static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
+{
+    uint32_t loops[BYI_MAX_LOOPS];
+    int64_t n = 1;
+    for (uint32_t k = byi_group_nest(p->g, v + 1, loops); k-- > 0;)
+        n *= extent_of(p, loops[k]);
+    return n;
+}
+
+/* The steps of the reduction that has most, and which that is. */
+static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
+{
+    int64_t most = 1;
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->kind != BYI_G_REDUCE)
+            continue;
+        const uint32_t level = value->nest ? p->n_loops : value->level;
+        const int64_t n = count_steps(p, 0, level) * count_reduced(p, v);
+        if (n > most) {
+            most = n;
+            *which = v;
+        }
+    }
+    return most;
+}
+
+/* Threads worth waking: memory is what most steps wait for, but those with
+ * functions of the prelude. */
+static int64_t team_of(const struct byi_printer *p, int64_t steps)
+{
+    enum { FUNCTION = 3 };
+    int64_t cost = 1;
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        if (value->kind == BYI_G_OP &&
+            byi_expr_calls(node_of(p, v), value_at(p, value->args[0])->dtype))
+            cost += FUNCTION;
+    }
+    const int64_t team = steps * cost / BYI_SMALL_WORK;
+    return team < 1 ? 1 : team > BYI_MANY ? BYI_MANY : team;
+}
+
+void byi_nest_decide(struct byi_printer *p)
+{
+    uint32_t widest = 0;
+    p->n_loops = byi_group_nest(p->g, 0, p->loops);
+    p->columns = find_columns(p);
+    const int64_t results = count_steps(p, 0, p->n_loops);
+    const int64_t reduced = reduced_steps(p, &widest);
+    p->team = team_of(p, reduced > results ? reduced : results);
+    if (p->team > 1 && !p->columns && results < 8 &&
+        value_at(p, widest)->nest == 0) {
+        p->split = widest + 1;
+        p->first = p->n_loops;
+        return;
+    }
+    if (p->n_loops == 0) {
+        p->team = 1;
+        return;
+    }
+    p->tile = p->columns ? 0 : find_tile(p);
+    const uint32_t last = p->n_loops - (p->columns || p->n_loops > 1);
+    while (p->first + 1 < last && extent_of(p, p->loops[p->first]) < 4 &&
+           byi_nest_holds(p, 0, p->first + 1, false))
+        p->first++;
+    p->parallel = 1;
+    while (p->first + p->parallel < last &&
+           count_steps(p, p->first, p->first + p->parallel) < BYI_MANY &&
+           !byi_nest_holds(p, 0, p->first + p->parallel, false))
+        p->parallel++;
+    const uint64_t bytes =
+        (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
+    p->streams = !p->columns && !p->tile && bytes >= STREAM_LEAST &&
+                 p->n_loops > 0 &&
+                 extent_of(p, p->loops[p->n_loops - 1]) >= BYI_STREAM_BLOCK &&
+                 !byi_nest_holds(p, 0, p->n_loops, true);
+}
+
+/* Whether a load goes from row to row of what no cache near by holds: a
+ * kernel that goes by tiles is better then. */
+static bool reads_across(const struct byi_printer *p)
+{
+    for (uint32_t v = 0; v < p->g->values.n; v++) {
+        const struct byi_gvalue *value = value_at(p, v);
+        uint32_t loops[BYI_MAX_LOOPS];
+        const uint32_t n = byi_group_nest(p->g, value->nest, loops);
+        const uint32_t loop = p->columns ? p->loops[p->n_loops - 1]
+                              : n        ? loops[n - 1]
+                                         : 0;
+        if (value->kind == BYI_G_LOAD && (n || p->columns) &&
+            is_far(p, v, loop) &&
+            !(p->tile && value->offset.coef[p->loops[p->tile - 1]] == 1))
+            return true;
+    }
+    return false;
+}
+
+const char *byi_nest_refuse(const struct byi_group *g)
+{
+    struct byi_printer p = {.g = g};
+    byi_nest_decide(&p);
+    return reads_across(&p) ? "it reads across rows" : NULL;
+}

@@ -1,0 +1,142 @@
+/* place.c: the loops and values of a group that was read, put in order: loops
+ * that every access runs through as one are joined, and each value gets the
+ * place where it is computed.
+ */
+#include "group.h"
+
+#include <string.h>
+
+/* --- joining loops ------------------------------------------------------ */
+
+static bool runs_through(const struct byi_affine *a, uint32_t k, int64_t extent)
+{
+    return a->coef[k] == a->coef[k + 1] * extent;
+}
+
+static bool can_join(const struct byi_group *g, uint32_t k)
+{
+    const int64_t extent = g->loops[k + 1].extent;
+    if (g->loops[k].owner != g->loops[k + 1].owner ||
+        !runs_through(&g->store, k, extent))
+        return false;
+    for (uint32_t i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->kind == BYI_G_LOAD &&
+            !runs_through(&g->values.at[i]->offset, k, extent))
+            return false;
+    return true;
+}
+
+static void drop_coef(struct byi_affine *a, uint32_t k)
+{
+    memmove(&a->coef[k], &a->coef[k + 1],
+            (BYI_MAX_LOOPS - 1 - k) * sizeof a->coef[0]);
+    a->coef[BYI_MAX_LOOPS - 1] = 0;
+}
+
+static void drop_loop(struct byi_group *g, uint32_t k)
+{
+    drop_coef(&g->store, k);
+    for (uint32_t i = 0; i < g->values.n; i++)
+        drop_coef(&g->values.at[i]->offset, k);
+    memmove(&g->loops[k], &g->loops[k + 1],
+            (g->n_loops - 1 - k) * sizeof g->loops[0]);
+    g->n_loops--;
+}
+
+static void join_loops(struct byi_group *g, uint32_t k)
+{
+    g->loops[k + 1].extent *= g->loops[k].extent;
+    drop_loop(g, k);
+}
+
+/* Loops of one owner become neighbours, in the order of the axes. */
+static void gather_loops(struct byi_group *g)
+{
+    for (uint32_t k = 1; k < g->n_loops; k++)
+        for (uint32_t i = k; i > 0; i--) {
+            const struct byi_loop a = g->loops[i - 1], b = g->loops[i];
+            const bool swap = a.owner == b.owner ? a.axis > b.axis
+                                                 : a.owner != BYI_NO_ID &&
+                                                       (b.owner == BYI_NO_ID ||
+                                                        a.owner < b.owner);
+            if (!swap)
+                break;
+            g->loops[i - 1] = b;
+            g->loops[i] = a;
+            for (uint32_t v = 0; v <= g->values.n; v++) {
+                int64_t *c = v < g->values.n ? g->values.at[v]->offset.coef
+                                             : g->store.coef;
+                const int64_t kept = c[i];
+                c[i] = c[i - 1];
+                c[i - 1] = kept;
+            }
+        }
+}
+
+/* --- places ------------------------------------------------------------- */
+
+uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
+                        uint32_t loops[BYI_MAX_LOOPS])
+{
+    const byi_id owner = nest ? g->values.at[nest - 1]->node : BYI_NO_ID;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->n_loops; k++)
+        if (g->loops[k].owner == owner)
+            loops[n++] = k;
+    return n;
+}
+
+static uint64_t nest_bits(const struct byi_group *g, uint32_t nest)
+{
+    uint32_t loops[BYI_MAX_LOOPS];
+    uint64_t bits = 0;
+    for (uint32_t n = byi_group_nest(g, nest, loops); n-- > 0;)
+        bits |= UINT64_C(1) << loops[n];
+    return bits;
+}
+
+static void find_loops(struct byi_group *g)
+{
+    for (uint32_t i = 0; i < g->values.n; i++) {
+        struct byi_gvalue *v = g->values.at[i];
+        for (uint32_t k = 0; v->kind == BYI_G_LOAD && k < g->n_loops; k++)
+            v->loops |= (uint64_t)(v->offset.coef[k] != 0) << k;
+        for (uint32_t k = 0; k < v->n_args; k++)
+            v->loops |= g->values.at[v->args[k]]->loops;
+        if (v->kind == BYI_G_REDUCE)
+            v->loops &= ~nest_bits(g, i + 1);
+    }
+}
+
+/* From the last value on: a reduction has its place before what its loops
+ * hold. Of two nests a value stands in, the inner one is that whose reduction
+ * comes first. */
+static void place_values(struct byi_group *g)
+{
+    for (uint32_t i = g->values.n; i-- > 0;) {
+        struct byi_gvalue *v = g->values.at[i];
+        uint32_t loops[BYI_MAX_LOOPS];
+        for (uint32_t k = i + 1; k < g->values.n && !v->nest; k++)
+            if (g->values.at[k]->kind == BYI_G_REDUCE &&
+                (v->loops & nest_bits(g, k + 1)))
+                v->nest = k + 1;
+        for (uint32_t n = byi_group_nest(g, v->nest, loops); n > 0; n--)
+            if (v->loops >> loops[n - 1] & 1) {
+                v->level = n;
+                break;
+            }
+    }
+}
+
+void byi_group_place(struct byi_group *g)
+{
+    gather_loops(g);
+    for (uint32_t k = g->n_loops; k-- > 0;)
+        if (g->loops[k].extent == 1)
+            drop_loop(g, k);
+    for (uint32_t k = g->n_loops; k-- > 1;)
+        if (can_join(g, k - 1))
+            join_loops(g, k - 1);
+    find_loops(g);
+    place_values(g);
+}
