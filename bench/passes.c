@@ -366,6 +366,7 @@ static enum byoc_status open_vendor(struct byi_vendors *v,
 {
     struct byi_plugin *plugin = NULL;
     BYI_TRY(byoc_internal_plugin_open(plugin_path, 1, &plugin, err));
+    byi_match_host(&plugin->host);
     const struct byoc_backend *backend = plugin->backend;
     const struct byoc_host *host = &plugin->host;
     return byi_vendors_init(v, &backend, &host, 1, err);
