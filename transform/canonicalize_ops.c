@@ -243,7 +243,8 @@ static byi_id drop_spatial(struct byi_rewrite *rw, byi_id id)
 }
 
 /* mean(x, axis=[2, 3]) of (N, C, H, W)  ==>  nn.global_avg_pool2d(x). Not for
- * rank 3: there it is as likely a layer normalisation. */
+ * rank 3: there it is as likely a layer normalisation. Not of nothing: that
+ * mean is NaN, and a pool's is 0. */
 static byi_id mean_to_pool(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -251,7 +252,8 @@ static byi_id mean_to_pool(struct byi_rewrite *rw, byi_id at)
     uint32_t n;
     const int64_t *axes = byi_attr_ints(node->attrs, "axis", &n);
     if (!x || !byi_dtype_is_float(x->dtype) || x->rank < 4 || x->rank > 5 ||
-        !spatial_axes(axes, n, x->rank))
+        !spatial_axes(axes, n, x->rank) ||
+        byi_elements(x->rank - 2, x->dims + 2) == 0)
         return BYI_NO_ID;
     const bool keep = byi_attr_int(node->attrs, "keepdims") != 0;
     const byi_id pool = byi_rw_op1(rw,
