@@ -181,7 +181,7 @@ static void widen(struct program_case *c, uint32_t r,
             off = 0;
         else if (!real || !(off <= 1e-3 * fmax(1.0, size)))
             off = INFINITY;
-        off = SPREAD * off + (real ? 1e-6 + 2e-6 * size : 0.0);
+        off = SPREAD * off + (real ? 4e-6 + 4e-6 * size : 0.0);
         tolerance[i] = fmax(tolerance[i], off);
     }
 }
