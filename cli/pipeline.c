@@ -3,6 +3,7 @@
  */
 #include <byoc/byoc.h>
 
+#include "find_vendors.h"
 #include "passes.h"
 
 #include "codegen_c/codegen_c.h"
@@ -24,15 +25,10 @@ struct region {
     uint32_t n_consts;
 };
 
-struct sketch;
-
 struct byoc_compiled {
     struct byi_module *m;
     struct byi_arena *arena;
-    struct byi_vendors vendors;
-    BYI_VEC(struct byi_plugin *) plugins;
-    BYI_VEC(struct sketch *) sketches; /* vendors that are only patterns */
-    struct byoc_host sketch_host;
+    struct byi_found found;
     struct byi_ledger *ledger;
     BYI_VEC(struct region) regions;
     struct byi_text blobs, manifest, ledger_json, ir, times;
@@ -46,166 +42,6 @@ struct byoc_compiled {
     uint32_t tried_threads;
     const char *tried_plugins;
 };
-
-/* --- vendors -------------------------------------------------------------- */
-
-/* Call each(ctx, path) for every candidate of the list. */
-static enum byoc_status each_plugin(const char *list,
-                                    void (*each)(void *ctx, const char *path),
-                                    void *ctx, struct byoc_error *err)
-{
-    struct byi_text paths = {0};
-    enum byoc_status status = byoc_internal_plugin_list(list, &paths, err);
-    char *next = NULL;
-    for (char *path = paths.at && status == BYOC_OK
-                          ? strtok_r(paths.at, "\n", &next)
-                          : NULL;
-         path; path = strtok_r(NULL, "\n", &next))
-        each(ctx, path);
-    byi_text_free(&paths);
-    return status;
-}
-
-/* What the walk over the plug-ins looks for. */
-struct search {
-    struct byoc_compiled *c;
-    uint32_t threads;
-    struct byi_text failures;
-};
-
-static struct byi_plugin *find_plugin(const struct byoc_compiled *c,
-                                      const char *name)
-{
-    for (uint32_t i = 0; i < c->plugins.n; i++)
-        if (strcmp(c->plugins.at[i]->backend->name, name) == 0)
-            return c->plugins.at[i];
-    return NULL;
-}
-
-static void try_plugin(void *ctx, const char *path)
-{
-    struct search *s = ctx;
-    struct byi_plugin *plugin = NULL;
-    struct byoc_error err;
-    if (byoc_internal_plugin_open(path, s->threads, &plugin, &err) != BYOC_OK) {
-        byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
-                      err.text);
-        return;
-    }
-    if (find_plugin(s->c, plugin->backend->name)) {
-        byoc_internal_plugin_close(&plugin); /* the first one found counts */
-        return;
-    }
-    byi_match_host(&plugin->host);
-    BYI_PUSH(&s->c->plugins, plugin);
-}
-
-/* --- vendors that are only patterns --------------------------------------- */
-
-/* "a.conv=PATTERN" as a row; its vendor's name in *vendor. */
-static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
-                                     struct byoc_pattern *row,
-                                     const char **vendor,
-                                     struct byoc_error *err)
-{
-    size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
-    if (text[name] != '=' || text[dot] != '.' || dot == 0)
-        return byi_fail(err, BYOC_EINVAL,
-                        "pattern '%s': expected VENDOR.WHAT=PATTERN", text);
-    *vendor = byi_arena_strn(arena, text, dot);
-    row->name = byi_arena_strn(arena, text, name);
-    row->pattern = byi_arena_str(arena, text + name + 1);
-    return BYOC_OK;
-}
-
-struct sketch {
-    struct byoc_backend backend;
-    BYI_VEC(struct byoc_pattern) rows;
-};
-
-/* One backend for each vendor that `patterns` names, in order of appearance. */
-static enum byoc_status sketch_vendors(struct byoc_compiled *c,
-                                       const char *const *patterns,
-                                       struct byoc_error *err)
-{
-    byi_match_host(&c->sketch_host);
-    for (; patterns && *patterns; patterns++) {
-        struct byoc_pattern row = {0};
-        const char *vendor = NULL;
-        BYI_TRY(read_pattern(c->arena, *patterns, &row, &vendor, err));
-        uint32_t i = 0;
-        while (i < c->sketches.n &&
-               strcmp(c->sketches.at[i]->backend.name, vendor))
-            i++;
-        if (i == c->sketches.n) {
-            struct sketch *fresh = byi_arena_alloc(c->arena, sizeof *fresh);
-            fresh->backend = (struct byoc_backend){
-                .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-                .abi = BYOC_BACKEND_ABI,
-                .name = vendor,
-                .version = "patterns only",
-                .compat = ""};
-            BYI_PUSH(&c->sketches, fresh);
-        }
-        struct sketch *s = c->sketches.at[i];
-        BYI_PUSH(&s->rows, row);
-        s->backend.patterns = s->rows.at;
-        s->backend.n_patterns = s->rows.n;
-    }
-    return BYOC_OK;
-}
-
-/* The vendors asked for, in the order asked for; all that are found when no
- * list was given. */
-static enum byoc_status load_vendors(struct byoc_compiled *c,
-                                     const struct byoc_compile_params *params,
-                                     struct byoc_error *err)
-{
-    struct search s = {.c = c, .threads = params->threads};
-    BYI_VEC(const struct byoc_backend *) backends = {0};
-    BYI_VEC(const struct byoc_host *) hosts = {0};
-    enum byoc_status status = BYOC_OK;
-    if (!params->backends || params->backends[0])
-        status = each_plugin(params->plugins, try_plugin, &s, err);
-    if (status == BYOC_OK && params->plugins && *params->plugins &&
-        (s.failures.n || !c->plugins.n) && !params->backends)
-        status = byi_fail(err, BYOC_EBACKEND, "%s%s",
-                          s.failures.n ? s.failures.at : params->plugins,
-                          s.failures.n ? "; try `byoc backends`"
-                                       : ": no plug-in is there; expected "
-                                         "libbyoc_backend_NAME.so or a folder "
-                                         "of such");
-    for (uint32_t i = 0; i < c->sketches.n; i++) {
-        BYI_PUSH(&backends, &c->sketches.at[i]->backend);
-        BYI_PUSH(&hosts, &c->sketch_host);
-    }
-    for (uint32_t i = 0;
-         status == BYOC_OK && params->backends && params->backends[i]; i++) {
-        struct byi_plugin *plugin = find_plugin(c, params->backends[i]);
-        if (!plugin) {
-            status = byi_fail(
-                err, BYOC_EBACKEND,
-                "backend '%s' was not found among %u plug-in%s; "
-                "try `byoc backends`%s%s",
-                params->backends[i], c->plugins.n, c->plugins.n == 1 ? "" : "s",
-                s.failures.n ? "; " : "", s.failures.n ? s.failures.at : "");
-            break;
-        }
-        BYI_PUSH(&backends, plugin->backend);
-        BYI_PUSH(&hosts, &plugin->host);
-    }
-    for (uint32_t i = 0; !params->backends && i < c->plugins.n; i++) {
-        BYI_PUSH(&backends, c->plugins.at[i]->backend);
-        BYI_PUSH(&hosts, &c->plugins.at[i]->host);
-    }
-    if (status == BYOC_OK)
-        status = byi_vendors_init(&c->vendors, backends.at, hosts.at,
-                                  backends.n, err);
-    byi_vec_free(backends.at);
-    byi_vec_free(hosts.at);
-    byi_text_free(&s.failures);
-    return status;
-}
 
 /* --- passes --------------------------------------------------------------- */
 
@@ -300,7 +136,7 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
         .eval = eval,
         .generates = byi_kernels_take,
         .ledger = c->ledger,
-        .vendors = &c->vendors};
+        .vendors = &c->found.vendors};
     enum byoc_status status =
         byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, &ctx, err);
     byi_vec_free(in.list.at);
@@ -463,7 +299,8 @@ static enum byoc_status write_regions(struct byoc_compiled *c,
         r->func = i;
         BYI_TRY(byi_region_write(c->m, i, c->arena, &r->blob, &r->consts,
                                  &r->n_consts, err));
-        const struct byi_plugin *plugin = find_plugin(c, f->attr.compiler);
+        const struct byi_plugin *plugin =
+            byi_found_plugin(&c->found, f->attr.compiler);
         if (plugin)
             BYI_TRY(compile_region(c, plugin, r, err));
         byi_text_add(&c->blobs, r->blob.at, r->blob.n);
@@ -474,8 +311,7 @@ static enum byoc_status write_regions(struct byoc_compiled *c,
 /* With `kernels`: for an artifact, whose fused groups have code. */
 static enum byoc_status make_plan(const struct byoc_compiled *c,
                                   const struct byi_kernels *kernels,
-                                  struct byi_plan *plan,
-                                  struct byoc_error *err)
+                                  struct byi_plan *plan, struct byoc_error *err)
 {
     struct byi_plan_region *regions =
         byi_arena_calloc(c->arena, c->regions.n, sizeof *regions);
@@ -484,9 +320,8 @@ static enum byoc_status make_plan(const struct byoc_compiled *c,
             (struct byi_plan_region){.blob_bytes = c->regions.at[i].blob.n,
                                      .consts = c->regions.at[i].consts,
                                      .n_consts = c->regions.at[i].n_consts};
-    const struct byi_plan_code code = {.n = kernels->list.n,
-                                       .at = kernels->list.at,
-                                       .of = kernels->of};
+    const struct byi_plan_code code = {
+        .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
     return byi_plan_write(c->m, regions, c->regions.n, code.n ? &code : NULL,
                           plan, err);
 }
@@ -525,7 +360,8 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
         byi_arena_calloc(c->arena, c->m->targets.n, sizeof *vendors);
     uint32_t n = 0;
     for (uint32_t t = 0; t < c->m->targets.n; t++) {
-        const struct byi_plugin *plugin = find_plugin(c, c->m->targets.at[t]);
+        const struct byi_plugin *plugin =
+            byi_found_plugin(&c->found, c->m->targets.at[t]);
         bool used = false;
         for (uint32_t i = 0; i < c->m->funcs.n && !used; i++) {
             const struct byi_func *f = c->m->funcs.at[i];
@@ -539,8 +375,10 @@ static enum byoc_status make_manifest(const struct byoc_compiled *c,
             .version = plugin ? plugin->backend->version : "",
             .compat = plugin ? plugin->backend->compat : ""};
     }
-    const struct byi_manifest what = {
-        .name = byi_entry_name(c->m), .vendors = vendors, .n_vendors = n, .hashes = hashes};
+    const struct byi_manifest what = {.name = byi_entry_name(c->m),
+                                      .vendors = vendors,
+                                      .n_vendors = n,
+                                      .hashes = hashes};
     return byi_manifest_write(c->m, &what, image, text, err);
 }
 
@@ -590,7 +428,8 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         const uint32_t func = c->regions.at[i].func;
         const char *fault = byoc_internal_region_fault(model, i);
         whole = whole && !fault;
-        if (!fault || !find_plugin(c, c->m->funcs.at[func]->attr.compiler))
+        if (!fault ||
+            !byi_found_plugin(&c->found, c->m->funcs.at[func]->attr.compiler))
             continue; /* patterns without a plug-in are never loaded */
         give_back(c, func, fault);
         *again = true;
@@ -632,11 +471,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(import(path, params, &c->m, err));
     BYI_TRY(check_excluded(c->m, params->exclude, err));
-    BYI_TRY(sketch_vendors(c, params->patterns, err));
-    BYI_TRY(load_vendors(c, params, err));
-    c->vendors.forbid_ref = params->forbid_reference != 0;
-    c->vendors.min_region_nodes = params->min_region_nodes;
-    c->vendors.exclude = params->exclude;
+    BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
     BYI_TRY(run_passes(c, params, err));
     if (!params->stop_after && !params->passes)
         BYI_TRY(write_output(c, params, err));
@@ -684,13 +519,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_timing_free(&c->timing);
     byi_vec_free(c->list.passes.at);
     byi_plan_free(&c->plan);
-    byi_vendors_free(&c->vendors);
-    for (uint32_t i = 0; i < c->plugins.n; i++)
-        byoc_internal_plugin_close(&c->plugins.at[i]);
-    byi_vec_free(c->plugins.at);
-    for (uint32_t i = 0; i < c->sketches.n; i++)
-        byi_vec_free(c->sketches.at[i]->rows.at);
-    byi_vec_free(c->sketches.at);
+    byi_found_free(&c->found);
     byi_ledger_free(&c->ledger);
     byi_module_free(&c->m);
     struct byi_arena *arena = c->arena;
@@ -733,8 +562,7 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
                                        const struct byi_kernels *kernels,
                                        struct byi_plan *plan,
                                        struct byi_text *manifest,
-                                       const char *path,
-                                       struct byoc_error *err)
+                                       const char *path, struct byoc_error *err)
 {
     BYI_TRY(keep_source(c, kernels, err));
     BYI_TRY(make_plan(c, kernels, plan, err));
@@ -838,40 +666,4 @@ char *byoc_ledger_text(const char *ledger_json, int every_node)
 void byoc_string_free(char *text)
 {
     byi_vec_free(text);
-}
-
-/* --- listing backends ----------------------------------------------------- */
-
-struct listing {
-    void (*use)(void *, const char *, const char *, const char *, const char *);
-    void *ctx;
-};
-
-static void list_plugin(void *ctx, const char *path)
-{
-    const struct listing *l = ctx;
-    struct byi_plugin *plugin = NULL;
-    struct byoc_error err;
-    if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
-        l->use(l->ctx, path, NULL, NULL, err.text);
-        return;
-    }
-    struct byi_pattern_table *table = NULL;
-    enum byoc_status status = byi_patterns_compile(
-        plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
-    l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
-           status == BYOC_OK ? NULL : err.text);
-    byi_patterns_free(&table);
-    byoc_internal_plugin_close(&plugin);
-}
-
-void byoc_backends_list(const char *plugins,
-                        void (*use)(void *, const char *, const char *,
-                                    const char *, const char *),
-                        void *ctx)
-{
-    struct listing listing = {.use = use, .ctx = ctx};
-    struct byoc_error err;
-    if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
-        use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
 }

@@ -1,0 +1,233 @@
+/* find_vendors.c: who may take part in a compile: plug-ins of the list, and
+ * vendors that are only patterns on the command line.
+ */
+#include "find_vendors.h"
+
+#include "runtime/internal.h"
+
+#include <string.h>
+
+/* --- plug-ins --------------------------------------------------------------
+ */
+
+/* Call each(ctx, path) for every candidate of the list. */
+static enum byoc_status each_plugin(const char *list,
+                                    void (*each)(void *ctx, const char *path),
+                                    void *ctx, struct byoc_error *err)
+{
+    struct byi_text paths = {0};
+    enum byoc_status status = byoc_internal_plugin_list(list, &paths, err);
+    char *next = NULL;
+    for (char *path = paths.at && status == BYOC_OK
+                          ? strtok_r(paths.at, "\n", &next)
+                          : NULL;
+         path; path = strtok_r(NULL, "\n", &next))
+        each(ctx, path);
+    byi_text_free(&paths);
+    return status;
+}
+
+/* What the walk over the plug-ins looks for. */
+struct search {
+    struct byi_found *found;
+    uint32_t threads;
+    struct byi_text failures;
+};
+
+struct byi_plugin *byi_found_plugin(const struct byi_found *found,
+                                    const char *name)
+{
+    for (uint32_t i = 0; i < found->plugins.n; i++)
+        if (strcmp(found->plugins.at[i]->backend->name, name) == 0)
+            return found->plugins.at[i];
+    return NULL;
+}
+
+static void try_plugin(void *ctx, const char *path)
+{
+    struct search *s = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (byoc_internal_plugin_open(path, s->threads, &plugin, &err) != BYOC_OK) {
+        byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
+                      err.text);
+        return;
+    }
+    if (byi_found_plugin(s->found, plugin->backend->name)) {
+        byoc_internal_plugin_close(&plugin); /* the first one found counts */
+        return;
+    }
+    byi_match_host(&plugin->host);
+    BYI_PUSH(&s->found->plugins, plugin);
+}
+
+/* --- vendors that are only patterns --------------------------------------- */
+
+/* "a.conv=PATTERN" as a row; its vendor's name in *vendor. */
+static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
+                                     struct byoc_pattern *row,
+                                     const char **vendor,
+                                     struct byoc_error *err)
+{
+    size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
+    if (text[name] != '=' || text[dot] != '.' || dot == 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "pattern '%s': expected VENDOR.WHAT=PATTERN", text);
+    *vendor = byi_arena_strn(arena, text, dot);
+    row->name = byi_arena_strn(arena, text, name);
+    row->pattern = byi_arena_str(arena, text + name + 1);
+    return BYOC_OK;
+}
+
+struct byi_sketch {
+    struct byoc_backend backend;
+    BYI_VEC(struct byoc_pattern) rows;
+};
+
+/* One backend for each vendor that `patterns` names, in order of appearance. */
+static enum byoc_status sketch_vendors(struct byi_found *found,
+                                       const char *const *patterns,
+                                       struct byoc_error *err)
+{
+    byi_match_host(&found->sketch_host);
+    for (; patterns && *patterns; patterns++) {
+        struct byoc_pattern row = {0};
+        const char *vendor = NULL;
+        BYI_TRY(read_pattern(found->arena, *patterns, &row, &vendor, err));
+        uint32_t i = 0;
+        while (i < found->sketches.n &&
+               strcmp(found->sketches.at[i]->backend.name, vendor))
+            i++;
+        if (i == found->sketches.n) {
+            struct byi_sketch *fresh =
+                byi_arena_alloc(found->arena, sizeof *fresh);
+            fresh->backend = (struct byoc_backend){
+                .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+                .abi = BYOC_BACKEND_ABI,
+                .name = vendor,
+                .version = "patterns only",
+                .compat = ""};
+            BYI_PUSH(&found->sketches, fresh);
+        }
+        struct byi_sketch *s = found->sketches.at[i];
+        BYI_PUSH(&s->rows, row);
+        s->backend.patterns = s->rows.at;
+        s->backend.n_patterns = s->rows.n;
+    }
+    return BYOC_OK;
+}
+
+/* The vendors asked for, in the order asked for; all that are found when no
+ * list was given. */
+static enum byoc_status load_vendors(struct byi_found *found,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_error *err)
+{
+    struct search s = {.found = found, .threads = params->threads};
+    BYI_VEC(const struct byoc_backend *) backends = {0};
+    BYI_VEC(const struct byoc_host *) hosts = {0};
+    enum byoc_status status = BYOC_OK;
+    if (!params->backends || params->backends[0])
+        status = each_plugin(params->plugins, try_plugin, &s, err);
+    if (status == BYOC_OK && params->plugins && *params->plugins &&
+        (s.failures.n || !found->plugins.n) && !params->backends)
+        status = byi_fail(err, BYOC_EBACKEND, "%s%s",
+                          s.failures.n ? s.failures.at : params->plugins,
+                          s.failures.n ? "; try `byoc backends`"
+                                       : ": no plug-in is there; expected "
+                                         "libbyoc_backend_NAME.so or a folder "
+                                         "of such");
+    for (uint32_t i = 0; i < found->sketches.n; i++) {
+        BYI_PUSH(&backends, &found->sketches.at[i]->backend);
+        BYI_PUSH(&hosts, &found->sketch_host);
+    }
+    for (uint32_t i = 0;
+         status == BYOC_OK && params->backends && params->backends[i]; i++) {
+        struct byi_plugin *plugin =
+            byi_found_plugin(found, params->backends[i]);
+        if (!plugin) {
+            status = byi_fail(err, BYOC_EBACKEND,
+                              "backend '%s' was not found among %u plug-in%s; "
+                              "try `byoc backends`%s%s",
+                              params->backends[i], found->plugins.n,
+                              found->plugins.n == 1 ? "" : "s",
+                              s.failures.n ? "; " : "",
+                              s.failures.n ? s.failures.at : "");
+            break;
+        }
+        BYI_PUSH(&backends, plugin->backend);
+        BYI_PUSH(&hosts, &plugin->host);
+    }
+    for (uint32_t i = 0; !params->backends && i < found->plugins.n; i++) {
+        BYI_PUSH(&backends, found->plugins.at[i]->backend);
+        BYI_PUSH(&hosts, &found->plugins.at[i]->host);
+    }
+    if (status == BYOC_OK)
+        status = byi_vendors_init(&found->vendors, backends.at, hosts.at,
+                                  backends.n, err);
+    byi_vec_free(backends.at);
+    byi_vec_free(hosts.at);
+    byi_text_free(&s.failures);
+    return status;
+}
+
+enum byoc_status byi_find_vendors(struct byi_found *found,
+                                  struct byi_arena *arena,
+                                  const struct byoc_compile_params *params,
+                                  struct byoc_error *err)
+{
+    found->arena = arena;
+    BYI_TRY(sketch_vendors(found, params->patterns, err));
+    BYI_TRY(load_vendors(found, params, err));
+    found->vendors.forbid_ref = params->forbid_reference != 0;
+    found->vendors.min_region_nodes = params->min_region_nodes;
+    found->vendors.exclude = params->exclude;
+    return BYOC_OK;
+}
+
+void byi_found_free(struct byi_found *found)
+{
+    byi_vendors_free(&found->vendors);
+    for (uint32_t i = 0; i < found->plugins.n; i++)
+        byoc_internal_plugin_close(&found->plugins.at[i]);
+    byi_vec_free(found->plugins.at);
+    for (uint32_t i = 0; i < found->sketches.n; i++)
+        byi_vec_free(found->sketches.at[i]->rows.at);
+    byi_vec_free(found->sketches.at);
+}
+
+/* --- listing backends ----------------------------------------------------- */
+
+struct listing {
+    void (*use)(void *, const char *, const char *, const char *, const char *);
+    void *ctx;
+};
+
+static void list_plugin(void *ctx, const char *path)
+{
+    const struct listing *l = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
+        l->use(l->ctx, path, NULL, NULL, err.text);
+        return;
+    }
+    struct byi_pattern_table *table = NULL;
+    enum byoc_status status = byi_patterns_compile(
+        plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
+    l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
+           status == BYOC_OK ? NULL : err.text);
+    byi_patterns_free(&table);
+    byoc_internal_plugin_close(&plugin);
+}
+
+void byoc_backends_list(const char *plugins,
+                        void (*use)(void *, const char *, const char *,
+                                    const char *, const char *),
+                        void *ctx)
+{
+    struct listing listing = {.use = use, .ctx = ctx};
+    struct byoc_error err;
+    if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
+        use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
+}

@@ -1,0 +1,33 @@
+/* cli/find_vendors.h: the vendors of a compile. */
+#ifndef BYI_FIND_VENDORS_H
+#define BYI_FIND_VENDORS_H
+
+#include <byoc/byoc.h>
+
+#include "partition/partition.h"
+
+struct byi_plugin;
+struct byi_sketch; /* a vendor that is only patterns */
+
+/* Zero-initialise. Ends before `arena`. */
+struct byi_found {
+    struct byi_vendors vendors;
+    BYI_VEC(struct byi_plugin *) plugins;
+    BYI_VEC(struct byi_sketch *) sketches;
+    struct byoc_host sketch_host;
+    struct byi_arena *arena;
+};
+
+/* Those that `params` asks for, in its order: patterns, then plug-ins.
+ * Errors: BYOC_EBACKEND (one that was named is not there), BYOC_EINVAL (a
+ * pattern). What was found is freed either way by byi_found_free. */
+enum byoc_status byi_find_vendors(struct byi_found *found,
+                                  struct byi_arena *arena,
+                                  const struct byoc_compile_params *params,
+                                  struct byoc_error *err);
+void byi_found_free(struct byi_found *found);
+/* The plug-in of that name; NULL when none was loaded. */
+struct byi_plugin *byi_found_plugin(const struct byi_found *found,
+                                    const char *name);
+
+#endif
