@@ -142,6 +142,10 @@ static void add_float(struct byi_text *out, double value, bool single)
         add(out, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
+    if (value == floor(value) && fabs(value) < 1e7) {
+        byi_text_addf(out, "%.1f", value); /* 10.0, where %g says 1e+01 */
+        return;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         double back;
         snprintf(buf, sizeof buf, "%.*g", digits, value);

@@ -144,7 +144,7 @@ static void test_registered(void **state)
     assert_int_equal(byoc_pass_register(&scaling, &err), BYOC_OK);
     expect("def @main(%x: Tensor[(2, 3), float32]) {"
            " add(%x, Tensor[(3), float32] {1, 2, 3}) }",
-           "TestScaling", "[1e+01, 2e+01, 3e+01]");
+           "TestScaling", "[10.0, 20.0, 30.0]");
     expect("def @main(%x: Tensor[(2, 3), float32]) {"
            " nn.relu(transpose(%x, axes=[0, 1])) }",
            "TestScaling", "{\n  nn.relu(%x)\n}");
