@@ -607,6 +607,78 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
     return push(m, f, node);
 }
 
+/* Are the captures args[0..n-1] of f what the parameters of `func` say? */
+static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
+                         uint32_t func, const byi_id *args, uint32_t n)
+{
+    const struct byi_func *body = m->funcs.at[func];
+
+    for (uint32_t i = 0; i < n; i++) {
+        byi_id param = body->params.at[body->params.n - n + i];
+        if (!byi_type_equal(f->nodes.at[args[i]].type,
+                            body->nodes.at[param].type))
+            return false;
+    }
+    return true;
+}
+
+/* Function `func`, a literal, again, for captures of other types: what is now
+ * known of a size outside is known inside as well. The old one stays, since
+ * the function that is rebuilt may yet be given up. Recursion is as deep as
+ * literals stand in each other. */
+static enum byoc_status retype_literal(struct byi_module *m,
+                                       const struct byi_func *f, uint32_t func,
+                                       const byi_id *args, uint32_t n,
+                                       uint32_t *made, struct byoc_error *err)
+{
+    const struct byi_func *body = m->funcs.at[func];
+    byi_id *map = byi_alloc(body->nodes.n + 1u, sizeof *map);
+    enum byoc_status status = BYOC_OK;
+    struct byi_func *fresh;
+
+    if (!map) {
+        byi_oom(body->nodes.n * sizeof *map);
+        abort();
+    }
+    *made = byi_func_new(m, NULL);
+    m->funcs.at[*made]->type = body->type;
+    m->funcs.at[*made]->n_captures = n;
+    fresh = byi_func_like(m, body, map);
+    for (uint32_t i = 0; i < n; i++) {
+        byi_id param = fresh->params.at[fresh->params.n - n + i];
+        fresh->nodes.at[param].type = f->nodes.at[args[i]].type;
+    }
+    for (byi_id id = 0; id < body->nodes.n && status == BYOC_OK; id++) {
+        const struct byi_node *node = &body->nodes.at[id];
+        if (node->kind == BYI_PARAM)
+            continue;
+        status = byi_add_copy(m, fresh, body, id, map, &map[id], err);
+        if (status == BYOC_OK && node->kind == BYI_FN && node->index == func)
+            fresh->nodes.at[map[id]].index = *made; /* it calls itself */
+    }
+    if (status == BYOC_OK)
+        fresh->result = map[body->result];
+    byi_func_replace(m, *made, fresh);
+    free(map);
+    return status;
+}
+
+static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
+                                     const struct byi_node *old,
+                                     const byi_id *args, byi_id *id,
+                                     struct byoc_error *err)
+{
+    uint32_t func = old->index;
+
+    /* one that stands in itself has its own captures, whatever their types */
+    if (f->origin != m->funcs.at[func] &&
+        !captures_fit(m, f, func, args, old->n_args))
+        BYI_TRY(retype_literal(m, f, old->index, args, old->n_args, &func,
+                               err));
+    *id = byi_add_fn(m, f, func, args, old->n_args, old->sources);
+    return BYOC_OK;
+}
+
 static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
                                   const struct byi_func *from,
                                   const struct byi_node *old,
@@ -623,8 +695,7 @@ static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
         *id = byi_add_global(m, f, old->index);
         return BYOC_OK;
     case BYI_FN:
-        *id = byi_add_fn(m, f, old->index, args, old->n_args, old->sources);
-        return BYOC_OK;
+        return copy_literal(m, f, old, args, id, err);
     case BYI_MAKE_TUPLE:
         *id = byi_add_tuple(m, f, args, old->n_args, old->sources);
         return BYOC_OK;

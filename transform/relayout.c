@@ -531,6 +531,7 @@ void byi_relayout_free(struct byi_relayout *rl)
 {
     byi_forms_free(&rl->forms);
     byi_vec_free(rl->needs.at);
+    byi_vec_free(rl->made.at);
     byi_vec_free(rl->pending.at);
 }
 
