@@ -215,23 +215,28 @@ void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
     struct link *l = byi_arena_alloc(rw->scratch, sizeof *l);
     *l = (struct link){from, rw->notes.at[to].merged};
     rw->notes.at[to].merged = l;
+    rw->merged = true;
 }
 
 /* --- reachable nodes ----------------------------------------------------- */
 
 /* live[id]: the result needs node id. Operands come before their readers, so
  * one walk backwards finds all. */
-static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch)
+static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch,
+                       uint32_t *n_live)
 {
+    uint32_t n = 0;
     bool *live = byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *live);
     live[f->result] = true;
     for (uint32_t id = f->nodes.n; id-- > 0;) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_PARAM)
             live[id] = true;
+        n += live[id];
         for (uint32_t i = 0; live[id] && i < node->n_args; i++)
             live[node->args[i]] = true;
     }
+    *n_live = n;
     return live;
 }
 
@@ -252,9 +257,11 @@ static void rename_args(struct byi_module *m, struct byi_node *node,
 void byi_sweep(struct byi_module *m, struct byi_func *f,
                struct byi_arena *scratch)
 {
-    const bool *live = mark_live(f, scratch);
+    uint32_t n_live, n = 0;
+    const bool *live = mark_live(f, scratch, &n_live);
+    if (n_live == f->nodes.n)
+        return;
     byi_id *map = byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *map);
-    uint32_t n = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         if (!live[id])
             continue;
@@ -278,7 +285,10 @@ typedef BYI_VEC(uint32_t) ids_vec;
 static void settle_sources(struct byi_rewrite *rw)
 {
     struct byi_func *f = rw->f;
-    const bool *live = mark_live(f, rw->scratch);
+    if (!rw->merged)
+        return;
+    uint32_t n_live;
+    const bool *live = mark_live(f, rw->scratch, &n_live);
     uint32_t *seen = byi_arena_calloc(rw->scratch, f->nodes.n, sizeof *seen);
     const struct byi_sources **settled =
         byi_arena_calloc(rw->scratch, f->nodes.n, sizeof(void *));
@@ -424,16 +434,19 @@ static byi_id settle_node(struct byi_rewrite *rw, const struct byi_rule *rules,
     return at;
 }
 
-/* How often each live node of the old function is read. */
-static uint32_t *count_readers(const struct byi_func *f, const bool *live,
+/* How often each node of the old function is read by those that its result
+ * needs: 0 for what it does not need. Readers come first on the way back. */
+static uint32_t *count_readers(const struct byi_func *f,
                                struct byi_arena *scratch)
 {
     uint32_t *readers =
         byi_arena_calloc(scratch, f->nodes.n + 1, sizeof *readers);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        for (uint32_t i = 0; live[id] && i < f->nodes.at[id].n_args; i++)
-            readers[f->nodes.at[id].args[i]]++;
     readers[f->result]++;
+    for (byi_id id = f->nodes.n; id-- > 0;) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 0; readers[id] && i < node->n_args; i++)
+            readers[node->args[i]]++;
+    }
     return readers;
 }
 
@@ -442,15 +455,14 @@ static enum byoc_status rebuild(struct byi_rewrite *rw,
                                 struct byoc_error *err)
 {
     const struct byi_func *old = rw->old;
-    const bool *live = mark_live(old, rw->scratch);
-    const uint32_t *readers = count_readers(old, live, rw->scratch);
+    const uint32_t *readers = count_readers(old, rw->scratch);
     while (rw->notes.n < rw->f->nodes.n)
         BYI_PUSH(&rw->notes, ((struct byi_note){0}));
     for (byi_id id = 0; id < old->nodes.n; id++) {
-        if (!live[id])
+        const bool copied = old->nodes.at[id].kind != BYI_PARAM;
+        if (copied && !readers[id])
             continue;
         byi_id at = rw->map[id];
-        const bool copied = old->nodes.at[id].kind != BYI_PARAM;
         if (copied)
             BYI_TRY(byi_add_copy(rw->m, rw->f, old, id, rw->map, &at, err));
         while (rw->notes.n < rw->f->nodes.n)

@@ -22,6 +22,7 @@ struct byi_rewrite {
     const struct byi_func *old;
     BYI_VEC(struct byi_note) notes; /* by fresh id                   */
     byi_id *map;                    /* old id -> fresh id            */
+    bool merged;                    /* sources have gone to others   */
 };
 
 /* A rule looks at node `at` of rw->f and returns the node that takes its
