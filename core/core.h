@@ -124,6 +124,8 @@ uint32_t byi_entry(const struct byi_module *m);
  * which lists those there are. */
 enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
+/* A function whose body passes leave alone: Compiler, Composite, Primitive. */
+bool byi_is_closed(const struct byi_func *f);
 /* The type of function `func` as a value: its parameters but for the captures,
  * and the type of its result, or as declared while it has no result yet.
  * NULL when neither is there. */

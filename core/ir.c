@@ -274,6 +274,11 @@ static const char *either(const char *fresh, const char *old)
     return fresh ? fresh : old;
 }
 
+bool byi_is_closed(const struct byi_func *f)
+{
+    return f->attr.compiler || f->attr.composite || f->attr.primitive;
+}
+
 void byi_func_replace(struct byi_module *m, uint32_t index,
                       struct byi_func *fresh)
 {

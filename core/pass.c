@@ -75,12 +75,6 @@ static bool passes_gate(const struct run *run, const struct byi_pass *pass)
 
 /* --- one pass ------------------------------------------------------------- */
 
-static bool is_closed(const struct byi_func *f)
-{
-    return f->dead || f->attr.compiler || f->attr.composite ||
-           f->attr.primitive;
-}
-
 /* A function on the way down to what it refers to. */
 struct descent {
     uint32_t func;
@@ -131,8 +125,9 @@ static enum byoc_status run_funcs(const struct run *run,
     enum byoc_status status = BYOC_OK;
 
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
+        const struct byi_func *f = run->m->funcs.at[order[i]];
         struct byi_arena *scratch = NULL;
-        if (is_closed(run->m->funcs.at[order[i]]))
+        if (f->dead || byi_is_closed(f))
             continue;
         scratch = byi_arena_new();
         status = pass->run_func(run->m, order[i], run->ctx, scratch, run->err);

@@ -22,11 +22,6 @@ struct finder {
     uint32_t n_open;
 };
 
-bool byi_is_closed(const struct byi_func *f)
-{
-    return f->attr.compiler || f->attr.composite || f->attr.primitive;
-}
-
 static bool refers(const struct byi_node *node)
 {
     return node->kind == BYI_FN || node->kind == BYI_GLOBAL;

@@ -33,7 +33,5 @@ struct byi_numbers {
 struct byi_numbers byi_number_values(const struct byi_module *m,
                                      const struct byi_call_graph *graph,
                                      struct byi_arena *arena);
-/* A function whose body passes leave alone: Compiler, Composite, Primitive. */
-bool byi_is_closed(const struct byi_func *f);
 
 #endif
