@@ -463,8 +463,9 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     settle_local(s, scope, v, id);
 }
 
-bool byi_scopes_rebuild(struct byi_scopes *s, struct byi_module *m,
-                        enum byi_let let)
+/* False, and nothing changed: a branch would capture too much. */
+static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
+                            enum byi_let let)
 {
     assert(m == s->m);
     s->target = m;
@@ -483,4 +484,16 @@ bool byi_scopes_rebuild(struct byi_scopes *s, struct byi_module *m,
     for (uint32_t i = s->first; i <= s->n_scopes; i++)
         byi_func_replace(m, s->scopes[i].func, s->scopes[i].fresh);
     return true;
+}
+
+void byi_scopes_normalize(struct byi_module *m, struct byi_arena *scratch,
+                          enum byi_let let)
+{
+    struct byi_scopes *s = byi_scopes_new(m, scratch);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        if (!byi_scopes_is_root(s, i))
+            continue;
+        byi_scopes_settle(s, i);
+        rebuild_settled(s, m, let);
+    }
 }

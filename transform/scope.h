@@ -34,11 +34,11 @@ enum byi_let {
     BYI_LET_SHARED, /* what functions and branches capture becomes a let */
     BYI_LET_ALL     /* every value does, but for constants and globals */
 };
-/* Rebuild what byi_scopes_settle looked at, every value where it belongs.
- * Values that nobody reads are dropped; types stay as they are. A constant or
- * a global goes along with its readers. False, and nothing changed, where a
- * branch would capture more than BYI_MAX_ARGS values. */
-bool byi_scopes_rebuild(struct byi_scopes *s, struct byi_module *m,
-                        enum byi_let let);
+/* Rebuild every function of m, every value where it belongs. Values that nobody
+ * reads are dropped; types stay as they are. A constant or a global goes along
+ * with its readers. A function where a branch would capture more than
+ * BYI_MAX_ARGS values stays as it is. */
+void byi_scopes_normalize(struct byi_module *m, struct byi_arena *scratch,
+                          enum byi_let let);
 
 #endif

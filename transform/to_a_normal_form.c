@@ -22,13 +22,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
 {
     (void)ctx;
     (void)err;
-    struct byi_scopes *s = byi_scopes_new(m, scratch);
-    for (uint32_t i = 0; i < m->funcs.n; i++) {
-        if (!byi_scopes_is_root(s, i))
-            continue;
-        byi_scopes_settle(s, i);
-        byi_scopes_rebuild(s, m, BYI_LET_ALL);
-    }
+    byi_scopes_normalize(m, scratch, BYI_LET_ALL);
     return BYOC_OK;
 }
 
