@@ -400,7 +400,8 @@ enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
     w.uses = byi_uses_of(w.f, scratch);
     find_groups(&w);
     for (uint32_t i = 0; i < w.groups.n; i++) {
-        if (w.groups.at[i].n < 2 || w.groups.at[i].n < combine->min_branches)
+        if (w.groups.at[i].n < 2 ||
+            (int64_t)w.groups.at[i].n < combine->min_branches)
             continue;
         find_steps(&w, i);
         found++;

@@ -20,7 +20,7 @@ struct byi_combine {
      * Then where its channels are. */
     bool (*takes)(const struct byi_module *m, const struct byi_func *f,
                   byi_id id, struct byi_channels *out);
-    uint32_t min_branches;
+    int64_t min_branches; /* below 2 means 2 */
 };
 
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,

@@ -34,13 +34,9 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    const int64_t min =
-        byi_option_int(ctx, "CombineParallelDense.min_branches");
     const struct byi_combine combine = {
         .takes = takes,
-        .min_branches = min < 2           ? 2
-                        : min > INT32_MAX ? INT32_MAX
-                                          : (uint32_t)min,
+        .min_branches = byi_option_int(ctx, "CombineParallelDense.min_branches"),
     };
     return byi_combine_parallel(m, func, &combine, scratch, err);
 }
