@@ -13,7 +13,7 @@ const struct byi_pass *const *byi_passes_known(void);
  * already is left alone. Errors: of the loader; BYOC_EBACKEND (no entry, not
  * this abi), those of byoc_pass_register. */
 enum byoc_status byi_passes_load(const char *path, struct byoc_error *err);
-/* A compile: sequences to clean up, to partition; ending in NULL. */
+/* A compile: to clean up, to partition, to fuse; ending in NULL. */
 const struct byi_pass *const *byi_passes_pipeline(void);
 
 /* Add the passes that `text` names to `list`: "A,B,[C,[D,E]]". Brackets make

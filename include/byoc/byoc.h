@@ -100,7 +100,8 @@ byoc_compiled_write(const struct byoc_compiled *compiled, const char *path,
 /* Load the model from memory, without writing an artifact. `compiled` must
  * outlive the model. Compiling has loaded it once already, to see that it
  * loads: the first call with the same threads and plug-ins, and without
- * native_only and log, gets that one. Errors: as byoc_model_load, and BYOC_EINVAL as above. */
+ * native_only and log, gets that one. Errors: as byoc_model_load, and
+ * BYOC_EINVAL as above. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_compiled_load(struct byoc_compiled *compiled,
                    const struct byoc_load_params *params,

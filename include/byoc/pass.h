@@ -4,8 +4,8 @@
  * --list-passes` names those in the box; `byoc opt FILE --passes=A,B` runs any
  * of them. A pass of your own is a struct byoc_pass: a name and rules.
  * Register it (byoc_pass_register), or build a shared library that exports
- * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct byoc_compile_params:
- * pass_plugins). Such a library needs this header and nothing to link with:
+ * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct
+ * byoc_compile_params: pass_plugins). Such a library needs this header and nothing to link with:
  * whatever a rule calls is a member of the rewriter it is given.
  * examples/tanh_gelu.c is one.
  */
