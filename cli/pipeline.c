@@ -1,13 +1,11 @@
-/* pipeline.c: the compiler from model to image: import, passes, regions to
- * JSON, plan, manifest.
+/* pipeline.c: the compiler from model to image: import, passes, what is built
+ * of them (image.c), tried once.
  */
 #include <byoc/byoc.h>
 
-#include "find_vendors.h"
+#include "image.h"
 #include "passes.h"
 
-#include "codegen_c/codegen_c.h"
-#include "codegen_json/codegen_json.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
@@ -17,25 +15,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* One vendor function, compiled. */
-struct region {
-    uint32_t func;
-    struct byi_text blob;
-    uint32_t *consts;
-    uint32_t n_consts;
-};
-
 struct byoc_compiled {
     struct byi_module *m;
     struct byi_arena *arena;
     struct byi_found found;
     struct byi_ledger *ledger;
-    BYI_VEC(struct region) regions;
-    struct byi_text blobs, manifest, ledger_json, ir, times;
+    struct byi_built built;
+    struct byi_text ledger_json, ir, times;
     struct byi_timing timing;
     struct byi_pass_list list;
-    struct byi_plan plan;
-    const struct byi_span *spans;
     char *cc;
     char *keep_c;
     struct byoc_model *tried; /* loaded with these, for the first to ask */
@@ -237,151 +225,6 @@ static enum byoc_status import(const char *path,
     return status;
 }
 
-/* --- regions, plan, manifest ---------------------------------------------- */
-
-static struct byoc_view *view_consts(const struct byoc_compiled *c,
-                                     const struct region *r)
-{
-    struct byoc_view *views =
-        byi_arena_calloc(c->arena, r->n_consts, sizeof *views);
-    for (uint32_t i = 0; i < r->n_consts; i++) {
-        const struct byi_const *k = &c->m->consts.at[r->consts[i]];
-        views[i] = (struct byoc_view){
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_view, bytes),
-            .dtype = (uint32_t)k->type->dtype,
-            .rank = k->type->rank,
-            .dims = k->type->dims,
-            .data = (void *)(uintptr_t)k->data,
-            .bytes = k->bytes};
-    }
-    return views;
-}
-
-/* Hand the region to its vendor's own compiler, where it has one. */
-static enum byoc_status compile_region(struct byoc_compiled *c,
-                                       const struct byi_plugin *plugin,
-                                       struct region *r, struct byoc_error *err)
-{
-    if (!plugin->backend->compile)
-        return BYOC_OK;
-    const struct byoc_region region = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
-        .n_consts = r->n_consts,
-        .json = r->blob.at,
-        .json_bytes = r->blob.n,
-        .consts = view_consts(c, r)};
-    struct byoc_blob blob = {.struct_size =
-                                 BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
-    struct byoc_fail *fail =
-        plugin->backend->compile(&plugin->host, &region, &blob);
-    if (fail) {
-        byi_fail(err, BYOC_EBACKEND, "backend '%s': %s", plugin->backend->name,
-                 plugin->host.fail_text(fail));
-        plugin->host.fail_free(fail);
-        return BYOC_EBACKEND;
-    }
-    byi_text_free(&r->blob);
-    byi_text_add(&r->blob, blob.data, blob.bytes);
-    plugin->host.release(plugin->host.ctx, blob.data);
-    return BYOC_OK;
-}
-
-static enum byoc_status write_regions(struct byoc_compiled *c,
-                                      struct byoc_error *err)
-{
-    for (uint32_t i = 0; i < c->m->funcs.n; i++) {
-        const struct byi_func *f = c->m->funcs.at[i];
-        if (f->dead || !f->attr.compiler)
-            continue;
-        const struct region none = {0};
-        BYI_PUSH(&c->regions, none);
-        struct region *r = &c->regions.at[c->regions.n - 1];
-        r->func = i;
-        BYI_TRY(byi_region_write(c->m, i, c->arena, &r->blob, &r->consts,
-                                 &r->n_consts, err));
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, f->attr.compiler);
-        if (plugin)
-            BYI_TRY(compile_region(c, plugin, r, err));
-        byi_text_add(&c->blobs, r->blob.at, r->blob.n);
-    }
-    return BYOC_OK;
-}
-
-/* With `kernels`: for an artifact, whose fused groups have code. */
-static enum byoc_status make_plan(const struct byoc_compiled *c,
-                                  const struct byi_kernels *kernels,
-                                  struct byi_plan *plan, struct byoc_error *err)
-{
-    struct byi_plan_region *regions =
-        byi_arena_calloc(c->arena, c->regions.n, sizeof *regions);
-    for (uint32_t i = 0; i < c->regions.n; i++)
-        regions[i] =
-            (struct byi_plan_region){.blob_bytes = c->regions.at[i].blob.n,
-                                     .consts = c->regions.at[i].consts,
-                                     .n_consts = c->regions.at[i].n_consts};
-    const struct byi_plan_code code = {
-        .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
-    return byi_plan_write(c->m, regions, c->regions.n, code.n ? &code : NULL,
-                          plan, err);
-}
-
-static enum byoc_status write_plan(struct byoc_compiled *c,
-                                   struct byoc_error *err)
-{
-    const struct byi_kernels none = {0};
-    BYI_TRY(make_plan(c, &none, &c->plan, err));
-    c->spans = byi_plan_spans(c->m, &c->plan, c->arena);
-    return BYOC_OK;
-}
-
-static struct byi_image image_of(const struct byoc_compiled *c)
-{
-    return (struct byi_image){.manifest = c->manifest.at,
-                              .manifest_bytes = c->manifest.n,
-                              .plan = c->plan.json.at,
-                              .plan_bytes = c->plan.json.n,
-                              .ledger = c->ledger_json.at,
-                              .ledger_bytes = c->ledger_json.n,
-                              .blobs = c->blobs.at,
-                              .blobs_bytes = c->blobs.n,
-                              .weights_bytes = c->plan.weights_bytes,
-                              .spans = c->spans,
-                              .n_spans = c->plan.consts.n};
-}
-
-/* The vendors that got something, in the order of the module's targets. */
-static enum byoc_status make_manifest(const struct byoc_compiled *c,
-                                      const struct byi_image *image,
-                                      bool hashes, struct byi_text *text,
-                                      struct byoc_error *err)
-{
-    struct byi_manifest_vendor *vendors =
-        byi_arena_calloc(c->arena, c->m->targets.n, sizeof *vendors);
-    uint32_t n = 0;
-    for (uint32_t t = 0; t < c->m->targets.n; t++) {
-        const struct byi_plugin *plugin =
-            byi_found_plugin(&c->found, c->m->targets.at[t]);
-        bool used = false;
-        for (uint32_t i = 0; i < c->m->funcs.n && !used; i++) {
-            const struct byi_func *f = c->m->funcs.at[i];
-            used = !f->dead && f->attr.compiler &&
-                   strcmp(f->attr.compiler, c->m->targets.at[t]) == 0;
-        }
-        if (!used)
-            continue;
-        vendors[n++] = (struct byi_manifest_vendor){
-            .name = c->m->targets.at[t],
-            .version = plugin ? plugin->backend->version : "",
-            .compat = plugin ? plugin->backend->compat : ""};
-    }
-    const struct byi_manifest what = {.name = byi_entry_name(c->m),
-                                      .vendors = vendors,
-                                      .n_vendors = n,
-                                      .hashes = hashes};
-    return byi_manifest_write(c->m, &what, image, text, err);
-}
-
 /* --- trying it --------------------------------------------------------------
  */
 
@@ -397,15 +240,12 @@ static void give_back(struct byoc_compiled *c, uint32_t func, const char *why)
     f->attr.global_symbol = NULL;
 }
 
-static void drop_output(struct byoc_compiled *c)
+static struct byi_image image_of(const struct byoc_compiled *c)
 {
-    for (uint32_t i = 0; i < c->regions.n; i++)
-        byi_text_free(&c->regions.at[i].blob);
-    c->regions.n = 0;
-    byi_text_free(&c->blobs);
-    byi_text_free(&c->manifest);
-    byi_plan_free(&c->plan);
-    c->plan = (struct byi_plan){0};
+    struct byi_image image = byi_built_image(&c->built);
+    image.ledger = c->ledger_json.at;
+    image.ledger_bytes = c->ledger_json.n;
+    return image;
 }
 
 /* Load what was made, once. Probes see composites one by one; what a vendor
@@ -420,12 +260,12 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     const struct byi_image image = image_of(c);
     struct byoc_model *model = NULL;
     *again = false;
-    if (!c->regions.n)
+    if (!c->built.regions.n)
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
     bool whole = true;
-    for (uint32_t i = 0; i < c->regions.n; i++) {
-        const uint32_t func = c->regions.at[i].func;
+    for (uint32_t i = 0; i < c->built.regions.n; i++) {
+        const uint32_t func = c->built.regions.at[i].func;
         const char *fault = byoc_internal_region_fault(model, i);
         whole = whole && !fault;
         if (!fault ||
@@ -449,11 +289,7 @@ static enum byoc_status write_output(struct byoc_compiled *c,
 {
     bool again;
     do {
-        drop_output(c);
-        BYI_TRY(write_regions(c, err));
-        BYI_TRY(write_plan(c, err));
-        const struct byi_image image = image_of(c);
-        BYI_TRY(make_manifest(c, &image, false, &c->manifest, err));
+        BYI_TRY(byi_build(c->m, &c->found, NULL, c->arena, &c->built, err));
         BYI_TRY(try_regions(c, params, &again, err));
     } while (again);
     return BYOC_OK;
@@ -508,17 +344,12 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
         return;
     *compiled = NULL;
     byoc_model_free(&c->tried);
-    for (uint32_t i = 0; i < c->regions.n; i++)
-        byi_text_free(&c->regions.at[i].blob);
-    byi_vec_free(c->regions.at);
-    byi_text_free(&c->blobs);
-    byi_text_free(&c->manifest);
+    byi_built_free(&c->built);
     byi_text_free(&c->ledger_json);
     byi_text_free(&c->ir);
     byi_text_free(&c->times);
     byi_timing_free(&c->timing);
     byi_vec_free(c->list.passes.at);
-    byi_plan_free(&c->plan);
     byi_found_free(&c->found);
     byi_ledger_free(&c->ledger);
     byi_module_free(&c->m);
@@ -530,7 +361,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
 static enum byoc_status check_plan(const struct byoc_compiled *c,
                                    struct byoc_error *err)
 {
-    if (c->plan.json.at)
+    if (c->built.plan.json.at)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "compiled up to a pass only, so there is no plan to run; "
@@ -565,7 +396,7 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
                                        const char *path, struct byoc_error *err)
 {
     BYI_TRY(keep_source(c, kernels, err));
-    BYI_TRY(make_plan(c, kernels, plan, err));
+    BYI_TRY(byi_built_plan(c->m, &c->built, kernels, c->arena, plan, err));
     struct byi_image image = image_of(c);
     image.plan = plan->json.at;
     image.plan_bytes = plan->json.n;
@@ -575,7 +406,8 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
     image.source = kernels->source.at;
     image.source_bytes = kernels->source.n;
     image.n_kernels = kernels->list.n;
-    BYI_TRY(make_manifest(c, &image, true, manifest, err));
+    BYI_TRY(byi_built_manifest(c->m, &c->found, &image, true, c->arena,
+                               manifest, err));
     image.manifest = manifest->at;
     image.manifest_bytes = manifest->n;
     return byi_artifact_write(path, &image, c->cc, err);

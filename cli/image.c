@@ -1,0 +1,178 @@
+/* image.c: regions to blobs, the rest to a plan, both into an image. */
+#include "image.h"
+
+#include <string.h>
+
+/* --- regions -------------------------------------------------------------- */
+
+static struct byoc_view *view_consts(const struct byi_module *m,
+                                     const struct byi_built_region *r,
+                                     struct byi_arena *arena)
+{
+    struct byoc_view *views =
+        byi_arena_calloc(arena, r->n_consts, sizeof *views);
+    for (uint32_t i = 0; i < r->n_consts; i++) {
+        const struct byi_const *k = &m->consts.at[r->consts[i]];
+        views[i] = (struct byoc_view){
+            .struct_size = BYOC_STRUCT_SIZE(struct byoc_view, bytes),
+            .dtype = (uint32_t)k->type->dtype,
+            .rank = k->type->rank,
+            .dims = k->type->dims,
+            .data = (void *)(uintptr_t)k->data,
+            .bytes = k->bytes};
+    }
+    return views;
+}
+
+/* Hand the region to its vendor's own compiler, where it has one. */
+static enum byoc_status compile_region(const struct byi_module *m,
+                                       const struct byi_plugin *plugin,
+                                       struct byi_arena *arena,
+                                       struct byi_built_region *r,
+                                       struct byoc_error *err)
+{
+    if (!plugin->backend->compile)
+        return BYOC_OK;
+    const struct byoc_region region = {
+        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
+        .n_consts = r->n_consts,
+        .json = r->blob.at,
+        .json_bytes = r->blob.n,
+        .consts = view_consts(m, r, arena)};
+    struct byoc_blob blob = {.struct_size =
+                                 BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
+    struct byoc_fail *fail =
+        plugin->backend->compile(&plugin->host, &region, &blob);
+    if (fail) {
+        byi_fail(err, BYOC_EBACKEND, "backend '%s': %s", plugin->backend->name,
+                 plugin->host.fail_text(fail));
+        plugin->host.fail_free(fail);
+        return BYOC_EBACKEND;
+    }
+    byi_text_free(&r->blob);
+    byi_text_add(&r->blob, blob.data, blob.bytes);
+    plugin->host.release(plugin->host.ctx, blob.data);
+    return BYOC_OK;
+}
+
+static enum byoc_status write_regions(const struct byi_module *m,
+                                      const struct byi_found *found,
+                                      struct byi_arena *arena,
+                                      struct byi_built *b,
+                                      struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (f->dead || !f->attr.compiler)
+            continue;
+        const struct byi_built_region none = {0};
+        BYI_PUSH(&b->regions, none);
+        struct byi_built_region *r = &b->regions.at[b->regions.n - 1];
+        r->func = i;
+        BYI_TRY(byi_region_write(m, i, arena, &r->blob, &r->consts,
+                                 &r->n_consts, err));
+        const struct byi_plugin *plugin =
+            byi_found_plugin(found, f->attr.compiler);
+        if (plugin)
+            BYI_TRY(compile_region(m, plugin, arena, r, err));
+        byi_text_add(&b->blobs, r->blob.at, r->blob.n);
+    }
+    return BYOC_OK;
+}
+
+/* --- plan and manifest ---------------------------------------------------- */
+
+enum byoc_status byi_built_plan(const struct byi_module *m,
+                                const struct byi_built *built,
+                                const struct byi_kernels *kernels,
+                                struct byi_arena *arena, struct byi_plan *plan,
+                                struct byoc_error *err)
+{
+    const uint32_t n = built->regions.n;
+    struct byi_plan_region *regions =
+        byi_arena_calloc(arena, n, sizeof *regions);
+    for (uint32_t i = 0; i < n; i++)
+        regions[i] =
+            (struct byi_plan_region){.blob_bytes = built->regions.at[i].blob.n,
+                                     .consts = built->regions.at[i].consts,
+                                     .n_consts = built->regions.at[i].n_consts};
+    struct byi_plan_code code = {0};
+    if (kernels)
+        code = (struct byi_plan_code){
+            .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
+    return byi_plan_write(m, regions, n, code.n ? &code : NULL, plan, err);
+}
+
+enum byoc_status byi_built_manifest(const struct byi_module *m,
+                                    const struct byi_found *found,
+                                    const struct byi_image *image, bool hashes,
+                                    struct byi_arena *arena,
+                                    struct byi_text *text,
+                                    struct byoc_error *err)
+{
+    struct byi_manifest_vendor *vendors =
+        byi_arena_calloc(arena, m->targets.n, sizeof *vendors);
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < m->targets.n; t++) {
+        const struct byi_plugin *plugin =
+            byi_found_plugin(found, m->targets.at[t]);
+        bool used = false;
+        for (uint32_t i = 0; i < m->funcs.n && !used; i++) {
+            const struct byi_func *f = m->funcs.at[i];
+            used = !f->dead && f->attr.compiler &&
+                   strcmp(f->attr.compiler, m->targets.at[t]) == 0;
+        }
+        if (!used)
+            continue;
+        vendors[n++] = (struct byi_manifest_vendor){
+            .name = m->targets.at[t],
+            .version = plugin ? plugin->backend->version : "",
+            .compat = plugin ? plugin->backend->compat : ""};
+    }
+    const struct byi_manifest what = {.name = byi_entry_name(m),
+                                      .vendors = vendors,
+                                      .n_vendors = n,
+                                      .hashes = hashes};
+    return byi_manifest_write(m, &what, image, text, err);
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+void byi_built_free(struct byi_built *built)
+{
+    for (uint32_t i = 0; i < built->regions.n; i++)
+        byi_text_free(&built->regions.at[i].blob);
+    byi_vec_free(built->regions.at);
+    byi_text_free(&built->blobs);
+    byi_text_free(&built->manifest);
+    byi_plan_free(&built->plan);
+    *built = (struct byi_built){0};
+}
+
+struct byi_image byi_built_image(const struct byi_built *built)
+{
+    return (struct byi_image){.manifest = built->manifest.at,
+                              .manifest_bytes = built->manifest.n,
+                              .plan = built->plan.json.at,
+                              .plan_bytes = built->plan.json.n,
+                              .blobs = built->blobs.at,
+                              .blobs_bytes = built->blobs.n,
+                              .weights_bytes = built->plan.weights_bytes,
+                              .spans = built->spans,
+                              .n_spans = built->plan.consts.n};
+}
+
+enum byoc_status byi_build(const struct byi_module *m,
+                           const struct byi_found *found,
+                           const struct byi_kernels *kernels,
+                           struct byi_arena *arena, struct byi_built *built,
+                           struct byoc_error *err)
+{
+    byi_built_free(built);
+    BYI_TRY(write_regions(m, found, arena, built, err));
+    BYI_TRY(byi_built_plan(m, built, kernels, arena, &built->plan, err));
+    built->spans = byi_plan_spans(m, &built->plan, arena);
+    const struct byi_image image = byi_built_image(built);
+    return byi_built_manifest(m, found, &image, false, arena, &built->manifest,
+                              err);
+}
