@@ -168,6 +168,7 @@ static bool finish(struct solver *s)
     if (!collect_ops(s, match) || !operands_outside(s, match))
         return false;
     name_bindings(s);
+    match->said->n = 0;
     s->tried++;
     return s->take(match, s->ctx);
 }
@@ -364,7 +365,9 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                byi_match_fn take, void *ctx, uint32_t *tried)
 {
-    struct byi_match match = {.m = m, .f = f, .pattern = pattern, .root = root};
+    struct byi_said said;
+    struct byi_match match = {
+        .m = m, .f = f, .pattern = pattern, .root = root, .said = &said};
     struct solver s = {.m = m,
                        .f = f,
                        .p = pattern,
@@ -376,141 +379,4 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     bool taken = solve(&s, &goal);
     *tried = s.tried;
     return taken;
-}
-
-/* --- what predicates may ask ---------------------------------------------- */
-
-static const struct byi_match *view(const struct byoc_match *m)
-{
-    return (const struct byi_match *)(const void *)m;
-}
-
-static int give_type(const struct byi_type *type, uint32_t *dtype,
-                     uint32_t *rank, const int64_t **dims)
-{
-    if (type->kind != BYI_TENSOR)
-        return 0;
-    *dtype = (uint32_t)type->dtype;
-    *rank = type->rank;
-    *dims = type->dims;
-    return 1;
-}
-
-static const struct byi_bound *find_bound(const struct byi_match *match,
-                                          const char *name)
-{
-    for (uint32_t i = 0; i < match->n_bound; i++)
-        if (strcmp(match->bound[i].name, name) == 0)
-            return &match->bound[i];
-    return NULL;
-}
-
-static int match_type(const struct byoc_match *m, const char *name,
-                      uint32_t *dtype, uint32_t *rank, const int64_t **dims)
-{
-    const struct byi_match *match = view(m);
-    byi_id id = match->root;
-    if (name) {
-        const struct byi_bound *bound = find_bound(match, name);
-        if (!bound)
-            return 0;
-        id = bound->value;
-    }
-    return give_type(match->f->nodes.at[id].type, dtype, rank, dims);
-}
-
-static const void *match_const(const struct byoc_match *m, const char *name,
-                               uint64_t *bytes)
-{
-    const struct byi_match *match = view(m);
-    const struct byi_bound *bound = find_bound(match, name);
-    if (!bound)
-        return NULL;
-    const struct byi_node *node = &match->f->nodes.at[bound->value];
-    if (node->kind != BYI_CONST)
-        return NULL;
-    *bytes = match->m->consts.at[node->index].bytes;
-    return match->m->consts.at[node->index].data;
-}
-
-static uint32_t match_n_ops(const struct byoc_match *m)
-{
-    return view(m)->n_ops;
-}
-
-static const struct byi_node *match_node(const struct byoc_match *m, uint32_t i)
-{
-    const struct byi_match *match = view(m);
-    return i < match->n_ops ? &match->f->nodes.at[match->ops[i]] : NULL;
-}
-
-static const char *match_op(const struct byoc_match *m, uint32_t i)
-{
-    const struct byi_node *node = match_node(m, i);
-    return node ? byi_op(node->op)->name : NULL;
-}
-
-static int match_op_type(const struct byoc_match *m, uint32_t i,
-                         uint32_t *dtype, uint32_t *rank, const int64_t **dims)
-{
-    const struct byi_node *node = match_node(m, i);
-    return node ? give_type(node->type, dtype, rank, dims) : 0;
-}
-
-static const struct byi_attr *match_attr(const struct byoc_match *m, uint32_t i,
-                                         const char *name)
-{
-    const struct byi_node *node = match_node(m, i);
-    return node ? byi_attr_find(node->attrs, name) : NULL;
-}
-
-static int match_ints(const struct byoc_match *m, uint32_t i, const char *name,
-                      const int64_t **values, uint32_t *n)
-{
-    const struct byi_attr *attr = match_attr(m, i, name);
-    if (!attr)
-        return 0;
-    switch (attr->kind) {
-    case BYI_ATTR_INTS:
-        *values = attr->ints;
-        *n = attr->n;
-        return 1;
-    case BYI_ATTR_INT:
-    case BYI_ATTR_BOOL:
-    case BYI_ATTR_DTYPE:
-        *values = &attr->i;
-        *n = 1;
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-static int match_float(const struct byoc_match *m, uint32_t i, const char *name,
-                       double *value)
-{
-    const struct byi_attr *attr = match_attr(m, i, name);
-    if (!attr || attr->kind != BYI_ATTR_FLOAT)
-        return 0;
-    *value = attr->f;
-    return 1;
-}
-
-static const char *match_string(const struct byoc_match *m, uint32_t i,
-                                const char *name)
-{
-    const struct byi_attr *attr = match_attr(m, i, name);
-    return attr && attr->kind == BYI_ATTR_STRING ? attr->s : NULL;
-}
-
-void byi_match_host(struct byoc_host *host)
-{
-    host->match_type = match_type;
-    host->match_const = match_const;
-    host->match_n_ops = match_n_ops;
-    host->match_op = match_op;
-    host->match_op_type = match_op_type;
-    host->match_ints = match_ints;
-    host->match_float = match_float;
-    host->match_string = match_string;
 }

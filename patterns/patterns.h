@@ -20,7 +20,8 @@ enum {
     BYI_PATTERN_MAX_NODES = 256,   /* of one row */
     BYI_PATTERN_MAX_REPEAT = 32,   /* of a '*' step */
     BYI_MATCH_MAX_OPS = 64,        /* operators of one match */
-    BYI_MATCH_MAX_OPERANDS = 64
+    BYI_MATCH_MAX_OPERANDS = 64,
+    BYI_MATCH_MAX_TEXT = 1024      /* bytes a predicate can say of one match */
 };
 
 enum byi_pat_kind {
@@ -90,6 +91,12 @@ struct byi_bound {
     byi_id value;
 };
 
+/* What a predicate said: text that lives as long as the match. */
+struct byi_said {
+    size_t n;
+    char at[BYI_MATCH_MAX_TEXT];
+};
+
 /* A match. Operators ascending, so operands come before their readers; the
  * root is the last. Operands in the order of the pattern's text, repetitions
  * from the inside out. */
@@ -102,6 +109,7 @@ struct byi_match {
     byi_id ops[BYI_MATCH_MAX_OPS];
     struct byi_bound bound[BYI_MATCH_MAX_OPERANDS];
     char names[BYI_MATCH_MAX_OPERANDS][24];
+    struct byi_said *said;
 };
 
 /* Asked about every way in which the pattern fits; true takes it. */
@@ -112,6 +120,8 @@ typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                byi_match_fn take, void *ctx, uint32_t *tried);
+
+/* --- match_host.c -------------------------------------------------------- */
 
 /* Fill the match_* members of `host`: struct byoc_match is a byi_match. */
 void byi_match_host(struct byoc_host *host);

@@ -34,6 +34,14 @@ extern "C" {
 #define BYOC_STRUCT_SIZE(type, last)                                          \
     ((uint32_t)(offsetof(type, last) + sizeof(((type *)0)->last)))
 
+/* Argument `text` is printf's, argument `first` the first one it prints. */
+#if defined(__GNUC__)
+#define BYOC_PRINTF(text, first)                                              \
+    __attribute__((__format__(__printf__, text, first)))
+#else
+#define BYOC_PRINTF(text, first)
+#endif
+
 /* Why a call failed. UNSUPPORTED is the polite no: the host takes another
  * way. INTERNAL says the backend has a bug. */
 enum byoc_fail_code {
@@ -114,13 +122,25 @@ struct byoc_host {
                        const char *name, double *value);
     const char *(*match_string)(const struct byoc_match *m, uint32_t i,
                                 const char *name);
+
+    /* --- From here on: there where struct_size reaches that far. */
+
+    /* A sentence for accept() to return, made as by printf; cut after some
+     * 1000 bytes of all that is said about one match. Never NULL, like the
+     * two below. Text lives as long as the match. */
+    const char *(*match_say)(const struct byoc_match *m, const char *format,
+                             ...) BYOC_PRINTF(2, 3);
+    /* The type of an operand, of the result of operator i, as people read it:
+     * "Tensor[(1, 64, 56, 56), float64]"; "nothing" when there is none. */
+    const char *(*match_show)(const struct byoc_match *m, const char *name);
+    const char *(*match_show_op)(const struct byoc_match *m, uint32_t i);
 };
 
 /* One row of a pattern table; docs/patterns.md has the notation. Rows are
  * tried in order, the most specific first.
- * accept   NULL takes every match; else returns NULL to take it, or a static
- *          sentence that says what it found and what it wanted. Pure, cheap,
- *          any thread. */
+ * accept   NULL takes every match; else returns NULL to take it, or a
+ *          sentence that says what it found and what it wanted: a constant, or
+ *          made by host->match_say. Pure, cheap, any thread. */
 struct byoc_pattern {
     const char *name;    /* "vendor.what", unique within the table */
     const char *pattern;

@@ -359,6 +359,21 @@ static void binds_by_name(void **state)
         check_matching(&matchings[i]);
 }
 
+/* Sentences stay as they are while others are made, until the room ends. */
+static void says_what_it_found(const struct byoc_host *host,
+                               const struct byoc_match *m)
+{
+    const char *first = host->match_say(m, "found %s, expected %u axes",
+                                        host->match_show(m, "src"), 2u);
+    size_t said = 0;
+    for (int i = 0; i < 100; i++)
+        said += strlen(host->match_say(m, "%0100d", i));
+    assert_in_range(said, 500, BYI_MATCH_MAX_TEXT);
+    assert_string_equal(host->match_say(m, "more"), "");
+    assert_string_equal(host->match_show(m, "src"), "");
+    assert_string_equal(first, "found Tensor[(4), float32], expected 2 axes");
+}
+
 /* What a predicate asks, it gets by name or by operator. */
 static bool ask(const struct byi_match *match, void *ctx)
 {
@@ -398,6 +413,13 @@ static bool ask(const struct byi_match *match, void *ctx)
     assert_true(f > 0.24 && f < 0.26);
     assert_false(host.match_float(m, 0, "axis", &f));
     assert_null(host.match_string(m, 1, "alpha"));
+    assert_string_equal(host.match_show(m, "src"), "Tensor[(4), float32]");
+    assert_string_equal(host.match_show(m, NULL), "Tensor[(2), float32]");
+    assert_string_equal(host.match_show(m, "scr"), "nothing");
+    assert_string_equal(host.match_show_op(m, 0),
+                        "(Tensor[(2), float32], Tensor[(2), float32])");
+    assert_string_equal(host.match_show_op(m, 3), "nothing");
+    says_what_it_found(&host, m);
     return true;
 }
 

@@ -1,0 +1,203 @@
+/* match_host.c: what a vendor's predicate may ask of a match, and how it says
+ * what it found: the match_* services of struct byoc_host.
+ */
+#include "patterns.h"
+
+#include "core/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct byi_match *view(const struct byoc_match *m)
+{
+    return (const struct byi_match *)(const void *)m;
+}
+
+static int give_type(const struct byi_type *type, uint32_t *dtype,
+                     uint32_t *rank, const int64_t **dims)
+{
+    if (type->kind != BYI_TENSOR)
+        return 0;
+    *dtype = (uint32_t)type->dtype;
+    *rank = type->rank;
+    *dims = type->dims;
+    return 1;
+}
+
+static const struct byi_bound *find_bound(const struct byi_match *match,
+                                          const char *name)
+{
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (strcmp(match->bound[i].name, name) == 0)
+            return &match->bound[i];
+    return NULL;
+}
+
+/* The value of an operand, the root's where `name` is NULL; NULL when the match
+ * has no such operand. */
+static const struct byi_node *find_value(const struct byi_match *match,
+                                         const char *name)
+{
+    if (!name)
+        return &match->f->nodes.at[match->root];
+    const struct byi_bound *bound = find_bound(match, name);
+    return bound ? &match->f->nodes.at[bound->value] : NULL;
+}
+
+static int match_type(const struct byoc_match *m, const char *name,
+                      uint32_t *dtype, uint32_t *rank, const int64_t **dims)
+{
+    const struct byi_node *node = find_value(view(m), name);
+    return node ? give_type(node->type, dtype, rank, dims) : 0;
+}
+
+static const void *match_const(const struct byoc_match *m, const char *name,
+                               uint64_t *bytes)
+{
+    const struct byi_match *match = view(m);
+    const struct byi_bound *bound = find_bound(match, name);
+    if (!bound)
+        return NULL;
+    const struct byi_node *node = &match->f->nodes.at[bound->value];
+    if (node->kind != BYI_CONST)
+        return NULL;
+    *bytes = match->m->consts.at[node->index].bytes;
+    return match->m->consts.at[node->index].data;
+}
+
+static uint32_t match_n_ops(const struct byoc_match *m)
+{
+    return view(m)->n_ops;
+}
+
+static const struct byi_node *match_node(const struct byoc_match *m, uint32_t i)
+{
+    const struct byi_match *match = view(m);
+    return i < match->n_ops ? &match->f->nodes.at[match->ops[i]] : NULL;
+}
+
+static const char *match_op(const struct byoc_match *m, uint32_t i)
+{
+    const struct byi_node *node = match_node(m, i);
+    return node ? byi_op(node->op)->name : NULL;
+}
+
+static int match_op_type(const struct byoc_match *m, uint32_t i,
+                         uint32_t *dtype, uint32_t *rank, const int64_t **dims)
+{
+    const struct byi_node *node = match_node(m, i);
+    return node ? give_type(node->type, dtype, rank, dims) : 0;
+}
+
+static const struct byi_attr *match_attr(const struct byoc_match *m, uint32_t i,
+                                         const char *name)
+{
+    const struct byi_node *node = match_node(m, i);
+    return node ? byi_attr_find(node->attrs, name) : NULL;
+}
+
+static int match_ints(const struct byoc_match *m, uint32_t i, const char *name,
+                      const int64_t **values, uint32_t *n)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    if (!attr)
+        return 0;
+    switch (attr->kind) {
+    case BYI_ATTR_INTS:
+        *values = attr->ints;
+        *n = attr->n;
+        return 1;
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        *values = &attr->i;
+        *n = 1;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int match_float(const struct byoc_match *m, uint32_t i, const char *name,
+                       double *value)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    if (!attr || attr->kind != BYI_ATTR_FLOAT)
+        return 0;
+    *value = attr->f;
+    return 1;
+}
+
+static const char *match_string(const struct byoc_match *m, uint32_t i,
+                                const char *name)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    return attr && attr->kind == BYI_ATTR_STRING ? attr->s : NULL;
+}
+
+/* --- saying what was found ------------------------------------------------ */
+
+/* The room that is left for text in the match. */
+static char *room(const struct byi_match *match, size_t *n)
+{
+    *n = sizeof match->said->at - match->said->n;
+    return match->said->at + match->said->n;
+}
+
+/* Keep what was written there, cut where the room ended. */
+static const char *keep(const struct byi_match *match, char *text)
+{
+    match->said->n += strlen(text) + 1;
+    if (match->said->n >= sizeof match->said->at)
+        match->said->n = sizeof match->said->at - 1; /* its NUL: "" from now */
+    return text;
+}
+
+static const char *match_say(const struct byoc_match *m, const char *format,
+                             ...)
+{
+    size_t n;
+    char *text = room(view(m), &n);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, n, format, list);
+    va_end(list);
+    return keep(view(m), text);
+}
+
+static const char *show(const struct byi_match *match,
+                        const struct byi_node *node)
+{
+    size_t n;
+    char *text = room(match, &n);
+    if (!node)
+        return "nothing";
+    byi_text_type_buf(match->m, node->type, text, n < 160 ? n : 160);
+    return keep(match, text);
+}
+
+static const char *match_show(const struct byoc_match *m, const char *name)
+{
+    return show(view(m), find_value(view(m), name));
+}
+
+static const char *match_show_op(const struct byoc_match *m, uint32_t i)
+{
+    return show(view(m), match_node(m, i));
+}
+
+void byi_match_host(struct byoc_host *host)
+{
+    host->match_type = match_type;
+    host->match_const = match_const;
+    host->match_n_ops = match_n_ops;
+    host->match_op = match_op;
+    host->match_op_type = match_op_type;
+    host->match_ints = match_ints;
+    host->match_float = match_float;
+    host->match_string = match_string;
+    host->match_say = match_say;
+    host->match_show = match_show;
+    host->match_show_op = match_show_op;
+}
