@@ -1,17 +1,21 @@
-/* dnnl.c: what oneDNN takes, as rows. Part of the plug-in: it sees what any
- * vendor sees, byoc/backend.h. A row says what may stand together; whether
- * oneDNN really builds it well, with these shapes, the probe finds out.
+/* dnnl.c: the rows of dnnl.def as patterns, and their predicates. Part of the
+ * plug-in: it sees what any vendor sees, byoc/backend.h. A row says what may
+ * stand together; whether oneDNN really builds it well, with these shapes, the
+ * probe finds out.
  */
 #include "dnnl.h"
 
 #include <string.h>
 
+#define NAME(op, name, ...) name
+#define ELTWISE BYI_DN_ELTWISE(NAME, "|")
+#define BINARY BYI_DN_BINARY(NAME, "|")
+
 /* Post-ops: what oneDNN applies to a result on its way out, in any order. */
-#define ELTWISE                                                                \
-    "nn.relu|nn.leaky_relu|nn.elu|clip|sigmoid|tanh|nn.gelu|nn.silu"           \
-    "|nn.hard_swish|nn.hard_sigmoid|nn.mish|nn.softplus|abs|sqrt|exp|round"
-#define BINARY "add|subtract|multiply|divide|maximum|minimum"
-#define POST_OPS " [" ELTWISE "(^) | " BINARY "(^, %other)]*"
+#define NONE ""
+#define POSTS                                                                  \
+    " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
+    " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
 
 enum { F32 = 1 };
 
@@ -25,20 +29,17 @@ static const char *check_float(const struct byoc_host *host,
     if (dtype != F32)
         return "found a result that is not float32; oneDNN is given float32 "
                "only";
-    if (rank > 5)
-        return "found more than 5 axes; oneDNN's kernels take up to 5";
     return NULL;
 }
 
 /* One operator by itself. */
-static const char *accept_op(const struct byoc_host *host,
-                             const struct byoc_match *m)
+static const char *accept_float(const struct byoc_host *host,
+                                const struct byoc_match *m)
 {
     return check_float(host, m, 0);
 }
 
-/* Post-ops work on the result in place: its shape must not change, and other
- * operands must be float32. */
+/* Post-ops work on the result in place: its shape must not change. */
 static const char *accept_chain(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
@@ -58,35 +59,10 @@ static const char *accept_chain(const struct byoc_host *host,
     return NULL;
 }
 
-/* clang-format off */
+#define ROW(name, operators, operands, posts, accept, build)                   \
+    {name, operators operands posts, accept},
 const struct byoc_pattern byi_dnnl_patterns[] = {
-    /* compute, with what can ride on it */
-    {"dnnl.conv", "nn.conv1d|nn.conv2d|nn.conv3d(%src, const %weights)" POST_OPS, accept_chain},
-    {"dnnl.deconv", "nn.conv1d_transpose|nn.conv2d_transpose|nn.conv3d_transpose(%src, const %weights)" POST_OPS, accept_chain},
-    {"dnnl.dense", "nn.dense(%src, %weights)" POST_OPS, accept_chain},
-    {"dnnl.matmul", "nn.matmul(%src, %weights)" POST_OPS, accept_chain},
-    /* windows and norms */
-    {"dnnl.pool", "nn.max_pool1d|nn.max_pool2d|nn.max_pool3d|nn.avg_pool1d|nn.avg_pool2d|nn.avg_pool3d(%src)", accept_op},
-    {"dnnl.global_pool", "nn.global_avg_pool1d|nn.global_avg_pool2d|nn.global_avg_pool3d|nn.global_max_pool1d|nn.global_max_pool2d|nn.global_max_pool3d(%src)", accept_op},
-    {"dnnl.softmax", "nn.softmax|nn.log_softmax(%src)", accept_op},
-    {"dnnl.layer_norm", "nn.layer_norm(%src, const %gamma, const %beta)", accept_op},
-    {"dnnl.batch_norm", "nn.batch_norm(%src, const %gamma, const %beta, const %mean, const %var)", accept_op},
-    {"dnnl.lrn", "nn.lrn(%src)", accept_op},
-    {"dnnl.resize", "image.resize(%src, const %sizes)", accept_op},
-    {"dnnl.reduce", "mean|sum|max|min|prod(%src)", accept_op},
-    /* element by element */
-    {"dnnl.binary", BINARY "(%src, %with)" POST_OPS, accept_chain},
-    {"dnnl.prelu", "nn.prelu(%src, const %slope)", accept_op},
-    {"dnnl.eltwise", ELTWISE "(%src)", accept_op},
-    /* views and copies that would split a region where they stay outside */
-    {"dnnl.concat", "concatenate(%src...)", accept_op},
-    {"dnnl.reshape", "reshape(%src, const %shape)", accept_op},
-    {"dnnl.view", "nn.flatten|squeeze|expand_dims|copy(%src)", accept_op},
-    {"dnnl.transpose", "transpose|layout_transform(%src)", accept_op},
-    {"dnnl.depth_to_space", "nn.depth_to_space(%src)", accept_op},
-    {"dnnl.split", "split(%src)", accept_op},
-    {"dnnl.slice", "strided_slice(%src, const %begin, const %end, const %axes, const %strides)", accept_op},
+#include "dnnl.def"
 };
-/* clang-format on */
 const uint32_t byi_dnnl_n_patterns =
     sizeof byi_dnnl_patterns / sizeof byi_dnnl_patterns[0];

@@ -10,9 +10,6 @@
 #include <omp.h>
 #include <string.h>
 
-extern const struct byoc_pattern byi_dnnl_patterns[];
-extern const uint32_t byi_dnnl_n_patterns;
-
 static struct byoc_fail *make_fail(const struct byoc_host *host,
                                    enum byoc_status status,
                                    const struct byoc_error *err)

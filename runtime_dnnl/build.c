@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reference implementation is let pass up to here: it costs microseconds. */
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
 {
     char text[600];
@@ -369,22 +368,38 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
 
 /* --- the walk ------------------------------------------------------------ */
 
-static const struct byi_builder *find_builder(enum byi_op_id op)
+#define NAME(op, name, ...) name
+#define ELTWISE BYI_DN_ELTWISE(NAME, "|")
+#define BINARY BYI_DN_BINARY(NAME, "|")
+#define NONE false
+#define POSTS true
+#define ROW(name, operators, operands, posts, accept, build)                   \
+    {name, operators, posts, byi_dn_build_##build},
+const struct byi_dn_row byi_dn_rows[] = {
+#include "patterns/dnnl.def"
+};
+const uint32_t byi_dn_n_rows = BYI_COUNT(byi_dn_rows);
+
+bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator)
 {
-    const struct {
-        const struct byi_builder *rows;
-        uint32_t n;
-    } tables[] = {
-        {byi_dn_builders_window, byi_dn_n_builders_window},
-        {byi_dn_builders_matmul, byi_dn_n_builders_matmul},
-        {byi_dn_builders_norm, byi_dn_n_builders_norm},
-        {byi_dn_builders_move, byi_dn_n_builders_move},
-        {byi_dn_builders_point, byi_dn_n_builders_point},
-    };
-    for (size_t t = 0; t < BYI_COUNT(tables); t++)
-        for (uint32_t i = 0; i < tables[t].n; i++)
-            if (tables[t].rows[i].op == op)
-                return &tables[t].rows[i];
+    const size_t n = strlen(operator);
+    const char *at = row->operators;
+    while (strncmp(at, operator, n) != 0 || (at[n] && at[n] != '|')) {
+        at = strchr(at, '|');
+        if (!at++)
+            return false;
+    }
+    return true;
+}
+
+/* The row that a kernel's pattern names; NULL where it is not the row's. */
+static const struct byi_dn_row *find_row(const struct byi_gnode *kernel)
+{
+    for (uint32_t i = 0; i < byi_dn_n_rows; i++)
+        if (strcmp(byi_dn_rows[i].name, kernel->pattern) == 0)
+            return byi_dn_row_has(&byi_dn_rows[i], kernel->steps[0].op->name)
+                       ? &byi_dn_rows[i]
+                       : NULL;
     return NULL;
 }
 
@@ -451,17 +466,16 @@ static enum byoc_status build_kernel(struct byi_build *b)
     BYI_TRY(check_types(b));
     for (uint32_t i = 0; i < step->n_args; i++)
         assert(!step->args[i].is_step);
-    const struct byi_builder *builder = find_builder(step->op->id);
-    if (!builder)
+    const struct byi_dn_row *row = find_row(b->kernel);
+    if (!row)
         return byi_dn_refuse(b,
-                             "operator %s is not among those that go to "
-                             "oneDNN",
-                             step->op->name);
-    if (builder->alone && b->kernel->n_steps > 1)
+                             "%s starting with %s is no row of oneDNN's table",
+                             b->kernel->pattern, step->op->name);
+    if (!row->posts && b->kernel->n_steps > 1)
         return byi_dn_refuse(b, "%s: followed by %s, expected to stand alone",
                              step->op->name, b->kernel->steps[1].op->name);
     b->sources = NULL;
-    BYI_TRY(builder->build(b));
+    BYI_TRY(row->build(b));
     release_operands(b);
     return BYOC_OK;
 }

@@ -12,6 +12,7 @@
 #include <byoc/backend.h>
 
 #include "codegen_json/graph.h"
+#include "patterns/dnnl.h"
 #include "runtime_dnnl/layer.h"
 
 /* --- the program --------------------------------------------------------- */
@@ -250,10 +251,10 @@ struct byi_core {
      * chain.c, dst too). */
     enum byoc_status (*fill)(struct byi_build *b, void *params,
                              struct byi_emit *e);
-    struct byi_desc dst; /* in the graph's dims               */
+    struct byi_desc dst;   /* in the graph's dims               */
     const uint32_t *order; /* the primitive's axis i is dst's order[i]; NULL:
                               it is axis i */
-    bool folded;         /* the primitive sees (elements/N, N) */
+    bool folded;           /* the primitive sees (elements/N, N) */
     bool no_posts;
     struct byi_view src; /* may be written over when in_place */
     bool in_place;
@@ -310,34 +311,33 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
                                    struct byi_view view);
 
-/* kernels_*.c: the table from operator to builder */
-typedef enum byoc_status (*byi_builder_fn)(struct byi_build *b);
-struct byi_builder {
-    enum byi_op_id op;
-    byi_builder_fn build;
-    bool alone; /* takes no post-ops */
+/* kernels_*.c: the builders that patterns/dnnl.def names. */
+#define ROW(name, operators, operands, posts, accept, build)                   \
+    enum byoc_status byi_dn_build_##build(struct byi_build *b);
+#include "patterns/dnnl.def"
+
+/* A row of patterns/dnnl.def as the runtime needs it. */
+struct byi_dn_row {
+    const char *name;
+    const char *operators; /* what step 0 may be, "|" between */
+    bool posts;            /* it takes post-ops               */
+    enum byoc_status (*build)(struct byi_build *b);
 };
-extern const struct byi_builder byi_dn_builders_window[];
-extern const uint32_t byi_dn_n_builders_window;
-extern const struct byi_builder byi_dn_builders_matmul[];
-extern const uint32_t byi_dn_n_builders_matmul;
-extern const struct byi_builder byi_dn_builders_norm[];
-extern const uint32_t byi_dn_n_builders_norm;
-extern const struct byi_builder byi_dn_builders_move[];
-extern const uint32_t byi_dn_n_builders_move;
-extern const struct byi_builder byi_dn_builders_point[];
-extern const uint32_t byi_dn_n_builders_point;
+extern const struct byi_dn_row byi_dn_rows[]; /* build.c */
+extern const uint32_t byi_dn_n_rows;
+/* Is the operator among the row's? */
+bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator);
 
 /* kernels_window.c: the mean or maximum over the spatial axes. */
-enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average);
+enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);
 
 /* kernels_window.c: the layouts that oneDNN would pick for the data and the
  * weights of a kernel that starts with a convolution of either direction; names
  * as byi_conv_layouts gives them. */
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
                                      const struct byi_graph *graph,
-                                     const struct byi_gnode *kernel,
-                                     char *data, char *weights, size_t n,
+                                     const struct byi_gnode *kernel, char *data,
+                                     char *weights, size_t n,
                                      struct byoc_error *err);
 
 /* The index of the kernel's operand that is argument i of step 0. */

@@ -20,37 +20,21 @@ struct unary {
     float alpha_value, beta_value;
 };
 
-static const struct unary unaries[] = {
-    {BYI_OP_ABS, BYI_ELT_ABS, NULL, NULL, 0, 0},
-    {BYI_OP_NEGATIVE, BYI_ELT_LINEAR, NULL, NULL, -1, 0},
-    {BYI_OP_EXP, BYI_ELT_EXP, NULL, NULL, 0, 0},
-    {BYI_OP_LOG, BYI_ELT_LOG, NULL, NULL, 0, 0},
-    {BYI_OP_SQRT, BYI_ELT_SQRT, NULL, NULL, 0, 0},
-    {BYI_OP_RECIPROCAL, BYI_ELT_POW, NULL, NULL, 1, -1},
-    {BYI_OP_TANH, BYI_ELT_TANH, NULL, NULL, 0, 0},
-    {BYI_OP_SIGMOID, BYI_ELT_SIGMOID, NULL, NULL, 0, 0},
-    {BYI_OP_ROUND, BYI_ELT_ROUND, NULL, NULL, 0, 0},
-    {BYI_OP_CLIP, BYI_ELT_CLIP, "a_min", "a_max", 0, 0},
-    {BYI_OP_NN_RELU, BYI_ELT_RELU, NULL, NULL, 0, 0},
-    {BYI_OP_NN_LEAKY_RELU, BYI_ELT_RELU, "alpha", NULL, 0, 0},
-    {BYI_OP_NN_ELU, BYI_ELT_ELU, "alpha", NULL, 0, 0},
-    {BYI_OP_NN_SELU, BYI_ELT_ELU, "alpha", NULL, 0, 0},
-    {BYI_OP_NN_SILU, BYI_ELT_SWISH, NULL, NULL, 1, 0},
-    {BYI_OP_NN_HARD_SWISH, BYI_ELT_HARDSWISH, NULL, NULL, 0, 0},
-    {BYI_OP_NN_HARD_SIGMOID, BYI_ELT_HARDSIGMOID, "alpha", "beta", 0, 0},
-    {BYI_OP_NN_MISH, BYI_ELT_MISH, NULL, NULL, 0, 0},
-    {BYI_OP_NN_SOFTPLUS, BYI_ELT_SOFTPLUS, NULL, NULL, 0, 0},
-    {BYI_OP_NN_GELU, BYI_ELT_GELU_ERF, NULL, NULL, 0, 0},
-};
+#define COMMA ,
+#define UNARY(op, name, elt, alpha, beta, a, b)                                \
+    {                                                                          \
+        BYI_OP_##op, BYI_ELT_##elt, alpha, beta, a, b                          \
+    }
+static const struct unary unaries[] = {BYI_DN_ELTWISE(UNARY, COMMA)};
 
+#define OF_TWO(op, name, bin)                                                  \
+    {                                                                          \
+        BYI_OP_##op, BYI_BIN_##bin                                             \
+    }
 static const struct {
     enum byi_op_id op;
     enum byi_bin alg;
-} binaries[] = {
-    {BYI_OP_ADD, BYI_BIN_ADD},      {BYI_OP_SUBTRACT, BYI_BIN_SUB},
-    {BYI_OP_MULTIPLY, BYI_BIN_MUL}, {BYI_OP_DIVIDE, BYI_BIN_DIV},
-    {BYI_OP_MAXIMUM, BYI_BIN_MAX},  {BYI_OP_MINIMUM, BYI_BIN_MIN},
-};
+} binaries[] = {BYI_DN_BINARY(OF_TWO, COMMA)};
 
 enum { MAX_ITEMS_PER_STEP = 2 };
 

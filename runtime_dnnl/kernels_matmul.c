@@ -242,20 +242,14 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
-static enum byoc_status build_dense(struct byi_build *b)
+enum byoc_status byi_dn_build_dense(struct byi_build *b)
 {
     return build_product(b, false, true);
 }
 
-static enum byoc_status build_matmul(struct byi_build *b)
+enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 {
     const struct byi_attrs *attrs = byi_dn_step0(b)->attrs;
     return build_product(b, byi_attr_int(attrs, "transpose_a") != 0,
                          byi_attr_int(attrs, "transpose_b") != 0);
 }
-
-const struct byi_builder byi_dn_builders_matmul[] = {
-    {BYI_OP_NN_DENSE, build_dense, false},
-    {BYI_OP_NN_MATMUL, build_matmul, false},
-};
-const uint32_t byi_dn_n_builders_matmul = BYI_COUNT(byi_dn_builders_matmul);

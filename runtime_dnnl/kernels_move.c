@@ -1,6 +1,6 @@
 /* runtime_dnnl/kernels_move.c: kernels that compute nothing. Most are another
- * view of the same memory, as far as the layout allows; concatenation, casts
- * and shuffled blocks are one primitive each.
+ * view of the same memory, as far as the layout allows; concatenation and
+ * shuffled blocks are one primitive each.
  */
 #include "runtime_dnnl/build.h"
 
@@ -12,7 +12,7 @@
 
 /* A view with other dims of every copy that allows it; when none does, of a
  * row-major copy made for it. */
-static enum byoc_status build_reshape(struct byi_build *b)
+enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
     struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -49,7 +49,7 @@ static enum byoc_status permute(struct byi_build *b, const uint32_t *order)
     return BYOC_OK;
 }
 
-static enum byoc_status build_transpose(struct byi_build *b)
+enum byoc_status byi_dn_build_transpose(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const uint32_t rank =
@@ -62,7 +62,7 @@ static enum byoc_status build_transpose(struct byi_build *b)
     return permute(b, order);
 }
 
-static enum byoc_status build_layout_transform(struct byi_build *b)
+enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const char *src = byi_attr_string(step->attrs, "src_layout");
@@ -82,7 +82,7 @@ static enum byoc_status build_layout_transform(struct byi_build *b)
     return permute(b, order);
 }
 
-static enum byoc_status build_split(struct byi_build *b)
+enum byoc_status byi_dn_build_split(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -109,7 +109,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 
 /* Operands x, begin, end, axes, strides as ONNX Slice; the type rule has
  * checked them and computed the result's dims. */
-static enum byoc_status build_slice(struct byi_build *b)
+enum byoc_status byi_dn_build_slice(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
@@ -150,7 +150,7 @@ static enum byoc_status build_slice(struct byi_build *b)
     return BYOC_OK;
 }
 
-static enum byoc_status build_copy(struct byi_build *b)
+enum byoc_status byi_dn_build_copy(struct byi_build *b)
 {
     const struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     for (uint32_t i = 0; i < value->n_views; i++)
@@ -180,7 +180,7 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
     return byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
 }
 
-static enum byoc_status build_concat(struct byi_build *b)
+enum byoc_status byi_dn_build_concat(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const uint32_t n = step->n_args;
@@ -198,6 +198,8 @@ static enum byoc_status build_concat(struct byi_build *b)
     struct byi_desc *descs =
         byi_arena_calloc(b->program->arena, n, sizeof *descs);
     struct byi_emit e = {.name = step->op->name};
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
     for (uint32_t i = 0; i < n; i++) {
         struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
         struct byi_view view;
@@ -214,52 +216,28 @@ static enum byoc_status build_concat(struct byi_build *b)
         .buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst)), .desc = dst};
     byi_dn_slot_add(&e, BYI_ARG_DST, &view);
     BYI_TRY(byi_dn_emit(b, &e));
-    byi_dn_define(b, 0, &view);
-    return BYOC_OK;
+    return byi_dn_emit_items(b, &chain, 0, view);
 }
 
 /* --- one reorder --------------------------------------------------------- */
 
-/* oneDNN rounds to nearest where ONNX truncates, so casts to integers are
- * not for it. */
-static enum byoc_status build_cast(struct byi_build *b)
-{
-    const enum byoc_dtype to = byi_dn_step0(b)->type->dtype;
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    const enum byoc_dtype from = value->views[0].desc.dtype;
-    if (from == to)
-        return build_copy(b);
-    if (!byi_dnnl_has_dtype(from) || !byi_dtype_is_float(to))
-        return byi_dn_refuse(b,
-                             "cast: from %s to %s is not what a oneDNN reorder "
-                             "computes",
-                             byoc_dtype_name(from), byoc_dtype_name(to));
-    struct byi_view src, dst;
-    BYI_TRY(byi_dn_want_dense(b, value, &src));
-    struct byi_desc desc = src.desc;
-    desc.dtype = to;
-    BYI_TRY(byi_dn_reorder(b, &src, &desc, &dst));
-    byi_dn_define(b, 0, &dst);
-    return BYOC_OK;
-}
-
 /* Blocks of channels become squares in space, or the other way: six axes
  * permuted, and four of them seen in the result. */
-struct shuffle {
+struct blocks {
     int64_t dims[6];
     uint32_t order[6];
 };
 
-static void read_shuffle(const struct byi_gstep *step, const int64_t *d,
-                         struct shuffle *s)
+static void read_blocks(const struct byi_gstep *step, const int64_t *d,
+                        struct blocks *s)
 {
     const int64_t k = byi_attr_int(step->attrs, "block_size");
-    struct shuffle dcr = {{d[0], k, k, d[1] / (k * k), d[2], d[3]},
-                          {0, 3, 4, 1, 5, 2}};
-    struct shuffle crd = {{d[0], d[1] / (k * k), k, k, d[2], d[3]},
-                          {0, 1, 4, 2, 5, 3}};
-    struct shuffle s2d = {{d[0], d[1], d[2] / k, k, d[3] / k, k},
-                          {0, 3, 5, 1, 2, 4}};
+    struct blocks dcr = {{d[0], k, k, d[1] / (k * k), d[2], d[3]},
+                         {0, 3, 4, 1, 5, 2}};
+    struct blocks crd = {{d[0], d[1] / (k * k), k, k, d[2], d[3]},
+                         {0, 1, 4, 2, 5, 3}};
+    struct blocks s2d = {{d[0], d[1], d[2] / k, k, d[3] / k, k},
+                         {0, 3, 5, 1, 2, 4}};
     if (step->op->id == BYI_OP_SPACE_TO_DEPTH)
         *s = s2d;
     else
@@ -276,7 +254,7 @@ static bool is_output(const struct byi_build *b)
     return false;
 }
 
-static enum byoc_status build_shuffle(struct byi_build *b)
+enum byoc_status byi_dn_build_blocks(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const struct byi_type *type = step->type;
@@ -286,10 +264,10 @@ static enum byoc_status build_shuffle(struct byi_build *b)
         return byi_dn_refuse(b, "%s: rank %u, expected 4", step->op->name,
                              main->desc.rank);
     struct byi_image image;
-    struct shuffle s;
+    struct blocks s;
     BYI_TRY(byi_dn_image_read(b, "layout", 4, &image));
     const struct byi_desc seen = byi_dn_image_seen(&image, &main->desc);
-    read_shuffle(step, seen.dims, &s);
+    read_blocks(step, seen.dims, &s);
     const struct byi_desc result =
         image.last || is_output(b)
             ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
@@ -310,20 +288,3 @@ static enum byoc_status build_shuffle(struct byi_build *b)
     byi_dn_define(b, 0, &dst);
     return BYOC_OK;
 }
-
-const struct byi_builder byi_dn_builders_move[] = {
-    {BYI_OP_RESHAPE, build_reshape, true},
-    {BYI_OP_FLATTEN, build_reshape, true},
-    {BYI_OP_SQUEEZE, build_reshape, true},
-    {BYI_OP_EXPAND_DIMS, build_reshape, true},
-    {BYI_OP_TRANSPOSE, build_transpose, true},
-    {BYI_OP_LAYOUT_TRANSFORM, build_layout_transform, true},
-    {BYI_OP_SPLIT, build_split, true},
-    {BYI_OP_STRIDED_SLICE, build_slice, true},
-    {BYI_OP_COPY, build_copy, true},
-    {BYI_OP_CONCATENATE, build_concat, true},
-    {BYI_OP_CAST, build_cast, true},
-    {BYI_OP_DEPTH_TO_SPACE, build_shuffle, true},
-    {BYI_OP_SPACE_TO_DEPTH, build_shuffle, true},
-};
-const uint32_t byi_dn_n_builders_move = BYI_COUNT(byi_dn_builders_move);

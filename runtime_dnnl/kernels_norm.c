@@ -135,7 +135,7 @@ static enum byoc_status emit_norm(struct byi_build *b, struct norm *p,
 
 /* --- softmax ------------------------------------------------------------- */
 
-static enum byoc_status build_softmax(struct byi_build *b)
+enum byoc_status byi_dn_build_softmax(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -160,7 +160,7 @@ static enum byoc_status build_softmax(struct byi_build *b)
 
 /* --- normalisations ------------------------------------------------------ */
 
-static enum byoc_status build_layer_norm(struct byi_build *b)
+enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct norm p = {.kind = LAYER_NORM};
@@ -186,7 +186,7 @@ static enum byoc_status build_layer_norm(struct byi_build *b)
     return emit_norm(b, &p, core);
 }
 
-static enum byoc_status build_batch_norm(struct byi_build *b)
+enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
 {
     static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
                                BYI_ARG_VARIANCE};
@@ -220,7 +220,7 @@ static enum byoc_status build_batch_norm(struct byi_build *b)
     return emit_norm(b, &p, core);
 }
 
-static enum byoc_status build_lrn(struct byi_build *b)
+enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct norm p = {.kind = LRN};
@@ -283,7 +283,7 @@ static bool is_spatial(const bool *gone, uint32_t rank)
     return true;
 }
 
-static enum byoc_status build_reduce(struct byi_build *b)
+enum byoc_status byi_dn_build_reduce(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -298,7 +298,7 @@ static enum byoc_status build_reduce(struct byi_build *b)
             p.reduce.kind = reductions[i].kind;
     if (is_spatial(gone, main->rank) &&
         (p.reduce.kind == BYI_REDUCE_MEAN || p.reduce.kind == BYI_REDUCE_MAX))
-        return byi_dn_build_global_pool(b, p.reduce.kind == BYI_REDUCE_MEAN);
+        return byi_dn_global_pool(b, p.reduce.kind == BYI_REDUCE_MEAN);
 
     BYI_TRY(want_inner(b, value, gone, &p.src));
     int64_t kept[BYI_MAX_RANK], n = 1;
@@ -324,17 +324,3 @@ static enum byoc_status build_reduce(struct byi_build *b)
                              step->op->name);
     return byi_dn_emit_items(b, &chain, 0, view);
 }
-
-const struct byi_builder byi_dn_builders_norm[] = {
-    {BYI_OP_NN_SOFTMAX, build_softmax, false},
-    {BYI_OP_NN_LOG_SOFTMAX, build_softmax, false},
-    {BYI_OP_NN_LAYER_NORM, build_layer_norm, false},
-    {BYI_OP_NN_BATCH_NORM, build_batch_norm, false},
-    {BYI_OP_NN_LRN, build_lrn, false},
-    {BYI_OP_SUM, build_reduce, false},
-    {BYI_OP_MEAN, build_reduce, false},
-    {BYI_OP_MAX, build_reduce, false},
-    {BYI_OP_MIN, build_reduce, false},
-    {BYI_OP_PROD, build_reduce, false},
-};
-const uint32_t byi_dn_n_builders_norm = BYI_COUNT(byi_dn_builders_norm);

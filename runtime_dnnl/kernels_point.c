@@ -49,7 +49,7 @@ static bool is_usual(const struct byi_desc *desc)
     return byi_dn_is_plain(desc) || byi_dn_same_layout(desc, &last);
 }
 
-static enum byoc_status build_point(struct byi_build *b)
+enum byoc_status byi_dn_build_point(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
@@ -81,39 +81,3 @@ static enum byoc_status build_point(struct byi_build *b)
         BYI_TRY(byi_dn_want_plain(b, main, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }
-
-#define POINT(op)                                                              \
-    {                                                                          \
-        BYI_OP_##op, build_point, false                                        \
-    }
-const struct byi_builder byi_dn_builders_point[] = {
-    POINT(ABS),
-    POINT(NEGATIVE),
-    POINT(EXP),
-    POINT(LOG),
-    POINT(SQRT),
-    POINT(RECIPROCAL),
-    POINT(TANH),
-    POINT(SIGMOID),
-    POINT(ROUND),
-    POINT(CLIP),
-    POINT(NN_RELU),
-    POINT(NN_LEAKY_RELU),
-    POINT(NN_ELU),
-    POINT(NN_SELU),
-    POINT(NN_GELU),
-    POINT(NN_SILU),
-    POINT(NN_HARD_SIGMOID),
-    POINT(NN_HARD_SWISH),
-    POINT(NN_MISH),
-    POINT(NN_SOFTPLUS),
-    POINT(ADD),
-    POINT(SUBTRACT),
-    POINT(MULTIPLY),
-    POINT(DIVIDE),
-    POINT(MAXIMUM),
-    POINT(MINIMUM),
-    POINT(POWER),
-    POINT(NN_PRELU),
-};
-const uint32_t byi_dn_n_builders_point = BYI_COUNT(byi_dn_builders_point);

@@ -145,7 +145,7 @@ static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
     return BYOC_OK;
 }
 
-static enum byoc_status build_conv(struct byi_build *b)
+enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct conv c = {0};
@@ -202,8 +202,8 @@ static struct byi_desc any_desc(const struct byi_type *type)
 
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
                                      const struct byi_graph *graph,
-                                     const struct byi_gnode *kernel,
-                                     char *data, char *weights, size_t n,
+                                     const struct byi_gnode *kernel, char *data,
+                                     char *weights, size_t n,
                                      struct byoc_error *err)
 {
     const struct byi_gstep *step = &kernel->steps[0];
@@ -214,8 +214,8 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
         types[i] = graph->nodes[ref.node].out[ref.output];
     }
     const uint32_t rank = types[0]->rank;
-    const struct byi_desc w = byi_dn_dense(types[1]->dtype, rank,
-                                           types[1]->dims, NULL);
+    const struct byi_desc w =
+        byi_dn_dense(types[1]->dtype, rank, types[1]->dims, NULL);
     p.src = any_desc(types[0]);
     p.dst = any_desc(step->type);
     p.weights = weights_desc(&w, p.deconv, byi_attr_int(step->attrs, "groups"));
@@ -286,7 +286,7 @@ static enum byoc_status choose_average(struct byi_build *b, struct pool *p)
     return BYOC_OK;
 }
 
-static enum byoc_status build_pool(struct byi_build *b)
+enum byoc_status byi_dn_build_pool(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     struct pool p = {0};
@@ -309,7 +309,7 @@ static enum byoc_status build_pool(struct byi_build *b)
 }
 
 /* Over all of the spatial axes; the result has `dims`, with them or without. */
-enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average)
+enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
     struct pool p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
@@ -337,14 +337,12 @@ enum byoc_status byi_dn_build_global_pool(struct byi_build *b, bool average)
     return byi_dn_emit_items(b, &chain, 0, view);
 }
 
-static enum byoc_status build_global_avg(struct byi_build *b)
+enum byoc_status byi_dn_build_global_pool(struct byi_build *b)
 {
-    return byi_dn_build_global_pool(b, true);
-}
-
-static enum byoc_status build_global_max(struct byi_build *b)
-{
-    return byi_dn_build_global_pool(b, false);
+    const enum byi_op_id op = byi_dn_step0(b)->op->id;
+    return byi_dn_global_pool(b, op == BYI_OP_NN_GLOBAL_AVG_POOL1D ||
+                                     op == BYI_OP_NN_GLOBAL_AVG_POOL2D ||
+                                     op == BYI_OP_NN_GLOBAL_AVG_POOL3D);
 }
 
 /* --- resizing ------------------------------------------------------------ */
@@ -438,7 +436,7 @@ static enum byoc_status check_resize(struct byi_build *b,
                          byi_attr_string(step->attrs, coordinates));
 }
 
-static enum byoc_status build_resize(struct byi_build *b)
+enum byoc_status byi_dn_build_resize(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const int64_t *to = step->type->dims;
@@ -467,26 +465,3 @@ static enum byoc_status build_resize(struct byi_build *b)
                             .order = image.order};
     return byi_dn_emit_chain(b, &core, &chain, 0);
 }
-
-const struct byi_builder byi_dn_builders_window[] = {
-    {BYI_OP_NN_CONV1D, build_conv, false},
-    {BYI_OP_NN_CONV2D, build_conv, false},
-    {BYI_OP_NN_CONV3D, build_conv, false},
-    {BYI_OP_NN_CONV1D_TRANSPOSE, build_conv, false},
-    {BYI_OP_NN_CONV2D_TRANSPOSE, build_conv, false},
-    {BYI_OP_NN_CONV3D_TRANSPOSE, build_conv, false},
-    {BYI_OP_NN_MAX_POOL1D, build_pool, false},
-    {BYI_OP_NN_MAX_POOL2D, build_pool, false},
-    {BYI_OP_NN_MAX_POOL3D, build_pool, false},
-    {BYI_OP_NN_AVG_POOL1D, build_pool, false},
-    {BYI_OP_NN_AVG_POOL2D, build_pool, false},
-    {BYI_OP_NN_AVG_POOL3D, build_pool, false},
-    {BYI_OP_NN_GLOBAL_MAX_POOL1D, build_global_max, false},
-    {BYI_OP_NN_GLOBAL_MAX_POOL2D, build_global_max, false},
-    {BYI_OP_NN_GLOBAL_MAX_POOL3D, build_global_max, false},
-    {BYI_OP_NN_GLOBAL_AVG_POOL1D, build_global_avg, false},
-    {BYI_OP_NN_GLOBAL_AVG_POOL2D, build_global_avg, false},
-    {BYI_OP_NN_GLOBAL_AVG_POOL3D, build_global_avg, false},
-    {BYI_OP_RESIZE, build_resize, false},
-};
-const uint32_t byi_dn_n_builders_window = BYI_COUNT(byi_dn_builders_window);

@@ -8,6 +8,7 @@
 #include <byoc/backend.h>
 
 #include "codegen_json/graph.h"
+#include "runtime_dnnl/build.h"
 #include "runtime_native/native.h"
 
 enum { MAX_REGION_NODES = 256, MAX_REGION_ARGS = 64 };
@@ -23,6 +24,7 @@ struct region {
     uint32_t consts[MAX_REGION_NODES], n_consts;
     uint64_t seed;
     /* the kernel being written */
+    const char *op;
     struct byi_text operands, posts;
     uint32_t n_steps, n_operands;
     const struct byi_type *last;

@@ -543,19 +543,6 @@ static void test_binary_permuted(void **state)
     region_close(&g);
 }
 
-static void test_cast(void **state)
-{
-    (void)state;
-    struct region g;
-    region_open(&g);
-    uint32_t x = region_typed_input(&g, BYOC_I32, 3, 5, -1);
-    region_kernel(&g, "cast", "{\"dtype\":\"float32\"}", IDS(x));
-    uint32_t y = region_end(&g);
-    region_kernel(&g, "nn.relu", "{}", IDS(y));
-    expect(&g, region_end(&g), tolerance, NULL);
-    region_close(&g);
-}
-
 /* an input that is an output; one value twice; outputs that are views */
 static void test_borders(void **state)
 {
@@ -756,7 +743,6 @@ int main(void)
         cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_binary_forms),
         cmocka_unit_test(test_binary_permuted),
-        cmocka_unit_test(test_cast),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_probe),
