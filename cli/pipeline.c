@@ -232,10 +232,7 @@ static enum byoc_status import(const char *path,
 static void give_back(struct byoc_compiled *c, uint32_t func, const char *why)
 {
     struct byi_func *f = c->m->funcs.at[func];
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        if (f->nodes.at[id].kind == BYI_CALL)
-            byi_ledger_note(c->ledger, f->nodes.at[id].sources,
-                            BYI_REASON_NOT_BUILT, f->attr.compiler, NULL, why);
+    byi_ledger_give_back(c->ledger, c->m, func, BYI_REASON_NOT_BUILT, why);
     f->attr.compiler = NULL;
     f->attr.global_symbol = NULL;
 }
@@ -295,6 +292,36 @@ static enum byoc_status write_output(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
+/* --- the ledger ----------------------------------------------------------- */
+
+static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
+                                    const struct byoc_compile_params *params,
+                                    struct byoc_error *err)
+{
+    const struct byi_vendors *v = &c->found.vendors;
+    const char *name = strrchr(path, '/');
+    struct byi_ledger_vendor *vendors =
+        byi_arena_calloc(c->arena, v->n, sizeof *vendors);
+    struct byi_ledger_facts facts = {.model = name ? name + 1 : path,
+                                     .cpu = byoc_internal_cpu(),
+                                     .native = byoc_version(),
+                                     .n_vendors = v->n,
+                                     .vendors = vendors};
+    for (uint32_t i = 0; i < v->n; i++)
+        vendors[i] = (struct byi_ledger_vendor){
+            .name = v->at[i].name, .version = v->at[i].backend->version};
+    BYI_TRY(byoc_internal_threads(params->threads, &facts.threads, err));
+    byi_ledger_facts(c->ledger, &facts);
+    byi_ledger_open(c->ledger, c->m);
+    return BYOC_OK;
+}
+
+static void close_ledger(struct byoc_compiled *c)
+{
+    byi_ledger_close(c->ledger, c->m);
+    byi_ledger_json(c->ledger, &c->ledger_json);
+}
+
 /* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status compile(struct byoc_compiled *c, const char *path,
@@ -308,11 +335,11 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(import(path, params, &c->m, err));
     BYI_TRY(check_excluded(c->m, params->exclude, err));
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
+    BYI_TRY(open_ledger(c, path, params, err));
     BYI_TRY(run_passes(c, params, err));
     if (!params->stop_after && !params->passes)
         BYI_TRY(write_output(c, params, err));
-    byi_ledger_close(c->ledger, c->m);
-    byi_ledger_json(c->ledger, &c->ledger_json);
+    close_ledger(c);
     return BYOC_OK;
 }
 

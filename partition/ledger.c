@@ -1,32 +1,10 @@
 /* ledger.c: where every node of the model went, and why: noted while the
- * passes decide, closed over the final module, written as JSON.
+ * passes decide, closed over the final module.
  */
-#include "partition.h"
+#include "ledger_book.h"
 
-#include <cjson/cJSON.h>
-
+#include <stdlib.h>
 #include <string.h>
-
-struct attempts {
-    BYI_VEC(struct byi_attempt) list;
-};
-
-/* One model node. */
-struct entry {
-    struct attempts tried;
-    const char *impl;
-    /* after closing */
-    const char *name, *op;
-    enum byi_reason where; /* OFFLOADED, NATIVE, FOLDED, REMOVED */
-    const char *vendor, *region, *pattern;
-    double flops;
-};
-
-struct byi_ledger {
-    struct byi_arena *arena;
-    BYI_VEC(struct entry) entries; /* by source */
-    struct byi_coverage coverage;
-};
 
 static const struct {
     const char *code, *text;
@@ -46,6 +24,22 @@ const char *byi_reason_text(enum byi_reason reason)
     return reasons[reason].text;
 }
 
+/* The way of an attempt. What is not here, limits and what the user said, is
+ * decided about nodes that came all the way. */
+static const enum byi_reason stages[] = {
+    BYI_REASON_NO_VENDOR, BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,
+    BYI_REASON_DYNAMIC,   BYI_REASON_PREDICATE,  BYI_REASON_PROBE,
+    BYI_REASON_REFERENCE,
+};
+
+uint32_t byi_reason_stage(enum byi_reason reason)
+{
+    uint32_t i = 0;
+    while (i < BYI_COUNT(stages) && stages[i] != reason)
+        i++;
+    return i;
+}
+
 struct byi_ledger *byi_ledger_new(void)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -59,48 +53,121 @@ void byi_ledger_free(struct byi_ledger **ledger)
     if (!*ledger)
         return;
     struct byi_ledger *l = *ledger;
-    for (uint32_t i = 0; i < l->entries.n; i++)
-        byi_vec_free(l->entries.at[i].tried.list.at);
+    free(l->texts.slots);
+    byi_vec_free(l->attempts.at);
     byi_vec_free(l->entries.at);
+    byi_vec_free(l->regions.at);
+    byi_vec_free(l->gates.at);
     struct byi_arena *arena = l->arena;
     *ledger = NULL;
     byi_arena_free(&arena);
 }
 
-static struct entry *entry_of(struct byi_ledger *l, uint32_t source)
+/* --- strings, each once ----------------------------------------------------
+ */
+
+static struct byi_text_slot *slot_of(const struct byi_texts *t, uint64_t hash,
+                                     const char *text)
 {
-    const struct entry none = {.where = BYI_REASON_REMOVED};
+    uint32_t i = (uint32_t)hash & (t->cap - 1);
+    while (t->slots[i].text &&
+           (t->slots[i].hash != hash || strcmp(t->slots[i].text, text) != 0))
+        i = (i + 1) & (t->cap - 1);
+    return &t->slots[i];
+}
+
+static void grow_texts(struct byi_texts *t)
+{
+    struct byi_texts grown = {.n = t->n, .cap = t->cap ? 2 * t->cap : 256};
+    grown.slots = byi_alloc(grown.cap, sizeof *grown.slots);
+    if (!grown.slots) {
+        byi_oom(grown.cap * sizeof *grown.slots);
+        abort();
+    }
+    for (uint32_t i = 0; i < t->cap; i++)
+        if (t->slots[i].text)
+            *slot_of(&grown, t->slots[i].hash, t->slots[i].text) = t->slots[i];
+    free(t->slots);
+    *t = grown;
+}
+
+static struct byi_text_slot *keep_slot(struct byi_ledger *l, const char *text)
+{
+    struct byi_texts *t = &l->texts;
+    if (t->n >= t->cap / 2)
+        grow_texts(t);
+    const uint64_t hash = byi_hash(0, text, strlen(text));
+    struct byi_text_slot *slot = slot_of(t, hash, text);
+    if (!slot->text) {
+        *slot = (struct byi_text_slot){.hash = hash,
+                                       .text = byi_arena_str(l->arena, text)};
+        t->n++;
+    }
+    return slot;
+}
+
+static const char *keep(struct byi_ledger *l, const char *text)
+{
+    return text ? keep_slot(l, text)->text : NULL;
+}
+
+struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
+                                      const char *region)
+{
+    return &keep_slot(ledger, region)->times;
+}
+
+/* --- opening ---------------------------------------------------------------
+ */
+
+void byi_ledger_facts(struct byi_ledger *l,
+                      const struct byi_ledger_facts *facts)
+{
+    struct byi_ledger_vendor *vendors =
+        byi_arena_calloc(l->arena, facts->n_vendors, sizeof *vendors);
+    for (uint32_t i = 0; i < facts->n_vendors; i++)
+        vendors[i] = (struct byi_ledger_vendor){
+            .name = keep(l, facts->vendors[i].name),
+            .version = keep(l, facts->vendors[i].version)};
+    l->facts = (struct byi_ledger_facts){.model = keep(l, facts->model),
+                                         .cpu = keep(l, facts->cpu),
+                                         .native = keep(l, facts->native),
+                                         .threads = facts->threads,
+                                         .n_vendors = facts->n_vendors,
+                                         .vendors = vendors};
+}
+
+void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m)
+{
+    ledger->reads = byi_sources_reads(m, ledger->arena);
+}
+
+/* --- noting ----------------------------------------------------------------
+ */
+
+static struct byi_entry *entry_of(struct byi_ledger *l, uint32_t source)
+{
+    const struct byi_entry none = {.where = BYI_REASON_REMOVED};
     while (l->entries.n <= source)
         BYI_PUSH(&l->entries, none);
     return &l->entries.at[source];
 }
 
-static const char *keep(struct byi_ledger *l, const char *text)
-{
-    return text ? byi_arena_str(l->arena, text) : NULL;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static void add_attempt(struct byi_ledger *l, struct entry *e,
+static void add_attempt(struct byi_ledger *l, struct byi_entry *e,
                         const struct byi_attempt *attempt)
 {
-    for (uint32_t i = 0; i < e->tried.list.n; i++) {
-        const struct byi_attempt *a = &e->tried.list.at[i];
-        if (a->reason == attempt->reason &&
-            same_text(a->vendor, attempt->vendor) &&
-            same_text(a->pattern, attempt->pattern) &&
-            same_text(a->detail, attempt->detail))
+    for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next) {
+        const struct byi_attempt *a = &l->attempts.at[i - 1];
+        if (a->reason == attempt->reason && a->vendor == attempt->vendor &&
+            a->pattern == attempt->pattern && a->detail == attempt->detail)
             return;
     }
-    const struct byi_attempt copy = {.reason = attempt->reason,
-                                     .vendor = keep(l, attempt->vendor),
-                                     .pattern = keep(l, attempt->pattern),
-                                     .detail = keep(l, attempt->detail)};
-    BYI_PUSH(&e->tried.list, copy);
+    BYI_PUSH(&l->attempts, *attempt);
+    if (e->last)
+        l->attempts.at[e->last - 1].next = l->attempts.n;
+    else
+        e->first = l->attempts.n;
+    e->last = l->attempts.n;
 }
 
 void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
@@ -108,9 +175,9 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
                      const char *pattern, const char *detail)
 {
     const struct byi_attempt attempt = {.reason = reason,
-                                        .vendor = vendor,
-                                        .pattern = pattern,
-                                        .detail = detail};
+                                        .vendor = keep(ledger, vendor),
+                                        .pattern = keep(ledger, pattern),
+                                        .detail = keep(ledger, detail)};
     for (uint32_t i = 0; i < s->n; i++)
         add_attempt(ledger, entry_of(ledger, s->at[i]), &attempt);
 }
@@ -118,16 +185,96 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
 void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
                      const char *impl)
 {
+    impl = keep(ledger, impl);
     for (uint32_t i = 0; i < s->n; i++)
-        entry_of(ledger, s->at[i])->impl = keep(ledger, impl);
+        entry_of(ledger, s->at[i])->impl = impl;
 }
 
-/* --- closing -------------------------------------------------------------- */
+void byi_ledger_region(struct byi_ledger *ledger,
+                       const struct byi_ledger_region *r)
+{
+    const struct byi_region_entry entry = {
+        .name = keep(ledger, r->name),
+        .vendor = keep(ledger, r->vendor),
+        .reason = r->reason,
+        .detail = keep(ledger, r->detail),
+        .n_nodes = r->sources->n,
+        .nodes = byi_arena_copy(ledger->arena, r->sources->at,
+                                r->sources->n * sizeof *r->sources->at),
+        .flops = r->flops,
+        .n_inputs = r->n_inputs,
+        .n_outputs = r->n_outputs};
+    BYI_PUSH(&ledger->regions, entry);
+    byi_ledger_note(ledger, r->sources, r->reason, r->vendor, NULL, r->detail);
+}
+
+static uint32_t count_outputs(const struct byi_func *f)
+{
+    const struct byi_type *type = f->nodes.at[f->result].type;
+    return type->kind == BYI_TUPLE ? type->n_fields : 1;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
+                          uint32_t func, enum byi_reason reason,
+                          const char *detail)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    BYI_VEC(uint32_t) list = {0};
+    uint32_t kept = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 0; node->kind == BYI_CALL && i < node->sources->n;
+             i++)
+            BYI_PUSH(&list, node->sources->at[i]);
+    }
+    if (list.n)
+        qsort(list.at, list.n, sizeof *list.at, compare_ids);
+    for (uint32_t i = 0; i < list.n; i++)
+        if (!i || list.at[i] != list.at[i - 1])
+            list.at[kept++] = list.at[i];
+    const struct byi_sources sources = {.n = kept, .at = list.at};
+    const struct byi_ledger_region region = {.name = f->name,
+                                             .vendor = f->attr.compiler,
+                                             .reason = reason,
+                                             .detail = detail,
+                                             .sources = &sources,
+                                             .flops = byi_func_flops(m, f),
+                                             .n_inputs = f->params.n,
+                                             .n_outputs = count_outputs(f)};
+    byi_ledger_region(ledger, &region);
+    byi_vec_free(list.at);
+}
+
+void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
+                             double vendor_us, double native_us)
+{
+    *byi_ledger_times_of(ledger, region) =
+        (struct byi_times){.vendor = vendor_us, .native = native_us};
+}
+
+void byi_ledger_node_times(struct byi_ledger *ledger,
+                           const struct byi_sources *s, double vendor_us,
+                           double native_us)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        entry_of(ledger, s->at[i])->times = (struct byi_times){
+            .vendor = vendor_us / s->n, .native = native_us / s->n};
+}
+
+/* --- closing ---------------------------------------------------------------
+ */
 
 /* Where the node stands that is being read. */
 struct place {
     enum byi_reason where;
-    const char *vendor, *region, *pattern;
+    uint32_t region; /* 1 + index */
+    const char *pattern;
 };
 
 /* An operator counts more than a constant, a vendor's more than a native one:
@@ -150,24 +297,46 @@ static void settle(struct byi_ledger *l, const struct byi_sources *s,
                    const struct place *place, double flops)
 {
     for (uint32_t i = 0; i < s->n; i++) {
-        struct entry *e = entry_of(l, s->at[i]);
+        struct byi_entry *e = entry_of(l, s->at[i]);
         e->flops += flops / s->n;
         if (rank_of(place->where) <= rank_of(e->where))
             continue;
         e->where = place->where;
-        e->vendor = place->vendor;
         e->region = place->region;
         e->pattern = place->pattern;
     }
 }
 
-static double node_flops(const struct byi_func *f, const struct byi_node *node)
+double byi_node_flops(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *in[16];
     uint32_t n = node->n_args < BYI_COUNT(in) ? node->n_args : BYI_COUNT(in);
     for (uint32_t i = 0; i < n; i++)
         in[i] = f->nodes.at[node->args[i]].type;
     return byi_op_flops(byi_op(node->op), node->attrs, in, node->type);
+}
+
+static const struct byi_func *composite_at(const struct byi_module *m,
+                                           const struct byi_node *node)
+{
+    const struct byi_func *body =
+        node->kind == BYI_FN ? m->funcs.at[node->index] : NULL;
+    return body && body->attr.composite ? body : NULL;
+}
+
+double byi_func_flops(const struct byi_module *m, const struct byi_func *f)
+{
+    double flops = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const struct byi_func *body = composite_at(m, node);
+        if (node->kind == BYI_CALL_OP)
+            flops += byi_node_flops(f, node);
+        for (byi_id i = 0; body && i < body->nodes.n; i++)
+            if (body->nodes.at[i].kind == BYI_CALL_OP)
+                flops += byi_node_flops(body, &body->nodes.at[i]);
+    }
+    return flops;
 }
 
 static void read_function(struct byi_ledger *l, const struct byi_func *f,
@@ -180,130 +349,96 @@ static void read_function(struct byi_ledger *l, const struct byi_func *f,
             settle(l, node->sources, &folded, 0);
         if (node->kind != BYI_CALL_OP)
             continue;
-        double flops = node_flops(f, node);
+        double flops = byi_node_flops(f, node);
         settle(l, node->sources, place, flops);
         l->coverage.flops += flops;
-        if (place->where == BYI_REASON_OFFLOADED)
-            l->coverage.flops_offloaded += flops;
+        if (!place->region)
+            continue;
+        l->coverage.flops_offloaded += flops;
+        l->regions.at[place->region - 1].flops += flops;
     }
 }
 
-/* The composites of a vendor's function; or of one of ours, when their region
- * was given back. */
+/* The composites of a vendor's function, `region`; or of one of ours, 0, when
+ * their region was given back. */
 static void read_composites(struct byi_ledger *l, const struct byi_module *m,
-                            const struct byi_func *f)
+                            const struct byi_func *f, uint32_t region)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_node *node = &f->nodes.at[id];
-        const struct byi_func *body =
-            node->kind == BYI_FN ? m->funcs.at[node->index] : NULL;
-        if (!body || !body->attr.composite)
+        const struct byi_func *body = composite_at(m, &f->nodes.at[id]);
+        if (!body)
             continue;
         const struct place offloaded = {.where = BYI_REASON_OFFLOADED,
-                                        .vendor = f->attr.compiler,
-                                        .region = f->name,
+                                        .region = region,
                                         .pattern = body->attr.composite};
         const struct place native = {.where = BYI_REASON_NATIVE};
-        read_function(l, body, f->attr.compiler ? &offloaded : &native);
+        read_function(l, body, region ? &offloaded : &native);
     }
 }
 
-void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m)
+static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
 {
-    ledger->coverage = (struct byi_coverage){.nodes = m->sources.n};
+    const struct byi_region_entry entry = {.name = keep(l, f->name),
+                                           .vendor = keep(l, f->attr.compiler),
+                                           .kept = true,
+                                           .n_inputs = f->params.n,
+                                           .n_outputs = count_outputs(f)};
+    BYI_PUSH(&l->regions, entry);
+    l->coverage.regions++;
+    return l->regions.n;
+}
+
+static void count(struct byi_ledger *l, const struct byi_entry *e)
+{
+    struct byi_coverage *c = &l->coverage;
+    c->offloaded += e->where == BYI_REASON_OFFLOADED;
+    c->native += e->where == BYI_REASON_NATIVE;
+    c->folded += e->where == BYI_REASON_FOLDED;
+    c->removed += e->where == BYI_REASON_REMOVED;
+    if (e->region)
+        l->regions.at[e->region - 1].n_nodes++;
+}
+
+/* Kept regions list their nodes, in order. */
+static void list_nodes(struct byi_ledger *l)
+{
+    uint32_t **next = byi_arena_calloc(l->arena, l->regions.n, sizeof *next);
+    for (uint32_t i = 0; i < l->regions.n; i++) {
+        struct byi_region_entry *r = &l->regions.at[i];
+        if (r->kept)
+            r->nodes = next[i] =
+                byi_arena_calloc(l->arena, r->n_nodes, sizeof **next);
+    }
+    for (uint32_t i = 0; i < l->coverage.nodes; i++)
+        if (l->entries.at[i].region)
+            *next[l->entries.at[i].region - 1]++ = i;
+}
+
+void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m)
+{
+    const struct place native = {.where = BYI_REASON_NATIVE};
+    l->coverage = (struct byi_coverage){.nodes = m->sources.n};
+    l->sources = byi_arena_copy(l->arena, m->sources.at,
+                                m->sources.n * sizeof *m->sources.at);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
-        const struct place native = {.where = BYI_REASON_NATIVE};
         if (f->dead || f->attr.composite)
             continue;
-        ledger->coverage.regions += f->attr.compiler != NULL;
-        read_function(ledger, f, &native);
-        read_composites(ledger, m, f);
+        const uint32_t region = f->attr.compiler ? add_region(l, f) : 0;
+        read_function(l, f, &native);
+        read_composites(l, m, f, region);
     }
-    for (uint32_t i = 0; i < m->sources.n; i++) {
-        struct entry *e = entry_of(ledger, i);
-        struct byi_coverage *c = &ledger->coverage;
-        e->name = m->sources.at[i].name;
-        e->op = m->sources.at[i].op;
-        c->offloaded += e->where == BYI_REASON_OFFLOADED;
-        c->native += e->where == BYI_REASON_NATIVE;
-        c->folded += e->where == BYI_REASON_FOLDED;
-        c->removed += e->where == BYI_REASON_REMOVED;
-    }
+    for (uint32_t i = 0; i < m->sources.n; i++)
+        count(l, entry_of(l, i));
+    list_nodes(l);
 }
 
-/* --- as JSON -------------------------------------------------------------- */
-
-static void add_text(cJSON *object, const char *key, const char *text)
+const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger)
 {
-    if (text && *text)
-        cJSON_AddStringToObject(object, key, text);
+    return &ledger->coverage;
 }
 
-static cJSON *attempt_json(const struct byi_attempt *a)
+void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate)
 {
-    cJSON *json = cJSON_CreateObject();
-    add_text(json, "vendor", a->vendor);
-    add_text(json, "pattern", a->pattern);
-    cJSON_AddStringToObject(json, "reason", byi_reason_code(a->reason));
-    cJSON_AddStringToObject(json, "detail",
-                            a->detail ? a->detail : byi_reason_text(a->reason));
-    return json;
-}
-
-/* The code that says most about a node that stayed: the last attempt at it,
- * since attempts go from the most specific row to the least. */
-static enum byi_reason reason_of(const struct entry *e)
-{
-    if (e->where != BYI_REASON_NATIVE)
-        return e->where;
-    if (!e->tried.list.n)
-        return BYI_REASON_NO_VENDOR;
-    return e->tried.list.at[e->tried.list.n - 1].reason;
-}
-
-static cJSON *entry_json(const struct entry *e)
-{
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "name", e->name);
-    cJSON_AddStringToObject(json, "op", e->op);
-    cJSON_AddStringToObject(json, "where",
-                            e->vendor ? e->vendor : byi_reason_code(e->where));
-    cJSON_AddStringToObject(json, "reason", byi_reason_code(reason_of(e)));
-    add_text(json, "region", e->region);
-    add_text(json, "pattern", e->pattern);
-    if (e->where == BYI_REASON_OFFLOADED)
-        add_text(json, "impl", e->impl);
-    cJSON_AddNumberToObject(json, "flops", e->flops);
-    cJSON *tried = cJSON_AddArrayToObject(json, "tried");
-    for (uint32_t i = 0; i < e->tried.list.n; i++)
-        cJSON_AddItemToArray(tried, attempt_json(&e->tried.list.at[i]));
-    return json;
-}
-
-static cJSON *summary_json(const struct byi_coverage *c)
-{
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddNumberToObject(json, "nodes", c->nodes);
-    cJSON_AddNumberToObject(json, "offloaded", c->offloaded);
-    cJSON_AddNumberToObject(json, "native", c->native);
-    cJSON_AddNumberToObject(json, "folded", c->folded);
-    cJSON_AddNumberToObject(json, "removed", c->removed);
-    cJSON_AddNumberToObject(json, "regions", c->regions);
-    cJSON_AddNumberToObject(json, "flops", c->flops);
-    cJSON_AddNumberToObject(json, "flops_offloaded", c->flops_offloaded);
-    return json;
-}
-
-void byi_ledger_json(const struct byi_ledger *ledger, struct byi_text *out)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "format", "byoc-ledger");
-    cJSON_AddNumberToObject(root, "version", 1);
-    cJSON_AddItemToObject(root, "summary", summary_json(&ledger->coverage));
-    cJSON *nodes = cJSON_AddArrayToObject(root, "nodes");
-    for (uint32_t i = 0; i < ledger->coverage.nodes; i++)
-        cJSON_AddItemToArray(nodes, entry_json(&ledger->entries.at[i]));
-    byi_json_print(root, out);
-    cJSON_Delete(root);
+    BYI_PUSH(&ledger->gates, *gate);
 }

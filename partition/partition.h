@@ -7,6 +7,7 @@
 #include <byoc/backend.h>
 
 #include "core/core.h"
+#include "ledger.h"
 #include "patterns/patterns.h"
 
 extern const struct byi_pass byi_pass_alter_op_layout;  /* alter_op_layout.c */
@@ -70,51 +71,5 @@ struct byi_wish {
 enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
                              const struct byi_module *m, uint32_t func,
                              struct byi_wish *wish, struct byoc_error *err);
-
-/* --- ledger.c ------------------------------------------------------------ */
-
-/* REASON(id, "code", "what it means"): why a node is where it is. Codes are
- * stable: rows are only ever added. */
-enum byi_reason {
-#define REASON(id, code, text) BYI_REASON_##id,
-#include "reasons.def"
-#undef REASON
-    BYI_N_REASONS
-};
-const char *byi_reason_code(enum byi_reason reason);
-const char *byi_reason_text(enum byi_reason reason);
-
-/* One thing that was tried for a node, or decided about it. */
-struct byi_attempt {
-    enum byi_reason reason;
-    const char *vendor;   /* or NULL */
-    const char *pattern;  /* or NULL */
-    const char *detail;   /* what was found and wanted, or NULL */
-};
-
-struct byi_ledger;
-struct byi_ledger *byi_ledger_new(void);
-void byi_ledger_free(struct byi_ledger **ledger);
-/* Note an attempt for every source of a node. Strings are copied. */
-void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
-                     enum byi_reason reason, const char *vendor,
-                     const char *pattern, const char *detail);
-/* The implementation a vendor's probe chose for these sources. */
-void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
-                     const char *impl);
-/* Where every model node ended up, read from the final module. */
-void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m);
-
-/* The totals of a closed ledger. */
-struct byi_coverage {
-    uint32_t nodes;                   /* of the model                     */
-    uint32_t offloaded, native, folded, removed;
-    uint32_t regions;
-    double flops, flops_offloaded;
-};
-/* The ledger as JSON (docs/ledger.md) and as text for people. */
-void byi_ledger_json(const struct byi_ledger *ledger, struct byi_text *out);
-void byi_ledger_report(const char *json, size_t n, bool every_node,
-                       struct byi_text *out);
 
 #endif

@@ -51,13 +51,18 @@ static void print_summary(const cJSON *summary, struct byi_text *out)
     byi_text_addf(out, " offloaded\n");
 }
 
-/* The sentence that says most: what the last attempt found. */
+/* What the attempt found that gave the node its reason: the last such. */
 static const char *detail_of(const cJSON *node)
 {
     const cJSON *tried = cJSON_GetObjectItemCaseSensitive(node, "tried");
-    const cJSON *last = NULL, *attempt;
-    cJSON_ArrayForEach(attempt, tried) last = attempt;
-    return last ? text(last, "detail") : byi_reason_text(BYI_REASON_NO_VENDOR);
+    const cJSON *found = NULL, *attempt;
+    cJSON_ArrayForEach(attempt, tried)
+    {
+        if (strcmp(text(attempt, "reason"), text(node, "reason")) == 0)
+            found = attempt;
+    }
+    return found ? text(found, "detail")
+                 : byi_reason_text(BYI_REASON_NO_VENDOR);
 }
 
 static void print_node(const cJSON *node, struct byi_text *out)

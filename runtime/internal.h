@@ -184,5 +184,9 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
+/* The count alone, for the compiler. */
+BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
+                                                uint32_t *threads,
+                                                struct byoc_error *err);
 
 #endif

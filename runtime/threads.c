@@ -221,3 +221,10 @@ enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
     };
     return byi_threads_from(&facts, threads, why, n, err);
 }
+
+enum byoc_status byoc_internal_threads(uint32_t option, uint32_t *threads,
+                                       struct byoc_error *err)
+{
+    char why[256];
+    return byi_threads_decide(option, threads, why, sizeof why, err);
+}

@@ -48,4 +48,8 @@ BYOC_API enum byoc_status byoc_internal_kernel_eval(const struct byi_op *op,
                                  struct byi_tensor *out, uint32_t threads,
                                  struct byoc_error *err);
 
+/* simd.c. The machine and the widest of its instruction sets that native
+ * kernels are made for: "x86_64 avx512". */
+BYOC_API const char *byoc_internal_cpu(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* simd.c: which of the float32 loops this CPU can run.
  */
 #include "kernel.h"
+#include "native.h"
 
 static const struct byi_simd *const tables[] = {
     /* widest first */
@@ -40,4 +41,20 @@ const struct byi_simd *byi_simd_named(const char *name)
         if (strcmp(tables[i]->name, name) == 0)
             return can_run(tables[i]) ? tables[i] : NULL;
     return NULL;
+}
+
+const char *byoc_internal_cpu(void)
+{
+#if defined(__x86_64__)
+    const struct byi_simd *table = byi_simd();
+    return table == &byi_simd_avx512 ? "x86_64 avx512"
+           : table == &byi_simd_avx2 ? "x86_64 avx2"
+                                     : "x86_64 sse2";
+#elif defined(__aarch64__)
+    return "aarch64 neon";
+#elif defined(__riscv) && __riscv_xlen == 64
+    return "riscv64";
+#else
+    return "unknown";
+#endif
 }

@@ -1,0 +1,259 @@
+/* ledger_json.c: a closed ledger as JSON (docs/ledger.md): one line for each
+ * vendor, gate, region and node. Written as it goes, since a model may have
+ * many nodes.
+ */
+#include "ledger_book.h"
+
+#include <math.h>
+#include <string.h>
+
+static void put(struct byi_text *out, const char *text)
+{
+    byi_text_add(out, text, strlen(text));
+}
+
+static void put_number(struct byi_text *out, double value)
+{
+    char text[32];
+    if (fabs(value) < 1e15 && value == floor(value))
+        byi_text_addf(out, "%lld", (long long)value);
+    else
+        put(out, byi_float_text(text, value));
+}
+
+/* `, "key": value`: every member but the first of its object. */
+static void put_key(struct byi_text *out, const char *key)
+{
+    put(out, ", \"");
+    put(out, key);
+    put(out, "\": ");
+}
+
+static void number(struct byi_text *out, const char *key, double value)
+{
+    put_key(out, key);
+    put_number(out, value);
+}
+
+static void string(struct byi_text *out, const char *key, const char *text)
+{
+    if (!text || !*text)
+        return;
+    put_key(out, key);
+    byi_json_quote(out, text);
+}
+
+static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
+                    uint32_t n)
+{
+    put_key(out, key);
+    put(out, "[");
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(out, "%s%u", i ? ", " : "", at[i]);
+    put(out, "]");
+}
+
+/* Negative or not finite: not measured. */
+static void times(struct byi_text *out, const struct byi_times *t)
+{
+    if (t->vendor > 0 && isfinite(t->vendor))
+        number(out, "vendor_us", t->vendor);
+    if (t->native > 0 && isfinite(t->native))
+        number(out, "native_us", t->native);
+}
+
+static void open_list(struct byi_text *out, const char *key)
+{
+    byi_text_addf(out, ",\n\"%s\": [", key);
+}
+
+/* The next line of a list, and the first member of its object. */
+static void open_item(struct byi_text *out, bool first, const char *key,
+                      const char *text)
+{
+    byi_text_addf(out, "%s{\"%s\": ", first ? "\n  " : ",\n  ", key);
+    byi_json_quote(out, text);
+}
+
+/* --- the lists ------------------------------------------------------------ */
+
+static const char *where_of(const struct byi_ledger *l,
+                            const struct byi_entry *e)
+{
+    return e->region ? l->regions.at[e->region - 1].vendor
+                     : byi_reason_code(e->where);
+}
+
+static void put_vendor(const struct byi_ledger *l, struct byi_text *out,
+                       const struct byi_ledger_vendor *v, bool first)
+{
+    double flops = 0;
+    uint32_t nodes = 0, regions = 0;
+    for (uint32_t i = 0; i < l->regions.n; i++) {
+        const struct byi_region_entry *r = &l->regions.at[i];
+        if (!r->kept || r->vendor != v->name)
+            continue;
+        regions++;
+        nodes += r->n_nodes;
+        flops += r->flops;
+    }
+    open_item(out, first, "name", v->name);
+    string(out, "version", v->version);
+    number(out, "nodes", nodes);
+    number(out, "flops", flops);
+    number(out, "regions", regions);
+    put(out, "}");
+}
+
+/* A vendor with regions that was not asked: its functions came with a text. */
+static void put_strangers(const struct byi_ledger *l, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < l->regions.n; i++) {
+        const struct byi_ledger_vendor v = {.name = l->regions.at[i].vendor};
+        bool known = false;
+        for (uint32_t k = 0; k < l->facts.n_vendors && !known; k++)
+            known = l->facts.vendors[k].name == v.name;
+        for (uint32_t k = 0; k < i && !known; k++)
+            known = l->regions.at[k].vendor == v.name;
+        if (!known)
+            put_vendor(l, out, &v, !l->facts.n_vendors && !i);
+    }
+}
+
+static void put_vendors(const struct byi_ledger *l, struct byi_text *out)
+{
+    const struct byi_coverage *c = &l->coverage;
+    open_list(out, "vendors");
+    for (uint32_t i = 0; i < l->facts.n_vendors; i++)
+        put_vendor(l, out, &l->facts.vendors[i], i == 0);
+    put_strangers(l, out);
+    open_item(out, !l->facts.n_vendors && !l->regions.n, "name", "native");
+    string(out, "version", l->facts.native);
+    number(out, "nodes", c->native);
+    number(out, "flops", c->flops - c->flops_offloaded);
+    put(out, ", \"regions\": 0}]");
+}
+
+static void put_summary(const struct byi_coverage *c, struct byi_text *out)
+{
+    byi_text_addf(out, ",\n\"summary\": {\"nodes\": %u", c->nodes);
+    number(out, "offloaded", c->offloaded);
+    number(out, "native", c->native);
+    number(out, "folded", c->folded);
+    number(out, "removed", c->removed);
+    number(out, "regions", c->regions);
+    number(out, "flops", c->flops);
+    number(out, "flops_offloaded", c->flops_offloaded);
+    put(out, "}");
+}
+
+static void put_gates(const struct byi_ledger *l, struct byi_text *out)
+{
+    open_list(out, "gates");
+    for (uint32_t i = 0; i < l->gates.n; i++) {
+        const struct byi_gate *gate = &l->gates.at[i];
+        open_item(out, i == 0, "gate", gate->name);
+        number(out, "wanted", gate->wanted);
+        number(out, "found", gate->found);
+        put_key(out, "passed");
+        put(out, gate->passed ? "true}" : "false}");
+    }
+    put(out, "]");
+}
+
+static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
+{
+    const struct byi_region_entry *r = &l->regions.at[i];
+    open_item(out, i == 0, "name", r->name);
+    string(out, "vendor", r->vendor);
+    string(out, "outcome", r->kept ? "kept" : "given back");
+    if (!r->kept) {
+        string(out, "reason", byi_reason_code(r->reason));
+        string(out, "detail",
+               r->detail ? r->detail : byi_reason_text(r->reason));
+    }
+    number(out, "flops", r->flops);
+    number(out, "inputs", r->n_inputs);
+    number(out, "outputs", r->n_outputs);
+    times(out, byi_ledger_times_of(l, r->name));
+    numbers(out, "nodes", r->nodes, r->n_nodes);
+    put(out, "}");
+}
+
+/* Why the node is where it is: of one that stayed, the attempt that got
+ * furthest. */
+static enum byi_reason reason_of(const struct byi_ledger *l,
+                                 const struct byi_entry *e)
+{
+    enum byi_reason best = BYI_REASON_NO_VENDOR;
+    if (e->where != BYI_REASON_NATIVE)
+        return e->where;
+    for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next)
+        if (byi_reason_stage(l->attempts.at[i - 1].reason) >=
+            byi_reason_stage(best))
+            best = l->attempts.at[i - 1].reason;
+    return best;
+}
+
+static void put_tried(const struct byi_ledger *l, struct byi_text *out,
+                      const struct byi_entry *e)
+{
+    put_key(out, "tried");
+    put(out, "[");
+    for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next) {
+        const struct byi_attempt *a = &l->attempts.at[i - 1];
+        put(out,
+            i == e->first ? "\n    {\"reason\": " : ",\n    {\"reason\": ");
+        byi_json_quote(out, byi_reason_code(a->reason));
+        string(out, "vendor", a->vendor);
+        string(out, "pattern", a->pattern);
+        string(out, "detail",
+               a->detail ? a->detail : byi_reason_text(a->reason));
+        put(out, "}");
+    }
+    put(out, "]");
+}
+
+static void put_node(const struct byi_ledger *l, struct byi_text *out,
+                     uint32_t i)
+{
+    const struct byi_entry *e = &l->entries.at[i];
+    const struct byi_rows *reads = &l->reads;
+    const uint32_t from = i < reads->n ? reads->first[i] : 0;
+    const uint32_t to = i < reads->n ? reads->first[i + 1] : 0;
+    open_item(out, i == 0, "name", l->sources[i].name);
+    put_key(out, "op");
+    byi_json_quote(out, l->sources[i].op);
+    string(out, "where", where_of(l, e));
+    string(out, "reason", byi_reason_code(reason_of(l, e)));
+    if (e->region) {
+        string(out, "region", l->regions.at[e->region - 1].name);
+        string(out, "pattern", e->pattern);
+        string(out, "impl", e->impl);
+    }
+    number(out, "flops", e->flops);
+    times(out, &e->times);
+    numbers(out, "inputs", from < to ? reads->at + from : NULL, to - from);
+    put_tried(l, out, e);
+    put(out, "}");
+}
+
+void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
+{
+    const struct byi_ledger_facts *facts = &l->facts;
+    put(out, "{\"format\": \"byoc-ledger\", \"version\": 2");
+    string(out, "model", facts->model ? facts->model : "model");
+    number(out, "threads", facts->threads);
+    string(out, "cpu", facts->cpu ? facts->cpu : "unknown");
+    put_vendors(l, out);
+    put_summary(&l->coverage, out);
+    put_gates(l, out);
+    open_list(out, "regions");
+    for (uint32_t i = 0; i < l->regions.n; i++)
+        put_region(l, out, i);
+    put(out, "]");
+    open_list(out, "nodes");
+    for (uint32_t i = 0; i < l->coverage.nodes; i++)
+        put_node(l, out, i);
+    put(out, "]}\n");
+}

@@ -1,0 +1,213 @@
+/* ledger_reads.c: which model nodes each model node reads, from a module as it
+ * was imported. Values without a model node (fields, tuples, parameters,
+ * functions) are looked through: a field to what was put there, a parameter to
+ * the operands of the calls of its function, a function to its result.
+ */
+#include "ledger_book.h"
+
+#include <stdlib.h>
+
+/* Looking through long chains of such values is quadratic; no importer makes
+ * them, a text may. What is beyond this many steps is left out. */
+enum { MAX_STEPS = 1 << 24 };
+
+struct pair {
+    uint32_t reader, read;
+};
+
+/* A value of the module is a number: base[function] + its id. */
+struct reading {
+    const struct byi_module *m;
+    struct byi_arena *scratch;
+    uint32_t *base;           /* of each function; base[n] is how many */
+    uint32_t *func;           /* of each value */
+    struct byi_rows captured; /* to each parameter: what is captured */
+    struct byi_rows given;    /* to each parameter: the operands of calls */
+    uint32_t *seen; /* of each value: the last value it was read for */
+    uint32_t steps;
+    BYI_VEC(uint32_t) stack;
+    BYI_VEC(struct pair) pairs;
+};
+
+static void add_pair(struct reading *r, uint32_t reader, uint32_t read)
+{
+    const struct pair pair = {reader, read};
+    BYI_PUSH(&r->pairs, pair);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->reader != y->reader)
+        return x->reader < y->reader ? -1 : 1;
+    return (x->read > y->read) - (x->read < y->read);
+}
+
+/* The pairs as rows, without doubles. */
+static struct byi_rows take_rows(struct reading *r, uint32_t n,
+                                 struct byi_arena *arena)
+{
+    uint32_t *first = byi_arena_calloc(arena, (size_t)n + 1, sizeof *first);
+    uint32_t *at = byi_arena_calloc(arena, r->pairs.n, sizeof *at), kept = 0;
+    if (r->pairs.n)
+        qsort(r->pairs.at, r->pairs.n, sizeof *r->pairs.at, compare_pairs);
+    for (uint32_t i = 0; i < r->pairs.n; i++) {
+        const struct pair *pair = &r->pairs.at[i];
+        if (i && compare_pairs(pair, pair - 1) == 0)
+            continue;
+        at[kept++] = pair->read;
+        first[pair->reader + 1]++;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        first[i + 1] += first[i];
+    r->pairs.n = 0;
+    return (struct byi_rows){.n = n, .first = first, .at = at};
+}
+
+static const struct byi_node *node_of(const struct reading *r, uint32_t value)
+{
+    const uint32_t func = r->func[value];
+    return &r->m->funcs.at[func]->nodes.at[value - r->base[func]];
+}
+
+/* The function that a value is, captured or not; NULL when it is not known. */
+static const struct byi_node *fn_of(const struct reading *r, uint32_t value)
+{
+    enum { MAX_SCOPES = 256 };
+    const struct byi_node *node = node_of(r, value);
+    for (uint32_t i = 0; i < MAX_SCOPES && node->kind == BYI_PARAM; i++) {
+        const uint32_t *first = &r->captured.first[value];
+        if (first[1] - first[0] != 1)
+            return NULL;
+        value = r->captured.at[first[0]];
+        node = node_of(r, value);
+    }
+    return node->kind == BYI_FN || node->kind == BYI_GLOBAL ? node : NULL;
+}
+
+static void number_values(struct reading *r)
+{
+    const struct byi_module *m = r->m;
+    r->base =
+        byi_arena_calloc(r->scratch, (size_t)m->funcs.n + 1, sizeof *r->base);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        r->base[i + 1] = r->base[i] + m->funcs.at[i]->nodes.n;
+    const uint32_t n = r->base[m->funcs.n];
+    r->func = byi_arena_calloc(r->scratch, n, sizeof *r->func);
+    r->seen = byi_arena_calloc(r->scratch, n, sizeof *r->seen);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        for (uint32_t v = r->base[i]; v < r->base[i + 1]; v++)
+            r->func[v] = i;
+}
+
+/* Parameters `from`.. of function `func` are given these values of `f`. */
+static void give(struct reading *r, uint32_t f, uint32_t func, uint32_t from,
+                 const byi_id *args, uint32_t n)
+{
+    const struct byi_func *to = r->m->funcs.at[func];
+    for (uint32_t i = 0; i < n && from + i < to->params.n; i++)
+        add_pair(r, r->base[func] + to->params.at[from + i],
+                 r->base[f] + args[i]);
+}
+
+/* Captures, then also the operands of calls: a callee may be captured. */
+static struct byi_rows list_given(struct reading *r, bool calls)
+{
+    const struct byi_module *m = r->m;
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        for (byi_id id = 0; id < f->nodes.n && !f->dead; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            if (node->kind == BYI_FN) {
+                const struct byi_func *to = m->funcs.at[node->index];
+                give(r, i, node->index, to->params.n - to->n_captures,
+                     node->args, node->n_args);
+            }
+            const struct byi_node *fn =
+                calls && node->kind == BYI_CALL
+                    ? fn_of(r, r->base[i] + node->args[0])
+                    : NULL;
+            if (fn)
+                give(r, i, fn->index, 0, node->args + 1, node->n_args - 1);
+        }
+    }
+    return take_rows(r, r->base[m->funcs.n], r->scratch);
+}
+
+static void look_at(struct reading *r, uint32_t value, uint32_t reader)
+{
+    if (r->seen[value] == reader + 1 || r->steps == MAX_STEPS)
+        return;
+    r->seen[value] = reader + 1;
+    r->steps++;
+    BYI_PUSH(&r->stack, value);
+}
+
+/* What `value` is made of. */
+static void look_behind(struct reading *r, uint32_t value, uint32_t reader)
+{
+    const struct byi_node *node = node_of(r, value);
+    const uint32_t base = r->base[r->func[value]];
+    uint32_t n = node->n_args;
+    if (node->kind == BYI_PARAM)
+        for (uint32_t i = r->given.first[value]; i < r->given.first[value + 1];
+             i++)
+            look_at(r, r->given.at[i], reader);
+    if (node->kind == BYI_FN || node->kind == BYI_GLOBAL) {
+        const struct byi_func *fn = r->m->funcs.at[node->index];
+        if (fn->result < fn->nodes.n)
+            look_at(r, r->base[node->index] + fn->result, reader);
+        return; /* captures are given to parameters */
+    }
+    if (node->kind == BYI_GET) {
+        const struct byi_node *tuple = node_of(r, base + node->args[0]);
+        if (tuple->kind == BYI_MAKE_TUPLE && !tuple->sources->n) {
+            look_at(r, base + tuple->args[node->index], reader);
+            return;
+        }
+    }
+    if (node->kind == BYI_CALL && !node->sources->n &&
+        fn_of(r, base + node->args[0]))
+        n = 1; /* its operands are given to parameters */
+    for (uint32_t i = 0; i < n; i++)
+        look_at(r, base + node->args[i], reader);
+}
+
+static void read_value(struct reading *r, uint32_t value)
+{
+    const struct byi_sources *to = node_of(r, value)->sources;
+    if (!to->n)
+        return;
+    look_behind(r, value, value);
+    while (r->stack.n) {
+        const uint32_t behind = r->stack.at[--r->stack.n];
+        const struct byi_sources *from = node_of(r, behind)->sources;
+        for (uint32_t i = 0; i < to->n; i++)
+            for (uint32_t k = 0; k < from->n && r->steps < MAX_STEPS; k++) {
+                if (to->at[i] == from->at[k])
+                    continue;
+                add_pair(r, to->at[i], from->at[k]);
+                r->steps++;
+            }
+        if (!from->n)
+            look_behind(r, behind, value);
+    }
+}
+
+struct byi_rows byi_sources_reads(const struct byi_module *m,
+                                  struct byi_arena *arena)
+{
+    struct reading r = {.m = m, .scratch = byi_arena_new()};
+    number_values(&r);
+    r.captured = list_given(&r, false);
+    r.given = list_given(&r, true);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        for (uint32_t v = r.base[i]; v < r.base[i + 1]; v++)
+            if (!m->funcs.at[i]->dead)
+                read_value(&r, v);
+    const struct byi_rows reads = take_rows(&r, m->sources.n, arena);
+    byi_vec_free(r.stack.at);
+    byi_vec_free(r.pairs.at);
+    byi_arena_free(&r.scratch);
+    return reads;
+}
