@@ -259,7 +259,8 @@ enum byi_op_cost {
     BYI_COST_WINDOW,   /* pooling: window size per output        */
     BYI_COST_CONV,     /* 2 per multiply-add                     */
     BYI_COST_DECONV,
-    BYI_COST_MATMUL
+    BYI_COST_MATMUL,
+    BYI_COST_RECURRENT /* both products of every step */
 };
 
 /* An attribute's declaration; `fallback` is text in the notation of the text
@@ -312,6 +313,36 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
 double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
                     const struct byi_type *const *in,
                     const struct byi_type *out);
+
+/* --- recurrent.c: attributes of nn.rnn, nn.gru and nn.lstm --------------- */
+
+/* A function that a gate goes through. */
+struct byi_gate_fn {
+    const char *name; /* as `activations` spells it                     */
+    enum byi_op_id op; /* computes it; NONE: alpha x + beta              */
+    uint32_t n_params; /* of alpha and beta that it has; tanh with both is
+                          alpha tanh(beta x)                            */
+    double alpha, beta;
+};
+
+enum { BYI_MAX_GATE_FNS = 3 };
+struct byi_recurrent {
+    uint32_t gates;       /* 1, 3, 4: rows of weights per hidden one */
+    uint32_t directions;  /* 1 or 2                                 */
+    bool reverse[2];      /* of each: from the end to the begin      */
+    uint32_t n_fns;       /* 1, 2, 3: of each direction              */
+    struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
+    bool usual;           /* the functions are those of the empty list */
+};
+
+/* Read the attributes of such an operator. Errors: BYOC_ETYPE, with the
+ * attribute, what it is and what it may be. */
+enum byoc_status byi_recurrent_read(const struct byi_op *op,
+                                    const struct byi_attrs *attrs,
+                                    struct byi_recurrent *r,
+                                    struct byoc_error *err);
+/* Whether an operand stands for one left out: its shape is (0,). */
+bool byi_is_absent(uint32_t rank, const int64_t *dims);
 
 /* --- rules_*.c: type rules ---------------------------------------------- */
 

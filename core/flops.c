@@ -54,6 +54,17 @@ static double inner(const struct byi_attrs *attrs, const struct byi_type *a)
     return BYI_IS_SYMBOL(a->dims[axis]) ? 0 : (double)a->dims[axis];
 }
 
+/* Rows of x, through both products: each weight is one multiply-add a row. */
+static double recurrent(const struct byi_type *const *in)
+{
+    const struct byi_type *x = in[0];
+
+    if (x->rank != 3 || x->dims[2] <= 0)
+        return 0;
+    return 2 * elements(x) / (double)x->dims[2] *
+           (elements(in[1]) + elements(in[2]));
+}
+
 double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
                     const struct byi_type *const *in,
                     const struct byi_type *out)
@@ -73,6 +84,8 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
         return 2 * elements(in[0]) * weights_tail(attrs, in[1], 'I');
     case BYI_COST_MATMUL:
         return 2 * elements(out) * inner(attrs, in[0]);
+    case BYI_COST_RECURRENT:
+        return recurrent(in);
     }
     return 0;
 }

@@ -70,6 +70,15 @@ TABLE(group_norm, ATTR("num_groups", INT, REQUIRED), ATTR("epsilon", FLOAT, "1e-
 TABLE(lrn, ATTR("size", INT, "5"), ATTR("alpha", FLOAT, "0.0001"), ATTR("beta", FLOAT, "0.75"), ATTR("bias", FLOAT, "1.0"))
 TABLE(lp_normalize, ATTR("axis", INT, "-1"), ATTR("p", INT, "2"))
 TABLE(mvn, ATTR("axis", INTS, "[0, 2, 3]"))
+/* activations empty: tanh, or sigmoid and tanh; alpha and beta empty: the
+ * functions' own, else one each for every activation */
+#define RECURRENT(id, ...) \
+    TABLE(id, ATTR("direction", STRING, "\"forward\""), ATTR("activations", STRINGS, "[]"), \
+          ATTR("activation_alpha", FLOATS, "[]"), ATTR("activation_beta", FLOATS, "[]"), \
+          ATTR("clip", FLOAT, "inf"), ATTR("batch_first", BOOL, "false"), ##__VA_ARGS__)
+RECURRENT(rnn)
+RECURRENT(gru, ATTR("linear_before_reset", BOOL, "false"))
+RECURRENT(lstm, ATTR("input_forget", BOOL, "false"))
 TABLE(pad, ATTR("mode", STRING, "\"constant\""))
 TABLE(shape_of, ATTR("start", INT, "0"), ATTR("end", INT, "2147483647"))
 TABLE(reshape, ATTR("allowzero", BOOL, "false"))

@@ -88,6 +88,7 @@ static const char *mask_text(unsigned mask)
         {BYI_VALUES, "a numeric type or bool"},
         {BYI_INDEX, "int32 or int64"},
         {BYI_BIT(BYOC_I64), "int64"},
+        {BYI_BIT(BYOC_I32), "int32"},
         {BYI_BIT(BYOC_F32), "float32"},
     };
     for (size_t i = 0; i < BYI_COUNT(names); i++)

@@ -237,6 +237,54 @@ void byi_axes_split(const struct byi_tensor *t, const bool *gone,
 /* The offset of position `flat` of a box. */
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
 
+/* --- sequence.c --------------------------------------------------------- */
+
+/* A call of nn.rnn, nn.gru or nn.lstm, its operands by name: NULL where one is
+ * left out. Results are never NULL but y_c, of those without. */
+struct byi_sequence {
+    struct byi_recurrent r;
+    enum byi_op_id op;
+    bool batch_first;
+    bool linear_before_reset, input_forget;
+    double clip;
+    int64_t time, batch, input, hidden;
+    const struct byi_tensor *x, *weights, *recurrent, *bias, *lengths;
+    const struct byi_tensor *initial_h, *initial_c, *peepholes;
+    struct byi_tensor *y, *y_h, *y_c;
+};
+void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s);
+/* Errors: a length that is negative or more than the time. */
+enum byoc_status byi_sequence_check(const struct byi_sequence *s,
+                                    const struct byi_call *call,
+                                    struct byoc_error *err);
+/* Steps of sequence n. */
+static inline int64_t byi_sequence_length(const struct byi_sequence *s,
+                                          int64_t n)
+{
+    return s->lengths ? ((const int32_t *)s->lengths->data)[n] : s->time;
+}
+/* Elements at these places: of x the input's first, of y, and of states, the
+ * first of hidden. */
+static inline int64_t byi_sequence_x(const struct byi_sequence *s, int64_t t,
+                                     int64_t n)
+{
+    return (s->batch_first ? n * s->time + t : t * s->batch + n) * s->input;
+}
+static inline int64_t byi_sequence_y(const struct byi_sequence *s, int64_t d,
+                                     int64_t t, int64_t n)
+{
+    const int64_t directions = s->r.directions;
+    return (s->batch_first ? (n * s->time + t) * directions + d
+                           : (t * directions + d) * s->batch + n) *
+           s->hidden;
+}
+static inline int64_t byi_sequence_state(const struct byi_sequence *s,
+                                         int64_t d, int64_t n)
+{
+    return (s->batch_first ? n * s->r.directions + d : d * s->batch + n) *
+           s->hidden;
+}
+
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
 
 /* A unary operator of one number; its attributes as numbers. */
@@ -259,6 +307,8 @@ enum byoc_status byi_einsum_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_reduce_plain(const struct byi_call *call,
                                   struct byoc_error *err);
+enum byoc_status byi_recurrent_plain(const struct byi_call *call,
+                                     struct byoc_error *err);
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 

@@ -23,6 +23,7 @@ struct byi_kernel_rows {
     FAMILY(cast)                                                               \
     FAMILY(reduce)                                                             \
     FAMILY(matmul)                                                             \
+    FAMILY(recurrent)                                                          \
     FAMILY(conv)                                                               \
     FAMILY(deconv)                                                             \
     FAMILY(pool)                                                               \

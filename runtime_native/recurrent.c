@@ -1,0 +1,540 @@
+/* recurrent.c: nn.rnn, nn.gru and nn.lstm; sequence.c says what they compute,
+ * and does it for float64. In float32 the input's part of many steps is one
+ * product beforehand. What is left of a step is cut into blocks of hidden
+ * elements: a thread always has the same ones, so that their part of the
+ * recurrent weights, packed once a call, stays in its cache. Both directions
+ * walk at once; barriers are at the end of a step, and where gru's reset is
+ * done. A sequence that has ended keeps its state.
+ */
+#include "kernel.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum {
+    FEW = 4,         /* sequences that are faster one after the other      */
+    SHORT = 4,       /* so few steps that packing weights does not pay     */
+    PANEL = 64,      /* hidden elements of a block, for few                */
+    AHEAD = 1 << 20, /* floats of the input's part that are made in one go */
+    ROWS = 6         /* of a block that a thread needs beside the gates    */
+};
+
+/* Where everything is, for one call. */
+struct plan {
+    struct byi_sequence s;
+    int64_t rows;          /* gates hidden                           */
+    int64_t width, blocks; /* hidden elements of a block; how many   */
+    int64_t mr;            /* sequences that lie side by side in h   */
+    int64_t ahead;         /* steps of the input's part              */
+    bool packed, few, two_phases;
+    uint64_t bytes;      /* of scratch, so far                     */
+    float *weights;      /* [d][gate][block][hidden][width]        */
+    int64_t *offsets;    /* [hidden]: of a panel's rows            */
+    float *input;        /* [d][n, t][rows]: see input_row         */
+    float *bias;         /* [d][rows + hidden]: both of every gate,
+                            and, linear before reset, recurrent's */
+    float *h[2], *reset; /* [d][n / mr][hidden][n % mr]            */
+    float *z;            /* [d][n][hidden]                         */
+    float *lanes;        /* of each thread                         */
+    int64_t lane_floats, h_floats;
+    void *dense; /* scratch of the input's product         */
+};
+
+static void *take(struct plan *p, char *base, uint64_t bytes)
+{
+    void *at = base ? base + p->bytes : NULL;
+    p->bytes += byi_lines(bytes);
+    return at;
+}
+
+static float *take_floats(struct plan *p, char *base, int64_t n)
+{
+    return take(p, base, (uint64_t)n * sizeof(float));
+}
+
+static struct plan make_plan(const struct byi_call *call)
+{
+    struct plan p = {0};
+    char *base = call->scratch;
+    byi_sequence_read(call, &p.s);
+    const struct byi_sequence *s = &p.s;
+    const int64_t directions = s->r.directions, hidden = s->hidden;
+    p.two_phases = s->op == BYI_OP_NN_GRU && !s->linear_before_reset;
+    p.rows = s->r.gates * hidden;
+    p.few = s->batch <= FEW;
+    p.packed = !p.few || s->time >= SHORT;
+    p.width = p.few ? PANEL : byi_simd()->nr;
+    p.mr = p.few ? 1 : byi_simd()->mr;
+    p.blocks = byi_ceil_div(hidden, p.width);
+    p.ahead = AHEAD / byi_max(s->batch * p.rows, 1);
+    p.ahead = byi_max(byi_min(p.ahead, s->time), 1);
+    p.h_floats = byi_ceil_div(s->batch, p.mr) * p.mr * hidden;
+    p.lane_floats = (s->r.gates * s->batch + ROWS) * p.width + BYI_SLACK;
+
+    const int64_t panels = directions * s->r.gates * p.blocks;
+    if (p.packed)
+        p.weights =
+            take_floats(&p, base, panels * p.width * hidden + BYI_SLACK);
+    p.offsets = take(&p, base, (uint64_t)hidden * sizeof *p.offsets);
+    p.input = take_floats(&p, base, directions * p.ahead * s->batch * p.rows);
+    p.bias = take_floats(&p, base, directions * (p.rows + hidden));
+    for (int i = 0; i < 2; i++)
+        p.h[i] = take_floats(&p, base, directions * p.h_floats);
+    if (p.two_phases) {
+        p.reset = take_floats(&p, base, directions * p.h_floats);
+        p.z = take_floats(&p, base, directions * s->batch * hidden);
+    }
+    p.lanes = take_floats(&p, base, p.lane_floats * call->threads);
+    p.dense = take(&p, base, byi_gemm_scratch_most(call->threads));
+    return p;
+}
+
+static int64_t h_at(const struct plan *p, int64_t d, int64_t n, int64_t k)
+{
+    return d * p->h_floats + (n / p->mr * p->s.hidden + k) * p->mr + n % p->mr;
+}
+
+/* --- before the steps ----------------------------------------------------- */
+
+static void pack_weights(const struct plan *p, const struct byi_call *call)
+{
+    const struct byi_sequence *s = &p->s;
+    const int64_t panels = s->r.directions * s->r.gates * p->blocks;
+    const int team = byi_team(call, panels * p->width * s->hidden);
+    for (int64_t k = 0; k < s->hidden; k++)
+        p->offsets[k] = k * p->width;
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t i = 0; i < panels; i++) {
+        const int64_t n0 = i % p->blocks * p->width;
+        const struct byi_matrix gate = {
+            .at = (const float *)s->recurrent->data +
+                  i / p->blocks * s->hidden * s->hidden,
+            .rs = 1,
+            .cs = s->hidden};
+        byi_pack_matrix(&gate, 0, s->hidden, n0,
+                        byi_min(p->width, s->hidden - n0), p->width,
+                        p->weights + i * p->width * s->hidden);
+    }
+}
+
+static void set_bias(const struct plan *p)
+{
+    const struct byi_sequence *s = &p->s;
+    const bool apart = s->linear_before_reset;
+    for (int64_t d = 0; d < s->r.directions; d++) {
+        float *to = p->bias + d * (p->rows + s->hidden);
+        memset(to, 0, (size_t)(p->rows + s->hidden) * sizeof *to);
+        if (!s->bias)
+            continue;
+        const float *of_x = (const float *)s->bias->data + 2 * d * p->rows;
+        const float *of_h = of_x + p->rows;
+        for (int64_t i = 0; i < p->rows; i++)
+            to[i] = apart && i >= 2 * s->hidden ? of_x[i] : of_x[i] + of_h[i];
+        for (int64_t k = 0; apart && k < s->hidden; k++)
+            to[p->rows + k] = of_h[2 * s->hidden + k];
+    }
+}
+
+static void set_states(const struct plan *p)
+{
+    const struct byi_sequence *s = &p->s;
+    memset(p->h[0], 0, (size_t)(s->r.directions * p->h_floats) * sizeof(float));
+    memset(p->h[1], 0, (size_t)(s->r.directions * p->h_floats) * sizeof(float));
+    for (int64_t d = 0; d < s->r.directions; d++)
+        for (int64_t n = 0; n < s->batch; n++) {
+            const int64_t at = byi_sequence_state(s, d, n);
+            for (int64_t k = 0; s->initial_h && k < s->hidden; k++)
+                p->h[0][h_at(p, d, n, k)] =
+                    ((const float *)s->initial_h->data)[at + k];
+        }
+    if (!s->y_c)
+        return;
+    const size_t bytes = (size_t)byi_count(s->y_c) * sizeof(float);
+    if (s->initial_c)
+        memcpy(s->y_c->data, s->initial_c->data, bytes);
+    else
+        memset(s->y_c->data, 0, bytes);
+}
+
+/* Steps [first, first + n) of a direction, counted from where it starts. */
+struct stretch {
+    int64_t first, n;
+};
+
+static int64_t first_time(const struct plan *p, int64_t d,
+                          const struct stretch *part)
+{
+    return p->s.r.reverse[d] ? p->s.time - part->first - part->n : part->first;
+}
+
+/* The input's part of (t, n), for gate 0, element 0. */
+static const float *input_row(const struct plan *p, const struct stretch *part,
+                              int64_t d, int64_t t, int64_t n)
+{
+    const int64_t at = t - first_time(p, d, part);
+    const int64_t row =
+        p->s.batch_first ? n * part->n + at : at * p->s.batch + n;
+    return p->input + (d * p->ahead * p->s.batch + row) * p->rows;
+}
+
+/* `n` rows of x from row `from` on, times the weights of direction d. */
+static void multiply_input(const struct plan *p, const struct byi_call *call,
+                           int64_t d, int64_t from, int64_t n, float *to)
+{
+    const struct byi_sequence *s = &p->s;
+    const struct byi_tensor in[] = {
+        {.data = (float *)s->x->data + from * s->input,
+         .dtype = BYOC_F32,
+         .rank = 2,
+         .dims = {n, s->input}},
+        {.data = (float *)s->weights->data + d * p->rows * s->input,
+         .dtype = BYOC_F32,
+         .rank = 2,
+         .dims = {p->rows, s->input}}};
+    struct byi_tensor out = {
+        .data = to, .dtype = BYOC_F32, .rank = 2, .dims = {n, p->rows}};
+    const struct byi_call dense = {.op = byi_op(BYI_OP_NN_DENSE),
+                                   .n_in = 2,
+                                   .n_out = 1,
+                                   .in = in,
+                                   .out = &out,
+                                   .scratch = p->dense,
+                                   .threads = call->threads};
+    struct byoc_error err;
+    const enum byoc_status status =
+        byi_kernel_of(BYI_OP_NN_DENSE)->run(&dense, &err);
+    assert(status == BYOC_OK);
+    (void)status;
+}
+
+static void make_input(const struct plan *p, const struct byi_call *call,
+                       const struct stretch *part)
+{
+    const struct byi_sequence *s = &p->s;
+    for (int64_t d = 0; d < s->r.directions; d++) {
+        const int64_t t = first_time(p, d, part);
+        float *to = p->input + d * p->ahead * s->batch * p->rows;
+        if (!s->batch_first || part->n == s->time) {
+            multiply_input(p, call, d, s->batch_first ? 0 : t * s->batch,
+                           part->n * s->batch, to);
+            continue;
+        }
+        for (int64_t n = 0; n < s->batch; n++)
+            multiply_input(p, call, d, n * s->time + t, part->n,
+                           to + n * part->n * p->rows);
+    }
+}
+
+/* --- one block of a step -------------------------------------------------- */
+
+/* Elements [k0, k0 + n) of hidden, in direction d at time t. */
+struct block {
+    const struct plan *p;
+    const struct stretch *part;
+    int64_t d, t, index, k0, n;
+    const float *h; /* before the step */
+    float *next;    /* after it        */
+    float *lane;    /* [gate][batch][width], then rows of width */
+};
+
+static float *gate_row(const struct block *b, int64_t gate, int64_t n)
+{
+    return b->lane + (gate * b->p->s.batch + n) * b->p->width;
+}
+
+static float *spare_row(const struct block *b, int64_t i)
+{
+    return gate_row(b, b->p->s.r.gates, 0) + i * b->p->width;
+}
+
+/* The recurrent weights of one gate times h, of all sequences. */
+static void multiply(const struct block *b, int64_t gate, const float *h)
+{
+    const struct plan *p = b->p;
+    const struct byi_sequence *s = &p->s;
+    const int64_t hidden = s->hidden, at = b->d * s->r.gates + gate;
+    const float *panel =
+        p->packed ? p->weights + (at * p->blocks + b->index) * p->width * hidden
+                  : (const float *)s->recurrent->data +
+                        (at * hidden + b->k0) * hidden;
+    h += b->d * p->h_floats;
+    for (int64_t n = 0; n < s->batch; n += p->mr) {
+        float *to = gate_row(b, gate, n);
+        if (!p->few)
+            byi_simd()->gemm(hidden, h + n * hidden, panel, to, p->width,
+                             byi_min(p->mr, s->batch - n), b->n, false);
+        else if (p->packed)
+            byi_simd()->taps(panel, p->offsets, h + n * hidden, hidden, to,
+                             b->n);
+        else
+            for (int64_t k = 0; k < b->n; k++)
+                to[k] =
+                    byi_simd()->dot(h + n * hidden, panel + k * hidden, hidden);
+    }
+}
+
+/* to = fn(clip(x)); x is spoilt. */
+static void apply(const struct block *b, uint32_t f, float *x, float *to)
+{
+    const struct byi_sequence *s = &b->p->s;
+    const struct byi_gate_fn *fn = &s->r.fn[b->d][f];
+    const float params[4] = {(float)fn->alpha, (float)fn->beta};
+    const float clip = (float)s->clip;
+    if (!isinf(clip))
+        for (int64_t k = 0; k < b->n; k++)
+            x[k] = x[k] > clip ? clip : x[k] < -clip ? -clip : x[k];
+    if (fn->op == BYI_OP_NONE) {
+        byi_simd()->affine(x, to, b->n, params[0], params[1]);
+    } else if (fn->op == BYI_OP_TANH && fn->n_params) {
+        byi_simd()->affine(x, to, b->n, params[1], 0);
+        byi_simd()->unary[fn->op](to, x, b->n, params);
+        byi_simd()->affine(x, to, b->n, params[0], 0);
+    } else {
+        byi_simd()->unary[fn->op](x, to, b->n, params);
+    }
+}
+
+/* A gate's row: += the input's part and the bias, which becomes its argument.
+ */
+static float *argument(const struct block *b, int64_t gate, int64_t n)
+{
+    const struct plan *p = b->p;
+    const int64_t at = gate * p->s.hidden + b->k0;
+    const float *x = input_row(p, b->part, b->d, b->t, n) + at;
+    const float *bias = p->bias + b->d * (p->rows + p->s.hidden) + at;
+    float *row = gate_row(b, gate, n);
+    for (int64_t k = 0; k < b->n; k++)
+        row[k] += x[k] + bias[k];
+    return row;
+}
+
+/* += peephole `hole` times c */
+static void add_peephole(const struct block *b, int64_t hole, const float *c,
+                         float *row)
+{
+    const struct byi_sequence *s = &b->p->s;
+    if (!s->peepholes)
+        return;
+    const float *w = (const float *)s->peepholes->data +
+                     (3 * b->d + hole) * s->hidden + b->k0;
+    for (int64_t k = 0; k < b->n; k++)
+        row[k] += w[k] * c[k];
+}
+
+/* h of sequence n into a row of its own. */
+static void read_h(const struct block *b, int64_t n, float *to)
+{
+    const float *h = b->h + h_at(b->p, b->d, n, b->k0);
+    for (int64_t k = 0; k < b->n; k++)
+        to[k] = h[k * b->p->mr];
+}
+
+/* Each of these gives h' of sequence n in `to`. */
+static void finish_rnn(const struct block *b, int64_t n, float *to)
+{
+    apply(b, 0, argument(b, 0, n), to);
+}
+
+static void finish_lstm(const struct block *b, int64_t n, float *to)
+{
+    const struct byi_sequence *s = &b->p->s;
+    float *c = (float *)s->y_c->data + byi_sequence_state(s, b->d, n) + b->k0;
+    float *i = spare_row(b, 0), *f = spare_row(b, 1), *g = spare_row(b, 2);
+    float *o = spare_row(b, 3), *x = argument(b, 0, n);
+    add_peephole(b, 0, c, x);
+    apply(b, 0, x, i);
+    if (s->input_forget) {
+        for (int64_t k = 0; k < b->n; k++)
+            f[k] = 1 - i[k];
+    } else {
+        x = argument(b, 2, n);
+        add_peephole(b, 2, c, x);
+        apply(b, 0, x, f);
+    }
+    apply(b, 1, argument(b, 3, n), g);
+    for (int64_t k = 0; k < b->n; k++)
+        c[k] = f[k] * c[k] + i[k] * g[k];
+    x = argument(b, 1, n);
+    add_peephole(b, 1, c, x);
+    apply(b, 0, x, o);
+    memcpy(g, c, (size_t)b->n * sizeof *g);
+    apply(b, 2, g, to);
+    for (int64_t k = 0; k < b->n; k++)
+        to[k] *= o[k];
+}
+
+/* h' = (1 - z) g(x) + z h */
+static void finish_gru(const struct block *b, int64_t n, const float *z,
+                       float *x, float *to)
+{
+    float *h = spare_row(b, 2);
+    read_h(b, n, h);
+    apply(b, 1, x, to);
+    for (int64_t k = 0; k < b->n; k++)
+        to[k] = (1 - z[k]) * to[k] + z[k] * h[k];
+}
+
+/* Linear before reset: all gates are at hand. */
+static void finish_gru_linear(const struct block *b, int64_t n, float *to)
+{
+    const struct plan *p = b->p;
+    float *z = spare_row(b, 0), *r = spare_row(b, 1), *x = gate_row(b, 2, n);
+    const float *bias = p->bias + b->d * (p->rows + p->s.hidden) + p->rows;
+    apply(b, 0, argument(b, 0, n), z);
+    apply(b, 0, argument(b, 1, n), r);
+    for (int64_t k = 0; k < b->n; k++)
+        x[k] = r[k] * (x[k] + bias[b->k0 + k]);
+    finish_gru(b, n, z, argument(b, 2, n), to);
+}
+
+/* The first phase else: z, and r h, which the second one multiplies. */
+static void start_gru(const struct block *b, int64_t n)
+{
+    const struct plan *p = b->p;
+    float *z = p->z + (b->d * p->s.batch + n) * p->s.hidden + b->k0;
+    float *r = spare_row(b, 1), *h = spare_row(b, 2);
+    float *to = p->reset + h_at(p, b->d, n, b->k0);
+    apply(b, 0, argument(b, 0, n), z);
+    apply(b, 0, argument(b, 1, n), r);
+    read_h(b, n, h);
+    for (int64_t k = 0; k < b->n; k++)
+        to[k * p->mr] = r[k] * h[k];
+}
+
+/* Sequence n has h' in `row`; NULL: it has ended before t. */
+static void store(const struct block *b, int64_t n, const float *row)
+{
+    const struct plan *p = b->p;
+    float *y =
+        (float *)p->s.y->data + byi_sequence_y(&p->s, b->d, b->t, n) + b->k0;
+    const int64_t at = h_at(p, b->d, n, b->k0);
+    for (int64_t k = 0; k < b->n; k++) {
+        b->next[at + k * p->mr] = row ? row[k] : b->h[at + k * p->mr];
+        y[k] = row ? row[k] : 0;
+    }
+}
+
+static void run_block(const struct block *b, int phase)
+{
+    const struct plan *p = b->p;
+    const struct byi_sequence *s = &p->s;
+    const bool start = p->two_phases && phase == 0;
+    const int64_t first = phase ? 2 : 0, last = start ? 2 : s->r.gates;
+    float *to = spare_row(b, 4);
+    for (int64_t gate = first; gate < last; gate++)
+        if (gate != 2 || !s->input_forget)
+            multiply(b, gate, phase ? p->reset : b->h);
+    for (int64_t n = 0; n < s->batch; n++) {
+        if (b->t >= byi_sequence_length(s, n)) {
+            if (!start)
+                store(b, n, NULL);
+            continue;
+        }
+        if (start) {
+            start_gru(b, n);
+            continue;
+        }
+        if (s->op == BYI_OP_NN_LSTM)
+            finish_lstm(b, n, to);
+        else if (s->op == BYI_OP_NN_RNN)
+            finish_rnn(b, n, to);
+        else if (s->linear_before_reset)
+            finish_gru_linear(b, n, to);
+        else
+            finish_gru(b, n, p->z + (b->d * s->batch + n) * s->hidden + b->k0,
+                       argument(b, 2, n), to);
+        store(b, n, to);
+    }
+}
+
+/* --- the steps ------------------------------------------------------------ */
+
+static void run_task(const struct plan *p, const struct stretch *part,
+                     int64_t step, int64_t task, int phase, int64_t lane)
+{
+    const int64_t d = task / p->blocks, index = task % p->blocks;
+    const struct block b = {
+        .p = p,
+        .part = part,
+        .d = d,
+        .t = p->s.r.reverse[d] ? p->s.time - 1 - step : step,
+        .index = index,
+        .k0 = index * p->width,
+        .n = byi_min(p->width, p->s.hidden - index * p->width),
+        .h = p->h[step % 2],
+        .next = p->h[(step + 1) % 2],
+        .lane = p->lanes + lane * p->lane_floats,
+    };
+    run_block(&b, phase);
+}
+
+static void run_steps(const struct plan *p, const struct byi_call *call,
+                      const struct stretch *part)
+{
+    const struct byi_sequence *s = &p->s;
+    const int64_t tasks = s->r.directions * p->blocks;
+    const int64_t work = s->r.directions * s->batch * p->rows * s->hidden;
+    const int team = (int)byi_min(byi_team(call, work), tasks);
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        int64_t lane = 0;
+#ifdef _OPENMP
+        lane = omp_get_thread_num();
+#endif
+        for (int64_t step = part->first; step < part->first + part->n; step++)
+            for (int phase = 0; phase <= (int)p->two_phases; phase++) {
+#pragma omp for schedule(static)
+                for (int64_t task = 0; task < tasks; task++)
+                    run_task(p, part, step, task, phase, lane);
+            }
+    }
+}
+
+static uint64_t sequence_scratch(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return 5 * sizeof(double) * (uint64_t)call->in[2].dims[2];
+    struct byi_call dry = *call;
+    dry.scratch = NULL;
+    return make_plan(&dry).bytes;
+}
+
+static enum byoc_status sequence_run(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    if (call->in->dtype == BYOC_F64)
+        return byi_recurrent_plain(call, err);
+    if (call->in->dtype != BYOC_F32)
+        return byi_bad_dtype(call, call->in->dtype,
+                             "float16, bfloat16, float32 or float64", err);
+    const struct plan p = make_plan(call);
+    const struct byi_sequence *s = &p.s;
+    BYI_TRY(byi_sequence_check(s, call, err));
+    if (s->hidden == 0 || s->batch == 0)
+        return BYOC_OK; /* no results have elements */
+    if (p.packed)
+        pack_weights(&p, call);
+    set_bias(&p);
+    set_states(&p);
+    for (int64_t t = 0; t < s->time; t += p.ahead) {
+        const struct stretch part = {t, byi_min(p.ahead, s->time - t)};
+        make_input(&p, call, &part);
+        run_steps(&p, call, &part);
+    }
+    for (int64_t d = 0; d < s->r.directions; d++)
+        for (int64_t n = 0; n < s->batch; n++)
+            for (int64_t k = 0; k < s->hidden; k++)
+                ((float *)s->y_h->data)[byi_sequence_state(s, d, n) + k] =
+                    p.h[s->time % 2][h_at(&p, d, n, k)];
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(recurrent, sequence_run, sequence_scratch)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_RNN, {recurrent_run, recurrent_scratch}},
+    {BYI_OP_NN_GRU, {recurrent_run, recurrent_scratch}},
+    {BYI_OP_NN_LSTM, {recurrent_run, recurrent_scratch}},
+};
+const struct byi_kernel_rows byi_rows_recurrent = {rows, BYI_COUNT(rows)};
