@@ -144,6 +144,8 @@ const char *byi_o_string(struct byi_import *o, const char *name,
 /* NULL and *n 0 where there is none. */
 const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
+const char *const *byi_o_strings(struct byi_import *o, const char *name,
+                                 uint32_t *n);
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
 /* A dtype attribute; BYOC_NONE where there is none. */
@@ -276,6 +278,7 @@ struct byi_onnx_table {
 extern const struct byi_onnx_table byi_onnx_element; /* ops_element.c */
 extern const struct byi_onnx_table byi_onnx_window;  /* ops_window.c  */
 extern const struct byi_onnx_table byi_onnx_linear;  /* ops_linear.c  */
+extern const struct byi_onnx_table byi_onnx_sequence; /* ops_sequence.c */
 extern const struct byi_onnx_table byi_onnx_norm;    /* ops_norm.c    */
 extern const struct byi_onnx_table byi_onnx_reduce;  /* ops_reduce.c  */
 extern const struct byi_onnx_table byi_onnx_shape;   /* ops_shape.c   */

@@ -179,6 +179,24 @@ const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n)
     return values;
 }
 
+const char *const *byi_o_strings(struct byi_import *o, const char *name,
+                                 uint32_t *n)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+
+    *n = 0;
+    if (!a || a->n_strings > UINT32_MAX)
+        return NULL;
+    const char **texts =
+        byi_arena_calloc(o->scratch, a->n_strings + 1, sizeof *texts);
+    for (size_t i = 0; i < a->n_strings; i++)
+        texts[i] = byi_arena_strn(o->scratch, (const char *)a->strings[i].data,
+                                  a->strings[i].len);
+    *n = (uint32_t)a->n_strings;
+    return texts;
+}
+
 enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name)
 {
     const int64_t value = byi_o_int(o, name, BYOC_NONE);

@@ -8,7 +8,7 @@
 static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_element, &byi_onnx_window, &byi_onnx_linear, &byi_onnx_norm,
     &byi_onnx_reduce,  &byi_onnx_shape,  &byi_onnx_index,  &byi_onnx_make,
-    &byi_onnx_image,   &byi_onnx_quant,  &byi_onnx_loss,
+    &byi_onnx_image,   &byi_onnx_quant,  &byi_onnx_loss,   &byi_onnx_sequence,
 };
 
 const struct byi_onnx_op *byi_onnx_find(const char *type, int64_t opset)
@@ -55,7 +55,8 @@ static bool same_attr(struct byi_import *o, const struct byi_attr_def *def,
         a->floats = byi_o_floats(o, def->name, &a->n);
         return true;
     case BYI_ATTR_STRINGS:
-        break;
+        a->strings = byi_o_strings(o, def->name, &a->n);
+        return true;
     }
     return false;
 }

@@ -1,0 +1,171 @@
+/* onnx_sequence_test.c: what LSTM, GRU and RNN import to, and what is said of
+ * those that are wrong. */
+#include "models.h"
+
+static void attr_strings(struct build *b, Onnx__NodeProto *n, const char *name,
+                         const char *words)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+    char **list = names(b, words, &a->n_strings);
+
+    a->strings = byi_arena_calloc(b->arena, a->n_strings, sizeof *a->strings);
+    for (size_t i = 0; i < a->n_strings; i++) {
+        a->strings[i].data = (uint8_t *)list[i];
+        a->strings[i].len = strlen(list[i]);
+    }
+}
+
+static void attr_floats(struct build *b, Onnx__NodeProto *n, const char *name,
+                        size_t count, const float *v)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+
+    a->n_floats = count;
+    a->floats = byi_arena_copy(b->arena, v, count * sizeof *v);
+}
+
+/* x (T, N, 3) and weights for 2 hidden elements in one direction. */
+static struct build begin_with(int64_t opset, int64_t gates)
+{
+    struct build b = begin(opset);
+
+    input(&b, "x", "T N 3");
+    floats(&b, "w", 3, (const int64_t[]){1, 2 * gates, 3});
+    floats(&b, "r", 3, (const int64_t[]){1, 2 * gates, 2});
+    return b;
+}
+
+static void inputs_left_out(void **state)
+{
+    struct build b = begin_with(7, 4);
+    (void)state;
+
+    input(&b, "h", "1 N 2");
+    Onnx__NodeProto *lstm = node(&b, "LSTM", "x w r - - h - -", "y - c");
+    attr_int(&b, lstm, "hidden_size", 2);
+    attr_string(&b, lstm, "direction", "reverse");
+    output(&b, "y");
+    output(&b, "c");
+    EXPECT(&b, "Tensor[(0), float32] {}, Tensor[(0), float32] {}, %h, ",
+           "direction=\"reverse\"", "#[\"LSTM_0\": \"LSTM\"]", "%0.0", "%0.2");
+}
+
+static void batch_first(void **state)
+{
+    struct build b = begin_with(14, 3);
+    (void)state;
+
+    Onnx__NodeProto *gru = node(&b, "GRU", "x w r", "y h");
+    attr_int(&b, gru, "layout", 1);
+    attr_int(&b, gru, "linear_before_reset", 1);
+    attr_string(&b, gru, "direction", "forward");
+    output(&b, "h");
+    EXPECT(&b, "-> Tensor[(T, 1, 2), float32]", "nn.gru(%x, ",
+           "batch_first=true, linear_before_reset=true)");
+}
+
+/* Numbers go to the functions that have such a parameter, in their order. */
+static void numbers_of_activations(void **state)
+{
+    struct build b = begin_with(14, 4);
+    (void)state;
+
+    Onnx__NodeProto *lstm = node(&b, "LSTM", "x w r", "y");
+    attr_strings(&b, lstm, "activations", "HardSigmoid tanh ScaledTanh");
+    attr_floats(&b, lstm, "activation_alpha", 2, (const float[]){0.5f, 1.5f});
+    attr_floats(&b, lstm, "activation_beta", 1, (const float[]){0.25f});
+    attr(&b, lstm, "clip", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    lstm->attribute[3]->has_f = 1;
+    lstm->attribute[3]->f = 3.0f;
+    attr_int(&b, lstm, "input_forget", 1);
+    output(&b, "y");
+    EXPECT(&b, "activations=[\"nn.hard_sigmoid\", \"tanh\", \"scaled_tanh\"]",
+           "activation_alpha=[0.5, 0.0, 1.5]",
+           "activation_beta=[0.25, 0.0, 1.0]", "clip=3.0", "input_forget=true");
+}
+
+static void old_output_sequence(void **state)
+{
+    struct build b = begin_with(1, 1);
+    (void)state;
+
+    Onnx__NodeProto *rnn = node(&b, "RNN", "x w r", "y h");
+    attr_int(&b, rnn, "output_sequence", 1);
+    output(&b, "y");
+    EXPECT(&b, "-> Tensor[(T, 1, N, 2), float32]", "nn.rnn(%x, ");
+}
+
+static void wrong_hidden_size(void **state)
+{
+    struct build b = begin_with(7, 4);
+    (void)state;
+
+    Onnx__NodeProto *lstm = node(&b, "LSTM", "x w r", "y");
+    attr_int(&b, lstm, "hidden_size", 3);
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE,
+           "node LSTM_0 (LSTM): hidden_size is 3, expected the 2 columns of R");
+}
+
+static void unknown_activation(void **state)
+{
+    struct build b = begin_with(7, 3);
+    (void)state;
+
+    Onnx__NodeProto *gru = node(&b, "GRU", "x w r", "y");
+    attr_strings(&b, gru, "activations", "Sine Tanh");
+    output(&b, "y");
+    refuse(&b, BYOC_EUNSUPPORTED, "activation 'Sine'");
+}
+
+static void too_few_activations(void **state)
+{
+    struct build b = begin_with(7, 3);
+    (void)state;
+
+    Onnx__NodeProto *gru = node(&b, "GRU", "x w r", "y");
+    attr_strings(&b, gru, "activations", "Tanh");
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE, "activations has 1 entries, expected none or 2");
+}
+
+static void too_many_activations(void **state)
+{
+    struct build b = begin_with(7, 1);
+    (void)state;
+
+    Onnx__NodeProto *rnn = node(&b, "RNN", "x w r", "y");
+    attr_strings(&b, rnn, "activations", "Tanh Tanh Tanh Tanh Tanh Tanh Tanh");
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE, "7 activations, expected at most 6");
+}
+
+static void attribute_of_another_operator(void **state)
+{
+    struct build b = begin_with(7, 1);
+    (void)state;
+
+    Onnx__NodeProto *rnn = node(&b, "RNN", "x w r", "y");
+    attr_int(&b, rnn, "linear_before_reset", 1);
+    output(&b, "y");
+    refuse(&b, BYOC_EUNSUPPORTED, "linear_before_reset");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inputs_left_out),
+        cmocka_unit_test(batch_first),
+        cmocka_unit_test(numbers_of_activations),
+        cmocka_unit_test(old_output_sequence),
+        cmocka_unit_test(wrong_hidden_size),
+        cmocka_unit_test(unknown_activation),
+        cmocka_unit_test(too_few_activations),
+        cmocka_unit_test(too_many_activations),
+        cmocka_unit_test(attribute_of_another_operator),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
