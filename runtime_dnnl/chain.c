@@ -553,8 +553,7 @@ static enum byoc_status open_item(struct byi_build *b,
 {
     memset(p, 0, sizeof *p);
     p->src = *view;
-    *core =
-        (struct byi_core){.step = item->step, .params = p, .in_place = true};
+    *core = (struct byi_core){.step = item->step, .params = p};
     if (item->kind == BYI_ITEM_ELT) {
         p->elt = (struct byi_eltwise){.alg = (enum byi_elt)item->alg,
                                       .alpha = item->alpha,
@@ -576,6 +575,8 @@ static enum byoc_status open_item(struct byi_build *b,
         p->prelu =
             (struct byi_prelu){.src = p->src.desc, .weights = p->other.desc};
     }
+    /* all versions: prelu in place applies some slopes twice */
+    core->in_place = item->kind != BYI_ITEM_PRELU;
     core->src = p->src;
     core->dst = p->src.desc;
     return BYOC_OK;
