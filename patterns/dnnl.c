@@ -10,6 +10,10 @@
 #define NAME(op, name, ...) name
 #define ELTWISE BYI_DN_ELTWISE(NAME, "|")
 #define BINARY BYI_DN_BINARY(NAME, "|")
+#define COMMA ,
+#define SAY(id, text) [id] = text
+#define ID(id, text) id
+enum { BYI_DN_REFUSALS(ID, COMMA) };
 
 /* Post-ops: what oneDNN applies to a result on its way out, in any order. */
 #define NONE ""
@@ -19,43 +23,40 @@
 
 enum { F32 = 1 };
 
-static const char *check_float(const struct byoc_host *host,
-                               const struct byoc_match *m, uint32_t op)
-{
-    uint32_t dtype, rank;
-    const int64_t *dims;
-    if (!host->match_op_type(m, op, &dtype, &rank, &dims))
-        return NULL; /* a tuple: the probe sees its fields */
-    if (dtype != F32)
-        return "found a result that is not float32; oneDNN is given float32 "
-               "only";
-    return NULL;
-}
+static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
-/* One operator by itself. */
+/* All results are float32, and of a tuple's maker what it takes. */
 static const char *accept_float(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
-    return check_float(host, m, 0);
+    uint32_t dtype, rank;
+    const int64_t *dims;
+    for (uint32_t i = 0; i < host->match_n_ops(m); i++)
+        if (host->match_op_type(m, i, &dtype, &rank, &dims) && dtype != F32)
+            return host->match_say(m, says[GIVES], host->match_op(m, i),
+                                   host->match_show_op(m, i));
+    if (host->match_type(m, "src", &dtype, &rank, &dims) && dtype != F32)
+        return host->match_say(m, says[TAKES], host->match_op(m, 0),
+                               host->match_show(m, "src"));
+    return NULL;
 }
 
 /* Post-ops work on the result in place: its shape must not change. */
 static const char *accept_chain(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
-    uint32_t n = host->match_n_ops(m), dtype[2], rank[2];
+    uint32_t dtype, rank[2];
     const int64_t *dims[2];
-    for (uint32_t i = 0; i < n; i++) {
-        const char *why = check_float(host, m, i);
-        if (why)
-            return why;
-    }
-    if (host->match_op_type(m, 0, &dtype[0], &rank[0], &dims[0]) &&
-        host->match_op_type(m, n - 1, &dtype[1], &rank[1], &dims[1]) &&
-        (rank[0] != rank[1] ||
-         memcmp(dims[0], dims[1], rank[0] * sizeof *dims[0]) != 0))
-        return "a post-op broadcasts the result to a larger shape; oneDNN's "
-               "post-ops keep the shape";
+    const char *why = accept_float(host, m);
+    if (why || !host->match_op_type(m, 0, &dtype, &rank[0], &dims[0]))
+        return why;
+    for (uint32_t i = 1; i < host->match_n_ops(m); i++)
+        if (host->match_op_type(m, i, &dtype, &rank[1], &dims[1]) &&
+            (rank[0] != rank[1] ||
+             memcmp(dims[0], dims[1], rank[0] * sizeof *dims[0]) != 0))
+            return host->match_say(
+                m, says[GROWS], host->match_op(m, i), host->match_show_op(m, i),
+                host->match_op(m, 0), host->match_show_op(m, 0));
     return NULL;
 }
 

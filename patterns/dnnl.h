@@ -42,6 +42,12 @@
     X(DIVIDE, "divide", DIV) AND                                          \
     X(MAXIMUM, "maximum", MAX) AND                                        \
     X(MINIMUM, "minimum", MIN)
+
+/* X(id, text): what the predicates of the rows say when they refuse. */
+#define BYI_DN_REFUSALS(X, AND)                                           \
+    X(GIVES, "%s gives %s, expected float32: oneDNN is given no other results") AND \
+    X(TAKES, "%s takes %s, expected float32: oneDNN is given no other data") AND    \
+    X(GROWS, "%s gives %s where %s gave %s: oneDNN's post-ops keep the shape")
 /* clang-format on */
 
 extern const struct byoc_pattern byi_dnnl_patterns[];

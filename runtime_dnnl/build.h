@@ -12,8 +12,8 @@
 #include <byoc/backend.h>
 
 #include "codegen_json/graph.h"
-#include "patterns/dnnl.h"
 #include "runtime_dnnl/layer.h"
+#include "runtime_dnnl/table.h"
 
 /* --- the program --------------------------------------------------------- */
 
@@ -310,23 +310,6 @@ enum byoc_status byi_dn_emit_alone(struct byi_build *b, struct byi_core *core,
 enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
                                    struct byi_view view);
-
-/* kernels_*.c: the builders that patterns/dnnl.def names. */
-#define ROW(name, operators, operands, posts, accept, build)                   \
-    enum byoc_status byi_dn_build_##build(struct byi_build *b);
-#include "patterns/dnnl.def"
-
-/* A row of patterns/dnnl.def as the runtime needs it. */
-struct byi_dn_row {
-    const char *name;
-    const char *operators; /* what step 0 may be, "|" between */
-    bool posts;            /* it takes post-ops               */
-    enum byoc_status (*build)(struct byi_build *b);
-};
-extern const struct byi_dn_row byi_dn_rows[]; /* build.c */
-extern const uint32_t byi_dn_n_rows;
-/* Is the operator among the row's? */
-bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator);
 
 /* kernels_window.c: the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);

@@ -8,7 +8,7 @@
 #include <byoc/backend.h>
 
 #include "codegen_json/graph.h"
-#include "runtime_dnnl/build.h"
+#include "runtime_dnnl/table.h"
 #include "runtime_native/native.h"
 
 enum { MAX_REGION_NODES = 256, MAX_REGION_ARGS = 64 };

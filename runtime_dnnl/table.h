@@ -1,0 +1,28 @@
+/* runtime_dnnl/table.h: patterns/dnnl.def as the runtime needs it.
+ */
+#ifndef BYI_DNNL_TABLE_H
+#define BYI_DNNL_TABLE_H
+
+#include "core/base.h"
+#include "patterns/dnnl.h"
+
+struct byi_build;
+
+/* kernels_*.c: the builders that patterns/dnnl.def names. */
+#define ROW(name, operators, operands, posts, accept, build)                   \
+    enum byoc_status byi_dn_build_##build(struct byi_build *b);
+#include "patterns/dnnl.def"
+
+/* A row: where the builder is missing nothing links. */
+struct byi_dn_row {
+    const char *name;
+    const char *operators; /* what step 0 may be, "|" between */
+    bool posts;            /* it takes post-ops               */
+    enum byoc_status (*build)(struct byi_build *b);
+};
+extern const struct byi_dn_row byi_dn_rows[]; /* build.c */
+extern const uint32_t byi_dn_n_rows;
+/* Is the operator among the row's? */
+bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator);
+
+#endif

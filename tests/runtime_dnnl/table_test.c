@@ -1,0 +1,591 @@
+/* table_test.c: oneDNN's table row by row. For every row programs are made:
+ * each of its operators, with each post-op, beside operands of each kind that
+ * broadcasts, constant and not. Each must be one composite of that row, must
+ * pass the probe, is loaded, run and held against the native kernels. Then
+ * come programs that its predicate, or its builder, refuses, each with its
+ * sentence. A row, an operator, a post-op or a sentence without a program
+ * fails the test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "codegen_json/codegen_json.h"
+#include "partition/partition.h"
+#include "patterns/patterns.h"
+#include "region.inc"
+#include "samples.h"
+#include "tests/interp.h"
+
+enum { MAX_ROWS = 64, MAX_IO = 8 };
+static const double table_tolerance = 1e-4;
+#define COMMA ,
+#define NAME_OF(op, name, ...) name
+
+/* --- the plug-in, with a listener ------------------------------------------
+ */
+
+static struct byoc_host listening_host;
+static struct byoc_backend listening;
+static struct byi_vendors vendors;
+static struct byoc_pattern rows[MAX_ROWS];
+static const struct byoc_pattern *watched; /* the row under test */
+static char heard[4096]; /* what its predicate or the probe has said */
+static uint32_t probes;
+
+static void hear(const char *text)
+{
+    const size_t n = strlen(heard);
+    snprintf(heard + n, sizeof heard - n, "%s\n", text);
+}
+
+static const char *accept_watched(const struct byoc_host *host,
+                                  const struct byoc_match *m)
+{
+    const char *why = watched->accept ? watched->accept(host, m) : NULL;
+    if (why)
+        hear(why);
+    return why;
+}
+
+static struct byoc_fail *probe_heard(const struct byoc_host *host,
+                                     const struct byoc_region *graph,
+                                     struct byoc_probe *result)
+{
+    struct byoc_fail *fail = region_backend()->probe(host, graph, result);
+    probes++;
+    if (fail)
+        hear(region_fail_text(fail));
+    return fail;
+}
+
+static void fail_free(struct byoc_fail *fail)
+{
+    (void)fail;
+}
+
+static void open_vendors(uint32_t row)
+{
+    static const struct byoc_backend *list[] = {&listening};
+    static const struct byoc_host *hosts[] = {&listening_host};
+    struct byoc_error err;
+    memcpy(rows, byi_dnnl_patterns, byi_dnnl_n_patterns * sizeof *rows);
+    watched = &byi_dnnl_patterns[row];
+    rows[row].accept = accept_watched;
+    listening_host = *region_host();
+    listening_host.fail_text = region_fail_text;
+    listening_host.fail_free = fail_free;
+    byi_match_host(&listening_host);
+    listening = *region_backend();
+    listening.patterns = rows;
+    listening.probe = probe_heard;
+    if (byi_vendors_init(&vendors, list, hosts, 1, &err))
+        fail_msg("%s", err.text);
+}
+
+/* --- one program -----------------------------------------------------------
+ */
+
+static struct {
+    uint32_t graphs, matched, probed, run, compared, refused;
+} counts[MAX_ROWS];
+static bool operator_seen[BYI_N_OPS], post_seen[BYI_N_OPS];
+static uint32_t row;
+
+/* "%x: (2, 3)" as "%x: Tensor[(2, 3), float32]". */
+static char *program_text(const char *params, const char *dtype,
+                          const char *body)
+{
+    struct byi_text text = {0};
+    byi_text_addf(&text, "def @main(");
+    for (const char *p = params; *p; p++) {
+        byi_text_addf(&text, "%s%c", *p == '(' ? "Tensor[" : "", *p);
+        if (*p == ')')
+            byi_text_addf(&text, ", %s]", dtype);
+    }
+    byi_text_addf(&text, ") {\n  %s\n}\n", body);
+    return text.at;
+}
+
+static struct byi_module *parse(const char *text)
+{
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+    if (byi_parse_module(text, strlen(text), "program", NULL, &m, &err))
+        fail_msg("%s\n%s", err.text, text);
+    return m;
+}
+
+static const struct byi_func *main_of(const struct byi_module *m)
+{
+    return m->funcs.at[byi_func_find(m, "main")];
+}
+
+static void merge(struct byi_module *m, const char *text)
+{
+    const struct byi_pass *const pass = &byi_pass_merge_composite;
+    struct byi_pass_context ctx = {
+        .opt_level = 2, .verify = true, .vendors = &vendors};
+    struct byoc_error err;
+    heard[0] = '\0';
+    if (byi_run_passes(m, &pass, 1, &ctx, &err))
+        fail_msg("%s\n%s", err.text, text);
+}
+
+/* The composites; the last one's function. */
+static uint32_t count_composites(const struct byi_module *m, uint32_t *func)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.composite) {
+            *func = i;
+            n++;
+        }
+    return n;
+}
+
+static uint32_t count_ops(const struct byi_func *f)
+{
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        n += f->nodes.at[id].kind == BYI_CALL_OP;
+    return n;
+}
+
+/* Which operators the composite is of, for the books. */
+static void note_ops(const struct byi_func *f)
+{
+    bool first = true;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        if (f->nodes.at[id].kind != BYI_CALL_OP)
+            continue;
+        (first ? operator_seen : post_seen)[f->nodes.at[id].op] = true;
+        first = false;
+    }
+}
+
+static void fill_inputs(const struct byi_func *f, struct byi_arena *arena,
+                        struct byi_tensor in[MAX_IO])
+{
+    assert_true(f->params.n <= MAX_IO);
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        struct byi_tensor *t = &in[i];
+        assert_true(
+            interp_random(f->nodes.at[f->params.at[i]].type, i + 1, arena, t));
+        for (int64_t k = 0; k < byi_elements(t->rank, t->dims); k++)
+            if (f->param_names.at[i][0] == 'p')
+                byi_tensor_set(t, k, 0.5 + fabs(byi_tensor_float(t, k)));
+    }
+}
+
+/* The composite's inputs, each a parameter of main. */
+static uint32_t pick_inputs(const struct byi_module *m, uint32_t func,
+                            const struct byi_tensor *in, struct byoc_view *out)
+{
+    const struct byi_func *f = main_of(m);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *call = &f->nodes.at[id];
+        if (call->kind != BYI_CALL || f->nodes.at[call->args[0]].index != func)
+            continue;
+        for (uint32_t i = 1; i < call->n_args; i++) {
+            uint32_t k = 0;
+            while (f->params.at[k] != call->args[i])
+                k++;
+            out[i - 1] = view_of(&in[k]);
+        }
+        return call->n_args - 1;
+    }
+    return 0;
+}
+
+/* The region of one composite, loaded and run; false: `complaint` says why. */
+static bool run_region(const struct byoc_region *region,
+                       struct byoc_run_args *args)
+{
+    const struct byoc_host *host = region_host();
+    const struct byoc_backend *dnnl = region_backend();
+    void *compiled = NULL, *state = NULL;
+    struct byoc_fail *fail = dnnl->load(host, region, &compiled);
+    if (!fail)
+        fail = dnnl->state_new(host, compiled, &state);
+    if (!fail)
+        fail = dnnl->run(host, compiled, state, args);
+    if (fail)
+        snprintf(complaint, sizeof complaint, "%s", fail->text);
+    if (state)
+        dnnl->state_free(host, compiled, state);
+    if (compiled)
+        dnnl->unload(host, compiled);
+    return !fail;
+}
+
+static void run_composite(const struct byi_module *m, uint32_t func,
+                          const struct byi_tensor *in,
+                          const struct byi_tensor *want, uint32_t n_want,
+                          struct byi_arena *arena, const char *text)
+{
+    struct byoc_view inputs[MAX_IO], outputs[MAX_IO], consts[MAX_IO] = {0};
+    struct byi_tensor found[MAX_IO];
+    uint32_t none[MAX_IO], *indices = NULL;
+    struct byi_text json = {0};
+    struct byoc_error err;
+    memset(none, 0xff, sizeof none);
+    struct byoc_region region = {.struct_size = sizeof region,
+                                 .consts = consts};
+    if (byi_composite_write(m, func, none, arena, &json, &indices,
+                            &region.n_consts, &err))
+        fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < region.n_consts; i++) {
+        const struct byi_const *c = &m->consts.at[indices[i]];
+        consts[i] = (struct byoc_view){.struct_size = sizeof consts[i],
+                                       .dtype = c->type->dtype,
+                                       .rank = c->type->rank,
+                                       .dims = c->type->dims,
+                                       .data = (void *)(uintptr_t)c->data,
+                                       .bytes = c->bytes};
+    }
+    region.json = json.at;
+    region.json_bytes = json.n;
+    for (uint32_t i = 0; i < n_want; i++) {
+        found[i] = want[i];
+        found[i].data = byi_acquire(byi_tensor_bytes(&want[i]));
+        memset(found[i].data, 0x7f, byi_tensor_bytes(&want[i]));
+        outputs[i] = view_of(&found[i]);
+    }
+    struct byoc_run_args args = {.struct_size = sizeof args,
+                                 .n_inputs = pick_inputs(m, func, in, inputs),
+                                 .n_outputs = n_want,
+                                 .inputs = inputs,
+                                 .outputs = outputs};
+    if (!run_region(&region, &args))
+        fail_msg("%s\n%s", complaint, text);
+    counts[row].run++;
+    for (uint32_t i = 0; i < n_want; i++) {
+        if (!compare(&want[i], &found[i], table_tolerance, i))
+            fail_msg("%s\n%s\n%s", complaint, text, json.at);
+        byi_release(found[i].data);
+    }
+    counts[row].compared++;
+    byi_text_free(&json);
+}
+
+/* One program of which all must be one composite of the row. */
+static void check_taken(const char *params, const char *body)
+{
+    char *text = program_text(params, "float32", body);
+    struct byi_module *plain = parse(text), *m = parse(text);
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_tensor in[MAX_IO], want[MAX_IO];
+    struct byoc_error err;
+    uint32_t n_want, func = 0;
+    counts[row].graphs++;
+    fill_inputs(main_of(plain), arena, in);
+    if (interp_run(plain, byi_func_find(plain, "main"), in,
+                   main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
+                   &err))
+        fail_msg("%s\n%s", err.text, text);
+    probes = 0;
+    merge(m, text);
+    if (count_composites(m, &func) != 1 ||
+        strcmp(m->funcs.at[func]->attr.composite, watched->name) != 0 ||
+        count_ops(m->funcs.at[func]) != count_ops(main_of(plain)))
+        fail_msg("is not one composite of row %s: %s\n%s", watched->name, heard,
+                 text);
+    counts[row].matched++;
+    counts[row].probed += probes != 0;
+    note_ops(m->funcs.at[func]);
+    run_composite(m, func, in, want, n_want, arena, text);
+    byi_module_free(&plain);
+    byi_module_free(&m);
+    byi_arena_free(&arena);
+    byi_text_free(&(struct byi_text){.at = text});
+}
+
+/* One that the row matches, and somebody refuses with `says`. */
+static void check_refused(const char *params, const char *dtype,
+                          const char *body, const char *says)
+{
+    char *text = program_text(params, dtype, body);
+    struct byi_module *m = parse(text);
+    merge(m, text);
+    if (!strstr(heard, says))
+        fail_msg("row %s was to say '%s', said '%s'\n%s", watched->name, says,
+                 heard, text);
+    counts[row].refused++;
+    byi_module_free(&m);
+    byi_text_free(&(struct byi_text){.at = text});
+}
+
+/* --- programs made from a sample -------------------------------------------
+ */
+
+/* The type of what `call` gives. */
+static struct byi_tensor shape_of(const struct sample *sample)
+{
+    char *text = program_text(sample->params, "float32", sample->call);
+    struct byi_module *m = parse(text);
+    const struct byi_func *f = main_of(m);
+    const struct byi_type *type = f->nodes.at[f->result].type;
+    struct byi_tensor t = {.rank = type->kind == BYI_TENSOR ? type->rank : 0};
+    if (t.rank)
+        memcpy(t.dims, type->dims, t.rank * sizeof t.dims[0]);
+    byi_module_free(&m);
+    byi_text_free(&(struct byi_text){.at = text});
+    return t;
+}
+
+/* Kinds of operands that broadcast to a result of shape t. */
+enum other { ONE, CHANNELS, LAST, WHOLE, N_OTHERS };
+
+static bool other_dims(const struct byi_tensor *t, enum other kind,
+                       char dims[100])
+{
+    size_t n = 0;
+    dims[0] = '\0';
+    if ((kind == CHANNELS && t->rank < 3) || (kind == LAST && t->rank == 0))
+        return false;
+    for (uint32_t i = kind == CHANNELS ? 1
+                      : kind == LAST   ? t->rank - 1
+                                       : 0;
+         i < t->rank && kind != ONE; i++)
+        n += (size_t)snprintf(
+            dims + n, 100 - n, "%s%lld", n ? ", " : "",
+            (long long)(kind == CHANNELS && i != 1 ? 1 : t->dims[i]));
+    return true;
+}
+
+/* `format` has a %s for what stands before it and one for the operand, which
+ * is a parameter of positive numbers, or a constant. */
+static void check_other(const struct sample *sample, const char *format,
+                        enum other kind, const struct byi_tensor *t,
+                        bool constant)
+{
+    char dims[100], operand[200] = "%p9", params[600], body[2000];
+    if (!other_dims(t, kind, dims))
+        return;
+    snprintf(params, sizeof params, "%s, %%p9: (%s)", sample->params, dims);
+    if (constant && kind == ONE)
+        snprintf(operand, sizeof operand, "0.75f");
+    else if (constant)
+        snprintf(operand, sizeof operand, "random[(%s), float32, seed=5]",
+                 dims);
+    snprintf(body, sizeof body, format, sample->call, operand);
+    check_taken(constant ? sample->params : params, body);
+}
+
+static const char *attrs_of(const char *op)
+{
+    return strcmp(op, "clip") == 0            ? ", a_min=-0.5, a_max=0.75"
+           : strcmp(op, "nn.leaky_relu") == 0 ? ", alpha=0.2"
+           : strcmp(op, "nn.elu") == 0        ? ", alpha=0.7"
+                                              : "";
+}
+
+static bool is_one_of(const char *op, const char *list)
+{
+    const char *at = strstr(list, op);
+    return at && (at == list || at[-1] == ' ') &&
+           (at[strlen(op)] == ' ' || !at[strlen(op)]);
+}
+
+/* The operator behind the sample's, for functions that want positive numbers
+ * behind |x| + 1/2. */
+static void eltwise_program(const char *op, const char *call, char body[2000])
+{
+    if (is_one_of(op, "log sqrt reciprocal"))
+        snprintf(body, 2000, "%s(add(abs(%s), 0.5f))", op, call);
+    else if (is_one_of(op, "exp"))
+        snprintf(body, 2000, "exp(clip(%s, a_min=-3.0, a_max=1.0))", call);
+    else
+        snprintf(body, 2000, "%s(%s%s)", op, call, attrs_of(op));
+}
+
+static void check_eltwise(const struct sample *sample)
+{
+    static const char *const ops[] = {BYI_DN_ELTWISE(NAME_OF, COMMA)};
+    char body[2000];
+    for (size_t i = 0; i < BYI_COUNT(ops); i++) {
+        eltwise_program(ops[i], sample->call, body);
+        check_taken(sample->params, body);
+    }
+    snprintf(body, sizeof body, "nn.gelu(%s, approximate=\"tanh\")",
+             sample->call);
+    check_taken(sample->params, body);
+}
+
+static void check_binary(const struct sample *sample,
+                         const struct byi_tensor *t)
+{
+    static const char *const ops[] = {BYI_DN_BINARY(NAME_OF, COMMA)};
+    char format[200];
+    for (size_t i = 0; i < BYI_COUNT(ops); i++)
+        for (enum other kind = ONE; kind < N_OTHERS; kind++) {
+            const bool constant = (i + kind) % 2;
+            snprintf(format, sizeof format, "%s(%%s, %%s)", ops[i]);
+            check_other(sample, format, kind, t,
+                        constant && strcmp(ops[i], "divide") != 0);
+        }
+    for (enum other kind = ONE; kind < N_OTHERS; kind++) {
+        check_other(sample, "nn.relu(add(%s, %s))", kind, t, true);
+        check_other(sample, "nn.prelu(%s, %s)", kind, t, true);
+    }
+}
+
+/* The other ways to write a post-op, and several in the model's order. */
+static void check_forms(const struct sample *sample, const struct byi_tensor *t)
+{
+    static const char *const of_one[] = {
+        "power(%s, 2.0f)",
+        "subtract(1.0f, %s)",
+        "divide(2.0f, add(abs(%s), 1.0f))",
+        "nn.hard_swish(add(multiply(nn.relu(%s), 1.5f), -0.25f))",
+        "clip(clip(%s, a_min=-1.0, a_max=0.5), a_min=0.0, a_max=0.25)",
+    };
+    char body[2000];
+    for (size_t i = 0; i < BYI_COUNT(of_one); i++) {
+        snprintf(body, sizeof body, of_one[i], sample->call);
+        check_taken(sample->params, body);
+    }
+    snprintf(body, sizeof body, "%%0 = %s;\n  multiply(%%0, %%0)",
+             sample->call);
+    check_taken(sample->params, body);
+    check_other(sample, "subtract(%2$s, %1$s)", WHOLE, t, false);
+    check_other(sample, "tanh(maximum(nn.silu(%s), %s))", LAST, t, true);
+    check_other(sample, "multiply(sigmoid(%s), %s)", CHANNELS, t, false);
+    check_other(sample, "nn.prelu(nn.relu(add(%s, %s)), 0.1f)", WHOLE, t,
+                false);
+}
+
+static void check_growing(const struct sample *sample,
+                          const struct byi_tensor *t, const char *says)
+{
+    char params[600], body[2000];
+    size_t n =
+        (size_t)snprintf(params, sizeof params, "%s, %%p9: (3", sample->params);
+    for (uint32_t i = 0; i < t->rank; i++)
+        n += (size_t)snprintf(params + n, sizeof params - n, ", %lld",
+                              (long long)t->dims[i]);
+    snprintf(params + n, sizeof params - n, ")");
+    snprintf(body, sizeof body, "add(%s, %%p9)", sample->call);
+    check_refused(params, "float32", body, says);
+}
+
+/* --- the walk --------------------------------------------------------------
+ */
+
+static const char *const sentences[] = {
+#define TEXT_OF(id, text) text
+    BYI_DN_REFUSALS(TEXT_OF, COMMA)};
+#define ID_OF(id, text) id
+enum { BYI_DN_REFUSALS(ID_OF, COMMA), N_SENTENCES };
+static bool said[N_SENTENCES];
+
+/* A sentence's end, behind what it names. */
+static const char *end_of(uint32_t sentence)
+{
+    const char *last = sentences[sentence];
+    for (const char *p = last; (p = strstr(p, "%s")); p += 2)
+        last = p + 2;
+    return last;
+}
+
+/* The sample with numbers of another type. */
+static void check_type(const struct sample *sample, bool tuple)
+{
+    const uint32_t sentence = tuple ? TAKES : GIVES;
+    char *call = strdup(sample->call);
+    for (char *p = call; (p = strstr(p, "float32"));)
+        memcpy(p, "float64", 7);
+    check_refused(sample->params, "float64", call, end_of(sentence));
+    assert_non_null(strstr(heard, "float64"));
+    said[sentence] = true;
+    free(call);
+}
+
+static void check_sample(const struct sample *sample, bool first, bool posts)
+{
+    const struct byi_tensor t = shape_of(sample);
+    check_taken(sample->params, sample->call);
+    if (first)
+        check_type(sample, strcmp(sample->row, "dnnl.split") == 0);
+    if (!posts)
+        return;
+    check_forms(sample, &t);
+    if (!first)
+        return;
+    check_eltwise(sample);
+    check_binary(sample, &t);
+    check_growing(sample, &t, end_of(GROWS));
+    said[GROWS] = true;
+}
+
+static void nothing_untested(const struct byi_dn_row *r)
+{
+    static const char *const posts[] = {BYI_DN_ELTWISE(NAME_OF, COMMA),
+                                        BYI_DN_BINARY(NAME_OF, COMMA), "power",
+                                        "nn.prelu"};
+    for (uint32_t i = 0; i < BYI_N_OPS; i++) {
+        const char *name = byi_op((enum byi_op_id)i)->name;
+        if (byi_dn_row_has(r, name) && !operator_seen[i])
+            fail_msg("row %s: no sample has %s", r->name, name);
+    }
+    for (size_t i = 0; r->posts && i < BYI_COUNT(posts); i++)
+        if (!post_seen[byi_op_of_name(posts[i], strlen(posts[i]))->id])
+            fail_msg("row %s: %s was no post-op", r->name, posts[i]);
+    if (!counts[row].compared || !counts[row].refused)
+        fail_msg("row %s has no sample, or none that is refused", r->name);
+}
+
+static void a_row(void **state)
+{
+    row = (uint32_t)((const struct byoc_pattern *)*state - byi_dnnl_patterns);
+    const struct byi_dn_row *r = &byi_dn_rows[row];
+    bool first = true;
+    memset(operator_seen, 0, sizeof operator_seen);
+    memset(post_seen, 0, sizeof post_seen);
+    open_vendors(row);
+    for (size_t i = 0; i < BYI_COUNT(samples); i++) {
+        if (strcmp(samples[i].row, r->name) != 0)
+            continue;
+        check_sample(&samples[i], first, r->posts);
+        first = false;
+    }
+    for (size_t i = 0; i < BYI_COUNT(refusals); i++)
+        if (strcmp(refusals[i].row, r->name) == 0)
+            check_refused(refusals[i].params, "float32", refusals[i].call,
+                          refusals[i].says);
+    byi_vendors_free(&vendors);
+    nothing_untested(r);
+}
+
+static void every_sentence_was_said(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_SENTENCES; i++)
+        if (!said[i])
+            fail_msg("no predicate said '%s'", sentences[i]);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[MAX_ROWS + 1];
+    const uint32_t n = byi_dnnl_n_patterns;
+    for (uint32_t i = 0; i < n; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = byi_dnnl_patterns[i].name,
+            .test_func = a_row,
+            .initial_state = (void *)(uintptr_t)&byi_dnnl_patterns[i]};
+    tests[n] = (struct CMUnitTest)cmocka_unit_test(every_sentence_was_said);
+    const int failed =
+        _cmocka_run_group_tests("table", tests, n + 1, NULL, NULL);
+    printf("%-24s %7s %7s %7s %7s %8s %7s\n", "row", "graphs", "matched",
+           "probed", "run", "compared", "refused");
+    for (uint32_t i = 0; i < n; i++)
+        printf("%-24s %7u %7u %7u %7u %8u %7u\n", byi_dnnl_patterns[i].name,
+               counts[i].graphs, counts[i].matched, counts[i].probed,
+               counts[i].run, counts[i].compared, counts[i].refused);
+    return failed;
+}
