@@ -13,147 +13,17 @@
 
 #include <cmocka.h>
 
-#include "codegen_json/codegen_json.h"
-#include "partition/partition.h"
-#include "patterns/patterns.h"
-#include "region.inc"
+#include "program.inc"
 #include "samples.h"
-#include "tests/interp.h"
 
-enum { MAX_ROWS = 64, MAX_IO = 8 };
-static const double table_tolerance = 1e-4;
 #define COMMA ,
 #define NAME_OF(op, name, ...) name
-
-/* --- the plug-in, with a listener ------------------------------------------
- */
-
-static struct byoc_host listening_host;
-static struct byoc_backend listening;
-static struct byi_vendors vendors;
-static struct byoc_pattern rows[MAX_ROWS];
-static const struct byoc_pattern *watched; /* the row under test */
-static char heard[4096]; /* what its predicate or the probe has said */
-static uint32_t probes;
-
-static void hear(const char *text)
-{
-    const size_t n = strlen(heard);
-    snprintf(heard + n, sizeof heard - n, "%s\n", text);
-}
-
-static const char *accept_watched(const struct byoc_host *host,
-                                  const struct byoc_match *m)
-{
-    const char *why = watched->accept ? watched->accept(host, m) : NULL;
-    if (why)
-        hear(why);
-    return why;
-}
-
-static struct byoc_fail *probe_heard(const struct byoc_host *host,
-                                     const struct byoc_region *graph,
-                                     struct byoc_probe *result)
-{
-    struct byoc_fail *fail = region_backend()->probe(host, graph, result);
-    probes++;
-    if (fail)
-        hear(region_fail_text(fail));
-    return fail;
-}
-
-static void fail_free(struct byoc_fail *fail)
-{
-    (void)fail;
-}
-
-static void open_vendors(uint32_t row)
-{
-    static const struct byoc_backend *list[] = {&listening};
-    static const struct byoc_host *hosts[] = {&listening_host};
-    struct byoc_error err;
-    memcpy(rows, byi_dnnl_patterns, byi_dnnl_n_patterns * sizeof *rows);
-    watched = &byi_dnnl_patterns[row];
-    rows[row].accept = accept_watched;
-    listening_host = *region_host();
-    listening_host.fail_text = region_fail_text;
-    listening_host.fail_free = fail_free;
-    byi_match_host(&listening_host);
-    listening = *region_backend();
-    listening.patterns = rows;
-    listening.probe = probe_heard;
-    if (byi_vendors_init(&vendors, list, hosts, 1, &err))
-        fail_msg("%s", err.text);
-}
-
-/* --- one program -----------------------------------------------------------
- */
 
 static struct {
     uint32_t graphs, matched, probed, run, compared, refused;
 } counts[MAX_ROWS];
 static bool operator_seen[BYI_N_OPS], post_seen[BYI_N_OPS];
 static uint32_t row;
-
-/* "%x: (2, 3)" as "%x: Tensor[(2, 3), float32]". */
-static char *program_text(const char *params, const char *dtype,
-                          const char *body)
-{
-    struct byi_text text = {0};
-    byi_text_addf(&text, "def @main(");
-    for (const char *p = params; *p; p++) {
-        byi_text_addf(&text, "%s%c", *p == '(' ? "Tensor[" : "", *p);
-        if (*p == ')')
-            byi_text_addf(&text, ", %s]", dtype);
-    }
-    byi_text_addf(&text, ") {\n  %s\n}\n", body);
-    return text.at;
-}
-
-static struct byi_module *parse(const char *text)
-{
-    struct byi_module *m = NULL;
-    struct byoc_error err;
-    if (byi_parse_module(text, strlen(text), "program", NULL, &m, &err))
-        fail_msg("%s\n%s", err.text, text);
-    return m;
-}
-
-static const struct byi_func *main_of(const struct byi_module *m)
-{
-    return m->funcs.at[byi_func_find(m, "main")];
-}
-
-static void merge(struct byi_module *m, const char *text)
-{
-    const struct byi_pass *const pass = &byi_pass_merge_composite;
-    struct byi_pass_context ctx = {
-        .opt_level = 2, .verify = true, .vendors = &vendors};
-    struct byoc_error err;
-    heard[0] = '\0';
-    if (byi_run_passes(m, &pass, 1, &ctx, &err))
-        fail_msg("%s\n%s", err.text, text);
-}
-
-/* The composites; the last one's function. */
-static uint32_t count_composites(const struct byi_module *m, uint32_t *func)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < m->funcs.n; i++)
-        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.composite) {
-            *func = i;
-            n++;
-        }
-    return n;
-}
-
-static uint32_t count_ops(const struct byi_func *f)
-{
-    uint32_t n = 0;
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        n += f->nodes.at[id].kind == BYI_CALL_OP;
-    return n;
-}
 
 /* Which operators the composite is of, for the books. */
 static void note_ops(const struct byi_func *f)
@@ -165,111 +35,6 @@ static void note_ops(const struct byi_func *f)
         (first ? operator_seen : post_seen)[f->nodes.at[id].op] = true;
         first = false;
     }
-}
-
-static void fill_inputs(const struct byi_func *f, struct byi_arena *arena,
-                        struct byi_tensor in[MAX_IO])
-{
-    assert_true(f->params.n <= MAX_IO);
-    for (uint32_t i = 0; i < f->params.n; i++) {
-        struct byi_tensor *t = &in[i];
-        assert_true(
-            interp_random(f->nodes.at[f->params.at[i]].type, i + 1, arena, t));
-        for (int64_t k = 0; k < byi_elements(t->rank, t->dims); k++)
-            if (f->param_names.at[i][0] == 'p')
-                byi_tensor_set(t, k, 0.5 + fabs(byi_tensor_float(t, k)));
-    }
-}
-
-/* The composite's inputs, each a parameter of main. */
-static uint32_t pick_inputs(const struct byi_module *m, uint32_t func,
-                            const struct byi_tensor *in, struct byoc_view *out)
-{
-    const struct byi_func *f = main_of(m);
-    for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_node *call = &f->nodes.at[id];
-        if (call->kind != BYI_CALL || f->nodes.at[call->args[0]].index != func)
-            continue;
-        for (uint32_t i = 1; i < call->n_args; i++) {
-            uint32_t k = 0;
-            while (f->params.at[k] != call->args[i])
-                k++;
-            out[i - 1] = view_of(&in[k]);
-        }
-        return call->n_args - 1;
-    }
-    return 0;
-}
-
-/* The region of one composite, loaded and run; false: `complaint` says why. */
-static bool run_region(const struct byoc_region *region,
-                       struct byoc_run_args *args)
-{
-    const struct byoc_host *host = region_host();
-    const struct byoc_backend *dnnl = region_backend();
-    void *compiled = NULL, *state = NULL;
-    struct byoc_fail *fail = dnnl->load(host, region, &compiled);
-    if (!fail)
-        fail = dnnl->state_new(host, compiled, &state);
-    if (!fail)
-        fail = dnnl->run(host, compiled, state, args);
-    if (fail)
-        snprintf(complaint, sizeof complaint, "%s", fail->text);
-    if (state)
-        dnnl->state_free(host, compiled, state);
-    if (compiled)
-        dnnl->unload(host, compiled);
-    return !fail;
-}
-
-static void run_composite(const struct byi_module *m, uint32_t func,
-                          const struct byi_tensor *in,
-                          const struct byi_tensor *want, uint32_t n_want,
-                          struct byi_arena *arena, const char *text)
-{
-    struct byoc_view inputs[MAX_IO], outputs[MAX_IO], consts[MAX_IO] = {0};
-    struct byi_tensor found[MAX_IO];
-    uint32_t none[MAX_IO], *indices = NULL;
-    struct byi_text json = {0};
-    struct byoc_error err;
-    memset(none, 0xff, sizeof none);
-    struct byoc_region region = {.struct_size = sizeof region,
-                                 .consts = consts};
-    if (byi_composite_write(m, func, none, arena, &json, &indices,
-                            &region.n_consts, &err))
-        fail_msg("%s", err.text);
-    for (uint32_t i = 0; i < region.n_consts; i++) {
-        const struct byi_const *c = &m->consts.at[indices[i]];
-        consts[i] = (struct byoc_view){.struct_size = sizeof consts[i],
-                                       .dtype = c->type->dtype,
-                                       .rank = c->type->rank,
-                                       .dims = c->type->dims,
-                                       .data = (void *)(uintptr_t)c->data,
-                                       .bytes = c->bytes};
-    }
-    region.json = json.at;
-    region.json_bytes = json.n;
-    for (uint32_t i = 0; i < n_want; i++) {
-        found[i] = want[i];
-        found[i].data = byi_acquire(byi_tensor_bytes(&want[i]));
-        memset(found[i].data, 0x7f, byi_tensor_bytes(&want[i]));
-        outputs[i] = view_of(&found[i]);
-    }
-    struct byoc_run_args args = {.struct_size = sizeof args,
-                                 .n_inputs = pick_inputs(m, func, in, inputs),
-                                 .n_outputs = n_want,
-                                 .inputs = inputs,
-                                 .outputs = outputs};
-    if (!run_region(&region, &args))
-        fail_msg("%s\n%s", complaint, text);
-    counts[row].run++;
-    for (uint32_t i = 0; i < n_want; i++) {
-        if (!compare(&want[i], &found[i], table_tolerance, i))
-            fail_msg("%s\n%s\n%s", complaint, text, json.at);
-        byi_release(found[i].data);
-    }
-    counts[row].compared++;
-    byi_text_free(&json);
 }
 
 /* One program of which all must be one composite of the row. */
@@ -288,7 +53,7 @@ static void check_taken(const char *params, const char *body)
                    &err))
         fail_msg("%s\n%s", err.text, text);
     probes = 0;
-    merge(m, text);
+    merge(m, false, text);
     if (count_composites(m, &func) != 1 ||
         strcmp(m->funcs.at[func]->attr.composite, watched->name) != 0 ||
         count_ops(m->funcs.at[func]) != count_ops(main_of(plain)))
@@ -298,6 +63,8 @@ static void check_taken(const char *params, const char *body)
     counts[row].probed += probes != 0;
     note_ops(m->funcs.at[func]);
     run_composite(m, func, in, want, n_want, arena, text);
+    counts[row].run++;
+    counts[row].compared++;
     byi_module_free(&plain);
     byi_module_free(&m);
     byi_arena_free(&arena);
@@ -310,7 +77,7 @@ static void check_refused(const char *params, const char *dtype,
 {
     char *text = program_text(params, dtype, body);
     struct byi_module *m = parse(text);
-    merge(m, text);
+    merge(m, false, text);
     if (!strstr(heard, says))
         fail_msg("row %s was to say '%s', said '%s'\n%s", watched->name, says,
                  heard, text);

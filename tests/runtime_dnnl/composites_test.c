@@ -1,0 +1,175 @@
+/* composites_test.c: the composites that TVM's table for oneDNN has, each as
+ * a framework spells it: convolutions of one to three axes, deconvolutions and
+ * dense, with a bias or without, with an activation that may be taken apart
+ * (gelu as x (erf(x / sqrt 2) + 1) / 2, swish as x sigmoid(x), mish as
+ * x tanh(log(e^x + 1))), and the residual ones. Each must be one composite
+ * after what a compile does, and compute what the plain program does; with
+ * another constant in it, it must not be taken for the activation.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "program.inc"
+
+struct base {
+    const char *row, *params, *call;
+    const char *bias; /* its shape  */
+    const char *sum;  /* a summand's: the result's shape */
+};
+
+/* clang-format off */
+static const struct base bases[] = {
+    {"dnnl.conv", "%x: (1, 4, 9)", "nn.conv1d(%x, random[(8, 4, 3), float32, seed=1], padding=[1, 1])", "8, 1", "1, 8, 9"},
+    {"dnnl.conv", "%x: (1, 4, 7, 6)", "nn.conv2d(%x, random[(8, 4, 3, 3), float32, seed=1], padding=[1, 1, 1, 1])", "8, 1, 1", "1, 8, 7, 6"},
+    {"dnnl.conv", "%x: (1, 4, 5, 4, 3)", "nn.conv3d(%x, random[(8, 4, 3, 3, 3), float32, seed=1], padding=[1, 1, 1, 1, 1, 1])", "8, 1, 1, 1", "1, 8, 5, 4, 3"},
+    {"dnnl.deconv", "%x: (1, 4, 5, 4)", "nn.conv2d_transpose(%x, random[(4, 6, 2, 2), float32, seed=1], strides=[2, 2])", "6, 1, 1", "1, 6, 10, 8"},
+    {"dnnl.deconv", "%x: (1, 4, 3, 2, 3)", "nn.conv3d_transpose(%x, random[(4, 6, 2, 2, 2), float32, seed=1])", "6, 1, 1, 1", "1, 6, 4, 3, 4"},
+    {"dnnl.dense", "%x: (3, 12)", "nn.dense(%x, random[(10, 12), float32, seed=1])", "10", "3, 10"},
+};
+
+/* What follows %0, as statements; %s is a number, and the last one is to be
+ * this value for the activation to be that. */
+static const struct {
+    const char *name, *text, *numbers[3];
+} activations[] = {
+    {"none", NULL, {NULL}},
+    {"relu", "nn.relu(%0)", {NULL}},
+    {"tanh", "tanh(%0)", {NULL}},
+    {"sigmoid", "sigmoid(%0)", {NULL}},
+    {"clip", "clip(%0, a_min=0.0, a_max=6.0)", {NULL}},
+    {"gelu", "%%1 = erf(divide(%%0, %s));\n  multiply(multiply(%%0, add(%%1, %s)), %s)", {"1.4142135f", "1.0f", "0.5f"}},
+    {"swish", "multiply(%0, sigmoid(%0))", {NULL}},
+    {"mish", "%%1 = log(add(exp(%%0), %s));\n  multiply(%%0, tanh(%%1))", {"1.0f"}},
+};
+
+/* The residual ones. */
+static const char *const sums[] = {
+    "nn.relu(add(add(%s, random[(%s), float32, seed=2]), %%s9))",
+    "add(add(%s, random[(%s), float32, seed=2]), %%s9)",
+};
+/* clang-format on */
+
+static uint32_t n_taken;
+
+/* The program's composites; *func is the last one's, `m` the module. */
+static uint32_t composites_of(const char *text, struct byi_module **m,
+                              uint32_t *func)
+{
+    *m = parse(text);
+    merge(*m, true, text);
+    return count_composites(*m, func);
+}
+
+static void check_one(const struct base *base, const char *params,
+                      const char *body)
+{
+    char *text = program_text(params, "float32", body);
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_tensor in[MAX_IO], want[MAX_IO];
+    struct byi_module *plain = parse(text), *m;
+    struct byoc_error err;
+    uint32_t func = 0, n_want;
+    const uint32_t n = composites_of(text, &m, &func);
+    if (n != 1 || strcmp(m->funcs.at[func]->attr.composite, base->row) != 0 ||
+        count_ops(main_of(m)) != 0)
+        fail_msg("%u composites and %u operators outside: %s\n%s", n,
+                 count_ops(main_of(m)), heard, text);
+    fill_inputs(main_of(plain), arena, in);
+    if (interp_run(plain, byi_func_find(plain, "main"), in,
+                   main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
+                   &err))
+        fail_msg("%s\n%s", err.text, text);
+    run_composite(m, func, in, want, n_want, arena, text);
+    n_taken++;
+    byi_module_free(&plain);
+    byi_module_free(&m);
+    byi_arena_free(&arena);
+    byi_text_free(&(struct byi_text){.at = text});
+}
+
+/* The program of an activation behind `call`, its number `wrong` (none: -1)
+ * off by one percent of what it is to be. */
+static void write_program(char body[2000], const char *call, size_t activation,
+                          int wrong)
+{
+    const char *const *numbers = activations[activation].numbers;
+    char value[3][32] = {{0}}, tail[1000];
+    if (!activations[activation].text) {
+        snprintf(body, 2000, "%s", call);
+        return;
+    }
+    for (int i = 0; i < 3 && numbers[i]; i++)
+        snprintf(value[i], sizeof value[i], "%.7ff",
+                 atof(numbers[i]) * (i == wrong ? 1.01 : 1.0));
+    if (numbers[0])
+        snprintf(tail, sizeof tail, activations[activation].text, value[0],
+                 value[1], value[2]);
+    else
+        snprintf(tail, sizeof tail, "%s", activations[activation].text);
+    snprintf(body, 2000, "%%0 = %s;\n  %s", call, tail);
+}
+
+static void each_is_one_composite(void **state)
+{
+    char call[1000], body[2000], params[300];
+    (void)state;
+    open_vendors(0);
+    for (size_t b = 0; b < BYI_COUNT(bases); b++)
+        for (int bias = 0; bias < 2; bias++)
+            for (size_t a = bias ? 0 : 1; a < BYI_COUNT(activations); a++) {
+                snprintf(call, sizeof call,
+                         bias ? "add(%s, random[(%s), float32, seed=2])" : "%s",
+                         bases[b].call, bases[b].bias);
+                write_program(body, call, a, -1);
+                check_one(&bases[b], bases[b].params, body);
+            }
+    for (size_t b = 0; b < BYI_COUNT(bases); b++)
+        for (size_t i = 0; i < BYI_COUNT(sums); i++) {
+            snprintf(params, sizeof params, "%s, %%s9: (%s)", bases[b].params,
+                     bases[b].sum);
+            snprintf(body, sizeof body, sums[i], bases[b].call, bases[b].bias);
+            check_one(&bases[b], params, body);
+        }
+    byi_vendors_free(&vendors);
+    printf("%u composites, each matched, built, run and compared\n", n_taken);
+}
+
+/* With another number the activation is not that activation: something of it
+ * stays outside, and nothing inside is called so. */
+static void another_constant_is_not_it(void **state)
+{
+    char body[2000];
+    (void)state;
+    open_vendors(0);
+    for (size_t b = 0; b < BYI_COUNT(bases); b++)
+        for (size_t a = 0; a < BYI_COUNT(activations); a++)
+            for (int i = 0; i < 3 && activations[a].numbers[i]; i++) {
+                struct byi_module *m;
+                uint32_t func = 0;
+                write_program(body, bases[b].call, a, i);
+                char *text = program_text(bases[b].params, "float32", body);
+                composites_of(text, &m, &func);
+                struct byi_text printed = {0};
+                byi_print_module(m, &printed, NULL);
+                if (strstr(printed.at, "nn.gelu") ||
+                    strstr(printed.at, "nn.mish"))
+                    fail_msg("%s with another number is %s", text, printed.at);
+                byi_text_free(&printed);
+                byi_module_free(&m);
+                byi_text_free(&(struct byi_text){.at = text});
+            }
+    byi_vendors_free(&vendors);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_is_one_composite),
+        cmocka_unit_test(another_constant_is_not_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
