@@ -98,8 +98,7 @@ uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes)
     return add_buf(b, (struct byi_buf){.kind = BYI_BUF_TEMP, .bytes = bytes});
 }
 
-static enum byoc_status add_owned(struct byi_build *b, uint64_t bytes,
-                                  uint32_t *buf)
+enum byoc_status byi_dn_own(struct byi_build *b, uint64_t bytes, uint32_t *buf)
 {
     const struct byoc_host *host = b->program->host;
     void *data = NULL;
@@ -113,6 +112,13 @@ static enum byoc_status add_owned(struct byi_build *b, uint64_t bytes,
     *buf = add_buf(b, (struct byi_buf){
                           .kind = BYI_BUF_OWNED, .bytes = bytes, .data = data});
     return BYOC_OK;
+}
+
+void byi_dn_disown(struct byi_build *b, uint32_t buf)
+{
+    const struct byoc_host *host = b->program->host;
+    host->release(host->ctx, b->program->bufs.at[buf].data);
+    b->program->bufs.at[buf].data = NULL;
 }
 
 static bool is_constant(const struct byi_build *b, uint32_t buf)
@@ -236,7 +242,7 @@ static enum byoc_status apply_reorder(struct byi_build *b,
                                       uint32_t *buf)
 {
     if (is_constant(b, src->buf)) {
-        enum byoc_status status = add_owned(b, bytes, buf);
+        enum byoc_status status = byi_dn_own(b, bytes, buf);
         if (status == BYOC_OK && !b->probe)
             return run_now(b, &prim, const_bytes(b, src),
                            b->program->bufs.at[*buf].data);

@@ -181,6 +181,10 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     struct byi_slot *slot);
 
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
+/* A constant buffer to be filled while building, at bufs.at[*buf].data, which
+ * is NULL in a probe; and the end of one that no step reads. */
+enum byoc_status byi_dn_own(struct byi_build *b, uint64_t bytes, uint32_t *buf);
+void byi_dn_disown(struct byi_build *b, uint32_t buf);
 /* May the current kernel, reading it once, write over the buffer of `view`: a
  * temporary, all of it, that nobody else is still to read? */
 bool byi_dn_may_overwrite(const struct byi_build *b,

@@ -395,6 +395,11 @@ static int translate_arg(int arg)
         [BYI_ARG_SCALE] = DNNL_ARG_SCALE,
         [BYI_ARG_SHIFT] = DNNL_ARG_SHIFT,
         [BYI_ARG_DST] = DNNL_ARG_DST,
+        [BYI_ARG_SRC_H] = DNNL_ARG_SRC_ITER,
+        [BYI_ARG_SRC_C] = DNNL_ARG_SRC_ITER_C,
+        [BYI_ARG_RECURRENT] = DNNL_ARG_WEIGHTS_ITER,
+        [BYI_ARG_DST_H] = DNNL_ARG_DST_ITER,
+        [BYI_ARG_DST_C] = DNNL_ARG_DST_ITER_C,
     };
     if (arg >= BYI_ARG_MULTI)
         return DNNL_ARG_MULTIPLE_SRC + (arg - BYI_ARG_MULTI);

@@ -114,6 +114,11 @@ enum byi_arg {
     BYI_ARG_SCALE,
     BYI_ARG_SHIFT,
     BYI_ARG_DST,
+    BYI_ARG_SRC_H, /* of a recurrent layer: states before it, ... */
+    BYI_ARG_SRC_C,
+    BYI_ARG_RECURRENT,
+    BYI_ARG_DST_H, /* ... and after it */
+    BYI_ARG_DST_C,
     BYI_ARG_POST = 0x100,  /* + index of the post-op: its other operand */
     BYI_ARG_MULTI = 0x1000 /* + index: concatenation's sources          */
 };
@@ -204,6 +209,23 @@ struct byi_concat {
 struct byi_reorder {
     struct byi_desc src, dst;
 };
+/* One recurrent layer over a whole sequence: src (T, N, I), weights (1, D, I,
+ * G, H), recurrent (1, D, H, G, H), bias (1, D, G, H) or absent, states (1, D, N,
+ * H) or all absent, dst (T, N, D H). Gates as oneDNN has them: lstm i, f, c, o;
+ * gru u, r, o, and linear before reset one bias more. */
+enum byi_rnn_kind {
+    BYI_RNN_PLAIN, /* tanh, relu, sigmoid */
+    BYI_RNN_LSTM,
+    BYI_RNN_GRU,
+    BYI_RNN_GRU_LINEAR
+};
+struct byi_rnn {
+    enum byi_rnn_kind kind;
+    enum byi_elt activation; /* PLAIN */
+    bool both, reverse;
+    struct byi_desc src, src_h, src_c, weights, recurrent, bias;
+    struct byi_desc dst, dst_h, dst_c;
+};
 
 struct byi_prim;
 
@@ -228,6 +250,7 @@ BYI_CREATOR(lrn);
 BYI_CREATOR(prelu);
 BYI_CREATOR(concat);
 BYI_CREATOR(reorder);
+BYI_CREATOR(rnn);
 
 /* Generate the code (about 0.3 ms; microseconds when oneDNN has it cached). */
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);

@@ -40,7 +40,7 @@ void byi_md_drop(struct byi_md *md);
 
 /* The descriptors a creator needs and its attributes, made and dropped
  * together. */
-enum { BYI_MAX_MDS = 6 };
+enum { BYI_MAX_MDS = 9 };
 struct byi_pieces {
     struct byi_md md[BYI_MAX_MDS];
     uint32_t n;

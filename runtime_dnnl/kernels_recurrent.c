@@ -1,0 +1,368 @@
+/* runtime_dnnl/kernels_recurrent.c: nn.rnn, nn.gru and nn.lstm, one primitive
+ * each. Its weights are had as oneDNN wants them: the gates in its order, both
+ * biases as one, and packed, all while building.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <string.h>
+
+/* The operands, by their places; those behind `recurrent` may be left out. */
+enum { X, WEIGHTS, RECURRENT, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
+
+struct recurrent {
+    struct byi_recurrent r;
+    struct byi_rnn p;
+    bool batch_first;
+    int64_t time, batch, input, hidden;
+    const uint8_t *gates; /* oneDNN's gate i is the model's gates[i] */
+    uint32_t n_biases;
+    struct byi_view src, src_h, src_c, bias;
+};
+
+static const char *op_name(const struct byi_build *b)
+{
+    return byi_dn_step0(b)->op->name;
+}
+
+static struct byi_value *value_of(struct byi_build *b, uint32_t i)
+{
+    return byi_dn_operand(b, byi_dn_arg0(b, i));
+}
+
+static bool is_given(struct byi_build *b, uint32_t i)
+{
+    if (i >= byi_dn_step0(b)->n_args)
+        return false;
+    const struct byi_desc *d = &value_of(b, i)->views[0].desc;
+    return !byi_is_absent(d->rank, d->dims);
+}
+
+static bool flag(const struct byi_build *b, const char *name)
+{
+    const struct byi_attrs *attrs = byi_dn_step0(b)->attrs;
+    return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
+}
+
+static bool is_constant(struct byi_build *b, uint32_t i)
+{
+    const uint32_t buf = value_of(b, i)->views[0].buf;
+    return b->program->bufs.at[buf].kind == BYI_BUF_CONST;
+}
+
+/* --- what oneDNN does not have -------------------------------------------- */
+
+static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
+{
+    static const struct {
+        enum byi_op_id op;
+        enum byi_elt alg;
+    } plain[] = {{BYI_OP_TANH, BYI_ELT_TANH},
+                 {BYI_OP_NN_RELU, BYI_ELT_RELU},
+                 {BYI_OP_SIGMOID, BYI_ELT_SIGMOID}};
+    const struct byi_gate_fn *fn = &m->r.fn[0][0];
+    const uint32_t last = m->r.directions - 1;
+    if (m->p.kind != BYI_RNN_PLAIN) {
+        for (uint32_t d = 0; d < m->r.directions && !m->r.usual; d++)
+            for (uint32_t i = 0; i < m->r.n_fns; i++)
+                if (strcmp(m->r.fn[d][i].name, i ? "tanh" : "sigmoid") != 0)
+                    return byi_dn_refuse(
+                        b, "%s: found activation %s, oneDNN has only %s there",
+                        op_name(b), m->r.fn[d][i].name, i ? "tanh" : "sigmoid");
+        return BYOC_OK;
+    }
+    if (m->r.fn[last][0].op != fn->op ||
+        m->r.fn[last][0].n_params != fn->n_params)
+        return byi_dn_refuse(b,
+                             "%s: found activations %s and %s, oneDNN has one "
+                             "for both directions",
+                             op_name(b), fn->name, m->r.fn[last][0].name);
+    for (size_t i = 0; i < BYI_COUNT(plain); i++)
+        if (plain[i].op == fn->op && fn->n_params == 0) {
+            m->p.activation = plain[i].alg;
+            return BYOC_OK;
+        }
+    return byi_dn_refuse(b,
+                         "%s: found activation %s, oneDNN has tanh, nn.relu "
+                         "and sigmoid",
+                         op_name(b), fn->name);
+}
+
+/* Lengths that are all the whole time need none of oneDNN. */
+static enum byoc_status check_lengths(struct byi_build *b,
+                                      const struct recurrent *m)
+{
+    enum byoc_dtype dtype;
+    int64_t n = 0;
+    if (!is_given(b, LENGTHS))
+        return BYOC_OK;
+    const int32_t *lengths =
+        byi_dn_const_data(b, byi_dn_arg0(b, LENGTHS), &dtype, &n);
+    if (!lengths)
+        return byi_dn_refuse(b,
+                             "%s: found lengths that are not constant, oneDNN "
+                             "runs every sequence to its end",
+                             op_name(b));
+    for (int64_t i = 0; i < n; i++)
+        if (lengths[i] != m->time)
+            return byi_dn_refuse(b,
+                                 "%s: found a sequence of length %d in a time "
+                                 "of %lld, oneDNN runs every one to its end",
+                                 op_name(b), lengths[i], (long long)m->time);
+    return BYOC_OK;
+}
+
+static enum byoc_status check(struct byi_build *b, struct recurrent *m)
+{
+    const double clip = byi_attr_float(byi_dn_step0(b)->attrs, "clip");
+    if (value_of(b, X)->views[0].desc.dtype != BYOC_F32)
+        return byi_dn_refuse(
+            b, "%s: found dtype %s, expected float32", op_name(b),
+            byoc_dtype_name(value_of(b, X)->views[0].desc.dtype));
+    for (uint32_t i = WEIGHTS; i <= BIAS; i++)
+        if (i < byi_dn_step0(b)->n_args && is_given(b, i) && !is_constant(b, i))
+            return byi_dn_refuse(b, "%s: found %s that is not constant",
+                                 op_name(b),
+                                 i == BIAS ? "a bias" : "a matrix of weights");
+    if (clip < 1e30)
+        return byi_dn_refuse(b, "%s: found clip %g, oneDNN has none",
+                             op_name(b), clip);
+    if (flag(b, "input_forget"))
+        return byi_dn_refuse(b, "%s: found input_forget, oneDNN has none",
+                             op_name(b));
+    if (is_given(b, PEEPHOLES))
+        return byi_dn_refuse(b, "%s: found peepholes, oneDNN is given none",
+                             op_name(b));
+    BYI_TRY(read_functions(b, m));
+    return check_lengths(b, m);
+}
+
+/* --- operands ------------------------------------------------------------- */
+
+/* (a, b, c) in memory as it is, or as (b, a, c); seen so. */
+static enum byoc_status want_order(struct byi_build *b, struct byi_value *value,
+                                   bool swap, struct byi_view *view)
+{
+    const uint32_t order[] = {swap ? 1 : 0, swap ? 0 : 1, 2};
+    const struct byi_desc *main = &value->views[0].desc;
+    const struct byi_desc want =
+        byi_dn_dense(main->dtype, main->rank, main->dims, order);
+    BYI_TRY(byi_dn_want(b, value, &want, view));
+    view->desc = byi_dn_permute_desc(&want, order);
+    return BYOC_OK;
+}
+
+/* A buffer of n floats, 0; *data is NULL in a probe. */
+static enum byoc_status own_floats(struct byi_build *b, int64_t n,
+                                   struct byi_view *view, float **data)
+{
+    *view = (struct byi_view){0};
+    BYI_TRY(byi_dn_own(b, (uint64_t)n * sizeof(float), &view->buf));
+    *data = b->program->bufs.at[view->buf].data;
+    if (*data)
+        memset(*data, 0, (size_t)n * sizeof(float));
+    return BYOC_OK;
+}
+
+static struct byi_desc state_desc(const struct recurrent *m)
+{
+    return byi_dn_dense(
+        BYOC_F32, 4, (const int64_t[]){1, m->r.directions, m->batch, m->hidden},
+        NULL);
+}
+
+static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
+                                   uint32_t operand, struct byi_view *view)
+{
+    float *zeros;
+    const struct byi_desc desc = state_desc(m);
+    if (is_given(b, operand))
+        BYI_TRY(want_order(b, value_of(b, operand), m->batch_first, view));
+    else
+        BYI_TRY(own_floats(b, byi_elements(4, desc.dims), view, &zeros));
+    view->desc = desc;
+    return BYOC_OK;
+}
+
+/* Bias of both sides as one; linear before reset, the last gate keeps two. Of
+ * zeros where there is none: without a bias oneDNN 2.6 has no primitive. */
+static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
+{
+    enum byoc_dtype dtype;
+    int64_t n;
+    float *to;
+    const int64_t hidden = m->hidden, rows = m->r.gates * hidden;
+    const int64_t directions = m->r.directions;
+    const float *from =
+        is_given(b, BIAS)
+            ? byi_dn_const_data(b, byi_dn_arg0(b, BIAS), &dtype, &n)
+            : NULL;
+    BYI_TRY(own_floats(b, directions * m->n_biases * hidden, &m->bias, &to));
+    m->bias.desc = byi_dn_dense(
+        BYOC_F32, 4, (const int64_t[]){1, directions, m->n_biases, hidden},
+        NULL);
+    for (int64_t i = 0; to && from && i < directions * m->n_biases; i++) {
+        const int64_t gate = i % m->n_biases, last = m->r.gates - 1;
+        const bool apart = m->n_biases > m->r.gates && gate >= last;
+        const int64_t row = (gate > last ? last : m->gates[gate]) * hidden;
+        const float *of_x = from + i / m->n_biases * 2 * rows + row;
+        const float *of_h = of_x + rows;
+        for (int64_t k = 0; k < hidden; k++)
+            to[i * hidden + k] = !apart         ? of_x[k] + of_h[k]
+                                 : gate == last ? of_x[k]
+                                                : of_h[k];
+    }
+    return BYOC_OK;
+}
+
+/* (D, gates H, n) as (1, D, n, gates, H). */
+static struct byi_desc weights_desc(const struct recurrent *m, int64_t n)
+{
+    const int64_t rows = m->r.gates * m->hidden;
+    struct byi_desc d = {
+        .kind = BYI_DESC_STRIDED,
+        .dtype = BYOC_F32,
+        .rank = 5,
+        .dims = {1, m->r.directions, n, m->r.gates, m->hidden},
+        .strides = {m->r.directions * rows * n, rows * n, 1, m->hidden * n, n}};
+    return d;
+}
+
+/* Constant weights for `arg` of the primitive. */
+static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
+                             uint32_t operand, int arg, struct byi_emit *e)
+{
+    struct byi_view view;
+    float *to;
+    BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
+    const int64_t n = view.desc.dims[2];
+    const size_t block = (size_t)(m->hidden * n);
+    bool sorted = true;
+    for (uint32_t g = 0; g < m->r.gates; g++)
+        sorted = sorted && m->gates[g] == g;
+    const float *from = b->program->bufs.at[view.buf].data;
+    const int64_t elements = byi_elements(3, view.desc.dims);
+    if (!sorted)
+        BYI_TRY(own_floats(b, elements, &view, &to));
+    for (size_t i = 0; !sorted && to && i < m->r.directions * m->r.gates; i++)
+        memcpy(to + i * block,
+               from + (i - i % m->r.gates + m->gates[i % m->r.gates]) * block,
+               block * sizeof *to);
+    view.desc = weights_desc(m, n);
+    BYI_TRY(byi_dn_want_packed(b, &view, e->prim, arg, &e->slots[e->n]));
+    if (!sorted && e->slots[e->n].buf != view.buf)
+        byi_dn_disown(b, view.buf);
+    e->n++;
+    return BYOC_OK;
+}
+
+/* --- the kernel ----------------------------------------------------------- */
+
+static enum byoc_status read(struct byi_build *b, struct recurrent *m)
+{
+    static const uint8_t same[] = {0, 1, 2}, of_lstm[] = {0, 2, 3, 1};
+    const struct byi_gstep *step = byi_dn_step0(b);
+    BYI_TRY(byi_recurrent_read(step->op, step->attrs, &m->r, b->err));
+    const int64_t *x = value_of(b, X)->views[0].desc.dims;
+    m->batch_first = flag(b, "batch_first");
+    m->time = x[m->batch_first ? 1 : 0];
+    m->batch = x[m->batch_first ? 0 : 1];
+    m->input = x[2];
+    m->hidden = value_of(b, RECURRENT)->views[0].desc.dims[2];
+    m->gates = step->op->id == BYI_OP_NN_LSTM ? of_lstm : same;
+    m->p.kind = step->op->id == BYI_OP_NN_RNN    ? BYI_RNN_PLAIN
+                : step->op->id == BYI_OP_NN_LSTM ? BYI_RNN_LSTM
+                : flag(b, "linear_before_reset") ? BYI_RNN_GRU_LINEAR
+                                                 : BYI_RNN_GRU;
+    m->n_biases = m->r.gates + (m->p.kind == BYI_RNN_GRU_LINEAR);
+    m->p.both = m->r.directions == 2;
+    m->p.reverse = m->r.reverse[0];
+    return BYOC_OK;
+}
+
+static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
+{
+    BYI_TRY(want_order(b, value_of(b, X), m->batch_first, &m->src));
+    m->p.src = m->src.desc;
+    if (is_given(b, INITIAL_H) || is_given(b, INITIAL_C)) {
+        BYI_TRY(want_state(b, m, INITIAL_H, &m->src_h));
+        m->p.src_h = m->src_h.desc;
+        if (m->p.kind == BYI_RNN_LSTM) {
+            BYI_TRY(want_state(b, m, INITIAL_C, &m->src_c));
+            m->p.src_c = m->src_c.desc;
+        }
+    }
+    BYI_TRY(make_bias(b, m));
+    m->p.bias = m->bias.desc;
+    m->p.weights = weights_desc(m, m->input);
+    m->p.recurrent = weights_desc(m, m->hidden);
+    m->p.weights.kind = m->p.recurrent.kind = BYI_DESC_ANY;
+    m->p.dst = byi_dn_dense(
+        BYOC_F32, 3,
+        (const int64_t[]){m->time, m->batch, m->r.directions * m->hidden},
+        NULL);
+    m->p.dst_h = state_desc(m);
+    if (m->p.kind == BYI_RNN_LSTM)
+        m->p.dst_c = state_desc(m);
+    return BYOC_OK;
+}
+
+/* A result of the primitive as the operator has it. */
+static void give(struct byi_build *b, const struct recurrent *m,
+                 uint32_t output, struct byi_view view)
+{
+    const int64_t directions = m->r.directions, h = m->hidden;
+    const int64_t row = directions * h, t = m->batch * row;
+    const struct byi_desc first = {.dims = {m->time, directions, m->batch, h},
+                                   .strides = {t, h, row, 1}};
+    const struct byi_desc second = {.dims = {m->batch, m->time, directions, h},
+                                    .strides = {row, t, h, 1}};
+    const struct byi_desc last = {.dims = {directions, m->batch, h},
+                                  .strides = {m->batch * h, h, 1}};
+    const struct byi_desc last_second = {.dims = {m->batch, directions, h},
+                                         .strides = {h, m->batch * h, 1}};
+    view.desc = output ? (m->batch_first ? last_second : last)
+                       : (m->batch_first ? second : first);
+    view.desc.kind = BYI_DESC_STRIDED;
+    view.desc.dtype = BYOC_F32;
+    view.desc.rank = output ? 3 : 4;
+    byi_dn_define(b, output, &view);
+}
+
+static void add_slot(struct byi_emit *e, int arg, const struct byi_view *view,
+                     const struct byi_desc *desc)
+{
+    if (desc->kind != BYI_DESC_ABSENT)
+        byi_dn_slot_add(e, arg, view);
+}
+
+enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
+{
+    static const int results[] = {BYI_ARG_DST, BYI_ARG_DST_H, BYI_ARG_DST_C};
+    struct recurrent m = {0};
+    struct byi_emit e = {.name = op_name(b)};
+    BYI_TRY(read(b, &m));
+    BYI_TRY(check(b, &m));
+    BYI_TRY(want_operands(b, &m));
+    BYI_TRY(byi_rnn_new(b->lib, &m.p, NULL, &e.prim, b->err));
+    add_slot(&e, BYI_ARG_SRC, &m.src, &m.p.src);
+    add_slot(&e, BYI_ARG_SRC_H, &m.src_h, &m.p.src_h);
+    add_slot(&e, BYI_ARG_SRC_C, &m.src_c, &m.p.src_c);
+    add_slot(&e, BYI_ARG_BIAS, &m.bias, &m.p.bias);
+    enum byoc_status status = pack(b, &m, WEIGHTS, BYI_ARG_WEIGHTS, &e);
+    if (status == BYOC_OK)
+        status = pack(b, &m, RECURRENT, BYI_ARG_RECURRENT, &e);
+    if (status != BYOC_OK) {
+        byi_prim_free(&e.prim);
+        return status;
+    }
+    struct byi_view out[3] = {{0}};
+    const struct byi_desc *descs[] = {&m.p.dst, &m.p.dst_h, &m.p.dst_c};
+    for (uint32_t i = 0; i < b->kernel->n_out; i++) {
+        out[i].buf = byi_dn_temp(b, byi_dn_desc_bytes(descs[i]));
+        byi_dn_slot_add(&e, results[i], &out[i]);
+    }
+    BYI_TRY(byi_dn_emit(b, &e));
+    for (uint32_t i = 0; i < b->kernel->n_out; i++)
+        give(b, &m, i, out[i]);
+    return BYOC_OK;
+}
