@@ -24,34 +24,58 @@ static struct byoc_view *view_consts(const struct byi_module *m,
     return views;
 }
 
-/* Hand the region to its vendor's own compiler, where it has one. */
-static enum byoc_status compile_region(const struct byi_module *m,
-                                       const struct byi_plugin *plugin,
-                                       struct byi_arena *arena,
-                                       struct byi_built_region *r,
-                                       struct byoc_error *err)
+static struct byoc_region region_of(const struct byi_built_region *r,
+                                    const struct byoc_view *consts)
 {
-    if (!plugin->backend->compile)
-        return BYOC_OK;
-    const struct byoc_region region = {
+    return (struct byoc_region){
         .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
         .n_consts = r->n_consts,
         .json = r->blob.at,
         .json_bytes = r->blob.n,
-        .consts = view_consts(m, r, arena)};
+        .consts = consts};
+}
+
+static const char *take_fault(const struct byi_plugin *plugin,
+                              struct byoc_fail *fail, struct byi_arena *arena)
+{
+    const char *why = byi_arena_str(arena, plugin->host.fail_text(fail));
+    plugin->host.fail_free(fail);
+    return why;
+}
+
+/* Hand the region to its vendor's own compiler, where it has one. */
+static void compile_region(const struct byi_module *m,
+                           const struct byi_plugin *plugin,
+                           struct byi_arena *arena, struct byi_built_region *r)
+{
+    if (!plugin->backend->compile)
+        return;
+    const struct byoc_region region = region_of(r, view_consts(m, r, arena));
     struct byoc_blob blob = {.struct_size =
                                  BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
     if (fail) {
-        byi_fail(err, BYOC_EBACKEND, "backend '%s': %s", plugin->backend->name,
-                 plugin->host.fail_text(fail));
-        plugin->host.fail_free(fail);
-        return BYOC_EBACKEND;
+        r->fault = take_fault(plugin, fail, arena);
+        return;
     }
     byi_text_free(&r->blob);
     byi_text_add(&r->blob, blob.data, blob.bytes);
     plugin->host.release(plugin->host.ctx, blob.data);
+}
+
+/* plugin NULL: the vendor is only patterns. */
+static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
+                                     const struct byi_plugin *plugin,
+                                     struct byi_arena *arena,
+                                     struct byi_built_region *r,
+                                     struct byoc_error *err)
+{
+    *r = (struct byi_built_region){.func = func};
+    BYI_TRY(byi_region_write(m, func, arena, &r->blob, &r->consts, &r->n_consts,
+                             err));
+    if (plugin)
+        compile_region(m, plugin, arena, r);
     return BYOC_OK;
 }
 
@@ -68,16 +92,67 @@ static enum byoc_status write_regions(const struct byi_module *m,
         const struct byi_built_region none = {0};
         BYI_PUSH(&b->regions, none);
         struct byi_built_region *r = &b->regions.at[b->regions.n - 1];
-        r->func = i;
-        BYI_TRY(byi_region_write(m, i, arena, &r->blob, &r->consts,
-                                 &r->n_consts, err));
-        const struct byi_plugin *plugin =
-            byi_found_plugin(found, f->attr.compiler);
-        if (plugin)
-            BYI_TRY(compile_region(m, plugin, arena, r, err));
+        BYI_TRY(write_region(m, i, byi_found_plugin(found, f->attr.compiler),
+                             arena, r, err));
         byi_text_add(&b->blobs, r->blob.at, r->blob.n);
     }
     return BYOC_OK;
+}
+
+/* Constants of a mapped model stand at any address; a loaded model's are
+ * aligned, and so they are where a region is tried. */
+static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
+                                     void **copies, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if ((uintptr_t)views[i].data % BYI_ALIGN == 0)
+            continue;
+        copies[i] = byi_acquire(views[i].bytes);
+        if (!copies[i])
+            return byi_fail(err, BYOC_ENOMEM,
+                            "no memory for a region's constants");
+        views[i].data = memcpy(copies[i], views[i].data, views[i].bytes);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status load_region(const struct byi_module *m,
+                                    const struct byi_plugin *plugin,
+                                    struct byi_arena *arena,
+                                    struct byi_built_region *r,
+                                    struct byoc_error *err)
+{
+    struct byoc_view *views = view_consts(m, r, arena);
+    void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
+    const enum byoc_status status =
+        align_consts(views, r->n_consts, copies, err);
+    if (status == BYOC_OK) {
+        const struct byoc_region region = region_of(r, views);
+        void *compiled = NULL;
+        struct byoc_fail *fail =
+            plugin->backend->load(&plugin->host, &region, &compiled);
+        if (fail)
+            r->fault = take_fault(plugin, fail, arena);
+        else
+            plugin->backend->unload(&plugin->host, compiled);
+    }
+    for (uint32_t i = 0; i < r->n_consts; i++)
+        byi_release(copies[i]);
+    return status;
+}
+
+enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
+                                const struct byi_plugin *plugin,
+                                struct byi_arena *arena, const char **why,
+                                struct byoc_error *err)
+{
+    struct byi_built_region r;
+    enum byoc_status status = write_region(m, func, plugin, arena, &r, err);
+    if (status == BYOC_OK && !r.fault)
+        status = load_region(m, plugin, arena, &r, err);
+    byi_text_free(&r.blob);
+    *why = r.fault;
+    return status;
 }
 
 /* --- plan and manifest ---------------------------------------------------- */

@@ -13,6 +13,7 @@ struct byi_built_region {
     struct byi_text blob;
     uint32_t *consts;
     uint32_t n_consts;
+    const char *fault; /* why the vendor cannot build it; NULL: it can */
 };
 
 /* All that a run needs of a module, in memory. Zero-initialise. The weights
@@ -25,15 +26,22 @@ struct byi_built {
 };
 
 /* Build it anew; what `built` held is dropped. A vendor's own compiler is
- * called where it has one; a vendor that is only patterns has none. `kernels`:
- * the fused groups that have code; NULL: none. What is kept goes to `arena`.
- * Errors: BYOC_EBACKEND, those of byi_plan_write. */
+ * called where it has one, and a region that it refuses has a fault, and no
+ * blob but its JSON; a vendor that is only patterns has none. `kernels`: the
+ * fused groups that have code; NULL: none. What is kept goes to `arena`.
+ * Errors: those of byi_region_write and byi_plan_write. */
 enum byoc_status byi_build(const struct byi_module *m,
                            const struct byi_found *found,
                            const struct byi_kernels *kernels,
                            struct byi_arena *arena, struct byi_built *built,
                            struct byoc_error *err);
 void byi_built_free(struct byi_built *built);
+/* Whether the plug-in builds and loads function `func` of the module, alone:
+ * *why is why not, in `arena`, or NULL. */
+enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
+                                const struct byi_plugin *plugin,
+                                struct byi_arena *arena, const char **why,
+                                struct byoc_error *err);
 /* What is built, as the runtime takes it; without ledger and code. Borrowed. */
 struct byi_image byi_built_image(const struct byi_built *built);
 /* The plan for an artifact, whose fused groups have code, of regions that are

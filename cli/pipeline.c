@@ -10,6 +10,7 @@
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
+#include "transform/transform.h"
 
 #include <errno.h>
 #include <string.h>
@@ -104,9 +105,15 @@ static void list_instruments(struct byoc_compiled *c,
         BYI_PUSH(&in->list, params->instruments[i]);
 }
 
-static enum byoc_status run_passes(struct byoc_compiled *c,
-                                   const struct byoc_compile_params *params,
-                                   struct byoc_error *err)
+/* Something done with the context that `params` ask for. */
+typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
+                                       struct byi_pass_context *ctx,
+                                       struct byoc_error *err);
+
+static enum byoc_status with_context(struct byoc_compiled *c,
+                                     const struct byoc_compile_params *params,
+                                     in_context work, void *what,
+                                     struct byoc_error *err)
 {
     struct instruments in = {0};
     list_instruments(c, params, &in);
@@ -125,10 +132,17 @@ static enum byoc_status run_passes(struct byoc_compiled *c,
         .generates = byi_kernels_take,
         .ledger = c->ledger,
         .vendors = &c->found.vendors};
-    enum byoc_status status =
-        byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, &ctx, err);
+    const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
+}
+
+static enum byoc_status run_passes(struct byoc_compiled *c, void *what,
+                                   struct byi_pass_context *ctx,
+                                   struct byoc_error *err)
+{
+    (void)what;
+    return byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, ctx, err);
 }
 
 static enum byoc_status check_names(const struct byoc_compile_params *params,
@@ -228,15 +242,6 @@ static enum byoc_status import(const char *path,
 /* --- trying it --------------------------------------------------------------
  */
 
-/* The region's function becomes one of ours: its composites run natively. */
-static void give_back(struct byoc_compiled *c, uint32_t func, const char *why)
-{
-    struct byi_func *f = c->m->funcs.at[func];
-    byi_ledger_give_back(c->ledger, c->m, func, BYI_REASON_NOT_BUILT, why);
-    f->attr.compiler = NULL;
-    f->attr.global_symbol = NULL;
-}
-
 static struct byi_image image_of(const struct byoc_compiled *c)
 {
     struct byi_image image = byi_built_image(&c->built);
@@ -246,30 +251,27 @@ static struct byi_image image_of(const struct byoc_compiled *c)
 }
 
 /* Load what was made, once. Probes see composites one by one; what a vendor
- * cannot build between them shows only here. *again: a region was given back,
- * so that the rest must be written anew. */
+ * cannot build between them shows only here. */
 static enum byoc_status try_regions(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
-                                    bool *again, struct byoc_error *err)
+                                    struct byoc_error *err)
 {
     const struct byoc_load_params load = {.threads = params->threads,
                                           .plugins = params->plugins};
     const struct byi_image image = image_of(c);
     struct byoc_model *model = NULL;
-    *again = false;
     if (!c->built.regions.n)
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
     bool whole = true;
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
-        const uint32_t func = c->built.regions.at[i].func;
+        struct byi_built_region *r = &c->built.regions.at[i];
         const char *fault = byoc_internal_region_fault(model, i);
         whole = whole && !fault;
-        if (!fault ||
-            !byi_found_plugin(&c->found, c->m->funcs.at[func]->attr.compiler))
-            continue; /* patterns without a plug-in are never loaded */
-        give_back(c, func, fault);
-        *again = true;
+        if (fault && !r->fault &&
+            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler))
+            r->fault = byi_arena_str(c->arena, fault);
+        /* patterns without a plug-in are never loaded */
     }
     if (!whole)
         byoc_model_free(&model);
@@ -280,15 +282,77 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
+/* A struct byi_builds: the vendor is asked as a load would ask it. */
+static enum byoc_status ask_vendor(void *ctx, const struct byi_module *m,
+                                   uint32_t func, const char **why,
+                                   struct byoc_error *err)
+{
+    struct byoc_compiled *c = ctx;
+    return byi_try_region(
+        m, func, byi_found_plugin(&c->found, m->funcs.at[func]->attr.compiler),
+        c->arena, why, err);
+}
+
+/* What a vendor could not build is split or, in the last round, given back
+ * whole. */
+static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
+                                    struct byi_arena *scratch,
+                                    struct byi_giving *list, uint32_t *n,
+                                    struct byoc_error *err)
+{
+    const struct byi_builds can = {ask_vendor, c};
+    for (uint32_t i = 0; i < c->built.regions.n; i++) {
+        const struct byi_built_region *r = &c->built.regions.at[i];
+        if (!r->fault)
+            continue;
+        struct byi_giving *giving = &list[(*n)++];
+        *giving = (struct byi_giving){.func = r->func,
+                                      .reason = BYI_REASON_NOT_BUILT,
+                                      .detail = r->fault};
+        if (!last)
+            BYI_TRY(byi_split_region(c->m, can, scratch, giving, err));
+    }
+    return BYOC_OK;
+}
+
+struct round {
+    bool last, again;
+};
+
+static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
+                                      struct byi_pass_context *ctx,
+                                      struct byoc_error *err)
+{
+    const struct byi_pass *const clean[] = {&byi_pass_dead_code_elimination,
+                                            &byi_pass_fuse_ops};
+    struct round *round = what;
+    struct byi_arena *scratch = byi_arena_new();
+    struct byi_giving *list =
+        byi_arena_calloc(scratch, c->built.regions.n, sizeof *list);
+    uint32_t n = 0;
+    enum byoc_status status =
+        list_faults(c, round->last, scratch, list, &n, err);
+    round->again = n > 0;
+    if (status == BYOC_OK && n)
+        status = byi_give_back(c->m, list, n, ctx, err);
+    if (status == BYOC_OK && n)
+        status = byi_run_passes(c->m, clean, BYI_COUNT(clean), ctx, err);
+    byi_arena_free(&scratch);
+    return status;
+}
+
+/* The parts of a region were tried alone while they were found, so that they
+ * can be built; whoever still fails is given back. */
 static enum byoc_status write_output(struct byoc_compiled *c,
                                      const struct byoc_compile_params *params,
                                      struct byoc_error *err)
 {
-    bool again;
-    do {
+    struct round round = {.again = true};
+    for (; round.again; round.last = true) {
         BYI_TRY(byi_build(c->m, &c->found, NULL, c->arena, &c->built, err));
-        BYI_TRY(try_regions(c, params, &again, err));
-    } while (again);
+        BYI_TRY(try_regions(c, params, err));
+        BYI_TRY(with_context(c, params, amend_regions, &round, err));
+    }
     return BYOC_OK;
 }
 
@@ -336,7 +400,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(check_excluded(c->m, params->exclude, err));
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
     BYI_TRY(open_ledger(c, path, params, err));
-    BYI_TRY(run_passes(c, params, err));
+    BYI_TRY(with_context(c, params, run_passes, NULL, err));
     if (!params->stop_after && !params->passes)
         BYI_TRY(write_output(c, params, err));
     close_ledger(c);

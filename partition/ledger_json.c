@@ -166,7 +166,10 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
     const struct byi_region_entry *r = &l->regions.at[i];
     open_item(out, i == 0, "name", r->name);
     string(out, "vendor", r->vendor);
-    string(out, "outcome", r->kept ? "kept" : "given back");
+    string(out, "outcome",
+           r->kept                         ? "kept"
+           : r->reason == BYI_REASON_SPLIT ? "split"
+                                           : "given back");
     if (!r->kept) {
         string(out, "reason", byi_reason_code(r->reason));
         string(out, "detail",

@@ -22,6 +22,12 @@ const struct byi_func *byi_composite_of(const struct byi_module *m,
                                         const struct byi_func *f,
                                         const struct byi_node *call);
 
+/* Make functions of the marked regions of function `func`, whatever the limits
+ * say; composites outside of regions become plain operators. */
+enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
+                                        struct byi_arena *scratch,
+                                        struct byoc_error *err);
+
 /* --- vendors.c: loaded backends as the compiler sees them ---------------- */
 
 struct byi_vendor {
@@ -71,5 +77,53 @@ struct byi_wish {
 enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
                              const struct byi_module *m, uint32_t func,
                              struct byi_wish *wish, struct byoc_error *err);
+
+/* --- give_back.c: regions that cannot stay as they are ------------------- */
+
+/* Node `id` of f, marked with a vendor, goes back to native kernels. */
+void byi_give_back_node(const struct byi_module *m, struct byi_func *f,
+                        byi_id id, struct byi_ledger *ledger,
+                        enum byi_reason reason, const char *detail);
+
+/* What becomes of a node of a vendor's function. */
+struct byi_fate {
+    uint32_t part;      /* the region it goes to, from 1; 0: native kernels */
+    const char *detail; /* of a call that goes back: why                    */
+};
+/* What becomes of a vendor's function, and why. */
+struct byi_giving {
+    uint32_t func;
+    enum byi_reason reason;
+    const char *detail;
+    const struct byi_fate *fate; /* by node of func; NULL: all go back. Calls of
+                                    one part and the fields they give are
+                                    convex: no path leaves and comes back  */
+};
+/* Take vendors' functions apart where they are called, note it in the context's
+ * ledger, and partition their callers anew, with the limits in force. Strings
+ * are copied. What went back is plain operators, not fused. */
+enum byoc_status byi_give_back(struct byi_module *m,
+                               const struct byi_giving *list, uint32_t n,
+                               struct byi_pass_context *ctx,
+                               struct byoc_error *err);
+
+/* Asked of function `func`, a vendor's: can its vendor build it as one region?
+ * *why: why not, or NULL; it outlives the question. */
+struct byi_builds {
+    enum byoc_status (*ask)(void *ctx, const struct byi_module *m,
+                            uint32_t func, const char **why,
+                            struct byoc_error *err);
+    void *ctx;
+};
+/* Which parts of giving->func can be built, though the whole cannot, because
+ * of giving->detail: runs of its composites, each as long as it can be, found
+ * by at most 128 tries. Sets giving->fate, in `arena`: what cannot be built even
+ * alone goes back. It stays NULL where there is nothing to split, or where the
+ * whole can be built after all, so that the fault lies elsewhere. The module is
+ * as it was. */
+enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
+                                  struct byi_arena *arena,
+                                  struct byi_giving *giving,
+                                  struct byoc_error *err);
 
 #endif

@@ -38,10 +38,11 @@ struct partitioner {
     struct byi_module *m;
     struct byi_func *f, *fresh;
     uint32_t func;
-    struct byi_pass_context *ctx;
+    struct byi_pass_context *ctx; /* whose limits to keep; NULL: none */
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct byi_uses uses;
+    uint32_t *names; /* by vendor: numbers below are taken */
     uint32_t n_regions;
     struct region *regions; /* by number, 1.. */
     uint32_t *first;        /* members of each region: at[first[r]..] */
@@ -126,34 +127,32 @@ static void count_members(struct partitioner *p)
 
 static void drop_regions(struct partitioner *p)
 {
+    if (!p->ctx)
+        return;
     uint32_t least = p->ctx->vendors ? p->ctx->vendors->min_region_nodes : 0;
     for (uint32_t i = 1; i <= p->n_regions; i++) {
         struct region *region = &p->regions[i];
         region->dropped = !region->computes || region->n_members < least;
     }
     for (byi_id id = 0; id < p->f->nodes.n; id++) {
-        struct byi_node *node = &p->f->nodes.at[id];
-        struct region *region = region_of(p, id);
-        if (!region || !region->dropped)
-            continue;
-        if (p->ctx->ledger && node->kind == BYI_CALL)
-            byi_ledger_note(p->ctx->ledger, node->sources, BYI_REASON_TOO_SMALL,
-                            p->m->targets.at[node->target - 1], NULL,
-                            region->computes
-                                ? "its region is below --min-region-nodes"
-                                : "its region would only move data");
-        node->region = 0;
-        node->target = 0;
+        const struct region *region = region_of(p, id);
+        if (region && region->dropped)
+            byi_give_back_node(
+                p->m, p->f, id, p->ctx->ledger, BYI_REASON_TOO_SMALL,
+                region->computes ? "its region is below --min-region-nodes"
+                                 : "its region would only move data");
     }
 }
 
 /* --- the regions' functions
  * ----------------------------------------------------- */
 
-static const char *region_name(struct partitioner *p, const char *vendor)
+static const char *region_name(struct partitioner *p, uint32_t target)
 {
-    for (uint32_t n = 0;; n++) {
-        const char *name = byi_arena_printf(p->m->arena, "%s_%u", vendor, n);
+    for (;;) {
+        const char *name =
+            byi_arena_printf(p->m->arena, "%s_%u", p->m->targets.at[target - 1],
+                             p->names[target - 1]++);
         if (byi_func_find(p->m, name) == UINT32_MAX)
             return name;
     }
@@ -287,7 +286,7 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     struct region *region = &p->regions[number];
     const struct byi_node *any = &p->f->nodes.at[p->at[p->first[number]]];
     const char *vendor = p->m->targets.at[any->target - 1];
-    region->func = byi_func_new(p->m, region_name(p, vendor));
+    region->func = byi_func_new(p->m, region_name(p, any->target));
     region->body = p->m->funcs.at[region->func];
     region->body->attr.compiler = vendor;
     region->body->attr.global_symbol = region->body->name;
@@ -548,12 +547,40 @@ static enum byoc_status partition_function(struct partitioner *p)
     return BYOC_OK;
 }
 
+/* A region's name is its own for good: the ledger speaks of it when it is gone,
+ * too. */
+static uint32_t *names_taken(struct byi_module *m, struct byi_arena *scratch)
+{
+    uint32_t *names = byi_arena_calloc(scratch, m->targets.n, sizeof *names);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        for (uint32_t t = 0; f->attr.compiler && f->name && t < m->targets.n;
+             t++)
+            names[t] += strcmp(m->targets.at[t], f->attr.compiler) == 0;
+    }
+    return names;
+}
+
+enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
+                                        struct byi_arena *scratch,
+                                        struct byoc_error *err)
+{
+    struct partitioner p = {.m = m,
+                            .f = m->funcs.at[func],
+                            .func = func,
+                            .scratch = scratch,
+                            .err = err,
+                            .names = names_taken(m, scratch)};
+    return partition_function(&p);
+}
+
 static enum byoc_status partition_graph(struct byi_module *m,
                                         struct byi_pass_context *ctx,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
     uint32_t n_funcs = m->funcs.n; /* the regions made here need no visit */
+    uint32_t *names = names_taken(m, scratch);
     for (uint32_t i = 0; i < n_funcs; i++) {
         struct byi_func *f = m->funcs.at[i];
         if (f->dead || f->attr.compiler || f->attr.composite || !has_work(m, f))
@@ -563,7 +590,8 @@ static enum byoc_status partition_graph(struct byi_module *m,
                                 .func = i,
                                 .ctx = ctx,
                                 .scratch = scratch,
-                                .err = err};
+                                .err = err,
+                                .names = names};
         BYI_TRY(partition_function(&p));
     }
     return BYOC_OK;

@@ -1,0 +1,329 @@
+/* give_back.c: taking regions back, whole or in part. A region's function is
+ * dissolved into the marked nodes it was made of, where it is called; what is
+ * kept together becomes a function again, the rest plain operators. Every way
+ * to lose a region ends here, so that each is noted in the same way.
+ *
+ *   def @dnnl_0(%i0, Compiler="dnnl") {    def @dnnl_1(%i0, Compiler="dnnl") {
+ *     %1 = %0(%i0);                          %0(%i0) }
+ *     %2(%1) }                       ==>
+ *   @dnnl_0(%x)                            %1 = @dnnl_1(%x);
+ *                                          exp(%1)
+ */
+#include "partition.h"
+
+#include "transform/rewrite.h"
+
+#include <string.h>
+
+void byi_give_back_node(const struct byi_module *m, struct byi_func *f,
+                        byi_id id, struct byi_ledger *ledger,
+                        enum byi_reason reason, const char *detail)
+{
+    struct byi_node *node = &f->nodes.at[id];
+    if (ledger && node->kind == BYI_CALL)
+        byi_ledger_note(ledger, node->sources, reason,
+                        m->targets.at[node->target - 1], NULL, detail);
+    node->region = 0;
+    node->target = 0;
+}
+
+/* --- dissolving ---------------------------------------------------------- */
+
+struct dissolver {
+    struct byi_module *m;
+    const struct byi_func *f;
+    struct byi_func *fresh;
+    const struct byi_giving *const *of; /* by function; NULL: it stays       */
+    uint32_t n_regions;                 /* numbers in use in fresh           */
+    byi_id *map;                        /* by node of f: what it is in fresh */
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+};
+
+/* What is done about the function that node `id` of f calls; NULL: nothing. */
+static const struct byi_giving *giving_of(const struct dissolver *d, byi_id id)
+{
+    const struct byi_node *node = &d->f->nodes.at[id];
+    if (node->kind != BYI_CALL)
+        return NULL;
+    const struct byi_node *callee = &d->f->nodes.at[node->args[0]];
+    return callee->kind == BYI_GLOBAL ? d->of[callee->index] : NULL;
+}
+
+/* The body of a region in place of its call, marked as its parts ask. */
+static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
+                                      const struct byi_giving *giving)
+{
+    const struct byi_node *call = &d->f->nodes.at[id];
+    const struct byi_func *body = d->m->funcs.at[giving->func];
+    const uint32_t target = byi_target(d->m, body->attr.compiler) + 1;
+    byi_id *map = byi_arena_calloc(d->scratch, body->nodes.n, sizeof *map);
+    uint32_t n_parts = 0;
+    for (byi_id i = 0; i < body->nodes.n; i++) {
+        const struct byi_node *node = &body->nodes.at[i];
+        if (node->kind == BYI_PARAM) {
+            map[i] = d->map[call->args[1 + node->index]];
+            continue;
+        }
+        BYI_TRY(byi_add_copy(d->m, d->fresh, body, i, map, &map[i], d->err));
+        const uint32_t part = giving->fate ? giving->fate[i].part : 0;
+        if (!part)
+            continue;
+        d->fresh->nodes.at[map[i]].target = target;
+        d->fresh->nodes.at[map[i]].region = d->n_regions + part;
+        n_parts = part > n_parts ? part : n_parts;
+    }
+    d->n_regions += n_parts;
+    d->map[id] = map[body->result];
+    return BYOC_OK;
+}
+
+/* A field of a result that is a tuple in place now is what stands in it. */
+static bool take_field(struct dissolver *d, byi_id id)
+{
+    const struct byi_node *node = &d->f->nodes.at[id];
+    if (node->kind != BYI_GET || !giving_of(d, node->args[0]))
+        return false;
+    const struct byi_node *whole = &d->fresh->nodes.at[d->map[node->args[0]]];
+    if (whole->kind != BYI_MAKE_TUPLE)
+        return false;
+    d->map[id] = whole->args[node->index];
+    return true;
+}
+
+static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
+{
+    d->map = byi_arena_calloc(d->scratch, d->f->nodes.n, sizeof *d->map);
+    d->fresh = byi_func_like(d->m, d->f, d->map);
+    for (byi_id id = 0; id < d->f->nodes.n; id++) {
+        const struct byi_giving *giving = giving_of(d, id);
+        if (d->f->nodes.at[id].kind == BYI_PARAM || take_field(d, id))
+            continue;
+        if (giving)
+            BYI_TRY(dissolve_call(d, id, giving));
+        else
+            BYI_TRY(byi_add_copy(d->m, d->fresh, d->f, id, d->map, &d->map[id],
+                                 d->err));
+    }
+    d->fresh->result = d->map[d->f->result];
+    byi_sweep(d->m, d->fresh, d->scratch); /* tuples of results */
+    byi_func_replace(d->m, func, d->fresh);
+    return BYOC_OK;
+}
+
+static bool calls_any(const struct dissolver *d)
+{
+    for (byi_id id = 0; id < d->f->nodes.n; id++)
+        if (giving_of(d, id))
+            return true;
+    return false;
+}
+
+/* --- giving back --------------------------------------------------------- */
+
+static void note(struct byi_ledger *ledger, const struct byi_module *m,
+                 const struct byi_giving *giving)
+{
+    const struct byi_func *f = m->funcs.at[giving->func];
+    bool splits = false;
+    for (byi_id id = 0; giving->fate && id < f->nodes.n; id++)
+        splits = splits || giving->fate[id].part;
+    byi_ledger_give_back(ledger, m, giving->func,
+                         splits ? BYI_REASON_SPLIT : giving->reason,
+                         giving->detail);
+    for (byi_id id = 0; giving->fate && id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL && !giving->fate[id].part)
+            byi_ledger_note(ledger, f->nodes.at[id].sources, giving->reason,
+                            f->attr.compiler, NULL, giving->fate[id].detail);
+}
+
+enum byoc_status byi_give_back(struct byi_module *m,
+                               const struct byi_giving *list, uint32_t n,
+                               struct byi_pass_context *ctx,
+                               struct byoc_error *err)
+{
+    struct byi_arena *scratch = byi_arena_new();
+    const uint32_t n_funcs = m->funcs.n;
+    const struct byi_giving **of =
+        byi_arena_calloc(scratch, n_funcs, sizeof(struct byi_giving *));
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        of[list[i].func] = &list[i];
+        if (ctx->ledger)
+            note(ctx->ledger, m, &list[i]);
+    }
+    for (uint32_t i = 0; i < n_funcs && status == BYOC_OK; i++) {
+        struct dissolver d = {.m = m,
+                              .f = m->funcs.at[i],
+                              .of = of,
+                              .scratch = scratch,
+                              .err = err};
+        if (d.f->dead || byi_is_closed(d.f) || !calls_any(&d))
+            continue;
+        status = dissolve_function(&d, i);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        m->funcs.at[list[i].func]->dead = true;
+    if (status == BYOC_OK)
+        status = byi_pass_partition_graph.run_module(m, ctx, scratch, err);
+    byi_arena_free(&scratch);
+    return status;
+}
+
+/* --- splitting ----------------------------------------------------------- */
+
+/* A try builds a part for real. Past this many the rest of a region goes back
+ * untried. */
+enum { MAX_TRIES = 128 };
+
+struct splitter {
+    struct byi_module *m;
+    uint32_t func;
+    byi_id *calls; /* of composites, in the region's order */
+    uint32_t n;
+    struct byi_builds can;
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+    uint32_t tries, last; /* last: the size of the part before */
+    const char *why;      /* the last that could not be built  */
+    enum byoc_status status;
+};
+
+/* The calls from `first` on to `end`, and the fields of theirs, as fates. */
+static struct byi_fate *mark(struct splitter *s, uint32_t first, uint32_t end)
+{
+    const struct byi_func *f = s->m->funcs.at[s->func];
+    struct byi_fate *fate =
+        byi_arena_calloc(s->scratch, f->nodes.n, sizeof *fate);
+    for (uint32_t i = first; i < end; i++)
+        fate[s->calls[i]].part = 1;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_GET)
+            fate[id].part = fate[f->nodes.at[id].args[0]].part;
+    return fate;
+}
+
+/* A part of the region as a function of its own, made as PartitionGraph makes
+ * one: out of a copy of the region. */
+static enum byoc_status take_part(struct splitter *s, uint32_t first,
+                                  uint32_t end, uint32_t *part)
+{
+    const struct byi_func *f = s->m->funcs.at[s->func];
+    const struct byi_fate *fate = mark(s, first, end);
+    const uint32_t target = byi_target(s->m, f->attr.compiler) + 1;
+    byi_id *map = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *map);
+    const uint32_t copy = byi_func_new(s->m, NULL);
+    struct byi_func *fresh = s->m->funcs.at[copy];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_PARAM) {
+            map[id] = byi_add_param(s->m, fresh, f->param_names.at[node->index],
+                                    node->type);
+            continue;
+        }
+        BYI_TRY(byi_add_copy(s->m, fresh, f, id, map, &map[id], s->err));
+        fresh->nodes.at[map[id]].target = fate[id].part ? target : 0;
+        fresh->nodes.at[map[id]].region = fate[id].part;
+    }
+    fresh->result = map[f->result];
+    *part = s->m->funcs.n;
+    BYI_TRY(byi_partition_function(s->m, copy, s->scratch, s->err));
+    s->m->funcs.at[copy]->dead = true;
+    return BYOC_OK;
+}
+
+static bool builds(struct splitter *s, uint32_t first, uint32_t end)
+{
+    uint32_t part;
+    if (s->status != BYOC_OK)
+        return false;
+    if (s->tries++ == MAX_TRIES)
+        s->why = "its region was tried in too many parts";
+    if (s->tries > MAX_TRIES)
+        return false;
+    const char *why = NULL;
+    s->status = take_part(s, first, end, &part);
+    if (s->status != BYOC_OK)
+        return false;
+    s->status = s->can.ask(s->can.ctx, s->m, part, &why, s->err);
+    s->m->funcs.at[part]->dead = true;
+    s->m->funcs.at[part]->name = NULL; /* it was never there */
+    s->why = why ? why : s->why;
+    return s->status == BYOC_OK && !why;
+}
+
+/* How many calls from `first` on can be built together. Vendors that count
+ * refuse the same number again and again: first the rest, then as many as last
+ * time and one more, then by halves. */
+static uint32_t longest(struct splitter *s, uint32_t first)
+{
+    const uint32_t rest = s->n - first;
+    const uint32_t guesses[] = {rest, s->last, s->last + 1};
+    uint32_t least = 0, most = rest + (first > 0); /* most: cannot */
+    for (uint32_t i = 0; least + 1 < most && s->status == BYOC_OK;) {
+        uint32_t size = least + (most - least) / 2;
+        if (i < BYI_COUNT(guesses))
+            size = guesses[i++];
+        if (size <= least || size >= most)
+            continue;
+        if (builds(s, first, first + size))
+            least = size;
+        else
+            most = size;
+    }
+    return least;
+}
+
+static void list_calls(struct splitter *s)
+{
+    const struct byi_func *f = s->m->funcs.at[s->func];
+    s->calls = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *s->calls);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL)
+            s->calls[s->n++] = id;
+}
+
+/* Fields go where their tuple goes. */
+static void settle(struct splitter *s, struct byi_giving *giving,
+                   uint32_t n_parts, struct byi_fate *fate)
+{
+    const struct byi_func *f = s->m->funcs.at[s->func];
+    uint32_t stay = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        stay += fate[s->calls[i]].part != 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_GET)
+            fate[id].part = fate[f->nodes.at[id].args[0]].part;
+    if (stay)
+        giving->detail = byi_arena_printf(
+            s->scratch, "%s; %u of its %u composites stay, in %u region%s",
+            giving->detail, stay, s->n, n_parts, n_parts == 1 ? "" : "s");
+    giving->fate = fate;
+}
+
+enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
+                                  struct byi_arena *arena,
+                                  struct byi_giving *giving,
+                                  struct byoc_error *err)
+{
+    struct splitter s = {
+        .m = m, .func = giving->func, .can = can, .scratch = arena, .err = err};
+    uint32_t n_parts = 0;
+    list_calls(&s);
+    if (s.n < 2 || builds(&s, 0, s.n))
+        return s.status;
+    struct byi_fate *fate = byi_arena_calloc(
+        arena, m->funcs.at[giving->func]->nodes.n, sizeof *fate);
+    for (uint32_t first = 0; first < s.n && s.status == BYOC_OK;) {
+        const uint32_t size = longest(&s, first);
+        for (uint32_t i = 0; i < size; i++)
+            fate[s.calls[first + i]].part = n_parts + 1;
+        if (!size)
+            fate[s.calls[first]].detail = s.why;
+        n_parts += size > 0;
+        first += size ? size : 1;
+        s.last = size;
+    }
+    settle(&s, giving, n_parts, fate);
+    return s.status;
+}

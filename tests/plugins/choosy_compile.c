@@ -1,0 +1,3 @@
+/* choosy_compile.c: choosy.c, which refuses when it compiles. */
+#define CHOOSY_COMPILES
+#include "choosy.c"
