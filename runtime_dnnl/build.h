@@ -259,6 +259,8 @@ struct byi_core {
     const uint32_t *order; /* the primitive's axis i is dst's order[i]; NULL:
                               it is axis i */
     bool folded;           /* the primitive sees (elements/N, N) */
+    bool elt_only; /* it has other axes than dst: elementwise post-ops alone
+                      mean the same to it */
     bool no_posts;
     struct byi_view src; /* may be written over when in_place */
     bool in_place;
@@ -307,9 +309,6 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
                                    const struct byi_chain *chain,
                                    uint32_t next);
-/* Emit `core` without post-ops; nothing is defined. */
-enum byoc_status byi_dn_emit_alone(struct byi_build *b, struct byi_core *core,
-                                   struct byi_view *view);
 /* Emit items of a chain from `next` on, starting with `view`. */
 enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,

@@ -311,6 +311,15 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
     return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_OWNED;
 }
 
+/* Along one axis at most. */
+static bool is_vector(const struct byi_desc *desc)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < desc->rank; i++)
+        n += desc->dims[i] != 1;
+    return n <= 1;
+}
+
 /* Items next .. next+n-1 as post-ops; false when one cannot be. */
 static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                         const struct byi_chain *chain, uint32_t next,
@@ -322,7 +331,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         const struct byi_item *item = &chain->at[next + i];
         struct byi_post *post = &f->posts.at[i];
         memset(post, 0, sizeof *post);
-        if (item->kind == BYI_ITEM_PRELU || !same_dims(item->type, &core->dst))
+        if (!same_dims(item->type, &core->dst))
             return false;
         post->alg = item->alg;
         if (item->kind == BYI_ITEM_ELT) {
@@ -333,12 +342,18 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         }
         const struct byi_value *value = byi_dn_operand(b, item->operand);
         post->kind = BYI_POST_BIN;
-        if (!operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
+        if (core->elt_only ||
+            !operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
             return false;
         post->desc = core->order ? byi_dn_permute_desc(&f->want[i], core->order)
                                  : f->want[i];
         if (core->folded && !fold_operand(&core->dst, &f->want[i], &post->desc))
             return false;
+        if (item->kind == BYI_ITEM_PRELU) {
+            post->kind = BYI_POST_PRELU;
+            if (!is_vector(&post->desc))
+                return false;
+        }
         if (with_sum && f->sum == BYI_MAX_POSTS &&
             may_sum(b, core, item, &f->want[i])) {
             post->kind = BYI_POST_SUM;
@@ -422,7 +437,11 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
             view->buf = operand.buf;
             placed = true;
         } else if (status == BYOC_OK) {
-            byi_dn_slot_add(&e, BYI_ARG_POST + (int)i, &operand);
+            byi_dn_slot_add(&e,
+                            (int)i + (f->posts.at[i].kind == BYI_POST_PRELU
+                                          ? BYI_ARG_SLOPE
+                                          : BYI_ARG_POST),
+                            &operand);
         }
     }
     if (status != BYOC_OK) {
@@ -603,12 +622,4 @@ enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
     struct byi_view view;
     BYI_TRY(emit_core(b, core, chain, 0, &next, &view));
     return byi_dn_emit_items(b, chain, next, view);
-}
-
-enum byoc_status byi_dn_emit_alone(struct byi_build *b, struct byi_core *core,
-                                   struct byi_view *view)
-{
-    const struct byi_chain none = {0};
-    uint32_t next = 0;
-    return emit_core(b, core, &none, 0, &next, view);
 }

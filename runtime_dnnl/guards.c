@@ -31,9 +31,15 @@ const char *byi_guard_desc(const struct byi_desc *desc)
  * different parameters share the first one's. */
 const char *byi_guard_posts(int major, const struct byi_posts *posts)
 {
-    if (!posts || major >= 3)
+    if (!posts)
         return NULL;
-    for (uint32_t i = 0; i < posts->n; i++) {
+    uint32_t slopes = 0;
+    for (uint32_t i = 0; i < posts->n; i++)
+        slopes += posts->at[i].kind == BYI_POST_PRELU;
+    if (slopes > 1 || (slopes && major < 3))
+        return "oneDNN 2.x has prelu as a post-op by its reference only, and "
+               "this layer one a primitive";
+    for (uint32_t i = 0; i < posts->n && major < 3; i++) {
         const struct byi_post *a = &posts->at[i];
         for (uint32_t j = i + 1; j < posts->n; j++) {
             const struct byi_post *b = &posts->at[j];
@@ -162,6 +168,8 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
         space *= dst->dims[i];
     for (uint32_t k = 0; posts && k < posts->n; k++) {
         const struct byi_desc *d = &posts->at[k].desc;
+        if (posts->at[k].kind == BYI_POST_PRELU)
+            return "oneDNN takes no prelu beside a binary operator";
         if (posts->at[k].kind != BYI_POST_BIN ||
             byi_elements(d->rank, d->dims) == 1 ||
             byi_dims_equal(d->rank, d->dims, dst->rank, dst->dims))

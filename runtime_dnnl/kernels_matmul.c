@@ -221,14 +221,12 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     const bool vector =
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank < 2 ||
         byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank < 2;
-    if (vector) { /* the result lacks M or N: nothing is fused */
-        struct byi_view view;
-        BYI_TRY(byi_dn_emit_alone(b, &core, &view));
-        view.desc = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
-        return byi_dn_emit_items(b, &chain, 0, view);
-    }
     uint32_t next = 0;
     core.dst = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+    if (vector) { /* the result lacks M or N */
+        core.elt_only = true;
+        return byi_dn_emit_chain(b, &core, &chain, next);
+    }
     /* a bias of one number goes to the reference implementation */
     if (type->dims[type->rank - 1] > 1)
         BYI_TRY(byi_dn_chain_bias(b, &chain, &core.dst, type->rank - 1, &m.bias,

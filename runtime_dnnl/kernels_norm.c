@@ -153,8 +153,11 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
         .axis = 1,
         .src =
             flat_desc(BYOC_F32, byi_elements(main->rank, main->dims) / n, n)};
-    const struct byi_core core = {
-        .dst = p.src.desc, .no_posts = true, .src = p.src, .in_place = true};
+    const struct byi_core core = {.dst = p.src.desc,
+                                  .elt_only = true,
+                                  .no_posts = byi_dnnl_major() < 3,
+                                  .src = p.src,
+                                  .in_place = true};
     return emit_norm(b, &p, core);
 }
 
@@ -310,17 +313,12 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     const int64_t outer = byi_elements(dst.rank, dst.dims);
     p.reduce.src = flat_desc(BYOC_F32, outer, n);
     p.reduce.dst = flat_desc(BYOC_F32, outer, 1);
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    struct byi_core core = {
-        .params = &p, .make = make_norm, .fill = fill_norm, .dst = dst};
-    struct byi_view view;
-    BYI_TRY(byi_dn_emit_alone(b, &core, &view));
+    struct byi_core core = {.elt_only = true};
     if (!byi_dn_reshape_desc(&dst, step->type->rank, step->type->dims,
-                             &view.desc))
+                             &core.dst))
         return byi_dn_refuse(b,
                              "%s: the result's shape is not that of the axes "
                              "kept",
                              step->op->name);
-    return byi_dn_emit_items(b, &chain, 0, view);
+    return emit_norm(b, &p, core);
 }

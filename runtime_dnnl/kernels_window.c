@@ -327,14 +327,13 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
     }
     const struct byi_desc dst = byi_dn_image_desc(b, &image, rank, dims);
     struct byi_core core = pool_core(&p, &image, &dst);
+    if (type->rank != rank) {
+        core.dst = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+        core.elt_only = true;
+    }
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    if (type->rank == rank)
-        return byi_dn_emit_chain(b, &core, &chain, 0);
-    struct byi_view view;
-    BYI_TRY(byi_dn_emit_alone(b, &core, &view));
-    view.desc = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
-    return byi_dn_emit_items(b, &chain, 0, view);
+    return byi_dn_emit_chain(b, &core, &chain, 0);
 }
 
 enum byoc_status byi_dn_build_global_pool(struct byi_build *b)

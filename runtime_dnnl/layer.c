@@ -239,6 +239,17 @@ static dnnl_status_t append_bin(dnnl_post_ops_t ops, const struct byi_post *p)
     return status;
 }
 
+/* The slopes' axis is the one that is not 1. */
+static dnnl_status_t append_prelu(dnnl_post_ops_t ops, const struct byi_post *p,
+                                  int64_t *slopes)
+{
+    int mask = 0;
+    for (uint32_t i = 0; i < p->desc.rank; i++)
+        mask |= (p->desc.dims[i] != 1) << i;
+    *slopes = byi_elements(p->desc.rank, p->desc.dims);
+    return dnnl_post_ops_append_prelu(ops, mask);
+}
+
 static dnnl_status_t append_sum(dnnl_post_ops_t ops)
 {
 #if BYI_V3
@@ -249,7 +260,7 @@ static dnnl_status_t append_sum(dnnl_post_ops_t ops)
 }
 
 static enum byoc_status make_attr(const struct byi_posts *posts,
-                                  dnnl_primitive_attr_t *attr,
+                                  dnnl_primitive_attr_t *attr, int64_t *slopes,
                                   struct byoc_error *err)
 {
     const uint32_t n = posts ? posts->n : 0;
@@ -264,7 +275,8 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
         const struct byi_post *p = &posts->at[i];
         status = p->kind == BYI_POST_SUM   ? append_sum(ops)
                  : p->kind == BYI_POST_ELT ? append_elt(ops, p)
-                                           : append_bin(ops, p);
+                 : p->kind == BYI_POST_BIN ? append_bin(ops, p)
+                                           : append_prelu(ops, p, slopes);
     }
     if (status == dnnl_success && n)
         status = dnnl_primitive_attr_set_post_ops(*attr, ops);
@@ -292,7 +304,7 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
         status =
             byi_guard_status(byi_guard_posts(DNNL_VERSION_MAJOR, posts), err);
     if (status == BYOC_OK)
-        status = make_attr(posts, &pieces->attr, err);
+        status = make_attr(posts, &pieces->attr, &pieces->slopes, err);
     if (status != BYOC_OK)
         byi_pieces_drop(pieces);
     return status;
@@ -342,6 +354,7 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
     }
     p->pd = pd;
+    p->slopes = pieces->slopes;
     p->impl = "unknown";
     dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0,
                               (void *)&p->impl);
@@ -403,6 +416,9 @@ static int translate_arg(int arg)
     };
     if (arg >= BYI_ARG_MULTI)
         return DNNL_ARG_MULTIPLE_SRC + (arg - BYI_ARG_MULTI);
+    if (arg >= BYI_ARG_SLOPE)
+        return DNNL_ARG_ATTR_MULTIPLE_POST_OP(arg - BYI_ARG_SLOPE) |
+               DNNL_ARG_WEIGHTS;
     if (arg >= BYI_ARG_POST)
         return DNNL_ARG_ATTR_MULTIPLE_POST_OP(arg - BYI_ARG_POST) |
                DNNL_ARG_SRC_1;
@@ -492,6 +508,28 @@ static enum byoc_status add_memory(const struct byi_dnnl *lib,
     return BYOC_OK;
 }
 
+/* Memory for one argument, of the type that the primitive wants. */
+static enum byoc_status add_argument(const struct byi_dnnl *lib,
+                                     struct byi_bound *call,
+                                     const struct byi_prim *prim, int arg,
+                                     void *data, struct byoc_error *err)
+{
+    if (arg < BYI_ARG_SLOPE || arg >= BYI_ARG_MULTI)
+        return add_memory(lib, call, query_arg(prim, arg), translate_arg(arg),
+                          data, err);
+    const struct byi_desc slopes = {.kind = BYI_DESC_STRIDED,
+                                    .dtype = BYOC_F32,
+                                    .rank = 1,
+                                    .dims = {prim->slopes},
+                                    .strides = {1}};
+    struct byi_md md;
+    BYI_TRY(byi_md_make(&slopes, &md, err));
+    const enum byoc_status status =
+        add_memory(lib, call, BYI_MD(&md), translate_arg(arg), data, err);
+    byi_md_drop(&md);
+    return status;
+}
+
 enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const struct byi_prim *prim, uint32_t n,
                                const int *args, void *const *data,
@@ -508,8 +546,7 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
     c->n = n;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
-        status = add_memory(lib, c, query_arg(prim, args[i]),
-                            translate_arg(args[i]), data[i], err);
+        status = add_argument(lib, c, prim, args[i], data[i], err);
     if (status == BYOC_OK && byi_prim_scratch(prim))
         status = add_memory(
             lib, c,

@@ -87,13 +87,19 @@ enum byi_bin {
     BYI_N_BINS
 };
 
-enum byi_post_kind { BYI_POST_SUM, BYI_POST_ELT, BYI_POST_BIN };
+enum byi_post_kind {
+    BYI_POST_SUM,
+    BYI_POST_ELT,
+    BYI_POST_BIN,
+    BYI_POST_PRELU /* one a primitive */
+};
 
 struct byi_post {
     enum byi_post_kind kind;
     int alg; /* enum byi_elt or byi_bin */
     float alpha, beta;
-    struct byi_desc desc; /* BIN: the other operand  */
+    struct byi_desc desc; /* BIN: the other operand; PRELU: the slopes, along
+                             one axis at most */
 };
 
 struct byi_posts {
@@ -120,6 +126,7 @@ enum byi_arg {
     BYI_ARG_DST_H, /* ... and after it */
     BYI_ARG_DST_C,
     BYI_ARG_POST = 0x100,  /* + index of the post-op: its other operand */
+    BYI_ARG_SLOPE = 0x200, /* + index of the post-op: its slopes        */
     BYI_ARG_MULTI = 0x1000 /* + index: concatenation's sources          */
 };
 

@@ -19,6 +19,8 @@ struct byi_prim {
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t prim; /* NULL until built */
     const char *impl;      /* owned by pd */
+    int64_t slopes;        /* of the prelu among its post-ops: how many;
+                              oneDNN tells nothing of that argument */
 };
 
 /* A memory descriptor; `used` is false for an absent tensor. */
@@ -45,6 +47,7 @@ struct byi_pieces {
     struct byi_md md[BYI_MAX_MDS];
     uint32_t n;
     dnnl_primitive_attr_t attr;
+    int64_t slopes; /* as in struct byi_prim */
 };
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,

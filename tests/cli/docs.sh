@@ -1,15 +1,25 @@
 #!/bin/sh
-# docs.sh BYOC: every pass that there is has a row in docs/passes.md, and every
-# row is a pass.
+# docs.sh BYOC: every pass that there is has a row in docs/passes.md, every row
+# of oneDNN's table one in docs/dnnl.md, and there are no others.
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
-page=$(dirname "$0")/../../docs/passes.md
-passes=$("$1" opt --list-passes | sed -n 's/^\([A-Za-z0-9]*\)  *level .*/\1/p' |
-    sort)
-rows=$(sed -n 's/^| `\([A-Z][A-Za-z0-9]*\)` .*/\1/p' "$page" | sort)
-[ -n "$passes" ] && [ "$passes" = "$rows" ] || {
-    echo "passes and the rows of docs/passes.md differ:"
-    echo "$passes" >"${TMPDIR:-/tmp}/byoc-passes.$$"
-    echo "$rows" | diff "${TMPDIR:-/tmp}/byoc-passes.$$" -
-    rm -f "${TMPDIR:-/tmp}/byoc-passes.$$"
+top=$(dirname "$0")/../..
+
+# compare PAGE THERE WRITTEN: two lists, each with a name a line
+compare() {
+    [ -n "$2" ] && [ "$2" = "$3" ] && return
+    echo "what there is and the rows of $1 differ:"
+    echo "$2" >"${TMPDIR:-/tmp}/byoc-docs.$$"
+    echo "$3" | diff "${TMPDIR:-/tmp}/byoc-docs.$$" -
+    rm -f "${TMPDIR:-/tmp}/byoc-docs.$$"
     exit 1
 }
+
+compare docs/passes.md \
+    "$("$1" opt --list-passes | sed -n 's/^\([A-Za-z0-9]*\)  *level .*/\1/p' |
+        sort)" \
+    "$(sed -n 's/^| `\([A-Z][A-Za-z0-9]*\)` .*/\1/p' "$top/docs/passes.md" |
+        sort)"
+compare docs/dnnl.md \
+    "$(sed -n 's/^ROW("\([^"]*\)".*/\1/p' "$top/patterns/dnnl.def" | sort)" \
+    "$(sed -n 's/^| \(`dnnl[^|]*\) |.*/\1/p' "$top/docs/dnnl.md" |
+        tr -d '` ' | tr , '\n' | sort)"

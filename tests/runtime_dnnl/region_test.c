@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "region.inc"
+#include "runtime_dnnl/layer.h"
 
 #define NONE UINT32_MAX
 #define IDS(...)                                                               \
@@ -564,6 +565,46 @@ static void test_borders(void **state)
     region_close(&g);
 }
 
+/* An elementwise function rides on the primitive before it, prelu of channels
+ * on a convolution's where oneDNN has more than a reference of it. */
+static void test_rides(void **state)
+{
+    static const struct {
+        const char *op, *attrs, *trace;
+    } cases[] = {
+        {"nn.max_pool2d", "{\"pool_size\":[2,2]}", "nn.max_pool2d+nn.relu:"},
+        {"nn.global_avg_pool2d", "{}", "nn.global_avg_pool2d+nn.relu:"},
+        {"mean", "{\"axis\":[2,3]}", "mean+nn.relu:"},
+        {"sum", "{\"axis\":[3]}", "sum+nn.relu:"},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct region g;
+        struct region_report r;
+        region_open(&g);
+        uint32_t x = region_input(&g, 2, 16, 9, 8, -1);
+        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        expect(&g, region_end(&g), tolerance, &r);
+        if (!strstr(r.trace, cases[i].trace))
+            fail_msg("expected %s in\n%s", cases[i].trace, r.trace);
+        region_close(&g);
+    }
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 16, 12, 12, -1);
+    uint32_t w = region_const(&g, 64, 16, 3, 3, -1);
+    uint32_t slope = region_const(&g, 64, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    region_post(&g, "nn.prelu", "{}", slope, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    assert_int_equal(strstr(r.trace, "nn.conv2d+nn.relu+nn.prelu:") != NULL,
+                     byi_dnnl_major() >= 3);
+    region_close(&g);
+}
+
 /* --- refusals ------------------------------------------------------------ */
 
 static void refused(struct region *g, uint32_t out, const char *part)
@@ -745,6 +786,7 @@ int main(void)
         cmocka_unit_test(test_binary_permuted),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rides),
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_threads),
