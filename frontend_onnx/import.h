@@ -89,6 +89,17 @@ struct byi_name *byi_names_add(struct byi_names *names, const char *text);
 
 struct byi_import;
 
+/* A graph being imported: the model's, or an attribute of a node. Values of
+ * the graphs around it are seen where those are part of the same function; a
+ * function of its own captures them (subgraph.c). */
+struct byi_scope {
+    const Onnx__GraphProto *graph;
+    const struct byi_range *raw; /* parallel to its initialisers, or NULL */
+    uint32_t n_outside;          /* names it gets besides its own */
+    struct byi_names names;
+    struct byi_scope *outer; /* of the same function, or NULL */
+};
+
 /* How one operator is imported, from one opset on. The row with the largest
  * `since` that the model's opset reaches is the one. */
 struct byi_onnx_op {
@@ -107,8 +118,8 @@ struct byi_import {
     struct byi_func *f;
     struct byi_arena *scratch;
     const struct byi_onnx_params *params;
-    struct byi_onnx_file file;
-    struct byi_names names;
+    struct byi_onnx_file *file;
+    struct byi_scope *scope;
     BYI_VEC(const struct byi_item *) items; /* by node; see dims.c */
     enum byoc_status status;
     struct byoc_error err;
@@ -123,6 +134,22 @@ struct byi_import {
     byi_id *in;  /* BYI_NO_ID: left out */
     byi_id *out; /* to fill in; BYI_NO_ID: not supported */
 };
+
+/* What `text` says, or the fallback where it is NULL or empty. */
+const char *byi_text_or(const char *text, const char *fallback);
+
+/* inputs.c: the graph's inputs as parameters of the function. */
+enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
+/* Fill scope->names with the initialisers of its graph. */
+enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
+/* Convert the nodes of o->scope's graph. */
+enum byoc_status byi_onnx_nodes(struct byi_import *o);
+/* The value called `text` in o->scope; `reader` is in the message when there
+ * is none. */
+byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
+/* A source for node number `index` of its graph. */
+uint32_t byi_o_source(struct byi_import *o, size_t index,
+                      const Onnx__NodeProto *node);
 
 /* Refuse the node: "node NAME: operator OP (domain D, opset N) is not
  * supported: " and why. */

@@ -11,7 +11,7 @@ static void decode(struct byi_import *o, const Onnx__TensorProto *proto,
 {
     if (!byi_o_ok(o))
         return;
-    o->status = byi_onnx_decode(&o->file, proto, NULL, t, &o->err);
+    o->status = byi_onnx_decode(o->file, proto, NULL, t, &o->err);
     if (!byi_o_ok(o))
         byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
 }

@@ -1,0 +1,264 @@
+/* inputs.c: the model's inputs as parameters of @main, with what the user fixed
+ * of their sizes: "N=1", "x=1x3x224x224".
+ */
+#include "frontend_onnx/import.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what was given ------------------------------------------------------- */
+
+/* The value of `name` among entries "name=value"; marks it as used. */
+static const char *param_of(const char *const *params, const char *name,
+                            bool *used)
+{
+    const size_t n = strlen(name);
+
+    for (uint32_t i = 0; params && params[i]; i++) {
+        const char *equal = strrchr(params[i], '=');
+        if (equal && (size_t)(equal - params[i]) == n &&
+            memcmp(params[i], name, n) == 0) {
+            used[i] = true;
+            return equal + 1;
+        }
+    }
+    return NULL;
+}
+
+static bool read_dim(const char **text, int64_t *dim)
+{
+    char *end = NULL;
+
+    if (!isdigit((unsigned char)**text))
+        return false;
+    errno = 0;
+    *dim = strtoll(*text, &end, 10);
+    *text = end;
+    return errno == 0;
+}
+
+/* "1x3x224x224"; "" is a scalar. */
+static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
+{
+    *rank = 0;
+    if (*text == '\0')
+        return true;
+    while (*rank < BYI_MAX_RANK && read_dim(&text, &dims[*rank])) {
+        ++*rank;
+        if (*text == '\0')
+            return true;
+        if (*text++ != 'x')
+            return false;
+    }
+    return false;
+}
+
+struct used {
+    bool *dims, *shapes;
+};
+
+static uint32_t count(const char *const *list)
+{
+    uint32_t n = 0;
+
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static enum byoc_status check_used(struct byi_import *o,
+                                   const struct used *used)
+{
+    const char *const *dims = o->params->dims;
+    const char *const *shapes = o->params->shapes;
+
+    for (uint32_t i = 0; i < count(dims); i++)
+        if (!used->dims[i])
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "dim '%s': expected NAME=NUMBER, where NAME is a "
+                            "symbolic dim of the model's inputs",
+                            dims[i]);
+    for (uint32_t i = 0; i < count(shapes); i++)
+        if (!used->shapes[i])
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "shape '%s': expected NAME=1x3x224x224, where "
+                            "NAME is an input of the model",
+                            shapes[i]);
+    return BYOC_OK;
+}
+
+/* --- inputs --------------------------------------------------------------- */
+
+/* A dim_param may be any text, a symbol of the IR is an identifier: other
+ * characters become '_', and a hash keeps two such names apart. */
+static int64_t symbol_of(struct byi_import *o, const char *param)
+{
+    char *name = byi_arena_str(o->scratch, param);
+    bool changed = isdigit((unsigned char)*name) != 0;
+
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_') {
+            *c = '_';
+            changed = true;
+        }
+    if (!changed)
+        return byi_symbol(o->m, name);
+    const unsigned hash = (unsigned)byi_hash(0, param, strlen(param));
+    return byi_symbol(
+        o->m, byi_arena_printf(o->scratch, "d%s_%04x", name, hash & 0xffffU));
+}
+
+static enum byoc_status read_dims(struct byi_import *o,
+                                  const Onnx__TensorShapeProto *shape,
+                                  const struct used *used, int64_t *dims)
+{
+    for (size_t i = 0; i < shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
+        const char *param = "";
+        if (d->value_case ==
+            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+            param = d->dim_param;
+        dims[i] = -1;
+        if (d->value_case ==
+            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+            dims[i] = d->dim_value;
+        const char *fixed = param_of(o->params->dims, param, used->dims);
+        if (*param && fixed && (!read_dim(&fixed, &dims[i]) || *fixed != '\0'))
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "dim '%s': the value is not a number >= 0", param);
+        if (*param && !fixed)
+            dims[i] = symbol_of(o, param);
+        else if (dims[i] < 0) /* unnamed, or exporters' -1 */
+            dims[i] = byi_symbol_fresh(o->m);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status input_dims(struct byi_import *o, const char *input,
+                                   const Onnx__TensorShapeProto *shape,
+                                   const struct used *used, uint32_t *rank,
+                                   int64_t *dims)
+{
+    const char *given = param_of(o->params->shapes, input, used->shapes);
+
+    if (given && !read_shape(given, rank, dims))
+        return byi_fail(&o->err, BYOC_EINVAL,
+                        "shape of '%s': found '%s', expected numbers with 'x' "
+                        "between, at most %d",
+                        input, given, BYI_MAX_RANK);
+    if (given && shape && shape->n_dim != *rank)
+        return byi_fail(&o->err, BYOC_EINVAL,
+                        "shape of '%s': found rank %u, the model's input has "
+                        "rank %zu",
+                        input, *rank, shape->n_dim);
+    if (given)
+        return BYOC_OK;
+    if (!shape)
+        return byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                        "input '%s' has no shape; give one, such as "
+                        "%s=1x3x224x224",
+                        input, input);
+    if (shape->n_dim > BYI_MAX_RANK)
+        return byi_fail(&o->err, BYOC_ELIMIT,
+                        "input '%s' has rank %zu, the limit is %d", input,
+                        shape->n_dim, BYI_MAX_RANK);
+    *rank = (uint32_t)shape->n_dim;
+    return read_dims(o, shape, used, dims);
+}
+
+static const struct byi_onnx_value *value_of(const struct byi_import *o,
+                                             const char *name)
+{
+    for (uint32_t i = 0; i < o->params->n_values; i++)
+        if (strcmp(o->params->values[i].name, name) == 0)
+            return &o->params->values[i];
+    return NULL;
+}
+
+/* Sequences and the like: say what it is, and which operator wants it. */
+static enum byoc_status refuse_input(struct byi_import *o, const char *name,
+                                     const Onnx__TypeProto *type)
+{
+    static const char *const kinds[] = {
+        [ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE] = "a sequence",
+        [ONNX__TYPE_PROTO__VALUE_MAP_TYPE] = "a map",
+        [ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE] = "an optional",
+        [ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE] = "a sparse tensor",
+    };
+    const Onnx__GraphProto *graph = o->file->model->graph;
+    const unsigned which = type ? (unsigned)type->value_case : 0;
+    const char *kind =
+        which < BYI_COUNT(kinds) && kinds[which] ? kinds[which] : "untyped";
+
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_input; k++)
+            if (strcmp(graph->node[i]->input[k], name) == 0)
+                return byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                                "input '%s' of operator %s is %s; only "
+                                "tensors are supported",
+                                name, byi_text_or(graph->node[i]->op_type, "?"),
+                                kind);
+    return byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                    "input '%s' is %s; only tensors are supported", name, kind);
+}
+
+static enum byoc_status add_input(struct byi_import *o,
+                                  const Onnx__ValueInfoProto *info,
+                                  const struct used *used)
+{
+    const char *name = byi_text_or(info->name, "");
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank = 0;
+
+    const struct byi_name *known = byi_names_find(&o->scope->names, name);
+    if (known && known->initializer != UINT32_MAX)
+        return BYOC_OK; /* a weight, listed as an input before IR version 4 */
+    struct byi_name *entry =
+        *name ? byi_names_add(&o->scope->names, name) : NULL;
+    if (!entry)
+        return byi_fail(&o->err, BYOC_EPARSE,
+                        "input '%s' has no name, or one that is taken", name);
+    if (!info->type ||
+        info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return refuse_input(o, name, info->type);
+    const Onnx__TypeProto__Tensor *tensor = info->type->tensor_type;
+    const enum byoc_dtype dtype = (enum byoc_dtype)tensor->elem_type;
+    if (!tensor->has_elem_type || !byoc_dtype_name(dtype))
+        return byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                        "input '%s' has the unknown element type %d", name,
+                        tensor->elem_type);
+    const struct byi_onnx_value *value = value_of(o, name);
+    if (value) {
+        if (value->tensor.dtype != dtype)
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "the value of input '%s' is %s, the model has %s",
+                            name, byoc_dtype_name(value->tensor.dtype),
+                            byoc_dtype_name(dtype));
+        entry->id = byi_o_const(o, &value->tensor, false);
+        return o->status;
+    }
+    BYI_TRY(input_dims(o, name, tensor->shape, used, &rank, dims));
+    entry->id = byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name),
+                              byi_type_tensor(o->m->arena, dtype, rank, dims));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_onnx_add_inputs(struct byi_import *o)
+{
+    const Onnx__GraphProto *graph = o->file->model->graph;
+    const struct used used = {
+        byi_arena_calloc(o->scratch, count(o->params->dims) + 1, 1),
+        byi_arena_calloc(o->scratch, count(o->params->shapes) + 1, 1),
+    };
+
+    for (size_t i = 0; i < graph->n_input; i++)
+        BYI_TRY(add_input(o, graph->input[i], &used));
+    for (uint32_t i = 0; i < o->params->n_values; i++)
+        if (!byi_names_find(&o->scope->names, o->params->values[i].name))
+            return byi_fail(&o->err, BYOC_EINVAL,
+                            "value of '%s': the model has no such input",
+                            o->params->values[i].name);
+    return check_used(o, &used);
+}
