@@ -105,16 +105,58 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
     return *domain == '\0' && model->ir_version < 3 ? 1 : 0;
 }
 
+/* A hash table: a graph that is converted again (loop.c) has the sources it
+ * had. */
+struct byi_node_sources {
+    struct node_source {
+        const Onnx__NodeProto *node; /* NULL: a free slot */
+        uint32_t source;
+    } * at;
+    uint32_t mask;
+};
+
+static size_t count_nodes(const Onnx__GraphProto *graph)
+{
+    size_t n = graph->n_node;
+
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t a = 0; a < graph->node[i]->n_attribute; a++)
+            if (graph->node[i]->attribute[a]->g)
+                n += count_nodes(graph->node[i]->attribute[a]->g);
+    return n;
+}
+
+static struct byi_node_sources *node_sources_new(struct byi_arena *arena,
+                                                 size_t n)
+{
+    struct byi_node_sources *table = byi_arena_alloc(arena, sizeof *table);
+    uint32_t slots = 16;
+
+    while (slots / 2 < n)
+        slots *= 2;
+    table->at = byi_arena_calloc(arena, slots, sizeof *table->at);
+    table->mask = slots - 1;
+    return table;
+}
+
 uint32_t byi_o_source(struct byi_import *o, size_t index,
                       const Onnx__NodeProto *node)
 {
+    const struct byi_node_sources *table = o->node_sources;
+    uint32_t i = (uint32_t)byi_hash(0, &node, sizeof node) & table->mask;
+
+    while (table->at[i].node && table->at[i].node != node)
+        i = (i + 1) & table->mask;
+    if (table->at[i].node)
+        return table->at[i].source;
     const char *type = byi_text_or(node->op_type, "(none)");
     const char *name = byi_text_or(node->name, "");
-
     if (*name == '\0')
         name = byi_arena_printf(o->scratch, "%s_%zu", type, index);
-    return byi_source_new(o->m, byi_arena_str(o->m->arena, name),
-                          byi_arena_str(o->m->arena, type));
+    table->at[i].node = node;
+    table->at[i].source = byi_source_new(o->m, byi_arena_str(o->m->arena, name),
+                                         byi_arena_str(o->m->arena, type));
+    return table->at[i].source;
 }
 
 /* Set everything of `o` that is about one node. */
@@ -267,9 +309,9 @@ static enum byoc_status check_model(struct byi_import *o)
     const Onnx__GraphProto *graph = o->file->model->graph;
     const int64_t opset = opset_of(o, "");
 
-    if (graph->n_node > UINT32_MAX / 16)
+    if (count_nodes(graph) > UINT32_MAX / 16)
         return byi_fail(&o->err, BYOC_ELIMIT, "the graph has %zu nodes",
-                        graph->n_node);
+                        count_nodes(graph));
     if (opset != 0 && (opset < MIN_OPSET || opset > MAX_OPSET))
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "the model uses opset %lld of ai.onnx, opsets %d to "
@@ -285,6 +327,7 @@ static enum byoc_status import(struct byi_import *o, const char *path)
                               .raw = o->file->raw.at};
     o->scope = &scope;
     BYI_TRY(check_model(o));
+    o->node_sources = node_sources_new(o->scratch, count_nodes(scope.graph));
     const uint32_t main = byi_func_new(o->m, "main");
     o->f = o->m->funcs.at[main];
     o->sources = byi_sources_none();

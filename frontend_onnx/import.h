@@ -88,6 +88,7 @@ struct byi_name *byi_names_add(struct byi_names *names, const char *text);
 /* --- import.c, node.c: the state of one import -------------------------- */
 
 struct byi_import;
+struct byi_node_sources;
 
 /* A graph being imported: the model's, or an attribute of a node. Values of
  * the graphs around it are seen where those are part of the same function; a
@@ -120,6 +121,7 @@ struct byi_import {
     const struct byi_onnx_params *params;
     struct byi_onnx_file *file;
     struct byi_scope *scope;
+    struct byi_node_sources *node_sources; /* of nodes met so far */
     BYI_VEC(const struct byi_item *) items; /* by node; see dims.c */
     enum byoc_status status;
     struct byoc_error err;
@@ -147,7 +149,7 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o);
 /* The value called `text` in o->scope; `reader` is in the message when there
  * is none. */
 byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
-/* A source for node number `index` of its graph. */
+/* The source of node number `index` of its graph, the same one each time. */
 uint32_t byi_o_source(struct byi_import *o, size_t index,
                       const Onnx__NodeProto *node);
 
@@ -175,6 +177,8 @@ const char *const *byi_o_strings(struct byi_import *o, const char *name,
                                  uint32_t *n);
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
+/* A graph; NULL where there is none, which is a failure. */
+const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name);
 /* A dtype attribute; BYOC_NONE where there is none. */
 enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
 
@@ -256,6 +260,85 @@ byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
         .name = (name_), .kind = BYI_ATTR_INTS, .n = (n_), .ints = (v)         \
     }
 
+/* --- subgraph.c: graphs that are attributes of a node --------------------- */
+
+/* A graph being made a function of its own. */
+struct byi_body {
+    const Onnx__GraphProto *graph;
+    struct byi_scope scope;
+    struct byi_import inner;  /* imports into the function */
+    uint32_t func;
+    struct byi_outside *outside; /* values from around; n_outside of them */
+    uint32_t n_outside;
+    byi_id *captures;         /* those of them that are no constants */
+};
+
+/* A value from around: its name there, NULL where the node itself needs it,
+ * its id there and what stands for it inside. */
+struct byi_outside {
+    const char *name;
+    byi_id outer, inner;
+};
+
+/* In this order: open; what it needs; a parameter for each the function has of
+ * its own; inputs, which adds the captures; nodes, once or never; what else
+ * belongs in the function, added by way of body->inner; then close, also after
+ * a failure. `inputs` are the values of the graph's inputs; `outputs` has room
+ * for those of its outputs; both are of the function. close gives the function
+ * as a value of o->f, or drops it where result is BYI_NO_ID. */
+void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
+                     struct byi_body *body);
+byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
+                        const char *name, const struct byi_type *type);
+/* Besides what the graph reads, value `outer` of o, before `inputs`; gives
+ * its place in body->outside. */
+uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
+                          byi_id outer);
+void byi_o_body_inputs(struct byi_import *o, struct byi_body *body);
+void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
+                      const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
+byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
+                        byi_id result);
+/* Convert a graph without inputs in the place of the node. */
+void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
+                  byi_id *outputs);
+/* A graph that never runs: its nodes are sources of nothing. */
+void byi_o_skip(struct byi_import *o, const Onnx__GraphProto *graph);
+
+/* --- loop.c: Loop and Scan ------------------------------------------------- */
+
+/* An input of Scan that is read slice by slice, or an output that grows. */
+struct byi_slices {
+    byi_id whole;        /* of an input: all of it */
+    int64_t wanted_axis; /* as the node says */
+    uint32_t axis;       /* counted from the front */
+    bool backward;
+    const struct byi_type *row; /* of an output: one slice, once known */
+};
+
+struct byi_loop {
+    const Onnx__GraphProto *graph; /* inputs: round and condition where it
+                                      counts, states, slices; outputs:
+                                      condition where it counts, states, rows */
+    byi_id trips;                  /* int64 scalar; BYI_NO_ID: no end */
+    byi_id go;   /* bool scalar, of the first round; BYI_NO_ID: always */
+    bool counts; /* ONNX's Loop */
+    uint32_t n_states, n_reads, n_rows;
+    uint32_t n_made;               /* rows the function has: none in the first
+                                      try, which tells their types */
+    const byi_id *states;          /* initial values */
+    const struct byi_type **types; /* of the states, in any round */
+    struct byi_slices *reads, *rows;
+};
+
+/* The loop as a function value of o->f: of the number of the round, the
+ * condition if there is one, states and rows; it gives states and rows. */
+byi_id byi_loop_make(struct byi_import *o, struct byi_loop *loop);
+/* The rows before the first round. */
+byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows);
+/* ops_control.c: a tensor of one element as a scalar, whatever its axes. */
+byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
+
 /* --- fold.c ------------------------------------------------------------- */
 
 /* The call's value, where it computes on small constants only. */
@@ -314,6 +397,7 @@ extern const struct byi_onnx_table byi_onnx_make;    /* ops_make.c    */
 extern const struct byi_onnx_table byi_onnx_image;   /* ops_image.c   */
 extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
 extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
+extern const struct byi_onnx_table byi_onnx_control; /* ops_control.c */
 
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */

@@ -58,6 +58,7 @@ static const char *const kinds[] = {
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT] = "an int",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING] = "a string",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR] = "a tensor",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH] = "a graph",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS] = "floats",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS] = "ints",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS] = "strings",
@@ -75,6 +76,8 @@ static bool has_field(const Onnx__AttributeProto *a, int type)
         return a->has_s;
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
         return a->t != NULL;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH:
+        return a->g != NULL;
     default: /* an empty list has no field */
         return true;
     }
@@ -145,6 +148,16 @@ const char *byi_o_string(struct byi_import *o, const char *name,
     if (!a)
         return fallback;
     return byi_arena_strn(o->scratch, (const char *)a->s.data, a->s.len);
+}
+
+const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+
+    if (!a)
+        byi_o_fail(o, BYOC_EPARSE, "found no graph '%s', expected one", name);
+    return a ? a->g : NULL;
 }
 
 const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n)

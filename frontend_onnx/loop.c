@@ -1,0 +1,451 @@
+/* loop.c: Loop and Scan as recursion:
+ *
+ *   %loop = fn (%i, %go, states..., rows...) -> (states..., rows...) {
+ *     if (%i < trips and %go) {
+ *       the body's graph gives %go', states'..., row...
+ *       %loop(%i + 1, %go', states'..., concatenate(rows, row)...)
+ *     } else { (states..., rows...) }
+ *   };
+ *   %loop(0, true, initial states..., empty...)
+ *
+ * The last thing a round does is the call of the next, which the runtime makes
+ * in the place of the round. A state whose size changes has a dim without a
+ * name: the types of a first try, which starts from the types of the initial
+ * values, say which do, and the function is made anew with those.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+/* What one try has made: parameters of the function, and their values inside
+ * of a round. */
+struct round {
+    struct byi_body func, then;
+    byi_id i, go, self;
+    byi_id *states, *rows;
+    uint32_t i_at, go_at, self_at, *state_at, *row_at, *read_at;
+};
+
+static const struct byi_type *scalar_type(struct byi_import *o,
+                                          enum byoc_dtype dtype)
+{
+    return byi_type_tensor(o->m->arena, dtype, 0, NULL);
+}
+
+/* The type of row with one more axis, of size `size`. */
+static const struct byi_type *rows_type(struct byi_import *o,
+                                        const struct byi_slices *s,
+                                        int64_t size)
+{
+    int64_t dims[BYI_MAX_RANK + 1];
+    const uint32_t rank = s->row->rank;
+
+    for (uint32_t i = 0, k = 0; i <= rank; i++)
+        dims[i] = i == s->axis ? size : s->row->dims[k++];
+    return byi_type_tensor(o->m->arena, s->row->dtype, rank + 1, dims);
+}
+
+/* A size that changes in the loop has another name in its result. */
+static const struct byi_type *result_type(struct byi_import *o,
+                                          const struct byi_loop *loop)
+{
+    const uint32_t n = loop->n_states + loop->n_made;
+    const struct byi_type **fields =
+        byi_arena_calloc(o->scratch, n + 1, sizeof *fields);
+
+    for (uint32_t i = 0; i < loop->n_states; i++) {
+        const struct byi_type *type = loop->types[i];
+        const struct byi_type *first = o->f->nodes.at[loop->states[i]].type;
+        int64_t dims[BYI_MAX_RANK];
+        for (uint32_t d = 0; d < type->rank; d++)
+            dims[d] = type->dims[d] == first->dims[d] ? type->dims[d]
+                                                      : byi_symbol_fresh(o->m);
+        fields[i] = byi_type_tensor(o->m->arena, type->dtype, type->rank, dims);
+    }
+    for (uint32_t i = 0; i < loop->n_made; i++)
+        fields[loop->n_states + i] =
+            rows_type(o, &loop->rows[i], byi_symbol_fresh(o->m));
+    return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
+}
+
+/* The function with its parameters and its type. */
+static void open_loop(struct byi_import *o, const struct byi_loop *loop,
+                      struct round *r, uint32_t *trips_at)
+{
+    struct byi_body *func = &r->func;
+    BYI_VEC(const struct byi_type *) own = {0};
+    char name[24];
+
+    byi_o_body_open(o, loop->graph, func);
+    if (loop->trips != BYI_NO_ID)
+        *trips_at = byi_o_body_needs(o, func, loop->trips);
+    for (uint32_t i = 0; i < loop->n_reads; i++)
+        r->read_at[i] = byi_o_body_needs(o, func, loop->reads[i].whole);
+    if (!byi_o_ok(o))
+        return;
+    r->i = byi_o_body_param(o, func, "i", scalar_type(o, BYOC_I64));
+    BYI_PUSH(&own, scalar_type(o, BYOC_I64));
+    if (loop->go != BYI_NO_ID) {
+        r->go = byi_o_body_param(o, func, "go", scalar_type(o, BYOC_BOOL));
+        BYI_PUSH(&own, scalar_type(o, BYOC_BOOL));
+    }
+    for (uint32_t i = 0; i < loop->n_states; i++) {
+        snprintf(name, sizeof name, "state%u", i);
+        r->states[i] = byi_o_body_param(o, func, name, loop->types[i]);
+        BYI_PUSH(&own, loop->types[i]);
+    }
+    for (uint32_t i = 0; i < loop->n_made; i++) {
+        snprintf(name, sizeof name, "rows%u", i);
+        const struct byi_type *type =
+            rows_type(o, &loop->rows[i], byi_symbol_fresh(o->m));
+        r->rows[i] = byi_o_body_param(o, func, name, type);
+        BYI_PUSH(&own, type);
+    }
+    byi_o_body_inputs(o, func);
+    if (byi_o_ok(o))
+        func->inner.f->type =
+            byi_type_func(o->m->arena, own.n, own.at, result_type(o, loop));
+    byi_vec_free(own.at);
+}
+
+/* %i < trips and %go, whichever there are. */
+static byi_id condition(const struct byi_loop *loop, struct round *r,
+                        uint32_t trips_at)
+{
+    struct byi_import *in = &r->func.inner;
+
+    if (loop->trips == BYI_NO_ID)
+        return r->go;
+    const byi_id trips = r->func.outside[trips_at].inner;
+    const byi_id less = byi_o_binary(in, BYI_OP_LESS, r->i, trips);
+    if (loop->go == BYI_NO_ID)
+        return less;
+    return byi_o_binary(in, BYI_OP_LOGICAL_AND, less, r->go);
+}
+
+/* The function itself, in its body: with its own captures again. */
+static byi_id self_of(struct byi_body *func)
+{
+    struct byi_func *f = func->inner.f;
+    const uint32_t n = f->n_captures;
+
+    return byi_add_fn(func->inner.m, f, func->func,
+                      f->params.at + f->params.n - n, n, byi_sources_none());
+}
+
+static byi_id inside(const struct round *r, uint32_t at)
+{
+    return r->then.outside[at].inner;
+}
+
+/* Slice number i of input k. */
+static byi_id read_slice(const struct byi_loop *loop, struct round *r,
+                         uint32_t k, uint32_t trips_at)
+{
+    struct byi_import *in = &r->then.inner;
+    const struct byi_slices *s = &loop->reads[k];
+    byi_id at = inside(r, r->i_at);
+
+    if (s->backward) {
+        at = byi_o_binary(in, BYI_OP_SUBTRACT, inside(r, trips_at), at);
+        at = byi_o_binary(in, BYI_OP_SUBTRACT, at,
+                          byi_o_scalar(in, BYOC_I64, 1));
+    }
+    return byi_o_emit(in, BYI_OP_TAKE, ARGS(inside(r, r->read_at[k]), at),
+                      ATTRS(AN_INT("axis", s->axis)));
+}
+
+/* Convert the graph into the branch that is one round. */
+static void convert_graph(const struct byi_loop *loop, struct round *r,
+                          uint32_t trips_at, byi_id *outputs)
+{
+    struct byi_import *in = &r->then.inner;
+    const uint32_t n = 2 + loop->n_states + loop->n_reads;
+    byi_id *inputs = byi_arena_calloc(r->then.inner.scratch, n, sizeof *inputs);
+    uint32_t k = 0;
+
+    if (loop->counts) {
+        inputs[k++] = inside(r, r->i_at);
+        inputs[k++] = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
+                                            : inside(r, r->go_at);
+    }
+    for (uint32_t i = 0; i < loop->n_states; i++)
+        inputs[k++] = inside(r, r->state_at[i]);
+    for (uint32_t i = 0; i < loop->n_reads; i++)
+        inputs[k++] = read_slice(loop, r, i, trips_at);
+    byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
+}
+
+/* The branch sees all that the function has. */
+static void open_round(const struct byi_loop *loop, struct round *r,
+                       uint32_t *trips_at)
+{
+    struct byi_import *f = &r->func.inner;
+    struct byi_body *then = &r->then;
+
+    byi_o_body_open(f, loop->graph, then);
+    r->i_at = byi_o_body_needs(f, then, r->i);
+    if (loop->go != BYI_NO_ID)
+        r->go_at = byi_o_body_needs(f, then, r->go);
+    for (uint32_t i = 0; i < loop->n_states; i++)
+        r->state_at[i] = byi_o_body_needs(f, then, r->states[i]);
+    for (uint32_t i = 0; i < loop->n_made; i++)
+        r->row_at[i] = byi_o_body_needs(f, then, r->rows[i]);
+    for (uint32_t i = 0; i < loop->n_reads; i++)
+        r->read_at[i] =
+            byi_o_body_needs(f, then, r->func.outside[r->read_at[i]].inner);
+    if (loop->n_reads)
+        *trips_at = byi_o_body_needs(f, then, r->func.outside[*trips_at].inner);
+    r->self_at = byi_o_body_needs(f, then, r->self);
+    byi_o_body_inputs(f, then);
+}
+
+/* --- types of a try --------------------------------------------------------
+ */
+
+/* Sizes of a state that the round changed are of no fixed size from now on.
+ * Returns whether there are any. */
+static bool widen_state(struct byi_import *o, struct byi_loop *loop, uint32_t i,
+                        const struct byi_type *found)
+{
+    const struct byi_type *type = loop->types[i];
+    const struct byi_type *first = o->f->nodes.at[loop->states[i]].type;
+    int64_t dims[BYI_MAX_RANK];
+    bool wider = false;
+
+    if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
+        found->rank != type->rank) {
+        byi_o_refuse(o, "state %u changes its type or number of axes", i);
+        return false;
+    }
+    for (uint32_t d = 0; d < type->rank; d++) {
+        dims[d] = type->dims[d];
+        if (found->dims[d] == dims[d] || dims[d] != first->dims[d])
+            continue;
+        dims[d] = byi_symbol_fresh(o->m);
+        wider = true;
+    }
+    if (wider)
+        loop->types[i] =
+            byi_type_tensor(o->m->arena, type->dtype, type->rank, dims);
+    return wider;
+}
+
+/* The size of a row: as inferred, or where that does not tell, as the file
+ * says, which the run then checks. */
+static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
+                     const struct byi_type *found, struct byi_slices *row)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const Onnx__TensorShapeProto *shape = NULL;
+
+    if (info->type &&
+        info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        shape = info->type->tensor_type->shape;
+    for (uint32_t d = 0; d < found->rank; d++) {
+        dims[d] = found->dims[d];
+        if (BYI_IS_SYMBOL(dims[d]) && shape && shape->n_dim == found->rank &&
+            shape->dim[d]->value_case ==
+                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            shape->dim[d]->dim_value >= 0)
+            dims[d] = shape->dim[d]->dim_value;
+        if (BYI_IS_SYMBOL(dims[d])) {
+            byi_o_refuse(o,
+                         "the size of its output '%s' in one round is not "
+                         "known; fix sizes with --dim or --shape",
+                         byi_text_or(info->name, ""));
+            return false;
+        }
+    }
+    if (found->rank == BYI_MAX_RANK) {
+        byi_o_refuse(o, "an output of more than %d axes", BYI_MAX_RANK);
+        return false;
+    }
+    row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
+    row->row = byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
+    return byi_o_ok(o);
+}
+
+/* Learn from the outputs of a round. Returns whether the function must be made
+ * anew. */
+static bool learn_types(struct byi_import *o, struct byi_loop *loop,
+                        const struct round *r, const byi_id *outputs)
+{
+    const struct byi_func *f = r->then.inner.f;
+    const uint32_t first = loop->counts ? 1 : 0;
+    bool again = false;
+
+    for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++)
+        again |= widen_state(o, loop, i, f->nodes.at[outputs[first + i]].type);
+    for (uint32_t i = 0; i < loop->n_rows && byi_o_ok(o); i++) {
+        struct byi_slices *row = &loop->rows[i];
+        const uint32_t k = first + loop->n_states + i;
+        const struct byi_type *found = f->nodes.at[outputs[k]].type;
+        const struct byi_type *before = row->row;
+        if (row_type(o, loop->graph->output[k], found, row))
+            again |= !before || !byi_type_equal(before, row->row);
+    }
+    return again;
+}
+
+/* --- the rest of a round ---------------------------------------------------
+ */
+
+static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
+                      byi_id found)
+{
+    struct byi_import *in = &r->then.inner;
+    const struct byi_slices *s = &loop->rows[i];
+    const struct byi_type *type = rows_type(in, s, 1);
+    const byi_id rows = inside(r, r->row_at[i]);
+
+    /* a reshape where the type is the file's word */
+    if (byi_o_ok(in) && byi_type_static(in->f->nodes.at[found].type))
+        found = byi_o_expand(in, found, 1, (const int64_t[]){s->axis});
+    else
+        found = byi_o_reshape(in, found,
+                              byi_o_vector(in, type->rank, type->dims), true);
+    const byi_id both[] = {s->backward ? found : rows,
+                           s->backward ? rows : found};
+    return byi_o_emit(in, BYI_OP_CONCATENATE, 2, both,
+                      ATTRS(AN_INT("axis", s->axis)));
+}
+
+/* The call of the next round. */
+static byi_id next_round(const struct byi_loop *loop, struct round *r,
+                         const byi_id *outputs)
+{
+    struct byi_import *in = &r->then.inner;
+    const uint32_t first = loop->counts ? 1 : 0;
+    byi_id *args = byi_arena_calloc(
+        in->scratch, 2 + loop->n_states + loop->n_made, sizeof *args);
+    byi_id id = BYI_NO_ID;
+    uint32_t n = 0;
+
+    args[n++] = byi_o_binary(in, BYI_OP_ADD, inside(r, r->i_at),
+                             byi_o_scalar(in, BYOC_I64, 1));
+    if (loop->go != BYI_NO_ID)
+        args[n++] = byi_o_as_scalar(in, outputs[0]);
+    for (uint32_t i = 0; i < loop->n_states; i++)
+        args[n++] = outputs[first + i];
+    for (uint32_t i = 0; i < loop->n_made; i++)
+        args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
+    if (!byi_o_ok(in))
+        return BYI_NO_ID;
+    in->status = byi_add_apply(in->m, in->f, inside(r, r->self_at), args, n,
+                               in->sources, &id, &in->err);
+    return id;
+}
+
+/* The other branch: what there is at the end. */
+static byi_id last_round(const struct byi_loop *loop, struct round *r)
+{
+    struct byi_import *in = &r->func.inner;
+    const uint32_t n = loop->n_states + loop->n_made;
+    byi_id *outer = byi_arena_calloc(in->scratch, n + 1, sizeof *outer);
+    byi_id *inner = byi_arena_calloc(in->scratch, n + 1, sizeof *inner);
+    const uint32_t index = byi_func_new(in->m, NULL);
+    struct byi_func *f = in->m->funcs.at[index];
+
+    for (uint32_t i = 0; i < n; i++) {
+        outer[i] =
+            i < loop->n_states ? r->states[i] : r->rows[i - loop->n_states];
+        inner[i] =
+            byi_add_param(in->m, f, byi_arena_printf(in->m->arena, "c%u", i),
+                          in->f->nodes.at[outer[i]].type);
+    }
+    f->n_captures = n;
+    f->result = n == 1 ? inner[0]
+                       : byi_add_tuple(in->m, f, inner, n, byi_sources_none());
+    return byi_add_fn(in->m, in->f, index, outer, n, byi_sources_none());
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static struct round round_new(struct byi_import *o, const struct byi_loop *loop)
+{
+    const uint32_t n = loop->n_states + 1, k = loop->n_rows + 1;
+
+    return (struct round){
+        .go = BYI_NO_ID,
+        .states = byi_arena_calloc(o->scratch, n, sizeof(byi_id)),
+        .rows = byi_arena_calloc(o->scratch, k, sizeof(byi_id)),
+        .state_at = byi_arena_calloc(o->scratch, n, sizeof(uint32_t)),
+        .row_at = byi_arena_calloc(o->scratch, k, sizeof(uint32_t)),
+        .read_at =
+            byi_arena_calloc(o->scratch, loop->n_reads + 1, sizeof(uint32_t)),
+    };
+}
+
+/* The branch that is a round; BYI_NO_ID and no failure where it tells more of
+ * the types. */
+static byi_id make_round(struct byi_import *o, struct byi_loop *loop,
+                         struct round *r, uint32_t trips_at)
+{
+    struct byi_import *in = &r->func.inner;
+    byi_id *outputs = byi_arena_calloc(o->scratch, loop->graph->n_output + 1,
+                                       sizeof *outputs);
+    byi_id result = BYI_NO_ID;
+
+    r->self = self_of(&r->func);
+    open_round(loop, r, &trips_at);
+    convert_graph(loop, r, trips_at, outputs);
+    if (byi_o_ok(in) && !learn_types(o, loop, r, outputs) && byi_o_ok(o))
+        result = next_round(loop, r, outputs);
+    return byi_o_body_close(in, &r->then, result);
+}
+
+/* The function with the types as they are known; BYI_NO_ID and no failure
+ * where there is more to know. */
+static byi_id try_loop(struct byi_import *o, struct byi_loop *loop)
+{
+    struct round r = round_new(o, loop);
+    byi_id result = BYI_NO_ID;
+    uint32_t trips_at = 0;
+
+    open_loop(o, loop, &r, &trips_at);
+    struct byi_import *in = &r.func.inner;
+    if (byi_o_ok(o)) {
+        const byi_id cond = condition(loop, &r, trips_at);
+        const byi_id then = make_round(o, loop, &r, trips_at);
+        if (then != BYI_NO_ID)
+            in->status =
+                byi_add_if(in->m, in->f, cond, then, last_round(loop, &r),
+                           in->sources, &result, &in->err);
+        if (result != BYI_NO_ID) /* sizes that changed: as declared */
+            in->f->nodes.at[result].type = in->f->type->result;
+    }
+    return byi_o_body_close(o, &r.func, result);
+}
+
+byi_id byi_loop_make(struct byi_import *o, struct byi_loop *loop)
+{
+    byi_id fn = BYI_NO_ID;
+
+    loop->types =
+        byi_arena_calloc(o->scratch, loop->n_states + 1, sizeof *loop->types);
+    for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++) {
+        loop->types[i] = o->f->nodes.at[loop->states[i]].type;
+        if (loop->types[i]->kind != BYI_TENSOR)
+            byi_o_refuse(o, "state %u is no tensor", i);
+    }
+    while (byi_o_ok(o) && fn == BYI_NO_ID) { /* each try fixes a size more */
+        fn = try_loop(o, loop);
+        loop->n_made = loop->n_rows;
+    }
+    return fn;
+}
+
+byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows)
+{
+    int64_t none = 0;
+    struct byi_tensor t = {.data = &none};
+
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    const struct byi_type *type = rows_type(o, rows, 0);
+    t.dtype = type->dtype;
+    t.rank = type->rank;
+    memcpy(t.dims, type->dims, type->rank * sizeof *type->dims);
+    return byi_o_const(o, &t, false);
+}

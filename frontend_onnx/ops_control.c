@@ -1,0 +1,250 @@
+/* ops_control.c: If, Loop, Scan.
+ *
+ * A branch that is known to be taken stands in the place of its node; else
+ * both are functions without parameters.
+ */
+#include "frontend_onnx/import.h"
+
+/* --- If ------------------------------------------------------------------- */
+
+static byi_id tuple_of(struct byi_import *o, const byi_id *ids, uint32_t n)
+{
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    return n == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, n, o->sources);
+}
+
+static byi_id call_branch(struct byi_import *o, const Onnx__GraphProto *graph)
+{
+    byi_id *outputs =
+        byi_arena_calloc(o->scratch, graph->n_output + 1, sizeof *outputs);
+    struct byi_body body;
+
+    byi_o_body_open(o, graph, &body);
+    byi_o_body_inputs(o, &body);
+    byi_o_body_nodes(o, &body, NULL, 0, outputs);
+    return byi_o_body_close(
+        o, &body, tuple_of(&body.inner, outputs, (uint32_t)graph->n_output));
+}
+
+/* A tensor of one element, whatever its axes, as a scalar. */
+byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)
+{
+    if (id == BYI_NO_ID || byi_o_rank(o, id) == 0)
+        return id;
+    return byi_o_reshape(o, id, byi_o_vector(o, 0, NULL), false);
+}
+
+/* The fields of a function's result. */
+static void take_results(struct byi_import *o, byi_id id, uint32_t n_fields)
+{
+    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++)
+        o->out[i] = n_fields == 1 ? id : byi_o_get(o, id, i);
+}
+
+static void choose(struct byi_import *o, const Onnx__GraphProto *then,
+                   const Onnx__GraphProto *otherwise)
+{
+    const byi_id cond = byi_o_as_scalar(o, byi_o_in(o, 0));
+    const byi_id yes = byi_o_ok(o) ? call_branch(o, then) : BYI_NO_ID;
+    const byi_id no = byi_o_ok(o) ? call_branch(o, otherwise) : BYI_NO_ID;
+    byi_id id = BYI_NO_ID;
+
+    if (!byi_o_ok(o))
+        return;
+    o->status = byi_add_if(o->m, o->f, cond, yes, no, o->sources, &id, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err,
+                   "node %s (If), whose condition is not known (fixing sizes "
+                   "with --dim or --shape may tell)",
+                   o->name);
+    take_results(o, id, (uint32_t)then->n_output);
+}
+
+static void convert_if(struct byi_import *o)
+{
+    const Onnx__GraphProto *then = byi_o_graph(o, "then_branch");
+    const Onnx__GraphProto *otherwise = byi_o_graph(o, "else_branch");
+    struct byi_tensor cond = {0};
+
+    if (!byi_o_ok(o))
+        return;
+    if (then->n_input || otherwise->n_input)
+        byi_o_fail(o, BYOC_EPARSE, "a branch has inputs, expected none");
+    if (then->n_output != o->n_out || otherwise->n_output != o->n_out)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "its branches have %zu and %zu outputs, it has %u",
+                   then->n_output, otherwise->n_output, o->n_out);
+    if (!byi_o_value(o, byi_o_in(o, 0), &cond) || cond.dtype != BYOC_BOOL ||
+        byi_elements(cond.rank, cond.dims) != 1) {
+        choose(o, then, otherwise);
+        return;
+    }
+    const bool taken = byi_tensor_int(&cond, 0) != 0;
+    byi_o_inline(o, taken ? then : otherwise, o->out);
+    byi_o_skip(o, taken ? otherwise : then);
+}
+
+/* --- Loop, Scan ----------------------------------------------------------- */
+
+/* Apply the loop to its first values. */
+static void run_loop(struct byi_import *o, struct byi_loop *loop)
+{
+    const byi_id fn = byi_loop_make(o, loop);
+    byi_id *args = byi_arena_calloc(
+        o->scratch, 2 + loop->n_states + loop->n_rows, sizeof *args);
+    byi_id id = BYI_NO_ID;
+    uint32_t n = 0;
+
+    if (!byi_o_ok(o))
+        return;
+    args[n++] = byi_o_scalar(o, BYOC_I64, 0);
+    if (loop->go != BYI_NO_ID)
+        args[n++] = loop->go;
+    for (uint32_t i = 0; i < loop->n_states; i++)
+        args[n++] = loop->states[i];
+    for (uint32_t i = 0; i < loop->n_rows; i++)
+        args[n++] = byi_loop_no_rows(o, &loop->rows[i]);
+    if (!byi_o_ok(o))
+        return;
+    o->status =
+        byi_add_apply(o->m, o->f, fn, args, n, o->sources, &id, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+    take_results(o, id, loop->n_states + loop->n_rows);
+}
+
+/* What the graph gives besides states grows round by round. */
+static void count_rows(struct byi_import *o, struct byi_loop *loop)
+{
+    const uint32_t first = loop->counts ? 1 : 0;
+    const size_t n = loop->graph->n_output;
+
+    if (n < first + loop->n_states || n - first > BYI_MAX_ARGS / 2 ||
+        n - first < o->n_out || n == first) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "its graph has %zu outputs for %u states and %u outputs", n,
+                   loop->n_states, o->n_out);
+        return;
+    }
+    loop->n_rows = (uint32_t)n - first - loop->n_states;
+    loop->rows =
+        byi_arena_calloc(o->scratch, loop->n_rows + 1, sizeof *loop->rows);
+}
+
+static void convert_loop(struct byi_import *o)
+{
+    struct byi_loop loop = {.graph = byi_o_graph(o, "body"),
+                            .trips = byi_o_as_scalar(o, byi_o_in(o, 0)),
+                            .go = byi_o_as_scalar(o, byi_o_in(o, 1)),
+                            .counts = true,
+                            .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
+                            .states = o->in + 2};
+
+    if (!byi_o_ok(o))
+        return;
+    if (loop.trips == BYI_NO_ID && loop.go == BYI_NO_ID)
+        byi_o_refuse(o, "it has neither a number of rounds nor a condition, "
+                        "and never ends");
+    for (uint32_t i = 0; i < loop.n_states; i++)
+        if (loop.states[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE, "state %u has no initial value", i);
+    if (loop.graph->n_input != 2 + loop.n_states)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "its graph has %zu inputs, expected %u (round, condition, "
+                   "states)",
+                   loop.graph->n_input, 2 + loop.n_states);
+    if (byi_o_ok(o))
+        count_rows(o, &loop);
+    run_loop(o, &loop);
+}
+
+/* The axes and directions of n inputs or outputs of Scan. */
+static void read_slices(struct byi_import *o, struct byi_slices *slices,
+                        uint32_t n, const char *axes, const char *directions)
+{
+    uint32_t n_axes, n_directions;
+    const int64_t *axis = byi_o_ints(o, axes, &n_axes);
+    const int64_t *direction = byi_o_ints(o, directions, &n_directions);
+
+    if ((axis && n_axes != n) || (direction && n_directions != n))
+        byi_o_fail(o, BYOC_EPARSE, "%s or %s: expected %u numbers", axes,
+                   directions, n);
+    for (uint32_t i = 0; i < n && byi_o_ok(o); i++) {
+        slices[i].wanted_axis = axis ? axis[i] : 0;
+        slices[i].backward = direction && direction[i] != 0;
+    }
+}
+
+/* As many rounds as an input has slices. */
+static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
+{
+    const int64_t n = byi_o_dim(o, s->whole, s->axis);
+
+    if (!BYI_IS_SYMBOL(n))
+        return byi_o_scalar(o, BYOC_I64, (double)n);
+    return byi_o_emit(
+        o, BYI_OP_TAKE,
+        ARGS(byi_o_shape_of(o, s->whole), byi_o_scalar(o, BYOC_I64, s->axis)),
+        ATTRS(AN_INT("axis", 0)));
+}
+
+static void find_slices(struct byi_import *o, struct byi_loop *loop)
+{
+    read_slices(o, loop->reads, loop->n_reads, "scan_input_axes",
+                "scan_input_directions");
+    read_slices(o, loop->rows, loop->n_rows, "scan_output_axes",
+                "scan_output_directions");
+    for (uint32_t i = 0; i < loop->n_reads && byi_o_ok(o); i++) {
+        struct byi_slices *s = &loop->reads[i];
+        s->whole = o->in[loop->n_states + i];
+        s->axis = byi_o_axis(o, s->wanted_axis, byi_o_rank(o, s->whole));
+        const int64_t n = byi_o_dim(o, s->whole, s->axis),
+                      first = byi_o_dim(o, loop->reads[0].whole,
+                                        loop->reads[0].axis);
+        if (n != first && !BYI_IS_SYMBOL(n) && !BYI_IS_SYMBOL(first))
+            byi_o_fail(o, BYOC_ETYPE,
+                       "scan input %u has %lld slices, the first one %lld", i,
+                       (long long)n, (long long)first);
+    }
+}
+
+static void convert_scan(struct byi_import *o)
+{
+    const int64_t n_reads = byi_o_int(o, "num_scan_inputs", 0);
+    struct byi_loop loop = {
+        .graph = byi_o_graph(o, "body"), .go = BYI_NO_ID, .states = o->in};
+
+    if (!byi_o_ok(o))
+        return;
+    if (n_reads < 1 || n_reads > o->n_in || loop.graph->n_input != o->n_in) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %lld scan inputs of %u, for a graph with %zu inputs",
+                   (long long)n_reads, o->n_in, loop.graph->n_input);
+        return;
+    }
+    loop.n_reads = (uint32_t)n_reads;
+    loop.n_states = o->n_in - loop.n_reads;
+    loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);
+    count_rows(o, &loop);
+    if (byi_o_ok(o))
+        find_slices(o, &loop);
+    if (byi_o_ok(o))
+        loop.trips = count_slices(o, &loop.reads[0]);
+    run_loop(o, &loop);
+}
+
+static void old_scan(struct byi_import *o)
+{
+    byi_o_refuse(o, "before opset 9 it had a batch; export the model with a "
+                    "newer opset");
+}
+
+static const struct byi_onnx_op rows[] = {
+    {"If", 1, 1, 1, convert_if, 0},
+    {"Loop", 1, 0, BYI_MAX_ARGS / 2, convert_loop, 0},
+    {"Scan", 8, 0, BYI_MAX_ARGS / 2, old_scan, 0},
+    {"Scan", 9, 1, BYI_MAX_ARGS / 2, convert_scan, 0},
+};
+
+const struct byi_onnx_table byi_onnx_control = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,274 @@
+/* subgraph.c: graphs that are attributes of a node (If, Loop, Scan).
+ *
+ * Such a graph reads values of the graphs around it. In a function of its own
+ * they become captures, so what it reads from outside is collected before its
+ * first node is converted: parameters come first. Constants are not captured
+ * but stand inside as well, where folding and patterns can see them. A graph
+ * that takes the place of its node (a branch that is known to be taken) is
+ * converted into the function under way and simply sees the names around it.
+ *
+ * ONNX wants names to be unique in a graph and those inside of it, so a name
+ * is one from outside when no node and no input inside makes it. The recursion
+ * is as deep as graphs are nested, which the check of the file bounds.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+/* --- what a graph reads from outside -------------------------------------- */
+
+struct outside {
+    struct byi_names inside, seen;
+    BYI_VEC(const char *) names; /* in the order they are read */
+};
+
+static size_t count_inside(const Onnx__GraphProto *graph)
+{
+    size_t n = graph->n_input + graph->n_initializer + graph->n_output;
+
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        n += node->n_output + node->n_input;
+        for (size_t a = 0; a < node->n_attribute; a++)
+            if (node->attribute[a]->g)
+                n += count_inside(node->attribute[a]->g);
+    }
+    return n;
+}
+
+static void collect_inside(const Onnx__GraphProto *graph,
+                           struct byi_names *names)
+{
+    for (size_t i = 0; i < graph->n_input; i++)
+        byi_names_add(names, byi_text_or(graph->input[i]->name, ""));
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        byi_names_add(names, byi_text_or(graph->initializer[i]->name, ""));
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        for (size_t k = 0; k < node->n_output; k++)
+            byi_names_add(names, node->output[k]);
+        for (size_t a = 0; a < node->n_attribute; a++)
+            if (node->attribute[a]->g)
+                collect_inside(node->attribute[a]->g, names);
+    }
+}
+
+static void read_outside(struct outside *o, const char *name)
+{
+    if (*name && !byi_names_find(&o->inside, name) &&
+        byi_names_add(&o->seen, name))
+        BYI_PUSH(&o->names, name);
+}
+
+static void collect_outside(const Onnx__GraphProto *graph, struct outside *o)
+{
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        for (size_t k = 0; k < node->n_input; k++)
+            read_outside(o, node->input[k]);
+        for (size_t a = 0; a < node->n_attribute; a++)
+            if (node->attribute[a]->g)
+                collect_outside(node->attribute[a]->g, o);
+    }
+    for (size_t i = 0; i < graph->n_output; i++)
+        read_outside(o, byi_text_or(graph->output[i]->name, ""));
+}
+
+/* The values of `o` that the graph reads, in scratch. */
+static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
+                         struct byi_body *body)
+{
+    const size_t n = count_inside(graph);
+    struct outside outside = {.inside = byi_names_new(o->scratch, n),
+                              .seen = byi_names_new(o->scratch, n)};
+
+    collect_inside(graph, &outside.inside);
+    collect_outside(graph, &outside);
+    const char *reader = byi_arena_printf(o->scratch, "node %s (%s), inside",
+                                          o->name, o->row->type);
+    body->outside = byi_arena_calloc(o->scratch, outside.names.n + BYI_MAX_ARGS,
+                                     sizeof *body->outside);
+    for (uint32_t i = 0; i < outside.names.n && byi_o_ok(o); i++)
+        body->outside[body->n_outside++] = (struct byi_outside){
+            .name = outside.names.at[i],
+            .outer = byi_o_read(o, outside.names.at[i], reader)};
+    byi_vec_free(outside.names.at);
+}
+
+/* --- a graph in a function of its own ------------------------------------- */
+
+void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
+                     struct byi_body *body)
+{
+    *body = (struct byi_body){.graph = graph, .inner = *o};
+    body->inner.items.at = NULL;
+    body->inner.items.n = body->inner.items.cap = 0;
+    find_outside(o, graph, body);
+    body->scope =
+        (struct byi_scope){.graph = graph, .n_outside = body->n_outside};
+    body->inner.scope = &body->scope;
+    body->func = byi_func_new(o->m, NULL);
+    body->inner.f = o->m->funcs.at[body->func];
+}
+
+uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
+                          byi_id outer)
+{
+    if (byi_o_ok(o))
+        body->outside[body->n_outside] = (struct byi_outside){.outer = outer};
+    return body->n_outside++;
+}
+
+/* Dims that are known of a captured vector are known inside. */
+static void keep_items(const struct byi_import *o, byi_id outer,
+                       struct byi_import *inner, byi_id param)
+{
+    if (outer < o->items.n && o->items.at[outer])
+        byi_o_remember(inner, param, o->items.at[outer]);
+}
+
+/* What stands for value `outer` of `o` inside: a parameter, or the constant. */
+static byi_id bring_inside(const struct byi_import *o, byi_id outer,
+                           struct byi_import *inner)
+{
+    const struct byi_node *node = &o->f->nodes.at[outer];
+    char name[16];
+
+    if (node->kind == BYI_CONST)
+        return byi_add_const(o->m, inner->f, node->index, node->sources);
+    snprintf(name, sizeof name, "c%u", inner->f->n_captures++);
+    const byi_id param = byi_add_param(
+        o->m, inner->f, byi_arena_str(o->m->arena, name), node->type);
+    keep_items(o, outer, inner, param);
+    return param;
+}
+
+void byi_o_body_inputs(struct byi_import *o, struct byi_body *body)
+{
+    struct byi_import *inner = &body->inner;
+    uint32_t n = 0;
+
+    if (!byi_o_ok(o))
+        return;
+    body->captures = byi_arena_calloc(o->scratch, body->n_outside + 1,
+                                      sizeof *body->captures);
+    o->status = byi_scope_open(inner, &body->scope);
+    for (int constants = 0; constants < 2; constants++) /* parameters first */
+        for (uint32_t i = 0; i < body->n_outside && byi_o_ok(o); i++) {
+            struct byi_outside *x = &body->outside[i];
+            const bool is_const = o->f->nodes.at[x->outer].kind == BYI_CONST;
+            if (is_const != (constants == 1))
+                continue;
+            x->inner = bring_inside(o, x->outer, inner);
+            struct byi_name *entry =
+                x->name ? byi_names_add(&body->scope.names, x->name) : NULL;
+            if (entry)
+                entry->id = x->inner;
+            if (!is_const)
+                body->captures[n++] = x->outer;
+        }
+    if (!byi_o_ok(o))
+        o->err = inner->err;
+}
+
+byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
+                        const char *name, const struct byi_type *type)
+{
+    return byi_add_param(o->m, body->inner.f, byi_arena_str(o->m->arena, name),
+                         type);
+}
+
+/* Give an input of the graph its value. */
+static void bind(struct byi_import *o, struct byi_scope *scope, uint32_t input,
+                 byi_id value)
+{
+    const char *name = byi_text_or(scope->graph->input[input]->name, "");
+    struct byi_name *entry = byi_names_find(&scope->names, name);
+
+    if (*name && !entry) /* else an initialiser: its default */
+        entry = byi_names_add(&scope->names, name);
+    if (!entry) {
+        byi_o_fail(o, BYOC_EPARSE, "input %u of its graph '%s' has no name",
+                   input, byi_text_or(scope->graph->name, ""));
+        return;
+    }
+    entry->id = value;
+}
+
+void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
+                      const byi_id *inputs, uint32_t n_inputs, byi_id *outputs)
+{
+    struct byi_import *inner = &body->inner;
+    const Onnx__GraphProto *graph = body->graph;
+
+    for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
+        bind(o, &body->scope, i, inputs[i]);
+    if (!byi_o_ok(o))
+        return;
+    inner->status = byi_onnx_nodes(inner);
+    for (size_t i = 0; i < graph->n_output && byi_o_ok(inner); i++)
+        outputs[i] = byi_o_read(
+            inner, byi_text_or(graph->output[i]->name, ""),
+            byi_arena_printf(o->scratch, "the outputs of the graph in node %s",
+                             o->name));
+    o->status = inner->status;
+    if (!byi_o_ok(o))
+        o->err = inner->err;
+    /* what is added to the function from here on comes from the node itself */
+    inner->node = o->node;
+    inner->row = o->row;
+    inner->name = o->name;
+    inner->sources = o->sources;
+}
+
+byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
+                        byi_id result)
+{
+    if (byi_o_ok(o) && !byi_o_ok(&body->inner)) {
+        o->status = body->inner.status;
+        o->err = body->inner.err;
+    }
+    byi_vec_free(body->inner.items.at);
+    if (!byi_o_ok(o) || result == BYI_NO_ID) {
+        for (uint32_t i = body->func; i < o->m->funcs.n; i++)
+            o->m->funcs.at[i]->dead = true;
+        return BYI_NO_ID;
+    }
+    body->inner.f->result = result;
+    return byi_add_fn(o->m, o->f, body->func, body->captures,
+                      body->inner.f->n_captures, o->sources);
+}
+
+/* --- a graph in the place of its node ------------------------------------- */
+
+void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
+                  byi_id *outputs)
+{
+    struct byi_scope scope = {.graph = graph, .outer = o->scope};
+    struct byi_import inner = *o;
+
+    inner.scope = &scope;
+    inner.status = byi_scope_open(&inner, &scope);
+    if (byi_o_ok(&inner))
+        inner.status = byi_onnx_nodes(&inner);
+    for (size_t i = 0; i < graph->n_output && byi_o_ok(&inner); i++)
+        outputs[i] = byi_o_read(
+            &inner, byi_text_or(graph->output[i]->name, ""),
+            byi_arena_printf(o->scratch, "the outputs of the graph in node %s",
+                             o->name));
+    o->items = inner.items;
+    o->status = inner.status;
+    if (!byi_o_ok(o))
+        o->err = inner.err;
+}
+
+void byi_o_skip(struct byi_import *o, const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        byi_o_source(o, i, node);
+        for (size_t a = 0; a < node->n_attribute; a++)
+            if (node->attribute[a]->g)
+                byi_o_skip(o, node->attribute[a]->g);
+    }
+}

@@ -1,0 +1,398 @@
+/* control_test.c: graphs inside of nodes: If, Loop, Scan. */
+#include "models.h"
+
+#include "tests/interp.h"
+
+/* Nodes, outputs and so on are of a graph inside until `leave`. */
+static Onnx__GraphProto *enter(struct build *b)
+{
+    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    Onnx__GraphProto *outer = b->graph;
+
+    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
+    return outer;
+}
+
+static Onnx__GraphProto *leave(struct build *b, Onnx__GraphProto *outer)
+{
+    Onnx__GraphProto *inner = b->graph;
+
+    b->graph = outer;
+    return inner;
+}
+
+static void attr_graph(struct build *b, Onnx__NodeProto *n, const char *name,
+                       Onnx__GraphProto *graph)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+
+    a->g = graph;
+}
+
+static void typed_input(struct build *b, const char *name, int dtype,
+                        const char *dims)
+{
+    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
+                               value(b, name, dtype, dims));
+}
+
+/* A graph of one node; its outputs are the node's. */
+static Onnx__GraphProto *one_node(struct build *b, const char *op,
+                                  const char *in, const char *out)
+{
+    Onnx__GraphProto *outer = enter(b);
+    Onnx__NodeProto *n = node(b, op, in, out);
+
+    for (size_t i = 0; i < n->n_output; i++)
+        output(b, n->output[i]);
+    return leave(b, outer);
+}
+
+enum {
+    FLOAT = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
+    INT64 = ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
+    BOOL = ONNX__TENSOR_PROTO__DATA_TYPE__BOOL
+};
+
+/* --- If ------------------------------------------------------------------- */
+
+static void branches_capture(void **state)
+{
+    const int64_t four[] = {4};
+    struct build b = begin(13);
+    (void)state;
+
+    typed_input(&b, "c", BOOL, "1");
+    input(&b, "x", "4");
+    floats(&b, "w", 1, four);
+    node(&b, "Exp", "x", "e");
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    attr_graph(&b, n, "then_branch", one_node(&b, "Add", "e w", "t"));
+    attr_graph(&b, n, "else_branch", one_node(&b, "Sub", "x w", "s"));
+    output(&b, "y");
+    EXPECT(&b, "%0 = exp(%x)", "%1 = reshape(%c, ",
+           "fn () -> Tensor[(4), float32] {", "add(%0, [0.0, 1.0, 2.0, 3.0])",
+           "#[\"Add_0\": \"Add\"]", "fn ()",
+           "subtract(%x, [0.0, 1.0, 2.0, 3.0])", "if (%1)");
+}
+
+/* A condition that is known leaves one branch, in the place of the node; the
+ * nodes of the other are in the model all the same. */
+static void known_condition(void **state)
+{
+    const int64_t none[] = {0};
+    struct build b = begin(13);
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+    struct byi_text text = {0};
+    bool found = false;
+    (void)state;
+
+    Onnx__TensorProto *c = tensor(&b, "c", BOOL, 0, none);
+    raw(&b, c, "\1", 1);
+    weight(&b, c);
+    input(&b, "x", "4 5");
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    attr_graph(&b, n, "then_branch", one_node(&b, "Exp", "x", "t"));
+    attr_graph(&b, n, "else_branch", one_node(&b, "Squeeze", "x", "s"));
+    output(&b, "y");
+    save(&b);
+    assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_OK);
+    byi_print_module(m, &text, NULL);
+    assert_null(strstr(text.at, "if ("));
+    assert_non_null(strstr(text.at, "exp(%x)"));
+    assert_null(strstr(text.at, "squeeze("));
+    for (uint32_t i = 0; i < m->sources.n; i++)
+        found = found || strcmp(m->sources.at[i].op, "Squeeze") == 0;
+    assert_true(found);
+    byi_text_free(&text);
+    byi_module_free(&m);
+    end(&b);
+}
+
+static void nested(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    typed_input(&b, "c", BOOL, "");
+    typed_input(&b, "d", BOOL, "");
+    input(&b, "x", "4");
+    Onnx__GraphProto *outer = enter(&b);
+    node(&b, "Exp", "x", "e");
+    Onnx__NodeProto *inner = node(&b, "If", "d", "i");
+    attr_graph(&b, inner, "then_branch", one_node(&b, "Add", "e x", "p"));
+    attr_graph(&b, inner, "else_branch", one_node(&b, "Mul", "e e", "q"));
+    output(&b, "i");
+    Onnx__GraphProto *then = leave(&b, outer);
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    attr_graph(&b, n, "then_branch", then);
+    attr_graph(&b, n, "else_branch", one_node(&b, "Neg", "x", "s"));
+    output(&b, "y");
+    EXPECT(&b, "= exp(%x)", "add(", "multiply(", "if (%d)", "negative(%x)",
+           "if (%c)");
+}
+
+static void several_outputs(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    typed_input(&b, "c", BOOL, "");
+    input(&b, "x", "4");
+    Onnx__NodeProto *n = node(&b, "If", "c", "l r");
+    attr_graph(&b, n, "then_branch", one_node(&b, "Split", "x", "a b"));
+    Onnx__GraphProto *outer = enter(&b);
+    node(&b, "Split", "x", "a2 b2");
+    output(&b, "b2");
+    output(&b, "a2");
+    attr_graph(&b, n, "else_branch", leave(&b, outer));
+    output(&b, "r");
+    output(&b, "l");
+    EXPECT(&b, "if (%c)");
+}
+
+static struct build with_branches(const char *then_in, const char *then_op,
+                                  const char *else_op, const char *out)
+{
+    struct build b = begin(13);
+
+    typed_input(&b, "c", BOOL, "");
+    input(&b, "x", "4 1");
+    Onnx__NodeProto *n = node(&b, "If", "c", out);
+    attr_graph(&b, n, "then_branch", one_node(&b, then_op, then_in, "t"));
+    if (else_op)
+        attr_graph(&b, n, "else_branch", one_node(&b, else_op, "x", "s"));
+    output(&b, "y");
+    return b;
+}
+
+static void branches_that_do_not_fit(void **state)
+{
+    (void)state;
+    struct build b = with_branches("x", "Squeeze", "Exp", "y");
+    refuse(&b, BYOC_ETYPE,
+           "node If_0 (If), whose condition is not known (fixing sizes with "
+           "--dim or --shape may tell): if: the branches give");
+    b = with_branches("x", "Exp", NULL, "y");
+    refuse(&b, BYOC_EPARSE, "found no graph 'else_branch', expected one");
+    b = with_branches("x", "Exp", "Neg", "y z");
+    refuse(&b, BYOC_EPARSE, "its branches have 1 and 1 outputs, it has 2");
+    b = with_branches("nowhere", "Exp", "Neg", "y");
+    refuse(&b, BYOC_EPARSE,
+           "node If_0 (If), inside: its value 'nowhere' is not defined");
+    b = with_branches("s", "Exp", "Neg", "y"); /* the other branch's value */
+    refuse(&b, BYOC_EPARSE, "its value 's' is not defined");
+    b = with_branches("x", "NoSuchOp", "Neg", "y");
+    refuse(&b, BYOC_EUNSUPPORTED, "operator NoSuchOp");
+    b = begin(13);
+    typed_input(&b, "c", FLOAT, "");
+    input(&b, "x", "4");
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    attr_graph(&b, n, "then_branch", one_node(&b, "Exp", "x", "t"));
+    attr_graph(&b, n, "else_branch", one_node(&b, "Neg", "x", "s"));
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE, "the condition is float32");
+}
+
+/* --- Loop, Scan ----------------------------------------------------------- */
+
+/* Import, run, and hold output `i` against what it must be. The model has no
+ * inputs. */
+static void expect_floats(struct build *b, uint32_t i, uint32_t rank,
+                          const int64_t *dims, const float *expected)
+{
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_tensor found[4], wanted = {.data = (void *)(uintptr_t)expected,
+                                          .dtype = BYOC_F32,
+                                          .rank = rank};
+    uint32_t n = 0;
+
+    memcpy(wanted.dims, dims, rank * sizeof *dims);
+    save(b);
+    if (byi_onnx_import(b->path, NULL, &m, &err) != BYOC_OK ||
+        byi_verify(m, &err) != BYOC_OK ||
+        interp_run(m, byi_entry(m), NULL, 0, arena, found, 4, &n, &err) !=
+            BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_true(i < n);
+    if (interp_compare(&found[i], &wanted, 0, 0, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byi_module_free(&m);
+    byi_arena_free(&arena);
+}
+
+static void bool_weight(struct build *b, const char *name, bool v)
+{
+    Onnx__TensorProto *t = tensor(b, name, BOOL, 0, (int64_t[]){0});
+
+    raw(b, t, &v, 1);
+    weight(b, t);
+}
+
+static void int_weight(struct build *b, const char *name, int64_t v)
+{
+    Onnx__TensorProto *t = tensor(b, name, INT64, 0, (int64_t[]){0});
+
+    raw(b, t, &v, sizeof v);
+    weight(b, t);
+}
+
+/* A state that grows in each round, and a row of it: x, xx, xxxx. The weight
+ * outside is seen inside. */
+static struct build doubling(const char *in)
+{
+    struct build b = begin(13);
+
+    int_weight(&b, "trips", 3);
+    bool_weight(&b, "go", true);
+    floats(&b, "x", 1, (int64_t[]){2});
+    floats(&b, "w", 1, (int64_t[]){1});
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "i", INT64, "");
+    typed_input(&b, "c", BOOL, "");
+    input(&b, "s", "2");
+    attr_int(&b, node(&b, "Concat", "s s", "s2"), "axis", 0);
+    node(&b, "Identity", "c", "c2");
+    attr_int(&b, node(&b, "Cast", "i", "f"), "to", FLOAT);
+    node(&b, "Add", "f w", "row");
+    output(&b, "c2");
+    output(&b, "s2");
+    output(&b, "row");
+    Onnx__GraphProto *body = leave(&b, outer);
+    attr_graph(&b, node(&b, "Loop", in, "last rows"), "body", body);
+    output(&b, "last");
+    output(&b, "rows");
+    return b;
+}
+
+static void states_grow(void **state)
+{
+    static const float last[16] = {0, 1, 0, 1, 0, 1, 0, 1,
+                                   0, 1, 0, 1, 0, 1, 0, 1};
+    static const float rows[3] = {0, 1, 2};
+    static const char *const in[] = {"trips go x", "trips - x"};
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(in); i++) {
+        struct build b = doubling(in[i]);
+        expect_floats(&b, 0, 1, (int64_t[]){16}, last);
+        expect_floats(&b, 1, 2, (int64_t[]){3, 1}, rows);
+        end(&b);
+    }
+}
+
+/* Ends by its condition: 1, 2, 4, 8, until it is not below 6. */
+static void condition_ends(void **state)
+{
+    static const float last[1] = {8}, one = 1, six = 6;
+    struct build b = begin(13);
+    (void)state;
+
+    bool_weight(&b, "go", true);
+    Onnx__TensorProto *t = tensor(&b, "x", FLOAT, 1, (int64_t[]){1});
+    raw(&b, t, &one, sizeof one);
+    weight(&b, t);
+    t = tensor(&b, "end", FLOAT, 1, (int64_t[]){1});
+    raw(&b, t, &six, sizeof six);
+    weight(&b, t);
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "i", INT64, "");
+    typed_input(&b, "c", BOOL, "");
+    input(&b, "s", "1");
+    node(&b, "Add", "s s", "s2");
+    node(&b, "Less", "s2 end", "c2"); /* of one axis */
+    output(&b, "c2");
+    output(&b, "s2");
+    Onnx__GraphProto *body = leave(&b, outer);
+    attr_graph(&b, node(&b, "Loop", "- go x", "last"), "body", body);
+    output(&b, "last");
+    expect_floats(&b, 0, 1, (int64_t[]){1}, last);
+    end(&b);
+}
+
+/* Sums the columns of x from the last to the first; rows are put in front. */
+static void scan_backward(void **state)
+{
+    static const float last[2] = {3, 12}; /* of 0 1 2 / 3 4 5 */
+    static const float rows[6] = {3, 3, 2, 12, 9, 5};
+    struct build b = begin(13);
+    (void)state;
+
+    floats(&b, "x", 2, (int64_t[]){2, 3});
+    node(&b, "ReduceMin", "x", "m");
+    attr_ints(&b, b.graph->node[0], "axes", 1, (int64_t[]){1});
+    attr_int(&b, b.graph->node[0], "keepdims", 0);
+    node(&b, "Sub", "m m", "zero");
+    Onnx__GraphProto *outer = enter(&b);
+    input(&b, "s", "2");
+    input(&b, "column", "2");
+    node(&b, "Add", "s column", "s2");
+    node(&b, "Identity", "s2", "row");
+    output(&b, "s2");
+    output(&b, "row");
+    Onnx__GraphProto *body = leave(&b, outer);
+    Onnx__NodeProto *n = node(&b, "Scan", "zero x", "last rows");
+    attr_graph(&b, n, "body", body);
+    attr_int(&b, n, "num_scan_inputs", 1);
+    attr_ints(&b, n, "scan_input_axes", 1, (int64_t[]){-1});
+    attr_ints(&b, n, "scan_input_directions", 1, (int64_t[]){1});
+    attr_ints(&b, n, "scan_output_axes", 1, (int64_t[]){-1});
+    attr_ints(&b, n, "scan_output_directions", 1, (int64_t[]){1});
+    output(&b, "last");
+    output(&b, "rows");
+    expect_floats(&b, 0, 1, (int64_t[]){2}, last);
+    expect_floats(&b, 1, 2, (int64_t[]){2, 3}, rows);
+    end(&b);
+}
+
+static void loops_that_do_not_fit(void **state)
+{
+    struct build b = doubling("- - x");
+    (void)state;
+
+    refuse(&b, BYOC_EUNSUPPORTED, "never ends");
+    b = doubling("trips go x x");
+    refuse(&b, BYOC_EPARSE, "its graph has 3 inputs, expected 4");
+    b = doubling("trips go -");
+    refuse(&b, BYOC_EPARSE, "state 0 has no initial value");
+    b = doubling("trips x x");
+    refuse(&b, BYOC_ETYPE, "");
+    b = begin(13); /* a row of no fixed size */
+    int_weight(&b, "trips", 3);
+    floats(&b, "x", 1, (int64_t[]){2});
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "i", INT64, "");
+    typed_input(&b, "c", BOOL, "");
+    input(&b, "s", "2");
+    attr_int(&b, node(&b, "Concat", "s s", "s2"), "axis", 0);
+    node(&b, "Identity", "c", "c2");
+    node(&b, "Exp", "s2", "row");
+    output(&b, "c2");
+    output(&b, "s2");
+    output(&b, "row");
+    Onnx__GraphProto *body = leave(&b, outer);
+    attr_graph(&b, node(&b, "Loop", "trips - x", "last rows"), "body", body);
+    output(&b, "rows");
+    refuse(&b, BYOC_EUNSUPPORTED,
+           "the size of its output 'row' in one round is not known");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(branches_capture),
+        cmocka_unit_test(known_condition),
+        cmocka_unit_test(nested),
+        cmocka_unit_test(several_outputs),
+        cmocka_unit_test(branches_that_do_not_fit),
+        cmocka_unit_test(states_grow),
+        cmocka_unit_test(condition_ends),
+        cmocka_unit_test(scan_backward),
+        cmocka_unit_test(loops_that_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
