@@ -15,10 +15,13 @@ const struct byi_verb byi_verb_check = {
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
-    bool json = false, every = false;
+    struct byi_ledger_view view = {0};
     const struct byi_option options[] = {
-        {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print the ledger's JSON"},
-        {"all", 'a', BYI_OPTION_FLAG, &every, NULL, "print every node"},
+        {"json", 0, BYI_OPTION_FLAG, &view.json, NULL,
+         "print the ledger's JSON"},
+        {"all", 'a', BYI_OPTION_FLAG, &view.every, NULL, "print every node"},
+        {"explain", 0, BYI_OPTION_LIST, &view.explain, "NODE",
+         "print all that is known about a node"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -31,14 +34,8 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
         return byi_complain(&byi_verb_check, &err);
-    const char *ledger = byoc_compiled_ledger(compiled);
-    if (json) {
-        fputs(ledger, stdout);
-    } else {
-        char *text = byoc_ledger_text(ledger, every);
-        fputs(text, stdout);
-        byoc_string_free(text);
-    }
+    code = byi_print_ledger(&byi_verb_check, path,
+                            byoc_compiled_ledger(compiled), &view);
     byoc_compiled_free(&compiled);
-    return gate;
+    return code ? code : gate;
 }

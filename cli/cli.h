@@ -31,6 +31,7 @@ extern const struct byi_verb byi_verb_compile;   /* compile.c   */
 extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
 extern const struct byi_verb byi_verb_opt;       /* opt.c       */
 extern const struct byi_verb byi_verb_partition; /* partition.c */
+extern const struct byi_verb byi_verb_report;    /* report.c    */
 extern const struct byi_verb byi_verb_run;       /* run.c       */
 extern const struct byi_verb byi_verb_verify;    /* verify.c    */
 
@@ -167,5 +168,17 @@ enum byoc_status byi_open_model(const char *path,
                                 struct byi_open_model *open,
                                 struct byoc_error *err);
 void byi_close_model(struct byi_open_model *open);
+
+/* --- report.c ------------------------------------------------------------- */
+
+/* What to print of a ledger. */
+struct byi_ledger_view {
+    bool json, every;
+    struct byi_list explain; /* nodes; none: the report */
+};
+/* Print it to stdout; the exit code. `path` is in the message when the ledger
+ * cannot be read, or has no such node. */
+int byi_print_ledger(const struct byi_verb *verb, const char *path,
+                     const char *ledger, const struct byi_ledger_view *view);
 
 #endif

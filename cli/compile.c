@@ -64,11 +64,12 @@ static int run(int argc, char **argv)
         status = byoc_compiled_write(compiled, out, &err);
     code = status == BYOC_OK ? gate : byi_complain(&byi_verb_compile, &err);
     if (status == BYOC_OK && !quiet) {
-        char *text = byoc_ledger_text(byoc_compiled_ledger(compiled), every);
-        fputs(text, stdout);
-        byoc_string_free(text);
+        const struct byi_ledger_view view = {.every = every};
+        const int odd = byi_print_ledger(&byi_verb_compile, path,
+                                         byoc_compiled_ledger(compiled), &view);
+        code = odd ? odd : code;
         if (gate == BYI_EXIT_OK)
-            printf("wrote %s\n", out);
+            printf("\nwrote %s\n", out);
     }
     byoc_compiled_free(&compiled);
     byi_text_free(&beside);

@@ -62,7 +62,8 @@ static void print_kernels(const struct byi_image *image, const cJSON *manifest)
     cJSON_Delete(plan);
 }
 
-static void print_artifact(const struct byi_artifact *a, bool every)
+static int print_artifact(const struct byi_artifact *a, const char *path,
+                          bool every)
 {
     const struct byi_image *image = &a->image;
     cJSON *m = cJSON_ParseWithLength(image->manifest, image->manifest_bytes);
@@ -82,13 +83,15 @@ static void print_artifact(const struct byi_artifact *a, bool every)
     print_kernels(image, m);
     cJSON_Delete(m);
     if (!image->ledger_bytes)
-        return;
+        return BYI_EXIT_OK;
+    const struct byi_ledger_view view = {.every = every};
     struct byi_text ledger = {0};
     byi_text_add(&ledger, image->ledger, image->ledger_bytes);
-    char *report = byoc_ledger_text(ledger.at, every);
-    fputs(report, stdout);
-    byoc_string_free(report);
+    printf("\n");
+    const int code =
+        byi_print_ledger(&byi_verb_inspect, path, ledger.at, &view);
     byi_text_free(&ledger);
+    return code;
 }
 
 static void print_json(const struct byi_artifact *a)
@@ -120,7 +123,7 @@ static int run(int argc, char **argv)
     if (json)
         print_json(&a);
     else
-        print_artifact(&a, every);
+        code = print_artifact(&a, path, every);
     byoc_internal_artifact_close(&a);
-    return BYI_EXIT_OK;
+    return json ? BYI_EXIT_OK : code;
 }

@@ -578,15 +578,3 @@ enum byoc_status byoc_compiled_consts(const struct byoc_compiled *c,
     byi_text_free(&text);
     return byi_file_commit(&file, err);
 }
-
-char *byoc_ledger_text(const char *ledger_json, int every_node)
-{
-    struct byi_text text = {0};
-    byi_ledger_report(ledger_json, strlen(ledger_json), every_node != 0, &text);
-    return text.at;
-}
-
-void byoc_string_free(char *text)
-{
-    byi_vec_free(text);
-}

@@ -117,10 +117,4 @@ void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate);
 /* A closed ledger as JSON. */
 void byi_ledger_json(struct byi_ledger *ledger, struct byi_text *out);
 
-/* --- report.c ------------------------------------------------------------- */
-
-/* A ledger's JSON as text for people. */
-void byi_ledger_report(const char *json, size_t n, bool every_node,
-                       struct byi_text *out);
-
 #endif

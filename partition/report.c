@@ -1,137 +1,301 @@
-/* report.c: a ledger for people, read back from its JSON, so that the report
- * of a compile and of an artifact are one thing.
+/* report.c: a ledger for people: the line they look for first, then who runs
+ * how much, the regions, the implementations, and what stayed native and why.
  */
-#include "partition.h"
+#include "report.h"
 
-#include <cjson/cJSON.h>
-
+#include <stdlib.h>
 #include <string.h>
 
-static double number(const cJSON *object, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : 0;
-}
+/* Of a list that may be long, the report shows this many. */
+enum { MAX_SHOWN = 8 };
 
-static const char *text(const cJSON *object, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsString(item) ? item->valuestring : "";
-}
-
-static void print_flops(struct byi_text *out, double flops)
+void byi_report_flops(struct byi_text *out, double flops)
 {
     static const struct {
         double from;
         const char *unit;
-    } units[] = {{1e12, "TFLOP"}, {1e9, "GFLOP"}, {1e6, "MFLOP"}, {0, "kFLOP"}};
-    size_t i = 0;
-    while (i + 1 < BYI_COUNT(units) && flops < units[i].from)
-        i++;
-    byi_text_addf(out, "%.2f %s",
-                  flops / (units[i].from > 0 ? units[i].from : 1e3),
-                  units[i].unit);
+    } units[] = {
+        {1e12, "TFLOP"}, {1e9, "GFLOP"}, {1e6, "MFLOP"}, {1e3, "kFLOP"}};
+    for (size_t i = 0; i < BYI_COUNT(units); i++)
+        if (flops >= units[i].from) {
+            byi_text_addf(out, "%.2f %s", flops / units[i].from, units[i].unit);
+            return;
+        }
+    byi_text_addf(out, "%.0f FLOP", flops);
 }
 
-static void print_summary(const cJSON *summary, struct byi_text *out)
+static const char *plural(double n)
 {
-    double flops = number(summary, "flops");
-    double share =
-        flops > 0 ? 100 * number(summary, "flops_offloaded") / flops : 0;
-    byi_text_addf(out,
-                  "%.0f nodes: %.0f offloaded in %.0f region%s, %.0f "
-                  "native, %.0f folded, %.0f removed\n",
-                  number(summary, "nodes"), number(summary, "offloaded"),
-                  number(summary, "regions"),
-                  number(summary, "regions") == 1 ? "" : "s",
-                  number(summary, "native"), number(summary, "folded"),
-                  number(summary, "removed"));
-    byi_text_addf(out, "%.2f%% of ", share);
-    print_flops(out, flops);
-    byi_text_addf(out, " offloaded\n");
+    return n == 1 ? "" : "s";
 }
 
-/* What the attempt found that gave the node its reason: the last such. */
-static const char *detail_of(const cJSON *node)
+/* A share that is not whole is never printed as 100, nor as 0. */
+static void add_share(struct byi_text *out, double part, double whole)
 {
-    const cJSON *tried = cJSON_GetObjectItemCaseSensitive(node, "tried");
-    const cJSON *found = NULL, *attempt;
-    cJSON_ArrayForEach(attempt, tried)
-    {
-        if (strcmp(text(attempt, "reason"), text(node, "reason")) == 0)
-            found = attempt;
+    double percent = whole > 0 ? 100 * part / whole : 0;
+    if (part < whole && percent > 99.99)
+        percent = 99.99;
+    if (part > 0 && percent < 0.01)
+        percent = 0.01;
+    byi_text_addf(out, "%.2f%%", percent);
+}
+
+static void print_headline(const struct byi_report *r, struct byi_text *out)
+{
+    const struct byi_coverage *c = &r->coverage;
+    const uint32_t run = c->offloaded + c->native;
+    byi_text_addf(out, "%s: ", r->model);
+    add_share(out, c->flops_offloaded, c->flops);
+    byi_text_addf(out, " of ");
+    byi_report_flops(out, c->flops);
+    byi_text_addf(out, " and %u of %u operator%s offloaded, in %u region%s\n",
+                  c->offloaded, run, plural(run), c->regions,
+                  plural(c->regions));
+    byi_text_addf(out, "%u node%s in the model, %u folded, %u removed; ",
+                  c->nodes, plural(c->nodes), c->folded, c->removed);
+    byi_text_addf(out, "%u thread%s, %s\n", r->threads, plural(r->threads),
+                  r->cpu);
+}
+
+static void print_gates(const struct byi_report *r, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < r->n_gates; i++) {
+        const struct byi_gate *gate = &r->gates[i];
+        char wanted[32], found[32];
+        byi_text_addf(out, "gate %s: wanted %s, found %s: %s\n", gate->name,
+                      byi_float_text(wanted, gate->wanted),
+                      byi_float_text(found, gate->found),
+                      gate->passed ? "passed" : "failed");
     }
-    return found ? text(found, "detail")
-                 : byi_reason_text(BYI_REASON_NO_VENDOR);
 }
 
-static void print_node(const cJSON *node, struct byi_text *out)
+/* The widest name, at least `least`. */
+static int width_of(const struct byi_report *r, int least)
 {
-    const char *where = text(node, "where");
-    byi_text_addf(out, "  %-10s %-20s %s", where, text(node, "op"),
-                  text(node, "name"));
-    if (*text(node, "pattern"))
-        byi_text_addf(out, "  [%s %s %s]", text(node, "region"),
-                      text(node, "pattern"), text(node, "impl"));
-    else if (strcmp(where, "native") == 0)
-        byi_text_addf(out, "  [%s: %s]", text(node, "reason"), detail_of(node));
+    int width = least;
+    for (uint32_t i = 0; i < r->n_vendors; i++) {
+        const int n = (int)strlen(r->vendors[i].name);
+        width = n > width && n < 32 ? n : width;
+    }
+    return width;
+}
+
+static void print_vendors(const struct byi_report *r, struct byi_text *out)
+{
+    const struct byi_coverage *c = &r->coverage;
+    const double run = (double)c->offloaded + c->native;
+    const int width = width_of(r, (int)strlen("vendor"));
+    byi_text_addf(out, "\n%-*s  regions  %16s  %22s  version\n", width,
+                  "vendor", "operators", "operations");
+    for (uint32_t i = 0; i < r->n_vendors; i++) {
+        const struct byi_report_vendor *v = &r->vendors[i];
+        struct byi_text nodes = {0}, flops = {0}, amount = {0};
+        add_share(&nodes, v->n_nodes, run);
+        add_share(&flops, v->flops, c->flops);
+        byi_report_flops(&amount, v->flops);
+        byi_text_addf(out, "%-*s  %7u  %7u  %7s  %13s  %7s  %s\n", width,
+                      v->name, v->n_regions, v->n_nodes, nodes.at, amount.at,
+                      flops.at, v->version);
+        byi_text_free(&nodes);
+        byi_text_free(&flops);
+        byi_text_free(&amount);
+    }
+}
+
+/* --- regions -------------------------------------------------------------- */
+
+static int compare_regions(const void *a, const void *b)
+{
+    const struct byi_report_region *x = *(void *const *)a;
+    const struct byi_report_region *y = *(void *const *)b;
+    if (x->flops != y->flops)
+        return x->flops > y->flops ? -1 : 1;
+    if (x->n_nodes != y->n_nodes)
+        return x->n_nodes > y->n_nodes ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static void print_times(struct byi_text *out, const char *vendor,
+                        double vendor_us, double native_us)
+{
+    if (vendor_us >= 0)
+        byi_text_addf(out, ", %.1f us on %s", vendor_us, vendor);
+    if (native_us >= 0)
+        byi_text_addf(out, ", %.1f us native", native_us);
+}
+
+static void print_region(const struct byi_report_region *region,
+                         struct byi_text *out)
+{
+    byi_text_addf(out, "  %-12s %5u node%s, ", region->name, region->n_nodes,
+                  plural(region->n_nodes));
+    byi_report_flops(out, region->flops);
+    byi_text_addf(out, ", %u input%s, %u output%s", region->n_inputs,
+                  plural(region->n_inputs), region->n_outputs,
+                  plural(region->n_outputs));
+    print_times(out, region->vendor, region->vendor_us, region->native_us);
+    if (!region->kept)
+        byi_text_addf(out, "\n    %s: %s", region->reason, region->detail);
     byi_text_addf(out, "\n");
 }
 
-/* Nodes that stay native for the same reason, as one line. */
-struct line {
-    const char *op, *reason, *detail, *first;
-    uint32_t n;
-};
-
-static void group(const cJSON *nodes, struct byi_text *out)
+/* The regions of one outcome, those with the most work first. */
+static void print_regions(const struct byi_report *r, bool kept,
+                          struct byi_text *out)
 {
-    BYI_VEC(struct line) lines = {0};
-    const cJSON *node;
-    cJSON_ArrayForEach(node, nodes)
-    {
-        if (strcmp(text(node, "where"), "native") != 0)
-            continue;
-        const struct line line = {.op = text(node, "op"),
-                                  .reason = text(node, "reason"),
-                                  .detail = detail_of(node),
-                                  .first = text(node, "name"),
-                                  .n = 1};
-        uint32_t i = 0;
-        while (i < lines.n && (strcmp(lines.at[i].op, line.op) ||
-                               strcmp(lines.at[i].reason, line.reason) ||
-                               strcmp(lines.at[i].detail, line.detail)))
-            i++;
-        if (i < lines.n)
-            lines.at[i].n++;
-        else
-            BYI_PUSH(&lines, line);
+    BYI_VEC(const struct byi_report_region *) list = {0};
+    for (uint32_t i = 0; i < r->n_regions; i++)
+        if (r->regions[i].kept == kept)
+            BYI_PUSH(&list, &r->regions[i]);
+    if (!list.n)
+        return;
+    qsort(list.at, list.n, sizeof(struct byi_report_region *), compare_regions);
+    byi_text_addf(out, kept ? "\nregions:\n" : "\ngiven back:\n");
+    for (uint32_t i = 0; i < list.n && i < MAX_SHOWN; i++)
+        print_region(list.at[i], out);
+    uint32_t most = 0, nodes = 0;
+    for (uint32_t i = MAX_SHOWN; i < list.n; i++) {
+        const uint32_t n = list.at[i]->n_nodes;
+        most = n > most ? n : most;
+        nodes += n;
     }
-    if (lines.n)
-        byi_text_addf(out, "native:\n");
-    for (uint32_t i = 0; i < lines.n; i++)
-        byi_text_addf(out, "  %4u x %-20s %s: %s (first: %s)\n", lines.at[i].n,
-                      lines.at[i].op, lines.at[i].reason, lines.at[i].detail,
-                      lines.at[i].first);
-    byi_vec_free(lines.at);
+    if (list.n > MAX_SHOWN)
+        byi_text_addf(out, "  and %u smaller, %u node%s in all, %u at most\n",
+                      list.n - MAX_SHOWN, nodes, plural(nodes), most);
+    byi_vec_free(list.at);
 }
 
-void byi_ledger_report(const char *json, size_t n, bool every_node,
-                       struct byi_text *out)
+/* --- groups of nodes ------------------------------------------------------ */
+
+/* Nodes that are alike, as one line. */
+struct line {
+    const char *op, *reason, *detail, *first;
+    uint32_t n, at; /* at: of the first node */
+    double flops;
+};
+typedef BYI_VEC(struct line) line_list;
+
+static int compare_texts(const struct line *x, const struct line *y)
 {
-    cJSON *root = NULL;
-    struct byoc_error err;
-    if (byi_json_parse(json, n, 1u << 30, &root, &err) != BYOC_OK) {
-        byi_text_addf(out, "the ledger cannot be read: %s\n", err.text);
+    int c = strcmp(x->op, y->op);
+    c = c ? c : strcmp(x->reason, y->reason);
+    return c ? c : strcmp(x->detail, y->detail);
+}
+
+static int compare_alike(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    const int c = compare_texts(x, y);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The most work first, then the most nodes, then as in the model. */
+static int compare_lines(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    if (x->flops != y->flops)
+        return x->flops > y->flops ? -1 : 1;
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Make one line of those with the same texts. */
+static void group(line_list *list)
+{
+    uint32_t kept = 0;
+    if (!list->n)
+        return;
+    qsort(list->at, list->n, sizeof *list->at, compare_alike);
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct line *last = kept ? &list->at[kept - 1] : NULL;
+        if (!last || compare_texts(last, &list->at[i]) != 0) {
+            list->at[kept++] = list->at[i];
+            continue;
+        }
+        last->n++;
+        last->flops += list->at[i].flops;
+    }
+    list->n = kept;
+    qsort(list->at, list->n, sizeof *list->at, compare_lines);
+}
+
+static void print_implementations(const struct byi_report *r,
+                                  struct byi_text *out)
+{
+    line_list list = {0};
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        const struct byi_report_node *node = &r->nodes[i];
+        if (byi_report_offloaded(node) && *node->impl)
+            BYI_PUSH(&list, ((struct line){.op = node->impl,
+                                           .reason = node->where,
+                                           .detail = "",
+                                           .at = i,
+                                           .n = 1,
+                                           .flops = node->flops}));
+    }
+    group(&list);
+    if (list.n)
+        byi_text_addf(out, "\nimplementations, by their operations:\n");
+    for (uint32_t i = 0; i < list.n && i < MAX_SHOWN; i++) {
+        byi_text_addf(out, "  %5u x %-32s ", list.at[i].n, list.at[i].op);
+        byi_report_flops(out, list.at[i].flops);
+        byi_text_addf(out, "\n");
+    }
+    if (list.n > MAX_SHOWN)
+        byi_text_addf(out, "  and %u more\n", list.n - MAX_SHOWN);
+    byi_vec_free(list.at);
+}
+
+static void print_native(const struct byi_report *r, struct byi_text *out)
+{
+    line_list list = {0};
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        const struct byi_report_node *node = &r->nodes[i];
+        if (byi_report_native(node))
+            BYI_PUSH(&list, ((struct line){.op = node->op,
+                                           .reason = node->reason,
+                                           .detail = node->detail,
+                                           .first = node->name,
+                                           .at = i,
+                                           .n = 1,
+                                           .flops = node->flops}));
+    }
+    group(&list);
+    if (list.n)
+        byi_text_addf(out, "\nnative:\n");
+    for (uint32_t i = 0; i < list.n; i++)
+        byi_text_addf(out, "  %5u x %-16s %s: %s (first: %s)\n", list.at[i].n,
+                      list.at[i].op, list.at[i].reason, list.at[i].detail,
+                      list.at[i].first);
+    byi_vec_free(list.at);
+}
+
+static void print_node(const struct byi_report_node *node, struct byi_text *out)
+{
+    byi_text_addf(out, "  %-10s %-20s %s", node->where, node->op, node->name);
+    if (*node->pattern)
+        byi_text_addf(out, "  [%s %s %s]", node->region, node->pattern,
+                      node->impl);
+    else if (byi_report_native(node))
+        byi_text_addf(out, "  [%s: %s]", node->reason, node->detail);
+    byi_text_addf(out, "\n");
+}
+
+void byi_report_text(const struct byi_report *r, bool every_node,
+                     struct byi_text *out)
+{
+    print_headline(r, out);
+    print_gates(r, out);
+    print_vendors(r, out);
+    print_regions(r, true, out);
+    print_regions(r, false, out);
+    print_implementations(r, out);
+    if (!every_node) {
+        print_native(r, out);
         return;
     }
-    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(root, "nodes");
-    print_summary(cJSON_GetObjectItemCaseSensitive(root, "summary"), out);
-    if (every_node) {
-        const cJSON *node;
-        cJSON_ArrayForEach(node, nodes) print_node(node, out);
-    } else {
-        group(nodes, out);
-    }
-    byi_json_free(&root);
+    byi_text_addf(out, "\nnodes:\n");
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        print_node(&r->nodes[i], out);
 }

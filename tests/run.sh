@@ -4,7 +4,7 @@
 # is run, and its stdout compared with NAME.out beside it; where there is a
 # NAME.err, stderr is compared with that and the exit code must not be 0. %s is
 # the file, %S its folder; both are relative, so messages are the same everywhere.
-# %P is the folder of the plug-ins that tests build.
+# %P is the folder of the plug-ins that tests build, %T one for files of its own.
 #     run.sh [--bless] BYOC [FILE...]
 # BYOC is the command, build/byoc say; FILE is relative to the root of the tree.
 # --bless writes the expectations anew.
@@ -61,8 +61,9 @@ for file in "$@"; do
     esac
     dir=$(dirname "$file")
     command=$(printf '%s\n' "${line#// RUN: }" |
-        sed "s|%s\\([^a-z]\\)|$file\\1|g; s|%s\$|$file|; s|%S|$dir|g; s|%P|$build/tests/plugins|g")
+        sed "s|%s\\([^a-z]\\)|$file\\1|g; s|%s\$|$file|; s|%S|$dir|g; s|%P|$build/tests/plugins|g; s|%T|$tmp/own|g")
     ran=$((ran + 1))
+    rm -rf "$tmp/own" && mkdir "$tmp/own"
     check "$file" "$command" && continue
     failed=$((failed + 1))
     echo "FAILED $file: $command"

@@ -123,9 +123,29 @@ BYOC_API BYOC_CHECKED enum byoc_status
 byoc_compiled_consts(const struct byoc_compiled *compiled, const char *path,
                      struct byoc_error *err);
 
-/* A ledger's JSON as text for people: the totals, and what stayed native and
- * why; every node when every_node is not 0. Free with byoc_string_free. */
-BYOC_API char *byoc_ledger_text(const char *ledger_json, int every_node);
+/* A ledger's JSON as text for people: the totals, regions, implementations, and
+ * what stayed native and why; every node when every_node is not 0. Errors:
+ * BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE (of another
+ * version), BYOC_ELIMIT. *text is NULL then; else free it with
+ * byoc_string_free. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_ledger_text(const char *ledger_json, int every_node, char **text,
+                 struct byoc_error *err);
+/* All that a ledger says of one node of the model, by its name: where it is and
+ * why, what was tried and what that found, its region and what became of it,
+ * its implementation and cost. Errors: BYOC_EINVAL (no such node; the message
+ * names those called alike), and as above. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_ledger_explain(const char *ledger_json, const char *node, char **text,
+                    struct byoc_error *err);
+/* What changed from one ledger to another (docs/ledger.md), as text, or as JSON
+ * when json is not 0. *worse is 1 when the share of the floating-point
+ * operations that is offloaded, or that of the operators that run in both,
+ * shrank by more than `tolerance` percent points, else 0. Errors as above; the
+ * message says which ledger. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_ledger_diff(const char *old_json, const char *new_json, double tolerance,
+                 int json, int *worse, char **text, struct byoc_error *err);
 BYOC_API void byoc_string_free(char *text);
 
 /* Every plug-in that is found, good or not. `use` is called once for each:

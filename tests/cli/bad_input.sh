@@ -162,6 +162,58 @@ for verb in run inspect; do
     bad 4 "artifact version 99" $verb version.so
 done
 
+# ledgers
+"$byoc" check "$digits/digits.onnx" --json >good.ledger || exit 1
+head -c 3000 good.ledger >cut.ledger
+head -c 700 good.ledger >short.ledger
+tail -c 700 good.ledger >tail.ledger
+sed 's/"version": 2/"version": 1/' good.ledger >old.ledger
+sed 's/"version": 2/"version": 99/' good.ledger >new.ledger
+sed 's/"inputs": \[0\]/"inputs": [77]/' good.ledger >index.ledger
+sed 's/"tried": /"tired": /' good.ledger >key.ledger
+sed 's/"flops": [0-9]*/"flops": -1/' good.ledger >flops.ledger
+sed 's/"op": "[A-Za-z]*"/"op": 7/' good.ledger >op.ledger
+echo '[1, 2]' >list.ledger
+echo '{"format": "byoc-graph", "version": 1}' >graph.ledger
+{ printf '{"format": "byoc-ledger", "version": 2, "model": '
+  head -c 100000 /dev/zero | tr '\0' '['; } >deep.ledger
+: >huge.ledger
+truncate -s 3G huge.ledger
+for verb in "report show" "report show --json" "report diff good.ledger" \
+    "report show --explain a"; do
+    bad 2 "malformed JSON" $verb cut.ledger
+    bad 2 "malformed JSON" $verb short.ledger
+    bad 2 "malformed JSON" $verb tail.ledger
+    bad 2 "malformed JSON" $verb text.onnx
+    bad 2 "malformed JSON" $verb relu.onnx
+    bad 2 "malformed JSON" $verb empty.onnx
+    bad 4 "found ledger version 1, expected 2" $verb old.ledger
+    bad 4 "found ledger version 99, expected 2" $verb new.ledger
+    bad 2 "inputs[0]: found 77, expected an integer from 0" $verb index.ledger
+    bad 2 "tried: found nothing" $verb key.ledger
+    bad 2 "flops: found something else" $verb flops.ledger
+    bad 2 "op: found a number, expected a string" $verb op.ledger
+    bad 2 "not a ledger" $verb list.ledger
+    bad 2 "not a ledger" $verb graph.ledger
+    bad 2 "nests deeper" $verb deep.ledger
+    bad 2 "expected a ledger of at most" $verb huge.ledger
+    bad 2 "cannot open" $verb none.ledger
+    bad 2 "found a folder" $verb folder.onnx
+    bad 2 "not an artifact of byoc compile" $verb other.so
+    bad 2 "damaged" $verb changed.so
+done
+bad 2 "the new ledger" report diff good.so text.onnx
+bad 2 "the old ledger" report diff text.onnx good.so
+bad 2 "the model has no node 'none'" report show good.so --explain none
+bad 2 "the model has no node ''" check "$digits/digits.onnx" --explain ""
+bad 2 "--explain excludes --json" check "$digits/digits.onnx" --json --explain a
+bad 2 "expected show LEDGER" report none good.so
+bad 2 "expected show LEDGER" report diff good.so
+bad 2 "expected show LEDGER" report show good.so good.so
+bad 2 "expected show LEDGER" report diff good.so good.so --all
+bad 2 "found 1 of 2 arguments" report show
+bad 2 "a number that is not negative" report diff good.so good.so --tolerance=-1
+
 # options that would do nothing
 bad 2 "compiled already; give --exclude" run good.so --exclude Conv
 bad 2 "compiled already; give -O" bench good.so -O1
@@ -211,6 +263,8 @@ bad 2 "expected 1 to 4096" run good.so --threads 100000
 bad 1 "gate failed" run "$digits/digits.onnx" --native --require-offload 1 \
     --input "image=$x"
 
+"$byoc" report diff good.so good.ledger >"$dir/out" 2>"$dir/err" ||
+    fail "an artifact's ledger is the compile's"
 "$byoc" check relu.onnx >"$dir/out" 2>"$dir/err" || fail "relu.onnx is a model"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

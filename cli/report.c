@@ -1,0 +1,176 @@
+/* report.c: `byoc report`: what ledgers say: of one model, or what changed
+ * from one to another.
+ */
+#include "cli.h"
+
+#include "runtime/internal.h"
+
+#include <string.h>
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_report = {
+    .name = "report",
+    .usage = "show LEDGER | diff OLD NEW [OPTIONS]",
+    .summary = "print what a ledger says, or what changed; of --report's files "
+               "or artifacts",
+    .run = run,
+};
+
+struct request {
+    struct byi_ledger_view view;
+    double tolerance;
+};
+
+static enum byoc_status explain(const char *ledger,
+                                const struct byi_list *nodes,
+                                struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        char *text;
+        BYI_TRY(byoc_ledger_explain(ledger, nodes->at[i], &text, err));
+        printf("%s%s", i ? "\n" : "", text);
+        byoc_string_free(text);
+    }
+    return BYOC_OK;
+}
+
+int byi_print_ledger(const struct byi_verb *verb, const char *path,
+                     const char *ledger, const struct byi_ledger_view *view)
+{
+    struct byoc_error err;
+    char *text = NULL;
+    enum byoc_status status = BYOC_OK;
+    if (view->explain.n && (view->json || view->every))
+        status = byi_fail(&err, BYOC_EINVAL,
+                          "--explain excludes --json and --all; expected one "
+                          "of them");
+    else if (view->explain.n)
+        status = explain(ledger, &view->explain, &err);
+    else if (!view->json)
+        status = byoc_ledger_text(ledger, view->every, &text, &err);
+    if (status != BYOC_OK) {
+        byi_prefix(&err, "%s", path);
+        return byi_complain(verb, &err);
+    }
+    if (!view->explain.n)
+        fputs(view->json ? ledger : text, stdout);
+    byoc_string_free(text);
+    return BYI_EXIT_OK;
+}
+
+/* The ledger of an artifact. */
+static enum byoc_status read_artifact(const char *path, struct byi_text *ledger,
+                                      struct byoc_error *err)
+{
+    struct byi_artifact a;
+    BYI_TRY(byoc_internal_artifact_open(path, &a, err));
+    byi_text_add(ledger, a.image.ledger, a.image.ledger_bytes);
+    const bool there = a.image.ledger_bytes > 0;
+    byoc_internal_artifact_close(&a);
+    return there ? BYOC_OK
+                 : byi_fail(err, BYOC_EINVAL,
+                            "%s: the artifact has no ledger; compile the model "
+                            "again",
+                            path);
+}
+
+/* A ledger's JSON: a file of it, or what is in an artifact. */
+static enum byoc_status read_ledger(const char *path, struct byi_text *ledger,
+                                    struct byoc_error *err)
+{
+    enum { MAX_BYTES = 1 << 30 };
+    const void *data;
+    size_t n;
+    BYI_TRY(byi_map_file(path, &data, &n, err));
+    const bool is_elf = n >= 4 && memcmp(data, "\177ELF", 4) == 0;
+    if (!is_elf && n <= MAX_BYTES)
+        byi_text_add(ledger, n ? data : "", n);
+    byi_unmap(data, n);
+    if (is_elf)
+        return read_artifact(path, ledger, err);
+    if (n > MAX_BYTES)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "%s: found %zu bytes, expected a ledger of at most %d",
+                        path, n, MAX_BYTES);
+    return BYOC_OK;
+}
+
+static int show(const struct request *q, const char *path)
+{
+    struct byi_text ledger = {0};
+    struct byoc_error err;
+    char *text = NULL;
+    enum byoc_status status = read_ledger(path, &ledger, &err);
+    if (status == BYOC_OK && q->view.json) {
+        status = byoc_ledger_text(ledger.at, false, &text, &err); /* a check */
+        if (status != BYOC_OK)
+            byi_prefix(&err, "%s", path);
+    }
+    const int code =
+        status == BYOC_OK
+            ? byi_print_ledger(&byi_verb_report, path, ledger.at, &q->view)
+            : byi_complain(&byi_verb_report, &err);
+    byoc_string_free(text);
+    byi_text_free(&ledger);
+    return code;
+}
+
+static enum byoc_status diff(const struct request *q, const char *old_path,
+                             const char *new_path, int *worse, char **text,
+                             struct byoc_error *err)
+{
+    struct byi_text old = {0}, new = {0};
+    enum byoc_status status = read_ledger(old_path, &old, err);
+    if (status == BYOC_OK)
+        status = read_ledger(new_path, &new, err);
+    if (status == BYOC_OK)
+        status = byoc_ledger_diff(old.at, new.at, q->tolerance, q->view.json,
+                                  worse, text, err);
+    byi_text_free(&old);
+    byi_text_free(&new);
+    return status;
+}
+
+static int compare(const struct request *q, const char *old_path,
+                   const char *new_path)
+{
+    struct byoc_error err;
+    char *text = NULL;
+    int worse = 0;
+    if (diff(q, old_path, new_path, &worse, &text, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_report, &err);
+    fputs(text, stdout);
+    byoc_string_free(text);
+    return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    struct request q = {0};
+    const struct byi_option options[] = {
+        {"json", 0, BYI_OPTION_FLAG, &q.view.json, NULL, "print JSON"},
+        {"all", 'a', BYI_OPTION_FLAG, &q.view.every, NULL,
+         "show: print every node"},
+        {"explain", 0, BYI_OPTION_LIST, &q.view.explain, "NODE",
+         "show: print all that is known about a node"},
+        {"tolerance", 0, BYI_OPTION_NUMBER, &q.tolerance, "POINTS",
+         "diff: exit with 1 only when a share shrinks by more (default: 0)"},
+    };
+    const char *args[3];
+    uint32_t n;
+    int code = byi_options(&byi_verb_report, options, BYI_COUNT(options), argc,
+                           argv, 2, 3, args, &n);
+    if (code >= 0)
+        return code;
+    if (n == 2 && strcmp(args[0], "show") == 0)
+        return show(&q, args[1]);
+    if (n == 3 && strcmp(args[0], "diff") == 0 && !q.view.explain.n &&
+        !q.view.every)
+        return compare(&q, args[1], args[2]);
+    fprintf(stderr,
+            "byoc report: found '%s' with %u file%s, expected %s; `byoc report "
+            "--help` says more\n",
+            args[0], n - 1, n == 2 ? "" : "s", byi_verb_report.usage);
+    return BYI_EXIT_USAGE;
+}

@@ -1,0 +1,411 @@
+/* report_diff.c: what changed from one ledger to another: shares, vendors,
+ * regions, and every node that moved, with the reason it has now. Nodes are
+ * the same when they have the same name.
+ */
+#include "report.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A node of both models, or of one: the other is NULL. */
+struct pair {
+    const struct byi_report_node *old, *new;
+};
+typedef BYI_VEC(struct pair) pair_list;
+
+struct differ {
+    const struct byi_report *old, *new;
+    pair_list moved;   /* to another vendor, to native, from it, or away */
+    pair_list rebuilt; /* where they were, with another row or implementation */
+    pair_list other;   /* native as before, for another reason */
+    pair_list added, gone;
+    /* percent of the operators that run in both models */
+    double old_nodes, new_nodes;
+};
+
+/* --- who is who ----------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct byi_report_node *x = *(void *const *)a;
+    const struct byi_report_node *y = *(void *const *)b;
+    const int c = strcmp(x->name, y->name);
+    return c ? c : (x > y) - (x < y);
+}
+
+static const struct byi_report_node **by_name(const struct byi_report *r,
+                                              struct byi_arena *arena)
+{
+    const struct byi_report_node **list = byi_arena_calloc(
+        arena, r->n_nodes, sizeof(const struct byi_report_node *));
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        list[i] = &r->nodes[i];
+    if (r->n_nodes)
+        qsort(list, r->n_nodes, sizeof *list, compare_names);
+    return list;
+}
+
+static bool runs(const struct byi_report_node *node)
+{
+    return byi_report_offloaded(node) || byi_report_native(node);
+}
+
+static void sort_out(struct differ *d, const struct pair *pair)
+{
+    const struct byi_report_node *old = pair->old, *new = pair->new;
+    if (strcmp(old->where, new->where) != 0)
+        BYI_PUSH(&d->moved, *pair);
+    else if (byi_report_native(new) && (strcmp(old->reason, new->reason) ||
+                                        strcmp(old->detail, new->detail)))
+        BYI_PUSH(&d->other, *pair);
+    else if (byi_report_offloaded(new) && (strcmp(old->impl, new->impl) ||
+                                           strcmp(old->pattern, new->pattern)))
+        BYI_PUSH(&d->rebuilt, *pair);
+}
+
+/* As the new model has them, then as the old one. */
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->new && y->new)
+        return (x->new > y->new) - (x->new < y->new);
+    return (x->old > y->old) - (x->old < y->old);
+}
+
+static void order(pair_list *list)
+{
+    if (list->n)
+        qsort(list->at, list->n, sizeof *list->at, compare_pairs);
+}
+
+static void match_nodes(struct differ *d)
+{
+    struct byi_arena *arena = byi_arena_new();
+    const struct byi_report_node **old = by_name(d->old, arena);
+    const struct byi_report_node **new = by_name(d->new, arena);
+    uint32_t i = 0, k = 0, n_both = 0, n_old = 0, n_new = 0;
+    while (i < d->old->n_nodes || k < d->new->n_nodes) {
+        int c = i == d->old->n_nodes   ? 1
+                : k == d->new->n_nodes ? -1
+                                       : strcmp(old[i]->name, new[k]->name);
+        const struct pair pair = {c <= 0 ? old[i] : NULL,
+                                  c >= 0 ? new[k] : NULL};
+        i += c <= 0;
+        k += c >= 0;
+        if (c < 0)
+            BYI_PUSH(&d->gone, pair);
+        if (c > 0)
+            BYI_PUSH(&d->added, pair);
+        if (c != 0)
+            continue;
+        sort_out(d, &pair);
+        if (!runs(pair.old) || !runs(pair.new))
+            continue;
+        n_both++;
+        n_old += byi_report_offloaded(pair.old);
+        n_new += byi_report_offloaded(pair.new);
+    }
+    d->old_nodes = n_both ? 100.0 * n_old / n_both : 0;
+    d->new_nodes = n_both ? 100.0 * n_new / n_both : 0;
+    byi_arena_free(&arena);
+    order(&d->moved);
+    order(&d->rebuilt);
+    order(&d->other);
+    order(&d->added);
+    order(&d->gone);
+}
+
+static bool is_worse(const struct differ *d, double tolerance)
+{
+    const double rounding = 1e-9;
+    const double flops =
+        byi_report_flops_share(d->old) - byi_report_flops_share(d->new);
+    return flops > tolerance + rounding ||
+           d->old_nodes - d->new_nodes > tolerance + rounding;
+}
+
+/* --- as text -------------------------------------------------------------- */
+
+/* What a line says of a pair. */
+struct said {
+    const char *op, *from, *to, *why, *first;
+    uint32_t n;
+    double flops;
+};
+
+static bool same(const struct said *a, const struct said *b)
+{
+    return !strcmp(a->op, b->op) && !strcmp(a->from, b->from) &&
+           !strcmp(a->to, b->to) && !strcmp(a->why, b->why);
+}
+
+static const char *why(const struct byi_report_node *node)
+{
+    return byi_report_native(node) ? node->detail : "";
+}
+
+static struct said say_moved(const struct pair *p)
+{
+    return (struct said){.op = p->new->op,
+                         .from = p->old->where,
+                         .to = p->new->where,
+                         .why = why(p->new)};
+}
+
+static struct said say_rebuilt(const struct pair *p)
+{
+    const bool row = strcmp(p->old->pattern, p->new->pattern) != 0;
+    return (struct said){.op = p->new->op,
+                         .from = row ? p->old->pattern : p->old->impl,
+                         .to = row ? p->new->pattern : p->new->impl,
+                         .why = ""};
+}
+
+static struct said say_other(const struct pair *p)
+{
+    return (struct said){.op = p->new->op,
+                         .from = p->old->reason,
+                         .to = p->new->reason,
+                         .why = p->new->detail};
+}
+
+static struct said say_added(const struct pair *p)
+{
+    return (struct said){
+        .op = p->new->op, .from = "", .to = p->new->where, .why = why(p->new)};
+}
+
+static struct said say_gone(const struct pair *p)
+{
+    return (struct said){
+        .op = p->old->op, .from = p->old->where, .to = "", .why = ""};
+}
+
+static void print_said(const struct said *s, struct byi_text *out)
+{
+    byi_text_addf(out, "  %5u x %-16s %s%s%s, ", s->n, s->op, s->from,
+                  *s->from && *s->to ? " -> " : "", s->to);
+    byi_report_flops(out, s->flops);
+    byi_text_addf(out, "%s%s (first: %s)\n", *s->why ? ", " : "", s->why,
+                  s->first);
+}
+
+/* Neighbours in the list that say the same are one line: models repeat. */
+static void print_list(const pair_list *list, const char *title,
+                       struct said (*say)(const struct pair *),
+                       struct byi_text *out)
+{
+    BYI_VEC(struct said) lines = {0};
+    enum { MAX_LINES = 64 };
+    uint32_t more = 0;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct pair *pair = &list->at[i];
+        struct said said = say(pair);
+        uint32_t k = 0;
+        said.first = pair->new ? pair->new->name : pair->old->name;
+        while (k < lines.n && !same(&lines.at[k], &said))
+            k++;
+        if (k == MAX_LINES) {
+            more++;
+            continue;
+        }
+        if (k == lines.n)
+            BYI_PUSH(&lines, said);
+        lines.at[k].n++;
+        lines.at[k].flops += pair->new ? pair->new->flops : pair->old->flops;
+    }
+    if (lines.n)
+        byi_text_addf(out, "\n%s:\n", title);
+    for (uint32_t i = 0; i < lines.n; i++)
+        print_said(&lines.at[i], out);
+    if (more)
+        byi_text_addf(out, "  and %u nodes more; --json has them all\n", more);
+    byi_vec_free(lines.at);
+}
+
+static void print_change(struct byi_text *out, const char *what, double old,
+                         double new)
+{
+    if (old == new)
+        byi_text_addf(out, "%-22s %.2f%%\n", what, new);
+    else
+        byi_text_addf(out, "%-22s %.2f%% -> %.2f%% (%+.2f)\n", what, old, new,
+                      new - old);
+}
+
+static const struct byi_report_vendor *find_vendor(const struct byi_report *r,
+                                                   const char *name)
+{
+    for (uint32_t i = 0; i < r->n_vendors; i++)
+        if (strcmp(r->vendors[i].name, name) == 0)
+            return &r->vendors[i];
+    return NULL;
+}
+
+static void print_vendor(struct byi_text *out,
+                         const struct byi_report_vendor *v)
+{
+    if (v)
+        byi_text_addf(out, "%s%s%u node%s in %u region%s", v->version,
+                      *v->version ? ", " : "", v->n_nodes,
+                      v->n_nodes == 1 ? "" : "s", v->n_regions,
+                      v->n_regions == 1 ? "" : "s");
+    else
+        byi_text_addf(out, "absent");
+}
+
+/* What native kernels run more or less of is said by the others. */
+static bool same_vendor(const struct byi_report_vendor *a,
+                        const struct byi_report_vendor *b)
+{
+    return a && b && !strcmp(a->version, b->version) &&
+           (strcmp(a->name, byi_reason_code(BYI_REASON_NATIVE)) == 0 ||
+            (a->n_nodes == b->n_nodes && a->n_regions == b->n_regions));
+}
+
+/* The new model's vendors, then those that it lacks. */
+static void print_vendors(const struct differ *d, struct byi_text *out)
+{
+    const struct byi_report *sides[] = {d->new, d->old};
+    for (size_t s = 0; s < BYI_COUNT(sides); s++)
+        for (uint32_t i = 0; i < sides[s]->n_vendors; i++) {
+            const char *name = sides[s]->vendors[i].name;
+            const struct byi_report_vendor *old = find_vendor(d->old, name);
+            const struct byi_report_vendor *new = find_vendor(d->new, name);
+            if ((s == 1 && new) || same_vendor(old, new))
+                continue;
+            byi_text_addf(out, "%-22s ", name);
+            print_vendor(out, old);
+            byi_text_addf(out, " -> ");
+            print_vendor(out, new);
+            byi_text_addf(out, "\n");
+        }
+}
+
+static void print_sizes(struct byi_text *out, const struct byi_report *r)
+{
+    enum { SHOWN = 6 };
+    uint32_t n = 0;
+    byi_text_addf(out, "%u%s", r->coverage.regions,
+                  r->coverage.regions ? " (" : "");
+    for (uint32_t i = 0; i < r->n_regions; i++)
+        if (r->regions[i].kept && n++ < SHOWN)
+            byi_text_addf(out, "%s%u", n > 1 ? ", " : "",
+                          r->regions[i].n_nodes);
+    if (r->coverage.regions)
+        byi_text_addf(out, "%s nodes)", n > SHOWN ? ", ..." : "");
+}
+
+static void print_text(const struct differ *d, bool worse, struct byi_text *out)
+{
+    byi_text_addf(out, "%s -> %s: %s\n", d->old->model, d->new->model,
+                  worse ? "less is offloaded" : "no less is offloaded");
+    print_change(out, "operations", byi_report_flops_share(d->old),
+                 byi_report_flops_share(d->new));
+    print_change(out, "operators of both", d->old_nodes, d->new_nodes);
+    byi_text_addf(out, "%-22s ", "regions");
+    print_sizes(out, d->old);
+    byi_text_addf(out, " -> ");
+    print_sizes(out, d->new);
+    byi_text_addf(out, "\n");
+    if (strcmp(d->old->cpu, d->new->cpu) || d->old->threads != d->new->threads)
+        byi_text_addf(out, "%-22s %s, %u threads -> %s, %u threads\n",
+                      "machine", d->old->cpu, d->old->threads, d->new->cpu,
+                      d->new->threads);
+    print_vendors(d, out);
+    print_list(&d->moved, "moved", say_moved, out);
+    print_list(&d->rebuilt, "built in another way", say_rebuilt, out);
+    print_list(&d->other, "native for another reason", say_other, out);
+    print_list(&d->gone, "no longer in the model", say_gone, out);
+    print_list(&d->added, "new in the model", say_added, out);
+}
+
+/* --- as JSON -------------------------------------------------------------- */
+
+static cJSON *side_json(const struct byi_report *r, double nodes)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "model", r->model);
+    cJSON_AddNumberToObject(json, "flops_share", byi_report_flops_share(r));
+    cJSON_AddNumberToObject(json, "nodes_share", nodes);
+    cJSON_AddNumberToObject(json, "regions", r->coverage.regions);
+    cJSON *vendors = cJSON_AddArrayToObject(json, "vendors");
+    for (uint32_t i = 0; i < r->n_vendors; i++) {
+        cJSON *vendor = cJSON_CreateObject();
+        cJSON_AddStringToObject(vendor, "name", r->vendors[i].name);
+        cJSON_AddStringToObject(vendor, "version", r->vendors[i].version);
+        cJSON_AddNumberToObject(vendor, "nodes", r->vendors[i].n_nodes);
+        cJSON_AddNumberToObject(vendor, "regions", r->vendors[i].n_regions);
+        cJSON_AddItemToArray(vendors, vendor);
+    }
+    return json;
+}
+
+static void add_place(cJSON *json, const char *key,
+                      const struct byi_report_node *node)
+{
+    cJSON *place = cJSON_AddObjectToObject(json, key);
+    cJSON_AddStringToObject(place, "where", node->where);
+    cJSON_AddStringToObject(place, "reason", node->reason);
+    if (byi_report_native(node))
+        cJSON_AddStringToObject(place, "detail", node->detail);
+    if (*node->pattern)
+        cJSON_AddStringToObject(place, "pattern", node->pattern);
+    if (*node->impl)
+        cJSON_AddStringToObject(place, "impl", node->impl);
+}
+
+static void add_list(cJSON *root, const char *key, const pair_list *list)
+{
+    cJSON *json = cJSON_AddArrayToObject(root, key);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct pair *pair = &list->at[i];
+        const struct byi_report_node *node = pair->new ? pair->new : pair->old;
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", node->name);
+        cJSON_AddStringToObject(item, "op", node->op);
+        cJSON_AddNumberToObject(item, "flops", node->flops);
+        if (pair->old)
+            add_place(item, "old", pair->old);
+        if (pair->new)
+            add_place(item, "new", pair->new);
+        cJSON_AddItemToArray(json, item);
+    }
+}
+
+static void print_json(const struct differ *d, bool worse, struct byi_text *out)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "format", "byoc-ledger-diff");
+    cJSON_AddNumberToObject(root, "version", 1);
+    cJSON_AddBoolToObject(root, "worse", worse);
+    cJSON_AddItemToObject(root, "old", side_json(d->old, d->old_nodes));
+    cJSON_AddItemToObject(root, "new", side_json(d->new, d->new_nodes));
+    add_list(root, "moved", &d->moved);
+    add_list(root, "rebuilt", &d->rebuilt);
+    add_list(root, "other_reason", &d->other);
+    add_list(root, "gone", &d->gone);
+    add_list(root, "added", &d->added);
+    byi_json_print(root, out);
+    cJSON_Delete(root);
+}
+
+bool byi_report_diff(const struct byi_report *old, const struct byi_report *new,
+                     double tolerance, bool json, struct byi_text *out)
+{
+    struct differ d = {.old = old, .new = new};
+    match_nodes(&d);
+    const bool worse = is_worse(&d, tolerance);
+    if (json)
+        print_json(&d, worse, out);
+    else
+        print_text(&d, worse, out);
+    byi_vec_free(d.moved.at);
+    byi_vec_free(d.rebuilt.at);
+    byi_vec_free(d.other.at);
+    byi_vec_free(d.added.at);
+    byi_vec_free(d.gone.at);
+    return worse;
+}

@@ -1,0 +1,243 @@
+/* report_explain.c: all that a ledger says of one node: where it is and why,
+ * what it reads and who reads it, every row that was tried and what that
+ * found, its region, its implementation and what it costs.
+ */
+#include "report.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Of nodes around it, as many as fit a line or two. */
+enum { MAX_NAMES = 8, MAX_LENGTH = 128 };
+
+static void print_name(struct byi_text *out, const struct byi_report *r,
+                       uint32_t i, uint32_t n_before)
+{
+    if (n_before < MAX_NAMES)
+        byi_text_addf(out, "%s%s", n_before ? ", " : "", r->nodes[i].name);
+}
+
+static void end_names(struct byi_text *out, uint32_t n)
+{
+    if (n > MAX_NAMES)
+        byi_text_addf(out, ", and %u more", n - MAX_NAMES);
+    byi_text_addf(out, "\n");
+}
+
+static bool reads(const struct byi_report_node *node, uint32_t what)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] == what)
+            return true;
+    return false;
+}
+
+static void print_neighbours(const struct byi_report *r, uint32_t at,
+                             struct byi_text *out)
+{
+    const struct byi_report_node *node = &r->nodes[at];
+    uint32_t n = 0;
+    byi_text_addf(out, "  reads     ");
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        print_name(out, r, node->inputs[i], i);
+    if (!node->n_inputs)
+        byi_text_addf(out, "no other node");
+    end_names(out, node->n_inputs);
+    byi_text_addf(out, "  read by   ");
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        if (reads(&r->nodes[i], at))
+            print_name(out, r, i, n++);
+    if (!n)
+        byi_text_addf(out, "no other node");
+    end_names(out, n);
+}
+
+/* --- where and why -------------------------------------------------------- */
+
+static bool is_at_compile_time(const struct byi_report_node *node)
+{
+    return strcmp(node->where, byi_reason_code(BYI_REASON_FOLDED)) == 0;
+}
+
+/* A node that is gone: because nobody runs what reads it, or because it does
+ * nothing, or nothing that those around it did not take over. */
+static const char *why_removed(const struct byi_report *r, uint32_t at)
+{
+    bool is_read = false;
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        if (!reads(&r->nodes[i], at))
+            continue;
+        is_read = true;
+        if (byi_report_offloaded(&r->nodes[i]) ||
+            byi_report_native(&r->nodes[i]))
+            return "it does nothing, or those around it took over what it does";
+    }
+    return is_read ? "nothing that runs reads its result"
+                   : "nothing reads its result, or it does nothing";
+}
+
+static void print_verdict(const struct byi_report *r, uint32_t at,
+                          struct byi_text *out)
+{
+    const struct byi_report_node *node = &r->nodes[at];
+    byi_text_addf(out, "%s (%s) ", node->name, node->op);
+    if (byi_report_offloaded(node))
+        byi_text_addf(out, "runs on %s, in %s\n", node->where, node->region);
+    else if (byi_report_native(node))
+        byi_text_addf(out, "stays native: %s: %s\n", node->reason,
+                      node->detail);
+    else if (is_at_compile_time(node))
+        byi_text_addf(out, "is computed at compile time: all that it reads is "
+                           "constant\n");
+    else
+        byi_text_addf(out, "is removed: %s\n", why_removed(r, at));
+}
+
+static void print_cost(const struct byi_report_node *node, struct byi_text *out)
+{
+    byi_text_addf(out, "  cost      ");
+    byi_report_flops(out, node->flops);
+    if (node->vendor_us >= 0)
+        byi_text_addf(out, ", %.1f us by the vendor", node->vendor_us);
+    if (node->native_us >= 0)
+        byi_text_addf(out, ", %.1f us native", node->native_us);
+    byi_text_addf(out, "\n");
+}
+
+static bool has_node(const struct byi_report_region *region, uint32_t at)
+{
+    for (uint32_t i = 0; i < region->n_nodes; i++)
+        if (region->nodes[i] == at)
+            return true;
+    return false;
+}
+
+static void print_region(const struct byi_report_region *region,
+                         struct byi_text *out)
+{
+    byi_text_addf(out, "  region    %s of %s, %u node%s, ", region->name,
+                  region->vendor, region->n_nodes,
+                  region->n_nodes == 1 ? "" : "s");
+    byi_report_flops(out, region->flops);
+    byi_text_addf(out, ": ");
+    if (region->kept)
+        byi_text_addf(out, "kept");
+    else
+        byi_text_addf(out, "given back, %s: %s", region->reason,
+                      region->detail);
+    if (region->vendor_us >= 0)
+        byi_text_addf(out, ", %.1f us by the vendor", region->vendor_us);
+    if (region->native_us >= 0)
+        byi_text_addf(out, ", %.1f us native", region->native_us);
+    byi_text_addf(out, "\n");
+}
+
+static void print_tried(const struct byi_report_node *node,
+                        struct byi_text *out)
+{
+    for (uint32_t i = 0; i < node->n_tried; i++) {
+        const struct byi_report_try *t = &node->tried[i];
+        const char *who = *t->pattern ? t->pattern : t->vendor;
+        byi_text_addf(out, "  %-9s %s%s%s: %s\n", i ? "" : "tried", who,
+                      *who ? ", " : "", t->reason, t->detail);
+    }
+    if (*node->pattern)
+        byi_text_addf(out, "  matched   %s%s%s\n", node->pattern,
+                      *node->impl ? ", built as " : "", node->impl);
+}
+
+/* --- names that are alike ------------------------------------------------- */
+
+/* How many edits apart two names are, at most `limit`; letters' case counts
+ * for nothing. */
+static uint32_t distance(const char *a, const char *b, uint32_t limit)
+{
+    uint32_t row[MAX_LENGTH + 1];
+    const size_t na = strlen(a), nb = strlen(b);
+    if (na > MAX_LENGTH || nb > MAX_LENGTH || na > nb + limit ||
+        nb > na + limit)
+        return limit;
+    for (uint32_t k = 0; k <= nb; k++)
+        row[k] = k;
+    for (uint32_t i = 1; i <= na; i++) {
+        uint32_t corner = row[0], least = row[0] = i;
+        for (uint32_t k = 1; k <= nb; k++) {
+            const int x = tolower((unsigned char)a[i - 1]);
+            const int y = tolower((unsigned char)b[k - 1]);
+            uint32_t best = corner + (x != y);
+            corner = row[k];
+            best = row[k] + 1 < best ? row[k] + 1 : best;
+            best = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
+            row[k] = best;
+            least = best < least ? best : least;
+        }
+        if (least >= limit)
+            return limit;
+    }
+    return row[nb] < limit ? row[nb] : limit;
+}
+
+/* How little `name` is like what was asked for, UINT32_MAX when it is not: a
+ * part of a name is near, and so is one with few letters changed. */
+static uint32_t unlike(const char *asked, const char *name)
+{
+    const size_t n = strlen(asked);
+    const uint32_t far = n < 24 ? 2 + (uint32_t)n / 4 : 8;
+    if (n && (strcasestr(name, asked) || strcasestr(asked, name)))
+        return 1;
+    const uint32_t d = distance(asked, name, far);
+    return d < far ? d : UINT32_MAX;
+}
+
+static enum byoc_status unknown(const struct byi_report *r, const char *asked,
+                                struct byoc_error *err)
+{
+    enum { SHOWN = 3 };
+    uint32_t best[SHOWN], at[SHOWN], n = 0;
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        const uint32_t d = unlike(asked, r->nodes[i].name);
+        uint32_t k = n;
+        while (k > 0 && d < best[k - 1])
+            k--;
+        if (d == UINT32_MAX || k == SHOWN)
+            continue;
+        n += n < SHOWN;
+        for (uint32_t last = n - 1; last > k; last--) {
+            best[last] = best[last - 1];
+            at[last] = at[last - 1];
+        }
+        best[k] = d;
+        at[k] = i;
+    }
+    struct byi_text names = {0};
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(&names, "%s'%s'",
+                      !i           ? ""
+                      : i + 1 == n ? " or "
+                                   : ", ",
+                      r->nodes[at[i]].name);
+    byi_fail(err, BYOC_EINVAL, "the model has no node '%s'; %s%s%s", asked,
+             n ? "did you mean " : "`byoc check --all` names them",
+             n ? names.at : "", n ? "?" : "");
+    byi_text_free(&names);
+    return BYOC_EINVAL;
+}
+
+enum byoc_status byi_report_explain(const struct byi_report *r,
+                                    const char *name, struct byi_text *out,
+                                    struct byoc_error *err)
+{
+    uint32_t at = 0;
+    while (at < r->n_nodes && strcmp(r->nodes[at].name, name) != 0)
+        at++;
+    if (at == r->n_nodes)
+        return unknown(r, name, err);
+    print_verdict(r, at, out);
+    print_neighbours(r, at, out);
+    print_tried(&r->nodes[at], out);
+    for (uint32_t i = 0; i < r->n_regions; i++)
+        if (has_node(&r->regions[i], at))
+            print_region(&r->regions[i], out);
+    print_cost(&r->nodes[at], out);
+    return BYOC_OK;
+}

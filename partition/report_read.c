@@ -1,0 +1,295 @@
+/* report_read.c: a ledger from its JSON, checked: it may come from anywhere.
+ */
+#include "report.h"
+
+#include <cjson/cJSON.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16 };
+
+static enum byoc_status odd(const struct byi_json *item, const char *expected,
+                            struct byoc_error *err)
+{
+    return byi_fail(err, BYOC_EPARSE, "%s: found something else, expected %s",
+                    item->path, expected);
+}
+
+/* A string; "" when it is absent and may be. */
+static enum byoc_status get_text(const struct byi_json *object, const char *key,
+                                 bool needed, const char **out,
+                                 struct byoc_error *err)
+{
+    struct byi_json item;
+    *out = "";
+    BYI_TRY(byi_json_opt(object, key, &item, err));
+    if (!item.at && !needed)
+        return BYOC_OK;
+    return byi_json_string(object, key, out, err);
+}
+
+static enum byoc_status get_number(const struct byi_json *object,
+                                   const char *key, double *out,
+                                   struct byoc_error *err)
+{
+    struct byi_json item;
+    BYI_TRY(byi_json_get(object, key, &item, err));
+    if (!cJSON_IsNumber(item.at) || !isfinite(item.at->valuedouble) ||
+        item.at->valuedouble < 0)
+        return odd(&item, "a number that is not negative", err);
+    *out = item.at->valuedouble;
+    return BYOC_OK;
+}
+
+static enum byoc_status get_time(const struct byi_json *object, const char *key,
+                                 double *out, struct byoc_error *err)
+{
+    struct byi_json item;
+    *out = -1;
+    BYI_TRY(byi_json_opt(object, key, &item, err));
+    return item.at ? get_number(object, key, out, err) : BYOC_OK;
+}
+
+static enum byoc_status get_count(const struct byi_json *object,
+                                  const char *key, uint32_t *out,
+                                  struct byoc_error *err)
+{
+    int64_t value;
+    BYI_TRY(byi_json_int(object, key, 0, UINT32_MAX, &value, err));
+    *out = (uint32_t)value;
+    return BYOC_OK;
+}
+
+/* Indices of nodes. */
+static enum byoc_status get_indices(struct byi_report *r,
+                                    const struct byi_json *object,
+                                    const char *key, const uint32_t **out,
+                                    uint32_t *n, struct byoc_error *err)
+{
+    struct byi_json list, item = {0};
+    BYI_TRY(byi_json_array(object, key, r->n_nodes, &list, n, err));
+    uint32_t *at = byi_arena_calloc(r->arena, *n, sizeof *at);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        int64_t index;
+        BYI_TRY(
+            byi_json_as_int(&item, 0, (int64_t)r->n_nodes - 1, &index, err));
+        at[i] = (uint32_t)index;
+    }
+    *out = at;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_tried(struct byi_report *r,
+                                   const struct byi_json *object,
+                                   struct byi_report_node *node,
+                                   struct byoc_error *err)
+{
+    struct byi_json list, item = {0};
+    BYI_TRY(
+        byi_json_array(object, "tried", MAX_TRIED, &list, &node->n_tried, err));
+    struct byi_report_try *at =
+        byi_arena_calloc(r->arena, node->n_tried, sizeof *at);
+    node->tried = at;
+    node->detail = byi_reason_text(BYI_REASON_NO_VENDOR);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        BYI_TRY(get_text(&item, "reason", true, &at[i].reason, err));
+        BYI_TRY(get_text(&item, "vendor", false, &at[i].vendor, err));
+        BYI_TRY(get_text(&item, "pattern", false, &at[i].pattern, err));
+        BYI_TRY(get_text(&item, "detail", true, &at[i].detail, err));
+        if (strcmp(at[i].reason, node->reason) == 0)
+            node->detail = at[i].detail;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status read_node(struct byi_report *r,
+                                  const struct byi_json *item, uint32_t i,
+                                  struct byoc_error *err)
+{
+    struct byi_report_node *node = &r->nodes[i];
+    BYI_TRY(get_text(item, "name", true, &node->name, err));
+    BYI_TRY(get_text(item, "op", true, &node->op, err));
+    BYI_TRY(get_text(item, "where", true, &node->where, err));
+    BYI_TRY(get_text(item, "reason", true, &node->reason, err));
+    BYI_TRY(get_text(item, "region", false, &node->region, err));
+    BYI_TRY(get_text(item, "pattern", false, &node->pattern, err));
+    BYI_TRY(get_text(item, "impl", false, &node->impl, err));
+    BYI_TRY(get_number(item, "flops", &node->flops, err));
+    BYI_TRY(get_time(item, "vendor_us", &node->vendor_us, err));
+    BYI_TRY(get_time(item, "native_us", &node->native_us, err));
+    BYI_TRY(
+        get_indices(r, item, "inputs", &node->inputs, &node->n_inputs, err));
+    return read_tried(r, item, node, err);
+}
+
+static enum byoc_status read_region(struct byi_report *r,
+                                    const struct byi_json *item, uint32_t i,
+                                    struct byoc_error *err)
+{
+    struct byi_report_region *region = &r->regions[i];
+    const char *outcome;
+    BYI_TRY(get_text(item, "name", true, &region->name, err));
+    BYI_TRY(get_text(item, "vendor", true, &region->vendor, err));
+    BYI_TRY(get_text(item, "outcome", true, &outcome, err));
+    BYI_TRY(get_text(item, "reason", false, &region->reason, err));
+    BYI_TRY(get_text(item, "detail", false, &region->detail, err));
+    BYI_TRY(get_number(item, "flops", &region->flops, err));
+    BYI_TRY(get_time(item, "vendor_us", &region->vendor_us, err));
+    BYI_TRY(get_time(item, "native_us", &region->native_us, err));
+    BYI_TRY(get_count(item, "inputs", &region->n_inputs, err));
+    BYI_TRY(get_count(item, "outputs", &region->n_outputs, err));
+    region->kept = strcmp(outcome, "kept") == 0;
+    return get_indices(r, item, "nodes", &region->nodes, &region->n_nodes, err);
+}
+
+static enum byoc_status read_vendor(struct byi_report *r,
+                                    const struct byi_json *item, uint32_t i,
+                                    struct byoc_error *err)
+{
+    struct byi_report_vendor *vendor = &r->vendors[i];
+    BYI_TRY(get_text(item, "name", true, &vendor->name, err));
+    BYI_TRY(get_text(item, "version", false, &vendor->version, err));
+    BYI_TRY(get_count(item, "nodes", &vendor->n_nodes, err));
+    BYI_TRY(get_count(item, "regions", &vendor->n_regions, err));
+    return get_number(item, "flops", &vendor->flops, err);
+}
+
+static enum byoc_status read_gate(struct byi_report *r,
+                                  const struct byi_json *item, uint32_t i,
+                                  struct byoc_error *err)
+{
+    struct byi_gate *gate = &r->gates[i];
+    struct byi_json passed;
+    BYI_TRY(get_text(item, "gate", true, &gate->name, err));
+    BYI_TRY(get_number(item, "wanted", &gate->wanted, err));
+    BYI_TRY(get_number(item, "found", &gate->found, err));
+    BYI_TRY(byi_json_get(item, "passed", &passed, err));
+    gate->passed = cJSON_IsTrue(passed.at);
+    return gate->passed || cJSON_IsFalse(passed.at)
+               ? BYOC_OK
+               : odd(&passed, "true or false", err);
+}
+
+/* A list of the ledger, whose items are `size` bytes each at *at. */
+static enum byoc_status read_list(
+    struct byi_report *r, const char *key, void **at, size_t size, uint32_t *n,
+    enum byoc_status (*read)(struct byi_report *, const struct byi_json *,
+                             uint32_t, struct byoc_error *),
+    struct byoc_error *err)
+{
+    const struct byi_json root = byi_json_root(r->root);
+    struct byi_json list, item = {0};
+    BYI_TRY(byi_json_array(&root, key, MAX_NODES, &list, n, err));
+    *at = byi_arena_calloc(r->arena, *n, size);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
+        BYI_TRY(read(r, &item, i, err));
+    return BYOC_OK;
+}
+
+static enum byoc_status read_summary(struct byi_report *r,
+                                     struct byoc_error *err)
+{
+    const struct byi_json root = byi_json_root(r->root);
+    struct byi_coverage *c = &r->coverage;
+    struct byi_json summary;
+    BYI_TRY(byi_json_get(&root, "summary", &summary, err));
+    BYI_TRY(get_count(&summary, "nodes", &c->nodes, err));
+    BYI_TRY(get_count(&summary, "offloaded", &c->offloaded, err));
+    BYI_TRY(get_count(&summary, "native", &c->native, err));
+    BYI_TRY(get_count(&summary, "folded", &c->folded, err));
+    BYI_TRY(get_count(&summary, "removed", &c->removed, err));
+    BYI_TRY(get_count(&summary, "regions", &c->regions, err));
+    BYI_TRY(get_number(&summary, "flops", &c->flops, err));
+    return get_number(&summary, "flops_offloaded", &c->flops_offloaded, err);
+}
+
+static enum byoc_status check_format(const struct byi_json *root,
+                                     struct byoc_error *err)
+{
+    const char *format = "";
+    struct byi_json item;
+    int64_t version;
+    if (cJSON_IsObject(root->at))
+        BYI_TRY(byi_json_opt(root, "format", &item, err));
+    if (cJSON_IsObject(root->at) && cJSON_IsString(item.at))
+        format = item.at->valuestring;
+    if (strcmp(format, "byoc-ledger") != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "not a ledger: found no \"format\": \"byoc-ledger\"; "
+                        "`byoc check --json` and `--report` write one");
+    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, err));
+    if (version != 2)
+        return byi_fail(err, BYOC_EINCOMPATIBLE,
+                        "found ledger version %d, expected 2; compile the "
+                        "model again",
+                        (int)version);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
+{
+    const struct byi_json root = byi_json_root(r->root);
+    struct byi_json nodes;
+    BYI_TRY(check_format(&root, err));
+    BYI_TRY(get_text(&root, "model", true, &r->model, err));
+    BYI_TRY(get_text(&root, "cpu", true, &r->cpu, err));
+    BYI_TRY(get_count(&root, "threads", &r->threads, err));
+    BYI_TRY(read_summary(r, err));
+    BYI_TRY(read_list(r, "vendors", (void **)&r->vendors, sizeof *r->vendors,
+                      &r->n_vendors, read_vendor, err));
+    BYI_TRY(read_list(r, "gates", (void **)&r->gates, sizeof *r->gates,
+                      &r->n_gates, read_gate, err));
+    BYI_TRY(byi_json_array(&root, "nodes", MAX_NODES, &nodes, &r->n_nodes,
+                           err)); /* regions and inputs are checked by it */
+    BYI_TRY(read_list(r, "nodes", (void **)&r->nodes, sizeof *r->nodes,
+                      &r->n_nodes, read_node, err));
+    return read_list(r, "regions", (void **)&r->regions, sizeof *r->regions,
+                     &r->n_regions, read_region, err);
+}
+
+enum byoc_status byi_report_read(const char *json, size_t n,
+                                 struct byi_report *r, struct byoc_error *err)
+{
+    *r = (struct byi_report){0};
+    BYI_TRY(byi_json_parse(json, n, 1u << 30, &r->root, err));
+    r->arena = byi_arena_new();
+    enum byoc_status status = read_all(r, err);
+    if (status != BYOC_OK)
+        byi_report_free(r);
+    return status;
+}
+
+void byi_report_free(struct byi_report *r)
+{
+    if (r->arena)
+        byi_arena_free(&r->arena);
+    byi_json_free(&r->root);
+    *r = (struct byi_report){0};
+}
+
+bool byi_report_offloaded(const struct byi_report_node *node)
+{
+    return strcmp(node->reason, byi_reason_code(BYI_REASON_OFFLOADED)) == 0;
+}
+
+bool byi_report_native(const struct byi_report_node *node)
+{
+    return strcmp(node->where, byi_reason_code(BYI_REASON_NATIVE)) == 0;
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+double byi_report_flops_share(const struct byi_report *r)
+{
+    return share(r->coverage.flops_offloaded, r->coverage.flops);
+}
+
+double byi_report_nodes_share(const struct byi_report *r)
+{
+    return share(r->coverage.offloaded,
+                 (double)r->coverage.offloaded + r->coverage.native);
+}
