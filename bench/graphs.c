@@ -1,0 +1,253 @@
+/* graphs.c: modules of any size to measure passes on. */
+#include "graphs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH = 100, FAN = 64 };
+
+struct graph {
+    struct byi_module *m;
+    struct byi_func *f;
+    const struct byi_type *type;
+    uint32_t n_consts;
+};
+
+static void start(struct graph *g, const char *name)
+{
+    static const int64_t dims[] = {1, 4, 2, 2};
+    g->type = byi_type_tensor(g->m->arena, BYOC_F32, 4, dims);
+    const uint32_t index = byi_func_new(g->m, name);
+    g->f = g->m->funcs.at[index];
+}
+
+static byi_id param(struct graph *g, const char *name)
+{
+    return byi_add_param(g->m, g->f, name, g->type);
+}
+
+static byi_id call(struct graph *g, enum byi_op_id op, const byi_id *args,
+                   uint32_t n)
+{
+    byi_id id = BYI_NO_ID;
+    struct byoc_error err;
+    const struct byi_sources *sources = byi_sources_one(
+        g->m, byi_source_new(g->m, byi_op(op)->name, byi_op(op)->name));
+    if (byi_add_call(g->m, g->f, op, args, n, NULL, 0, sources, &id, &err)) {
+        fprintf(stderr, "bench: %s\n", err.text);
+        exit(1);
+    }
+    return id;
+}
+
+/* A constant that no other is equal to. */
+static byi_id constant(struct graph *g, uint32_t rank, const int64_t *dims)
+{
+    float data[16];
+    const struct byi_type *type =
+        byi_type_tensor(g->m->arena, BYOC_F32, rank, dims);
+    const int64_t n = byi_elements(rank, dims);
+    for (int64_t i = 0; i < n; i++)
+        data[i] = 0.5f + (float)(i % 3) * 0.25f;
+    data[0] = (float)++g->n_consts;
+    return byi_add_const(g->m, g->f, byi_const_add(g->m, type, data, false),
+                         NULL);
+}
+
+/* One operator after the other. */
+static void make_chain(struct graph *g, uint32_t n)
+{
+    static const enum byi_op_id ops[] = {BYI_OP_TANH, BYI_OP_NN_RELU,
+                                         BYI_OP_SIGMOID};
+    static const int64_t channels[] = {4, 1, 1};
+    start(g, "main");
+    byi_id x = param(g, "x");
+    for (uint32_t i = 0; g->f->nodes.n < n; i++) {
+        x = call(g, ops[i % 3], &x, 1);
+        if (i % 4 == 3)
+            x = call(g, i % 8 == 3 ? BYI_OP_ADD : BYI_OP_MULTIPLY,
+                     (byi_id[]){x, constant(g, 3, channels)}, 2);
+    }
+    g->f->result = x;
+}
+
+/* Many readers of one value, joined two by two. */
+static void make_wide(struct graph *g, uint32_t n)
+{
+    static const int64_t channels[] = {4, 1, 1};
+    BYI_VEC(byi_id) ends = {0};
+    start(g, "main");
+    const byi_id x = param(g, "x");
+    while (g->f->nodes.n + ends.n < n) {
+        byi_id y = call(g, BYI_OP_MULTIPLY,
+                        (byi_id[]){x, constant(g, 3, channels)}, 2);
+        y = call(g, BYI_OP_NN_RELU, &y, 1);
+        BYI_PUSH(&ends, y);
+    }
+    for (uint32_t i = 0; i + 1 < ends.n; i += 2) {
+        const byi_id sum = call(g, BYI_OP_ADD, &ends.at[i], 2);
+        BYI_PUSH(&ends, sum);
+    }
+    g->f->result = ends.at[ends.n - 1];
+    byi_vec_free(ends.at);
+}
+
+/* A value goes two ways, which meet again. */
+static void make_diamonds(struct graph *g, uint32_t n)
+{
+    start(g, "main");
+    byi_id x = param(g, "x");
+    while (g->f->nodes.n < n) {
+        const byi_id left = call(g, BYI_OP_NN_RELU, &x, 1);
+        byi_id right = call(g, BYI_OP_SIGMOID, &x, 1);
+        right = call(g, BYI_OP_TANH, &right, 1);
+        x = call(g, BYI_OP_ADD, (byi_id[]){left, right}, 2);
+    }
+    g->f->result = x;
+}
+
+static byi_id conv_norm(struct graph *g, byi_id x)
+{
+    static const int64_t weights[] = {4, 4, 1, 1}, channels[] = {4};
+    byi_id args[5] = {x, constant(g, 4, weights)};
+    args[0] = call(g, BYI_OP_NN_CONV2D, args, 2);
+    for (uint32_t i = 1; i < 5; i++)
+        args[i] = constant(g, 1, channels);
+    return call(g, BYI_OP_NN_BATCH_NORM, args, 5);
+}
+
+/* Blocks of conv, batch norm, relu, conv, batch norm, add, relu. */
+static void make_residual(struct graph *g, uint32_t n)
+{
+    start(g, "main");
+    byi_id x = param(g, "x");
+    while (g->f->nodes.n < n) {
+        byi_id y = conv_norm(g, x);
+        y = call(g, BYI_OP_NN_RELU, &y, 1);
+        y = conv_norm(g, y);
+        y = call(g, BYI_OP_ADD, (byi_id[]){y, x}, 2);
+        x = call(g, BYI_OP_NN_RELU, &y, 1);
+    }
+    g->f->result = x;
+}
+
+/* A function without parameters of its own, given what `f` captures. */
+static byi_id literal(struct graph *g, const struct byi_func *inner,
+                      uint32_t index, const byi_id *captures)
+{
+    return byi_add_fn(g->m, g->f, index, captures, inner->n_captures, NULL);
+}
+
+static uint32_t leaf(struct graph *g, enum byi_op_id op)
+{
+    const uint32_t index = g->m->funcs.n;
+    start(g, NULL);
+    const byi_id x = param(g, "x");
+    g->f->n_captures = 1;
+    g->f->result = call(g, op, &x, 1);
+    return index;
+}
+
+/* if (%c) { %y = ...; if (%c) { ... } else { ... } } else { relu(%x) } */
+static uint32_t nest(struct graph *g, const struct byi_type *flag)
+{
+    uint32_t inner = leaf(g, BYI_OP_TANH);
+    for (uint32_t depth = 1; depth < DEPTH; depth++) {
+        const uint32_t other = leaf(g, BYI_OP_NN_RELU);
+        const uint32_t index = g->m->funcs.n;
+        byi_id id = BYI_NO_ID;
+        start(g, NULL);
+        const byi_id x = param(g, "x");
+        const byi_id c = byi_add_param(g->m, g->f, "c", flag);
+        g->f->n_captures = 2;
+        const byi_id y = call(g, BYI_OP_SIGMOID, &x, 1);
+        const byi_id then =
+            literal(g, g->m->funcs.at[inner], inner, (byi_id[]){y, c});
+        const byi_id otherwise = literal(g, g->m->funcs.at[other], other, &x);
+        if (byi_add_if(g->m, g->f, c, then, otherwise, NULL, &id, NULL))
+            exit(1);
+        g->f->result = id;
+        inner = index;
+    }
+    return inner;
+}
+
+/* Branches in branches, DEPTH of them, one such tower after the other. */
+static void make_nested(struct graph *g, uint32_t n)
+{
+    const struct byi_type *flag =
+        byi_type_tensor(g->m->arena, BYOC_BOOL, 0, NULL);
+    BYI_VEC(uint32_t) towers = {0};
+    for (uint32_t done = 0; done < n; done += DEPTH * 8)
+        BYI_PUSH(&towers, nest(g, flag));
+    start(g, "main");
+    byi_id x = param(g, "x");
+    const byi_id c = byi_add_param(g->m, g->f, "c", flag);
+    for (uint32_t i = 0; i < towers.n; i++) {
+        const byi_id fn = literal(g, g->m->funcs.at[towers.at[i]], towers.at[i],
+                                  (byi_id[]){x, c});
+        if (byi_add_apply(g->m, g->f, fn, NULL, 0, NULL, &x, NULL))
+            exit(1);
+    }
+    g->f->result = x;
+    byi_vec_free(towers.at);
+}
+
+/* @globals of a few operators, each of which calls one before it. */
+static void make_functions(struct graph *g, uint32_t n)
+{
+    const uint32_t each = 12;
+    const uint32_t first = g->m->funcs.n;
+    for (uint32_t i = 0; i < n / each; i++) {
+        char name[24];
+        const uint32_t before = g->m->funcs.n;
+        snprintf(name, sizeof name, "f%u", i);
+        start(g, name);
+        byi_id x = param(g, "x");
+        for (uint32_t k = 0; k < 8; k++)
+            x = call(g, k % 2 ? BYI_OP_TANH : BYI_OP_NN_RELU, &x, 1);
+        if (i > FAN) {
+            const byi_id callee = byi_add_global(g->m, g->f, before - FAN);
+            if (byi_add_apply(g->m, g->f, callee, &x, 1, NULL, &x, NULL))
+                exit(1);
+        }
+        g->f->result = x;
+    }
+    const uint32_t end = g->m->funcs.n;
+    start(g, "main");
+    byi_id x = param(g, "x");
+    for (uint32_t i = end > first + FAN ? end - FAN : first; i < end; i++)
+        if (byi_add_apply(g->m, g->f, byi_add_global(g->m, g->f, i), &x, 1,
+                          NULL, &x, NULL))
+            exit(1);
+    g->f->result = x;
+}
+
+static const struct {
+    const char *name;
+    void (*make)(struct graph *g, uint32_t n);
+} shapes[] = {
+    {"chain", make_chain},       {"wide", make_wide},
+    {"diamonds", make_diamonds}, {"residual", make_residual},
+    {"nested", make_nested},     {"functions", make_functions},
+};
+
+const char *bench_shape(uint32_t shape)
+{
+    return shape < BYI_COUNT(shapes) ? shapes[shape].name : NULL;
+}
+
+struct byi_module *bench_graph(uint32_t shape, uint32_t nodes)
+{
+    struct graph g = {.m = byi_module_new()};
+    shapes[shape].make(&g, nodes);
+    return g.m;
+}
+
+uint64_t bench_count(const struct byi_module *m)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        n += m->funcs.at[i]->nodes.n;
+    return n;
+}

@@ -1,0 +1,153 @@
+/* measure.c: one process a measurement, medians, and the table. */
+#include "measure.h"
+
+#include "core/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+const uint32_t bench_sizes[BENCH_SIZES] = {1000, 10000, 100000, 1000000};
+
+/* --- memory: what Linux says of this process --------------------- */
+
+static uint64_t read_memory(const char *field)
+{
+    char line[256];
+    uint64_t kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, field, strlen(field)) == 0)
+            kilobytes = strtoull(line + strlen(field), NULL, 10);
+    if (f)
+        fclose(f);
+    return kilobytes * 1024;
+}
+
+static void forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f)
+        return;
+    fputs("5", f);
+    fclose(f);
+}
+
+/* --- one step ---------------------------------------------------- */
+
+/* Of this process alone: others may be at work. */
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct bench_clock bench_begin(void)
+{
+    struct bench_clock clock = {0};
+    forget_peak();
+    clock.resident = read_memory("VmRSS:");
+    clock.began = now();
+    return clock;
+}
+
+void bench_end(const struct bench_clock *clock, struct bench_step *step)
+{
+    step->seconds = now() - clock->began;
+    const uint64_t peak = read_memory("VmHWM:");
+    step->bytes = peak > clock->resident ? peak - clock->resident : 0;
+}
+
+/* --- one measurement --------------------------------------------- */
+
+static struct bench_run measure_once(bench_work work, const void *what,
+                                     uint32_t shape, uint32_t size)
+{
+    struct bench_run *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct bench_run result;
+    int status = 0;
+    if (shared == MAP_FAILED)
+        exit(1);
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        work(what, shape, size, shared);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    result = *shared;
+    if (pid < 0 || status != 0) {
+        result.failed = true;
+        snprintf(result.why, sizeof result.why, "died, status %d", status);
+    }
+    munmap(shared, sizeof *shared);
+    return result;
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const double x = ((const struct bench_step *)a)->seconds;
+    const double y = ((const struct bench_step *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+struct bench_run bench_measure(bench_work work, const void *what,
+                               uint32_t shape, uint32_t size, uint32_t n)
+{
+    enum { MANY = 11, FEW = 3, SMALL = 10000 };
+    const uint32_t times = size > SMALL ? FEW : MANY;
+    struct bench_run runs[MANY], median;
+    for (uint32_t i = 0; i < times; i++) {
+        runs[i] = measure_once(work, what, shape, size);
+        if (runs[i].failed)
+            return runs[i];
+    }
+    median = runs[0];
+    for (uint32_t s = 0; s < n; s++) {
+        struct bench_step steps[MANY];
+        for (uint32_t i = 0; i < times; i++)
+            steps[i] = runs[i].steps[s];
+        qsort(steps, times, sizeof *steps, compare_steps);
+        median.steps[s] = steps[times / 2];
+    }
+    return median;
+}
+
+/* --- the table --------------------------------------------------- */
+
+void bench_head(const char *title)
+{
+    printf("%s, nanoseconds per node at\n%-28s %8s %8s %8s %8s %6s %8s %8s\n",
+           title, "", "1e3", "1e4", "1e5", "1e6", "ratio", "bytes/n", "s");
+}
+
+void bench_row(const char *name, uint32_t max,
+               const struct bench_run runs[BENCH_SIZES], uint32_t step)
+{
+    double per_node[BENCH_SIZES] = {0};
+    const struct bench_step *last = NULL;
+    printf("%-28s", name);
+    for (uint32_t i = 0; i < BENCH_SIZES && bench_sizes[i] <= max; i++) {
+        if (runs[i].failed) {
+            printf("  %s\n", runs[i].why);
+            return;
+        }
+        last = &runs[i].steps[step];
+        per_node[i] = 1e9 * last->seconds / (double)last->nodes;
+        printf(" %8.1f", per_node[i]);
+    }
+    if (per_node[3] > 0)
+        printf(" %6.2f%s", per_node[3] / per_node[1],
+               per_node[3] > 2.0 * per_node[1] ? "!" : " ");
+    if (last)
+        printf(" %8.0f %8.3f", (double)last->bytes / (double)last->nodes,
+               last->seconds);
+    printf("\n");
+    fflush(stdout);
+}

@@ -1,0 +1,47 @@
+/* measure.h: times per node of work on graphs of four sizes, each time in a
+ * process of its own, and whether they are flat.
+ */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BENCH_SIZES = 4, BENCH_MAX_STEPS = 8 };
+extern const uint32_t bench_sizes[BENCH_SIZES]; /* 1e3 to 1e6 nodes */
+
+/* What one process did: in up to BENCH_MAX_STEPS steps, one after the other.
+ * Seconds are CPU time; bytes what was taken at the peak beside the module. */
+struct bench_run {
+    struct bench_step {
+        double seconds;
+        uint64_t nodes, bytes;
+    } steps[BENCH_MAX_STEPS];
+    bool failed;
+    char why[200];
+};
+
+/* Around a step. */
+struct bench_clock {
+    double began;
+    uint64_t resident;
+};
+struct bench_clock bench_begin(void);
+void bench_end(const struct bench_clock *clock, struct bench_step *step);
+
+/* Run `work` on a graph of `size` nodes of `shape` in processes of their own,
+ * so that small graphs find no warm memory either; of each of the n steps the
+ * median. */
+typedef void (*bench_work)(const void *what, uint32_t shape, uint32_t size,
+                           struct bench_run *run);
+struct bench_run bench_measure(bench_work work, const void *what,
+                               uint32_t shape, uint32_t size, uint32_t n);
+
+/* A table: the head, and a row with a time for every size up to `max`, the
+ * ratio of the largest to 1e4 (marked when above two), the memory per node
+ * and the seconds of the largest. */
+void bench_head(const char *title);
+void bench_row(const char *name, uint32_t max,
+               const struct bench_run runs[BENCH_SIZES], uint32_t step);
+
+#endif
