@@ -15,7 +15,7 @@
  * depend on each other; and for one vendor two levels can never be merged,
  * since a node of the higher one hangs by a foreign node on the lower one. With
  * several vendors the fixed direction can separate what could stay together:
- * a second step merges such pairs while the condensed graph stays acyclic.
+ * join_regions.c merges such pairs while the condensed graph stays acyclic.
  */
 #include "partition.h"
 
@@ -25,12 +25,9 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    uint32_t *level; /* of each node of a vendor */
-    struct byi_uses uses;
+    uint32_t *level;  /* of each node of a vendor */
     uint32_t n;       /* regions, numbered from 1 */
     uint32_t *target; /* of each region */
-    uint32_t *first;  /* members of each region: at[first[r]..first[r+1]) */
-    byi_id *at;
 };
 
 /* What reading `arg` asks of a later node of vendor t. A foreign reader breaks
@@ -102,100 +99,9 @@ static void number_regions(struct regions *r)
     }
 }
 
-/* --- several vendors: what the fixed direction separated ------------------ */
-
-static void list_members(struct regions *r)
-{
-    const struct byi_func *f = r->f;
-    r->first = byi_arena_calloc(r->scratch, r->n + 2, sizeof *r->first);
-    r->at = byi_arena_calloc(r->scratch, f->nodes.n, sizeof *r->at);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        r->first[f->nodes.at[id].region + 1]++;
-    for (uint32_t i = 1; i <= r->n + 1; i++)
-        r->first[i] += r->first[i - 1];
-    uint32_t *next =
-        byi_arena_copy(r->scratch, r->first, (r->n + 2) * sizeof *next);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        r->at[next[f->nodes.at[id].region]++] = id;
-}
-
-struct walk {
-    uint8_t *seen; /* nodes  */
-    byi_id *stack;
-    uint32_t n;
-};
-
-/* Push a node; a node of a region brings the whole region. */
-static void visit(struct regions *r, struct walk *w, byi_id id)
-{
-    if (w->seen[id])
-        return;
-    uint32_t region = r->f->nodes.at[id].region;
-    if (!region) {
-        w->seen[id] = 1;
-        w->stack[w->n++] = id;
-        return;
-    }
-    for (uint32_t i = r->first[region]; i < r->first[region + 1]; i++) {
-        w->seen[r->at[i]] = 1;
-        w->stack[w->n++] = r->at[i];
-    }
-}
-
-/* Whether a path leads from region a to region b through a third party. */
-static bool reaches_around(struct regions *r, uint32_t a, uint32_t b,
-                           struct walk *w)
-{
-    const struct byi_func *f = r->f;
-    memset(w->seen, 0, f->nodes.n);
-    w->n = 0;
-    visit(r, w, r->at[r->first[a]]);
-    while (w->n) {
-        byi_id id = w->stack[--w->n];
-        for (uint32_t u = r->uses.first[id]; u < r->uses.first[id + 1]; u++) {
-            byi_id reader = r->uses.at[u];
-            if (f->nodes.at[reader].region != b)
-                visit(r, w, reader);
-            else if (f->nodes.at[id].region != a)
-                return true;
-        }
-    }
-    return false;
-}
-
-static void join(struct regions *r, uint32_t a, uint32_t b)
-{
-    for (byi_id id = 0; id < r->f->nodes.n; id++)
-        if (r->f->nodes.at[id].region == b)
-            r->f->nodes.at[id].region = a;
-    list_members(r);
-}
-
-/* Pairs above this many regions are not tried: the step is quadratic. */
-enum { MAX_PAIRED_REGIONS = 512 };
-
-static void join_pairs(struct regions *r)
-{
-    if (r->n > MAX_PAIRED_REGIONS)
-        return;
-    struct walk w = {
-        .seen = byi_arena_calloc(r->scratch, r->f->nodes.n, 1),
-        .stack = byi_arena_calloc(r->scratch, r->f->nodes.n, sizeof *w.stack)};
-    r->uses = byi_uses_of(r->f, r->scratch);
-    list_members(r);
-    for (uint32_t a = 1; a <= r->n; a++)
-        for (uint32_t b = a + 1; b <= r->n; b++) {
-            if (r->target[a] != r->target[b] ||
-                r->first[a] == r->first[a + 1] ||
-                r->first[b] == r->first[b + 1])
-                continue;
-            if (!reaches_around(r, a, b, &w) && !reaches_around(r, b, a, &w))
-                join(r, a, b);
-        }
-}
-
-/* Numbers without gaps, in the order of first appearance. */
-static void renumber(struct regions *r)
+/* Numbers without gaps, in the order of first appearance. into: what region
+ * each is part of now, NULL: all are what they were. */
+static void renumber(struct regions *r, const uint32_t *into)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
@@ -203,9 +109,10 @@ static void renumber(struct regions *r)
         struct byi_node *node = &r->f->nodes.at[id];
         if (!node->region)
             continue;
-        if (!fresh[node->region])
-            fresh[node->region] = ++n;
-        node->region = fresh[node->region];
+        const uint32_t now = into ? into[node->region] : node->region;
+        if (!fresh[now])
+            fresh[now] = ++n;
+        node->region = fresh[now];
     }
 }
 
@@ -222,9 +129,8 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
     r.level = byi_arena_calloc(scratch, f->nodes.n, sizeof *r.level);
     assign_levels(&r);
     number_regions(&r);
-    if (r.n_targets > 1)
-        join_pairs(&r);
-    renumber(&r);
+    renumber(&r, r.n_targets > 1 ? byi_join_regions(f, r.n, r.target, scratch)
+                                 : NULL);
     return BYOC_OK;
 }
 

@@ -28,6 +28,13 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err);
 
+/* join_regions.c: join regions 1 .. n of f, of one vendor each, where no path
+ * leads from one to the other through anybody else. Numbers must follow every
+ * path. Returns for each the region that it is part of; in `scratch`. */
+const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
+                                 const uint32_t *target,
+                                 struct byi_arena *scratch);
+
 /* --- vendors.c: loaded backends as the compiler sees them ---------------- */
 
 struct byi_vendor {

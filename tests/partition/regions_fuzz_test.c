@@ -24,7 +24,9 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(rng >> 33) % n;
 }
 
-static struct byi_module *random_graph(uint32_t n_vendors)
+/* n operators; an operand is at most `far` nodes away. */
+static struct byi_module *make_graph(uint32_t n, uint32_t far,
+                                     uint32_t n_vendors)
 {
     struct byi_module *m = byi_module_new();
     const uint32_t main_func = byi_func_new(m, "main");
@@ -35,11 +37,11 @@ static struct byi_module *random_graph(uint32_t n_vendors)
     byi_target(m, "a");
     if (n_vendors > 1)
         byi_target(m, "b");
-    uint32_t n = 3 + draw(MAX_NODES - 4), host = 1 + draw(4);
+    const uint32_t host = 1 + draw(4);
     byi_id id = x;
     for (uint32_t i = 0; i < n; i++) {
         /* near operands make chains, far ones make branches */
-        uint32_t have = f->nodes.n, reach = 1 + draw(have);
+        uint32_t have = f->nodes.n, reach = 1 + draw(have < far ? have : far);
         const byi_id args[] = {have - 1 - draw(reach), have - 1 - draw(reach)};
         assert_int_equal(byi_add_op(m, f, BYI_OP_ADD, args, 2,
                                     &(const struct byi_attrs){0}, NULL, &id,
@@ -50,6 +52,11 @@ static struct byi_module *random_graph(uint32_t n_vendors)
     }
     f->result = id;
     return m;
+}
+
+static struct byi_module *random_graph(uint32_t n_vendors)
+{
+    return make_graph(3 + draw(MAX_NODES - 4), MAX_NODES, n_vendors);
 }
 
 /* The condensed graph's transitive closure: units are regions, then single
@@ -151,8 +158,71 @@ static void merging_is_exact(void **state)
                   (unsigned long long)n);
 }
 
+/* How many regions and host nodes can be placed one after the other: all of
+ * them, `n_units`, where none depend on each other. */
+static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
+{
+    const uint32_t n = f->nodes.n;
+    struct byi_arena *arena = byi_arena_new();
+    const struct byi_uses uses = byi_uses_of(f, arena);
+    uint32_t *waiting = byi_arena_calloc(arena, 2 * n + 1, sizeof *waiting);
+    byi_id *ready = byi_arena_calloc(arena, n, sizeof *ready);
+    uint32_t *unit = byi_arena_calloc(arena, n, sizeof *unit);
+    bool *counted = byi_arena_calloc(arena, 2 * n + 1, sizeof *counted);
+    uint32_t placed = 0, n_ready = 0;
+    *n_units = 0;
+    for (byi_id id = 0; id < n; id++) {
+        const uint32_t region = f->nodes.at[id].region;
+        unit[id] = region ? n + region : id;
+        *n_units += !counted[unit[id]];
+        counted[unit[id]] = true;
+        for (uint32_t a = 0; a < f->nodes.at[id].n_args; a++)
+            waiting[unit[id]] += unit[f->nodes.at[id].args[a]] != unit[id];
+    }
+    for (uint32_t u = 0; u <= 2 * n; u++)
+        if (counted[u] && !waiting[u])
+            ready[n_ready++] = u;
+    byi_id *first = byi_arena_calloc(arena, 2 * n + 2, sizeof *first);
+    byi_id *next = byi_arena_calloc(arena, n, sizeof *next);
+    for (byi_id id = n; id-- > 0;) { /* members as lists */
+        next[id] = first[unit[id]];
+        first[unit[id]] = id + 1;
+    }
+    for (; placed < n_ready; placed++)
+        for (byi_id id = first[ready[placed]]; id; id = next[id - 1])
+            for (uint32_t u = uses.first[id - 1]; u < uses.first[id]; u++) {
+                const uint32_t reader = unit[uses.at[u]];
+                if (reader != unit[id - 1] && --waiting[reader] == 0)
+                    ready[n_ready++] = reader;
+            }
+    byi_arena_free(&arena);
+    return placed;
+}
+
+/* More regions than are looked at together. */
+static void large_graphs_stay_acyclic(void **state)
+{
+    (void)state;
+    struct byi_pass_context ctx = {0};
+    for (uint32_t i = 0; i < 40; i++) {
+        rng = (i + 1) * 0x9e3779b97f4a7c15u;
+        struct byi_module *m = make_graph(20000, 1u << i % 10, 2);
+        struct byi_arena *scratch = byi_arena_new();
+        uint32_t n_units;
+        assert_int_equal(
+            byi_pass_merge_regions.run_func(m, 0, &ctx, scratch, NULL),
+            BYOC_OK);
+        const uint32_t placed = count_placed(m->funcs.at[0], &n_units);
+        assert_int_equal(placed, n_units);
+        byi_arena_free(&scratch);
+        byi_module_free(&m);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(merging_is_exact)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merging_is_exact),
+        cmocka_unit_test(large_graphs_stay_acyclic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,275 @@
+/* join_regions.c: what the fixed direction between vendors separated, joined
+ * again where no path leads from one region to the other through a third
+ * party. Exact, in windows of WINDOW regions: a region is tried with each of
+ * its own window. Numbers follow every path, so whatever lies between two
+ * regions of a window is a region of it or no region at all; and the whole
+ * takes time linear in the graph.
+ *
+ * Sets of regions are rows of bits, one bit for each region of the window.
+ */
+#include "partition.h"
+
+#include <string.h>
+
+enum { WINDOW = 512, WORDS = WINDOW / 64 };
+
+typedef uint64_t row[WORDS];
+
+/* The regions of one window that a host node hangs by, through host nodes
+ * alone. Those of earlier windows do not matter: what reads the node is in no
+ * earlier window than the latest of them. */
+struct through {
+    uint32_t window;
+    row regions;
+};
+
+struct joiner {
+    const struct byi_func *f;
+    struct byi_arena *scratch;
+    const uint32_t *target; /* of each region, 1 .. n */
+    uint32_t *into;         /* of each region: the one that it is now */
+    uint32_t n;
+    row *direct; /* of each region: whom it reads */
+    row *hosted; /* ... whom it hangs by through host nodes alone */
+    /* of the window at hand, by bit */
+    uint32_t first, end; /* its regions */
+    row *before;         /* all that lead to it */
+    row *around;         /* ... through a third party; of when it was asked */
+    uint32_t *asked;     /* how many joins there had been then, and one */
+    uint32_t joins;
+};
+
+/* --- rows ------------------------------------------------------------------
+ */
+
+static uint32_t window_of(uint32_t region)
+{
+    return (region - 1) / WINDOW;
+}
+
+static uint32_t bit_of(uint32_t region)
+{
+    return (region - 1) % WINDOW;
+}
+
+static bool has(const uint64_t *r, uint32_t bit)
+{
+    return r[bit / 64] >> (bit % 64) & 1;
+}
+
+static void put(uint64_t *r, uint32_t bit)
+{
+    r[bit / 64] |= (uint64_t)1 << (bit % 64);
+}
+
+static void take_out(uint64_t *r, uint32_t bit)
+{
+    r[bit / 64] &= ~((uint64_t)1 << (bit % 64));
+}
+
+static void unite(uint64_t *into, const uint64_t *from)
+{
+    for (uint32_t i = 0; i < WORDS; i++)
+        into[i] |= from[i];
+}
+
+/* --- who reads whom --------------------------------------------------------
+ */
+
+/* The latest window that an operand of `node` is or hangs in; UINT32_MAX for
+ * none. */
+static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
+                            const struct through *const *hangs)
+{
+    uint32_t last = UINT32_MAX;
+    for (uint32_t a = 0; a < node->n_args; a++) {
+        const uint32_t region = j->f->nodes.at[node->args[a]].region;
+        const struct through *arg = hangs[node->args[a]];
+        if (!region && !arg)
+            continue;
+        const uint32_t window = region ? window_of(region) : arg->window;
+        if (last == UINT32_MAX || window > last)
+            last = window;
+    }
+    return last;
+}
+
+/* What host node `id` hangs by, NULL for nothing: what its one operand does,
+ * or a set of its own. */
+static const struct through *hang_host(const struct joiner *j, byi_id id,
+                                       const struct through *const *hangs)
+{
+    const struct byi_node *node = &j->f->nodes.at[id];
+    const uint32_t window = last_window(j, node, hangs);
+    const struct through *shared = NULL;
+    struct through *own = NULL;
+    for (uint32_t a = 0; a < node->n_args && window != UINT32_MAX; a++) {
+        const uint32_t region = j->f->nodes.at[node->args[a]].region;
+        const struct through *arg = hangs[node->args[a]];
+        const bool here =
+            region ? window_of(region) == window : arg && arg->window == window;
+        if (!here || (!region && arg == shared))
+            continue;
+        if (!region && !shared) {
+            shared = arg;
+            continue;
+        }
+        if (!own) {
+            own = byi_arena_alloc(j->scratch, sizeof *own);
+            if (shared)
+                *own = *shared;
+            own->window = window;
+            shared = own;
+        }
+        if (region)
+            put(own->regions, bit_of(region));
+        else
+            unite(own->regions, arg->regions);
+    }
+    return shared;
+}
+
+static void read_member(struct joiner *j, byi_id id,
+                        const struct through *const *hangs)
+{
+    const struct byi_node *node = &j->f->nodes.at[id];
+    const uint32_t window = window_of(node->region);
+    for (uint32_t a = 0; a < node->n_args; a++) {
+        const uint32_t region = j->f->nodes.at[node->args[a]].region;
+        const struct through *arg = hangs[node->args[a]];
+        if (region && region != node->region && window_of(region) == window)
+            put(j->direct[node->region], bit_of(region));
+        else if (arg && arg->window == window)
+            unite(j->hosted[node->region], arg->regions);
+    }
+}
+
+static void read_graph(struct joiner *j)
+{
+    const uint32_t n = j->f->nodes.n;
+    const struct through **hangs =
+        byi_arena_calloc(j->scratch, n, sizeof *hangs);
+    j->direct = byi_arena_calloc(j->scratch, j->n + 1, sizeof *j->direct);
+    j->hosted = byi_arena_calloc(j->scratch, j->n + 1, sizeof *j->hosted);
+    for (byi_id id = 0; id < n; id++)
+        if (j->f->nodes.at[id].region)
+            read_member(j, id, hangs);
+        else
+            hangs[id] = hang_host(j, id, hangs);
+}
+
+/* --- one window ------------------------------------------------------------
+ */
+
+static bool is_whole(const struct joiner *j, uint32_t region)
+{
+    return j->into[region] == region;
+}
+
+/* All that lead to `region` through those that it reads; `around`: but for
+ * those that it reads itself and are led to by nobody else of them. */
+static void gather(const struct joiner *j, uint32_t region, bool around,
+                   uint64_t *out)
+{
+    memset(out, 0, sizeof(row));
+    for (uint32_t w = 0; w < WORDS; w++) {
+        uint64_t left = j->direct[region][w] | j->hosted[region][w];
+        for (; left; left &= left - 1) {
+            const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(left);
+            unite(out, j->before[bit]);
+            if (!around || has(j->hosted[region], bit))
+                put(out, bit);
+        }
+    }
+}
+
+static const uint64_t *around(struct joiner *j, uint32_t region)
+{
+    const uint32_t bit = bit_of(region);
+    if (j->asked[bit] != j->joins + 1)
+        gather(j, region, true, j->around[bit]);
+    j->asked[bit] = j->joins + 1;
+    return j->around[bit];
+}
+
+static bool may_join(struct joiner *j, uint32_t a, uint32_t b)
+{
+    if (j->target[a] != j->target[b])
+        return false;
+    if (has(j->before[bit_of(b)], bit_of(a)) && has(around(j, b), bit_of(a)))
+        return false;
+    return !has(j->before[bit_of(a)], bit_of(b)) ||
+           !has(around(j, a), bit_of(b));
+}
+
+/* Whoever hung by b hangs by a now. */
+static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
+{
+    if (!has(r, b))
+        return;
+    take_out(r, b);
+    put(r, a);
+}
+
+static void join(struct joiner *j, uint32_t a, uint32_t b)
+{
+    const uint32_t x = bit_of(a), y = bit_of(b);
+    uint64_t *const rows[] = {j->before[x], j->direct[a], j->hosted[a]};
+    const uint64_t *const more[] = {j->before[y], j->direct[b], j->hosted[b]};
+    for (uint32_t i = 0; i < BYI_COUNT(rows); i++) {
+        unite(rows[i], more[i]);
+        take_out(rows[i], x);
+        take_out(rows[i], y);
+    }
+    j->into[b] = a;
+    j->joins++;
+    for (uint32_t r = j->first; r < j->end; r++) {
+        uint64_t *before = j->before[bit_of(r)];
+        if (r == a || !is_whole(j, r))
+            continue;
+        rename_bit(j->direct[r], x, y);
+        rename_bit(j->hosted[r], x, y);
+        rename_bit(before, x, y);
+        if (has(before, x))
+            unite(before, j->before[x]);
+    }
+}
+
+/* Until no two can be joined: a join may make another one possible. */
+static void join_window(struct joiner *j)
+{
+    uint32_t joins;
+    for (uint32_t r = j->first; r < j->end; r++)
+        gather(j, r, false, j->before[bit_of(r)]);
+    do {
+        joins = j->joins;
+        for (uint32_t a = j->first; a < j->end; a++)
+            for (uint32_t b = a + 1; b < j->end && is_whole(j, a); b++)
+                if (is_whole(j, b) && may_join(j, a, b))
+                    join(j, a, b);
+    } while (j->joins != joins);
+}
+
+const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
+                                 const uint32_t *target,
+                                 struct byi_arena *scratch)
+{
+    struct joiner j = {
+        .f = f,
+        .scratch = scratch,
+        .target = target,
+        .n = n,
+        .into = byi_arena_calloc(scratch, n + 1, sizeof *j.into),
+        .before = byi_arena_calloc(scratch, WINDOW, sizeof *j.before),
+        .around = byi_arena_calloc(scratch, WINDOW, sizeof *j.around),
+        .asked = byi_arena_calloc(scratch, WINDOW, sizeof *j.asked)};
+    for (uint32_t r = 1; r <= n; r++)
+        j.into[r] = r;
+    read_graph(&j);
+    for (j.first = 1; j.first <= n; j.first = j.end) {
+        j.end = n - j.first < WINDOW ? n + 1 : j.first + WINDOW;
+        memset(j.asked, 0, WINDOW * sizeof *j.asked);
+        join_window(&j);
+    }
+    return j.into;
+}
