@@ -41,7 +41,7 @@ struct byi_node {
     enum byi_op_id op;                 /* CALL_OP */
     uint32_t index;
     uint32_t n_args;
-    const byi_id *args;                /* in the module's arena */
+    const byi_id *args;                /* in the module: byi_args_new */
     const struct byi_attrs *attrs;     /* CALL_OP, else NULL    */
     const struct byi_type *type;
     const struct byi_sources *sources; /* never NULL; may be empty */
@@ -79,6 +79,8 @@ struct byi_func {
     const struct byi_type *type;         /* declared, while there is no result
                                             yet: byi_func_type */
     const struct byi_func *origin;       /* what byi_func_like was given */
+    bool refers;                         /* may hold GLOBALs and FNs; false:
+                                            it holds none               */
     bool dead;                           /* removed from the module */
 };
 
@@ -157,6 +159,13 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
  * cannot be addressed. */
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
+
+/* Room for n operands, for as long as the module lives. Those of neighbours lie
+ * side by side, so that a walk over nodes is one over few lines of memory. */
+byi_id *byi_args_new(struct byi_module *m, uint32_t n);
+/* Append `node` as it is, its operands from byi_args_new or another node: for
+ * what is moved without a change to its type. */
+byi_id byi_add_node(struct byi_func *f, struct byi_node node);
 
 /* --- builders: append to function f of m, infer the type. The first failure
  * is left in err and returned; *id is only written on success. `sources` may

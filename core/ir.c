@@ -20,8 +20,12 @@ struct table {
     uint32_t cap, n; /* cap is a power of two */
 };
 
+enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
+
 struct byi_const_index {
     struct table consts, funcs, symbols, sources, targets;
+    byi_id *args; /* room for operands */
+    uint32_t n_args, next_args;
     uint32_t next_symbol, next_suffix;
     BYI_VEC(struct byi_func *) all; /* functions ever made, to be freed */
 };
@@ -576,6 +580,27 @@ bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
     };
     memcpy(view->dims, c->type->dims, c->type->rank * sizeof *view->dims);
     return true;
+}
+
+/* --- operands ----------------------------------------------------------- */
+
+byi_id *byi_args_new(struct byi_module *m, uint32_t n)
+{
+    struct byi_const_index *index = m->const_index;
+    byi_id *args = NULL;
+
+    if (n > index->n_args) {
+        uint32_t room =
+            index->next_args < FIRST_ARGS ? FIRST_ARGS : index->next_args;
+        index->next_args = room < LAST_ARGS ? room * 2 : room;
+        room = room < n ? n : room;
+        index->args = byi_arena_calloc(m->arena, room, sizeof *index->args);
+        index->n_args = room;
+    }
+    args = index->args;
+    index->args += n;
+    index->n_args -= n;
+    return args;
 }
 
 /* --- uses --------------------------------------------------------------- */

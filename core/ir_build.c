@@ -9,13 +9,13 @@
 
 /* --- nodes -------------------------------------------------------------- */
 
-/* args are kept as they are: in the module's arena already. */
-static byi_id append(struct byi_func *f, struct byi_node node)
+byi_id byi_add_node(struct byi_func *f, struct byi_node node)
 {
     byi_id id = f->nodes.n;
 
     for (uint32_t i = 0; i < node.n_args; i++)
         assert(node.args[i] < id);
+    f->refers = f->refers || node.kind == BYI_FN || node.kind == BYI_GLOBAL;
     if (!node.sources)
         node.sources = byi_sources_none();
     BYI_PUSH(&f->nodes, node);
@@ -25,10 +25,14 @@ static byi_id append(struct byi_func *f, struct byi_node node)
 static byi_id push(struct byi_module *m, struct byi_func *f,
                    struct byi_node node)
 {
-    if (node.n_args)
-        node.args = byi_arena_copy(m->arena, node.args,
-                                   node.n_args * sizeof *node.args);
-    return append(f, node);
+    byi_id *args = NULL;
+
+    if (node.n_args) {
+        args = byi_args_new(m, node.n_args);
+        memcpy(args, node.args, node.n_args * sizeof *args);
+    }
+    node.args = args;
+    return byi_add_node(f, node);
 }
 
 byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
@@ -430,17 +434,17 @@ enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
 
     BYI_TRY(byi_apply_type(m, m->arena, f, f->nodes.at[callee].type, args, n,
                            &type, err));
-    all = byi_arena_calloc(m->arena, (size_t)n + 1, sizeof *all);
+    all = byi_args_new(m, n + 1);
     all[0] = callee;
     if (n)
         memcpy(all + 1, args, n * sizeof *args);
-    *id = append(f, (struct byi_node){
-                        .kind = BYI_CALL,
-                        .n_args = n + 1,
-                        .args = all,
-                        .type = type,
-                        .sources = sources,
-                    });
+    *id = byi_add_node(f, (struct byi_node){
+                              .kind = BYI_CALL,
+                              .n_args = n + 1,
+                              .args = all,
+                              .type = type,
+                              .sources = sources,
+                          });
     return BYOC_OK;
 }
 
@@ -602,7 +606,7 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
     struct byi_node node = *old;
 
     if (memcmp(args, old->args, old->n_args * sizeof *args) == 0)
-        return append(f, node);
+        return byi_add_node(f, node);
     node.args = args;
     return push(m, f, node);
 }
@@ -673,8 +677,8 @@ static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
     /* one that stands in itself has its own captures, whatever their types */
     if (f->origin != m->funcs.at[func] &&
         !captures_fit(m, f, func, args, old->n_args))
-        BYI_TRY(retype_literal(m, f, old->index, args, old->n_args, &func,
-                               err));
+        BYI_TRY(
+            retype_literal(m, f, old->index, args, old->n_args, &func, err));
     *id = byi_add_fn(m, f, func, args, old->n_args, old->sources);
     return BYOC_OK;
 }

@@ -270,11 +270,12 @@ static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
 static void capture_again(struct byi_module *m, struct byi_func *f, byi_id self)
 {
     struct byi_node *node = &f->nodes.at[self];
+    byi_id *args = byi_args_new(m, f->n_captures);
 
+    for (uint32_t i = 0; i < f->n_captures; i++)
+        args[i] = f->params.at[f->params.n - f->n_captures + i];
     node->n_args = f->n_captures;
-    node->args =
-        byi_arena_copy(m->arena, f->params.at + f->params.n - f->n_captures,
-                       f->n_captures * sizeof *node->args);
+    node->args = args;
 }
 
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)

@@ -99,7 +99,7 @@ static uint32_t *callees_first(const struct byi_module *m,
         while (depth > 0) {
             struct descent *top = &stack[depth - 1];
             const struct byi_func *f = m->funcs.at[top->func];
-            if (top->at == f->nodes.n) {
+            if (top->at == f->nodes.n || !f->refers) {
                 order[n++] = top->func;
                 depth--;
                 continue;

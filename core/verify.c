@@ -318,6 +318,8 @@ static enum byoc_status check_func_ref(struct checker *c,
     *g = c->m->funcs.at[node->index];
     if ((*g)->dead)
         return broken(c, "it is function %u, which is removed", node->index);
+    if (!c->f->refers)
+        return broken(c, "its function is said to refer to none");
     if (((*g)->name == NULL) != nested)
         return broken(c, "it is function %u, which is %s", node->index,
                       nested ? "not nested" : "nested");
@@ -536,7 +538,7 @@ static void count_literals(const struct byi_module *m, uint32_t i,
 {
     const struct byi_func *f = m->funcs.at[i];
 
-    for (byi_id id = 0; id < f->nodes.n; id++)
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index != i)
             holders[f->nodes.at[id].index]++;
 }

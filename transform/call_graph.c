@@ -83,6 +83,8 @@ static void walk(struct finder *s, uint32_t root)
     while (s->n_visits > 0) {
         struct visit *v = &s->visits[s->n_visits - 1];
         const struct byi_func *f = s->m->funcs.at[v->func];
+        if (!f->refers)
+            v->next = f->nodes.n;
         while (v->next < f->nodes.n && !refers(&f->nodes.at[v->next]))
             v->next++;
         if (v->next == f->nodes.n)
@@ -99,7 +101,8 @@ static void close_nested(struct finder *s)
         const uint32_t func = s->g.order[i];
         const struct byi_func *f = s->m->funcs.at[func];
         s->g.closed[func] = s->g.closed[func] || byi_is_closed(f);
-        for (byi_id id = 0; s->g.closed[func] && id < f->nodes.n; id++)
+        for (byi_id id = 0; s->g.closed[func] && f->refers && id < f->nodes.n;
+             id++)
             if (f->nodes.at[id].kind == BYI_FN)
                 s->g.closed[f->nodes.at[id].index] = true;
     }

@@ -39,11 +39,12 @@ static bool may_lose_params(const struct sweeper *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     uint32_t selves = 0;
-    for (byi_id id = 0; id < f->nodes.n; id++)
+    if (f->name || s->graph.closed[func] || f->attr.operands)
+        return false;
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
         selves +=
             f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
-    return !f->name && !s->graph.closed[func] && !f->attr.operands &&
-           s->graph.n_fns[func] - selves == 1;
+    return s->graph.n_fns[func] - selves == 1;
 }
 
 /* Which parameters nobody reads. That the function hands its captures on to
@@ -71,11 +72,10 @@ static bool *find_unread(const struct sweeper *s, uint32_t func)
 static void drop_args(struct byi_module *m, struct byi_node *node,
                       uint32_t first, const bool *drop, uint32_t n)
 {
-    byi_id *args =
-        byi_arena_copy(m->arena, node->args, node->n_args * sizeof *node->args);
-    uint32_t kept = first;
-    for (uint32_t i = first; i < node->n_args; i++)
-        if (i - first >= n || !drop[i - first])
+    byi_id *args = byi_args_new(m, node->n_args);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (i < first || i - first >= n || !drop[i - first])
             args[kept++] = node->args[i];
     node->args = args;
     node->n_args = kept;
@@ -133,8 +133,9 @@ static bool *find_called(const struct sweeper *s, const struct byi_func *f)
     return called;
 }
 
-/* Settle which parameters the literal `fn` loses, and take them away. */
-static void trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
+/* Settle which parameters the literal `fn` loses, and take them away; whether
+ * there are any. */
+static bool trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
 {
     struct byi_func *g = s->m->funcs.at[fn->index];
     bool *drop = s->unread[fn->index];
@@ -147,22 +148,27 @@ static void trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
         any = any || drop[i];
     }
     if (!any)
-        return;
+        return false;
     drop_args(s->m, fn, 0, drop + own, g->n_captures);
     drop_params(s, fn->index, drop);
     fn->type = byi_func_type(s->m, fn->index);
+    return true;
 }
 
-/* Literals of function `func` lose parameters, and calls of them arguments. */
-static void trim_literals(struct sweeper *s, uint32_t func)
+/* Literals of function `func` lose parameters, and calls of them arguments:
+ * whether there are any. */
+static bool trim_literals(struct sweeper *s, uint32_t func)
 {
     struct byi_func *f = s->m->funcs.at[func];
+    if (!f->refers)
+        return false;
     const bool *called = find_called(s, f);
+    bool any = false;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_FN && node->index != func &&
             s->unread[node->index])
-            trim_literal(s, node, called[id]);
+            any = trim_literal(s, node, called[id]) || any;
         if (node->kind != BYI_CALL)
             continue;
         const struct byi_node *fn = &f->nodes.at[node->args[0]];
@@ -170,6 +176,7 @@ static void trim_literals(struct sweeper *s, uint32_t func)
             s->unread[fn->index])
             drop_args(s->m, node, 1, s->unread[fn->index], node->n_args - 1);
     }
+    return any;
 }
 
 /* Functions inside come first, so that what only they read dies here. */
@@ -179,10 +186,8 @@ static void sweep_functions(struct sweeper *s)
         const uint32_t func = s->graph.order[i];
         struct byi_func *f = s->m->funcs.at[func];
         byi_sweep(s->m, f, s->scratch);
-        if (!s->graph.closed[func]) {
-            trim_literals(s, func);
+        if (!s->graph.closed[func] && trim_literals(s, func))
             byi_sweep(s->m, f, s->scratch);
-        }
         if (may_lose_params(s, func))
             s->unread[func] = find_unread(s, func);
     }
@@ -213,7 +218,7 @@ static void drop_functions(struct byi_module *m, struct byi_arena *scratch)
             need(needed, pending, &n, i);
     while (n > 0) {
         const struct byi_func *f = m->funcs.at[pending[--n]];
-        for (byi_id id = 0; id < f->nodes.n; id++)
+        for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
             if (f->nodes.at[id].kind == BYI_GLOBAL ||
                 f->nodes.at[id].kind == BYI_FN)
                 need(needed, pending, &n, f->nodes.at[id].index);

@@ -267,13 +267,12 @@ static byi_id copy_self(struct inliner *s, const struct byi_node *old)
 {
     struct frame *frame = top(s);
     struct byi_node node = *old;
-    byi_id *args = byi_arena_calloc(s->m->arena, node.n_args, sizeof *args);
+    byi_id *args = byi_args_new(s->m, node.n_args);
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = frame->map[old->args[i]];
     node.args = args;
     node.index = frame->fresh;
-    BYI_PUSH(&frame->to->nodes, node);
-    return frame->to->nodes.n - 1;
+    return byi_add_node(frame->to, node);
 }
 
 static enum byoc_status copy_node(struct inliner *s, struct byoc_error *err)

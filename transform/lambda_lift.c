@@ -290,8 +290,7 @@ static byi_id push(struct byi_func *f, const struct byi_node *like,
     struct byi_node node = *like;
     node.args = args;
     node.n_args = n_args;
-    BYI_PUSH(&f->nodes, node);
-    return f->nodes.n - 1;
+    return byi_add_node(f, node);
 }
 
 static void set_local(struct lifter *s, uint32_t func, value v, byi_id id)
@@ -371,8 +370,7 @@ static uint32_t make_closure(struct lifter *s, uint32_t func)
     const struct byi_node call = {.kind = BYI_CALL,
                                   .type = old->nodes.at[old->result].type,
                                   .sources = byi_sources_none()};
-    byi_id *args =
-        byi_arena_calloc(s->m->arena, (size_t)f->params.n + 1, sizeof *args);
+    byi_id *args = byi_args_new(s->m, f->params.n + 1);
     args[0] = add_global(s, f, func);
     for (uint32_t i = 0; i < f->params.n; i++)
         args[i + 1] = f->params.at[i];
@@ -385,8 +383,7 @@ static byi_id *pass_captures(struct lifter *s, uint32_t func, uint32_t of,
                              uint32_t n)
 {
     const struct list *captures = &s->captures[of];
-    byi_id *args =
-        byi_arena_calloc(s->m->arena, (size_t)n + captures->n, sizeof *args);
+    byi_id *args = byi_args_new(s->m, n + captures->n);
     for (uint32_t i = 0; i < captures->n; i++)
         args[n + i] = local_of(s, func, captures->at[i]);
     return args;
@@ -438,7 +435,7 @@ static void build_node(struct lifter *s, uint32_t func, byi_id id)
         build_call(s, func, base + id, node, callee);
         return;
     }
-    byi_id *args = byi_arena_calloc(s->m->arena, node->n_args, sizeof *args);
+    byi_id *args = byi_args_new(s->m, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++)
         args[i] = local_of(s, func, s->def[base + node->args[i]]);
     set_local(s, func, base + id,

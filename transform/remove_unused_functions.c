@@ -81,7 +81,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     BYI_TRY(need_entries(&s, entries, scratch, err));
     while (s.n_pending > 0) {
         const struct byi_func *f = m->funcs.at[s.pending[--s.n_pending]];
-        for (byi_id id = 0; id < f->nodes.n; id++)
+        for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
             if (f->nodes.at[id].kind == BYI_GLOBAL ||
                 f->nodes.at[id].kind == BYI_FN)
                 need(&s, f->nodes.at[id].index);

@@ -248,7 +248,7 @@ static void rename_args(struct byi_module *m, struct byi_node *node,
         same = same && map[node->args[i]] == node->args[i];
     if (same)
         return;
-    byi_id *args = byi_arena_calloc(m->arena, node->n_args, sizeof *args);
+    byi_id *args = byi_args_new(m, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++)
         args[i] = map[node->args[i]];
     node->args = args;

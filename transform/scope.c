@@ -401,8 +401,7 @@ static byi_id move(struct byi_func *f, const struct byi_node *old,
     struct byi_node node = *old;
     node.args = args;
     node.n_args = n_args;
-    BYI_PUSH(&f->nodes, node);
-    return f->nodes.n - 1;
+    return byi_add_node(f, node);
 }
 
 static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
@@ -435,8 +434,7 @@ static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
                           const struct byi_node *fn)
 {
     const struct scope *inner = &s->scopes[s->home[fn->index]];
-    byi_id *args =
-        byi_arena_calloc(s->target->arena, inner->n_captures, sizeof *args);
+    byi_id *args = byi_args_new(s->target, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
     return move(s->scopes[scope].fresh, fn, args, inner->n_captures);
@@ -448,8 +446,7 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     const uint32_t func = s->values.owner[v];
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = node_of(s, v);
-    byi_id *args =
-        byi_arena_calloc(s->target->arena, node->n_args, sizeof *args);
+    byi_id *args = byi_args_new(s->target, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &f->nodes.at[node->args[i]];
         args[i] = node->kind == BYI_IF && i > 0 && is_branch(s, arg)
