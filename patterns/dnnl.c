@@ -21,7 +21,7 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
     " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
     " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
 
-enum { F32 = 1 };
+enum { F32 = 1, U8 = 2, I8 = 3 };
 
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
@@ -57,6 +57,29 @@ static const char *accept_chain(const struct byoc_host *host,
             return host->match_say(
                 m, says[GROWS], host->match_op(m, i), host->match_show_op(m, i),
                 host->match_op(m, 0), host->match_show_op(m, 0));
+    return NULL;
+}
+
+/* 8 bits one side, float32 the other, one scale. */
+static const char *accept_quantize(const struct byoc_host *host,
+                                   const struct byoc_match *m)
+{
+    uint32_t from, to, dtype, rank;
+    const int64_t *dims;
+    int64_t n = 1;
+    if (!host->match_type(m, "src", &from, &rank, &dims) ||
+        !host->match_op_type(m, 0, &to, &rank, &dims) ||
+        !((from == F32 && (to == U8 || to == I8)) ||
+          (to == F32 && (from == U8 || from == I8))))
+        return host->match_say(m, says[BITS], host->match_op(m, 0),
+                               host->match_show_op(m, 0),
+                               host->match_show(m, "src"));
+    host->match_type(m, "scale", &dtype, &rank, &dims);
+    for (uint32_t i = 0; i < rank; i++)
+        n *= dims[i];
+    if (n != 1)
+        return host->match_say(m, says[SCALES], host->match_op(m, 0),
+                               host->match_show(m, "scale"));
     return NULL;
 }
 

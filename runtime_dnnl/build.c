@@ -171,13 +171,6 @@ enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e)
     }
     if (byi_prim_scratch(e->prim) > p->scratch_bytes)
         p->scratch_bytes = byi_prim_scratch(e->prim);
-    const uint32_t at = p->steps.n;
-    for (uint32_t i = 0; i < e->n; i++) {
-        struct byi_buf *buf = &p->bufs.at[e->slots[i].buf];
-        if (buf->first > at)
-            buf->first = at;
-        buf->last = at;
-    }
     if (!b->sources)
         b->sources = join_sources(b);
     const struct byi_step step = {
@@ -548,6 +541,54 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     return byi_dn_emit(b, &e);
 }
 
+/* Does the step write what is an output, or what a later step reads? */
+static bool is_live(const struct byi_program *p, const struct byi_step *s,
+                    const bool *read)
+{
+    for (uint32_t i = 0; i < s->n_slots; i++) {
+        const int arg = s->slots[i].arg;
+        const uint32_t buf = s->slots[i].buf;
+        if ((arg == BYI_ARG_DST || arg == BYI_ARG_DST_H ||
+             arg == BYI_ARG_DST_C) &&
+            (p->bufs.at[buf].kind != BYI_BUF_TEMP || read[buf]))
+            return true;
+    }
+    return false;
+}
+
+/* Steps whose result nobody reads, such as a conversion that integers made
+ * needless, go; buffers live from their first step to their last. */
+static void drop_dead_steps(struct byi_program *p)
+{
+    bool *read = byi_arena_calloc(p->arena, p->bufs.n, sizeof *read);
+    bool *dead = byi_arena_calloc(p->arena, p->steps.n, sizeof *dead);
+    uint32_t n = 0;
+    for (uint32_t i = p->steps.n; i-- > 0;) {
+        const struct byi_step *s = &p->steps.at[i];
+        dead[i] = !is_live(p, s, read);
+        for (uint32_t k = 0; k < s->n_slots && !dead[i]; k++)
+            read[s->slots[k].buf] = true;
+    }
+    for (uint32_t i = 0; i < p->bufs.n; i++) {
+        p->bufs.at[i].first = UINT32_MAX;
+        p->bufs.at[i].last = 0;
+    }
+    for (uint32_t i = 0; i < p->steps.n; i++) {
+        struct byi_step *s = &p->steps.at[i];
+        if (dead[i]) {
+            byi_prim_free(&s->prim);
+            continue;
+        }
+        for (uint32_t k = 0; k < s->n_slots; k++) {
+            struct byi_buf *buf = &p->bufs.at[s->slots[k].buf];
+            buf->first = n < buf->first ? n : buf->first;
+            buf->last = n;
+        }
+        p->steps.at[n++] = *s;
+    }
+    p->steps.n = n;
+}
+
 static enum byoc_status build_program(struct byi_build *b)
 {
     struct byi_program *p = b->program;
@@ -565,6 +606,7 @@ static enum byoc_status build_program(struct byi_build *b)
     }
     for (uint32_t i = 0; i < g->n_outputs; i++)
         BYI_TRY(place_output(b, i));
+    drop_dead_steps(p);
     return byi_dn_plan_temps(p, b->err);
 }
 

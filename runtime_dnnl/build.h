@@ -101,12 +101,21 @@ struct byi_view {
     struct byi_desc desc;
 };
 
+/* Integers q of this type stand for (q - zero) scale. */
+struct byi_quant {
+    enum byoc_dtype dtype; /* int8 or uint8 */
+    float scale, zero;
+};
+
 /* A value of the graph and the copies made of it so far, the one its producer
  * wrote first. Scalars have rank 1 here: oneDNN has no rank 0. */
 struct byi_value {
     uint32_t uses; /* reads still to be built; a region output is one */
     uint32_t n_views, cap_views;
     struct byi_view *views;
+    struct byi_value *integers; /* what it was dequantised from, or itself where
+                                   its views hold integers; NULL: floats only */
+    struct byi_quant quant;     /* of them */
 };
 
 /* A constant that was packed: shared by later readers of the same layout. */
@@ -237,6 +246,7 @@ struct byi_item {
     int alg;       /* enum byi_elt, byi_bin    */
     float alpha, beta;
     uint32_t operand;            /* BIN, PRELU               */
+    struct byi_value *own;       /* in its place, or NULL    */
     const struct byi_type *type; /* of the result  */
 };
 struct byi_chain {
@@ -261,6 +271,7 @@ struct byi_core {
     bool folded;           /* the primitive sees (elements/N, N) */
     bool elt_only; /* it has other axes than dst: elementwise post-ops alone
                       mean the same to it */
+    bool whole;    /* with all of the chain, or not at all, and not in place */
     bool no_posts;
     struct byi_view src; /* may be written over when in_place */
     bool in_place;
@@ -313,6 +324,32 @@ enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
 enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
                                    struct byi_view view);
+
+/* quant.c: the first step, a kernel of data and constant weights, on integers.
+ */
+struct byi_int8 {
+    struct byi_value *src; /* integers, NULL: it cannot be had so */
+    struct byi_quant quant;
+    struct byi_view weights; /* int8, as the constant lies */
+    struct byi_value *scale, *shift;
+    bool narrow; /* the result is integers too, of `out` */
+    struct byi_quant out;
+};
+/* Whether it can: the data are quantised, and the weights, whose first axis is
+ * the output channels, integers times steps. The result has `rank` axes,
+ * channels on `axis`; `padded`: with zeros, which must then be the integer 0.
+ */
+enum byoc_status byi_dn_int8_open(struct byi_build *b, uint32_t rank,
+                                  uint32_t axis, bool padded,
+                                  struct byi_int8 *x);
+/* The kernel's chain behind what makes numbers of the integer product. */
+enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
+                                   struct byi_chain *chain);
+/* Emit; *dtype is that of the result in core's parameters. Errors:
+ * BYOC_EUNSUPPORTED when oneDNN does not do all of it in one primitive. */
+enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
+                                  struct byi_core *core, enum byoc_dtype *dtype,
+                                  const struct byi_chain *chain);
 
 /* kernels_window.c: the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);

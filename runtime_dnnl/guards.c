@@ -89,6 +89,12 @@ const char *byi_guard_conv(int major, const struct byi_conv *p,
 {
     (void)posts;
     const struct byi_window *w = &p->window;
+    /* 3.7 to 3.12.1: wrong, rarely */
+    const uint32_t first = p->weights.rank > w->n + 2; /* groups before it */
+    if (p->weights.dtype == BYOC_I8 && p->weights.dims[first + 1] == 1 &&
+        p->weights.dims[first] > 1)
+        return "oneDNN errs on integers of one input channel a group and "
+               "several output channels";
     for (uint32_t i = 0; i < w->n && !p->deconv; i++) {
         /* all versions: wrong results or a crash with post-ops */
         if (misses_input(p, i))
@@ -182,10 +188,13 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
 }
 
 /* 2.x: the im2col convolutions misread such operands in channels-last. */
-const char *byi_guard_impl(int major, const struct byi_desc *dst,
+const char *byi_guard_impl(int major, const struct byi_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
-    (void)dst;
+    /* 2.x: groups whose channels are no multiple of 16 come out wrong */
+    if (p->weights.dtype == BYOC_I8 && strstr(impl, "gemm"))
+        return "oneDNN would multiply integers by a matrix product, which is "
+               "slow, and in 2.x wrong";
     if (!posts || major >= 3 || !strstr(impl, "gemm"))
         return NULL;
     for (uint32_t i = 0; i < posts->n; i++)

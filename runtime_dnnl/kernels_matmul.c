@@ -240,9 +240,34 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
+/* The same on integers, where the data are dequantised: BYOC_EUNSUPPORTED
+ * where it cannot be. */
+static enum byoc_status try_int8(struct byi_build *b)
+{
+    const struct byi_type *type = byi_dn_step0(b)->type;
+    struct byi_int8 x;
+    struct byi_chain chain;
+    struct matmul m = {.pack = true};
+    BYI_TRY(byi_dn_int8_open(b, 2, 1, false, &x));
+    if (!x.src)
+        return BYOC_EUNSUPPORTED;
+    BYI_TRY(byi_dn_want_plain(b, x.src, &m.src));
+    m.p.src = m.src.desc;
+    m.weights = x.weights;
+    m.weights.desc = swap_last(&x.weights.desc);
+    m.p.weights = m.weights.desc;
+    m.p.weights.kind = BYI_DESC_ANY;
+    m.p.dst = byi_dn_dense(BYOC_F32, 2, type->dims, NULL);
+    BYI_TRY(byi_dn_int8_chain(b, &x, &chain));
+    struct byi_core core = {
+        .params = &m, .make = make_matmul, .fill = fill_matmul, .dst = m.p.dst};
+    return byi_dn_int8_emit(b, &x, &core, &m.p.dst.dtype, &chain);
+}
+
 enum byoc_status byi_dn_build_dense(struct byi_build *b)
 {
-    return build_product(b, false, true);
+    const enum byoc_status status = try_int8(b);
+    return status == BYOC_EUNSUPPORTED ? build_product(b, false, true) : status;
 }
 
 enum byoc_status byi_dn_build_matmul(struct byi_build *b)

@@ -145,6 +145,42 @@ static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
     return BYOC_OK;
 }
 
+/* The same on integers, where `f` reads a dequantised value: BYOC_EUNSUPPORTED
+ * where it cannot be. `dst`: in the graph's dims. */
+static enum byoc_status try_int8(struct byi_build *b, const struct conv *f,
+                                 const struct byi_image *image,
+                                 const struct byi_desc *dst, int64_t groups)
+{
+    struct conv c = *f;
+    struct byi_int8 x;
+    struct byi_chain chain;
+    bool padded = false;
+    for (uint32_t i = 0; i < c.p.window.n; i++)
+        padded |= c.p.window.begin[i] > 0 || c.p.window.end[i] > 0;
+    BYI_TRY(byi_dn_int8_open(b, dst->rank, image->channel, padded, &x));
+    if (!x.src)
+        return BYOC_EUNSUPPORTED;
+    const struct byi_desc *main = &x.src->views[0].desc;
+    struct byi_desc want = byi_dn_image_desc(b, image, main->rank, main->dims);
+    want.dtype = main->dtype;
+    BYI_TRY(byi_dn_want(b, x.src, &want, &c.src));
+    c.src.desc = byi_dn_image_seen(image, &want);
+    c.p.src = c.src.desc;
+    c.weights = x.weights;
+    c.weights.desc = weights_desc(&x.weights.desc, false, groups);
+    c.p.weights = c.weights.desc;
+    c.p.weights.kind = BYI_DESC_ANY;
+    c.p.bias.kind = BYI_DESC_ABSENT;
+    BYI_TRY(secure_source(b, &c));
+    BYI_TRY(byi_dn_int8_chain(b, &x, &chain));
+    struct byi_core core = {.params = &c,
+                            .make = make_conv,
+                            .fill = fill_conv,
+                            .dst = *dst,
+                            .order = image->order};
+    return byi_dn_int8_emit(b, &x, &core, &c.p.dst.dtype, &chain);
+}
+
 enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
@@ -171,8 +207,13 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         close_window(&c.p.window, c.p.dst.dims + 2, c.p.src.dims + 2);
     else
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
-    c.weights.desc =
-        weights_desc(w, c.p.deconv, byi_attr_int(step->attrs, "groups"));
+    const int64_t groups = byi_attr_int(step->attrs, "groups");
+    if (!c.p.deconv && byi_dn_is_plain(w)) {
+        const enum byoc_status status = try_int8(b, &c, &image, &dst, groups);
+        if (status != BYOC_EUNSUPPORTED)
+            return status;
+    }
+    c.weights.desc = weights_desc(w, c.p.deconv, groups);
     c.p.weights = c.weights.desc;
     c.p.weights.kind = BYI_DESC_ANY;
     BYI_TRY(secure_source(b, &c));

@@ -96,8 +96,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
     const enum byoc_status passed = byi_guard_status(
-        byi_guard_impl(byi_dnnl_major(), &p->dst, posts, byi_prim_impl(*prim)),
-        err);
+        byi_guard_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), err);
     if (passed != BYOC_OK)
         byi_prim_free(prim);
     return passed;

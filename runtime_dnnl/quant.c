@@ -1,0 +1,302 @@
+/* runtime_dnnl/quant.c: quantised models. A dequantised value remembers the
+ * integers it came from. A convolution or product that reads it computes on
+ * those, when its weights are integers times a step of each output channel,
+ * and writes integers where its only reader quantises: the scales, the zero
+ * points and the bias are post-ops in float32, which both majors of oneDNN have
+ * in the same way. What of the float32 form nobody reads then is dropped
+ * (build.c); what cannot be had so is computed in float32.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- constants made here ------------------------------------------------- */
+
+/* A float32 vector along `axis` of `rank` (all axes 1: one number), as a value
+ * whose elements are *data; NULL while probing. */
+static enum byoc_status make_floats(struct byi_build *b, uint32_t rank,
+                                    uint32_t axis, int64_t n,
+                                    struct byi_value **value, float **data)
+{
+    int64_t dims[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = i == axis ? n : 1;
+    struct byi_view *view = byi_arena_alloc(b->program->arena, sizeof *view);
+    *view = (struct byi_view){.desc = byi_dn_dense(BYOC_F32, rank, dims, NULL)};
+    BYI_TRY(byi_dn_own(b, (uint64_t)n * sizeof **data, &view->buf));
+    *data = b->program->bufs.at[view->buf].data;
+    *value = byi_arena_alloc(b->program->arena, sizeof **value);
+    **value = (struct byi_value){.n_views = 1, .cap_views = 1, .views = view};
+    return BYOC_OK;
+}
+
+/* --- steps and zero points ----------------------------------------------- */
+
+static bool const_number(struct byi_build *b, struct byi_gref ref,
+                         double *number)
+{
+    const struct byi_gnode *node = &b->program->graph->nodes[ref.node];
+    if (node->kind != BYI_G_CONST || !b->consts[node->data].data)
+        return false;
+    struct byi_tensor t = {.dtype = node->out[0]->dtype,
+                           .rank = node->out[0]->rank,
+                           .data = b->consts[node->data].data};
+    if (t.rank)
+        memcpy(t.dims, node->out[0]->dims, t.rank * sizeof t.dims[0]);
+    if (byi_elements(t.rank, t.dims) != 1)
+        return false;
+    *number = byi_tensor_float(&t, 0);
+    return true;
+}
+
+/* The step and the zero point of a kernel of quantize or dequantize, for
+ * integers of `dtype`; false where they are not one constant number each. */
+static bool read_quant(struct byi_build *b, const struct byi_gnode *kernel,
+                       enum byoc_dtype dtype, struct byi_quant *q)
+{
+    const struct byi_gstep *step = &kernel->steps[0];
+    double scale, zero;
+    if ((dtype != BYOC_U8 && dtype != BYOC_I8) ||
+        !const_number(b, kernel->operands[step->args[1].index].ref, &scale) ||
+        !const_number(b, kernel->operands[step->args[2].index].ref, &zero))
+        return false;
+    *q = (struct byi_quant){
+        .dtype = dtype, .scale = (float)scale, .zero = (float)zero};
+    return true;
+}
+
+static bool same_quant(const struct byi_quant *a, const struct byi_quant *b)
+{
+    return a->dtype == b->dtype && a->scale == b->scale && a->zero == b->zero;
+}
+
+/* --- at the border of integers and floats -------------------------------- */
+
+/* dst = post(src `alg` number), as one primitive; the result. */
+static enum byoc_status convert(struct byi_build *b, const struct byi_view *src,
+                                enum byi_bin alg, float number,
+                                const struct byi_post *post,
+                                const struct byi_view *dst)
+{
+    struct byi_value *value;
+    float *data;
+    BYI_TRY(make_floats(b, src->desc.rank, 0, 1, &value, &data));
+    if (data)
+        *data = number;
+    const struct byi_posts posts = {.n = 1, .at = {*post}};
+    const struct byi_binary p = {.alg = alg,
+                                 .src = src->desc,
+                                 .src1 = value->views[0].desc,
+                                 .dst = dst->desc};
+    struct byi_emit e = {.name = byi_dn_step0(b)->op->name};
+    BYI_TRY(byi_binary_new(b->lib, &p, &posts, &e.prim, b->err));
+    BYI_TRY(byi_dn_check_impl(b, &e.prim, e.name,
+                              byi_elements(src->desc.rank, src->desc.dims)));
+    byi_dn_slot_add(&e, BYI_ARG_SRC, src);
+    byi_dn_slot_add(&e, BYI_ARG_SRC1, &value->views[0]);
+    byi_dn_slot_add(&e, BYI_ARG_DST, dst);
+    BYI_TRY(byi_dn_emit(b, &e));
+    byi_dn_define(b, 0, dst);
+    return BYOC_OK;
+}
+
+static enum byoc_status refuse_quant(struct byi_build *b)
+{
+    return byi_dn_refuse(b,
+                         "%s: expected 8 bits, and one constant scale and zero "
+                         "point; oneDNN is given whole tensors' only",
+                         byi_dn_step0(b)->op->name);
+}
+
+enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
+{
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_value *result = &b->values[b->node][0];
+    struct byi_view src;
+    BYI_TRY(byi_dn_want_dense(b, value, &src));
+    if (!read_quant(b, b->kernel, src.desc.dtype, &result->quant))
+        return refuse_quant(b);
+    result->integers = value;
+    /* (q - zero) scale: binary operators mix types by reference only */
+    struct byi_desc desc = src.desc;
+    struct byi_view dst;
+    desc.dtype = BYOC_F32;
+    BYI_TRY(byi_dn_reorder(b, &src, &desc, &dst));
+    const struct byi_post scale = {.kind = BYI_POST_ELT,
+                                   .alg = BYI_ELT_LINEAR,
+                                   .alpha = result->quant.scale};
+    return convert(b, &dst, BYI_BIN_SUB, result->quant.zero, &scale, &dst);
+}
+
+enum byoc_status byi_dn_build_quantize(struct byi_build *b)
+{
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_quant q;
+    if (!read_quant(b, b->kernel, byi_dn_step0(b)->type->dtype, &q))
+        return refuse_quant(b);
+    if (value->integers && same_quant(&value->quant, &q)) {
+        for (uint32_t i = 0; i < value->integers->n_views; i++)
+            byi_dn_define(b, 0, &value->integers->views[i]);
+        return BYOC_OK;
+    }
+    struct byi_view src;
+    BYI_TRY(byi_dn_want_dense(b, value, &src));
+    struct byi_view dst = {.desc = src.desc};
+    dst.desc.dtype = q.dtype;
+    dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
+    const struct byi_post zero = {.kind = BYI_POST_ELT,
+                                  .alg = BYI_ELT_LINEAR,
+                                  .alpha = 1,
+                                  .beta = q.zero};
+    return convert(b, &src, BYI_BIN_DIV, q.scale, &zero, &dst);
+}
+
+/* --- weights ------------------------------------------------------------- */
+
+/* w[0 .. n-1] as integers times a step: what quantised weights are when they
+ * were made float32. The largest is some number up to 127 of steps. */
+static bool find_step(const float *w, int64_t n, int8_t *q, float *step)
+{
+    float most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(w[i]));
+    for (int steps = 127; steps > 0; steps--) {
+        int64_t i = 0;
+        *step = most > 0 ? most / (float)steps : 1;
+        for (; i < n; i++) {
+            const float x = w[i] / *step, whole = rintf(x);
+            if (fabsf(x - whole) > 2e-4f)
+                break;
+            q[i] = (int8_t)whole;
+        }
+        if (i == n)
+            return true;
+    }
+    return false;
+}
+
+/* Integers of the weights, operand 1, of which every output channel is a row;
+ * their steps and, for data whose zero is not 0, what that adds to a result. */
+static bool split_weights(struct byi_build *b, struct byi_int8 *x, int64_t rows,
+                          float *scale, float *shift, int8_t *q)
+{
+    enum byoc_dtype dtype;
+    int64_t n;
+    const float *w = byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t k = n / rows;
+        int64_t sum = 0;
+        if (!find_step(w + r * k, k, q + r * k, &scale[r]))
+            return false;
+        for (int64_t i = 0; i < k; i++)
+            sum += q[r * k + i];
+        scale[r] *= x->quant.scale;
+        shift[r] = -x->quant.zero * (float)sum * scale[r];
+    }
+    return true;
+}
+
+/* Does the processor multiply u8 by s8 without saturating in between? */
+static bool has_int8(void)
+{
+    static const char *const marks[] = {"vnni", "bf16", "amx", "fp16"};
+    for (size_t i = 0; i < BYI_COUNT(marks); i++)
+        if (strstr(byi_dnnl_isa(), marks[i]))
+            return true;
+    return false;
+}
+
+enum byoc_status byi_dn_int8_open(struct byi_build *b, uint32_t rank,
+                                  uint32_t axis, bool padded,
+                                  struct byi_int8 *x)
+{
+    struct byi_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    enum byoc_dtype dtype;
+    int64_t n;
+    float *scale, *shift;
+    *x = (struct byi_int8){0};
+    if (!src->integers || b->probe || !has_int8() ||
+        !byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n) ||
+        dtype != BYOC_F32 || (padded && src->quant.zero != 0.0f))
+        return BYOC_OK;
+    const struct byi_desc w =
+        byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc;
+    x->quant = src->quant;
+    x->weights.desc = byi_dn_dense(BYOC_I8, w.rank, w.dims, NULL);
+    BYI_TRY(byi_dn_own(b, (uint64_t)n, &x->weights.buf));
+    BYI_TRY(make_floats(b, rank, axis, w.dims[0], &x->scale, &scale));
+    BYI_TRY(make_floats(b, rank, axis, w.dims[0], &x->shift, &shift));
+    int8_t *q = b->program->bufs.at[x->weights.buf].data;
+    if (split_weights(b, x, w.dims[0], scale, shift, q))
+        x->src = src->integers;
+    else
+        byi_dn_disown(b, x->weights.buf);
+    return BYOC_OK;
+}
+
+/* --- the chain around ---------------------------------------------------- */
+
+/* The kernel that alone reads this one's result, where it quantises. */
+static bool quantised_after(struct byi_build *b, struct byi_quant *q)
+{
+    if (b->reader[b->node] == BYI_NOBODY)
+        return false;
+    const struct byi_gnode *node =
+        &b->program->graph->nodes[b->reader[b->node]];
+    return node->steps[0].op->id == BYI_OP_QUANTIZE &&
+           read_quant(b, node, node->steps[0].type->dtype, q);
+}
+
+enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
+                                   struct byi_chain *chain)
+{
+    const struct byi_type *type = byi_dn_step0(b)->type;
+    struct byi_chain own;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &own));
+    chain->n = 0;
+    chain->at =
+        byi_arena_calloc(b->program->arena, own.n + 3, sizeof *chain->at);
+    const struct byi_item scale = {.kind = BYI_ITEM_BIN,
+                                   .alg = BYI_BIN_MUL,
+                                   .own = x->scale,
+                                   .type = type};
+    chain->at[chain->n++] = scale;
+    if (x->quant.zero != 0.0f) {
+        chain->at[chain->n] = scale;
+        chain->at[chain->n].alg = BYI_BIN_ADD;
+        chain->at[chain->n++].own = x->shift;
+    }
+    for (uint32_t i = 0; i < own.n; i++)
+        chain->at[chain->n++] = own.at[i];
+    x->narrow = quantised_after(b, &x->out);
+    if (x->narrow)
+        chain->at[chain->n++] =
+            (struct byi_item){.kind = BYI_ITEM_ELT,
+                              .alg = BYI_ELT_LINEAR,
+                              .alpha = 1.0f / x->out.scale,
+                              .beta = x->out.zero,
+                              .step = b->kernel->n_steps - 1,
+                              .type = type};
+    return BYOC_OK;
+}
+
+enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
+                                  struct byi_core *core, enum byoc_dtype *dtype,
+                                  const struct byi_chain *chain)
+{
+    core->whole = true;
+    core->dst.dtype = *dtype = x->narrow ? x->out.dtype : BYOC_F32;
+    enum byoc_status status = byi_dn_emit_chain(b, core, chain, 0);
+    if (status == BYOC_OK && x->narrow) {
+        struct byi_value *result = &b->values[b->node][0];
+        result->integers = result;
+        result->quant = x->out;
+    }
+    if (status != BYOC_EUNSUPPORTED || !x->narrow)
+        return status;
+    /* the numbers as floats: whoever quantises does it */
+    const struct byi_chain wide = {.n = chain->n - 1, .at = chain->at};
+    core->dst.dtype = *dtype = BYOC_F32;
+    return byi_dn_emit_chain(b, core, &wide, 0);
+}

@@ -1,0 +1,279 @@
+/* tests/runtime_dnnl/region_int8_test.c: quantised regions: what computes on
+ * integers and what on floats, held against the native kernels, which know
+ * floats only. Results may be off by one step where a number lies between two.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "region.inc"
+#include "runtime_dnnl/layer.h"
+
+#define NONE UINT32_MAX
+#define IDS(...)                                                               \
+    BYI_COUNT(((uint32_t[]){__VA_ARGS__})), (uint32_t[])                       \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
+/* Results reach the ends of their types, which the tolerance is relative to. */
+static double one_step(enum byoc_dtype dtype)
+{
+    return 1.01 / (dtype == BYOC_U8 ? 255 : 128);
+}
+
+/* How a program is quantised. */
+struct scheme {
+    enum byoc_dtype data, result; /* result 0: floats */
+    int zero;                     /* of the data      */
+    bool plain_weights;           /* no multiples of a step */
+    bool integers;                /* it is computed on integers */
+};
+
+static uint32_t number(struct region *g, float x)
+{
+    const uint32_t id = add_leaf(g, true, BYOC_F32, 0, NULL);
+    *(float *)g->data[id].data = x;
+    return id;
+}
+
+static uint32_t zero_point(struct region *g, enum byoc_dtype dtype, int x)
+{
+    const uint32_t id = add_leaf(g, true, dtype, 0, NULL);
+    byi_tensor_set(&g->data[id], 0, x);
+    return id;
+}
+
+/* Dequantised data of all the integers there are. */
+static uint32_t data(struct region *g, const struct scheme *s,
+                     const int64_t *dims, uint32_t rank)
+{
+    const uint32_t x = add_leaf(g, false, s->data, rank, dims);
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
+        byi_tensor_set(&g->data[x], i,
+                       floor(random_unit(g) * 127.99) +
+                           (s->data == BYOC_U8 ? 128 : 0));
+    region_kernel(g, "qnn.dequantize", "{}",
+                  IDS(x, number(g, 0.0213f), zero_point(g, s->data, s->zero)));
+    return region_end(g);
+}
+
+/* Weights as QDQ models have them once constants are folded: integers times a
+ * step of each row. */
+static uint32_t weights(struct region *g, const struct scheme *s,
+                        const int64_t *dims, uint32_t rank)
+{
+    const uint32_t w = add_leaf(g, true, BYOC_F32, rank, dims);
+    const int64_t row = byi_elements(rank - 1, dims + 1);
+    float step = 0;
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++) {
+        if (i % row == 0)
+            step = 0.003f + 0.002f * (float)fabs(random_unit(g));
+        const double x = random_unit(g) * 127;
+        byi_tensor_set(&g->data[w], i,
+                       step * (s->plain_weights ? (float)x : rintf((float)x)));
+    }
+    return w;
+}
+
+static uint32_t quantise(struct region *g, enum byoc_dtype dtype, uint32_t x)
+{
+    region_kernel(g, "qnn.quantize", "{}",
+                  IDS(x, number(g, 0.02f),
+                      zero_point(g, dtype, dtype == BYOC_U8 ? 117 : -5)));
+    return region_end(g);
+}
+
+static void expect(struct region *g, const struct scheme *s, uint32_t out,
+                   const char *op)
+{
+    struct region_report r;
+    const char *why =
+        region_check(g, 1, &out, s->result ? one_step(s->result) : 1e-4, &r);
+    if (why)
+        fail_msg("%s of %s, zero %d, to %s: %s\n%s", op,
+                 byoc_dtype_name(s->data), s->zero,
+                 s->result ? byoc_dtype_name(s->result) : "floats", why,
+                 r.trace);
+    if (!strstr(byi_dnnl_isa(), "avx512_core_")) /* has no such kernels */
+        return;
+    if (!strstr(r.trace, "qnn.dequantize:") != s->integers)
+        fail_msg("%s, zero %d: expected %s\n%s", op, s->zero,
+                 s->integers ? "integers" : "floats", r.trace);
+}
+
+static const struct {
+    const char *attrs;
+    int64_t x[5], w[5];
+    uint32_t rank;
+    bool padded;
+} convs[] = {
+    {"{}", {2, 16, 7, 9}, {32, 16, 1, 1}, 4, false},
+    {"{}", {1, 3, 9, 9}, {20, 3, 3, 3}, 4, false},
+    {"{\"padding\":[1,1,1,1],\"strides\":[2,2]}",
+     {1, 32, 9, 8},
+     {64, 32, 3, 3},
+     4,
+     true},
+    {"{\"padding\":[1,1,1,1],\"groups\":32}",
+     {1, 32, 9, 8},
+     {32, 1, 3, 3},
+     4,
+     true},
+    {"{\"padding\":[1,0]}", {2, 16, 11}, {24, 16, 3}, 3, true},
+};
+
+static void conv(const struct scheme *scheme, size_t which)
+{
+    struct scheme s = *scheme;
+    struct region g;
+    const uint32_t rank = convs[which].rank;
+    const int64_t vector[3] = {convs[which].w[0], 1, 1};
+    region_open(&g);
+    s.integers &= s.zero == 0 || !convs[which].padded;
+    const uint32_t x = data(&g, &s, convs[which].x, rank);
+    const uint32_t w = weights(&g, &s, convs[which].w, rank);
+    const uint32_t bias = add_leaf(&g, true, BYOC_F32, rank - 1, vector);
+    for (int64_t i = 0; i < vector[0]; i++)
+        byi_tensor_set(&g.data[bias], i, random_unit(&g));
+    region_kernel(&g, rank == 3 ? "nn.conv1d" : "nn.conv2d", convs[which].attrs,
+                  IDS(x, w));
+    region_post(&g, "add", "{}", bias, false);
+    region_post(&g, which % 2 ? "nn.relu" : "nn.silu", "{}", NONE, false);
+    uint32_t out = region_end(&g);
+    if (s.result)
+        out = quantise(&g, s.result, out);
+    expect(&g, &s, out, "conv");
+    region_close(&g);
+}
+
+static const struct scheme schemes[] = {
+    {BYOC_U8, BYOC_U8, 0, false, true},  {BYOC_U8, BYOC_I8, 0, false, true},
+    {BYOC_I8, BYOC_I8, 0, false, true},  {BYOC_U8, BYOC_U8, 131, false, true},
+    {BYOC_I8, BYOC_U8, -7, false, true}, {BYOC_U8, 0, 0, false, true},
+    {BYOC_U8, 0, 99, false, true},       {BYOC_U8, BYOC_U8, 0, true, false},
+    {BYOC_U8, BYOC_U8, 12, true, false},
+};
+
+static void test_convs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(schemes); i++)
+        for (size_t k = 0; k < BYI_COUNT(convs); k++)
+            conv(&schemes[i], k);
+}
+
+static void test_dense(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(schemes); i++) {
+        const struct scheme *s = &schemes[i];
+        const int64_t xd[] = {5, 48}, wd[] = {40, 48}, bd[] = {40};
+        struct region g;
+        region_open(&g);
+        const uint32_t x = data(&g, s, xd, 2), w = weights(&g, s, wd, 2);
+        const uint32_t bias = add_leaf(&g, true, BYOC_F32, 1, bd);
+        for (int64_t k = 0; k < 40; k++)
+            byi_tensor_set(&g.data[bias], k, random_unit(&g));
+        region_kernel(&g, "nn.dense", "{}", IDS(x, w));
+        region_post(&g, "add", "{}", bias, false);
+        uint32_t out = region_end(&g);
+        if (s->result)
+            out = quantise(&g, s->result, out);
+        expect(&g, s, out, "dense");
+        region_close(&g);
+    }
+}
+
+/* A residual block: integers go from convolution to convolution, two read the
+ * same ones, and the floats that the sum wants are made beside them. */
+static void test_residual(void **state)
+{
+    const struct scheme s = {BYOC_U8, BYOC_U8, 0, false, true};
+    const int64_t xd[] = {1, 32, 8, 8}, wd[] = {32, 32, 3, 3};
+    struct region g;
+    struct region_report r;
+    uint32_t x, y[2];
+    (void)state;
+    region_open(&g);
+    x = data(&g, &s, xd, 4);
+    for (int i = 0; i < 2; i++) {
+        const uint32_t w = weights(&g, &s, wd, 4);
+        region_kernel(&g, "nn.conv2d", "{\"padding\":[1,1,1,1]}", IDS(x, w));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        const uint32_t q = quantise(&g, BYOC_U8, region_end(&g));
+        region_kernel(&g, "qnn.dequantize", "{}",
+                      IDS(q, number(&g, 0.02f), zero_point(&g, BYOC_U8, 117)));
+        y[i] = region_end(&g);
+    }
+    region_kernel(&g, "add", "{}", IDS(y[0], y[1]));
+    region_post(&g, "add", "{}", x, false);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    uint32_t out = quantise(&g, BYOC_U8, region_end(&g));
+    const char *why = region_check(&g, 1, &out, one_step(BYOC_U8), &r);
+    if (why)
+        fail_msg("%s\n%s", why, r.trace);
+    region_close(&g);
+}
+
+static int64_t draw(struct region *g, int64_t n)
+{
+    return (int64_t)(fabs(random_unit(g)) * (double)n) % n;
+}
+
+/* Odd shapes, groups and strides: the numbers only. */
+static void test_random(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 150; seed++) {
+        struct region g;
+        struct region_report r;
+        char attrs[120];
+        region_open(&g);
+        g.seed = seed * 0x9e3779b97f4a7c15u;
+        random_unit(&g);
+        struct scheme s = schemes[draw(&g, 7)];
+        const int64_t groups = 1 + draw(&g, 3) * draw(&g, 8),
+                      k = 1 + draw(&g, 3);
+        const int64_t in = 1 + draw(&g, 20), out = 1 + draw(&g, 20);
+        const int64_t xd[] = {1 + draw(&g, 2), groups * in, k + draw(&g, 8),
+                              k + draw(&g, 8)};
+        const int64_t wd[] = {groups * out, in, k, k};
+        const int64_t pad = s.zero ? 0 : draw(&g, k);
+        const uint32_t x = data(&g, &s, xd, 4), w = weights(&g, &s, wd, 4);
+        snprintf(attrs, sizeof attrs,
+                 "{\"groups\":%lld,\"strides\":[%lld,%lld],\"padding\":"
+                 "[%lld,%lld,%lld,%lld]}",
+                 (long long)groups, (long long)(1 + draw(&g, 2)),
+                 (long long)(1 + draw(&g, 2)), (long long)pad, (long long)pad,
+                 (long long)pad, (long long)pad);
+        region_kernel(&g, "nn.conv2d", attrs, IDS(x, w));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        uint32_t y = region_end(&g);
+        if (s.result)
+            y = quantise(&g, s.result, y);
+        const char *why =
+            region_check(&g, 1, &y, s.result ? 1.01 / 64 : 1e-4, &r);
+        if (why)
+            fail_msg("seed %u: (%lld, %lld, %lld, %lld) by (%lld, %lld, %lld, "
+                     "%lld) %s: %s\n%s",
+                     seed, (long long)xd[0], (long long)xd[1], (long long)xd[2],
+                     (long long)xd[3], (long long)wd[0], (long long)wd[1],
+                     (long long)wd[2], (long long)wd[3], attrs, why, r.trace);
+        region_close(&g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_convs),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
