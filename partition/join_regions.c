@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { WINDOW = 512, WORDS = WINDOW / 64 };
+enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
 
 typedef uint64_t row[WORDS];
 

@@ -71,7 +71,8 @@ static void assign_levels(struct regions *r)
     }
 }
 
-/* Regions in the order of (level, vendor), found by counting. */
+/* Regions in the order of (level, vendor), found by counting: every path goes
+ * from a lower number to a higher one. */
 static void number_regions(struct regions *r)
 {
     struct byi_func *f = r->f;
@@ -99,9 +100,119 @@ static void number_regions(struct regions *r)
     }
 }
 
-/* Numbers without gaps, in the order of first appearance. into: what region
- * each is part of now, NULL: all are what they were. */
-static void renumber(struct regions *r, const uint32_t *into)
+/* --- numbers in order again ---------------------------------------------- */
+
+/* Kahn's sort of the condensed graph. Units are regions 1..n, then nodes: of
+ * these those on the host count. */
+struct sorter {
+    const struct regions *r;
+    struct byi_uses uses;
+    uint32_t *waiting; /* by unit: operands that were not reached */
+    uint32_t *queue, n_queued;
+    uint32_t *first; /* members of each region: at[first[r]..first[r + 1]) */
+    byi_id *at;
+};
+
+static uint32_t unit_of(const struct regions *r, byi_id id)
+{
+    const uint32_t region = r->f->nodes.at[id].region;
+    return region ? region : r->n + 1 + id;
+}
+
+static void list_members(struct sorter *s)
+{
+    const struct regions *r = s->r;
+    const struct byi_func *f = r->f;
+    s->first = byi_arena_calloc(r->scratch, r->n + 2, sizeof *s->first);
+    s->at = byi_arena_calloc(r->scratch, f->nodes.n, sizeof *s->at);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        s->first[f->nodes.at[id].region + 1]++;
+    for (uint32_t i = 1; i <= r->n + 1; i++)
+        s->first[i] += s->first[i - 1];
+    uint32_t *next =
+        byi_arena_copy(r->scratch, s->first, (r->n + 2) * sizeof *next);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        s->at[next[f->nodes.at[id].region]++] = id;
+}
+
+static void count_waiting(struct sorter *s)
+{
+    const struct byi_func *f = s->r->f;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const uint32_t unit = unit_of(s->r, id);
+        for (uint32_t a = 0; a < node->n_args; a++)
+            s->waiting[unit] += unit_of(s->r, node->args[a]) != unit;
+        if (!node->region && !s->waiting[unit])
+            s->queue[s->n_queued++] = unit;
+    }
+    for (uint32_t i = 1; i <= s->r->n; i++)
+        if (s->first[i] < s->first[i + 1] && !s->waiting[i])
+            s->queue[s->n_queued++] = i;
+}
+
+static void release_readers(struct sorter *s, uint32_t unit, byi_id id)
+{
+    for (uint32_t u = s->uses.first[id]; u < s->uses.first[id + 1]; u++) {
+        const uint32_t reader = unit_of(s->r, s->uses.at[u]);
+        if (reader != unit && --s->waiting[reader] == 0)
+            s->queue[s->n_queued++] = reader;
+    }
+}
+
+/* Number the regions anew, so that every path goes from a lower number to a
+ * higher one. */
+static void sort_regions(struct regions *r)
+{
+    const size_t n_units = (size_t)r->n + 1 + r->f->nodes.n;
+    struct sorter s = {
+        .r = r,
+        .uses = byi_uses_of(r->f, r->scratch),
+        .waiting = byi_arena_calloc(r->scratch, n_units, sizeof *s.waiting),
+        .queue = byi_arena_calloc(r->scratch, n_units, sizeof *s.queue)};
+    uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
+    uint32_t n = 0;
+    list_members(&s);
+    count_waiting(&s);
+    for (uint32_t i = 0; i < s.n_queued; i++) {
+        const uint32_t unit = s.queue[i];
+        if (unit > r->n) {
+            release_readers(&s, unit, unit - r->n - 1);
+            continue;
+        }
+        fresh[unit] = ++n;
+        for (uint32_t k = s.first[unit]; k < s.first[unit + 1]; k++)
+            release_readers(&s, unit, s.at[k]);
+    }
+    r->n = n;
+    for (byi_id id = 0; id < r->f->nodes.n; id++) {
+        struct byi_node *node = &r->f->nodes.at[id];
+        node->region = fresh[node->region];
+        r->target[node->region] = node->target;
+    }
+}
+
+/* What the fixed direction separated. Where there are more regions than are
+ * looked at together, they are sorted and looked at again, until all are looked
+ * at together or hardly any was joined. */
+static void join_all(struct regions *r)
+{
+    for (bool again = true; again;) {
+        const uint32_t n = r->n;
+        const uint32_t *into = byi_join_regions(r->f, n, r->target, r->scratch);
+        for (byi_id id = 0; id < r->f->nodes.n; id++)
+            if (r->f->nodes.at[id].region)
+                r->f->nodes.at[id].region = into[r->f->nodes.at[id].region];
+        again = n > BYI_JOINED_TOGETHER;
+        if (again) {
+            sort_regions(r);
+            again = r->n <= BYI_JOINED_TOGETHER || r->n < n - n / 8;
+        }
+    }
+}
+
+/* Numbers without gaps, in the order of first appearance. */
+static void renumber(struct regions *r)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
@@ -109,10 +220,9 @@ static void renumber(struct regions *r, const uint32_t *into)
         struct byi_node *node = &r->f->nodes.at[id];
         if (!node->region)
             continue;
-        const uint32_t now = into ? into[node->region] : node->region;
-        if (!fresh[now])
-            fresh[now] = ++n;
-        node->region = fresh[now];
+        if (!fresh[node->region])
+            fresh[node->region] = ++n;
+        node->region = fresh[node->region];
     }
 }
 
@@ -129,8 +239,9 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
     r.level = byi_arena_calloc(scratch, f->nodes.n, sizeof *r.level);
     assign_levels(&r);
     number_regions(&r);
-    renumber(&r, r.n_targets > 1 ? byi_join_regions(f, r.n, r.target, scratch)
-                                 : NULL);
+    if (r.n_targets > 1)
+        join_all(&r);
+    renumber(&r);
     return BYOC_OK;
 }
 

@@ -29,8 +29,10 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                                         struct byoc_error *err);
 
 /* join_regions.c: join regions 1 .. n of f, of one vendor each, where no path
- * leads from one to the other through anybody else. Numbers must follow every
- * path. Returns for each the region that it is part of; in `scratch`. */
+ * leads from one to the other through anybody else: all there are of so many
+ * that follow one another by number. Numbers must follow every path. Returns
+ * for each the region that it is part of; in `scratch`. */
+enum { BYI_JOINED_TOGETHER = 512 };
 const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
                                  const uint32_t *target,
                                  struct byi_arena *scratch);

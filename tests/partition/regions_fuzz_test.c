@@ -1,7 +1,8 @@
-/* regions_fuzz_test.c: MergeRegions against brute force on random graphs:
- * regions must not depend on each other, and no two of one vendor could have
- * been merged as well. BYOC_FUZZ_GRAPHS sets how many graphs (default 20000),
- * BYOC_FUZZ_SEED where to start.
+/* regions_fuzz_test.c: MergeRegions against brute force on random graphs of
+ * host nodes and one to three vendors: regions do not depend on each other, no
+ * two of one vendor could have been merged as well, one vendor has as few as
+ * there can be, and a second run changes nothing. BYOC_FUZZ_GRAPHS sets how
+ * many graphs (default 20000), BYOC_FUZZ_SEED where to start.
  */
 #include "partition/partition.h"
 
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_NODES = 24 };
+enum { SMALL = 24, FEW = 14, LARGE = 1500 };
 
 static uint64_t rng;
 
@@ -24,24 +25,24 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(rng >> 33) % n;
 }
 
-/* n operators; an operand is at most `far` nodes away. */
-static struct byi_module *make_graph(uint32_t n, uint32_t far,
-                                     uint32_t n_vendors)
+/* n nodes, whose operands are at most `far` nodes away; of five about `host`
+ * stay. */
+static struct byi_module *random_graph(uint32_t n_vendors, uint32_t n,
+                                       uint32_t far, uint32_t host)
 {
+    static const char *const names[] = {"a", "b", "c"};
     struct byi_module *m = byi_module_new();
     const uint32_t main_func = byi_func_new(m, "main");
     struct byi_func *f = m->funcs.at[main_func];
     const int64_t dims[] = {2};
-    byi_id x =
+    byi_id id =
         byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, dims));
-    byi_target(m, "a");
-    if (n_vendors > 1)
-        byi_target(m, "b");
-    const uint32_t host = 1 + draw(4);
-    byi_id id = x;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n_vendors; i++)
+        byi_target(m, names[i]);
+    while (f->nodes.n < n) {
         /* near operands make chains, far ones make branches */
-        uint32_t have = f->nodes.n, reach = 1 + draw(have < far ? have : far);
+        const uint32_t have = f->nodes.n;
+        const uint32_t reach = 1 + draw(have < far ? have : far);
         const byi_id args[] = {have - 1 - draw(reach), have - 1 - draw(reach)};
         assert_int_equal(byi_add_op(m, f, BYI_OP_ADD, args, 2,
                                     &(const struct byi_attrs){0}, NULL, &id,
@@ -54,69 +55,135 @@ static struct byi_module *make_graph(uint32_t n, uint32_t far,
     return m;
 }
 
-static struct byi_module *random_graph(uint32_t n_vendors)
+static void merge(struct byi_module *m)
 {
-    return make_graph(3 + draw(MAX_NODES - 4), MAX_NODES, n_vendors);
+    struct byi_pass_context ctx = {0};
+    struct byi_arena *scratch = byi_arena_new();
+    assert_int_equal(byi_pass_merge_regions.run_func(m, 0, &ctx, scratch, NULL),
+                     BYOC_OK);
+    byi_arena_free(&scratch);
 }
 
+/* Every vendor's node is in a region of its vendor, nothing else is in one;
+ * numbers have no gaps. The number of regions, and each one's vendor. */
+static uint32_t read_regions(const struct byi_func *f, uint32_t *target)
+{
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        assert_int_equal(node->region != 0, node->target != 0);
+        assert_true(node->region <= n + 1);
+        if (node->region == n + 1)
+            target[++n] = node->target;
+        assert_true(!node->region || target[node->region] == node->target);
+    }
+    return n;
+}
+
+static void check_twice(struct byi_module *m, uint64_t seed)
+{
+    const struct byi_func *f = m->funcs.at[0];
+    uint32_t *region = calloc(f->nodes.n, sizeof *region);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        region[id] = f->nodes.at[id].region;
+    merge(m);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (region[id] != f->nodes.at[id].region)
+            fail_msg("seed %llu: the second run moved node %u",
+                     (unsigned long long)seed, id);
+    free(region);
+}
+
+/* --- small graphs: Warshall ---------------------------------------------- */
+
 /* The condensed graph's transitive closure: units are regions, then single
- * host nodes. skip joins region b to region a. */
+ * host nodes. Region b is joined to region a. */
 struct closure {
     uint32_t n;
-    uint32_t unit[MAX_NODES];
-    bool reach[MAX_NODES][MAX_NODES];
+    uint32_t unit[SMALL];
+    uint32_t reach[SMALL]; /* by unit: those that a path leads to */
 };
 
-static void close_over(const struct byi_func *f, uint32_t a, uint32_t b,
-                       struct closure *c)
+static void close_over(const struct byi_func *f, const uint32_t *region,
+                       uint32_t a, uint32_t b, struct closure *c)
 {
-    uint32_t unit_of_region[MAX_NODES + 1];
+    uint32_t unit_of_region[SMALL + 1];
     memset(c, 0, sizeof *c);
     memset(unit_of_region, 0xff, sizeof unit_of_region);
     for (byi_id id = 0; id < f->nodes.n; id++) {
-        uint32_t region = f->nodes.at[id].region;
-        region = region == b ? a : region;
-        if (!region)
+        const uint32_t own = region[id] == b ? a : region[id];
+        if (!own)
             c->unit[id] = c->n++;
-        else if (unit_of_region[region] == UINT32_MAX)
-            c->unit[id] = unit_of_region[region] = c->n++;
+        else if (unit_of_region[own] == UINT32_MAX)
+            c->unit[id] = unit_of_region[own] = c->n++;
         else
-            c->unit[id] = unit_of_region[region];
+            c->unit[id] = unit_of_region[own];
     }
     for (byi_id id = 0; id < f->nodes.n; id++)
-        for (uint32_t k = 0; k < f->nodes.at[id].n_args; k++)
-            if (c->unit[f->nodes.at[id].args[k]] != c->unit[id])
-                c->reach[c->unit[f->nodes.at[id].args[k]]][c->unit[id]] = true;
+        for (uint32_t k = 0; k < f->nodes.at[id].n_args; k++) {
+            const uint32_t from = c->unit[f->nodes.at[id].args[k]];
+            if (from != c->unit[id])
+                c->reach[from] |= 1u << c->unit[id];
+        }
     for (uint32_t k = 0; k < c->n; k++)
         for (uint32_t i = 0; i < c->n; i++)
-            for (uint32_t j = 0; j < c->n; j++)
-                c->reach[i][j] |= c->reach[i][k] && c->reach[k][j];
+            if (c->reach[i] >> k & 1)
+                c->reach[i] |= c->reach[k];
 }
 
 static bool is_cyclic(const struct closure *c)
 {
     for (uint32_t i = 0; i < c->n; i++)
-        if (c->reach[i][i])
+        if (c->reach[i] >> i & 1)
             return true;
     return false;
 }
 
-static void check_graph(const struct byi_module *m, uint64_t seed)
+/* --- one vendor: no partition into fewer regions ------------------------- */
+
+struct search {
+    const struct byi_func *f;
+    byi_id nodes[SMALL]; /* the vendor's */
+    uint32_t n, most;    /* at most so many regions */
+    uint32_t region[SMALL];
+};
+
+/* Put node `at` and all behind it into regions, in every way there is. */
+static bool can_do(struct search *s, uint32_t at, uint32_t used)
+{
+    struct closure c;
+    if (at == s->n) {
+        close_over(s->f, s->region, 0, UINT32_MAX, &c);
+        return !is_cyclic(&c);
+    }
+    for (uint32_t r = 1; r <= used + 1 && r <= s->most; r++) {
+        s->region[s->nodes[at]] = r;
+        if (can_do(s, at + 1, r > used ? r : used))
+            return true;
+    }
+    return false;
+}
+
+static void check_minimum(const struct byi_func *f, uint32_t n, uint64_t seed)
+{
+    struct search s = {.f = f, .most = n - 1};
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].target)
+            s.nodes[s.n++] = id;
+    if (n > 1 && s.n <= 8 && can_do(&s, 0, 0))
+        fail_msg("seed %llu: %u regions, but %u would do",
+                 (unsigned long long)seed, n, n - 1);
+}
+
+static void check_small(struct byi_module *m, uint32_t n_vendors, uint64_t seed)
 {
     const struct byi_func *f = m->funcs.at[0];
-    uint32_t target[MAX_NODES + 1] = {0}, n = 0;
+    uint32_t target[SMALL + 1], region[SMALL];
+    const uint32_t n = read_regions(f, target);
     struct closure c;
-    for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_node *node = &f->nodes.at[id];
-        assert_int_equal(node->region != 0, node->target != 0);
-        if (!node->region)
-            continue;
-        assert_true(!target[node->region] ||
-                    target[node->region] == node->target);
-        target[node->region] = node->target;
-        n = node->region > n ? node->region : n;
-    }
-    close_over(f, 0, UINT32_MAX, &c);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        region[id] = f->nodes.at[id].region;
+    close_over(f, region, 0, UINT32_MAX, &c);
     if (is_cyclic(&c))
         fail_msg("seed %llu: regions depend on each other",
                  (unsigned long long)seed);
@@ -124,11 +191,13 @@ static void check_graph(const struct byi_module *m, uint64_t seed)
         for (uint32_t b = a + 1; b <= n; b++) {
             if (target[a] != target[b])
                 continue;
-            close_over(f, a, b, &c);
+            close_over(f, region, a, b, &c);
             if (!is_cyclic(&c))
                 fail_msg("seed %llu: regions %u and %u could be one",
                          (unsigned long long)seed, a, b);
         }
+    if (n_vendors == 1 && f->nodes.n <= FEW)
+        check_minimum(f, n, seed);
 }
 
 static uint64_t env_number(const char *name, uint64_t fallback)
@@ -140,22 +209,134 @@ static uint64_t env_number(const char *name, uint64_t fallback)
 static void merging_is_exact(void **state)
 {
     (void)state;
-    uint64_t n = env_number("BYOC_FUZZ_GRAPHS", 20000);
-    uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
-    struct byi_pass_context ctx = {0};
+    const uint64_t n = env_number("BYOC_FUZZ_GRAPHS", 20000);
+    const uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
     for (uint64_t seed = first; seed < first + n; seed++) {
         rng = seed * 0x9e3779b97f4a7c15u;
-        struct byi_module *m = random_graph(1 + (uint32_t)(seed & 1));
-        struct byi_arena *scratch = byi_arena_new();
-        assert_int_equal(
-            byi_pass_merge_regions.run_func(m, 0, &ctx, scratch, NULL),
-            BYOC_OK);
-        check_graph(m, seed);
-        byi_arena_free(&scratch);
+        /* most with two vendors, up to 14 nodes and up to 24 in turn */
+        const uint32_t n_vendors = seed % 4 < 2 ? 2 : 1 + 2 * (seed % 4 == 3);
+        const uint32_t most = seed % 8 < 4 ? FEW : SMALL;
+        struct byi_module *m =
+            random_graph(n_vendors, 4 + draw(most - 3), most, draw(5));
+        merge(m);
+        check_small(m, n_vendors, seed);
+        check_twice(m, seed);
         byi_module_free(&m);
     }
-    print_message("%llu graphs, no cyclic result, no missed merge\n",
+    print_message("%llu graphs: no dependent regions, no missed merge\n",
                   (unsigned long long)n);
+}
+
+/* --- large graphs: a search from every region ---------------------------- */
+
+struct large {
+    const struct byi_func *f;
+    struct byi_uses uses;
+    uint32_t n; /* units: regions 1..n_regions, then host nodes */
+    uint32_t n_regions;
+    uint32_t *unit;
+    uint32_t *first; /* members of unit u: at[first[u]..first[u + 1]) */
+    byi_id *at;
+    uint32_t *stack, *seen;
+};
+
+static void list_units(struct large *l, struct byi_arena *arena)
+{
+    const uint32_t n = l->f->nodes.n;
+    l->unit = byi_arena_calloc(arena, n, sizeof *l->unit);
+    l->n = l->n_regions + 1;
+    for (byi_id id = 0; id < n; id++)
+        l->unit[id] =
+            l->f->nodes.at[id].region ? l->f->nodes.at[id].region : l->n++;
+    l->first = byi_arena_calloc(arena, l->n + 1, sizeof *l->first);
+    l->at = byi_arena_calloc(arena, n, sizeof *l->at);
+    l->stack = byi_arena_calloc(arena, l->n, sizeof *l->stack);
+    l->seen = byi_arena_calloc(arena, l->n, sizeof *l->seen);
+    for (byi_id id = 0; id < n; id++)
+        l->first[l->unit[id] + 1]++;
+    for (uint32_t u = 1; u <= l->n; u++)
+        l->first[u] += l->first[u - 1];
+    uint32_t *next = byi_arena_copy(arena, l->first, l->n * sizeof *next);
+    for (byi_id id = 0; id < n; id++)
+        l->at[next[l->unit[id]]++] = id;
+}
+
+/* Push the units that read unit `u`, those seen before aside. */
+static uint32_t push_readers(struct large *l, uint32_t u, uint32_t mark,
+                             uint32_t depth)
+{
+    for (uint32_t i = l->first[u]; i < l->first[u + 1]; i++)
+        for (uint32_t k = l->uses.first[l->at[i]];
+             k < l->uses.first[l->at[i] + 1]; k++) {
+            const uint32_t reader = l->unit[l->uses.at[k]];
+            if (reader == u || l->seen[reader] == mark)
+                continue;
+            l->seen[reader] = mark;
+            l->stack[depth++] = reader;
+        }
+    return depth;
+}
+
+/* seen[u] == mark: a path leads from region `from` to unit u through another
+ * unit; false where it comes back. */
+static bool search_around(struct large *l, uint32_t from, uint32_t mark)
+{
+    const uint32_t direct = push_readers(l, from, mark, 0);
+    uint32_t *readers = calloc(direct + 1, sizeof *readers);
+    memcpy(readers, l->stack, direct * sizeof *readers);
+    for (uint32_t i = 0; i < direct; i++)
+        l->seen[readers[i]] = 0;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < direct; i++) /* a reader may read another one */
+        depth = push_readers(l, readers[i], mark, depth);
+    free(readers);
+    while (depth)
+        depth = push_readers(l, l->stack[depth - 1], mark, depth - 1);
+    return l->seen[from] != mark;
+}
+
+static void check_large(const struct byi_module *m, uint64_t seed)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct large l = {.f = m->funcs.at[0]};
+    uint32_t *target = byi_arena_calloc(arena, LARGE + 2, sizeof *target);
+    l.n_regions = read_regions(l.f, target);
+    l.uses = byi_uses_of(l.f, arena);
+    list_units(&l, arena);
+    const size_t n = l.n_regions + 1;
+    uint8_t *around = byi_arena_calloc(arena, n * n, 1);
+    for (uint32_t a = 1; a <= l.n_regions; a++) {
+        if (!search_around(&l, a, a))
+            fail_msg("seed %llu: region %u depends on itself",
+                     (unsigned long long)seed, a);
+        for (uint32_t b = 1; b <= l.n_regions; b++)
+            around[a * n + b] = l.seen[b] == a;
+    }
+    for (uint32_t a = 1; a <= l.n_regions; a++)
+        for (uint32_t b = a + 1; b <= l.n_regions; b++)
+            if (target[a] == target[b] && !around[a * n + b] &&
+                !around[b * n + a] && l.n_regions <= 512)
+                fail_msg("seed %llu: regions %u and %u could be one",
+                         (unsigned long long)seed, a, b);
+    byi_arena_free(&arena);
+}
+
+/* Near operands make hundreds of regions, far ones few. */
+static void merging_is_exact_in_large_graphs(void **state)
+{
+    (void)state;
+    const uint64_t n = 20 + env_number("BYOC_FUZZ_GRAPHS", 20000) / 500;
+    const uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        rng = seed * 0x9e3779b97f4a7c15u;
+        const uint32_t far = 1u << draw(10);
+        struct byi_module *m =
+            random_graph(1 + draw(3), LARGE - draw(LARGE - 30), far, draw(4));
+        merge(m);
+        check_large(m, seed);
+        check_twice(m, seed);
+        byi_module_free(&m);
+    }
 }
 
 /* How many regions and host nodes can be placed one after the other: all of
@@ -200,21 +381,16 @@ static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
 }
 
 /* More regions than are looked at together. */
-static void large_graphs_stay_acyclic(void **state)
+static void huge_graphs_stay_acyclic(void **state)
 {
     (void)state;
-    struct byi_pass_context ctx = {0};
     for (uint32_t i = 0; i < 40; i++) {
         rng = (i + 1) * 0x9e3779b97f4a7c15u;
-        struct byi_module *m = make_graph(20000, 1u << i % 10, 2);
-        struct byi_arena *scratch = byi_arena_new();
+        struct byi_module *m = random_graph(2, 20000, 1u << i % 10, draw(5));
         uint32_t n_units;
-        assert_int_equal(
-            byi_pass_merge_regions.run_func(m, 0, &ctx, scratch, NULL),
-            BYOC_OK);
+        merge(m);
         const uint32_t placed = count_placed(m->funcs.at[0], &n_units);
         assert_int_equal(placed, n_units);
-        byi_arena_free(&scratch);
         byi_module_free(&m);
     }
 }
@@ -223,6 +399,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merging_is_exact),
-        cmocka_unit_test(large_graphs_stay_acyclic)};
+        cmocka_unit_test(merging_is_exact_in_large_graphs),
+        cmocka_unit_test(huge_graphs_stay_acyclic),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
