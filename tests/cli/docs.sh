@@ -1,6 +1,7 @@
 #!/bin/sh
 # docs.sh BYOC: every pass that there is has a row in docs/passes.md, every row
-# of oneDNN's table one in docs/dnnl.md, and there are no others.
+# of oneDNN's table one in docs/dnnl.md, and there are no others; every test that
+# tests/partition/README.md names is there.
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..
 
@@ -23,3 +24,18 @@ compare docs/dnnl.md \
     "$(sed -n 's/^ROW("\([^"]*\)".*/\1/p' "$top/patterns/dnnl.def" | sort)" \
     "$(sed -n 's/^| \(`dnnl[^|]*\) |.*/\1/p' "$top/docs/dnnl.md" |
         tr -d '` ' | tr , '\n' | sort)"
+
+cd "$top"
+named=$(sed -n '/^|/p' tests/partition/README.md | grep -o '`[a-z0-9_/.]*`' |
+    tr -d '`' | sort -u)
+[ -n "$named" ] || { echo "tests/partition/README.md names no test"; exit 1; }
+for name in $named; do
+    case $name in
+    */*) file=$name ;;
+    *) file=tests/partition/$name.ir ;;
+    esac
+    [ -e "$file" ] || {
+        echo "tests/partition/README.md names $name: no $file"
+        exit 1
+    }
+done

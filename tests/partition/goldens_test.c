@@ -131,6 +131,21 @@ static void check_set(const struct byi_module *m, const struct run *run)
                  composites, regions, run->composites, run->regions);
 }
 
+/* Zeros would hide whether a kernel read its weights at all. */
+static void check_data(const struct byi_module *m)
+{
+    for (uint32_t i = 0; i < m->consts.n; i++) {
+        const struct byi_const *c = &m->consts.at[i];
+        const char *bytes = c->data;
+        uint64_t at = 0;
+        while (at < c->bytes && !bytes[at])
+            at++;
+        if (c->bytes > 8 && at == c->bytes)
+            fail_msg("constant %u has %llu bytes, and all are zero", i,
+                     (unsigned long long)c->bytes);
+    }
+}
+
 static void random_inputs(const struct byi_module *m, struct byi_arena *arena,
                           struct byi_tensor in[MAX_IO], uint32_t *n)
 {
@@ -247,6 +262,7 @@ static void check_file(const char *path)
     read_run(&run, byi_arena_strn(run.arena, text, n));
     struct byi_module *m = parse(text, n, path);
     byi_unmap(text, n);
+    check_data(m);
     struct byoc_compile_params params = params_of(&run);
     params.passes = run.passes;
     if (byoc_compile(path, &params, &compiled, &err))
