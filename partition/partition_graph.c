@@ -47,6 +47,7 @@ struct partitioner {
     struct region *regions; /* by number, 1.. */
     uint32_t *first;        /* members of each region: at[first[r]..] */
     byi_id *at;
+    bool *whole;   /* tuples made in a region and read outside */
     byi_id *map;   /* old id -> id in fresh */
     byi_id *inner; /* old id -> id in its region's body */
 };
@@ -236,11 +237,6 @@ static uint32_t enter_operands(struct partitioner *p, uint32_t number,
     return list.n;
 }
 
-static bool leaves_whole(const struct partitioner *p, byi_id id)
-{
-    return p->f->nodes.at[id].type->kind == BYI_TUPLE && read_outside(p, id);
-}
-
 /* The fields of `id`, a tuple made inside. */
 static enum byoc_status collect_fields(struct partitioner *p,
                                        struct region *region, byi_id id)
@@ -262,12 +258,12 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
     for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
         const byi_id id = p->at[i];
         const struct byi_node *node = &p->f->nodes.at[id];
-        if (leaves_whole(p, id)) {
+        if (p->whole[id]) {
             BYI_TRY(collect_fields(p, region, id));
             continue;
         }
         if (!read_outside(p, id) ||
-            (node->kind == BYI_GET && leaves_whole(p, node->args[0])))
+            (node->kind == BYI_GET && p->whole[node->args[0]]))
             continue;
         const struct result result = {.id = id};
         BYI_PUSH(&region->results, result);
@@ -524,6 +520,11 @@ static enum byoc_status partition_function(struct partitioner *p)
     drop_regions(p);
     list_members(p);
     p->uses = byi_uses_of(p->f, p->scratch);
+    p->whole = byi_arena_calloc(p->scratch, n, sizeof *p->whole);
+    for (byi_id id = 0; id < n; id++)
+        p->whole[id] = p->f->nodes.at[id].region &&
+                       p->f->nodes.at[id].type->kind == BYI_TUPLE &&
+                       read_outside(p, id);
     p->map = byi_arena_calloc(p->scratch, n, sizeof *p->map);
     p->inner = byi_arena_alloc(p->scratch, n * sizeof *p->inner);
     memset(p->inner, 0xff, n * sizeof *p->inner);

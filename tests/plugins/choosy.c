@@ -1,8 +1,9 @@
-/* choosy.c: the vendor of ref.c, but hard to please: its probe takes every
- * composite, and its load refuses regions of more than four kernels, a kernel
- * "ref.add_relu" behind another one, and a "ref.relu" of 13 numbers even
- * alone. It counts what it is asked. With CHOOSY_COMPILES it refuses in a
- * compile() of its own, before any load.
+/* choosy.c: the vendor of ref.c, but hard to please: its load refuses regions
+ * of more than four kernels, a kernel "ref.add_relu" behind another one, and a
+ * "ref.relu" of 13 numbers even alone. Its probe refuses additions of 11
+ * numbers, and says that "ref.multiply" of 7 is slow. It counts what it is
+ * asked. With CHOOSY_COMPILES it refuses in a compile() of its own, before any
+ * load.
  */
 #define byoc_backend_query_v1 ref_query
 #include "ref.c"
@@ -23,6 +24,23 @@ unsigned choosy_loads(void)
     return n_loads;
 }
 
+/* The first dim of what a node gives. */
+static long size_of(const cJSON *node)
+{
+    const cJSON *type = cJSON_GetArrayItem(cJSON_GetObjectItem(node, "out"), 0);
+    const cJSON *dim =
+        cJSON_GetArrayItem(cJSON_GetObjectItem(type, "shape"), 0);
+    return dim ? (long)dim->valuedouble : 0;
+}
+
+/* The row that a kernel was made of; "" where the node is none. */
+static const char *row_of(const cJSON *node)
+{
+    const cJSON *op = cJSON_GetObjectItem(node, "op");
+    const cJSON *row = cJSON_GetObjectItem(node, "pattern");
+    return strcmp(op->valuestring, "kernel") ? "" : row->valuestring;
+}
+
 /* Why not; NULL: gladly. */
 static const char *dislike(const cJSON *root)
 {
@@ -30,18 +48,10 @@ static const char *dislike(const cJSON *root)
     int kernels = 0, add_relus = 0;
     cJSON_ArrayForEach(node, cJSON_GetObjectItem(root, "nodes"))
     {
-        const cJSON *op = cJSON_GetObjectItem(node, "op");
-        const cJSON *name = cJSON_GetObjectItem(node, "pattern");
-        const cJSON *type =
-            cJSON_GetArrayItem(cJSON_GetObjectItem(node, "out"), 0);
-        const cJSON *dim =
-            cJSON_GetArrayItem(cJSON_GetObjectItem(type, "shape"), 0);
-        if (strcmp(op->valuestring, "kernel") != 0)
-            continue;
-        kernels++;
-        add_relus += !strcmp(name->valuestring, "ref.add_relu");
-        if (!strcmp(name->valuestring, "ref.relu") && dim &&
-            (long)dim->valuedouble == 13)
+        const char *row = row_of(node);
+        kernels += *row != '\0';
+        add_relus += !strcmp(row, "ref.add_relu");
+        if (!strcmp(row, "ref.relu") && size_of(node) == 13)
             return "a ref.relu of 13 numbers, which brings bad luck";
     }
     if (kernels > 4)
@@ -63,8 +73,24 @@ static struct byoc_fail *choosy_probe(const struct byoc_host *host,
                                       const struct byoc_region *graph,
                                       struct byoc_probe *result)
 {
+    struct byoc_fail *fail = probe(host, graph, result);
+    cJSON *root = cJSON_ParseWithLength(graph->json, graph->json_bytes);
+    const cJSON *node;
+    int adds = 0;
     n_probes++;
-    return probe(host, graph, result);
+    cJSON_ArrayForEach(node, cJSON_GetObjectItem(root, "nodes"))
+    {
+        const char *row = row_of(node);
+        adds += strstr(row, "add") && size_of(node) == 11;
+        if (strcmp(row, "ref.multiply") || size_of(node) != 7)
+            continue;
+        result->reference = 1;
+        snprintf(result->impl, sizeof result->impl, "ref:slow");
+    }
+    cJSON_Delete(root);
+    return fail || !adds ? fail
+                         : host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                                      "11 numbers and an addition");
 }
 
 #ifdef CHOOSY_COMPILES
