@@ -81,16 +81,17 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 
 /* What the verbs that take a model share. */
 struct byi_model_options {
-    struct byi_list backends, patterns, dims, shapes, exclude, disable;
+    struct byi_list backends, patterns, dims, shapes, exclude, only, disable;
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
     const char *const *passes; /* NULL: the whole pipeline */
-    uint32_t threads, min_region_nodes;
+    uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
     bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
     bool twins;              /* compile for vendors, run their native twins */
-    double require_offload;  /* percent of the floating-point operations */
+    double min_region_flops;
+    double require_offload, require_offload_nodes; /* percent */
 };
 
 /* Their rows, for a verb's table of options. */
@@ -115,10 +116,16 @@ struct byi_model_options {
          "fail where a vendor is missing, rather than run native twins"},     \
         {"exclude", 0, BYI_OPTION_LIST, &(o).exclude, "NAME|OP",              \
          "keep a node, or every node of an operator, native"},                \
+        {"only", 0, BYI_OPTION_LIST, &(o).only, "NAME|OP",                    \
+         "keep every other node native"},                                     \
         {"forbid-ref", 0, BYI_OPTION_FLAG, &(o).forbid_ref, NULL,             \
          "refuse vendors' reference implementations"},                        \
         {"min-region-nodes", 0, BYI_OPTION_COUNT, &(o).min_region_nodes, "N", \
-         "give smaller regions back"},                                        \
+         "no regions of fewer nodes of the model"},                           \
+        {"min-region-flops", 0, BYI_OPTION_NUMBER, &(o).min_region_flops, "N",\
+         "no regions of fewer floating-point operations, such as 1e6"},       \
+        {"max-regions", 0, BYI_OPTION_COUNT, &(o).max_regions, "N",           \
+         "no more regions: those with the most operations (0: any number)"},  \
         {"", 'O', BYI_OPTION_LEVEL, &(o).opt_level, "0..3",                   \
          "optimisation level (default: 2)"},                                  \
         {"disable-pass", 0, BYI_OPTION_LIST, &(o).disable, "PASS",            \
@@ -144,7 +151,10 @@ struct byi_model_options {
         {"report", 0, BYI_OPTION_TEXT, &(o).report, "FILE",                   \
          "write the ledger's JSON"},                                          \
         {"require-offload", 0, BYI_OPTION_NUMBER, &(o).require_offload, "%",  \
-         "exit with 1 when less of the work is offloaded"},                   \
+         "exit with 1 when less of the operations is offloaded"},             \
+        {"require-offload-nodes", 0, BYI_OPTION_NUMBER,                       \
+         &(o).require_offload_nodes, "%",                                     \
+         "exit with 1 when fewer of the operators are offloaded"},            \
         {"verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                 \
          "say what is going on, to stderr"}
 

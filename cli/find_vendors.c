@@ -180,8 +180,12 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
     BYI_TRY(sketch_vendors(found, params->patterns, err));
     BYI_TRY(load_vendors(found, params, err));
     found->vendors.forbid_ref = params->forbid_reference != 0;
-    found->vendors.min_region_nodes = params->min_region_nodes;
+    found->vendors.limits =
+        (struct byi_limits){.min_nodes = params->min_region_nodes,
+                            .min_flops = params->min_region_flops,
+                            .max_regions = params->max_regions};
     found->vendors.exclude = params->exclude;
+    found->vendors.only = params->only;
     return BYOC_OK;
 }
 

@@ -3,8 +3,6 @@
  */
 #include "cli.h"
 
-#include <cjson/cJSON.h>
-
 #include <string.h>
 
 static void print_ir(void *ctx, const char *when, const char *pass,
@@ -12,19 +10,6 @@ static void print_ir(void *ctx, const char *when, const char *pass,
 {
     (void)ctx;
     fprintf(stderr, "// %s %s\n%s", when, pass, ir);
-}
-
-static double offloaded_share(const char *ledger)
-{
-    cJSON *root = cJSON_Parse(ledger);
-    const cJSON *s = cJSON_GetObjectItemCaseSensitive(root, "summary");
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(s, "flops");
-    const cJSON *off = cJSON_GetObjectItemCaseSensitive(s, "flops_offloaded");
-    double share = 0;
-    if (cJSON_IsNumber(all) && cJSON_IsNumber(off) && all->valuedouble > 0)
-        share = 100 * off->valuedouble / all->valuedouble;
-    cJSON_Delete(root);
-    return share;
 }
 
 static enum byoc_status write_report(const char *path, const char *ledger,
@@ -55,11 +40,16 @@ enum byoc_status byi_compile_model(const char *path,
         .dims = o->dims.at,
         .shapes = o->shapes.at,
         .exclude = o->exclude.at,
+        .only = o->only.at,
         .disable = o->disable.at,
         .require = o->require.at,
         .opt_level = o->opt_level,
         .forbid_reference = o->forbid_ref,
         .min_region_nodes = o->min_region_nodes,
+        .min_region_flops = o->min_region_flops,
+        .max_regions = o->max_regions,
+        .require_offload = o->require_offload,
+        .require_offload_nodes = o->require_offload_nodes,
         .threads = o->threads,
         .passes = o->passes,
         .stop_after = o->stop_after,
@@ -85,13 +75,9 @@ enum byoc_status byi_compile_model(const char *path,
     enum byoc_status status = BYOC_OK;
     if (o->report)
         status = write_report(o->report, ledger, err);
-    double share = offloaded_share(ledger);
-    if (status == BYOC_OK && share < o->require_offload) {
-        fprintf(stderr,
-                "byoc: gate failed: %.2f%% of the floating-point "
-                "operations are offloaded, --require-offload wants "
-                "%.2f%%\n",
-                share, o->require_offload);
+    const char *verdict = byoc_compiled_verdict(*compiled);
+    if (status == BYOC_OK && verdict) {
+        fprintf(stderr, "byoc: gate failed: %s\n", verdict);
         *gate = BYI_EXIT_VERDICT;
     }
     if (status != BYOC_OK)
@@ -110,8 +96,11 @@ static const char *find_compile_option(const struct byi_model_options *o)
         {"--pattern", o->patterns.n > 0},
         {"--shape", o->shapes.n > 0},
         {"--exclude", o->exclude.n > 0},
+        {"--only", o->only.n > 0},
         {"--forbid-ref", o->forbid_ref},
         {"--min-region-nodes", o->min_region_nodes > 0},
+        {"--min-region-flops", o->min_region_flops > 0},
+        {"--max-regions", o->max_regions > 0},
         {"-O", o->opt_level > 0},
         {"--disable-pass", o->disable.n > 0},
         {"--require-pass", o->require.n > 0},
@@ -126,6 +115,7 @@ static const char *find_compile_option(const struct byi_model_options *o)
         {"--function", o->function != NULL},
         {"--report", o->report != NULL},
         {"--require-offload", o->require_offload > 0},
+        {"--require-offload-nodes", o->require_offload_nodes > 0},
     };
     for (size_t i = 0; i < BYI_COUNT(options); i++)
         if (options[i].given)

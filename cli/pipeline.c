@@ -3,6 +3,7 @@
  */
 #include <byoc/byoc.h>
 
+#include "gates.h"
 #include "image.h"
 #include "passes.h"
 
@@ -25,6 +26,7 @@ struct byoc_compiled {
     struct byi_text ledger_json, ir, times;
     struct byi_timing timing;
     struct byi_pass_list list;
+    const char *verdict; /* of the gates */
     char *cc;
     char *keep_c;
     struct byoc_model *tried; /* loaded with these, for the first to ask */
@@ -163,25 +165,35 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     return BYOC_OK;
 }
 
-/* What is excluded is in the model, or is an operator of the IR; else it is
- * misspelt, and would silently exclude nothing. */
-static enum byoc_status check_excluded(const struct byi_module *m,
-                                       const char *const *exclude,
-                                       struct byoc_error *err)
+/* What a list names is in the model, or is an operator of the IR; else it is
+ * misspelt, and would silently name nothing. */
+static enum byoc_status check_named(const struct byi_module *m,
+                                    const char *option, const char *const *list,
+                                    struct byoc_error *err)
 {
-    for (; exclude && *exclude; exclude++) {
-        bool found = byi_op_of_name(*exclude, strlen(*exclude)) != NULL;
+    for (; list && *list; list++) {
+        bool found = byi_op_of_name(*list, strlen(*list)) != NULL;
         for (uint32_t i = 0; !found && i < m->sources.n; i++)
-            found = !strcmp(m->sources.at[i].name, *exclude) ||
-                    !strcmp(m->sources.at[i].op, *exclude);
+            found = !strcmp(m->sources.at[i].name, *list) ||
+                    !strcmp(m->sources.at[i].op, *list);
         if (!found)
             return byi_fail(err, BYOC_EINVAL,
-                            "exclude '%s': the model has no node and no "
+                            "%s '%s': the model has no node and no "
                             "operator of that name; `byoc check --all` names "
                             "them",
-                            *exclude);
+                            option, *list);
     }
     return BYOC_OK;
+}
+
+static enum byoc_status check_percent(const char *option, double percent,
+                                      struct byoc_error *err)
+{
+    if (percent >= 0 && percent <= 100)
+        return BYOC_OK;
+    char found[32];
+    return byi_fail(err, BYOC_EINVAL, "%s: found %s, expected 0 to 100", option,
+                    byi_float_text(found, percent));
 }
 
 /* --- import --------------------------------------------------------------- */
@@ -380,10 +392,13 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
     return BYOC_OK;
 }
 
-static void close_ledger(struct byoc_compiled *c)
+static void close_ledger(struct byoc_compiled *c,
+                         const struct byoc_compile_params *params)
 {
     byi_ledger_close(c->ledger, c->m);
+    byi_gates_check(c->ledger, params);
     byi_ledger_json(c->ledger, &c->ledger_json);
+    c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
 }
 
 /* --- the public side ------------------------------------------------------ */
@@ -395,15 +410,19 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     for (const char *const *p = params->pass_plugins; p && *p; p++)
         BYI_TRY(byi_passes_load(*p, err));
     BYI_TRY(check_names(params, err));
+    BYI_TRY(check_percent("require-offload", params->require_offload, err));
+    BYI_TRY(check_percent("require-offload-nodes",
+                          params->require_offload_nodes, err));
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(import(path, params, &c->m, err));
-    BYI_TRY(check_excluded(c->m, params->exclude, err));
+    BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
+    BYI_TRY(check_named(c->m, "only", params->only, err));
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
     BYI_TRY(open_ledger(c, path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));
     if (!params->stop_after && !params->passes)
         BYI_TRY(write_output(c, params, err));
-    close_ledger(c);
+    close_ledger(c, params);
     return BYOC_OK;
 }
 
@@ -547,6 +566,11 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
     }
     const struct byi_image image = image_of(c);
     return byoc_internal_model_open(&image, params, model, err);
+}
+
+const char *byoc_compiled_verdict(const struct byoc_compiled *c)
+{
+    return c->verdict;
 }
 
 const char *byoc_compiled_ledger(const struct byoc_compiled *c)

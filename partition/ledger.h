@@ -67,7 +67,7 @@ struct byi_ledger_region {
     const char *detail; /* or NULL                              */
     const struct byi_sources *sources; /* what was given back          */
     double flops;
-    uint32_t n_inputs, n_outputs;
+    uint32_t n_inputs, n_outputs; /* 0: it never became a function   */
 };
 /* Note a region that was given back, and for each of its nodes an attempt with
  * its reason. Regions that are kept need no note: they are in the module when

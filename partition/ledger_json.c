@@ -176,8 +176,10 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
                r->detail ? r->detail : byi_reason_text(r->reason));
     }
     number(out, "flops", r->flops);
-    number(out, "inputs", r->n_inputs);
-    number(out, "outputs", r->n_outputs);
+    if (r->n_outputs) { /* it was a function */
+        number(out, "inputs", r->n_inputs);
+        number(out, "outputs", r->n_outputs);
+    }
     times(out, byi_ledger_times_of(l, r->name));
     numbers(out, "nodes", r->nodes, r->n_nodes);
     put(out, "}");

@@ -92,9 +92,10 @@ static bool is_closed(const struct merger *g, const struct byi_match *match)
     return true;
 }
 
-static bool is_excluded(const struct merger *g, const struct byi_node *node)
+/* Whether the list names the node, as the IR or the model does. */
+static bool is_named(const struct merger *g, const char *const *list,
+                     const struct byi_node *node)
 {
-    const char *const *list = g->ctx->vendors->exclude;
     for (; list && *list; list++) {
         if (strcmp(*list, byi_op(node->op)->name) == 0)
             return true;
@@ -122,11 +123,16 @@ static bool type_known(const struct byi_type *type)
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {
+    const struct byi_vendors *vendors = g->ctx->vendors;
     for (uint32_t i = 0; i < match->n_ops; i++) {
         const struct byi_node *node = &g->f->nodes.at[match->ops[i]];
         *reason = BYI_REASON_EXCLUDED;
-        if (is_excluded(g, node))
+        if (is_named(g, vendors->exclude, node))
             return "named by --exclude";
+        *reason = BYI_REASON_NOT_NAMED;
+        if (vendors->only && *vendors->only &&
+            !is_named(g, vendors->only, node))
+            return "not named by --only";
         *reason = BYI_REASON_DYNAMIC;
         if (!type_known(node->type))
             return "a result has a symbolic dim; fix it with --dim or --shape";

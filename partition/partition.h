@@ -37,6 +37,12 @@ const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
                                  const uint32_t *target,
                                  struct byi_arena *scratch);
 
+/* limits.c: marks of regions that only move data, or that the context's limits
+ * do not allow, are taken back and noted. Every function's marks are
+ * MergeRegions': numbers from 1 to at most its nodes. */
+void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
+                       struct byi_arena *scratch);
+
 /* --- vendors.c: loaded backends as the compiler sees them ---------------- */
 
 struct byi_vendor {
@@ -46,13 +52,21 @@ struct byi_vendor {
     struct byi_pattern_table *table;   /* compiled from backend->patterns */
 };
 
+/* Which regions are worth having. Zero fields are no limits. */
+struct byi_limits {
+    uint32_t min_nodes;   /* of the model */
+    double min_flops;
+    uint32_t max_regions; /* of the module: those with the most flops stay */
+};
+
 /* What partitioning may use and do, in order of preference. */
 struct byi_vendors {
     uint32_t n;
     struct byi_vendor *at;
     bool forbid_ref;                 /* refuse reference implementations */
-    uint32_t min_region_nodes;       /* 0: no limit */
+    struct byi_limits limits;
     const char *const *exclude;      /* node names or operators, NULL-ended */
+    const char *const *only;         /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
 };
 

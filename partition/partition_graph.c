@@ -29,16 +29,13 @@ struct region {
     BYI_VEC(byi_id) params; /* outer values, in the order of first use */
     BYI_VEC(struct result) results; /* what is read outside */
     BYI_VEC(byi_id) inner;          /* the results in the body */
-    uint32_t n_members;
-    uint32_t waiting; /* operands not emitted yet: Kahn's count */
-    bool dropped, computes;
+    uint32_t waiting;               /* operands not emitted yet: Kahn's count */
 };
 
 struct partitioner {
     struct byi_module *m;
     struct byi_func *f, *fresh;
     uint32_t func;
-    struct byi_pass_context *ctx; /* whose limits to keep; NULL: none */
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct byi_uses uses;
@@ -52,31 +49,14 @@ struct partitioner {
     byi_id *inner; /* old id -> id in its region's body */
 };
 
-static struct region *region_of(struct partitioner *p, byi_id id)
-{
-    uint32_t number = p->f->nodes.at[id].region;
-    return number ? &p->regions[number] : NULL;
-}
-
 static const struct byi_func *composite_of(const struct partitioner *p,
                                            byi_id id)
 {
     return byi_composite_of(p->m, p->f, &p->f->nodes.at[id]);
 }
 
-/* --- which regions stay
- * -------------------------------------------------------- */
-
-static bool composite_computes(const struct byi_func *body)
-{
-    for (byi_id id = 0; id < body->nodes.n; id++) {
-        const struct byi_node *node = &body->nodes.at[id];
-        if (node->kind == BYI_CALL_OP &&
-            byi_op(node->op)->cost != BYI_COST_NONE)
-            return true;
-    }
-    return false;
-}
+/* --- the marks -------------------------------------------------------------
+ */
 
 /* Marks can come from a text: what is in a region is a composite's call, or a
  * field of one, and is for the region's one vendor. */
@@ -112,39 +92,6 @@ static enum byoc_status check_marks(struct partitioner *p)
     return BYOC_OK;
 }
 
-static void count_members(struct partitioner *p)
-{
-    p->regions =
-        byi_arena_calloc(p->scratch, p->n_regions + 1, sizeof *p->regions);
-    for (byi_id id = 0; id < p->f->nodes.n; id++) {
-        struct region *region = region_of(p, id);
-        const struct byi_func *body = composite_of(p, id);
-        if (!region || !body)
-            continue;
-        region->n_members++;
-        region->computes = region->computes || composite_computes(body);
-    }
-}
-
-static void drop_regions(struct partitioner *p)
-{
-    if (!p->ctx)
-        return;
-    uint32_t least = p->ctx->vendors ? p->ctx->vendors->min_region_nodes : 0;
-    for (uint32_t i = 1; i <= p->n_regions; i++) {
-        struct region *region = &p->regions[i];
-        region->dropped = !region->computes || region->n_members < least;
-    }
-    for (byi_id id = 0; id < p->f->nodes.n; id++) {
-        const struct region *region = region_of(p, id);
-        if (region && region->dropped)
-            byi_give_back_node(
-                p->m, p->f, id, p->ctx->ledger, BYI_REASON_TOO_SMALL,
-                region->computes ? "its region is below --min-region-nodes"
-                                 : "its region would only move data");
-    }
-}
-
 /* --- the regions' functions
  * ----------------------------------------------------- */
 
@@ -171,6 +118,12 @@ static void list_members(struct partitioner *p)
         byi_arena_copy(p->scratch, p->first, (p->n_regions + 2) * sizeof *next);
     for (byi_id id = 0; id < p->f->nodes.n; id++)
         p->at[next[p->f->nodes.at[id].region]++] = id;
+}
+
+/* A number that no node has any more. */
+static bool is_empty(const struct partitioner *p, uint32_t number)
+{
+    return p->first[number] == p->first[number + 1];
 }
 
 /* Give the outer value `arg` an id inside the region: a constant of its own,
@@ -480,7 +433,7 @@ static enum byoc_status emit_all(struct partitioner *p)
         if (!p->f->nodes.at[id].region && !waiting[id])
             heap_push(&ready, key_of(p, id));
     for (uint32_t i = 1; i <= p->n_regions; i++)
-        if (!p->regions[i].dropped && !p->regions[i].waiting)
+        if (!is_empty(p, i) && !p->regions[i].waiting)
             heap_push(&ready, key_of(p, p->at[p->first[i]]));
     uint32_t emitted = 0;
     while (ready.n) {
@@ -516,8 +469,8 @@ static enum byoc_status partition_function(struct partitioner *p)
 {
     const uint32_t n = p->f->nodes.n;
     BYI_TRY(check_marks(p));
-    count_members(p);
-    drop_regions(p);
+    p->regions =
+        byi_arena_calloc(p->scratch, p->n_regions + 1, sizeof *p->regions);
     list_members(p);
     p->uses = byi_uses_of(p->f, p->scratch);
     p->whole = byi_arena_calloc(p->scratch, n, sizeof *p->whole);
@@ -530,7 +483,7 @@ static enum byoc_status partition_function(struct partitioner *p)
     memset(p->inner, 0xff, n * sizeof *p->inner);
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 1; i <= p->n_regions && status == BYOC_OK; i++)
-        if (!p->regions[i].dropped)
+        if (!is_empty(p, i))
             status = build_region(p, i);
     if (status == BYOC_OK) {
         p->fresh = byi_func_like(p->m, p->f, p->map);
@@ -575,12 +528,29 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
     return partition_function(&p);
 }
 
+/* Every function's marks are right before limits look at them. */
+static enum byoc_status check_all_marks(struct byi_module *m,
+                                        struct byi_arena *scratch,
+                                        struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        struct partitioner p = {
+            .m = m, .f = m->funcs.at[i], .scratch = scratch, .err = err};
+        if (!p.f->dead && !p.f->attr.compiler && !p.f->attr.composite &&
+            has_work(m, p.f))
+            BYI_TRY(check_marks(&p));
+    }
+    return BYOC_OK;
+}
+
 static enum byoc_status partition_graph(struct byi_module *m,
                                         struct byi_pass_context *ctx,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
     uint32_t n_funcs = m->funcs.n; /* the regions made here need no visit */
+    BYI_TRY(check_all_marks(m, scratch, err));
+    byi_limit_regions(m, ctx, scratch);
     uint32_t *names = names_taken(m, scratch);
     for (uint32_t i = 0; i < n_funcs; i++) {
         struct byi_func *f = m->funcs.at[i];
@@ -589,7 +559,6 @@ static enum byoc_status partition_graph(struct byi_module *m,
         struct partitioner p = {.m = m,
                                 .f = f,
                                 .func = i,
-                                .ctx = ctx,
                                 .scratch = scratch,
                                 .err = err,
                                 .names = names};

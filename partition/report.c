@@ -61,10 +61,8 @@ static void print_gates(const struct byi_report *r, struct byi_text *out)
 {
     for (uint32_t i = 0; i < r->n_gates; i++) {
         const struct byi_gate *gate = &r->gates[i];
-        char wanted[32], found[32];
-        byi_text_addf(out, "gate %s: wanted %s, found %s: %s\n", gate->name,
-                      byi_float_text(wanted, gate->wanted),
-                      byi_float_text(found, gate->found),
+        byi_text_addf(out, "gate %s: wanted %.2f%%, found %.2f%%: %s\n",
+                      gate->name, gate->wanted, gate->found,
                       gate->passed ? "passed" : "failed");
     }
 }
@@ -130,12 +128,14 @@ static void print_region(const struct byi_report_region *region,
     byi_text_addf(out, "  %-12s %5u node%s, ", region->name, region->n_nodes,
                   plural(region->n_nodes));
     byi_report_flops(out, region->flops);
-    byi_text_addf(out, ", %u input%s, %u output%s", region->n_inputs,
-                  plural(region->n_inputs), region->n_outputs,
-                  plural(region->n_outputs));
+    if (region->n_outputs)
+        byi_text_addf(out, ", %u input%s, %u output%s", region->n_inputs,
+                      plural(region->n_inputs), region->n_outputs,
+                      plural(region->n_outputs));
     print_times(out, region->vendor, region->vendor_us, region->native_us);
     if (!region->kept)
-        byi_text_addf(out, "\n    %s: %s", region->reason, region->detail);
+        byi_text_addf(out, "; %s, %s: %s", region->outcome, region->reason,
+                      region->detail);
     byi_text_addf(out, "\n");
 }
 
@@ -150,7 +150,8 @@ static void print_regions(const struct byi_report *r, bool kept,
     if (!list.n)
         return;
     qsort(list.at, list.n, sizeof(struct byi_report_region *), compare_regions);
-    byi_text_addf(out, kept ? "\nregions:\n" : "\ngiven back:\n");
+    byi_text_addf(out,
+                  kept ? "\nregions:\n" : "\nregions that were not kept:\n");
     for (uint32_t i = 0; i < list.n && i < MAX_SHOWN; i++)
         print_region(list.at[i], out);
     uint32_t most = 0, nodes = 0;
@@ -247,7 +248,8 @@ static void print_implementations(const struct byi_report *r,
     byi_vec_free(list.at);
 }
 
-static void print_native(const struct byi_report *r, struct byi_text *out)
+/* Nodes that stayed native for the same reason; free list.at. */
+static line_list group_native(const struct byi_report *r)
 {
     line_list list = {0};
     for (uint32_t i = 0; i < r->n_nodes; i++) {
@@ -262,12 +264,30 @@ static void print_native(const struct byi_report *r, struct byi_text *out)
                                            .flops = node->flops}));
     }
     group(&list);
+    return list;
+}
+
+static void print_native(const struct byi_report *r, struct byi_text *out)
+{
+    line_list list = group_native(r);
     if (list.n)
         byi_text_addf(out, "\nnative:\n");
     for (uint32_t i = 0; i < list.n; i++)
         byi_text_addf(out, "  %5u x %-16s %s: %s (first: %s)\n", list.at[i].n,
                       list.at[i].op, list.at[i].reason, list.at[i].detail,
                       list.at[i].first);
+    byi_vec_free(list.at);
+}
+
+void byi_report_reasons(const struct byi_report *r, uint32_t most,
+                        struct byi_text *out)
+{
+    line_list list = group_native(r);
+    for (uint32_t i = 0; i < list.n && i < most; i++)
+        byi_text_addf(out, "%s%u x %s, %s: %s", i ? "; " : "", list.at[i].n,
+                      list.at[i].op, list.at[i].reason, list.at[i].detail);
+    if (list.n > most)
+        byi_text_addf(out, "; and %u more reasons", list.n - most);
     byi_vec_free(list.at);
 }
 

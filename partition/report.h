@@ -20,7 +20,7 @@ struct byi_report_node {
     const struct byi_report_try *tried;
 };
 struct byi_report_region {
-    const char *name, *vendor, *reason, *detail;
+    const char *name, *vendor, *outcome, *reason, *detail;
     bool kept;
     double flops, vendor_us, native_us;
     uint32_t n_inputs, n_outputs, n_nodes;
@@ -66,6 +66,9 @@ void byi_report_flops(struct byi_text *out, double flops);
  * every_node each node instead of groups. */
 void byi_report_text(const struct byi_report *r, bool every_node,
                      struct byi_text *out);
+/* What stayed native, on one line: the `most` groups with the most work. */
+void byi_report_reasons(const struct byi_report *r, uint32_t most,
+                        struct byi_text *out);
 /* report_explain.c: all that is known about a node. BYOC_EINVAL when the model
  * has none of that name: err names those that are called alike. */
 enum byoc_status byi_report_explain(const struct byi_report *r,

@@ -123,7 +123,7 @@ static void print_region(const struct byi_report_region *region,
     if (region->kept)
         byi_text_addf(out, "kept");
     else
-        byi_text_addf(out, "given back, %s: %s", region->reason,
+        byi_text_addf(out, "%s, %s: %s", region->outcome, region->reason,
                       region->detail);
     if (region->vendor_us >= 0)
         byi_text_addf(out, ", %.1f us by the vendor", region->vendor_us);

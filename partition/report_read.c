@@ -128,18 +128,21 @@ static enum byoc_status read_region(struct byi_report *r,
                                     struct byoc_error *err)
 {
     struct byi_report_region *region = &r->regions[i];
-    const char *outcome;
+    struct byi_json outputs;
     BYI_TRY(get_text(item, "name", true, &region->name, err));
     BYI_TRY(get_text(item, "vendor", true, &region->vendor, err));
-    BYI_TRY(get_text(item, "outcome", true, &outcome, err));
+    BYI_TRY(get_text(item, "outcome", true, &region->outcome, err));
     BYI_TRY(get_text(item, "reason", false, &region->reason, err));
     BYI_TRY(get_text(item, "detail", false, &region->detail, err));
     BYI_TRY(get_number(item, "flops", &region->flops, err));
     BYI_TRY(get_time(item, "vendor_us", &region->vendor_us, err));
     BYI_TRY(get_time(item, "native_us", &region->native_us, err));
-    BYI_TRY(get_count(item, "inputs", &region->n_inputs, err));
-    BYI_TRY(get_count(item, "outputs", &region->n_outputs, err));
-    region->kept = strcmp(outcome, "kept") == 0;
+    BYI_TRY(byi_json_opt(item, "outputs", &outputs, err));
+    if (outputs.at) {
+        BYI_TRY(get_count(item, "inputs", &region->n_inputs, err));
+        BYI_TRY(get_count(item, "outputs", &region->n_outputs, err));
+    }
+    region->kept = strcmp(region->outcome, "kept") == 0;
     return get_indices(r, item, "nodes", &region->nodes, &region->n_nodes, err);
 }
 

@@ -35,6 +35,8 @@ struct byoc_compile_params {
                                     (ONNX only)                             */
     const char *const *exclude;  /* nodes or operators that stay native, by
                                     the model's name or the IR's            */
+    const char *const *only;     /* when not empty: what else stays native,
+                                    written the same way                    */
     const char *const *patterns; /* "a.conv_relu=PATTERN" (docs/patterns.md):
                                     rows of vendors without a plug-in, to try
                                     a table; regions of these run their native
@@ -44,7 +46,17 @@ struct byoc_compile_params {
     const char *const *require;  /* passes to run whatever the level        */
     int opt_level;               /* 1 + the level 0..3; 0: 1 + 2            */
     int forbid_reference;        /* not 0: refuse vendors' reference kernels */
-    uint32_t min_region_nodes;   /* smaller regions are given back          */
+    uint32_t min_region_nodes;   /* regions of fewer nodes of the model stay
+                                    native; 0: none                         */
+    double min_region_flops;     /* and those of fewer floating-point
+                                    operations                              */
+    uint32_t max_regions;        /* of more, those with the fewest operations
+                                    stay native; 0: any number              */
+    double require_offload;      /* gates, in percent: of the floating-point
+                                    operations, and of the operators that
+                                    run, that vendors must run; 0: no gate.
+                                    See byoc_compiled_verdict               */
+    double require_offload_nodes;
     uint32_t threads;            /* probes are for this many; 0: as loading */
     const char *const *passes;   /* these passes instead of a compile's, each
                                     "A" or "A,B,[C,[D]]": brackets make a
@@ -106,6 +118,12 @@ BYOC_API BYOC_CHECKED enum byoc_status
 byoc_compiled_load(struct byoc_compiled *compiled,
                    const struct byoc_load_params *params,
                    struct byoc_model **model, struct byoc_error *err);
+
+/* Whether the gates of the params hold: NULL when they do, else a sentence with
+ * what was wanted and found, and what stayed native. Lives as long as
+ * `compiled`, which can be used either way. */
+BYOC_API const char *
+byoc_compiled_verdict(const struct byoc_compiled *compiled);
 
 /* The ledger as JSON (docs/ledger.md); lives as long as `compiled`. */
 BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/interp.h"
+#include "tests/ledger_check.h"
 
 enum { MAX_WORDS = 32, MAX_IO = 16 };
 
@@ -28,8 +29,10 @@ struct run {
     struct byi_arena *arena;
     const char *patterns[MAX_WORDS], *exclude[MAX_WORDS], *passes[MAX_WORDS];
     const char *backends[MAX_WORDS];
-    uint32_t n_patterns, n_exclude, n_passes, n_backends;
-    uint32_t min_region_nodes;
+    const char *only[MAX_WORDS];
+    uint32_t n_patterns, n_exclude, n_passes, n_backends, n_only;
+    uint32_t min_region_nodes, max_regions;
+    double min_region_flops;
     unsigned composites, regions;
 };
 
@@ -53,8 +56,14 @@ static void read_option(struct run *run, const char *name, const char *value)
         run->passes[run->n_passes++] = value;
     else if (strcmp(name, "--backend") == 0)
         split(run, value, run->backends, &run->n_backends);
+    else if (strcmp(name, "--only") == 0)
+        run->only[run->n_only++] = value;
     else if (strcmp(name, "--min-region-nodes") == 0)
         run->min_region_nodes = (uint32_t)atoi(value);
+    else if (strcmp(name, "--min-region-flops") == 0)
+        run->min_region_flops = atof(value);
+    else if (strcmp(name, "--max-regions") == 0)
+        run->max_regions = (uint32_t)atoi(value);
     else
         fail_msg("the test knows no option '%s'", name);
 }
@@ -99,7 +108,10 @@ static struct byoc_compile_params params_of(const struct run *run)
         .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so",
         .exclude = run->exclude,
         .patterns = run->patterns,
+        .only = run->only,
         .min_region_nodes = run->min_region_nodes,
+        .min_region_flops = run->min_region_flops,
+        .max_regions = run->max_regions,
         .verify = 1};
 }
 
@@ -220,6 +232,13 @@ static void run_compiled(const char *path, const struct run *run,
     enum byoc_status status = byoc_compile(path, &params, &compiled, &err);
     if (status == BYOC_EUNSUPPORTED)
         return; /* recursion: plans have none */
+    if (status == BYOC_OK) {
+        char why[512];
+        const char *odd =
+            ledger_check(byoc_compiled_ledger(compiled), why, sizeof why);
+        if (odd)
+            fail_msg("ledger: %s", odd);
+    }
     if (status || byoc_compiled_load(compiled, &load, &model, &err) ||
         byoc_state_new(model, &state, &err) ||
         byoc_run(state, inputs, n_in, outputs, n_want, &err))

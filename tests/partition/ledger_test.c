@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,6 +15,9 @@
 #include <cjson/cJSON.h>
 
 #include "core/base.h"
+#include "partition/ledger.h"
+#include "tests/ledger_check.h"
+#include "tests/schema.h"
 
 /* The ledger of a text, through these passes; NULL: a whole compile. */
 static cJSON *ledger_of(const char *text, const char *const *passes,
@@ -158,16 +162,292 @@ static void a_loop_reads_its_last_turn(void **state)
                 "  %0 = nn.relu(%x) #[\"a\": \"A\"];\n"
                 "  %f = fn (%i: Tensor[(), int64], %y: " F4 ") -> " F4 " {\n"
                 "    %9 = less(%i, 1) #[\"less\": \"Less\"];\n"
-        "    if (%9) { %y } else {\n"
+                "    if (%9) { %y } else {\n"
                 "      %1 = exp(%y) #[\"body\": \"Exp\"];\n"
                 "      %8 = subtract(%i, 1) #[\"dec\": \"Sub\"];\n"
-        "      %f(%8, %1)\n"
+                "      %f(%8, %1)\n"
                 "    }\n"
                 "  };\n"
                 "  %2 = %f(%n, %0);\n"
                 "  abs(%2) #[\"b\": \"Abs\"]\n"
                 "}\n",
                 "a less<dec body<a dec b<a,less,body");
+}
+
+/* --- what the schema says --------------------------------------------------
+ */
+
+#define NODES                                                                  \
+    "def @main(%p: Tensor[(), bool], %x: " F4 ", %n: Tensor[(N,), float32])"   \
+    " {\n"                                                                     \
+    "  %0 = nn.relu(%x) #[\"same\": \"Relu\"];\n"                              \
+    "  %1 = exp(%0) #[\"exp\": \"Exp\"];\n"                                       \
+    "  %2 = if (%p) {\n"                                                       \
+    "    nn.relu(%1) #[\"then\": \"Relu\"]\n"                                  \
+    "  } else {\n"                                                             \
+    "    %3 = tanh(%1) #[\"else\": \"Tanh\"];\n"                               \
+    "    nn.relu(%3) #[\"a \\\"quoted\\\" name\": \"Relu\"]\n"                 \
+    "  } #[\"if\": \"If\"];\n"                                                 \
+    "  %4 = nn.relu(%n) #[\"dynamic\": \"Relu\"];\n"                           \
+    "  %5 = add(1.0f, 2.0f) #[\"folded\": \"Add\"];\n"                         \
+    "  %6 = exp(%x) #[\"removed\": \"Exp\"];\n"                                \
+    "  (%2, %4, %5)\n"                                                         \
+    "}\n"
+
+static void check_whole(const cJSON *ledger)
+{
+    char why[512], *json = cJSON_Print(ledger);
+    const char *odd = ledger_check(json, why, sizeof why);
+    free(json);
+    if (odd)
+        fail_msg("%s", odd);
+}
+
+static void ledgers_fit_the_schema(void **state)
+{
+    (void)state;
+    const char *const patterns[] = {"a.relu=nn.relu(%x)", "b.exp=exp(%x)",
+                                    NULL};
+    const char *const only[] = {"Relu", NULL}, *const nobody[] = {NULL};
+    const struct byoc_compile_params given[] = {
+        {.backends = nobody},
+        {.backends = nobody, .patterns = patterns},
+        {.backends = nobody, .patterns = patterns, .only = only},
+        {.backends = nobody, .patterns = patterns, .min_region_nodes = 2},
+        {.backends = nobody, .patterns = patterns, .max_regions = 1},
+        {.backends = nobody, .patterns = patterns, .require_offload = 50},
+        {.backends = nobody, .patterns = patterns, .require_offload_nodes = 99},
+        {.plugins = BUILD_DIR "/libbyoc_backend_dnnl.so"},
+        {.plugins = PLUGIN_DIR "/bad_load.so"}, /* gives regions back */
+    };
+    for (size_t i = 0; i < BYI_COUNT(given); i++) {
+        cJSON *ledger = ledger_of(NODES, NULL, &given[i]);
+        check_whole(ledger);
+        assert_int_equal(cJSON_GetArraySize(list_of(ledger, "nodes")), 9);
+        cJSON_Delete(ledger);
+    }
+}
+
+static void a_trained_model(void **state)
+{
+    (void)state;
+    const char *path = TEST_DIR "/../examples/digits/digits.onnx";
+    const struct byoc_compile_params params = {.plugins = BUILD_DIR
+                                               "/libbyoc_backend_dnnl.so"};
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_error err;
+    if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(compiled));
+    check_whole(ledger);
+    assert_int_equal(cJSON_GetArraySize(list_of(ledger, "nodes")), 15);
+    assert_null(byoc_compiled_verdict(compiled));
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&compiled);
+}
+
+static void set(cJSON *object, const char *key, cJSON *item)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+    if (item)
+        cJSON_AddItemToObject(object, key, item);
+}
+
+/* What the schema must refuse, one at a time. */
+static void other_documents_do_not(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    for (int i = 0; i <= N; i++) {
+        char why[512];
+        cJSON *ledger = ledger_of(NODES, NULL, NULL);
+        cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 0);
+        cJSON *vendor = cJSON_GetArrayItem(list_of(ledger, "vendors"), 0);
+        cJSON *number = cJSON_CreateNumber(-1);
+        switch (i) {
+        case 0:
+            set(ledger, "version", cJSON_CreateNumber(1));
+            break;
+        case 1:
+            set(ledger, "format", NULL);
+            break;
+        case 2:
+            set(ledger, "more", cJSON_CreateTrue());
+            break;
+        case 3:
+            set(ledger, "threads", cJSON_CreateNumber(0.5));
+            break;
+        case 4:
+            set(node, "name", NULL);
+            break;
+        case 5:
+            set(node, "reason", cJSON_CreateString("because"));
+            break;
+        case 6:
+            set(node, "flops", cJSON_Duplicate(number, true));
+            break;
+        case 7:
+            set(node, "inputs", cJSON_CreateNull());
+            break;
+        case 8:
+            set(node, "note", cJSON_CreateString(""));
+            break;
+        case 9:
+            set(vendor, "nodes", cJSON_CreateString("1"));
+            break;
+        case 10:
+            set(ledger, "nodes", cJSON_CreateObject());
+            break;
+        case 11:
+            set(ledger, "regions", NULL);
+            break;
+        default:
+            break;
+        }
+        cJSON_Delete(number);
+        cJSON *schema = schema_read("byoc-ledger.schema.json");
+        assert_non_null(schema);
+        assert_int_equal(schema_fits(schema, ledger, why, sizeof why), i == N);
+        assert_int_equal(*why == '\0', i == N);
+        cJSON_Delete(schema);
+        cJSON_Delete(ledger);
+    }
+}
+
+static void the_schema_has_every_reason(void **state)
+{
+    (void)state;
+    cJSON *schema = schema_read("byoc-ledger.schema.json");
+    const cJSON *defs = cJSON_GetObjectItemCaseSensitive(schema, "$defs");
+    const cJSON *reason = cJSON_GetObjectItemCaseSensitive(defs, "reason");
+    const cJSON *codes = list_of(reason, "enum"), *code;
+    int n = 0;
+    cJSON_ArrayForEach(code, codes)
+    {
+        int i = 0;
+        while (i < BYI_N_REASONS && strcmp(byi_reason_code((enum byi_reason)i),
+                                           code->valuestring) != 0)
+            i++;
+        if (i == BYI_N_REASONS)
+            fail_msg("no reason is called %s", code->valuestring);
+        n++;
+    }
+    assert_int_equal(n, BYI_N_REASONS);
+    cJSON_Delete(schema);
+}
+
+/* --- what is noted by hand --------------------------------------------------
+ */
+
+static void times_and_regions(void **state)
+{
+    (void)state;
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+    static const char text[] =
+        "def @main(%x: " F4 ") -> " F4 " {\n"
+        "  @v_0(%x) \n"
+        "}\n"
+        "def @v_0(%x: " F4 ", Compiler=\"v\") -> " F4 " {\n"
+        "  %0 = fn (%a: " F4 ", Composite=\"v.exp\") -> " F4 " {\n"
+        "    %1 = exp(%a) #[\"a\": \"Exp\"];\n"
+        "    exp(%1) #[\"b\": \"Exp\"]\n"
+        "  };\n"
+        "  %0(%x) #[\"a\", \"b\"]\n"
+        "}\n";
+    if (byi_parse_module(text, strlen(text), "text", NULL, &m, &err))
+        fail_msg("%s", err.text);
+    const uint32_t at[] = {0, 1};
+    const struct byi_sources both = {.n = 2, .at = at};
+    struct byi_text json = {0};
+    struct byi_ledger *l = byi_ledger_new();
+    const struct byi_ledger_facts facts = {
+        .model = "m", .cpu = "c", .threads = 1};
+    byi_ledger_facts(l, &facts);
+    byi_ledger_open(l, m);
+    byi_ledger_give_back(l, m, byi_func_find(m, "v_0"), BYI_REASON_NOT_BUILT,
+                         "too big");
+    byi_ledger_region_times(l, "v_0", 12.5, 25);
+    byi_ledger_node_times(l, &both, 10, -1);
+    byi_ledger_close(l, m);
+    byi_ledger_json(l, &json);
+    cJSON *ledger = cJSON_Parse(json.at);
+    check_whole(ledger);
+    const cJSON *regions = list_of(ledger, "regions");
+    const cJSON *back = cJSON_GetArrayItem(regions, 0);
+    const cJSON *kept = cJSON_GetArrayItem(regions, 1);
+    const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 1);
+    assert_string_equal(text_of(back, "outcome"), "given back");
+    assert_string_equal(text_of(back, "detail"), "too big");
+    assert_int_equal(cJSON_GetArraySize(list_of(back, "nodes")), 2);
+    assert_string_equal(text_of(kept, "outcome"), "kept");
+    assert_float_equal(cJSON_GetObjectItem(kept, "vendor_us")->valuedouble,
+                       12.5, 0);
+    assert_float_equal(cJSON_GetObjectItem(kept, "native_us")->valuedouble, 25,
+                       0);
+    assert_float_equal(cJSON_GetObjectItem(node, "vendor_us")->valuedouble, 5,
+                       0);
+    assert_null(cJSON_GetObjectItem(node, "native_us"));
+    assert_string_equal(text_of(node, "where"), "v");
+    cJSON_Delete(ledger);
+    byi_text_free(&json);
+    byi_ledger_free(&l);
+    byi_module_free(&m);
+}
+
+/* Of what was tried, what got furthest; of equals, the last. */
+static void the_telling_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        enum byi_reason tried[3];
+        const char *reason;
+    } rows[] = {
+        {{BYI_REASON_PROBE, BYI_REASON_PREDICATE, BYI_REASON_NO_PATTERN},
+         "probe-refused"},
+        {{BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,
+          BYI_REASON_NO_PATTERN},
+         "pattern-mismatch"},
+        {{BYI_REASON_PREDICATE, BYI_REASON_DYNAMIC, BYI_REASON_PREDICATE},
+         "predicate"},
+        {{BYI_REASON_EXCLUDED, BYI_REASON_PROBE, BYI_REASON_PREDICATE},
+         "excluded"},
+        {{BYI_REASON_TOO_SMALL, BYI_REASON_REFERENCE, BYI_REASON_PROBE},
+         "region-too-small"},
+        {{BYI_REASON_TOO_SMALL, BYI_REASON_NOT_BUILT, BYI_REASON_PROBE},
+         "region-failed"},
+        {{BYI_REASON_REFERENCE, BYI_REASON_PROBE, BYI_REASON_DYNAMIC},
+         "reference-kernel"},
+    };
+    static const char text[] = "def @main(%x: " F4 ") -> " F4 " {\n"
+                               "  exp(%x) #[\"a\": \"Exp\"]\n"
+                               "}\n";
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        struct byi_module *m = NULL;
+        struct byoc_error err;
+        struct byi_text json = {0};
+        const uint32_t zero = 0;
+        const struct byi_sources one = {.n = 1, .at = &zero};
+        assert_int_equal(
+            byi_parse_module(text, strlen(text), "text", NULL, &m, &err), 0);
+        struct byi_ledger *l = byi_ledger_new();
+        byi_ledger_open(l, m);
+        for (int k = 0; k < 3; k++)
+            byi_ledger_note(l, &one, rows[i].tried[k], "v", NULL, NULL);
+        byi_ledger_note(l, &one, rows[i].tried[1], "v", NULL, NULL); /* again */
+        byi_ledger_close(l, m);
+        byi_ledger_json(l, &json);
+        cJSON *ledger = cJSON_Parse(json.at);
+        const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 0);
+        assert_string_equal(text_of(node, "reason"), rows[i].reason);
+        const bool twice = rows[i].tried[0] == rows[i].tried[2];
+        assert_int_equal(cJSON_GetArraySize(list_of(node, "tried")),
+                         twice ? 2 : 3);
+        cJSON_Delete(ledger);
+        byi_text_free(&json);
+        byi_ledger_free(&l);
+        byi_module_free(&m);
+    }
 }
 
 int main(void)
@@ -179,6 +459,12 @@ int main(void)
         cmocka_unit_test(branches),
         cmocka_unit_test(functions),
         cmocka_unit_test(a_loop_reads_its_last_turn),
+        cmocka_unit_test(ledgers_fit_the_schema),
+        cmocka_unit_test(a_trained_model),
+        cmocka_unit_test(other_documents_do_not),
+        cmocka_unit_test(the_schema_has_every_reason),
+        cmocka_unit_test(times_and_regions),
+        cmocka_unit_test(the_telling_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

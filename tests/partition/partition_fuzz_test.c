@@ -18,9 +18,9 @@
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };
 
 static const struct byi_pass *const passes[] = {
-    &byi_pass_dead_code_elimination,       &byi_pass_merge_composite,
-    &byi_pass_annotate_target, &byi_pass_merge_regions,
-    &byi_pass_partition_graph, &byi_pass_dead_code_elimination,
+    &byi_pass_dead_code_elimination, &byi_pass_merge_composite,
+    &byi_pass_annotate_target,       &byi_pass_merge_regions,
+    &byi_pass_partition_graph,       &byi_pass_dead_code_elimination,
 };
 
 static const char *const patterns[] = {
@@ -151,7 +151,7 @@ static void make_tables(struct tables *t)
     }
     if (byi_vendors_init(&t->vendors, backends, hosts, n, &err))
         fail_msg("%s", err.text);
-    t->vendors.min_region_nodes = draw(4) ? 0 : 2;
+    t->vendors.limits.min_nodes = draw(4) ? 0 : 2;
 }
 
 /* --- before and after
@@ -206,7 +206,7 @@ static void check_seed(uint64_t seed)
                      (unsigned long long)seed, i, err.text, k.text.at, once.at);
     partition(m, &ctx, k.text.at, &twice);
     /* what is given back for its size is matched anew, without the others */
-    if (!t.vendors.min_region_nodes && strcmp(once.at, twice.at) != 0)
+    if (!t.vendors.limits.min_nodes && strcmp(once.at, twice.at) != 0)
         fail_msg("seed %llu: the second run changed\n%s\nto\n%s",
                  (unsigned long long)seed, once.at, twice.at);
     byi_text_free(&once);

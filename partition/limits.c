@@ -1,0 +1,242 @@
+/* limits.c: which of the marked regions stay. One that only moves data is never
+ * worth its borders; the user may ask for a least size, and for no more than so
+ * many. All regions of a module are looked at together, those that are
+ * functions already included, so that the limit on their number holds for the
+ * module and running again changes nothing.
+ */
+#include "partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A region: marked nodes of a function, or a vendor's function. */
+struct candidate {
+    uint32_t func, number; /* number 0: a function, which stays */
+    bool computes, dropped, noted;
+    uint32_t n_composites;
+    BYI_VEC(uint32_t) sources; /* distinct after finish() */
+    double flops;
+    enum byi_reason reason; /* why it was dropped, and what was found */
+    const char *detail;
+};
+
+struct limiter {
+    struct byi_module *m;
+    struct byi_pass_context *ctx;
+    const struct byi_limits *limits;
+    struct byi_arena *scratch;
+    BYI_VEC(struct candidate) list;
+};
+
+/* --- what there is -------------------------------------------------------- */
+
+static bool composite_computes(const struct byi_func *body)
+{
+    for (byi_id id = 0; id < body->nodes.n; id++) {
+        const struct byi_node *node = &body->nodes.at[id];
+        if (node->kind == BYI_CALL_OP &&
+            byi_op(node->op)->cost != BYI_COST_NONE)
+            return true;
+    }
+    return false;
+}
+
+static void add_member(struct candidate *c, const struct byi_module *m,
+                       const struct byi_node *node, const struct byi_func *body)
+{
+    c->n_composites++;
+    c->computes = c->computes || composite_computes(body);
+    c->flops += byi_func_flops(m, body);
+    for (uint32_t i = 0; i < node->sources->n; i++)
+        BYI_PUSH(&c->sources, node->sources->at[i]);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort_sources(struct candidate *c)
+{
+    uint32_t kept = 0;
+    if (c->sources.n)
+        qsort(c->sources.at, c->sources.n, sizeof *c->sources.at, compare_ids);
+    for (uint32_t i = 0; i < c->sources.n; i++)
+        if (!i || c->sources.at[i] != c->sources.at[i - 1])
+            c->sources.at[kept++] = c->sources.at[i];
+    c->sources.n = kept;
+}
+
+static bool has_marks(const struct byi_func *f)
+{
+    if (f->dead || f->attr.compiler || f->attr.composite)
+        return false;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].region)
+            return true;
+    return false;
+}
+
+static void list_marked(struct limiter *l, uint32_t func)
+{
+    const struct byi_func *f = l->m->funcs.at[func];
+    const uint32_t first = l->list.n;
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        n = f->nodes.at[id].region > n ? f->nodes.at[id].region : n;
+    for (uint32_t i = 1; i <= n; i++)
+        BYI_PUSH(&l->list, ((struct candidate){.func = func, .number = i}));
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const struct byi_func *body = byi_composite_of(l->m, f, node);
+        if (node->region && body)
+            add_member(&l->list.at[first + node->region - 1], l->m, node, body);
+    }
+    for (uint32_t i = first; i < l->list.n; i++)
+        sort_sources(&l->list.at[i]);
+}
+
+static void list_made(struct limiter *l, uint32_t func)
+{
+    const struct byi_func *f = l->m->funcs.at[func];
+    const struct candidate made = {.func = func,
+                                   .flops = byi_func_flops(l->m, f)};
+    BYI_PUSH(&l->list, made);
+}
+
+/* --- what stays ------------------------------------------------------------
+ */
+
+static void drop(struct candidate *c, enum byi_reason reason,
+                 const char *detail)
+{
+    c->dropped = true;
+    c->reason = reason;
+    c->detail = detail;
+}
+
+/* Nodes of the model; composites, where a text has no such nodes. */
+static uint32_t size_of(const struct candidate *c)
+{
+    return c->sources.n ? c->sources.n : c->n_composites;
+}
+
+static void check_size(struct limiter *l, struct candidate *c)
+{
+    const struct byi_limits *limits = l->limits;
+    struct byi_arena *arena = l->scratch;
+    if (!c->number || !c->n_composites)
+        return;
+    if (!c->computes)
+        drop(c, BYI_REASON_MOVES_ONLY, NULL);
+    else if (size_of(c) < limits->min_nodes)
+        drop(c, BYI_REASON_TOO_SMALL,
+             byi_arena_printf(arena,
+                              "its region has %u node%s, --min-region-nodes "
+                              "wants %u",
+                              size_of(c), size_of(c) == 1 ? "" : "s",
+                              limits->min_nodes));
+    else if (c->flops < limits->min_flops)
+        drop(c, BYI_REASON_FEW_FLOPS,
+             byi_arena_printf(arena,
+                              "its region does %.0f floating-point operations, "
+                              "--min-region-flops wants %.0f",
+                              c->flops, limits->min_flops));
+}
+
+/* Functions, which stay, then the most work first; of equals the one that was
+ * there first. */
+static int compare_work(const void *a, const void *b)
+{
+    const struct candidate *x = *(void *const *)a, *y = *(void *const *)b;
+    if (!x->number != !y->number)
+        return x->number ? 1 : -1;
+    if (x->flops != y->flops)
+        return x->flops > y->flops ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static void check_number(struct limiter *l)
+{
+    const uint32_t most = l->limits->max_regions;
+    uint32_t n = 0;
+    struct candidate **kept =
+        byi_arena_calloc(l->scratch, l->list.n, sizeof(struct candidate *));
+    for (uint32_t i = 0; i < l->list.n; i++) {
+        struct candidate *c = &l->list.at[i];
+        if (!c->dropped && (!c->number || c->n_composites))
+            kept[n++] = c;
+    }
+    if (!most || n <= most)
+        return;
+    qsort(kept, n, sizeof(struct candidate *), compare_work);
+    for (uint32_t i = most; i < n; i++)
+        if (kept[i]->number)
+            drop(kept[i], BYI_REASON_TOO_MANY,
+                 byi_arena_printf(l->scratch,
+                                  "of %u regions its region is number %u by "
+                                  "floating-point operations, --max-regions "
+                                  "keeps %u",
+                                  n, i + 1, most));
+}
+
+/* --- what goes -------------------------------------------------------------
+ */
+
+static void note(struct limiter *l, const struct candidate *c, uint32_t target)
+{
+    const char *vendor = l->m->targets.at[target - 1];
+    const struct byi_sources sources = {.n = c->sources.n, .at = c->sources.at};
+    const struct byi_ledger_region region = {
+        .name = byi_arena_printf(l->scratch, "%s.%u", vendor, c->number),
+        .vendor = vendor,
+        .reason = c->reason,
+        .detail = c->detail,
+        .sources = &sources,
+        .flops = c->flops};
+    byi_ledger_region(l->ctx->ledger, &region);
+}
+
+/* The regions of a function, which are the list from `first` on. */
+static void unmark(struct limiter *l, uint32_t first, uint32_t func)
+{
+    struct byi_func *f = l->m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        struct candidate *c =
+            node->region ? &l->list.at[first + node->region - 1] : NULL;
+        if (!c || !c->dropped)
+            continue;
+        if (l->ctx->ledger && !c->noted)
+            note(l, c, node->target);
+        c->noted = true;
+        byi_give_back_node(l->m, f, id, l->ctx->ledger, c->reason, c->detail);
+    }
+}
+
+void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
+                       struct byi_arena *scratch)
+{
+    static const struct byi_limits none = {0};
+    struct limiter l = {.m = m,
+                        .ctx = ctx,
+                        .limits = ctx->vendors ? &ctx->vendors->limits : &none,
+                        .scratch = scratch};
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.compiler)
+            list_made(&l, i);
+        else if (has_marks(m->funcs.at[i]))
+            list_marked(&l, i);
+    for (uint32_t i = 0; i < l.list.n; i++)
+        check_size(&l, &l.list.at[i]);
+    check_number(&l);
+    for (uint32_t i = 0; i < l.list.n; i++) {
+        const struct candidate *c = &l.list.at[i];
+        if (c->number == 1) /* the first of its function */
+            unmark(&l, i, c->func);
+    }
+    for (uint32_t i = 0; i < l.list.n; i++)
+        byi_vec_free(l.list.at[i].sources.at);
+    byi_vec_free(l.list.at);
+}

@@ -1,0 +1,192 @@
+/* ledger_check.c: what must hold of any ledger. */
+#include "ledger_check.h"
+
+#include "schema.h"
+
+#include "core/base.h"
+
+#include <cjson/cJSON.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct totals {
+    double offloaded, native, folded, removed, flops, flops_offloaded;
+};
+
+static const cJSON *member(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static const char *text(const cJSON *object, const char *key)
+{
+    const cJSON *item = member(object, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static double number(const cJSON *object, const char *key)
+{
+    const cJSON *item = member(object, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-6 * (1 + fabs(a) + fabs(b));
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* No name twice, none empty. */
+static bool named_once(const cJSON *nodes)
+{
+    const int n = cJSON_GetArraySize(nodes);
+    const char **names = calloc((size_t)n + 1, sizeof *names);
+    const cJSON *node;
+    int i = 0;
+    bool good = true;
+    cJSON_ArrayForEach(node, nodes) names[i++] = text(node, "name");
+    qsort(names, (size_t)n, sizeof *names, compare_texts);
+    for (i = 0; i < n; i++)
+        good = good && *names[i] && (!i || strcmp(names[i - 1], names[i]) != 0);
+    free(names);
+    return good;
+}
+
+static bool ascending(const cJSON *list, int limit)
+{
+    double last = -1;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (item->valuedouble <= last || item->valuedouble >= limit)
+            return false;
+        last = item->valuedouble;
+    }
+    return true;
+}
+
+static const char *check_node(const cJSON *node, int n, const cJSON *regions,
+                              struct totals *t)
+{
+    const char *reason = text(node, "reason"), *where = text(node, "where");
+    const bool offloaded = strcmp(reason, "offloaded") == 0;
+    const cJSON *tried;
+    bool told = false;
+    t->offloaded += offloaded;
+    t->native += strcmp(where, "native") == 0;
+    t->folded += strcmp(where, "folded") == 0;
+    t->removed += strcmp(where, "removed") == 0;
+    t->flops += number(node, "flops");
+    t->flops_offloaded += offloaded ? number(node, "flops") : 0;
+    if (!ascending(member(node, "inputs"), n))
+        return "inputs are not ascending indices";
+    if (offloaded != (*text(node, "region") != '\0') ||
+        offloaded != (*text(node, "pattern") != '\0'))
+        return "only what is offloaded has a region and a pattern";
+    cJSON_ArrayForEach(tried, member(node, "tried")) told =
+        told || strcmp(text(tried, "reason"), reason) == 0;
+    if (strcmp(where, "native") == 0 && !told && strcmp(reason, "no-vendor"))
+        return "no attempt has the node's reason";
+    if (offloaded) {
+        const cJSON *region;
+        cJSON_ArrayForEach(
+            region,
+            regions) if (!strcmp(text(region, "name"), text(node, "region")) &&
+                         !strcmp(text(region, "vendor"), where) &&
+                         !strcmp(text(region, "outcome"), "kept")) return NULL;
+        return "the node's region is not among those kept";
+    }
+    return NULL;
+}
+
+/* A kept region has the nodes that say so. */
+static const char *check_region(const cJSON *region, const cJSON *nodes)
+{
+    const cJSON *list = member(region, "nodes"), *node, *next = list->child;
+    const bool kept = strcmp(text(region, "outcome"), "kept") == 0;
+    double i = 0;
+    if (!ascending(list, cJSON_GetArraySize(nodes)))
+        return "a region's nodes are not ascending indices";
+    cJSON_ArrayForEach(node, nodes)
+    {
+        const bool inside = next && next->valuedouble == i;
+        next = inside ? next->next : next;
+        i++;
+        if (kept &&
+            inside != (strcmp(text(node, "region"), text(region, "name")) == 0))
+            return "a region and its nodes disagree";
+    }
+    return NULL;
+}
+
+static const char *check_totals(const cJSON *root, const struct totals *t)
+{
+    const cJSON *s = member(root, "summary"), *vendor, *region;
+    double nodes = 0, flops = 0, regions = 0, kept = 0;
+    if (number(s, "nodes") != cJSON_GetArraySize(member(root, "nodes")) ||
+        number(s, "offloaded") != t->offloaded ||
+        number(s, "native") != t->native || number(s, "folded") != t->folded ||
+        number(s, "removed") != t->removed ||
+        number(s, "nodes") != t->offloaded + t->native + t->folded + t->removed)
+        return "the summary's nodes do not add up";
+    cJSON_ArrayForEach(vendor, member(root, "vendors"))
+    {
+        nodes += number(vendor, "nodes");
+        flops += number(vendor, "flops");
+        regions += number(vendor, "regions");
+    }
+    cJSON_ArrayForEach(region, member(root, "regions")) kept +=
+        strcmp(text(region, "outcome"), "kept") == 0;
+    if (nodes != t->offloaded + t->native)
+        return "the vendors' nodes do not add up";
+    if (!near(flops, number(s, "flops")))
+        return "the vendors' operations do not add up";
+    if (regions != kept || regions != number(s, "regions"))
+        return "the vendors' regions do not add up";
+    return NULL;
+}
+
+static const char *check(const cJSON *root, char *why, size_t n)
+{
+    const cJSON *nodes = member(root, "nodes"), *item;
+    const cJSON *regions = member(root, "regions");
+    struct totals t = {0};
+    cJSON *schema = schema_read("byoc-ledger.schema.json");
+    const bool fits = schema && schema_fits(schema, root, why, n);
+    cJSON_Delete(schema);
+    if (!fits)
+        return schema ? why : "no schema";
+    if (!named_once(nodes))
+        return "a name is empty, or there twice";
+    cJSON_ArrayForEach(item, nodes)
+    {
+        const char *odd =
+            check_node(item, cJSON_GetArraySize(nodes), regions, &t);
+        if (odd) {
+            snprintf(why, n, "%s: %s", text(item, "name"), odd);
+            return why;
+        }
+    }
+    cJSON_ArrayForEach(item, regions)
+    {
+        const char *odd = check_region(item, nodes);
+        if (odd)
+            return odd;
+    }
+    return check_totals(root, &t);
+}
+
+const char *ledger_check(const char *json, char *why, size_t n)
+{
+    cJSON *root = cJSON_Parse(json);
+    const char *odd = root ? check(root, why, n) : "no JSON";
+    cJSON_Delete(root);
+    return odd;
+}

@@ -1,0 +1,19 @@
+/* schema.h: is a document what its JSON Schema says? As much of the 2020-12
+ * dialect as docs/ uses; a keyword that is not known is a failure, so that no
+ * rule goes unchecked.
+ */
+#ifndef BYI_TEST_SCHEMA_H
+#define BYI_TEST_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cJSON;
+
+/* Whether `value` fits; when not, `why` gets the path and the rule. */
+bool schema_fits(const struct cJSON *schema, const struct cJSON *value,
+                 char *why, size_t n);
+/* A document of docs/, parsed; the caller frees it. NULL when it is no JSON. */
+struct cJSON *schema_read(const char *name);
+
+#endif
