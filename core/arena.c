@@ -24,6 +24,8 @@ struct deferred {
 
 struct byi_arena {
     struct block *blocks; /* the first one is being filled */
+    struct block *spare;  /* of earlier rounds, zeroed */
+    size_t most;          /* bytes of blocks that a round has used */
     char *at, *end;
     size_t next_size;
     struct deferred *deferred;
@@ -53,19 +55,31 @@ struct byi_arena *byi_arena_new(void)
     return arena;
 }
 
+static void free_blocks(struct block **blocks)
+{
+    while (*blocks) {
+        struct block *b = *blocks;
+        *blocks = b->next;
+        free(b);
+    }
+}
+
+static void run_deferred(struct byi_arena *arena)
+{
+    for (struct deferred *d = arena->deferred; d; d = d->next)
+        d->fn(d->arg);
+    arena->deferred = NULL;
+}
+
 void byi_arena_free(struct byi_arena **arena)
 {
     struct byi_arena *a = *arena;
 
     if (!a)
         return;
-    for (struct deferred *d = a->deferred; d; d = d->next)
-        d->fn(d->arg);
-    for (struct block *b = a->blocks; b;) {
-        struct block *next = b->next;
-        free(b);
-        b = next;
-    }
+    run_deferred(a);
+    free_blocks(&a->blocks);
+    free_blocks(&a->spare);
     free(a);
     *arena = NULL;
 }
@@ -82,12 +96,61 @@ static struct block *block_new(size_t size)
     return b;
 }
 
+static size_t count_bytes(const struct block *b)
+{
+    size_t bytes = 0;
+
+    for (; b; b = b->next)
+        bytes += b->size;
+    return bytes;
+}
+
+void byi_arena_reset(struct byi_arena *arena)
+{
+    const size_t used = count_bytes(arena->blocks);
+
+    run_deferred(arena);
+#ifdef __SANITIZE_ADDRESS__ /* shall see who uses what was given back */
+    free_blocks(&arena->blocks);
+    arena->next_size = FIRST_BLOCK;
+#endif
+    arena->most = used > arena->most ? used : arena->most;
+    if (count_bytes(arena->spare) + used > arena->most)
+        free_blocks(&arena->spare);
+    for (struct block *b = arena->blocks, *next = NULL; b; b = next) {
+        bool filling = b == arena->blocks && arena->end == b->data + b->size;
+        next = b->next;
+        memset(b->data, 0, filling ? (size_t)(arena->at - b->data) : b->size);
+        b->next = arena->spare;
+        arena->spare = b;
+    }
+    arena->blocks = NULL;
+    arena->at = arena->end = NULL;
+}
+
+/* The smallest spare block that has room, and not too much; or a new one. */
+static struct block *take_block(struct byi_arena *arena, size_t size)
+{
+    struct block **best = NULL, *b = NULL;
+
+    for (struct block **at = &arena->spare; *at; at = &(*at)->next)
+        if ((*at)->size >= size && (*at)->size / 4 <= size &&
+            (!best || (*at)->size < (*best)->size))
+            best = at;
+    if (!best)
+        return block_new(size);
+    b = *best;
+    *best = b->next;
+    b->next = NULL;
+    return b;
+}
+
 /* Memory from a new block. What is large gets a block of its own behind the
  * one that is being filled. */
 static void *alloc_slow(struct byi_arena *arena, size_t bytes)
 {
     bool large = bytes > arena->next_size / 4;
-    struct block *b = block_new(large ? bytes : arena->next_size);
+    struct block *b = take_block(arena, large ? bytes : arena->next_size);
 
     if (large && arena->blocks) {
         b->next = arena->blocks->next;

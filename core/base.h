@@ -56,6 +56,9 @@ char *byi_float_text(char buf[32], double value);
 struct byi_arena;
 struct byi_arena *byi_arena_new(void);
 void byi_arena_free(struct byi_arena **arena);
+/* Give everything back, as byi_arena_free does, but keep memory to be used
+ * again: at most as much as was in use at once. Takes time for what was used. */
+void byi_arena_reset(struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);

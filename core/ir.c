@@ -28,6 +28,7 @@ struct byi_const_index {
     uint32_t n_args, next_args;
     uint32_t next_symbol, next_suffix;
     BYI_VEC(struct byi_func *) all; /* functions ever made, to be freed */
+    BYI_VEC(struct byi_node) spare; /* room of a function that was replaced */
 };
 
 static void table_put(struct table *t, struct slot slot)
@@ -134,6 +135,7 @@ void byi_module_free(struct byi_module **module)
     for (uint32_t i = 0; i < index->all.n; i++)
         free_func(index->all.at[i]);
     byi_vec_free(index->all.at);
+    byi_vec_free(index->spare.at);
     free(index->consts.slots);
     free(index->funcs.slots);
     free(index->symbols.slots);
@@ -249,11 +251,40 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
     return f->type;
 }
 
+/* Rebuilding large functions again and again, two rooms take turns: memory
+ * that comes fresh from the system costs more than a node does. */
+enum { LARGE_FUNC = 1024 };
+
+static void keep_room(struct byi_module *m, struct byi_func *old)
+{
+    struct byi_const_index *index = m->const_index;
+
+    if (old->nodes.cap < LARGE_FUNC || old->nodes.cap <= index->spare.cap)
+        return;
+    byi_vec_free(index->spare.at);
+    index->spare.at = old->nodes.at;
+    index->spare.cap = old->nodes.cap;
+    old->nodes.at = NULL;
+}
+
+static void take_room(struct byi_module *m, struct byi_func *f, uint32_t n)
+{
+    struct byi_const_index *index = m->const_index;
+
+    if (n < LARGE_FUNC || index->spare.cap < n || index->spare.cap / 4 > n)
+        return;
+    f->nodes.at = index->spare.at;
+    f->nodes.cap = index->spare.cap;
+    index->spare.at = NULL;
+    index->spare.cap = 0;
+}
+
 struct byi_func *byi_func_like(struct byi_module *m,
                                const struct byi_func *like, byi_id *map)
 {
     struct byi_func *f = make_func(m, NULL);
 
+    take_room(m, f, like->nodes.n);
     f->name = like->name;
     f->origin = like;
     f->attr = like->attr;
@@ -312,6 +343,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
     if (fresh->result == BYI_NO_ID && !fresh->type)
         fresh->type = old->type;
     byi_func_type(m, index);
+    keep_room(m, old);
     free_func(old);
 }
 

@@ -20,6 +20,7 @@ struct record {
 struct run {
     struct byi_module *m;
     struct byi_pass_context *ctx;
+    struct byi_arena *scratch; /* emptied after each pass and function */
     const struct byi_pass *const *list;
     uint32_t n;
     BYI_VEC(struct record) records;
@@ -126,12 +127,11 @@ static enum byoc_status run_funcs(const struct run *run,
 
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
         const struct byi_func *f = run->m->funcs.at[order[i]];
-        struct byi_arena *scratch = NULL;
         if (f->dead || byi_is_closed(f))
             continue;
-        scratch = byi_arena_new();
-        status = pass->run_func(run->m, order[i], run->ctx, scratch, run->err);
-        byi_arena_free(&scratch);
+        status =
+            pass->run_func(run->m, order[i], run->ctx, run->scratch, run->err);
+        byi_arena_reset(run->scratch);
     }
     byi_arena_free(&arena);
     return status;
@@ -142,7 +142,6 @@ static enum byoc_status run_members(struct run *run,
 
 static enum byoc_status run_body(struct run *run, const struct byi_pass *pass)
 {
-    struct byi_arena *scratch = NULL;
     enum byoc_status status;
 
     assert(!!pass->run_module + !!pass->run_func + !!pass->sequence == 1);
@@ -151,9 +150,8 @@ static enum byoc_status run_body(struct run *run, const struct byi_pass *pass)
     run->ctx->pass = pass;
     if (pass->run_func)
         return run_funcs(run, pass);
-    scratch = byi_arena_new();
-    status = pass->run_module(run->m, run->ctx, scratch, run->err);
-    byi_arena_free(&scratch);
+    status = pass->run_module(run->m, run->ctx, run->scratch, run->err);
+    byi_arena_reset(run->scratch);
     return status;
 }
 
@@ -302,8 +300,10 @@ enum byoc_status byi_run_passes(struct byi_module *m,
             status = in->enter(in->ctx, run.err);
         entered += status == BYOC_OK;
     }
+    run.scratch = byi_arena_new();
     if (status == BYOC_OK)
         status = run_list(&run);
+    byi_arena_free(&run.scratch);
     for (uint32_t i = 0; i < entered; i++)
         if (ctx->instruments[i].exit)
             ctx->instruments[i].exit(ctx->instruments[i].ctx);

@@ -89,6 +89,8 @@ static bool is_plain(const struct byi_func *f)
 static void find_branches(struct byi_scopes *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
+    if (!f->refers)
+        return;
     uint32_t *reads = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *reads);
     for (byi_id id = 0; id < f->nodes.n; id++)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)

@@ -80,6 +80,34 @@ static void leave(size_t bytes)
     longjmp(hook, 1);
 }
 
+/* Rounds of small and large, each dirty, in other orders. */
+static void test_reset_gives_zeroed_memory(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    int one = 1;
+
+    (void)state;
+    n_called = 0;
+    for (size_t round = 1; round < 40; round++) {
+        byi_arena_defer(arena, note, &one);
+        for (size_t i = 0; i < 200; i++) {
+            size_t n = (i * 7919 * round) % (i % 50 ? 3000 : 3000000);
+            unsigned char *at = byi_arena_alloc(arena, n);
+            assert_int_equal((uintptr_t)at % 16, 0);
+            for (size_t k = 0; k < n; k++)
+                if (at[k])
+                    fail_msg("round %zu: byte %zu of %zu is dirty", round, k,
+                             n);
+            memset(at, 0xff, n);
+        }
+        byi_arena_reset(arena);
+        assert_int_equal(n_called, 1);
+        n_called = 0;
+    }
+    byi_arena_reset(arena); /* of nothing */
+    byi_arena_free(&arena);
+}
+
 static void test_exhaustion_calls_the_hook(void **state)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -356,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_large_blocks_do_not_end_the_small),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_defer_calls_last_first),
+        cmocka_unit_test(test_reset_gives_zeroed_memory),
         cmocka_unit_test(test_exhaustion_calls_the_hook),
         cmocka_unit_test(test_heap),
         cmocka_unit_test(test_vec_and_text),
