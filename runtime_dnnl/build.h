@@ -330,17 +330,18 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
 struct byi_int8 {
     struct byi_value *src; /* integers, NULL: it cannot be had so */
     struct byi_quant quant;
-    struct byi_view weights; /* int8, as the constant lies */
+    struct byi_view weights; /* int8, row-major */
     struct byi_value *scale, *shift;
     bool narrow; /* the result is integers too, of `out` */
     struct byi_quant out;
 };
-/* Whether it can: the data are quantised, and the weights, whose first axis is
- * the output channels, integers times steps. The result has `rank` axes,
- * channels on `axis`; `padded`: with zeros, which must then be the integer 0.
+/* Whether it can: the data are quantised, and the weights, seen as `w`, in
+ * row-major order with the output channels first, integers times steps. The
+ * result has `rank` axes, channels on `axis`; `padded`: with zeros, which must
+ * then be the integer 0.
  */
-enum byoc_status byi_dn_int8_open(struct byi_build *b, uint32_t rank,
-                                  uint32_t axis, bool padded,
+enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
+                                  uint32_t rank, uint32_t axis, bool padded,
                                   struct byi_int8 *x);
 /* The kernel's chain behind what makes numbers of the integer product. */
 enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,

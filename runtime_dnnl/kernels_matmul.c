@@ -248,7 +248,9 @@ static enum byoc_status try_int8(struct byi_build *b)
     struct byi_int8 x;
     struct byi_chain chain;
     struct matmul m = {.pack = true};
-    BYI_TRY(byi_dn_int8_open(b, 2, 1, false, &x));
+    const struct byi_desc *w =
+        &byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc;
+    BYI_TRY(byi_dn_int8_open(b, w, 2, 1, false, &x));
     if (!x.src)
         return BYOC_EUNSUPPORTED;
     BYI_TRY(byi_dn_want_plain(b, x.src, &m.src));

@@ -157,7 +157,8 @@ static enum byoc_status try_int8(struct byi_build *b, const struct conv *f,
     bool padded = false;
     for (uint32_t i = 0; i < c.p.window.n; i++)
         padded |= c.p.window.begin[i] > 0 || c.p.window.end[i] > 0;
-    BYI_TRY(byi_dn_int8_open(b, dst->rank, image->channel, padded, &x));
+    BYI_TRY(byi_dn_int8_open(b, &c.weights.desc, dst->rank, image->channel,
+                             padded, &x));
     if (!x.src)
         return BYOC_EUNSUPPORTED;
     const struct byi_desc *main = &x.src->views[0].desc;

@@ -207,8 +207,8 @@ static bool has_int8(void)
     return false;
 }
 
-enum byoc_status byi_dn_int8_open(struct byi_build *b, uint32_t rank,
-                                  uint32_t axis, bool padded,
+enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
+                                  uint32_t rank, uint32_t axis, bool padded,
                                   struct byi_int8 *x)
 {
     struct byi_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -220,15 +220,13 @@ enum byoc_status byi_dn_int8_open(struct byi_build *b, uint32_t rank,
         !byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n) ||
         dtype != BYOC_F32 || (padded && src->quant.zero != 0.0f))
         return BYOC_OK;
-    const struct byi_desc w =
-        byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc;
     x->quant = src->quant;
-    x->weights.desc = byi_dn_dense(BYOC_I8, w.rank, w.dims, NULL);
+    x->weights.desc = byi_dn_dense(BYOC_I8, w->rank, w->dims, NULL);
     BYI_TRY(byi_dn_own(b, (uint64_t)n, &x->weights.buf));
-    BYI_TRY(make_floats(b, rank, axis, w.dims[0], &x->scale, &scale));
-    BYI_TRY(make_floats(b, rank, axis, w.dims[0], &x->shift, &shift));
+    BYI_TRY(make_floats(b, rank, axis, w->dims[0], &x->scale, &scale));
+    BYI_TRY(make_floats(b, rank, axis, w->dims[0], &x->shift, &shift));
     int8_t *q = b->program->bufs.at[x->weights.buf].data;
-    if (split_weights(b, x, w.dims[0], scale, shift, q))
+    if (split_weights(b, x, w->dims[0], scale, shift, q))
         x->src = src->integers;
     else
         byi_dn_disown(b, x->weights.buf);
