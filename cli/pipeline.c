@@ -279,7 +279,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
         const char *fault = byoc_internal_region_fault(model, i);
-        whole = whole && !fault;
+        whole = whole && !fault && !r->fault; /* compile() may have refused */
         if (fault && !r->fault &&
             byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler))
             r->fault = byi_arena_str(c->arena, fault);
