@@ -197,7 +197,9 @@ static void sort_regions(struct regions *r)
  * at together or hardly any was joined. */
 static void join_all(struct regions *r)
 {
-    for (bool again = true; again;) {
+    enum { MOST = 4 }; /* times, so that it stays linear */
+    bool again = true;
+    for (uint32_t i = 0; again && i < MOST; i++) {
         const uint32_t n = r->n;
         const uint32_t *into = byi_join_regions(r->f, n, r->target, r->scratch);
         for (byi_id id = 0; id < r->f->nodes.n; id++)
