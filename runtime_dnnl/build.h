@@ -232,6 +232,10 @@ struct byi_desc byi_dn_dense_like(const struct byi_desc *like,
 /* The same elements with other dims, without moving; false if impossible. */
 bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
                          const int64_t *dims, struct byi_desc *out);
+/* The layout nearest to `desc` that a reshape to `dims` only looks at in
+ * another way; false when there is none. */
+bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
+                        const int64_t *dims, struct byi_desc *out);
 struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
                                     const uint32_t *axes);
 /* Axes of size 1 put in front, up to `rank`; or taken off the front. */

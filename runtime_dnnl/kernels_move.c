@@ -10,8 +10,19 @@
 
 /* --- views --------------------------------------------------------------- */
 
-/* A view with other dims of every copy that allows it; when none does, of a
- * row-major copy made for it. */
+static bool is_output(const struct byi_build *b)
+{
+    const struct byi_graph *g = b->program->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].node == b->node)
+            return true;
+    return false;
+}
+
+/* A view with other dims of every copy that allows it. When none does, of a
+ * copy made for it: row-major where it leaves the region, else with what is
+ * joined side by side and the rest as it lies, so that a shuffle of channels
+ * in between convolutions is one reorder. */
 enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
@@ -27,10 +38,14 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     }
     if (found)
         return BYOC_OK;
+    const struct byi_desc *main = &value->views[0].desc;
+    struct byi_desc copy;
     struct byi_view view;
-    BYI_TRY(byi_dn_want_plain(b, value, &view));
-    const struct byi_desc plain = view.desc;
-    if (!byi_dn_reshape_desc(&plain, type->rank, type->dims, &view.desc))
+    if (is_output(b) ||
+        !byi_dn_joined_desc(main, type->rank, type->dims, &copy))
+        copy = byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
+    BYI_TRY(byi_dn_want(b, value, &copy, &view));
+    if (!byi_dn_reshape_desc(&copy, type->rank, type->dims, &view.desc))
         return byi_dn_refuse(b, "%s: the result has another number of elements",
                              byi_dn_step0(b)->op->name);
     byi_dn_define(b, 0, &view);
@@ -243,15 +258,6 @@ static void read_blocks(const struct byi_gstep *step, const int64_t *d,
     else
         *s = strcmp(byi_attr_string(step->attrs, "mode"), "CRD") == 0 ? crd
                                                                       : dcr;
-}
-
-static bool is_output(const struct byi_build *b)
-{
-    const struct byi_graph *g = b->program->graph;
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].node == b->node)
-            return true;
-    return false;
 }
 
 enum byoc_status byi_dn_build_blocks(struct byi_build *b)

@@ -131,6 +131,57 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
     return i == n; /* new axes left over are of size 1 */
 }
 
+/* The end of the run of axes from i on that a reshape to `dims` joins or
+ * leaves as one; *j: where it goes on in dims. 0: the dims do not fit. */
+static uint32_t joined(const struct byi_desc *desc, uint32_t i, uint32_t rank,
+                       const int64_t *dims, uint32_t *j)
+{
+    int64_t from = 1, to = 1;
+    do {
+        if (from <= to && i < desc->rank)
+            from *= desc->dims[i++];
+        else if (*j < rank)
+            to *= dims[(*j)++];
+        else
+            return 0;
+    } while (from != to || from == 1);
+    return i;
+}
+
+bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
+                        const int64_t *dims, struct byi_desc *out)
+{
+    int64_t far[BYI_MAX_RANK]; /* of each run: its largest stride */
+    uint32_t run[BYI_MAX_RANK] = {0}, order[BYI_MAX_RANK], n = 0, runs = 0;
+    for (uint32_t i = 0, j = 0; i < desc->rank; runs++) {
+        uint32_t end = i;
+        bool ones = true;
+        for (uint32_t k = i; k < desc->rank; k++)
+            ones = ones && desc->dims[k] == 1;
+        end = ones ? desc->rank : joined(desc, i, rank, dims, &j);
+        if (end == 0)
+            return false;
+        far[runs] = 0;
+        for (; i < end; i++) {
+            run[i] = runs;
+            if (desc->dims[i] > 1 && desc->strides[i] > far[runs])
+                far[runs] = desc->strides[i];
+        }
+    }
+    while (n < desc->rank) { /* the farthest of the runs that are left */
+        uint32_t best = 0;
+        for (uint32_t r = 1; r < runs; r++)
+            if (far[r] > far[best])
+                best = r;
+        for (uint32_t i = 0; i < desc->rank; i++)
+            if (run[i] == best && far[best] >= 0)
+                order[n++] = i;
+        far[best] = -1;
+    }
+    *out = byi_dn_dense(desc->dtype, desc->rank, desc->dims, order);
+    return true;
+}
+
 struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
                                     const uint32_t *axes)
 {

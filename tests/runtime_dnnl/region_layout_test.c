@@ -365,6 +365,77 @@ static void test_plain(void **state)
     unsetenv("BYOC_DNNL_LAYOUT");
 }
 
+/* Channels shuffled between convolutions, as ShuffleNet has it: the last view
+ * is no view of channels-last memory, and is made by one reorder, not by one to
+ * channels first and one back. Behind the region's end it is row-major. */
+static void test_channel_shuffle(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    const uint32_t x = region_input(&g, 2, 12, 7, 5, -1);
+    const uint32_t w = region_const(&g, 12, 12, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
+    const uint32_t conv = region_end(&g);
+    const uint32_t apart = region_ints(&g, 5, (const int64_t[]){2, 3, 4, 7, 5});
+    region_kernel(&g, "reshape", "{}", IDS(conv, apart));
+    region_kernel(&g, "transpose", "{\"axes\":[0,2,1,3,4]}",
+                  IDS(region_end(&g)));
+    const uint32_t turned = region_end(&g);
+    const uint32_t whole = region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
+    region_kernel(&g, "reshape", "{}", IDS(turned, whole));
+    const uint32_t shuffled = region_end(&g);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(shuffled, w));
+    expect(&g, region_end(&g), "between", &r);
+    assert_int_equal(r.n_steps, 5);
+    assert_int_equal(r.n_reorders, 3); /* in, shuffle, out */
+    region_close(&g);
+
+    region_open(&g);
+    const uint32_t y = region_input(&g, 2, 12, 7, 5, -1);
+    const uint32_t v = region_const(&g, 12, 12, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(y, v));
+    const uint32_t last = region_end(&g);
+    const uint32_t flat = region_ints(&g, 2, (const int64_t[]){2, 420});
+    region_kernel(&g, "reshape", "{}", IDS(last, flat));
+    expect(&g, region_end(&g), "at the end", &r);
+    assert_int_equal(r.n_reorders, 2); /* in, out */
+    region_close(&g);
+}
+
+/* Reshapes of what lies in other orders, joined, split, with axes of 1. */
+static void test_reshape_of_moved(void **state)
+{
+    static const struct {
+        int64_t axes[4], dims[5];
+        uint32_t rank;
+    } rows[] = {
+        {{0, 2, 3, 1}, {2, 15, 4}, 3},      {{0, 2, 3, 1}, {6, 5, 4}, 3},
+        {{3, 2, 1, 0}, {15, 8}, 2},         {{1, 0, 3, 2}, {1, 8, 1, 15}, 4},
+        {{2, 0, 1, 3}, {3, 2, 2, 2, 5}, 5}, {{2, 3, 0, 1}, {120, 1, 1}, 3},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(rows); i++)
+        for (int behind = 0; behind < 2; behind++) {
+            struct region g;
+            char axes[80];
+            region_open(&g);
+            const uint32_t x = region_input(&g, 2, 4, 3, 5, -1);
+            const uint32_t dims = region_ints(&g, rows[i].rank, rows[i].dims);
+            const int64_t *a = rows[i].axes;
+            snprintf(axes, sizeof axes, "{\"axes\":[%d,%d,%d,%d]}", (int)a[0],
+                     (int)a[1], (int)a[2], (int)a[3]);
+            region_kernel(&g, "transpose", axes, IDS(x));
+            const uint32_t moved = region_end(&g);
+            region_kernel(&g, "reshape", "{}", IDS(moved, dims));
+            if (behind)
+                region_kernel(&g, "nn.relu", "{}", IDS(region_end(&g)));
+            expect(&g, region_end(&g), axes, NULL);
+            region_close(&g);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +448,8 @@ int main(void)
         cmocka_unit_test(test_resize),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_channel_shuffle),
+        cmocka_unit_test(test_reshape_of_moved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
