@@ -223,6 +223,37 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     return emit_norm(b, &p, core);
 }
 
+/* Batch normalisation by the image's own statistics. Between convolutions it
+ * is faster than leaving the region, alone it is slower (bench/operators); of
+ * several images, each of whose channels would be a channel, always. */
+enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
+{
+    struct norm p = {.kind = BATCH_NORM};
+    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_desc *main = &value->views[0].desc;
+    BYI_TRY(check_float(b, main->dtype));
+    if (main->rank < 3 || main->rank > 5)
+        return byi_dn_refuse(b, "nn.instance_norm: rank %u, expected 3 to 5",
+                             main->rank);
+    if (main->dims[0] != 1)
+        return byi_dn_refuse(b,
+                             "nn.instance_norm: found %lld images, native "
+                             "kernels are faster for more than one",
+                             (long long)main->dims[0]);
+    const struct byi_image image = byi_dn_image(main->rank, false);
+    const struct byi_desc want =
+        byi_dn_image_desc(b, &image, main->rank, main->dims);
+    BYI_TRY(byi_dn_want(b, value, &want, &p.src));
+    BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), want.dims[1]));
+    BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), want.dims[1]));
+    p.batch = (struct byi_batch_norm){
+        .epsilon = (float)byi_attr_float(byi_dn_step0(b)->attrs, "epsilon"),
+        .own = true,
+        .src = want};
+    const struct byi_core core = {.dst = want, .src = p.src, .in_place = true};
+    return emit_norm(b, &p, core);
+}
+
 enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);

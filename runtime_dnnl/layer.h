@@ -194,9 +194,11 @@ struct byi_layer_norm {
     bool scale, shift;
     struct byi_desc src;
 };
-/* over axis 1, with given mean and variance; scale and shift per channel */
+/* over axis 1; scale and shift per channel; mean and variance are given, or,
+ * with `own`, those of src */
 struct byi_batch_norm {
     float epsilon;
+    bool own;
     struct byi_desc src;
 };
 struct byi_lrn {

@@ -149,7 +149,7 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
                                     struct byoc_error *err)
 {
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
-    const unsigned flags = (unsigned)dnnl_use_global_stats |
+    const unsigned flags = (p->own ? 0u : (unsigned)dnnl_use_global_stats) |
                            (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
