@@ -80,19 +80,22 @@ static bool is_private(const struct merger *g, const struct byi_match *match,
     return true;
 }
 
-/* Nobody outside reads what lies inside, and nothing inside is taken. With
- * the root as the only way out, no path can leave a match and come back. */
-static bool is_closed(const struct merger *g, const struct byi_match *match)
+/* Nobody outside reads what lies inside, and nothing inside is taken: NULL, or
+ * what is wrong. With the root as the only way out, no path can leave a match
+ * and come back. */
+static const char *find_leak(const struct merger *g,
+                             const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_ops; i++) {
         byi_id id = match->ops[i];
-        if (g->claimed[id] || (id != match->root && !is_private(g, match, id)))
-            return false;
+        if (g->claimed[id])
+            return "another match has taken an operator inside";
+        if (id != match->root && !is_private(g, match, id))
+            return "an operator inside has other readers as well";
     }
-    return true;
+    return NULL;
 }
 
-/* Whether the list names the node, as the IR or the model does. */
 static bool is_named(const struct merger *g, const char *const *list,
                      const struct byi_node *node)
 {
@@ -319,8 +322,13 @@ static void claim(struct merger *g, const struct byi_match *match,
 static bool take(const struct byi_match *match, void *ctx)
 {
     struct merger *g = ctx;
-    if (g->status != BYOC_OK || !is_closed(g, match))
+    if (g->status != BYOC_OK)
         return false;
+    const char *leak = find_leak(g, match);
+    if (leak) {
+        note(g, match, BYI_REASON_NOT_CLOSED, leak);
+        return false;
+    }
     enum byi_reason reason;
     const char *why = refuse(g, match, &reason);
     if (why) {

@@ -16,6 +16,7 @@
 
 #include "core/base.h"
 #include "partition/ledger.h"
+#include "tests/frontend_onnx/models.h"
 #include "tests/ledger_check.h"
 #include "tests/schema.h"
 
@@ -181,7 +182,7 @@ static void a_loop_reads_its_last_turn(void **state)
     "def @main(%p: Tensor[(), bool], %x: " F4 ", %n: Tensor[(N,), float32])"   \
     " {\n"                                                                     \
     "  %0 = nn.relu(%x) #[\"same\": \"Relu\"];\n"                              \
-    "  %1 = exp(%0) #[\"exp\": \"Exp\"];\n"                                       \
+    "  %1 = exp(%0) #[\"exp\": \"Exp\"];\n"                                    \
     "  %2 = if (%p) {\n"                                                       \
     "    nn.relu(%1) #[\"then\": \"Relu\"]\n"                                  \
     "  } else {\n"                                                             \
@@ -244,6 +245,37 @@ static void a_trained_model(void **state)
     assert_null(byoc_compiled_verdict(compiled));
     cJSON_Delete(ledger);
     byoc_compiled_free(&compiled);
+}
+
+/* Names that ONNX allows: none, or one for two nodes. */
+static void names_of_onnx(void **state)
+{
+    (void)state;
+    struct build b = begin(13);
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_error err;
+    static const char *const expected[] = {"same", "", "same", ""};
+    input(&b, "x", "4");
+    for (int i = 0; i < 4; i++) {
+        char in[2] = {"xabc"[i], 0}, out[2] = {"abcy"[i], 0};
+        node(&b, i % 2 ? "Exp" : "Relu", in, out)->name =
+            byi_arena_str(b.arena, expected[i]);
+    }
+    output(&b, "y");
+    save(&b);
+    if (byoc_compile(b.path, NULL, &compiled, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(compiled));
+    check_whole(ledger); /* each name is there once */
+    const cJSON *nodes = list_of(ledger, "nodes");
+    assert_int_equal(cJSON_GetArraySize(nodes), 4);
+    assert_string_equal(text_of(cJSON_GetArrayItem(nodes, 0), "name"), "same");
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(text_of(cJSON_GetArrayItem(nodes, i), "op"),
+                            i % 2 ? "Exp" : "Relu");
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&compiled);
+    end(&b);
 }
 
 static void set(cJSON *object, const char *key, cJSON *item)
@@ -461,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_loop_reads_its_last_turn),
         cmocka_unit_test(ledgers_fit_the_schema),
         cmocka_unit_test(a_trained_model),
+        cmocka_unit_test(names_of_onnx),
         cmocka_unit_test(other_documents_do_not),
         cmocka_unit_test(the_schema_has_every_reason),
         cmocka_unit_test(times_and_regions),
