@@ -226,13 +226,17 @@ static enum byoc_status read_model(const char *path,
                                    struct byoc_error *err)
 {
     const struct byi_onnx_params onnx = {
-        .dims = params->dims, .shapes = params->shapes, .eval = eval};
+        .dims = params->dims,
+        .shapes = params->shapes,
+        .values = params->values,
+        .eval = eval};
     if (ends_in(path, ".ir")) {
         if ((params->dims && *params->dims) ||
-            (params->shapes && *params->shapes))
+            (params->shapes && *params->shapes) ||
+            (params->values && *params->values))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: dims and shapes are fixed when ONNX is "
-                            "imported; write them into the text's types",
+                            "%s: dims, shapes and values are fixed when ONNX "
+                            "is imported; write them into the text",
                             path);
         return import_text(path, m, err);
     }

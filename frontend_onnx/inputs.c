@@ -1,5 +1,5 @@
 /* inputs.c: the model's inputs as parameters of @main, with what the user fixed
- * of their sizes: "N=1", "x=1x3x224x224".
+ * of them: "N=1", "x=1x3x224x224", "x=0.5".
  */
 #include "frontend_onnx/import.h"
 
@@ -56,7 +56,7 @@ static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
 }
 
 struct used {
-    bool *dims, *shapes;
+    bool *dims, *shapes, *values;
 };
 
 static uint32_t count(const char *const *list)
@@ -68,24 +68,33 @@ static uint32_t count(const char *const *list)
     return n;
 }
 
+static bool *used_new(struct byi_import *o, const char *const *list)
+{
+    return byi_arena_calloc(o->scratch, count(list) + 1, sizeof(bool));
+}
+
 static enum byoc_status check_used(struct byi_import *o,
                                    const struct used *used)
 {
-    const char *const *dims = o->params->dims;
-    const char *const *shapes = o->params->shapes;
+    const struct {
+        const char *const *given;
+        const bool *used;
+        const char *what, *expected;
+    } lists[] = {
+        {o->params->dims, used->dims, "dim",
+         "NAME=NUMBER, where NAME is a symbolic dim of the model's inputs"},
+        {o->params->shapes, used->shapes, "shape",
+         "NAME=1x3x224x224, where NAME is an input of the model"},
+        {o->params->values, used->values, "value",
+         "NAME=NUMBER, where NAME is an input of the model"},
+    };
 
-    for (uint32_t i = 0; i < count(dims); i++)
-        if (!used->dims[i])
-            return byi_fail(&o->err, BYOC_EINVAL,
-                            "dim '%s': expected NAME=NUMBER, where NAME is a "
-                            "symbolic dim of the model's inputs",
-                            dims[i]);
-    for (uint32_t i = 0; i < count(shapes); i++)
-        if (!used->shapes[i])
-            return byi_fail(&o->err, BYOC_EINVAL,
-                            "shape '%s': expected NAME=1x3x224x224, where "
-                            "NAME is an input of the model",
-                            shapes[i]);
+    for (size_t k = 0; k < BYI_COUNT(lists); k++)
+        for (uint32_t i = 0; i < count(lists[k].given); i++)
+            if (!lists[k].used[i])
+                return byi_fail(&o->err, BYOC_EINVAL, "%s '%s': expected %s",
+                                lists[k].what, lists[k].given[i],
+                                lists[k].expected);
     return BYOC_OK;
 }
 
@@ -168,13 +177,45 @@ static enum byoc_status input_dims(struct byi_import *o, const char *input,
     return read_dims(o, shape, used, dims);
 }
 
-static const struct byi_onnx_value *value_of(const struct byi_import *o,
-                                             const char *name)
+static bool read_value(const char *text, struct byi_tensor *t)
 {
-    for (uint32_t i = 0; i < o->params->n_values; i++)
-        if (strcmp(o->params->values[i].name, name) == 0)
-            return &o->params->values[i];
-    return NULL;
+    const int64_t n = byi_elements(t->rank, t->dims);
+    char *end = NULL;
+
+    errno = 0;
+    const double value = strtod(text, &end);
+    if (*text == '\0' || *end || errno ||
+        (byi_dtype_is_int(t->dtype) && value != (double)(int64_t)value))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(t, i, value);
+    return true;
+}
+
+/* An input that is given: a constant of that type with one value. */
+static byi_id fixed_input(struct byi_import *o, const char *input,
+                          const struct byi_type *type, const char *text)
+{
+    struct byi_tensor t = {0};
+
+    if (!byi_type_static(type) || byoc_dtype_size(type->dtype) == 0 ||
+        byoc_dtype_size(type->dtype) > 8 || !byi_const_alloc(o->m, type, &t)) {
+        o->status = byi_fail(&o->err, BYOC_EINVAL,
+                             "value of '%s': its type has sizes that vary or "
+                             "no numbers as elements; fix its sizes with a "
+                             "shape",
+                             input);
+        return BYI_NO_ID;
+    }
+    if (!read_value(text, &t)) {
+        o->status = byi_fail(&o->err, BYOC_EINVAL,
+                             "value of '%s': found '%s', expected a number "
+                             "that %s holds",
+                             input, text, byoc_dtype_name(type->dtype));
+        return BYI_NO_ID;
+    }
+    return byi_add_const(o->m, o->f, byi_const_add(o->m, type, t.data, true),
+                         byi_sources_none());
 }
 
 /* Sequences and the like: say what it is, and which operator wants it. */
@@ -229,36 +270,24 @@ static enum byoc_status add_input(struct byi_import *o,
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "input '%s' has the unknown element type %d", name,
                         tensor->elem_type);
-    const struct byi_onnx_value *value = value_of(o, name);
-    if (value) {
-        if (value->tensor.dtype != dtype)
-            return byi_fail(&o->err, BYOC_EINVAL,
-                            "the value of input '%s' is %s, the model has %s",
-                            name, byoc_dtype_name(value->tensor.dtype),
-                            byoc_dtype_name(dtype));
-        entry->id = byi_o_const(o, &value->tensor, false);
-        return o->status;
-    }
     BYI_TRY(input_dims(o, name, tensor->shape, used, &rank, dims));
-    entry->id = byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name),
-                              byi_type_tensor(o->m->arena, dtype, rank, dims));
-    return BYOC_OK;
+    const struct byi_type *type =
+        byi_type_tensor(o->m->arena, dtype, rank, dims);
+    const char *value = param_of(o->params->values, name, used->values);
+    entry->id = value ? fixed_input(o, name, type, value)
+                      : byi_add_param(o->m, o->f,
+                                      byi_arena_str(o->m->arena, name), type);
+    return o->status;
 }
 
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->file->model->graph;
-    const struct used used = {
-        byi_arena_calloc(o->scratch, count(o->params->dims) + 1, 1),
-        byi_arena_calloc(o->scratch, count(o->params->shapes) + 1, 1),
-    };
+    const struct used used = {used_new(o, o->params->dims),
+                              used_new(o, o->params->shapes),
+                              used_new(o, o->params->values)};
 
     for (size_t i = 0; i < graph->n_input; i++)
         BYI_TRY(add_input(o, graph->input[i], &used));
-    for (uint32_t i = 0; i < o->params->n_values; i++)
-        if (!byi_names_find(&o->scope->names, o->params->values[i].name))
-            return byi_fail(&o->err, BYOC_EINVAL,
-                            "value of '%s': the model has no such input",
-                            o->params->values[i].name);
     return check_used(o, &used);
 }

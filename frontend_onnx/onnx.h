@@ -4,23 +4,17 @@
 
 #include "core/core.h"
 
-/* An input with a fixed value. */
-struct byi_onnx_value {
-    const char *name;
-    struct byi_tensor tensor; /* copied */
-};
-
 /* How to import. Zero-initialise. */
 struct byi_onnx_params {
     /* "N=1" and "x=1x3x224x224": fix symbolic dims, or whole input shapes. */
     const char *const *dims;   /* NULL-terminated, or NULL */
     const char *const *shapes; /* NULL-terminated, or NULL */
+    /* "sr=16000": inputs that become constants, each element that value. Their
+     * sizes must be known. */
+    const char *const *values; /* NULL-terminated, or NULL */
     /* Computes what exporters leave as small graphs over constants: shapes,
      * axes, sizes. NULL: such a model may be refused. */
     byi_eval_fn eval;
-    /* Inputs that become constants instead of parameters. */
-    const struct byi_onnx_value *values;
-    uint32_t n_values;
 };
 
 /* Read the model at `path` into a module with one function @main: parameters

@@ -33,6 +33,8 @@ struct byoc_compile_params {
     const char *const *dims;     /* "N=1": fix a symbolic dim (ONNX only)   */
     const char *const *shapes;   /* "x=1x3x224x224": fix an input's shape
                                     (ONNX only)                             */
+    const char *const *values;   /* "sr=16000": an input that becomes a constant,
+                                    each element of it that value (ONNX only) */
     const char *const *exclude;  /* nodes or operators that stay native, by
                                     the model's name or the IR's            */
     const char *const *only;     /* when not empty: what else stays native,

@@ -80,21 +80,36 @@ static void fixed_dims(void **state)
 
 static void fixed_value(void **state)
 {
-    float data[] = {1, 2};
-    const struct byi_onnx_value value_of_b = {
-        "b", {.data = data, .dtype = BYOC_F32, .rank = 1, .dims = {2}}};
-    const struct byi_onnx_params params = {.values = &value_of_b,
-                                           .n_values = 1};
-    struct build b = begin(13);
+    static const char *const bad[][2] = {
+        {"b=0.5x",
+         "value of 'b': found '0.5x', expected a number that float32"},
+        {"b=", "value of 'b': found ''"},
+        {"c=1", "value 'c=1': expected NAME=NUMBER, where NAME is an input"},
+        {"x=1", "value of 'x': its type has sizes that vary"},
+        {"i=1.5", "value of 'i': found '1.5', expected a number that int64"},
+    };
     (void)state;
 
-    input(&b, "x", "3 2");
-    input(&b, "b", "2");
-    node(&b, "Add", "x b", "y");
-    output(&b, "y");
-    expect_with(&b, &params,
-                (const char *const[]){"@main(%x: Tensor[(3, 2), float32], Out",
-                                      "add(%x, [1.0, 2.0])", NULL});
+    for (uint32_t i = 0; i <= BYI_COUNT(bad); i++) {
+        const bool good = i == BYI_COUNT(bad);
+        const struct byi_onnx_params params = {
+            .values = (const char *const[]){good ? "b=1.5" : bad[i][0], NULL}};
+        struct build b = begin(13);
+        input(&b, "x", "N 2");
+        input(&b, "b", "2");
+        b.graph->input =
+            list_add(b.arena, b.graph->input, &b.graph->n_input,
+                     value(&b, "i", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, ""));
+        node(&b, "Add", "x b", "y");
+        output(&b, "y");
+        if (good)
+            expect_with(
+                &b, &params,
+                (const char *const[]){"@main(%x: Tensor[(N, 2), float32], %i",
+                                      "add(%x, [1.5, 1.5])", NULL});
+        else
+            refuse_with(&b, &params, BYOC_EINVAL, bad[i][1]);
+    }
 }
 
 static void two_outputs(void **state)
