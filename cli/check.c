@@ -12,16 +12,31 @@ const struct byi_verb byi_verb_check = {
     .run = run,
 };
 
+static int print_advice(const char *path, const struct byi_model_options *o,
+                        bool json)
+{
+    struct byoc_error err;
+    char *text;
+    if (byi_advise_model(path, o, json, &text, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_check, &err);
+    fputs(text, stdout);
+    byoc_string_free(text);
+    return BYI_EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
     struct byi_ledger_view view = {0};
+    bool advise = false;
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &view.json, NULL,
          "print the ledger's JSON"},
         {"all", 'a', BYI_OPTION_FLAG, &view.every, NULL, "print every node"},
         {"explain", 0, BYI_OPTION_LIST, &view.explain, "NODE",
          "print all that is known about a node"},
+        {"advise", 0, BYI_OPTION_FLAG, &advise, NULL,
+         "print what would let more go to vendors, tried for real"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -30,6 +45,8 @@ static int run(int argc, char **argv)
                                  argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
+    if (advise)
+        return print_advice(path, &o, view.json);
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)

@@ -174,6 +174,10 @@ enum byoc_status byi_compile_model(const char *path,
                                    const struct byi_model_options *options,
                                    struct byoc_compiled **compiled, int *gate,
                                    struct byoc_error *err);
+/* What would let more of it go to vendors, as byoc_advise says it. */
+enum byoc_status byi_advise_model(const char *path,
+                                  const struct byi_model_options *o, bool json,
+                                  char **text, struct byoc_error *err);
 /* Open an artifact (.so), or compile and load in memory. Warnings of loading
  * go to stderr. */
 enum byoc_status byi_open_model(const char *path,

@@ -27,13 +27,10 @@ static bool is_artifact(const char *path)
     return n > 3 && strcmp(path + n - 3, ".so") == 0;
 }
 
-enum byoc_status byi_compile_model(const char *path,
-                                   const struct byi_model_options *o,
-                                   struct byoc_compiled **compiled, int *gate,
-                                   struct byoc_error *err)
+static struct byoc_compile_params params_of(const struct byi_model_options *o)
 {
     static const char *const none[] = {NULL};
-    const struct byoc_compile_params params = {
+    return (struct byoc_compile_params){
         .backends = o->native ? none : o->backends.at,
         .plugins = o->plugins,
         .patterns = o->patterns.at,
@@ -64,11 +61,26 @@ enum byoc_status byi_compile_model(const char *path,
         .keep_c = o->keep_c,
         .verify = o->verify,
         .function = o->function};
-    *gate = BYI_EXIT_OK;
+}
+
+static enum byoc_status check_options(const struct byi_model_options *o,
+                                      struct byoc_error *err)
+{
     if (o->native && o->backends.n)
         return byi_fail(err, BYOC_EINVAL,
                         "--native and --backend exclude each other; expected "
                         "one of them");
+    return BYOC_OK;
+}
+
+enum byoc_status byi_compile_model(const char *path,
+                                   const struct byi_model_options *o,
+                                   struct byoc_compiled **compiled, int *gate,
+                                   struct byoc_error *err)
+{
+    const struct byoc_compile_params params = params_of(o);
+    *gate = BYI_EXIT_OK;
+    BYI_TRY(check_options(o, err));
     BYI_TRY(byoc_compile(path, &params, compiled, err));
     if (o->time_passes)
         fputs(byoc_compiled_times(*compiled), stderr);
@@ -84,6 +96,15 @@ enum byoc_status byi_compile_model(const char *path,
     if (status != BYOC_OK)
         byoc_compiled_free(compiled);
     return status;
+}
+
+enum byoc_status byi_advise_model(const char *path,
+                                  const struct byi_model_options *o, bool json,
+                                  char **text, struct byoc_error *err)
+{
+    const struct byoc_compile_params params = params_of(o);
+    BYI_TRY(check_options(o, err));
+    return byoc_advise(path, &params, json, text, err);
 }
 
 /* An option that only compiling takes note of, where one was given. */

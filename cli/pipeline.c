@@ -5,6 +5,7 @@
 
 #include "gates.h"
 #include "image.h"
+#include "pipeline.h"
 #include "passes.h"
 
 #include "frontend_onnx/onnx.h"
@@ -27,6 +28,7 @@ struct byoc_compiled {
     struct byi_timing timing;
     struct byi_pass_list list;
     const char *verdict; /* of the gates */
+    uint32_t n_added; /* passes of the list that the caller adds, from 1 on */
     char *cc;
     char *keep_c;
     struct byoc_model *tried; /* loaded with these, for the first to ask */
@@ -57,6 +59,8 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     }
     for (; given && *given; given++)
         BYI_TRY(byi_passes_parse(*given, c->arena, &c->list, err));
+    if (!params->passes)
+        c->n_added = c->list.passes.n - 1;
     for (; !params->passes && *own; own++)
         BYI_PUSH(&c->list.passes, *own);
     return BYOC_OK;
@@ -75,6 +79,23 @@ static const char *const *list_options(struct byoc_compiled *c,
         BYI_PUSH(&list, own[i]);
     for (uint32_t i = 0; params->options && params->options[i]; i++)
         BYI_PUSH(&list, params->options[i]);
+    BYI_PUSH(&list, NULL);
+    const char *const *kept =
+        byi_arena_copy(c->arena, list.at, list.n * sizeof *list.at);
+    byi_vec_free(list.at);
+    return kept;
+}
+
+/* The caller's, and the passes that he adds: what is named runs, whatever its
+ * level. */
+static const char *const *list_required(
+    struct byoc_compiled *c, const struct byoc_compile_params *params)
+{
+    BYI_VEC(const char *) list = {0};
+    for (uint32_t i = 0; params->require && params->require[i]; i++)
+        BYI_PUSH(&list, params->require[i]);
+    for (uint32_t i = 0; i < c->n_added; i++)
+        BYI_PUSH(&list, c->list.passes.at[1 + i]->name);
     BYI_PUSH(&list, NULL);
     const char *const *kept =
         byi_arena_copy(c->arena, list.at, list.n * sizeof *list.at);
@@ -122,7 +143,7 @@ static enum byoc_status with_context(struct byoc_compiled *c,
     struct byi_pass_context ctx = {
         .opt_level = params->opt_level ? params->opt_level - 1 : 2,
         .disabled = params->disable,
-        .required = params->require,
+        .required = list_required(c, params),
         .options = list_options(c, params),
         .known = byi_passes_known(),
         .stop_after = params->stop_after,
@@ -225,11 +246,10 @@ static enum byoc_status read_model(const char *path,
                                    struct byi_module **m,
                                    struct byoc_error *err)
 {
-    const struct byi_onnx_params onnx = {
-        .dims = params->dims,
-        .shapes = params->shapes,
-        .values = params->values,
-        .eval = eval};
+    const struct byi_onnx_params onnx = {.dims = params->dims,
+                                         .shapes = params->shapes,
+                                         .values = params->values,
+                                         .eval = eval};
     if (ends_in(path, ".ir")) {
         if ((params->dims && *params->dims) ||
             (params->shapes && *params->shapes) ||
@@ -575,6 +595,16 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
 const char *byoc_compiled_verdict(const struct byoc_compiled *c)
 {
     return c->verdict;
+}
+
+const struct byi_module *byi_compiled_module(const struct byoc_compiled *c)
+{
+    return c->m;
+}
+
+const struct byi_ledger *byi_compiled_ledger(const struct byoc_compiled *c)
+{
+    return c->ledger;
 }
 
 const char *byoc_compiled_ledger(const struct byoc_compiled *c)

@@ -30,7 +30,7 @@ static const char *plural(double n)
 }
 
 /* A share that is not whole is never printed as 100, nor as 0. */
-static void add_share(struct byi_text *out, double part, double whole)
+void byi_report_share(struct byi_text *out, double part, double whole)
 {
     double percent = whole > 0 ? 100 * part / whole : 0;
     if (part < whole && percent > 99.99)
@@ -45,7 +45,7 @@ static void print_headline(const struct byi_report *r, struct byi_text *out)
     const struct byi_coverage *c = &r->coverage;
     const uint32_t run = c->offloaded + c->native;
     byi_text_addf(out, "%s: ", r->model);
-    add_share(out, c->flops_offloaded, c->flops);
+    byi_report_share(out, c->flops_offloaded, c->flops);
     byi_text_addf(out, " of ");
     byi_report_flops(out, c->flops);
     byi_text_addf(out, " and %u of %u operator%s offloaded, in %u region%s\n",
@@ -88,8 +88,8 @@ static void print_vendors(const struct byi_report *r, struct byi_text *out)
     for (uint32_t i = 0; i < r->n_vendors; i++) {
         const struct byi_report_vendor *v = &r->vendors[i];
         struct byi_text nodes = {0}, flops = {0}, amount = {0};
-        add_share(&nodes, v->n_nodes, run);
-        add_share(&flops, v->flops, c->flops);
+        byi_report_share(&nodes, v->n_nodes, run);
+        byi_report_share(&flops, v->flops, c->flops);
         byi_report_flops(&amount, v->flops);
         byi_text_addf(out, "%-*s  %7u  %7u  %7s  %13s  %7s  %s\n", width,
                       v->name, v->n_regions, v->n_nodes, nodes.at, amount.at,

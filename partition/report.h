@@ -61,6 +61,8 @@ double byi_report_nodes_share(const struct byi_report *r);
 
 /* "1.50 GFLOP" */
 void byi_report_flops(struct byi_text *out, double flops);
+/* "99.99%": of a whole, only the whole is 100% and only nothing 0%. */
+void byi_report_share(struct byi_text *out, double part, double whole);
 
 /* report.c: the totals, regions, implementations, what stayed and why; with
  * every_node each node instead of groups. */

@@ -158,6 +158,16 @@ byoc_ledger_text(const char *ledger_json, int every_node, char **text,
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_ledger_explain(const char *ledger_json, const char *node, char **text,
                     struct byoc_error *err);
+/* What would let more of the model at `path` go to its vendors: sizes that may
+ * be fixed, inputs that may be constants, another layout, limits among `params`
+ * that may be left out. Each change is tried, by compiling again up to
+ * partitioning, and named with what is offloaded then; those that help come
+ * first to last by how much. As text, or as JSON when json is not 0
+ * (docs/ledger.md); free with byoc_string_free. Errors: of byoc_compile for the
+ * model as it is; BYOC_EINVAL for `passes` and `stop_after`. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_advise(const char *path, const struct byoc_compile_params *params,
+            int json, char **text, struct byoc_error *err);
 /* What changed from one ledger to another (docs/ledger.md), as text, or as JSON
  * when json is not 0. *worse is 1 when the share of the floating-point
  * operations that is offloaded, or that of the operators that run in both,

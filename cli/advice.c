@@ -1,0 +1,588 @@
+/* advice.c: what would let more of a model go to its vendors. Each change that
+ * a user could make is tried for real: the model is compiled again with it, up
+ * to partitioning, and what is offloaded then is counted.
+ */
+#include "passes.h"
+#include "pipeline.h"
+
+#include "partition/partition.h"
+#include "partition/report.h"
+
+#include <string.h>
+
+enum {
+    MAX_VALUES = 16, /* inputs that are tried as constants */
+    MAX_FOUND = 8    /* changes that are put together in the end */
+};
+
+/* One change, as the command's options say it. value NULL: the option is left
+ * out where the caller has given it. */
+struct change {
+    const char *option, *value;
+};
+
+struct trial {
+    BYI_VEC(struct change) changes;
+    struct byi_coverage after;
+    bool fails; /* it does not compile */
+};
+
+struct advisor {
+    const char *path;
+    const struct byoc_compile_params *params;
+    struct byi_arena *arena;
+    struct byoc_compiled *base;
+    struct byi_coverage now;
+    BYI_VEC(struct trial) found; /* those that help */
+    uint32_t n_tried;
+};
+
+/* --- trying --------------------------------------------------------------- */
+
+/* The caller's list with what the trial adds to it. */
+static const char *const *list_with(struct advisor *a, const char *const *given,
+                                    const struct trial *t, const char *option)
+{
+    BYI_VEC(const char *) list = {0};
+    bool keep = true;
+
+    for (uint32_t i = 0; i < t->changes.n; i++)
+        keep = keep && (t->changes.at[i].value ||
+                        strcmp(t->changes.at[i].option, option) != 0);
+    for (; keep && given && *given; given++)
+        BYI_PUSH(&list, *given);
+    for (uint32_t i = 0; i < t->changes.n; i++)
+        if (t->changes.at[i].value &&
+            strcmp(t->changes.at[i].option, option) == 0)
+            BYI_PUSH(&list, t->changes.at[i].value);
+    BYI_PUSH(&list, NULL);
+    const char *const *kept =
+        byi_arena_copy(a->arena, list.at, list.n * sizeof *list.at);
+    byi_vec_free(list.at);
+    return kept;
+}
+
+static bool leaves_out(const struct trial *t, const char *option)
+{
+    for (uint32_t i = 0; i < t->changes.n; i++)
+        if (!t->changes.at[i].value &&
+            strcmp(t->changes.at[i].option, option) == 0)
+            return true;
+    return false;
+}
+
+/* The caller's parameters without what looks on, up to partitioning. */
+static struct byoc_compile_params plain(const struct byoc_compile_params *p)
+{
+    struct byoc_compile_params plain = *p;
+
+    plain.stop_after = byi_pass_partition_graph.name;
+    plain.instruments = NULL;
+    plain.n_instruments = 0;
+    plain.print = NULL;
+    plain.dump_passes = plain.keep_c = NULL;
+    return plain;
+}
+
+static struct byoc_compile_params changed(struct advisor *a,
+                                          const struct trial *t)
+{
+    struct byoc_compile_params p = plain(a->params);
+
+    p.dims = list_with(a, p.dims, t, "--dim");
+    p.shapes = list_with(a, p.shapes, t, "--shape");
+    p.values = list_with(a, p.values, t, "--const");
+    p.exclude = list_with(a, p.exclude, t, "--exclude");
+    p.only = list_with(a, p.only, t, "--only");
+    p.disable = list_with(a, p.disable, t, "--disable-pass");
+    p.add_passes = list_with(a, p.add_passes, t, "--pass");
+    p.options = list_with(a, p.options, t, "--pass-option");
+    if (leaves_out(t, "--native"))
+        p.backends = NULL;
+    if (leaves_out(t, "--forbid-ref"))
+        p.forbid_reference = 0;
+    if (leaves_out(t, "--min-region-nodes"))
+        p.min_region_nodes = 0;
+    if (leaves_out(t, "--min-region-flops"))
+        p.min_region_flops = 0;
+    if (leaves_out(t, "--max-regions"))
+        p.max_regions = 0;
+    if (leaves_out(t, "-O"))
+        p.opt_level = 0;
+    return p;
+}
+
+static double share(const struct byi_coverage *c)
+{
+    return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
+}
+
+/* More goes, and no smaller share of the work. What a change lets fold is not
+ * offloaded, and does not count. (A text without sources has no operators of
+ * a model to count, but work.) */
+static bool helps(const struct byi_coverage *before,
+                  const struct byi_coverage *after)
+{
+    return (after->offloaded > before->offloaded ||
+            after->flops_offloaded > before->flops_offloaded) &&
+           share(after) >= share(before);
+}
+
+static void run_trial(struct advisor *a, struct trial *t)
+{
+    const struct byoc_compile_params params = changed(a, t);
+    struct byoc_compiled *c = NULL;
+    struct byoc_error err;
+
+    a->n_tried++;
+    if (byoc_compile(a->path, &params, &c, &err) != BYOC_OK)
+        t->fails = true;
+    else
+        t->after = *byi_ledger_coverage(byi_compiled_ledger(c));
+    byoc_compiled_free(&c);
+}
+
+/* Try, and keep what helps. Returns whether it compiles. */
+static bool keep_trial(struct advisor *a, struct trial *t)
+{
+    run_trial(a, t);
+    if (!t->fails && helps(&a->now, &t->after))
+        BYI_PUSH(&a->found, *t);
+    else
+        byi_vec_free(t->changes.at);
+    return !t->fails;
+}
+
+static bool try_one(struct advisor *a, const char *option, const char *value)
+{
+    const struct change change = {option, value};
+    struct trial t = {0};
+
+    BYI_PUSH(&t.changes, change);
+    return keep_trial(a, &t);
+}
+
+/* --- what may be changed -------------------------------------------------- */
+
+static const struct byi_func *entry_of(const struct advisor *a)
+{
+    const struct byi_module *m = byi_compiled_module(a->base);
+
+    return m->funcs.at[byi_entry(m)];
+}
+
+/* What was asked for, and keeps nodes back. */
+static void try_limits(struct advisor *a)
+{
+    const struct byoc_compile_params *p = a->params;
+    const struct {
+        const char *option;
+        bool given;
+    } limits[] = {
+        {"--native", p->backends && !*p->backends},
+        {"--exclude", p->exclude && *p->exclude},
+        {"--only", p->only && *p->only},
+        {"--disable-pass", p->disable && *p->disable},
+        {"--forbid-ref", p->forbid_reference != 0},
+        {"--min-region-nodes", p->min_region_nodes != 0},
+        {"--min-region-flops", p->min_region_flops > 0},
+        {"--max-regions", p->max_regions != 0},
+        {"-O", p->opt_level != 0},
+    };
+
+    for (size_t i = 0; i < BYI_COUNT(limits); i++)
+        if (limits[i].given)
+            try_one(a, limits[i].option, NULL);
+}
+
+/* A size to try where 1 does not do: what such inputs often have. */
+static int64_t size_of(const struct byi_type *type, uint32_t axis)
+{
+    if (axis == 0)
+        return 1;
+    return type->rank == 4 ? 224 : 128;
+}
+
+static bool has_dim(const struct byi_type *type, int64_t dim)
+{
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (dim == 0 ? BYI_IS_SYMBOL(type->dims[d]) : type->dims[d] == dim)
+            return true;
+    return false;
+}
+
+/* The whole shapes of all inputs with this symbol, or, dim 0, with any. */
+static void add_shapes(struct advisor *a, struct trial *t, int64_t dim)
+{
+    const struct byi_func *f = entry_of(a);
+
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+        struct byi_text text = {0};
+        if (type->kind != BYI_TENSOR || !has_dim(type, dim))
+            continue;
+        byi_text_addf(&text, "%s=", f->param_names.at[i]);
+        for (uint32_t d = 0; d < type->rank; d++)
+            byi_text_addf(&text, "%s%lld", d ? "x" : "",
+                          (long long)(BYI_IS_SYMBOL(type->dims[d])
+                                          ? size_of(type, d)
+                                          : type->dims[d]));
+        const struct change change = {"--shape",
+                                      byi_arena_str(a->arena, text.at)};
+        BYI_PUSH(&t->changes, change);
+        byi_text_free(&text);
+    }
+}
+
+/* A symbol of the model's inputs. */
+struct symbol {
+    int64_t dim, size;
+    const char *name; /* NULL: the model has none for it */
+};
+
+static void add_dim(struct advisor *a, struct trial *t,
+                    const struct symbol *symbol, int64_t size)
+{
+    const struct change change = {
+        "--dim",
+        byi_arena_printf(a->arena, "%s=%lld", symbol->name, (long long)size)};
+
+    BYI_PUSH(&t->changes, change);
+}
+
+/* Fix one: by its name, else by the shapes of the inputs that have it. */
+static void try_symbol(struct advisor *a, struct symbol *symbol)
+{
+    const int64_t sizes[] = {1, symbol->size};
+    const uint32_t found = a->found.n;
+    struct trial by_shape = {0};
+    bool known = false;
+
+    for (uint32_t i = 0; i < BYI_COUNT(sizes) && symbol->name; i++) {
+        struct trial t = {0};
+        if ((i && sizes[i] == sizes[0]) || a->found.n > found)
+            continue;
+        add_dim(a, &t, symbol, sizes[i]);
+        known |= keep_trial(a, &t);
+    }
+    if (known)
+        return;
+    symbol->name = NULL;
+    add_shapes(a, &by_shape, symbol->dim);
+    keep_trial(a, &by_shape);
+}
+
+/* All at once, where there are several. */
+static void try_symbols(struct advisor *a, const struct symbol *symbols,
+                        uint32_t n)
+{
+    struct trial by_name = {0}, by_shape = {0};
+    bool named = true;
+
+    for (uint32_t i = 0; i < n; i++)
+        named = named && symbols[i].name;
+    for (uint32_t i = 0; i < n && named; i++)
+        add_dim(a, &by_name, &symbols[i], symbols[i].size);
+    if (n < 2 || (named && keep_trial(a, &by_name)))
+        return;
+    add_shapes(a, &by_shape, 0);
+    keep_trial(a, &by_shape);
+}
+
+/* Sizes that vary: each alone, and all together. */
+static void try_sizes(struct advisor *a)
+{
+    const struct byi_module *m = byi_compiled_module(a->base);
+    const struct byi_func *f = entry_of(a);
+    BYI_VEC(struct symbol) symbols = {0};
+
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+        for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++) {
+            bool known = !BYI_IS_SYMBOL(type->dims[d]);
+            for (uint32_t k = 0; k < symbols.n && !known; k++)
+                known = symbols.at[k].dim == type->dims[d];
+            if (known)
+                continue;
+            const char *name = byi_symbol_name(m, type->dims[d]);
+            const struct symbol symbol = {type->dims[d], size_of(type, d),
+                                          *name == '?' ? NULL : name};
+            BYI_PUSH(&symbols, symbol);
+            try_symbol(a, &symbols.at[symbols.n - 1]);
+        }
+    }
+    try_symbols(a, symbols.at, symbols.n);
+    byi_vec_free(symbols.at);
+}
+
+/* Inputs that a pattern would have as constants. */
+static void try_values(struct advisor *a)
+{
+    const struct byi_func *f = entry_of(a);
+
+    for (uint32_t i = 0; i < f->params.n && i < MAX_VALUES; i++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+        if (type->kind == BYI_TENSOR && byi_type_static(type))
+            try_one(a, "--const",
+                    byi_arena_printf(a->arena, "%s=1", f->param_names.at[i]));
+    }
+}
+
+/* The layout of an operator that says nothing of it; NULL: it has none. */
+static const char *usual_layout(struct advisor *a, const struct byi_op *op)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        const char *text = op->attrs[i].fallback;
+        if (strcmp(op->attrs[i].name, "data_layout") == 0 && text)
+            return byi_arena_strn(a->arena, text + (*text == '"'),
+                                  strcspn(text + (*text == '"'), "\""));
+    }
+    return NULL;
+}
+
+/* "NCHW" as "NHWC": channels behind the rest. */
+static const char *channels_last(struct advisor *a, const char *usual)
+{
+    char *last = byi_arena_str(a->arena, usual);
+    const size_t n = strlen(last);
+
+    if (n > 2 && last[1] == 'C') {
+        memmove(last + 1, last + 2, n - 2);
+        last[n - 1] = 'C';
+    }
+    return last;
+}
+
+static bool is_native(const struct byi_func *f)
+{
+    return !f->dead && !f->attr.compiler && !f->attr.composite;
+}
+
+/* What ConvertLayout would be told, to have the operators that stay in the
+ * usual layout, or with channels last. */
+static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
+{
+    const struct byi_module *m = byi_compiled_module(a->base);
+    bool seen[BYI_N_OPS] = {0};
+
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        for (byi_id id = 0; is_native(f) && id < f->nodes.n; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            const struct byi_attr *attr = NULL;
+            if (node->kind == BYI_CALL_OP && !seen[node->op])
+                attr = byi_attr_find(node->attrs, "data_layout");
+            const char *layout =
+                attr ? usual_layout(a, byi_op(node->op)) : NULL;
+            if (layout && last)
+                layout = channels_last(a, layout);
+            if (!layout || strcmp(attr->s, layout) == 0)
+                continue;
+            seen[node->op] = true;
+            byi_text_addf(out, "%s%s=%s", out->n ? "," : "",
+                          byi_op(node->op)->name, layout);
+        }
+    }
+}
+
+static void try_layouts(struct advisor *a)
+{
+    for (int last = 0; last < 2; last++) {
+        struct byi_text text = {0};
+        struct trial t = {0};
+        list_layouts(a, last == 1, &text);
+        if (text.n) {
+            const struct change changes[] = {
+                {"--pass", "ConvertLayout"},
+                {"--pass-option",
+                 byi_arena_printf(a->arena, "ConvertLayout.desired=%s",
+                                  text.at)}};
+            BYI_PUSH(&t.changes, changes[0]);
+            BYI_PUSH(&t.changes, changes[1]);
+            keep_trial(a, &t);
+        }
+        byi_text_free(&text);
+    }
+}
+
+/* --- which to name -------------------------------------------------------- */
+
+/* More offloaded first, then fewer changes. */
+static bool is_better(const struct trial *x, const struct trial *y)
+{
+    if (share(&x->after) != share(&y->after))
+        return share(&x->after) > share(&y->after);
+    if (x->after.offloaded != y->after.offloaded)
+        return x->after.offloaded > y->after.offloaded;
+    return x->changes.n < y->changes.n;
+}
+
+static void sort_found(struct advisor *a)
+{
+    for (uint32_t i = 1; i < a->found.n; i++) {
+        const struct trial t = a->found.at[i];
+        uint32_t k = i;
+        for (; k > 0 && is_better(&t, &a->found.at[k - 1]); k--)
+            a->found.at[k] = a->found.at[k - 1];
+        a->found.at[k] = t;
+    }
+}
+
+/* Several that help, all at once, where they do not speak of the same. */
+static void try_together(struct advisor *a)
+{
+    struct trial all = {0};
+    bool sizes = false;
+
+    sort_found(a);
+    for (uint32_t i = 0; i < a->found.n && i < MAX_FOUND; i++) {
+        const struct trial *t = &a->found.at[i];
+        const bool is_size = strcmp(t->changes.at[0].option, "--dim") == 0 ||
+                             strcmp(t->changes.at[0].option, "--shape") == 0;
+        if (is_size && sizes)
+            continue;
+        sizes = sizes || is_size;
+        for (uint32_t k = 0; k < t->changes.n; k++)
+            BYI_PUSH(&all.changes, t->changes.at[k]);
+    }
+    if (a->found.n < 2 || all.changes.n <= a->found.at[0].changes.n) {
+        byi_vec_free(all.changes.at);
+        return;
+    }
+    const struct byi_coverage best = a->found.at[0].after;
+    run_trial(a, &all);
+    if (!all.fails && helps(&best, &all.after))
+        BYI_PUSH(&a->found, all);
+    else
+        byi_vec_free(all.changes.at);
+    sort_found(a);
+}
+
+static bool is_text(const char *path)
+{
+    const size_t n = strlen(path);
+
+    return n > 3 && strcmp(path + n - 3, ".ir") == 0;
+}
+
+/* --- the answer ----------------------------------------------------------- */
+
+static void print_changes(const struct trial *t, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < t->changes.n; i++) {
+        const struct change *c = &t->changes.at[i];
+        byi_text_addf(out, "%s%s%s%s%s", i ? " " : "",
+                      c->value ? "" : "without ", c->option,
+                      c->value ? " " : "", c->value ? c->value : "");
+    }
+}
+
+static const char *plural(uint32_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_text(const struct advisor *a, struct byi_text *out)
+{
+    byi_text_addf(out, "now: ");
+    byi_report_share(out, a->now.flops_offloaded, a->now.flops);
+    byi_text_addf(out, " of ");
+    byi_report_flops(out, a->now.flops);
+    byi_text_addf(out, " offloaded, %u operator%s; %u stay native\n",
+                  a->now.offloaded, plural(a->now.offloaded), a->now.native);
+    if (!a->found.n)
+        byi_text_addf(out,
+                      "nothing that was tried lets more go (%u change%s)\n",
+                      a->n_tried, plural(a->n_tried));
+    else
+        byi_text_addf(out, "what would let more go, of %u change%s tried:\n",
+                      a->n_tried, plural(a->n_tried));
+    for (uint32_t i = 0; i < a->found.n; i++) {
+        const struct trial *t = &a->found.at[i];
+        byi_text_addf(out, "  ");
+        print_changes(t, out);
+        byi_text_addf(out, "\n      ");
+        byi_report_share(out, t->after.flops_offloaded, t->after.flops);
+        byi_text_addf(out, " of ");
+        byi_report_flops(out, t->after.flops);
+        byi_text_addf(out, ", %u operator%s; %u stay native\n",
+                      t->after.offloaded, plural(t->after.offloaded),
+                      t->after.native);
+    }
+}
+
+static void print_counts(const struct byi_coverage *c, struct byi_text *out)
+{
+    byi_text_addf(out,
+                  "\"share\": %.4f, \"flops\": %.17g, \"offloaded\": %u, "
+                  "\"native\": %u, \"folded\": %u, \"removed\": %u, "
+                  "\"regions\": %u}",
+                  share(c), c->flops, c->offloaded, c->native, c->folded,
+                  c->removed, c->regions);
+}
+
+static void print_json(const struct advisor *a, struct byi_text *out)
+{
+    byi_text_addf(out,
+                  "{\"format\": \"byoc-advice\", \"version\": 1, "
+                  "\"tried\": %u,\n\"now\": {",
+                  a->n_tried);
+    print_counts(&a->now, out);
+    byi_text_addf(out, ",\n\"changes\": [");
+    for (uint32_t i = 0; i < a->found.n; i++) {
+        const struct trial *t = &a->found.at[i];
+        byi_text_addf(out, "%s\n  {\"options\": [", i ? "," : "");
+        for (uint32_t k = 0; k < t->changes.n; k++) {
+            byi_text_addf(out, "%s{\"option\": ", k ? ", " : "");
+            byi_json_quote(out, t->changes.at[k].option);
+            byi_text_addf(out, ", \"value\": ");
+            if (t->changes.at[k].value)
+                byi_json_quote(out, t->changes.at[k].value);
+            else
+                byi_text_addf(out, "null");
+            byi_text_addf(out, "}");
+        }
+        byi_text_addf(out, "], ");
+        print_counts(&t->after, out);
+    }
+    byi_text_addf(out, "]}\n");
+}
+
+enum byoc_status byoc_advise(const char *path,
+                             const struct byoc_compile_params *params, int json,
+                             char **text, struct byoc_error *err)
+{
+    const struct byoc_compile_params defaults = {0};
+    struct advisor a = {.path = path, .params = params ? params : &defaults};
+    const struct byoc_compile_params base = plain(a.params);
+    struct byi_text out = {0};
+
+    *text = NULL;
+    if (a.params->passes || a.params->stop_after)
+        return byi_fail(err, BYOC_EINVAL,
+                        "advice is about a whole compile, without passes and "
+                        "stop_after");
+    BYI_TRY(byoc_compile(path, &base, &a.base, err));
+    a.arena = byi_arena_new();
+    a.now = *byi_ledger_coverage(byi_compiled_ledger(a.base));
+    if (a.now.native || a.now.flops_offloaded < a.now.flops) {
+        try_limits(&a);
+        try_layouts(&a);
+        if (!is_text(path)) { /* which says its own sizes and values */
+            try_sizes(&a);
+            try_values(&a);
+        }
+        try_together(&a);
+    }
+    if (json)
+        print_json(&a, &out);
+    else
+        print_text(&a, &out);
+    for (uint32_t i = 0; i < a.found.n; i++)
+        byi_vec_free(a.found.at[i].changes.at);
+    byi_vec_free(a.found.at);
+    byi_arena_free(&a.arena);
+    byoc_compiled_free(&a.base);
+    *text = out.at;
+    return BYOC_OK;
+}
