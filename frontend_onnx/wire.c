@@ -1,0 +1,155 @@
+/* wire.c: protobuf messages as bytes: read field by field, checked, written.
+ * Wire format: https://protobuf.dev/programming-guides/encoding
+ */
+#include "frontend_onnx/wire.h"
+
+#include <limits.h>
+
+enum {
+    MAX_NESTING = 48 /* of messages; deep subgraphs use about 4 a level */
+};
+
+static bool read_varint(struct byi_wire *w, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned shift = 0; shift < 64 && w->at < w->end; shift += 7) {
+        const uint8_t byte = *w->at++;
+        *value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return true;
+    }
+    return false;
+}
+
+bool byi_wire_read(struct byi_wire *w, struct byi_field *f)
+{
+    uint64_t tag, n;
+
+    f->start = w->at;
+    if (!read_varint(w, &tag))
+        return false;
+    f->number = tag >> 3;
+    f->kind = (unsigned)(tag & 7);
+    f->data = w->at;
+    switch (f->kind) {
+    case 0:
+        if (!read_varint(w, &n))
+            return false;
+        f->n = (size_t)(w->at - f->data);
+        return true;
+    case 1:
+        n = 8;
+        break;
+    case 2:
+        if (!read_varint(w, &n))
+            return false;
+        f->data = w->at;
+        break;
+    case 5:
+        n = 4;
+        break;
+    default: /* groups were dropped from the format before ONNX existed */
+        return false;
+    }
+    if (f->number == 0 || n > (uint64_t)(w->end - w->at))
+        return false;
+    w->at += n;
+    f->n = (size_t)n;
+    return true;
+}
+
+enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
+                               const ProtobufCMessageDescriptor *type,
+                               const char *path,
+                               void (*see)(void *ctx,
+                                           const ProtobufCMessageDescriptor *in,
+                                           const struct byi_field *f),
+                               void *ctx, struct byoc_error *err)
+{
+    struct {
+        const uint8_t *end;
+        const ProtobufCMessageDescriptor *type;
+    } stack[MAX_NESTING];
+    uint32_t depth = 0;
+    struct byi_wire w = {data, data + n};
+
+    stack[depth].end = w.end;
+    stack[depth++].type = type;
+    while (depth) {
+        if (w.at == stack[depth - 1].end) {
+            depth--;
+            continue;
+        }
+        struct byi_field f;
+        w.end = stack[depth - 1].end;
+        const size_t offset = (size_t)(w.at - data);
+        if (!byi_wire_read(&w, &f))
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: not a complete %s: byte %zu of %zu starts no "
+                            "valid field; if the file was truncated, copy or "
+                            "export it again",
+                            path, type->short_name, offset, n);
+        if (see)
+            see(ctx, stack[depth - 1].type, &f);
+        const ProtobufCFieldDescriptor *known = NULL;
+        if (f.kind == 2 && f.number <= UINT_MAX)
+            known = protobuf_c_message_descriptor_get_field(
+                stack[depth - 1].type, (unsigned)f.number);
+        if (!known || known->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        if (depth == MAX_NESTING)
+            return byi_fail(err, BYOC_ELIMIT,
+                            "%s: messages are nested deeper than %d (at byte "
+                            "%zu)",
+                            path, MAX_NESTING, offset);
+        w.at = f.data;
+        stack[depth].end = f.data + f.n;
+        stack[depth++].type = known->descriptor;
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_wire_check(const uint8_t *data, size_t n,
+                                const ProtobufCMessageDescriptor *type,
+                                const char *path, struct byoc_error *err)
+{
+    return byi_wire_walk(data, n, type, path, NULL, NULL, err);
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static void add_varint(struct byi_text *out, uint64_t value)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+
+    do {
+        bytes[n] = (uint8_t)(value & 0x7f);
+        value >>= 7;
+        if (value)
+            bytes[n] |= 0x80;
+        n++;
+    } while (value);
+    byi_text_add(out, (const char *)bytes, n);
+}
+
+void byi_wire_head(struct byi_text *out, unsigned number, size_t n)
+{
+    add_varint(out, (uint64_t)number << 3 | 2);
+    add_varint(out, n);
+}
+
+void byi_wire_add(struct byi_text *out, unsigned number,
+                  const struct byi_text *message)
+{
+    byi_wire_head(out, number, message->n);
+    if (message->n)
+        byi_text_add(out, message->at, message->n);
+}
+
+void byi_wire_copy(struct byi_text *out, const struct byi_field *f)
+{
+    const size_t n = (size_t)(f->data + f->n - f->start);
+
+    byi_text_add(out, (const char *)f->start, n);
+}
