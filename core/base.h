@@ -436,6 +436,8 @@ struct cJSON *byi_json_from_type(const struct byi_type *type,
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
 /* quote.c: add `text` as a JSON string, quotes included. */
 void byi_json_quote(struct byi_text *out, const char *text);
+/* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */
+void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */
 

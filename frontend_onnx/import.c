@@ -331,6 +331,7 @@ static enum byoc_status import(struct byi_import *o, const char *path)
     const uint32_t main = byi_func_new(o->m, "main");
     o->f = o->m->funcs.at[main];
     o->sources = byi_sources_none();
+    byi_o_number(o, scope.graph); /* sources in the order of the file */
     BYI_TRY(byi_scope_open(o, &scope));
     BYI_TRY(byi_onnx_add_inputs(o));
     BYI_TRY(byi_onnx_nodes(o));

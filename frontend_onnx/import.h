@@ -302,8 +302,9 @@ byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
 /* Convert a graph without inputs in the place of the node. */
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
                   byi_id *outputs);
-/* A graph that never runs: its nodes are sources of nothing. */
-void byi_o_skip(struct byi_import *o, const Onnx__GraphProto *graph);
+/* Make the nodes of a graph sources, each before those of its own graphs, as
+ * they stand in the file, whether they run or not (annotate.c). */
+void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph);
 
 /* --- loop.c: Loop and Scan ------------------------------------------------- */
 

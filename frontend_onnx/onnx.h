@@ -35,4 +35,30 @@ enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err);
 
+/* --- annotate.c ----------------------------------------------------------- */
+
+/* Metadata. Keys start with "byoc."; bytes that are no UTF-8 are replaced. */
+struct byi_onnx_note {
+    const char *key, *value;
+};
+struct byi_onnx_notes {
+    uint32_t n;
+    const struct byi_onnx_note *at;
+    const char *about; /* of a node: its operator, which is checked */
+};
+
+/* Write the model at `from` again as `to`, with notes in the metadata of the
+ * model and of its nodes, nodes[i] for that with the source i of an import,
+ * nodes of branches and loops among them.
+ * Notes of an earlier run are replaced; all else stays as it is. Weights
+ * outside the file are not copied.
+ * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EINVAL (`to` is `from`; `to` is in
+ * another folder than weights outside the file; not these nodes),
+ * BYOC_ELIMIT (more than ONNX files may have). */
+enum byoc_status byi_onnx_annotate(const char *from, const char *to,
+                                   uint32_t n_nodes,
+                                   const struct byi_onnx_notes *nodes,
+                                   const struct byi_onnx_notes *model,
+                                   struct byoc_error *err);
+
 #endif

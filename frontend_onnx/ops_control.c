@@ -82,7 +82,6 @@ static void convert_if(struct byi_import *o)
     }
     const bool taken = byi_tensor_int(&cond, 0) != 0;
     byi_o_inline(o, taken ? then : otherwise, o->out);
-    byi_o_skip(o, taken ? otherwise : then);
 }
 
 /* --- Loop, Scan ----------------------------------------------------------- */

@@ -262,13 +262,13 @@ void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
         o->err = inner.err;
 }
 
-void byi_o_skip(struct byi_import *o, const Onnx__GraphProto *graph)
+void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         byi_o_source(o, i, node);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
-                byi_o_skip(o, node->attribute[a]->g);
+                byi_o_number(o, node->attribute[a]->g);
     }
 }

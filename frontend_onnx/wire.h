@@ -17,6 +17,8 @@ enum {
     BYI_FIELD_NODE = 1,          /* GraphProto.node              */
     BYI_FIELD_INITIALIZER = 5,   /* GraphProto.initializer       */
     BYI_FIELD_OP_TYPE = 4,       /* NodeProto.op_type            */
+    BYI_FIELD_ATTRIBUTE = 5,     /* NodeProto.attribute          */
+    BYI_FIELD_ATTRIBUTE_GRAPH = 6, /* AttributeProto.g           */
     BYI_FIELD_NODE_NOTE = 9,     /* NodeProto.metadata_props     */
     BYI_FIELD_RAW_DATA = 9,      /* TensorProto.raw_data         */
     BYI_FIELD_DATA_LOCATION = 14, /* TensorProto.data_location   */

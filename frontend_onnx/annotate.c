@@ -1,0 +1,328 @@
+/* annotate.c: a model with notes on its nodes, as metadata.
+ *
+ * The file is copied as bytes, so that weights need no memory and nothing is
+ * lost that this program's onnx.proto does not know; only messages of nodes
+ * are written anew, with their notes at the end. NodeProto.metadata_props is
+ * of ONNX 1.16; older readers skip fields they do not know.
+ */
+#include "frontend_onnx/import.h"
+#include "frontend_onnx/wire.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define KEY_PREFIX "byoc."
+
+/* A part of the output: of the old file, or of what is written anew. */
+struct part {
+    const uint8_t *old; /* NULL: new */
+    size_t at, n;       /* in the new text */
+};
+
+struct annotation {
+    const char *from, *to;
+    const struct byi_onnx_notes *nodes, *model;
+    uint32_t n_nodes, next; /* the next node's number */
+    struct byi_text fresh;
+    BYI_VEC(struct part) parts;
+};
+
+/* --- parts ---------------------------------------------------------------- */
+
+static void add_field(struct annotation *a, const struct byi_field *f)
+{
+    const uint8_t *at = f->start;
+    const size_t n = (size_t)(f->data + f->n - at);
+    struct part *last = a->parts.n ? &a->parts.at[a->parts.n - 1] : NULL;
+    const struct part part = {.old = at, .n = n};
+
+    if (last && last->old && last->old + last->n == at)
+        last->n += n;
+    else
+        BYI_PUSH(&a->parts, part);
+}
+
+/* What was added to a->fresh since `before`. */
+static void add_fresh(struct annotation *a, size_t before)
+{
+    const struct part part = {.at = before, .n = a->fresh.n - before};
+    BYI_PUSH(&a->parts, part);
+}
+
+static size_t total(const struct annotation *a, uint32_t from)
+{
+    size_t n = 0;
+
+    for (uint32_t i = from; i < a->parts.n; i++)
+        n += a->parts.at[i].n;
+    return n;
+}
+
+/* --- notes ---------------------------------------------------------------- */
+
+static void add_string(struct byi_text *out, unsigned number, const char *text)
+{
+    struct byi_text bytes = {0};
+
+    byi_utf8_add(&bytes, text, strlen(text));
+    byi_wire_add(out, number, &bytes);
+    byi_text_free(&bytes);
+}
+
+static void add_notes(struct byi_text *out, unsigned number,
+                      const struct byi_onnx_notes *notes)
+{
+    struct byi_text entry = {0};
+
+    for (uint32_t i = 0; i < notes->n; i++) {
+        entry.n = 0;
+        add_string(&entry, BYI_FIELD_KEY, notes->at[i].key);
+        add_string(&entry, BYI_FIELD_VALUE, notes->at[i].value);
+        byi_wire_add(out, number, &entry);
+    }
+    byi_text_free(&entry);
+}
+
+/* A note that an earlier run left. */
+static bool is_ours(const struct byi_field *note)
+{
+    struct byi_wire w = {note->data, note->data + note->n};
+    const size_t n = strlen(KEY_PREFIX);
+    struct byi_field f;
+
+    while (w.at < w.end && byi_wire_read(&w, &f))
+        if (f.number == BYI_FIELD_KEY && f.kind == 2)
+            return f.n >= n && memcmp(f.data, KEY_PREFIX, n) == 0;
+    return false;
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+/* The node is the one that was imported under this number. */
+static enum byoc_status check_node(const struct annotation *a,
+                                   const struct byi_field *type,
+                                   struct byoc_error *err)
+{
+    const char *wanted =
+        a->next < a->n_nodes ? a->nodes[a->next].about : "no further node";
+
+    if (a->next < a->n_nodes && type->n == strlen(wanted) &&
+        (!type->n || memcmp(type->data, wanted, type->n) == 0))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: node %u is %.*s, the ledger has %s there: the file "
+                    "was changed since it was read",
+                    a->from, a->next, (int)(type->n < 64 ? type->n : 64),
+                    type->n ? (const char *)type->data : "", wanted);
+}
+
+/* Reserve the part that says how long a message is. */
+static uint32_t open_message(struct annotation *a)
+{
+    add_fresh(a, a->fresh.n);
+    return a->parts.n - 1;
+}
+
+static void close_message(struct annotation *a, uint32_t head, unsigned number)
+{
+    const size_t before = a->fresh.n;
+
+    byi_wire_head(&a->fresh, number, total(a, head + 1));
+    a->parts.at[head] = (struct part){.at = before, .n = a->fresh.n - before};
+}
+
+static enum byoc_status annotate_graph(struct annotation *a,
+                                       const struct byi_field *graph,
+                                       struct byoc_error *err);
+
+/* An attribute: graphs in it have nodes as well. */
+static enum byoc_status annotate_attribute(struct annotation *a,
+                                           const struct byi_field *attribute,
+                                           struct byoc_error *err)
+{
+    struct byi_wire w = {attribute->data, attribute->data + attribute->n};
+    const uint32_t head = open_message(a);
+    struct byi_field f;
+
+    while (w.at < w.end && byi_wire_read(&w, &f)) {
+        if (f.number == BYI_FIELD_ATTRIBUTE_GRAPH && f.kind == 2)
+            BYI_TRY(annotate_graph(a, &f, err));
+        else
+            add_field(a, &f);
+    }
+    close_message(a, head, BYI_FIELD_ATTRIBUTE);
+    return BYOC_OK;
+}
+
+static enum byoc_status annotate_node(struct annotation *a,
+                                      const struct byi_field *node,
+                                      struct byoc_error *err)
+{
+    struct byi_wire w = {node->data, node->data + node->n};
+    const uint32_t head = open_message(a);
+    struct byi_field f, type = {0};
+
+    while (w.at < w.end && byi_wire_read(&w, &f))
+        if (f.number == BYI_FIELD_OP_TYPE && f.kind == 2)
+            type = f;
+    BYI_TRY(check_node(a, &type, err));
+    const struct byi_onnx_notes *notes = &a->nodes[a->next++];
+    w.at = node->data;
+    while (w.at < w.end && byi_wire_read(&w, &f)) {
+        if (f.number == BYI_FIELD_ATTRIBUTE && f.kind == 2)
+            BYI_TRY(annotate_attribute(a, &f, err));
+        else if (f.number != BYI_FIELD_NODE_NOTE || f.kind != 2 || !is_ours(&f))
+            add_field(a, &f);
+    }
+    const size_t before = a->fresh.n;
+    add_notes(&a->fresh, BYI_FIELD_NODE_NOTE, notes);
+    add_fresh(a, before);
+    close_message(a, head, BYI_FIELD_NODE);
+    return BYOC_OK;
+}
+
+/* The recursion is as deep as graphs are nested, which the check of the file
+ * bounds. */
+static enum byoc_status annotate_graph(struct annotation *a,
+                                       const struct byi_field *graph,
+                                       struct byoc_error *err)
+{
+    struct byi_wire w = {graph->data, graph->data + graph->n};
+    const uint32_t head = open_message(a);
+    struct byi_field f;
+
+    while (w.at < w.end && byi_wire_read(&w, &f)) {
+        if (f.number == BYI_FIELD_NODE && f.kind == 2)
+            BYI_TRY(annotate_node(a, &f, err));
+        else
+            add_field(a, &f);
+    }
+    close_message(a, head, (unsigned)graph->number);
+    return BYOC_OK;
+}
+
+static enum byoc_status annotate_model(struct annotation *a,
+                                       const uint8_t *data, size_t n,
+                                       struct byoc_error *err)
+{
+    struct byi_wire w = {data, data + n};
+    struct byi_field f;
+
+    while (w.at < w.end && byi_wire_read(&w, &f)) {
+        if (f.number == BYI_FIELD_GRAPH && f.kind == 2)
+            BYI_TRY(annotate_graph(a, &f, err));
+        else if (f.number != BYI_FIELD_MODEL_NOTE || f.kind != 2 ||
+                 !is_ours(&f))
+            add_field(a, &f);
+    }
+    const size_t before = a->fresh.n;
+    add_notes(&a->fresh, BYI_FIELD_MODEL_NOTE, a->model);
+    add_fresh(a, before);
+    if (a->next != a->n_nodes)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found %u nodes, the ledger has %u: the file was "
+                        "changed since it was read",
+                        a->from, a->next, a->n_nodes);
+    if (total(a, 0) > INT_MAX)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "%s: would be %zu bytes, ONNX files end at 2 GiB; "
+                        "export the model with its weights in a file of "
+                        "their own",
+                        a->to, total(a, 0));
+    return BYOC_OK;
+}
+
+/* --- files ---------------------------------------------------------------- */
+
+static void see_external(void *ctx, const ProtobufCMessageDescriptor *in,
+                         const struct byi_field *f)
+{
+    bool *external = ctx;
+
+    if (in == &onnx__tensor_proto__descriptor && f->kind == 0 &&
+        f->number == BYI_FIELD_DATA_LOCATION && f->n == 1 &&
+        *f->data == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        *external = true;
+}
+
+/* The folder that `path` is in, or would be. */
+static bool stat_folder(const char *path, struct stat *st)
+{
+    struct byi_text folder = {0};
+    const char *slash = strrchr(path, '/');
+
+    byi_text_add(&folder, slash ? path : ".",
+                 slash ? (size_t)(slash - path) + 1 : 1);
+    const bool ok = stat(folder.at, st) == 0;
+    byi_text_free(&folder);
+    return ok;
+}
+
+/* Weights in files of their own are found from the model's folder, and never
+ * outside it: a copy elsewhere would not find them. */
+static enum byoc_status check_place(const struct annotation *a,
+                                    const uint8_t *data, size_t n,
+                                    struct byoc_error *err)
+{
+    bool external = false;
+    struct stat old, new;
+
+    BYI_TRY(byi_wire_walk(data, n, &onnx__model_proto__descriptor, a->from,
+                          see_external, &external, err));
+    if (stat(a->from, &old) == 0 && stat(a->to, &new) == 0 &&
+        old.st_dev == new.st_dev && old.st_ino == new.st_ino)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: that is the model itself; give another file",
+                        a->to);
+    if (external && stat_folder(a->from, &old) && stat_folder(a->to, &new) &&
+        (old.st_dev != new.st_dev || old.st_ino != new.st_ino))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: the weights of %s are in files beside it, which "
+                        "a copy in another folder would not find; give a file "
+                        "in the model's folder",
+                        a->to, a->from);
+    return BYOC_OK;
+}
+
+static enum byoc_status write_parts(const struct annotation *a,
+                                    struct byoc_error *err)
+{
+    struct byi_file file;
+
+    BYI_TRY(byi_file_create(a->to, &file, err));
+    for (uint32_t i = 0; i < a->parts.n; i++) {
+        const struct part *p = &a->parts.at[i];
+        if (p->n)
+            fwrite(p->old ? (const void *)p->old : a->fresh.at + p->at, 1, p->n,
+                   file.stream);
+    }
+    return byi_file_commit(&file, err);
+}
+
+enum byoc_status byi_onnx_annotate(const char *from, const char *to,
+                                   uint32_t n_nodes,
+                                   const struct byi_onnx_notes *nodes,
+                                   const struct byi_onnx_notes *model,
+                                   struct byoc_error *err)
+{
+    struct annotation a = {.from = from,
+                           .to = to,
+                           .nodes = nodes,
+                           .model = model,
+                           .n_nodes = n_nodes};
+    const void *data = NULL;
+    size_t n = 0;
+
+    BYI_TRY(byi_map_file(from, &data, &n, err));
+    enum byoc_status status = check_place(&a, data, n, err);
+    if (status == BYOC_OK)
+        status = annotate_model(&a, data, n, err);
+    if (status == BYOC_OK)
+        status = write_parts(&a, err);
+    byi_vec_free(a.parts.at);
+    byi_text_free(&a.fresh);
+    byi_unmap(data, n);
+    return status;
+}
