@@ -8,6 +8,7 @@
 #include "core/core.h"
 #include "frontend_onnx/onnx.h"
 #include "fuzz.h"
+#include "partition/page.h"
 #include "partition/report.h"
 #include "runtime/internal.h"
 #include "runtime/plan.h"
@@ -201,7 +202,16 @@ static bool feed_manifest(struct fuzz_case *c)
 
 static bool feed_ledger(struct fuzz_case *c)
 {
-    return read_ledger(c, c->bytes.at, c->bytes.n);
+    struct byoc_error err;
+    struct byi_text page = {0}, dot = {0};
+    enum byoc_status status =
+        byi_ledger_page(c->bytes.at, c->bytes.n, &page, &err);
+    bool good = status == BYOC_OK || fuzz_refused(c, "page", &err);
+    if (byi_ledger_dot(c->bytes.at, c->bytes.n, &dot, &err) != status)
+        good = wrong(c, "a page, and no dot, or the other way", "");
+    byi_text_free(&page);
+    byi_text_free(&dot);
+    return good && read_ledger(c, c->bytes.at, c->bytes.n);
 }
 
 /* --- tensors

@@ -1,0 +1,387 @@
+// draw.js: boxes and wires on a canvas: what is in view, as detailed as its
+// size allows; and the strip at the side that shows all of a tall graph.
+'use strict';
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif';
+const STRIP = 76;
+
+// Colours that stay apart for colour-blind people (after Okabe and Ito), for
+// light and dark paper. Vendors in the order of the ledger, native its own.
+const PAINT = {
+    light: {
+        vendors: ['#0072b2', '#009e73', '#b0609a', '#8a7a00', '#4d4dcc'],
+        native: '#d55e00', quiet: '#9aa3ab', paper: '#f7f8f9',
+        box: '#ffffff', text: '#1b2026', soft: '#5c6670', wire: '#aeb7bf',
+        mark: '#111418',
+    },
+    dark: {
+        vendors: ['#56b4e9', '#2fc79a', '#dd92c4', '#e3cf4a', '#9b9bff'],
+        native: '#ff8a3d', quiet: '#69737c', paper: '#14171a',
+        box: '#1e2327', text: '#e8ebed', soft: '#9ba6af', wire: '#4a545c',
+        mark: '#ffffff',
+    },
+};
+
+// a with a share of b, as #rrggbb.
+function mix(a, b, share) {
+    const part = (text, i) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
+    return '#' + [0, 1, 2].map((i) =>
+        Math.round(part(a, i) * (1 - share) + part(b, i) * share)
+            .toString(16).padStart(2, '0')).join('');
+}
+
+// The colour of where a node is: a vendor, native, folded or removed.
+function colourOf(paint, vendors, where) {
+    if (isQuiet(where))
+        return paint.quiet;
+    const i = vendors.indexOf(where);
+    return where === 'native' || i < 0 ? paint.native
+        : paint.vendors[i % paint.vendors.length];
+}
+
+// `text` in `room` pixels; names are told apart by their ends, so a name
+// loses its start.
+const fits = new Map();
+function fit(pen, text, room, start) {
+    const key = pen.font + room + (start ? '<' : '>') + text;
+    let found = fits.get(key);
+    if (found === undefined) {
+        found = text;
+        if (pen.measureText(text).width > room) {
+            let low = 0, high = Math.min(text.length, 200);
+            const cut = (n) => (start ? '\u2026' + text.slice(-n || Infinity)
+                : text.slice(0, n) + '\u2026');
+            while (low < high) {
+                const n = (low + high + 1) >> 1;
+                if (pen.measureText(cut(n)).width <= room)
+                    low = n;
+                else
+                    high = n - 1;
+            }
+            found = cut(low);
+        }
+        fits.set(key, found);
+    }
+    return found;
+}
+
+function trace(pen, points, from) {
+    pen.moveTo(points[from], points[from + 1]);
+    for (let i = from + 2; i < points.length; i += 2) {
+        const x0 = points[i - 2], y0 = points[i - 1];
+        const x1 = points[i], y1 = points[i + 1], bend = (y1 - y0) / 2;
+        if (x0 === x1)
+            pen.lineTo(x1, y1);
+        else
+            pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+    }
+}
+
+class Drawing {
+    constructor(canvas) {
+        this.canvas = canvas;
+        this.pen = canvas.getContext('2d');
+        this.view = { x: 0, y: 0, scale: 1 };
+        this.strip = document.createElement('canvas');
+    }
+
+    // The scene: {graph, parts, paint, selected, matches, path, focused}.
+    show(scene) {
+        this.scene = scene;
+        this.stripStale = true;
+    }
+
+    size() {
+        return { w: this.canvas.clientWidth, h: this.canvas.clientHeight };
+    }
+
+    toGraph(px, py) {
+        const { x, y, scale } = this.view;
+        return { x: px / scale + x, y: py / scale + y };
+    }
+
+    // The top box under a pixel.
+    hit(px, py) {
+        const { x, y } = this.toGraph(px, py), { boxes } = this.scene.parts;
+        for (let i = boxes.length - 1; i >= 0; i--) {
+            const b = boxes[i];
+            if (x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h)
+                return b;
+        }
+        return null;
+    }
+
+    // Does the graph reach so far out of sight that the strip helps?
+    hasStrip() {
+        const { w, h } = this.size(), { parts } = this.scene;
+        return w > 480 && parts.height * this.view.scale > 1.6 * h;
+    }
+
+    draw() {
+        const { canvas, pen, view, scene } = this, { w, h } = this.size();
+        const dots = window.devicePixelRatio || 1;
+        if (canvas.width !== Math.round(w * dots) ||
+            canvas.height !== Math.round(h * dots)) {
+            canvas.width = Math.round(w * dots);
+            canvas.height = Math.round(h * dots);
+        }
+        pen.setTransform(1, 0, 0, 1, 0, 0);
+        pen.fillStyle = scene.paint.paper;
+        pen.fillRect(0, 0, canvas.width, canvas.height);
+        const s = view.scale * dots;
+        pen.setTransform(s, 0, 0, s, -view.x * s, -view.y * s);
+        this.edge = { left: view.x, top: view.y,
+            right: view.x + w / view.scale, bottom: view.y + h / view.scale };
+        const boxes = scene.parts.boxes.filter((b) => this.inView(b));
+        for (const box of boxes)
+            if (box.open)
+                this.drawOpen(box);
+        this.drawWires();
+        for (const box of boxes)
+            if (!box.open)
+                this.drawBox(box);
+        if (this.hasStrip())
+            this.drawStrip(dots);
+        this.drawn = boxes.length;
+    }
+
+    inView(b) {
+        const e = this.edge;
+        return b.x < e.right && b.x + b.w > e.left && b.y < e.bottom &&
+            b.y + b.h > e.top;
+    }
+
+    drawWires() {
+        const { pen, scene, edge } = this, thin = 1 / this.view.scale;
+        pen.lineWidth = Math.max(1, Math.min(1.25, thin));
+        pen.strokeStyle = scene.matches ? mix(scene.paint.wire,
+            scene.paint.paper, 0.5) : scene.paint.wire;
+        pen.beginPath();
+        for (const { points, own } of scene.parts.wires) {
+            const high = Math.min(points[own + 1], points[points.length - 1]);
+            const low = Math.max(points[own + 1], points[points.length - 1]);
+            if (low >= edge.top && high <= edge.bottom)
+                trace(pen, points, own);
+        }
+        pen.stroke();
+        if (!scene.path)
+            return;
+        pen.lineWidth = Math.max(2, 1.5 * thin);
+        pen.strokeStyle = scene.paint.mark;
+        pen.beginPath();
+        for (const wire of scene.path)
+            trace(pen, wire.points, 0);
+        pen.stroke();
+    }
+
+    colour(item) {
+        const { paint, graph } = this.scene;
+        return colourOf(paint, graph.names, item.vendor || item.where);
+    }
+
+    // How much of the paper goes into the region's colour.
+    tint(item) {
+        const region = item.kind === 'region' ? item : item.home;
+        return region ? [0.8, 0.7, 0.88][region.shade] : 1;
+    }
+
+    outline(box, radius, grow) {
+        const { pen } = this;
+        pen.beginPath();
+        pen.roundRect(box.x - grow, box.y - grow, box.w + 2 * grow,
+            box.h + 2 * grow, radius + grow);
+    }
+
+    mark(box, radius) {
+        const { pen, scene, view } = this;
+        if (scene.selected !== box.item)
+            return;
+        this.outline(box, radius, Math.max(3, 2 / view.scale));
+        pen.lineWidth = Math.max(2, 2 / view.scale);
+        pen.strokeStyle = scene.paint.mark;
+        pen.stroke();
+    }
+
+    drawOpen(box) {
+        const { pen, scene } = this, { paint } = scene;
+        const colour = this.colour(box.item);
+        this.outline(box, 12, 0);
+        pen.fillStyle = mix(colour, paint.paper, 0.92);
+        pen.fill();
+        pen.lineWidth = Math.max(1, 0.8 / this.view.scale);
+        pen.strokeStyle = mix(colour, paint.paper, 0.45);
+        pen.stroke();
+        this.mark(box, 12);
+        if (this.view.scale < 0.3)
+            return;
+        const x = Math.max(box.x, this.edge.left) + BOX.pad;
+        pen.textBaseline = 'middle';
+        pen.font = '600 13px ' + FONT;
+        pen.fillStyle = mix(colour, paint.text, 0.35);
+        pen.fillText('\u2212', x, box.y + 18);
+        pen.fillText(fit(pen, box.item.title, box.w - 90), x + 18,
+            box.y + 18);
+    }
+
+    drawBox(box) {
+        const { pen, scene, view } = this, { paint, matches } = scene;
+        const { item } = box, colour = this.colour(item);
+        const region = item.kind === 'region', radius = region ? 10 : 5;
+        const hits = region ? item.members.filter((m) => matches?.has(m))
+            .length : matches?.has(item) ? 1 : 0;
+        pen.globalAlpha = matches && !hits ? 0.22 : 1;
+        if (region && view.scale > 0.15)
+            this.drawStack(box, colour);
+        this.outline(box, radius, 0);
+        pen.fillStyle = item.quiet ? paint.paper
+            : mix(colour, paint.box, this.tint(item));
+        if (view.scale < 0.2)
+            pen.fillStyle = colour;
+        pen.fill();
+        pen.lineWidth = 1;
+        pen.strokeStyle = mix(colour, paint.paper, 0.35);
+        pen.setLineDash(item.quiet ? [4, 3] : []);
+        pen.stroke();
+        pen.setLineDash([]);
+        if (view.scale >= 0.2)
+            this.drawStripe(box, colour, radius);
+        if (view.scale >= 0.32)
+            (region ? this.writeRegion : this.writeNode).call(this, box);
+        if (hits && region)
+            this.writeHits(box, hits);
+        pen.globalAlpha = 1;
+        this.mark(box, radius);
+    }
+
+    // A folded region looks like a pile of what is in it.
+    drawStack(box, colour) {
+        const { pen, scene } = this;
+        for (const k of [2, 1]) {
+            pen.beginPath();
+            pen.roundRect(box.x + 6 * k, box.y + box.h + 4 * k - 4,
+                box.w - 12 * k, 4, [0, 0, 4, 4]);
+            pen.fillStyle = mix(colour, scene.paint.box,
+                this.tint(box.item));
+            pen.fill();
+            pen.lineWidth = 1;
+            pen.strokeStyle = mix(colour, scene.paint.paper, 0.5);
+            pen.stroke();
+        }
+    }
+
+    drawStripe(box, colour, radius) {
+        const { pen } = this;
+        if (box.item.quiet)
+            return;
+        pen.save();
+        this.outline(box, radius, 0);
+        pen.clip();
+        pen.fillStyle = colour;
+        pen.fillRect(box.x, box.y, 4, box.h);
+        pen.restore();
+    }
+
+    writeNode(box) {
+        const { pen, scene } = this, { item } = box, { paint } = scene;
+        const us = item.region ? item.vendor_us : item.native_us;
+        let room = box.w - 24;
+        pen.textBaseline = 'middle';
+        if (us > 0) {
+            pen.font = '11px ' + FONT;
+            pen.fillStyle = paint.soft;
+            pen.textAlign = 'right';
+            pen.fillText(sayTime(us), box.x + box.w - 9, box.y + 14);
+            pen.textAlign = 'left';
+            room -= pen.measureText(sayTime(us)).width + 8;
+        }
+        pen.font = '600 12.5px ' + FONT;
+        pen.fillStyle = item.quiet ? paint.soft : paint.text;
+        pen.fillText(fit(pen, item.title, room), box.x + 13, box.y + 14);
+        pen.font = '11px ' + FONT;
+        pen.fillStyle = paint.soft;
+        pen.fillText(fit(pen, item.label, box.w - 24, true), box.x + 13,
+            box.y + 29);
+    }
+
+    writeRegion(box) {
+        const { pen, scene } = this, { item } = box, { paint } = scene;
+        const x = box.x + 15, room = box.w - 30;
+        pen.textBaseline = 'middle';
+        pen.font = '600 14px ' + FONT;
+        pen.fillStyle = paint.text;
+        pen.fillText('+', x, box.y + 17);
+        pen.fillText(fit(pen, item.title, room - 18), x + 16, box.y + 17);
+        pen.font = '12px ' + FONT;
+        pen.fillText(fit(pen, item.line, room), x, box.y + 36);
+        pen.fillStyle = paint.soft;
+        pen.fillText(fit(pen, item.what, room), x, box.y + 54);
+    }
+
+    // How many of a folded region's nodes match.
+    writeHits(box, hits) {
+        const { pen, scene, view } = this, { paint } = scene;
+        if (view.scale < 0.2)
+            return;
+        pen.font = '600 11px ' + FONT;
+        const w = pen.measureText(hits).width + 14;
+        pen.beginPath();
+        pen.roundRect(box.x + box.w - w + 8, box.y - 9, w, 18, 9);
+        pen.fillStyle = paint.mark;
+        pen.fill();
+        pen.fillStyle = paint.paper;
+        pen.textAlign = 'center';
+        pen.fillText(hits, box.x + box.w - w / 2 + 8, box.y + 0.5);
+        pen.textAlign = 'left';
+    }
+
+    // --- the strip ---------------------------------------------------------
+
+    drawStrip(dots) {
+        const { pen, strip, scene, view } = this, { w, h } = this.size();
+        const { parts, paint } = scene;
+        if (this.stripStale || strip.height !== Math.round(h * dots)) {
+            strip.width = STRIP * dots;
+            strip.height = Math.round(h * dots);
+            this.paintStrip(strip.getContext('2d'), dots, h);
+            this.stripStale = false;
+        }
+        pen.setTransform(1, 0, 0, 1, 0, 0);
+        pen.drawImage(strip, (w - STRIP) * dots, 0);
+        pen.setTransform(dots, 0, 0, dots, 0, 0);
+        const unit = h / parts.height;
+        const top = Math.max(0, view.y * unit);
+        const end = Math.min(h, (view.y + h / view.scale) * unit);
+        pen.fillStyle = mix(paint.mark, paint.paper, 0.5) + '2e';
+        pen.fillRect(w - STRIP, top, STRIP, Math.max(4, end - top));
+        pen.fillStyle = paint.mark;
+        pen.fillRect(w - STRIP, top, 2, Math.max(4, end - top));
+    }
+
+    paintStrip(pen, dots, h) {
+        const { parts, paint, matches, selected } = this.scene;
+        pen.setTransform(dots, 0, 0, dots, 0, 0);
+        pen.fillStyle = mix(paint.paper, paint.soft, 0.06);
+        pen.fillRect(0, 0, STRIP, h);
+        const sx = (STRIP - 16) / Math.max(parts.width, 1);
+        const sy = h / Math.max(parts.height, 1);
+        for (const box of parts.boxes) {
+            const { item } = box, colour = this.colour(item);
+            const hit = !matches || matches.has(item) || (!box.open &&
+                item.members?.some((m) => matches.has(m)));
+            pen.globalAlpha = hit ? 1 : 0.15;
+            pen.fillStyle = box.open ? mix(colour, paint.paper, 0.85)
+                : item === selected ? paint.mark : colour;
+            pen.fillRect(8 + box.x * sx, box.y * sy,
+                Math.max(1.5, box.w * sx), Math.max(1, box.h * sy));
+        }
+        pen.globalAlpha = 1;
+    }
+
+    // The height in the graph that a pixel of the strip stands for.
+    stripTo(px, py) {
+        const { w, h } = this.size();
+        if (!this.hasStrip() || px < w - STRIP)
+            return null;
+        return py / h * this.scene.parts.height;
+    }
+}

@@ -1,0 +1,247 @@
+// graph.js: from a ledger to boxes and wires. A box is a node of the model or
+// a region, folded or open; a wire joins boxes, and knows which edges of the
+// model run through it.
+'use strict';
+
+const BOX = { node: [184, 40], region: [232, 70], head: 34, pad: 18 };
+
+// The ledger with what the page asks of it again and again: of each node its
+// readers and region, of each region its members.
+function readLedger({ byoc, reasons, ledger }) {
+    const nodes = ledger.nodes.map((node, index) => ({
+        ...node, index, kind: 'node', readers: [],
+        inputs: (node.inputs || []).filter((i) => ledger.nodes[i]),
+        tried: node.tried || [], quiet: isQuiet(node.where),
+        title: node.op || '?', label: node.name || '#' + index,
+    }));
+    for (const node of nodes)
+        for (const i of node.inputs)
+            nodes[i].readers.push(node.index);
+    const regions = new Map();
+    for (const node of nodes) {
+        if (!node.region)
+            continue;
+        if (!regions.has(node.region))
+            regions.set(node.region, { kind: 'region', name: node.region,
+                vendor: node.where, title: node.region, members: [] });
+        const region = regions.get(node.region);
+        region.members.push(node);
+        node.home = region;
+    }
+    const returned = [];
+    for (const said of ledger.regions || [])
+        if (said.outcome !== 'kept')
+            returned.push({ ...said, key: 'back' + returned.length });
+        else if (regions.has(said.name))
+            regions.get(said.name).said = said;
+    const shades = {};
+    for (const region of regions.values()) {
+        shades[region.vendor] = (shades[region.vendor] ?? -1) + 1;
+        region.shade = shades[region.vendor] % 3;
+        region.flops = region.members.reduce((sum, n) => sum + n.flops, 0);
+    }
+    return { ...ledger, byoc, reasons, nodes, returned,
+        regions: [...regions.values()],
+        names: ledger.vendors.map((v) => v.name).filter((n) =>
+            n !== 'native') };
+}
+
+// Nodes that do nothing when the model runs.
+const isQuiet = (where) => where === 'folded' || where === 'removed';
+
+// What each node that is shown reads, past removed nodes that are not; nothing
+// that was folded, which is a constant then. And by whom each is read.
+function visibleEdges(graph, showQuiet) {
+    const reads = [], readers = graph.nodes.map(() => []);
+    for (const node of graph.nodes) {
+        const set = new Set();
+        for (const i of node.inputs) {
+            const from = graph.nodes[i];
+            if (showQuiet || !from.quiet)
+                set.add(i);
+            else if (from.where === 'removed')
+                for (const k of reads[i] || [])
+                    set.add(k);
+        }
+        set.delete(node.index);
+        reads.push(set);
+        for (const i of showQuiet || !node.quiet ? set : [])
+            readers[i].push(node.index);
+    }
+    return { reads, readers };
+}
+
+// A layered drawing under construction: boxes and wires by key.
+class Plan {
+    constructor() {
+        this.items = [];
+        this.numbers = new Map();
+        this.wires = new Map();
+    }
+
+    add(key, w, h, pin) {
+        let number = this.numbers.get(key);
+        if (number === undefined) {
+            number = this.items.length;
+            this.numbers.set(key, number);
+            this.items.push({ key, w, h, pin: pin || 0 });
+        }
+        return number;
+    }
+
+    // The wire from port ax of a to port bx of b; ports are text for now.
+    wire(a, ax, b, bx) {
+        const key = a + ' ' + ax + ' ' + b + ' ' + bx;
+        let wire = this.wires.get(key);
+        if (!wire)
+            this.wires.set(key, wire = { a, b, from: ax, to: bx });
+        return wire;
+    }
+
+    lay(port) {
+        const wires = [...this.wires.values()];
+        for (const wire of wires) {
+            wire.ax = port(wire.a, wire.from, 'outs');
+            wire.bx = port(wire.b, wire.to, 'ins');
+        }
+        const at = (name) => this.items.map((item) => item[name]);
+        const size = layOut(this.items.length, at('w'), at('h'), wires,
+            at('pin'));
+        this.items.forEach((item, i) => {
+            item.x = size.x[i];
+            item.y = size.y[i];
+        });
+        return { wires: wires.filter((w) => w.points),
+            width: size.width, height: size.height };
+    }
+}
+
+// An open region: its members, and on its upper and lower side a port for
+// each box outside that it reads from, and each member that is read outside.
+function openRegion(graph, region, { reads, readers }, boxOf) {
+    const plan = new Plan(), inside = new Set(), edges = [];
+    for (const node of region.members)
+        inside.add(node.index);
+    for (const node of region.members)
+        plan.add(node, ...BOX.node);
+    for (const node of region.members) {
+        const me = plan.numbers.get(node);
+        for (const i of reads[node.index]) {
+            const far = boxOf(graph.nodes[i]);
+            const from = inside.has(i) ? plan.numbers.get(graph.nodes[i])
+                : plan.add('in' + far, 0, 0, -1);
+            edges.push({ s: i, t: node.index,
+                wire: plan.wire(from, 0, me, 0) });
+        }
+    }
+    for (const node of region.members)
+        if (readers[node.index].some((r) => !inside.has(r))) {
+            const port = plan.add('out' + node.index, 0, 0, 1);
+            edges.push({ s: node.index, t: -1, wire:
+                plan.wire(plan.numbers.get(node), 0, port, 0) });
+        }
+    const size = plan.lay(() => 0);
+    const w = Math.max(size.width + 2 * BOX.pad, BOX.region[0]);
+    const shift = (w - size.width) / 2, ins = new Map(), outs = new Map();
+    for (const item of plan.items) {
+        if (item.pin < 0)
+            ins.set(item.key.slice(2), item.x + shift - w / 2);
+        else if (item.pin > 0)
+            outs.set(item.key.slice(3), item.x + shift - w / 2);
+    }
+    return { plan, edges, ins, outs, w, h: size.height + BOX.head + BOX.pad,
+        wires: size.wires, shift };
+}
+
+// Everything that is drawn, for the regions that are open.
+//   boxes  {node | region, x, y, w, h, open}: corners; open ones come first
+//   wires  {points, own}
+//   paths  of an edge "s>t" of the model: the wires it runs through
+function arrange(graph, open, showQuiet) {
+    const seen = visibleEdges(graph, showQuiet), plan = new Plan();
+    const folded = (node) => node.home && !open.has(node.home.name);
+    const boxOf = (node) => (folded(node) ? node.home.name + ' ' :
+        node.index + '');
+    const inner = new Map();
+    for (const region of graph.regions)
+        if (open.has(region.name))
+            inner.set(region, openRegion(graph, region, seen, boxOf));
+    const numberOf = (node) => plan.numbers.get(node.home || node);
+    for (const node of graph.nodes) {
+        const region = node.home, inside = inner.get(region);
+        if (inside)
+            plan.add(region, inside.w, inside.h);
+        else if (region)
+            plan.add(region, ...BOX.region);
+        else if (showQuiet || !node.quiet)
+            plan.add(node, ...BOX.node);
+    }
+    const edges = [];
+    for (const node of graph.nodes) {
+        const b = numberOf(node);
+        for (const i of b === undefined ? [] : seen.reads[node.index]) {
+            const from = graph.nodes[i], a = numberOf(from);
+            if (a !== b)
+                edges.push({ s: i, t: node.index, wire: plan.wire(a,
+                    inner.has(from.home) ? i : '', b,
+                    inner.has(node.home) ? boxOf(from) : '') });
+        }
+    }
+    const size = plan.lay((number, port, side) => {
+        const inside = inner.get(plan.items[number].key);
+        return inside ? inside[side].get(port + '') || 0 : 0;
+    });
+    return gather(graph, plan, size, inner, edges);
+}
+
+// The parts, in one system of coordinates.
+function gather(graph, plan, size, inner, edges) {
+    const boxes = [], wires = [], paths = new Map(), at = new Map();
+    const put = (item, x, y, more) => {
+        const box = { item, x: x - (more.w || item.w) / 2,
+            y: y - more.h / 2, ...more };
+        boxes.push(box);
+        at.set(item, box);
+    };
+    const note = (key, wire) => {
+        if (wire.points)
+            paths.set(key, (paths.get(key) || []).concat(wire));
+    };
+    for (const { key, x, y, w, h } of plan.items)
+        if (inner.has(key))
+            put(key, x, y, { w, h, open: true });
+    for (const { key, x, y, w, h } of plan.items) {
+        const inside = inner.get(key);
+        if (!inside) {
+            put(key, x, y, { w, h, open: false });
+            continue;
+        }
+        const left = x - w / 2 + inside.shift, top = y - h / 2 + BOX.head;
+        for (const item of inside.plan.items)
+            if (!item.pin)
+                put(item.key, left + item.x, top + item.y,
+                    { w: item.w, h: item.h, open: false });
+        for (const wire of inside.wires) {
+            wire.points = wire.points.map((p, i) =>
+                p + (i % 2 ? top : left));
+            stretch(wire, inside, top - BOX.head, y + h / 2);
+            wires.push(wire);
+        }
+        for (const e of inside.edges)
+            note(e.t < 0 ? e.s + '>' : e.s + '>' + e.t, e.wire);
+    }
+    wires.push(...size.wires);
+    for (const e of edges)
+        note(e.s + '>' + e.t, e.wire);
+    return { boxes, wires, paths, at, width: size.width,
+        height: size.height };
+}
+
+// A wire from or to a port goes on to the region's side.
+function stretch(wire, inside, top, bottom) {
+    const p = wire.points, items = inside.plan.items;
+    if (items[wire.a].pin < 0)
+        p[1] = top;
+    if (items[wire.b].pin > 0)
+        p[p.length - 1] = bottom;
+}

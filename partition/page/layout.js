@@ -1,0 +1,441 @@
+// layout.js: a layered drawing of a directed graph (after Sugiyama): edges
+// are turned until there is no cycle, nodes get ranks, long edges get a point
+// in every rank they cross, ranks are ordered to cross little, then moved
+// sideways until edges run straight. Deterministic, and without recursion.
+'use strict';
+
+const GAP = { node: 22, point: 10, rank: 34 };
+// Points of long edges; beyond, the longest edges are drawn straight.
+const MAX_POINTS = 40000;
+
+// Lay out nodes 0 .. n-1 of sizes w[i], h[i]. edges: {a, b, ax, bx} from the
+// lower side of a to the upper side of b, ax and bx from their middles.
+// pin[i] (or no pin): -1 for the first rank, 1 for the last, 0 between.
+// Gives the middles x, y, the size, and to each edge `points` [x, y, ...] and
+// `own`, where those start that no earlier edge of the same origin has.
+function layOut(n, w, h, edges, pin) {
+    const g = { n, w, h, pin, edges: edges.filter((e) => e.a !== e.b) };
+    breakCycles(g);
+    assignRanks(g);
+    addPoints(g);
+    orderRanks(g);
+    placeRanks(g);
+    return route(g);
+}
+
+// The positions of each key's items: items of k are at[from[k]..from[k+1]-1].
+function bucket(n, items, key) {
+    const from = new Int32Array(n + 1);
+    for (const item of items)
+        from[key(item) + 1]++;
+    for (let i = 0; i < n; i++)
+        from[i + 1] += from[i];
+    const at = items.slice(), next = from.slice();
+    for (const item of items)
+        at[next[key(item)]++] = item;
+    return { from, at };
+}
+
+// Turn the edges that lead back to a node whose visit is not over.
+function breakCycles(g) {
+    const { from, at } = bucket(g.n, g.edges, (e) => e.a);
+    const next = from.slice(), state = new Uint8Array(g.n);
+    for (const e of g.edges)
+        e.turned = false;
+    for (let root = 0; root < g.n; root++) {
+        const stack = state[root] ? [] : [root];
+        state[root] ||= 1;
+        while (stack.length) {
+            const node = stack[stack.length - 1];
+            if (next[node] === from[node + 1]) {
+                state[node] = 2;
+                stack.pop();
+                continue;
+            }
+            const e = at[next[node]++];
+            if (state[e.b] === 1)
+                e.turned = true;
+            else if (!state[e.b]) {
+                state[e.b] = 1;
+                stack.push(e.b);
+            }
+        }
+    }
+    g.down = g.edges.map((e) => e.turned
+        ? { a: e.b, b: e.a, ax: e.bx, bx: e.ax, edge: e }
+        : { a: e.a, b: e.b, ax: e.ax, bx: e.bx, edge: e });
+}
+
+// Longest path from the top; then each node moves down to its readers when
+// that makes its edges shorter, or no longer.
+function assignRanks(g) {
+    const { n, pin } = g;
+    const outs = bucket(n, g.down, (e) => e.a);
+    const ins = bucket(n, g.down, (e) => e.b);
+    const waits = new Int32Array(n), rank = new Int32Array(n), order = [];
+    const first = pin && pin.some((p) => p < 0) ? 1 : 0;
+    let alone = 0;
+    for (let i = 0; i < n; i++) {
+        waits[i] = ins.from[i + 1] - ins.from[i];
+        rank[i] = first && pin[i] >= 0 ? 1 : 0;
+        if (!waits[i] && outs.from[i + 1] === outs.from[i])
+            rank[i] += Math.floor(alone++ / 6); // not all in one wide rank
+        if (!waits[i])
+            order.push(i);
+    }
+    for (let k = 0; k < order.length; k++) {
+        const a = order[k];
+        for (let i = outs.from[a]; i < outs.from[a + 1]; i++) {
+            const b = outs.at[i].b;
+            rank[b] = Math.max(rank[b], rank[a] + 1);
+            if (--waits[b] === 0)
+                order.push(b);
+        }
+    }
+    for (let k = n - 1; k >= 0; k--) {
+        const a = order[k], fan = outs.from[a + 1] - outs.from[a];
+        if (!fan || fan < ins.from[a + 1] - ins.from[a] || (pin && pin[a]))
+            continue;
+        let low = Infinity;
+        for (let i = outs.from[a]; i < outs.from[a + 1]; i++)
+            low = Math.min(low, rank[outs.at[i].b] - 1);
+        rank[a] = low;
+    }
+    let last = 0;
+    for (let i = 0; i < n; i++)
+        if (!pin || pin[i] <= 0)
+            last = Math.max(last, rank[i]);
+    for (let i = 0; pin && i < n; i++)
+        if (pin[i] > 0)
+            rank[i] = last + 1;
+    g.rank = rank;
+}
+
+// The longest reach for which the points of all edges stay within bounds.
+function longestReach(chains) {
+    const spans = chains.map((c) => c.span).sort((x, y) => x - y);
+    let total = 0;
+    for (let i = 0; i < spans.length; i++) {
+        total += spans[i] - 1;
+        if (total > MAX_POINTS)
+            return Math.max(1, spans[i] - 1);
+    }
+    return Infinity;
+}
+
+// Edges of one origin share their points: one chain for each origin.
+function addPoints(g) {
+    const chains = new Map();
+    for (const e of g.down) {
+        const key = e.a + ':' + e.ax;
+        let chain = chains.get(key);
+        if (!chain)
+            chains.set(key, chain = { edges: [], span: 0, points: [] });
+        chain.edges.push(e);
+        chain.span = Math.max(chain.span, g.rank[e.b] - g.rank[e.a]);
+    }
+    const list = [...chains.values()], reach = longestReach(list);
+    g.all = g.n;
+    g.ranks = [];
+    const segments = [];
+    const rankOf = Array.from(g.rank);
+    for (const chain of list) {
+        chain.edges.sort((x, y) => g.rank[y.b] - g.rank[x.b]);
+        const top = chain.edges[0];
+        for (const e of chain.edges) {
+            const span = g.rank[e.b] - g.rank[e.a];
+            if (span > reach)
+                continue;
+            while (chain.points.length < span - 1) {
+                const k = chain.points.length, point = g.all++;
+                rankOf.push(g.rank[e.a] + k + 1);
+                segments.push(k
+                    ? { a: chain.points[k - 1], b: point, ax: 0, bx: 0 }
+                    : { a: e.a, b: point, ax: e.ax, bx: 0 });
+                chain.points.push(point);
+            }
+            e.via = chain.points.slice(0, span - 1);
+            const last = e.via[span - 2];
+            segments.push(span > 1
+                ? { a: last, b: e.b, ax: 0, bx: e.bx }
+                : { a: e.a, b: e.b, ax: e.ax, bx: e.bx });
+        }
+        let drawn = 0;
+        for (const e of chain.edges) {
+            e.own = e === top || !e.via ? 0 : Math.min(drawn, e.via.length);
+            drawn = Math.max(drawn, e.via ? e.via.length : 0);
+        }
+    }
+    g.rank = Int32Array.from(rankOf);
+    for (let i = 0; i < g.all; i++)
+        (g.ranks[g.rank[i]] ||= []).push(i);
+    for (let r = 0; r < g.ranks.length; r++)
+        g.ranks[r] ||= [];
+    // segments by number: from, to, and how far the lower end is to lean
+    const numbers = segments.map((_, i) => i);
+    g.a = Int32Array.from(segments, (s) => s.a);
+    g.b = Int32Array.from(segments, (s) => s.b);
+    g.ax = Float64Array.from(segments, (s) => s.ax);
+    g.bx = Float64Array.from(segments, (s) => s.bx);
+    g.lean = g.ax.map((ax, i) => ax - g.bx[i]);
+    g.wide = new Float64Array(g.all);
+    g.wide.set(g.w);
+    g.below = bucket(g.all, numbers, (s) => g.a[s]);
+    g.above = bucket(g.all, numbers, (s) => g.b[s]);
+}
+
+function countCrossings(g, position) {
+    const { below, b } = g, tree = new Int32Array(g.all + 1), ends = [];
+    let crossings = 0;
+    for (let r = 0; r + 1 < g.ranks.length; r++) {
+        const size = g.ranks[r + 1].length;
+        let seen = 0;
+        tree.fill(0, 0, size + 1);
+        for (const node of g.ranks[r]) {
+            ends.length = 0;
+            for (let i = below.from[node]; i < below.from[node + 1]; i++)
+                ends.push(position[b[below.at[i]]] + 1);
+            for (const end of ends) {
+                crossings += seen;
+                for (let k = end; k > 0; k -= k & -k)
+                    crossings -= tree[k];
+            }
+            for (const end of ends)
+                for (let k = end; k <= size; k += k & -k)
+                    tree[k]++;
+            seen += ends.length;
+        }
+    }
+    return crossings;
+}
+
+// Sort a rank by the means of its neighbours on one side; where a segment
+// meets a wide neighbour counts a little.
+function sortRank(g, rank, position, mean, up) {
+    const side = up ? g.above : g.below, far = up ? g.a : g.b;
+    const port = up ? g.ax : g.bx;
+    for (const node of rank) {
+        const from = side.from[node], end = side.from[node + 1];
+        let sum = 0;
+        for (let i = from; i < end; i++) {
+            const s = side.at[i], other = far[s];
+            sum += position[other] +
+                (port[s] ? 0.98 * port[s] / g.wide[other] : 0);
+        }
+        mean[node] = from < end ? sum / (end - from) : position[node];
+    }
+    rank.sort((p, q) => mean[p] - mean[q] || position[p] - position[q]);
+    for (let i = 0; i < rank.length; i++)
+        position[rank[i]] = i;
+}
+
+// Sweeps down and up; the order that crosses least is kept.
+function orderRanks(g) {
+    const position = new Int32Array(g.all), mean = new Float64Array(g.all);
+    for (const rank of g.ranks)
+        rank.forEach((node, i) => { position[node] = i; });
+    const sweeps = g.all > 20000 ? 4 : g.all > 4000 ? 8 : 16;
+    let best = null, least = Infinity;
+    for (let sweep = 0; sweep <= sweeps && least; sweep++) {
+        const crossings = countCrossings(g, position);
+        if (crossings < least) {
+            least = crossings;
+            best = g.ranks.map((rank) => rank.slice());
+        }
+        for (let k = 0; k < g.ranks.length; k++) {
+            const r = sweep % 2 ? g.ranks.length - 1 - k : k;
+            sortRank(g, g.ranks[r], position, mean, sweep % 2 === 0);
+        }
+    }
+    g.ranks = best;
+}
+
+// The least distance between the middles of neighbours in a rank.
+function distance(g, p, q) {
+    const gap = p >= g.n && q >= g.n ? GAP.point : GAP.node;
+    return (g.wide[p] + g.wide[q]) / 2 + gap;
+}
+
+// How much each segment pulls: those of long edges much, so that they run
+// straight; those of short dead ends, such as constants, little, so that they
+// stand aside.
+function weigh(g) {
+    const { a, b, n } = g, high = new Int32Array(g.all);
+    const low = new Int32Array(g.all), last = g.ranks.length - 1;
+    g.pull = new Float64Array(a.length);
+    for (let r = 0; r <= last; r++) {
+        for (const node of g.ranks[r])
+            for (let i = g.above.from[node]; i < g.above.from[node + 1]; i++)
+                high[node] = Math.max(high[node], high[a[g.above.at[i]]] + 1);
+        for (const node of g.ranks[last - r])
+            for (let i = g.below.from[node]; i < g.below.from[node + 1]; i++)
+                low[node] = Math.max(low[node], low[b[g.below.at[i]]] + 1);
+    }
+    for (let s = 0; s < a.length; s++)
+        g.pull[s] = (0.05 + Math.min(high[a[s]], low[b[s]], 3)) *
+            (1 + 3 * (a[s] >= n) + 3 * (b[s] >= n));
+}
+
+// Move a rank to where its nodes want to be, weighted, in their order and at
+// their distances: regression by pooling neighbours that would overlap.
+function settle(g, rank, x, want, weight) {
+    const { sums, weights, sizes, shifts } = g.pools;
+    let n = 0, shift = 0;
+    for (let i = 0; i < rank.length; i++, n++) {
+        const node = rank[i];
+        if (i)
+            shift += distance(g, rank[i - 1], node);
+        shifts[i] = shift;
+        sums[n] = (want[node] - shift) * weight[node];
+        weights[n] = weight[node];
+        sizes[n] = 1;
+        for (; n && sums[n - 1] / weights[n - 1] > sums[n] / weights[n]; n--) {
+            sums[n - 1] += sums[n];
+            weights[n - 1] += weights[n];
+            sizes[n - 1] += sizes[n];
+        }
+    }
+    for (let pool = 0, i = 0; pool < n; pool++)
+        for (let k = 0; k < sizes[pool]; k++, i++)
+            x[rank[i]] = sums[pool] / weights[pool] + shifts[i];
+}
+
+// Where the nodes of a rank want to be: between those above and below.
+function wish(g, rank, x, want, weight) {
+    const { above, below, a, b, lean, pull } = g;
+    for (const node of rank) {
+        let sum = 0, total = 0;
+        for (let i = above.from[node]; i < above.from[node + 1]; i++) {
+            const s = above.at[i];
+            sum += pull[s] * (x[a[s]] + lean[s]);
+            total += pull[s];
+        }
+        for (let i = below.from[node]; i < below.from[node + 1]; i++) {
+            const s = below.at[i];
+            sum += pull[s] * (x[b[s]] - lean[s]);
+            total += pull[s];
+        }
+        want[node] = total ? sum / total : x[node];
+        weight[node] = total || 0.01;
+    }
+}
+
+// Paths of nodes that have one neighbour above and below, and of points, are
+// brought into line as far as there is room beside them.
+function straighten(g, x) {
+    const left = new Float64Array(g.all), right = new Float64Array(g.all);
+    const seen = new Uint8Array(g.all), spot = new Int32Array(g.all);
+    for (const rank of g.ranks)
+        rank.forEach((node, i) => { spot[node] = i; });
+    const room = (node) => {
+        const rank = g.ranks[g.rank[node]], i = spot[node];
+        left[node] = i ? x[rank[i - 1]] + distance(g, rank[i - 1], node)
+            : -Infinity;
+        right[node] = i + 1 < rank.length
+            ? x[rank[i + 1]] - distance(g, node, rank[i + 1]) : Infinity;
+    };
+    const outs = (node) => g.below.from[node + 1] - g.below.from[node];
+    const ins = (node) => g.above.from[node + 1] - g.above.from[node];
+    const next = (node) => {
+        for (let i = g.below.from[node]; i < g.below.from[node + 1]; i++) {
+            const s = g.below.at[i], to = g.b[s];
+            if (!g.lean[s] && ((node >= g.n && to >= g.n) ||
+                (outs(node) === 1 && ins(to) === 1)))
+                return to;
+        }
+        return -1;
+    };
+    const line = (run) => {
+        let low = -Infinity, high = Infinity, sum = 0;
+        for (const node of run) {
+            room(node);
+            low = Math.max(low, left[node]);
+            high = Math.min(high, right[node]);
+            sum += x[node];
+        }
+        const at = Math.min(high, Math.max(low, sum / run.length));
+        for (const node of run)
+            x[node] = at;
+    };
+    for (const rank of g.ranks)
+        for (const start of rank) {
+            let run = [], low = -Infinity, high = Infinity;
+            for (let node = start; node >= 0 && !seen[node];
+                node = next(node)) {
+                seen[node] = 1;
+                room(node);
+                if (Math.max(low, left[node]) > Math.min(high, right[node])) {
+                    line(run);
+                    run = [];
+                    low = -Infinity;
+                    high = Infinity;
+                }
+                low = Math.max(low, left[node]);
+                high = Math.min(high, right[node]);
+                run.push(node);
+            }
+            if (run.length > 1)
+                line(run);
+        }
+}
+
+function placeRanks(g) {
+    const x = new Float64Array(g.all), want = new Float64Array(g.all);
+    const weight = new Float64Array(g.all);
+    const widest = g.ranks.reduce((m, rank) => Math.max(m, rank.length), 0);
+    g.pools = { sums: new Float64Array(widest), sizes: new Int32Array(widest),
+        weights: new Float64Array(widest), shifts: new Float64Array(widest) };
+    weigh(g);
+    for (const rank of g.ranks) {
+        let at = 0;
+        rank.forEach((node, i) => {
+            at += i ? distance(g, rank[i - 1], node) : 0;
+            x[node] = at;
+        });
+        for (const node of rank)
+            x[node] -= at / 2;
+    }
+    const rounds = g.all > 20000 ? 8 : g.all > 4000 ? 16 : 32;
+    const last = g.ranks.length - 1;
+    for (let round = 0; round < rounds; round++)
+        for (let k = 0; k <= last; k++) {
+            const rank = g.ranks[round % 2 ? last - k : k];
+            wish(g, rank, x, want, weight);
+            settle(g, rank, x, want, weight);
+        }
+    straighten(g, x);
+    g.x = x;
+}
+
+function route(g) {
+    const top = [], bottom = [];
+    let at = 0, left = Infinity, right = -Infinity;
+    for (const [r, rank] of g.ranks.entries()) {
+        top[r] = at;
+        bottom[r] = at + rank.reduce((m, i) =>
+            Math.max(m, i < g.n ? g.h[i] : 0), 0);
+        at = bottom[r] + GAP.rank + Math.min(60, 0.6 * rank.length);
+        for (const i of rank) {
+            left = Math.min(left, g.x[i] - g.wide[i] / 2);
+            right = Math.max(right, g.x[i] + g.wide[i] / 2);
+        }
+    }
+    if (!(left <= right))
+        left = right = 0;
+    const x = new Float64Array(g.n), y = new Float64Array(g.n);
+    for (let i = 0; i < g.n; i++) {
+        x[i] = g.x[i] - left;
+        y[i] = (top[g.rank[i]] + bottom[g.rank[i]]) / 2;
+    }
+    for (const e of g.down) {
+        const points = [x[e.a] + e.ax, y[e.a] + g.h[e.a] / 2];
+        for (const p of e.via || [])
+            points.push(g.x[p] - left, top[g.rank[p]],
+                g.x[p] - left, bottom[g.rank[p]]);
+        points.push(x[e.b] + e.bx, y[e.b] - g.h[e.b] / 2);
+        e.edge.points = points;
+        e.edge.own = 4 * e.own;
+    }
+    return { x, y, width: right - left,
+        height: bottom.length ? bottom[bottom.length - 1] : 0 };
+}

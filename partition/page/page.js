@@ -1,0 +1,616 @@
+// page.js: what the user does: select, unfold, search, filter, move about.
+'use strict';
+
+const $ = (id) => document.getElementById(id);
+const graph = readLedger(JSON.parse($('ledger').textContent));
+for (const region of graph.regions) {
+    region.line = several(region.members.length, 'node') + ' \u00b7 ' +
+        sayFlops(region.flops) + (region.said?.vendor_us > 0
+        ? ' \u00b7 ' + sayTime(region.said.vendor_us) : '');
+    region.what = tally(region.members, (n) => n.title, 4);
+}
+
+const state = {
+    w: 0, h: 0, open: new Set(), selected: null, quiet: false, query: '',
+    filters: { where: null, reason: null, given: null }, matches: null,
+    at: -1, theme: null,
+};
+const drawing = new Drawing($('graph'));
+const panel = new Panel($('panel'), graph, {
+    select: (item) => select(item, true),
+    filter, toggle, quiet: showQuiet,
+});
+let parts, waiting = false;
+
+// --- drawing ---------------------------------------------------------------
+
+const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+const isDark = () => (state.theme || (systemIsDark.matches ? 'dark'
+    : 'light')) === 'dark';
+
+function scene() {
+    return { graph, parts, paint: PAINT[isDark() ? 'dark' : 'light'],
+        selected: state.selected, matches: state.matches, path: pathOf() };
+}
+
+// The wires at the selected node.
+function pathOf() {
+    const node = state.selected, wires = [];
+    if (!node || node.kind === 'region')
+        return null;
+    const add = (key) => wires.push(...(parts.paths.get(key) || []));
+    for (const i of node.inputs) {
+        add(i + '>' + node.index);
+        if (graph.nodes[i].home !== node.home)
+            add(i + '>');
+    }
+    for (const i of node.readers) {
+        add(node.index + '>' + i);
+        if (graph.nodes[i].home !== node.home)
+            add(node.index + '>');
+    }
+    return wires;
+}
+
+function redraw() {
+    if (waiting)
+        return;
+    waiting = true;
+    requestAnimationFrame(() => {
+        waiting = false;
+        drawing.draw();
+    });
+}
+
+function lay() {
+    const start = performance.now();
+    parts = arrange(graph, state.open, state.quiet);
+    state.laid = performance.now() - start;
+}
+
+// Bring page and address in line with the state.
+function update() {
+    drawing.show(scene());
+    panel.show(state, drawing.scene.paint);
+    showHits();
+    const open = graph.regions.some((r) => state.open.has(r.name));
+    $('unfold').textContent = open ? 'Fold all' : 'Unfold all';
+    $('unfold').hidden = !graph.regions.length;
+    redraw();
+    remember();
+}
+
+// --- the view --------------------------------------------------------------
+
+// After each move by hand: some of the graph stays in view.
+function bound() {
+    const { view } = drawing, { w, h } = drawing.size();
+    state.fit = null;
+    view.scale = Math.min(3, Math.max(view.scale, 0.004));
+    const keep = 60 / view.scale;
+    view.x = Math.min(parts.width - keep, Math.max(view.x,
+        keep - w / view.scale));
+    view.y = Math.min(parts.height - keep, Math.max(view.y,
+        keep - h / view.scale));
+}
+
+function fitAll() {
+    const { view } = drawing, { w, h } = drawing.size(), pad = 48;
+    view.scale = Math.min(1.1, (w - 2 * pad) / Math.max(parts.width, 1),
+        (h - 2 * pad) / Math.max(parts.height, 1));
+    view.scale = Math.max(view.scale, 0.004);
+    view.x = parts.width / 2 - w / 2 / view.scale;
+    view.y = parts.height / 2 - h / 2 / view.scale;
+    state.fit = fitAll;
+    redraw();
+}
+
+// All of it, or its beginning where all of it would be too small to read.
+function fitStart() {
+    const { view } = drawing, { w } = drawing.size();
+    fitAll();
+    state.fit = fitStart;
+    if (view.scale >= 0.5)
+        return;
+    view.scale = Math.min(0.9, Math.max(0.5, (w - 180) / parts.width));
+    const first = parts.boxes.reduce((best, b) =>
+        (!b.open && (!best || b.y < best.y) ? b : best), null);
+    const inside = parts.width * view.scale <= w - 100;
+    const middle = inside ? parts.width / 2 : first.x + first.w / 2;
+    view.x = middle - w / 2 / view.scale;
+    view.y = -32 / view.scale;
+    redraw();
+}
+
+function zoom(factor, px, py) {
+    const { view } = drawing, before = drawing.toGraph(px, py);
+    view.scale = Math.min(3, Math.max(view.scale * factor, 0.004));
+    view.x = before.x - px / view.scale;
+    view.y = before.y - py / view.scale;
+    bound();
+    redraw();
+}
+
+// Until the view is moved by hand, it is fitted to its new size as it was to
+// the old; then what was in the middle stays there.
+function resize() {
+    const { view } = drawing, { w, h } = drawing.size();
+    if (state.fit) {
+        state.fit();
+    } else {
+        view.x += (state.w - w) / 2 / view.scale;
+        view.y += (state.h - h) / 2 / view.scale;
+    }
+    Object.assign(state, { w, h });
+    redraw();
+}
+
+const boxOf = (item) => parts.at.get(item) || parts.at.get(item?.home);
+
+// Scroll as far as it takes to see a box, at a scale at which it is legible.
+function reveal(item, centre) {
+    const box = boxOf(item), { view } = drawing;
+    const { w, h } = drawing.size();
+    if (!box)
+        return;
+    if (view.scale < 0.45 && !box.open) {
+        view.scale = 0.8;
+        centre = true;
+    }
+    const pad = 60 / view.scale, vw = w / view.scale, vh = h / view.scale;
+    const high = Math.min(box.h, vh - 2 * pad);
+    const inside = box.x > view.x + pad && box.x + box.w < view.x + vw - pad &&
+        box.y > view.y + pad && box.y + high < view.y + vh - pad;
+    if (inside && !centre)
+        return;
+    view.x = box.x + box.w / 2 - vw / 2;
+    view.y = box.y + high / 2 - vh / 2;
+    bound();
+}
+
+// --- selecting, folding ----------------------------------------------------
+
+function select(item, show) {
+    state.selected = item;
+    if (item && item.kind === 'node') {
+        let again = false;
+        if (item.home && show && !state.open.has(item.home.name)) {
+            state.open.add(item.home.name);
+            again = true;
+        }
+        if (item.quiet && !state.quiet)
+            again = state.quiet = true;
+        if (again)
+            lay();
+    }
+    if (item && show)
+        reveal(item, false);
+    $('said').textContent = item ? item.title + ' ' + (item.label || '') +
+        ', ' + (item.where || item.vendor) : '';
+    update();
+}
+
+// Fold or unfold; the upper left corner stays where it was, unless more of
+// what was unfolded can be seen from elsewhere.
+function toggle(region) {
+    const { view } = drawing, before = parts.at.get(region);
+    const dx = before ? before.x - view.x : 0;
+    const dy = before ? before.y - view.y : 0;
+    if (!state.open.delete(region.name))
+        state.open.add(region.name);
+    lay();
+    const after = parts.at.get(region);
+    view.x = after.x - dx;
+    view.y = after.y - dy;
+    if (after.open) {
+        const w = drawing.size().w / view.scale;
+        const h = drawing.size().h / view.scale, edge = 24 / view.scale;
+        view.y = Math.max(view.y, Math.min(after.y - edge,
+            after.y + after.h - h + edge));
+        view.x = after.w < w ? Math.min(Math.max(view.x,
+            after.x + after.w - w + 20), after.x - 20)
+            : after.x + after.w / 2 - w / 2;
+    }
+    bound();
+    select(region, false);
+}
+
+function toggleAll() {
+    const some = graph.regions.some((r) => state.open.has(r.name));
+    state.open = new Set(some ? [] : graph.regions.map((r) => r.name));
+    lay();
+    fitStart();
+    update();
+}
+
+function showQuiet(shown) {
+    state.quiet = shown;
+    lay();
+    fitStart();
+    update();
+}
+
+function setTheme(theme) {
+    state.theme = theme;
+    document.documentElement.dataset.theme = theme;
+    update();
+}
+
+// --- searching, filtering --------------------------------------------------
+
+function filter(name, value) {
+    state.filters[name] = value;
+    if (isQuiet(value) && !state.quiet) {
+        state.quiet = true;
+        lay();
+    }
+    match();
+}
+
+// The nodes that search and filters leave, in the model's order.
+function match() {
+    const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
+    const { where, reason, given } = state.filters;
+    state.at = -1;
+    state.matches = null;
+    if (words.length || where || reason || given) {
+        const group = panel.groups.find((g) => g.key === reason);
+        const inGroup = group && new Set(group.nodes);
+        const back = graph.returned.find((r) => r.key === given);
+        const inBack = back && new Set(back.nodes);
+        state.matches = new Set(graph.nodes.filter((n) =>
+            (!where || n.where === where) && (!group || inGroup.has(n)) &&
+            (!back || inBack.has(n.index)) && words.every((word) =>
+                n.text.includes(word))));
+        seekMatch();
+    }
+    update();
+}
+
+// Bring a match into view, unless one is there.
+function seekMatch() {
+    const { w, h } = drawing.size(), { view } = drawing;
+    const seen = (b) => b && b.x >= view.x && b.y >= view.y &&
+        b.x + b.w <= view.x + w / view.scale &&
+        b.y + b.h <= view.y + h / view.scale;
+    let first = null;
+    for (const node of state.matches) {
+        const box = boxOf(node);
+        if (seen(box))
+            return;
+        first ||= box;
+    }
+    if (first)
+        reveal(first.item, true);
+}
+
+function showHits() {
+    const { matches } = state;
+    $('hits').hidden = !matches;
+    if (matches)
+        $('count').textContent = (state.at >= 0
+            ? sayCount(state.at + 1) + ' of ' : '') +
+            several(matches.size, 'node');
+    for (const id of ['previous', 'next'])
+        $(id).disabled = !matches?.size;
+}
+
+function step(by) {
+    const { matches } = state;
+    if (!matches?.size)
+        return;
+    const list = [...matches];
+    state.at = state.at < 0 && by < 0 ? list.length - 1
+        : (state.at + by + list.length) % list.length;
+    select(list[state.at], true);
+}
+
+function clear() {
+    state.query = $('find').value = '';
+    state.filters = { where: null, reason: null, given: null };
+    match();
+}
+
+// Undo one thing: search, selection.
+function goBack() {
+    if (state.matches)
+        clear();
+    else if (state.selected)
+        select(null);
+}
+
+// --- moving along edges ----------------------------------------------------
+
+// The box nearest to `from` among those that a wire of it leads to, or, to
+// the sides, that stand beside it.
+function neighbour(from, key) {
+    const box = boxOf(from), mx = box.x + box.w / 2, my = box.y + box.h / 2;
+    const sides = key === 'ArrowLeft' || key === 'ArrowRight';
+    const sign = key === 'ArrowLeft' || key === 'ArrowUp' ? -1 : 1;
+    const linked = new Set();
+    const members = from.kind === 'region' && !box.open ? from.members
+        : from.kind === 'region' ? [] : [from];
+    for (const node of members)
+        for (const i of sign < 0 ? node.inputs : node.readers)
+            linked.add(boxOf(graph.nodes[i]));
+    let best = null, least = Infinity;
+    for (const b of parts.boxes) {
+        if (b === box || (b.open && from.home !== b.item && !linked.has(b)))
+            continue;
+        const dx = b.x + b.w / 2 - mx, dy = b.y + b.h / 2 - my;
+        const ahead = sides ? sign * dx : sign * dy;
+        const aside = sides ? Math.abs(dy) * 8 : Math.abs(dx) * 2;
+        if (ahead <= 0 || (b.open && sides) || (sides && Math.abs(dy) > b.h))
+            continue;
+        const far = ahead + aside + (sides || linked.has(b) ? 0 : 1e6);
+        if (far < least) {
+            least = far;
+            best = b;
+        }
+    }
+    return best?.item;
+}
+
+function firstInView() {
+    const { x, y } = drawing.toGraph(0, 0);
+    let best = parts.boxes[0];
+    for (const b of parts.boxes)
+        if (b.y >= y && b.x + b.w >= x && (best.y < y || b.y < best.y))
+            best = b;
+    return best?.item;
+}
+
+// --- events ----------------------------------------------------------------
+
+function onGraphKey(e) {
+    const { w, h } = drawing.size(), item = state.selected;
+    if (e.ctrlKey || e.metaKey || e.altKey)
+        return;
+    if (e.key.startsWith('Arrow')) {
+        const next = item ? neighbour(item, e.key) : firstInView();
+        if (next)
+            select(next, true);
+    } else if (e.key === 'Enter' && item) {
+        if (item.kind === 'region')
+            toggle(item);
+        else
+            $('panel').querySelector('button')?.focus();
+    } else if (e.key === '+' || e.key === '=') {
+        zoom(1.25, w / 2, h / 2);
+    } else if (e.key === '-') {
+        zoom(0.8, w / 2, h / 2);
+    } else if (e.key === '0') {
+        fitAll();
+    } else {
+        return;
+    }
+    e.preventDefault();
+}
+
+function onKey(e) {
+    if (e.key === '/' && e.target !== $('find')) {
+        e.preventDefault();
+        $('find').focus();
+        $('find').select();
+    } else if (e.key === 'Escape') {
+        goBack();
+        $('graph').focus();
+    } else if (e.key === 'Enter' && e.target === $('find')) {
+        step(e.shiftKey ? -1 : 1);
+    }
+}
+
+// One finger or the mouse pans, two fingers pinch, a press without movement
+// clicks.
+function watchPointer(canvas) {
+    const down = new Map();
+    let moved = 0, onStrip = false;
+    const place = (e) => {
+        const r = canvas.getBoundingClientRect();
+        return { x: e.clientX - r.left, y: e.clientY - r.top };
+    };
+    const toStrip = (at) => {
+        const y = drawing.stripTo(at.x, at.y);
+        if (y === null)
+            return false;
+        drawing.view.y = y - drawing.size().h / 2 / drawing.view.scale;
+        bound();
+        redraw();
+        return true;
+    };
+    canvas.addEventListener('pointerdown', (e) => {
+        canvas.setPointerCapture(e.pointerId);
+        down.set(e.pointerId, place(e));
+        moved = 0;
+        onStrip = down.size === 1 && toStrip(place(e));
+    });
+    canvas.addEventListener('pointermove', (e) => {
+        const before = down.get(e.pointerId), at = place(e), { view } = drawing;
+        if (!before) {
+            const strip = drawing.stripTo(at.x, at.y) !== null;
+            canvas.style.cursor = strip || drawing.hit(at.x, at.y) ? 'pointer'
+                : 'grab';
+            return;
+        }
+        const dx = at.x - before.x, dy = at.y - before.y;
+        moved += Math.hypot(dx, dy);
+        if (onStrip) {
+            toStrip({ x: drawing.size().w, y: at.y });
+        } else if (down.size === 2) {
+            const [a, b] = [...down.values()];
+            const far = Math.hypot(a.x - b.x, a.y - b.y);
+            const other = a === before ? b : a;
+            zoom(Math.hypot(at.x - other.x, at.y - other.y) /
+                Math.max(far, 1), other.x, other.y);
+        } else if (moved > 4) {
+            view.x -= dx / view.scale;
+            view.y -= dy / view.scale;
+            canvas.style.cursor = 'grabbing';
+            bound();
+            redraw();
+        } else {
+            return;
+        }
+        down.set(e.pointerId, at);
+    });
+    const up = (e) => {
+        const single = down.size === 1;
+        if (!down.delete(e.pointerId) || !single || onStrip || moved > 4 ||
+            e.type === 'pointercancel')
+            return;
+        const at = place(e), box = drawing.hit(at.x, at.y);
+        press(box, at);
+    };
+    canvas.addEventListener('pointerup', up);
+    canvas.addEventListener('pointercancel', up);
+    canvas.addEventListener('wheel', (e) => {
+        const at = place(e), { view } = drawing;
+        e.preventDefault();
+        const unit = e.deltaMode === 1 ? 16 : 1;
+        if (e.ctrlKey || e.metaKey) {
+            zoom(Math.exp(-e.deltaY * unit * 0.01), at.x, at.y);
+            return;
+        }
+        if (e.shiftKey && !e.deltaX) {
+            view.x += e.deltaY * unit / view.scale;
+        } else {
+            view.x += e.deltaX * unit / view.scale;
+            view.y += e.deltaY * unit / view.scale;
+        }
+        bound();
+        redraw();
+    }, { passive: false });
+}
+
+// A folded region unfolds, an open one folds by its head.
+function press(box, at) {
+    if (!box) {
+        select(null);
+        return;
+    }
+    const { y } = drawing.toGraph(at.x, at.y);
+    if (box.item.kind === 'region' && (!box.open || y < box.y + BOX.head))
+        toggle(box.item);
+    else
+        select(box.item, false);
+}
+
+function watch() {
+    $('find').addEventListener('input', (e) => {
+        state.query = e.target.value;
+        match();
+    });
+    $('theme').addEventListener('click', () =>
+        setTheme(isDark() ? 'light' : 'dark'));
+    $('unfold').addEventListener('click', toggleAll);
+    $('all').addEventListener('click', fitAll);
+    $('previous').addEventListener('click', () => step(-1));
+    $('next').addEventListener('click', () => step(1));
+    $('clear').addEventListener('click', clear);
+    for (const [id, factor] of [['in', 1.25], ['out', 0.8]])
+        $(id).addEventListener('click', () => {
+            const { w, h } = drawing.size();
+            zoom(factor, w / 2, h / 2);
+        });
+    systemIsDark.addEventListener('change', update);
+    document.addEventListener('keydown', onKey);
+    $('graph').addEventListener('keydown', onGraphKey);
+    new ResizeObserver(resize).observe($('graph'));
+    watchPointer($('graph'));
+}
+
+// --- the address: what is shown, so that it can be sent ---------------------
+
+function remember() {
+    const said = new URLSearchParams();
+    if (state.open.size)
+        said.set('open', state.open.size === graph.regions.length ? '*'
+            : [...state.open].join(','));
+    if (state.selected)
+        said.set(state.selected.kind, state.selected.index ??
+            state.selected.name);
+    if (state.query)
+        said.set('find', state.query);
+    if (state.filters.where)
+        said.set('where', state.filters.where);
+    if (state.quiet)
+        said.set('quiet', 1);
+    if (state.theme)
+        said.set('theme', state.theme);
+    const hash = said.size ? '#' + said : location.pathname;
+    try {
+        history.replaceState(null, '', hash);
+    } catch {
+        // some browsers allow few changes a second; the next one will do
+    }
+}
+
+function recall() {
+    const said = new URLSearchParams(location.hash.slice(1));
+    const open = said.get('open');
+    for (const region of graph.regions)
+        if (open === '*' || open?.split(',').includes(region.name))
+            state.open.add(region.name);
+    const node = graph.nodes[said.get('node') ?? -1];
+    if (node?.home)
+        state.open.add(node.home.name);
+    state.quiet = said.has('quiet') || Boolean(node?.quiet);
+    state.query = $('find').value = said.get('find') || '';
+    state.filters.where = said.get('where');
+    state.theme = said.get('theme');
+    if (state.theme)
+        document.documentElement.dataset.theme = state.theme;
+    return node || graph.regions.find((r) => r.name === said.get('region'));
+}
+
+// --- the head --------------------------------------------------------------
+
+function figure(value, what) {
+    return make('div', { class: 'figure' }, make('b', null, value),
+        make('span', null, what));
+}
+
+function showHead() {
+    const { summary, vendors, paint } = { ...graph, ...scene() };
+    const name = graph.model || 'model';
+    document.title = name + ' \u00b7 byoc';
+    $('model').textContent = name;
+    $('made').textContent = ['byoc ' + (graph.byoc || ''),
+        ...vendors.filter((v) => v.name !== 'native').map((v) =>
+            (v.name + ' ' + (v.version || '')).trim()),
+        graph.cpu, graph.threads && several(graph.threads, 'thread'),
+    ].filter(Boolean).join(' \u00b7 ');
+    const kept = graph.regions.filter((r) => r.said?.vendor_us > 0);
+    const sum = (key) => kept.reduce((t, r) => t + (r.said[key] || 0), 0);
+    $('sum').replaceChildren(
+        figure(sayCount(summary.offloaded), 'of ' +
+            several(summary.nodes, 'node') + ' offloaded'),
+        figure(sayShare(summary.flops_offloaded, summary.flops), 'of ' +
+            sayFlops(summary.flops)),
+        figure(sayCount(summary.regions), 'region' +
+            (summary.regions === 1 ? '' : 's')));
+    if (kept.length)
+        $('sum').append(figure(sayTime(sum('vendor_us')), 'in regions, ' +
+            sayTime(sum('native_us')) + ' native'));
+}
+
+// --- start -----------------------------------------------------------------
+
+for (const node of graph.nodes)
+    node.text = (node.name + ' ' + node.op + ' ' + (node.region || ''))
+        .toLowerCase();
+const wanted = recall();
+lay();
+showHead();
+watch();
+drawing.show(scene());
+fitStart();
+match();
+if (wanted)
+    select(wanted, true);
+drawing.draw();
+state.timing = (parts.boxes.length === 1 ? '1 box' :
+    sayCount(parts.boxes.length) + ' boxes') + ' laid out in ' +
+    state.laid.toFixed(0) + ' ms, opened in ' +
+    performance.now().toFixed(0) + ' ms';
+update();

@@ -1,0 +1,329 @@
+// panel.js: the text beside the graph: the whole model, a region or a node.
+// Everything of the ledger goes in as text, never as markup.
+'use strict';
+
+function sayCount(n) {
+    return Math.round(n).toLocaleString('en');
+}
+
+function sayFlops(n) {
+    const unit = n >= 1e12 ? [1e12, 'TFLOP'] : n >= 1e9 ? [1e9, 'GFLOP']
+        : n >= 1e6 ? [1e6, 'MFLOP'] : n >= 1e3 ? [1e3, 'kFLOP'] : [1, 'FLOP'];
+    const value = n / unit[0];
+    return value.toFixed(unit[0] === 1 || value >= 100 ? 0 :
+        value >= 10 ? 1 : 2) + ' ' + unit[1];
+}
+
+function sayTime(us) {
+    return us >= 1e6 ? (us / 1e6).toFixed(2) + ' s'
+        : us >= 1000 ? (us / 1000).toFixed(2) + ' ms'
+        : us >= 100 ? us.toFixed(0) + ' \u00b5s' : us.toFixed(1) + ' \u00b5s';
+}
+
+// Never 100 % or 0 % for what is only nearly so.
+function sayShare(part, whole) {
+    const exact = whole > 0 ? 100 * part / whole : 0;
+    const share = exact > 99.9999 ? 100 : exact;
+    if (share > 0 && share < 0.1)
+        return '<0.1%';
+    return (share < 100 ? Math.min(share, 99.9) : 100).toFixed(
+        share === 0 || share === 100 ? 0 : 1) + '%';
+}
+
+const several = (n, word) => sayCount(n) + ' ' + word + (n === 1 ? '' : 's');
+
+// An element with attributes and children; children that are text stay text.
+function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {}))
+        if (name.startsWith('on'))
+            element.addEventListener(name.slice(2), value);
+        else if (value !== false && value != null)
+            element.setAttribute(name, value === true ? '' : value);
+    element.append(...children.flat(9).filter((c) => c != null && c !== ''));
+    return element;
+}
+
+// "12 Conv, 3 Add": the most frequent first, at most `most` of them.
+function tally(items, name, most) {
+    const counts = new Map();
+    for (const item of items)
+        counts.set(name(item), (counts.get(name(item)) || 0) + 1);
+    const sorted = [...counts].sort((a, b) => b[1] - a[1] ||
+        (a[0] < b[0] ? -1 : 1));
+    return sorted.slice(0, most).map(([what, n]) => n + ' ' + what)
+        .join(', ') + (sorted.length > most ? ', \u2026' : '');
+}
+
+// Why a node that stayed is there: what the attempt that got furthest found.
+function reasonOf(node, reasons) {
+    const last = node.tried.filter((t) => t.reason === node.reason).pop();
+    return { code: node.reason, detail: last?.detail ||
+        reasons[node.reason] || '' };
+}
+
+// Nodes that stay native for one reason, as one line; many first.
+function groupReasons(graph) {
+    const groups = new Map();
+    for (const node of graph.nodes) {
+        if (node.where !== 'native')
+            continue;
+        const { code, detail } = reasonOf(node, graph.reasons);
+        const key = node.op + '\n' + code + '\n' + detail;
+        if (!groups.has(key))
+            groups.set(key, { key, op: node.op, code, detail, nodes: [] });
+        groups.get(key).nodes.push(node);
+    }
+    return [...groups.values()].sort((a, b) => b.nodes.length -
+        a.nodes.length || (a.key < b.key ? -1 : 1));
+}
+
+class Panel {
+    // `act`: select(item), filter(name, value), toggle(region), quiet(shown)
+    constructor(element, graph, act) {
+        Object.assign(this, { element, graph, act });
+        this.groups = groupReasons(graph);
+    }
+
+    show(state, paint) {
+        this.paint = paint;
+        const { selected } = state;
+        const parts = !selected ? this.overview(state)
+            : selected.kind === 'region' ? this.region(selected, state)
+            : this.node(selected, state);
+        const fresh = this.shown !== selected;
+        this.shown = selected;
+        this.element.replaceChildren(...parts.filter(Boolean));
+        if (fresh)
+            this.element.scrollTop = 0;
+    }
+
+    swatch(where) {
+        const colour = colourOf(this.paint, this.graph.names, where);
+        return make('i', { class: 'swatch' + (isQuiet(where) ? ' quiet' : ''),
+            style: '--c:' + colour });
+    }
+
+    // --- the whole model ---------------------------------------------------
+
+    overview(state) {
+        return [this.legend(state), this.gates(), this.reasons(state),
+            this.given(state), this.regions(), this.foot(state)];
+    }
+
+    row(name, value, state, cells) {
+        const on = state.filters[name] === value;
+        return make('li', null, make('button', { type: 'button',
+            'aria-pressed': String(on), class: on ? 'on' : false,
+            onclick: () => this.act.filter(name, on ? null : value) },
+        cells));
+    }
+
+    legend(state) {
+        const { vendors, summary } = this.graph;
+        const rows = vendors.filter((v) => v.nodes || v.name === 'native')
+            .map((v) => this.row('where', v.name, state, [
+                this.swatch(v.name), make('b', null, v.name),
+                make('span', { class: 'version' }, v.version || ''),
+                make('span', { class: 'number' }, sayCount(v.nodes)),
+                make('span', { class: 'share' },
+                    sayShare(v.flops, summary.flops)),
+            ]));
+        for (const where of ['folded', 'removed'])
+            if (summary[where])
+                rows.push(this.row('where', where, state, [
+                    this.swatch(where), make('b', null, where),
+                    make('span', { class: 'version' }, ''),
+                    make('span', { class: 'number' },
+                        sayCount(summary[where])),
+                    make('span', { class: 'share' }, '')]));
+        const quiet = summary.folded + summary.removed;
+        return make('section', { class: 'legend' },
+            make('h2', null, 'Where nodes run',
+                make('span', null, 'nodes'), make('span', null, 'work')),
+            make('ul', null, rows),
+            quiet ? make('label', { class: 'switch' },
+                make('input', { type: 'checkbox', checked: state.quiet,
+                    onchange: (e) => this.act.quiet(e.target.checked) }),
+                'Draw folded and removed nodes') : null);
+    }
+
+    gates() {
+        const gates = this.graph.gates || [];
+        return gates.length ? make('section', null, make('h2', null, 'Gates'),
+            make('ul', { class: 'lines' }, gates.map((g) => make('li', null,
+                make('b', { class: g.passed ? 'good' : 'bad' },
+                    g.passed ? '\u2713 ' : '\u2717 ', g.gate),
+                make('small', null, 'found ' + g.found + ', wanted ' +
+                    g.wanted))))) : null;
+    }
+
+    reasons(state) {
+        if (!this.groups.length)
+            return make('section', null, make('h2', null, 'Why native'),
+                make('p', { class: 'soft' },
+                    'No node stays on native kernels.'));
+        return make('section', { class: 'reasons' },
+            make('h2', null, 'Why native'),
+            make('ul', null, this.groups.map((g) =>
+                this.row('reason', g.key, state, [
+                    make('span', { class: 'number' },
+                        sayCount(g.nodes.length)),
+                    make('span', { class: 'body' }, make('b', null, g.op),
+                        ' ', make('code', null, g.code),
+                        make('small', null, g.detail))]))));
+    }
+
+    given(state) {
+        const { returned } = this.graph;
+        return returned.length ? make('section', { class: 'reasons' },
+            make('h2', null, 'Given back'),
+            make('ul', null, returned.map((r) =>
+                this.row('given', r.key, state, [
+                    make('span', { class: 'number' },
+                        sayCount(r.nodes.length)),
+                    make('span', { class: 'body' }, make('b', null, r.name),
+                        ' ', make('code', null, r.reason || r.outcome),
+                        make('small', null, r.detail || '',
+                            this.versus(r)))])))) : null;
+    }
+
+    versus(r) {
+        return r.vendor_us > 0 && r.native_us > 0
+            ? (r.detail ? ' \u00b7 ' : '') + sayTime(r.vendor_us) +
+                ' there, ' + sayTime(r.native_us) + ' native' : '';
+    }
+
+    regions() {
+        const { regions } = this.graph;
+        return regions.length ? make('section', null,
+            make('h2', null, 'Regions'),
+            this.links(regions, (r) => [this.swatch(r.vendor), r.name,
+                make('small', null, make('bdi', null, r.line))])) : null;
+    }
+
+    foot(state) {
+        return make('footer', null,
+            make('p', null, make('kbd', null, '/'), ' search ',
+                make('kbd', null, '\u2190\u2191\u2193\u2192'), ' move ',
+                make('kbd', null, 'Enter'), ' unfold ',
+                make('kbd', null, 'Esc'), ' back'),
+            make('p', { id: 'timing' }, state.timing || ''));
+    }
+
+    // A list of buttons that select; long ones end in "and 80 more".
+    links(items, say, most = 40) {
+        const list = make('ul', { class: 'links' });
+        const add = (some) => list.append(...some.map((item) =>
+            make('li', null, make('button', { type: 'button',
+                onclick: () => this.act.select(item) }, say(item)))));
+        add(items.slice(0, most));
+        if (items.length > most) {
+            const more = make('li', null, make('button', { type: 'button',
+                class: 'more', onclick: () => {
+                    more.remove();
+                    add(items.slice(most));
+                } }, 'and ' + sayCount(items.length - most) + ' more'));
+            list.append(more);
+        }
+        return list;
+    }
+
+    // --- one region, one node ----------------------------------------------
+
+    back() {
+        return make('button', { type: 'button', class: 'back',
+            onclick: () => this.act.select(null) }, '\u2039 Overview');
+    }
+
+    facts(list) {
+        return make('dl', null, list.filter((f) => f[1] != null &&
+            f[1] !== '').map(([name, ...value]) =>
+            [make('dt', null, name), make('dd', null, value)]));
+    }
+
+    work(flops) {
+        return flops > 0 ? sayFlops(flops) + ' \u00b7 ' +
+            sayShare(flops, this.graph.summary.flops) : 'none';
+    }
+
+    nodeLinks(title, nodes) {
+        return nodes.length ? make('section', null,
+            make('h2', null, title, make('span', null,
+                sayCount(nodes.length))),
+            this.links(nodes, (n) => [this.swatch(n.where),
+                make('b', null, n.title), make('small', null,
+                    make('bdi', null, n.label))]))
+            : null;
+    }
+
+    region(region, state) {
+        const said = region.said || {}, open = state.open.has(region.name);
+        const speed = said.native_us > 0 && said.vendor_us > 0
+            ? ' \u00b7 ' + (said.native_us / said.vendor_us).toFixed(2) +
+                '\u00d7' : '';
+        return [this.back(), make('h1', null, this.swatch(region.vendor),
+            region.name),
+        make('p', { class: 'do' }, make('button', { type: 'button',
+            onclick: () => this.act.toggle(region) },
+        open ? 'Fold' : 'Unfold')),
+        this.facts([
+            ['Vendor', region.vendor],
+            ['Outcome', said.outcome],
+            ['Reason', said.reason && make('code', null, said.reason),
+                said.detail ? make('p', null, said.detail) : ''],
+            ['Nodes', sayCount(region.members.length)],
+            ['Work', this.work(region.flops)],
+            ['Reads', said.inputs >= 0 ? several(said.inputs, 'value') : ''],
+            ['Gives', said.outputs >= 0 ? several(said.outputs, 'value')
+                : ''],
+            [region.vendor, said.vendor_us > 0
+                ? sayTime(said.vendor_us) + speed : ''],
+            ['Native', said.native_us > 0 ? sayTime(said.native_us) : ''],
+            ['Patterns', tally(region.members, (n) => n.pattern || '?', 99)],
+        ]),
+        this.nodeLinks('Nodes', region.members)];
+    }
+
+    node(node, state) {
+        const { graph } = this, { code, detail } = reasonOf(node,
+            graph.reasons);
+        const home = node.home && make('button', { type: 'button',
+            class: 'link', onclick: () => this.act.select(node.home) },
+        node.region);
+        const text = graph.reasons[code];
+        return [this.back(),
+            make('h1', null, this.swatch(node.where), node.title),
+            make('p', { class: 'name' }, node.name),
+            this.facts([
+                ['Where', node.where],
+                ['Reason', make('code', null, code),
+                    text ? make('p', null, text) : ''],
+                ['Found', node.where === 'native' && detail !== text
+                    ? detail : ''],
+                ['Region', home],
+                ['Pattern', node.pattern && make('code', null,
+                    node.pattern)],
+                ['Kernel', node.impl && make('code', null, node.impl)],
+                ['Work', this.work(node.flops)],
+                [node.region ? node.where : 'Vendor', node.vendor_us > 0
+                    ? sayTime(node.vendor_us) : ''],
+                ['Native', node.native_us > 0 ? sayTime(node.native_us)
+                    : ''],
+            ]),
+            this.tried(node),
+            this.nodeLinks('Reads', node.inputs.map((i) => graph.nodes[i])),
+            this.nodeLinks('Read by', node.readers.map((i) =>
+                graph.nodes[i]))];
+    }
+
+    tried(node) {
+        return node.tried.length ? make('section', { class: 'tried' },
+            make('h2', null, 'Tried', make('span', null,
+                sayCount(node.tried.length))),
+            make('ol', null, node.tried.map((t) => make('li', null,
+                make('code', null, t.pattern || t.vendor || ''), ' ',
+                make('code', { class: 'soft' }, t.reason),
+                make('small', null, t.detail || ''))))) : null;
+    }
+}
