@@ -29,6 +29,7 @@ static int run(int argc, char **argv)
     struct byi_model_options o = {0};
     struct byi_ledger_view view = {0};
     bool advise = false;
+    struct byi_pictures pictures = {0};
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &view.json, NULL,
          "print the ledger's JSON"},
@@ -37,6 +38,9 @@ static int run(int argc, char **argv)
          "print all that is known about a node"},
         {"advise", 0, BYI_OPTION_FLAG, &advise, NULL,
          "print what would let more go to vendors, tried for real"},
+        BYI_PICTURE_OPTIONS(pictures),
+        {"dump-onnx", 0, BYI_OPTION_TEXT, &pictures.onnx, "FILE",
+         "write the ONNX model with each node's vendor in its metadata"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -45,14 +49,23 @@ static int run(int argc, char **argv)
                                  argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    if (advise)
-        return print_advice(path, &o, view.json);
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
+    if (advise && (pictures.html || pictures.dot || pictures.onnx)) {
+        (void)byi_fail(&err, BYOC_EINVAL,
+                       "--advise tries many compiles, pictures show one; "
+                       "expected --advise or --html, --dot, --dump-onnx");
+        return byi_complain(&byi_verb_check, &err);
+    }
+    if (advise)
+        return print_advice(path, &o, view.json);
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
         return byi_complain(&byi_verb_check, &err);
-    code = byi_print_ledger(&byi_verb_check, path,
-                            byoc_compiled_ledger(compiled), &view);
+    const char *ledger = byoc_compiled_ledger(compiled);
+    if (byi_write_pictures(&pictures, path, ledger, &err) != BYOC_OK)
+        code = byi_complain(&byi_verb_check, &err);
+    else
+        code = byi_print_ledger(&byi_verb_check, path, ledger, &view);
     byoc_compiled_free(&compiled);
     return code ? code : gate;
 }

@@ -161,6 +161,28 @@ struct byi_model_options {
         {"verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                 \
          "say what is going on, to stderr"}
 
+/* --- pictures.c ----------------------------------------------------------- */
+
+/* Files to write a ledger to, for people; NULL: none. */
+struct byi_pictures {
+    const char *html, *dot, *onnx;
+};
+
+#define BYI_PICTURE_OPTIONS(p)                                                \
+    {"html", 0, BYI_OPTION_TEXT, &(p).html, "FILE",                           \
+     "write a page that shows the graph and who runs what"},                  \
+        {"dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                         \
+         "write the graph for Graphviz, a cluster for each region"}
+
+/* Write what is asked for of the ledger of `model`, a path. */
+enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
+                                    const char *model, const char *ledger,
+                                    struct byoc_error *err);
+/* Both are there and one file: an output would take the place of an input. */
+bool byi_same_file(const char *a, const char *b);
+
+/* --- model.c -------------------------------------------------------------- */
+
 /* A model that is open: from an artifact, or compiled in memory. */
 struct byi_open_model {
     struct byoc_compiled *compiled; /* NULL: an artifact */

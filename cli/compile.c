@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 static int run(int argc, char **argv);
 
@@ -12,14 +11,6 @@ const struct byi_verb byi_verb_compile = {
     .summary = "compile a model into a shared library",
     .run = run,
 };
-
-/* The artifact would take the model's place. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
-}
 
 static int run(int argc, char **argv)
 {
@@ -53,7 +44,7 @@ static int run(int argc, char **argv)
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
     enum byoc_status status = BYOC_OK;
-    if (is_same_file(path, out))
+    if (byi_same_file(path, out))
         status = byi_fail(&err, BYOC_EINVAL,
                           "%s: the output is the model itself; expected "
                           "another file after -o",

@@ -102,13 +102,34 @@ static void print_json(const struct byi_artifact *a)
            image->ledger_bytes ? image->ledger : "null");
 }
 
+static enum byoc_status draw(const struct byi_artifact *a,
+                             const struct byi_pictures *pictures,
+                             const char *path, struct byoc_error *err)
+{
+    struct byi_text ledger = {0};
+    if (!pictures->html && !pictures->dot)
+        return BYOC_OK;
+    if (!a->image.ledger_bytes)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: the artifact has no ledger, which --html and "
+                        "--dot show",
+                        path);
+    byi_text_add(&ledger, a->image.ledger, a->image.ledger_bytes);
+    enum byoc_status status =
+        byi_write_pictures(pictures, path, ledger.at, err);
+    byi_text_free(&ledger);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
+    struct byi_pictures pictures = {0};
     bool json = false, every = false;
     const struct byi_option options[] = {
         {"json", 0, BYI_OPTION_FLAG, &json, NULL,
          "print the manifest and the ledger as JSON"},
         {"all", 'a', BYI_OPTION_FLAG, &every, NULL, "print every node"},
+        BYI_PICTURE_OPTIONS(pictures),
     };
     const char *path;
     uint32_t n;
@@ -120,10 +141,12 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     if (byoc_internal_artifact_open(path, &a, &err) != BYOC_OK)
         return byi_complain(&byi_verb_inspect, &err);
-    if (json)
+    if (draw(&a, &pictures, path, &err) != BYOC_OK)
+        code = byi_complain(&byi_verb_inspect, &err);
+    else if (json)
         print_json(&a);
     else
         code = print_artifact(&a, path, every);
     byoc_internal_artifact_close(&a);
-    return json ? BYI_EXIT_OK : code;
+    return code < 0 ? BYI_EXIT_OK : code;
 }

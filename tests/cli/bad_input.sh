@@ -113,6 +113,15 @@ bad 2 "operator NoSuchThing" compile operator.onnx -o out.so
 bad 2 "opset 120" check opset.onnx
 bad 2 "string" check strings.onnx
 
+# pictures of the ledger
+bad 2 "that is the model itself" check relu.onnx --dump-onnx relu.onnx
+bad 2 "the output is the model itself" check relu.onnx --html ./relu.onnx
+bad 2 "the output is the model itself" inspect good.so --dot good.so
+bad 2 "pictures show one" check relu.onnx --advise --dot graph.dot
+bad 2 "cannot create" check relu.onnx --html closed/none/page.html
+bad 2 "cannot create" check relu.onnx --dot none/graph.dot
+bad 2 "cannot create" check relu.onnx --dump-onnx none/model.onnx
+
 # dims and shapes
 for verb in check "compile -o out.so" run; do
     set -- $verb "$digits/digits.onnx"

@@ -1,0 +1,133 @@
+#!/bin/sh
+# pictures.sh BYOC: what check and inspect write of a ledger: the page and the
+# graph have each node once, Graphviz reads the graph, the ONNX checker the
+# model. What is not installed is left out, and said.
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: pictures.sh BYOC" >&2; exit 2; }
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+tests=$(cd "$(dirname "$0")/.." && pwd)
+BYOC_PLUGIN_PATH=$(dirname "$byoc")
+export BYOC_PLUGIN_PATH
+# the leak checker's own walk over thread-local memory crashes now and then
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
+export ASAN_OPTIONS
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+passed=0 failed=0
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+}
+
+# same WHAT FOUND EXPECTED
+same() {
+    if [ "$2" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        fail "$1: found '$2', expected '$3'"
+    fi
+}
+
+count() {
+    grep -c -e "$1" "$2"
+}
+
+# The ledger as it stands in a page, and what --json prints.
+in_page() {
+    sed -n '/ id="ledger">$/,/^<\/script>$/p' "$1" |
+        sed '1d; $d; s/^{"byoc": .*, "ledger": //'
+}
+
+# check MODEL: of a model, the page and the graph
+check() {
+    model=$1 name=$(basename "$1")
+    "$byoc" check "$model" --html page.html --dot graph.dot --json \
+        >ledger.json 2>err || { fail "$name: $(cat err)"; return; }
+    nodes=$(count '^ *{"name": .*"tried"' ledger.json)
+    same "$name: nodes of the graph" \
+        "$(count '^ *n[0-9]* \[label=' graph.dot)" \
+        "$nodes"
+    same "$name: numbers of the graph" "$(sed -n \
+        's/^ *\(n[0-9]*\) \[label=.*/\1/p' graph.dot | sort -u | wc -l)" \
+        "$nodes"
+    same "$name: clusters" "$(count '^ *subgraph cluster_' graph.dot)" \
+        "$(count '"outcome": "kept"' ledger.json)"
+    same "$name: edges" "$(count ' -> ' graph.dot)" "$(sed -n \
+        's/^ *{"name": .*"inputs": \[\([^]]*\)\].*/\1/p' ledger.json |
+        tr ',' '\n' | grep -c '[0-9]')"
+    in_page page.html | sed 's/\\u003c/</g' >in_page
+    # the page closes one brace more
+    { cat ledger.json; echo '}'; } | tr -d '\n' >expected
+    same "$name: the ledger in the page" "$(tr -d '\n' <in_page | cksum)" \
+        "$(cksum <expected)"
+    if command -v dot >/dev/null; then
+        dot -Tsvg graph.dot >graph.svg 2>err && [ ! -s err ] ||
+            fail "$name: dot: $(head -n 1 err)"
+        same "$name: nodes that dot draws" "$(count 'class="node"' graph.svg)" \
+            "$nodes"
+    fi
+}
+
+digits=$tests/../examples/digits/digits.onnx
+check "$digits"
+# every fourth, since these are many
+for golden in "$tests"/partition/*.ir; do
+    # goldens of patterns and options of their own need these
+    n=$((${n:-0} + 1))
+    [ $((n % 4)) = 1 ] || continue
+    run=$(sed -n '1s/.*RUN: byoc partition //p' "$golden")
+    case $run in "%s" | "") ;; *) continue ;; esac
+    grep -q '^def @main' "$golden" && check "$golden"
+done
+
+# an artifact has the ledger as well
+"$byoc" compile "$digits" -q -o digits.so &&
+    "$byoc" inspect digits.so --html so.html --dot so.dot >out
+"$byoc" check "$digits" --html page.html --dot graph.dot >out
+same "the page of an artifact" "$(cksum <so.html)" "$(cksum <page.html)"
+same "the graph of an artifact" "$(cksum <so.dot)" "$(cksum <graph.dot)"
+
+# text is no ONNX
+ir=$tests/partition/$(ls "$tests/partition" | grep -m1 '\.ir$')
+"$byoc" check "$ir" --dump-onnx dumped.onnx >out 2>err
+same "--dump-onnx of text: exit code" $? 2
+grep -q "only an ONNX model can be written as one" err || fail "$(cat err)"
+[ ! -e dumped.onnx ] || fail "--dump-onnx of text left a file"
+
+# the model with notes compiles to what it did
+"$byoc" check "$digits" --json --dump-onnx digits.onnx >before &&
+    "$byoc" check digits.onnx --json >after
+same "the ledger of a model with notes" "$(cksum <after)" "$(cksum <before)"
+python=
+for p in python3 /usr/bin/python3; do
+    "$p" -c 'import onnx' 2>/dev/null && python=$p
+done
+if [ -n "$python" ]; then
+    "$python" - "$digits" digits.onnx <<'END' || fail "the ONNX checker"
+import sys
+import onnx
+old, new = (onnx.load(path) for path in sys.argv[1:])
+onnx.checker.check_model(new, full_check=True)
+def plain(model):
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.metadata_props[:]
+    copy.DiscardUnknownFields()
+    for node in copy.graph.node:
+        if hasattr(node, "metadata_props"):
+            del node.metadata_props[:]
+    return copy.SerializeToString(deterministic=True)
+assert plain(old) == plain(new)
+for before, after in zip(old.graph.node, new.graph.node):
+    assert len(after.SerializeToString()) > len(before.SerializeToString())
+    assert b"byoc.vendor" in after.SerializeToString()
+assert [p.key for p in new.metadata_props] == ["byoc.version", "byoc.summary"]
+END
+else
+    echo "note: the ONNX checker is not here (python3-onnx)"
+fi
+command -v dot >/dev/null || echo "note: Graphviz is not here (graphviz)"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 100 ]

@@ -1,0 +1,464 @@
+// browser.js CHROMIUM BYOC WORK [SHOTS]: the page of a ledger, used in a
+// browser without a window: opened, unfolded, searched, walked through with
+// the keyboard; large, and with hostile names. Pages go to the folder WORK,
+// pictures to the folder SHOTS. Talks to the browser through its debugging
+// pipe, so that nothing needs to be installed for it.
+'use strict';
+
+const { execFileSync, spawn } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const { pathToFileURL } = require('url');
+
+const [chromium, byoc, work, shots] = process.argv.slice(2);
+const root = path.join(__dirname, '../..');
+let passed = 0, failed = 0;
+
+function check(what, ok, found) {
+    if (ok)
+        passed++;
+    else {
+        failed++;
+        console.log('FAILED: ' + what + (found === undefined ? ''
+            : ': found ' + JSON.stringify(found)));
+    }
+}
+
+const same = (what, found, expected) =>
+    check(what + ', expected ' + JSON.stringify(expected),
+        JSON.stringify(found) === JSON.stringify(expected), found);
+
+// --- the browser -----------------------------------------------------------
+
+class Browser {
+    constructor() {
+        this.process = spawn(chromium, ['--headless', '--no-sandbox',
+            '--disable-gpu', '--hide-scrollbars', '--remote-debugging-pipe',
+            '--user-data-dir=' + path.join(work, 'profile'), 'about:blank'],
+        { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+        this.next = 1;
+        this.waiting = new Map();
+        this.events = [];
+        let rest = Buffer.alloc(0);
+        this.process.stdio[4].on('data', (bytes) => {
+            rest = Buffer.concat([rest, bytes]);
+            for (let end; (end = rest.indexOf(0)) >= 0;
+                rest = rest.subarray(end + 1))
+                this.hear(JSON.parse(rest.subarray(0, end).toString()));
+        });
+        this.process.on('exit', () => {
+            for (const { no } of this.waiting.values())
+                no(new Error('the browser ended'));
+        });
+    }
+
+    hear(message) {
+        const waiting = this.waiting.get(message.id);
+        if (!waiting) {
+            this.events.push(message);
+            return;
+        }
+        this.waiting.delete(message.id);
+        if (message.error)
+            waiting.no(new Error(message.error.message));
+        else
+            waiting.yes(message.result);
+    }
+
+    send(method, params = {}) {
+        const id = this.next++;
+        this.process.stdio[3].write(JSON.stringify({ id, method, params,
+            sessionId: this.session }) + '\0');
+        return new Promise((yes, no) => this.waiting.set(id, { yes, no }));
+    }
+
+    async start() {
+        const { targetInfos } = await this.send('Target.getTargets');
+        const page = targetInfos.find((t) => t.type === 'page');
+        const { sessionId } = await this.send('Target.attachToTarget',
+            { targetId: page.targetId, flatten: true });
+        this.session = sessionId;
+        for (const domain of ['Page', 'Runtime', 'Log', 'Network'])
+            await this.send(domain + '.enable');
+        await this.size(1400, 860);
+    }
+
+    size(width, height) {
+        return this.send('Emulation.setDeviceMetricsOverride',
+            { width, height, deviceScaleFactor: 1, mobile: false });
+    }
+
+    // A page, opened afresh: what it asks the network for, and complains of.
+    async open(file, hash = '') {
+        await this.send('Page.navigate', { url: 'about:blank' });
+        this.events = [];
+        const url = pathToFileURL(file).href;
+        await this.send('Page.navigate', { url: url + hash });
+        for (let i = 0; i < 1200; i++) {
+            if (await this.ask('document.readyState === "complete" && ' +
+                'Boolean(document.querySelector("#timing")?.textContent)'))
+                break;
+            await new Promise((yes) => setTimeout(yes, 25));
+        }
+        this.asked = this.events.filter((e) =>
+            e.method === 'Network.requestWillBeSent')
+            .map((e) => e.params.request.url.split('#')[0])
+            .filter((u) => u !== url);
+    }
+
+    // Errors since the page was opened.
+    complaints() {
+        return this.events.filter((e) =>
+            e.method === 'Runtime.exceptionThrown' ||
+            e.method === 'Log.entryAdded' ||
+            (e.method === 'Runtime.consoleAPICalled' &&
+                e.params.type === 'error')).map((e) =>
+            e.params.exceptionDetails?.exception?.description ||
+            e.params.entry?.text || 'console.error');
+    }
+
+    async ask(expression) {
+        const { result, exceptionDetails } = await this.send(
+            'Runtime.evaluate', { expression, returnByValue: true,
+                awaitPromise: true });
+        if (exceptionDetails)
+            throw new Error(expression + ': ' +
+                exceptionDetails.exception.description);
+        return result.value;
+    }
+
+    async click(x, y) {
+        for (const type of ['mousePressed', 'mouseReleased'])
+            await this.send('Input.dispatchMouseEvent', { type, x, y,
+                button: 'left', clickCount: 1 });
+    }
+
+    async key(key, text, modifiers = 0) {
+        const windowsVirtualKeyCode = { Enter: 13, Escape: 27, Tab: 9,
+            ArrowUp: 38, ArrowDown: 40, ArrowLeft: 37, ArrowRight: 39 }[key];
+        await this.send('Input.dispatchKeyEvent', { type: 'keyDown', key,
+            code: key, text, windowsVirtualKeyCode, modifiers });
+        await this.send('Input.dispatchKeyEvent', { type: 'keyUp', key,
+            code: key, windowsVirtualKeyCode, modifiers });
+    }
+
+    async type(text) {
+        for (const letter of text)
+            await this.key(letter, letter);
+    }
+
+    async shoot(name) {
+        if (!shots)
+            return;
+        await this.ask('new Promise((yes) => requestAnimationFrame(() => ' +
+            'requestAnimationFrame(yes)))');
+        const { data } = await this.send('Page.captureScreenshot');
+        fs.writeFileSync(path.join(shots, name + '.png'),
+            Buffer.from(data, 'base64'));
+    }
+
+    async stop() {
+        const gone = new Promise((yes) => this.process.on('exit', yes));
+        this.send('Browser.close').catch(() => {});
+        await gone;
+    }
+}
+
+// --- pages -----------------------------------------------------------------
+
+const inWork = (name) => path.join(work, name);
+
+function pageOf(model, name, options = []) {
+    execFileSync(byoc, ['check', model, '--html', inWork(name), ...options],
+        { stdio: ['ignore', 'ignore', 'inherit'] });
+    return inWork(name);
+}
+
+// A page with a ledger of our own in it.
+function pageWith(ledger, like, name) {
+    const page = fs.readFileSync(like, 'utf8');
+    const at = page.indexOf('id="ledger">') + 'id="ledger">'.length;
+    const json = JSON.parse(page.slice(at, page.indexOf('</script>', at)));
+    fs.writeFileSync(inWork(name), page.slice(0, at) +
+        JSON.stringify({ ...json, ledger }).replaceAll('<', '\\u003c') +
+        page.slice(page.indexOf('</script>', at)));
+    return inWork(name);
+}
+
+// n nodes in blocks with skips; every fourth block has native nodes.
+function largeLedger(n) {
+    const nodes = [], regions = new Map();
+    for (let i = 0; i < n; i++) {
+        const block = Math.floor(i / 10), native = block % 4 === 3;
+        const inputs = i ? [i - 1] : [];
+        if (i % 10 === 9)
+            inputs.unshift(i - 9);
+        if (i % 97 === 96)
+            inputs.unshift(i - 90);
+        const region = 'dnnl_' + Math.floor(block / 4);
+        const node = { name: 'block' + block + '/node' + i, op: ['Conv',
+            'Relu', 'Add', 'Resize'][i % 4], where: native ? 'native' : 'dnnl',
+        reason: native ? 'no-pattern' : 'offloaded', flops: 1000, inputs,
+        tried: native ? [{ reason: 'no-pattern', vendor: 'dnnl',
+            detail: 'none' }] : [] };
+        if (!native) {
+            node.region = region;
+            node.pattern = 'dnnl.conv';
+            if (!regions.has(region))
+                regions.set(region, { name: region, vendor: 'dnnl',
+                    outcome: 'kept', flops: 0, inputs: 1, outputs: 1,
+                    nodes: [] });
+            regions.get(region).nodes.push(i);
+        }
+        nodes.push(node);
+    }
+    return ledgerOf(nodes, [...regions.values()]);
+}
+
+function ledgerOf(nodes, regions, more = {}) {
+    const of = (where) => nodes.filter((n) => n.where === where);
+    const flops = (list) => list.reduce((sum, n) => sum + n.flops, 0);
+    const kept = regions.filter((r) => r.outcome === 'kept').length;
+    const names = [...new Set(regions.map((r) => r.vendor)), 'native'];
+    return { format: 'byoc-ledger', version: 2, model: 'made.onnx',
+        threads: 2, cpu: 'x86_64', gates: [],
+        vendors: names.map((name) => ({ name, version: '1', regions: kept,
+            nodes: of(name).length, flops: flops(of(name)) })),
+        summary: { nodes: nodes.length, regions: kept,
+            offloaded: nodes.filter((n) => n.region).length,
+            native: of('native').length, folded: of('folded').length,
+            removed: of('removed').length, flops: flops(nodes),
+            flops_offloaded: flops(nodes.filter((n) => n.region)) },
+        regions, nodes, ...more };
+}
+
+// Names that must stay text; regions given back, gates, times, a cycle.
+function hostileLedger() {
+    const evil = ['</script><script>window.bad = 1</script>',
+        '<img src=x onerror="window.bad = 2">', '"quoted" \\ \'single\'',
+        '\u0001\u001f\n\ttab', '\ud83d\ude00 gr\u00fc\u00df \u202e',
+        '&lt;b&gt;', 'constructor', '__proto__'];
+    const nodes = evil.map((name, i) => ({ name, op: i === 1 ? name : 'Op',
+        where: ['dnnl', 'native', 'folded', 'removed'][i % 4],
+        reason: ['offloaded', 'predicate', 'folded', 'removed'][i % 4],
+        flops: i, inputs: i ? [i - 1, (i + 1) % evil.length] : [],
+        tried: i % 4 === 1 ? [{ reason: 'predicate', vendor: name,
+            pattern: name, detail: name }] : [] }));
+    for (const i of [0, 4])
+        Object.assign(nodes[i], { region: '__proto__', pattern: evil[0],
+            impl: evil[1], vendor_us: 12.5, native_us: 31 });
+    return ledgerOf(nodes, [{ name: '__proto__', vendor: 'dnnl',
+        outcome: 'kept', flops: 4, inputs: 1, outputs: 1, nodes: [0, 4],
+        vendor_us: 25, native_us: 62 }, { name: evil[0], vendor: 'dnnl',
+        outcome: 'given back', reason: 'region-too-small', detail: evil[1],
+        flops: 1, inputs: 1, outputs: 1, nodes: [1] }], { gates: [{
+        gate: 'require-offload', wanted: 95, found: 12, passed: false }] });
+}
+
+// --- what must hold --------------------------------------------------------
+
+// No two boxes overlap, but for what is inside an open region; wires end at
+// boxes; each node that is drawn has its own box or is in a folded region.
+const SOUND = `(() => {
+    const inside = (a, b) => a.x >= b.x && a.y >= b.y &&
+        a.x + a.w <= b.x + b.w + 0.01 && a.y + a.h <= b.y + b.h + 0.01;
+    const boxes = [...parts.boxes].sort((a, b) => a.y - b.y);
+    for (let i = 0; i < boxes.length; i++)
+        for (let k = i + 1; k < boxes.length; k++) {
+            const a = boxes[i], b = boxes[k];
+            if (b.y >= a.y + a.h)
+                break;
+            const home = a.open && b.item.home === a.item ? [b, a]
+                : b.open && a.item.home === b.item ? [a, b] : null;
+            if (home ? !inside(...home) : a.x < b.x + b.w && b.x < a.x + a.w)
+                return 'overlap: ' + a.item.title + ', ' + b.item.title;
+        }
+    for (const node of graph.nodes) {
+        const own = parts.at.get(node), home = parts.at.get(node.home);
+        const expected = node.home ? (home.open ? 1 : 0)
+            : !node.quiet || state.quiet ? 1 : 0;
+        if (Number(Boolean(own)) !== expected)
+            return 'node ' + node.index + ' is not drawn once';
+    }
+    for (const w of parts.wires)
+        if (w.points.some((p) => !Number.isFinite(p)))
+            return 'a wire leads nowhere';
+    return boxes.length === parts.at.size ? 'sound' : 'twice the same box';
+})()`;
+
+const CENTRE = (item) => `(() => {
+    const b = parts.at.get(${item}), v = drawing.view;
+    const r = document.getElementById('graph').getBoundingClientRect();
+    return { x: r.left + (b.x + b.w / 2 - v.x) * v.scale,
+        y: r.top + (b.y + (b.open ? 16 : b.h / 2) - v.y) * v.scale };
+})()`;
+
+async function clickItem(browser, item) {
+    const { x, y } = await browser.ask(CENTRE(item));
+    await browser.click(x, y);
+}
+
+async function opens(browser, file, name) {
+    await browser.open(file);
+    same(name + ': fetches', browser.asked, []);
+    same(name + ': as it opens', await browser.ask(SOUND), 'sound');
+    await browser.shoot(name);
+    await browser.ask('toggleAll()');
+    same(name + ': unfolded', await browser.ask(SOUND), 'sound');
+    const shown = await browser.ask('parts.boxes.filter((b) => ' +
+        'b.item.kind === "node").map((b) => b.item.index)');
+    const nodes = await browser.ask('graph.nodes.filter((n) => !n.quiet)' +
+        '.map((n) => n.index)');
+    same(name + ': every node once', shown.sort((a, b) => a - b), nodes);
+    await browser.shoot(name + '-unfolded');
+    await browser.ask('showQuiet(true)');
+    same(name + ': with folded nodes', await browser.ask(SOUND), 'sound');
+    await browser.ask('showQuiet(false); toggleAll()');
+    same(name + ': complaints', browser.complaints(), []);
+}
+
+async function isUsed(browser, file) {
+    await browser.open(file);
+    const folded = await browser.ask('parts.boxes.length');
+    await clickItem(browser, 'graph.regions[0]');
+    check('a click unfolds', await browser.ask('parts.boxes.length') > folded);
+    check('the panel shows the region', await browser.ask('document' +
+        '.querySelector("aside h1").textContent === graph.regions[0].name'));
+    await clickItem(browser, 'graph.regions[0].members[0]');
+    same('a click selects', await browser.ask('state.selected.index'),
+        await browser.ask('graph.regions[0].members[0].index'));
+    const text = await browser.ask('document.querySelector("aside").innerText');
+    const node = await browser.ask('({...state.selected, home: 0})');
+    for (const key of ['name', 'op', 'where', 'reason', 'region', 'pattern'])
+        check('the panel has the ' + key, text.includes(node[key]), node[key]);
+    await browser.shoot('selected');
+    await clickItem(browser, 'graph.regions[0]');
+    same('a click on the head folds', await browser.ask('parts.boxes.length'),
+        folded);
+
+    await browser.key('Escape');
+    same('Escape lets go', await browser.ask('state.selected'), null);
+    await browser.key('/', '/');
+    same('/ leads to the search', await browser.ask(
+        'document.activeElement.id'), 'find');
+    const op = await browser.ask('graph.regions[0].members[0].op');
+    await browser.type(op.toLowerCase());
+    const hits = await browser.ask('state.matches.size');
+    check('search finds', hits > 0 && hits === await browser.ask(
+        `graph.nodes.filter((n) => n.text.includes(${JSON.stringify(
+            op.toLowerCase())})).length`), hits);
+    check('and counts', await browser.ask('document.getElementById("count")' +
+        '.textContent.startsWith(String(state.matches.size))'));
+    await browser.shoot('search');
+    await browser.key('Enter', '\r');
+    check('Enter goes to a match', await browser.ask(
+        'state.matches.has(state.selected) && state.at === 0'));
+    check('in view', await browser.ask('(() => { const b = parts.at.get(' +
+        'state.selected), v = drawing.view, s = drawing.size(); return ' +
+        'b.x >= v.x && b.y >= v.y && b.x + b.w <= v.x + s.w / v.scale && ' +
+        'b.y + b.h <= v.y + s.h / v.scale; })()'));
+    await browser.key('Escape');
+    same('Escape ends the search', await browser.ask('state.matches'), null);
+    same('and leads to the graph', await browser.ask(
+        'document.activeElement.id'), 'graph');
+
+    const before = await browser.ask('state.selected.index');
+    await browser.key('ArrowDown');
+    check('an arrow follows an edge', await browser.ask('graph.nodes[' +
+        before + '].readers.includes(state.selected.index)'));
+    await browser.key('ArrowUp');
+    check('and back', await browser.ask('graph.nodes[' + before + '].readers' +
+        '.some((i) => graph.nodes[i].inputs.includes(state.selected.index))'));
+    await browser.key('Tab');
+    check('Tab goes on to the buttons', await browser.ask(
+        'document.activeElement.tagName === "BUTTON"'));
+    const hash = await browser.ask('location.hash');
+    await browser.open(file, hash);
+    same('the address brings it back', await browser.ask(
+        'state.selected.index'), before);
+    await browser.ask('document.getElementById("theme").click()');
+    check('the dark page is dark', await browser.ask('(() => { const [r] = ' +
+        'getComputedStyle(document.body).backgroundColor.match(/\\d+/g); ' +
+        'return isDark() === r < 60; })()'));
+    await browser.shoot('dark');
+    same('complaints', browser.complaints(), []);
+}
+
+async function standsHostile(browser, file) {
+    await opens(browser, file, 'hostile');
+    for (let i = 0; i < 8; i++) {
+        await browser.ask(`select(graph.nodes[${i}], true)`);
+        same('hostile: name ' + i, await browser.ask(
+            'document.querySelector("aside .name").textContent'),
+        await browser.ask(`graph.nodes[${i}].name`));
+    }
+    same('hostile: scripts that ran', await browser.ask('typeof window.bad'),
+        'undefined');
+    same('hostile: images', await browser.ask(
+        'document.querySelectorAll("img").length'), 0);
+    await browser.ask('select(graph.regions[0], true)');
+    check('times of a region', (await browser.ask(
+        'document.querySelector("aside").innerText')).includes('2.48\u00d7'));
+    await browser.ask('select(null)');
+    const text = await browser.ask('document.querySelector("aside").innerText');
+    check('given back', text.includes('region-too-small'));
+    check('gates', text.includes('require-offload') && text.includes('95'));
+    await browser.ask('filter("given", "back0")');
+    same('given back: its nodes', await browser.ask(
+        '[...state.matches].map((n) => n.index)'), [1]);
+    await browser.size(420, 800);
+    await browser.ask('new Promise((yes) => setTimeout(yes, 100))');
+    await browser.shoot('narrow');
+    check('narrow: nothing is cut off', await browser.ask(
+        'document.documentElement.scrollWidth <= 420'));
+    await browser.size(1400, 860);
+    same('hostile: complaints', browser.complaints(), []);
+}
+
+// How long a large page takes: a figure to read, since it depends on what else
+// the machine does.
+async function howQuick(browser, file, n) {
+    const times = [];
+    for (let i = 0; i < 5; i++) {
+        await browser.open(file);
+        times.push(Number(/opened in (\d+) ms/.exec(await browser.ask(
+            'document.getElementById("timing").textContent'))[1]));
+    }
+    times.sort((a, b) => a - b);
+    await browser.open(file, '#open=*');
+    same(n + ' nodes', await browser.ask('graph.nodes.length'), n);
+    console.log('note: ' + n + ' nodes opened in ' + times[2] + ' ms (median ' +
+        'of 5, ' + times[0] + ' to ' + times[4] + '); all unfolded: ' +
+        await browser.ask('document.getElementById("timing").textContent'));
+}
+
+async function main() {
+    const browser = new Browser();
+    await browser.start();
+    const digits = pageOf(path.join(root, 'examples/digits/digits.onnx'),
+        'digits.html');
+    await opens(browser, digits, 'digits');
+    await isUsed(browser, digits);
+    await standsHostile(browser, pageWith(hostileLedger(), digits,
+        'hostile.html'));
+    const empty = pageWith(ledgerOf([], []), digits, 'empty.html');
+    await opens(browser, empty, 'empty');
+    await browser.ask('select(null); document.getElementById("graph").focus()');
+    await browser.key('ArrowDown');
+    same('nothing to select', await browser.ask('state.selected'), null);
+    const large = pageWith(largeLedger(5000), digits, 'large.html');
+    await howQuick(browser, large, 5000);
+    await opens(browser, large, 'large');
+    for (const model of process.argv.slice(6)) {
+        const name = path.basename(model).replace(/\.[a-z]*$/, '');
+        await opens(browser, pageOf(model, name + '.html'), name);
+    }
+    await browser.stop();
+    console.log(passed + ' passed, ' + failed + ' failed');
+    process.exitCode = failed ? 1 : 0;
+}
+
+main().catch((error) => {
+    console.log('FAILED: ' + error.stack);
+    process.exit(1);
+});
