@@ -39,7 +39,7 @@ struct byi_garg {
 /* One operator of a kernel. Step 0 is the kernel's own operator; the ones
  * after it are the post_ops, in the model's order. */
 struct byi_gstep {
-    const struct byi_op *op;
+    const struct byi_op *op;       /* of the table, or BYI_OP_NONE "tuple" */
     const struct byi_attrs *attrs; /* complete */
     uint32_t n_args;
     const struct byi_garg *args;

@@ -279,6 +279,22 @@ static bool fits_type(const struct byi_type *inferred,
     return true;
 }
 
+/* A step that makes a tuple of its args: not an operator of the table, and a
+ * step like any other. */
+static enum byoc_status rule_tuple(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    *out = byi_type_tuple(t->arena, t->n_in, t->in);
+    return BYOC_OK;
+}
+
+static const struct byi_op tuple_op = {.id = BYI_OP_NONE,
+                                       .name = "tuple",
+                                       .min_in = 0,
+                                       .max_in = BYI_MAX_ARGS,
+                                       .kind = BYI_INJECTIVE,
+                                       .rule = rule_tuple};
+
 static enum byoc_status check_step(struct reader *r,
                                    const struct byi_gnode *node,
                                    const struct byi_gstep *steps, uint32_t at,
@@ -329,7 +345,9 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *json,
     struct byi_gstep *step = &steps[at];
     const char *name;
     BYI_TRY(byi_json_string(json, "name", &name, r->err));
-    step->op = byi_op_of_name(name, strlen(name));
+    step->op = strcmp(name, tuple_op.name) == 0
+                   ? &tuple_op
+                   : byi_op_of_name(name, strlen(name));
     if (!step->op)
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s.name: found \"%.40s\", expected an operator",

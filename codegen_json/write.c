@@ -115,9 +115,13 @@ static cJSON *args_json(const struct byi_node *node, const struct role *roles)
 static void fill_step(const struct writer *w, cJSON *step,
                       const struct byi_node *node, const struct role *roles)
 {
-    cJSON_AddStringToObject(step, "name", byi_op(node->op)->name);
+    static const struct byi_attrs none = {0};
+    const bool tuple = node->kind == BYI_MAKE_TUPLE;
+    cJSON_AddStringToObject(step, "name",
+                            tuple ? "tuple" : byi_op(node->op)->name);
     cJSON_AddItemToObject(step, "args", args_json(node, roles));
-    cJSON_AddItemToObject(step, "attrs", byi_json_from_attrs(node->attrs));
+    cJSON_AddItemToObject(step, "attrs",
+                          byi_json_from_attrs(tuple ? &none : node->attrs));
     cJSON_AddItemToObject(step, "type", type_json(w, node->type));
 }
 
@@ -166,12 +170,13 @@ static bool is_step_field(const struct byi_func *body,
                           const struct byi_node *node)
 {
     return node->kind == BYI_GET &&
-           body->nodes.at[node->args[0]].kind == BYI_CALL_OP;
+           (body->nodes.at[node->args[0]].kind == BYI_CALL_OP ||
+            body->nodes.at[node->args[0]].kind == BYI_MAKE_TUPLE);
 }
 
 /* Steps of the body: the first operator is the kernel's own, the others its
- * post_ops. A composite holds parameters, constants, operators and fields of
- * these only. */
+ * post_ops. A composite holds parameters, constants, operators, tuples and
+ * fields of these only. */
 static enum byoc_status add_steps(struct writer *w, cJSON *kernel,
                                   const struct byi_func *body,
                                   struct role *roles, struct byoc_error *err)
@@ -188,12 +193,12 @@ static enum byoc_status add_steps(struct writer *w, cJSON *kernel,
                                       .is_field = true};
             continue;
         }
-        if (node->kind != BYI_CALL_OP) {
+        if (node->kind != BYI_CALL_OP && node->kind != BYI_MAKE_TUPLE) {
             cJSON_Delete(post_ops);
             return byi_fail(err, BYOC_EINVAL,
                             "composite '%s': %%%u is not an operator; only "
-                            "parameters, constants and operators may stand in "
-                            "one",
+                            "parameters, constants, operators and tuples may "
+                            "stand in one",
                             body->attr.composite, id);
         }
         cJSON *step = n_steps ? cJSON_CreateObject() : kernel;

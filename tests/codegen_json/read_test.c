@@ -124,6 +124,32 @@ static void test_bad(void **state)
     refuse("\"outputs\":[[2,0]]", "\"outputs\":[2]", "outputs[0]");
 }
 
+/* clang-format off */
+#define RELU "\"nn.relu\",\"args\":[0],\"attrs\":{},\"type\":" F32("[1,4,4,4]") "}],\"out\":["
+#define TUPLE(args, type) "\"tuple\",\"args\":" args ",\"attrs\":{},\"type\":" type "}],\"out\":["
+#define TWO F32("[1,4,4,4]") "," F32("[1,3,8,8]")
+/* clang-format on */
+
+/* A step that makes a tuple: the kernel has its fields as results. */
+static void test_tuple(void **state)
+{
+    (void)state;
+    struct byi_graph *g = NULL;
+    struct byoc_error err = {0};
+    char *text = replaced(RELU F32("[1,4,4,4]"),
+                          TUPLE("[0,\"src\"]", "[" TWO "]") TWO);
+    if (byi_graph_read(text, strlen(text), &g, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(g->nodes[2].n_out, 2);
+    assert_string_equal(g->nodes[2].steps[1].op->name, "tuple");
+    assert_int_equal(g->nodes[2].steps[1].op->id, BYI_OP_NONE);
+    byi_graph_free(&g);
+    free(text);
+    refuse(RELU, TUPLE("[0]", F32("[1,4,4,4]")), "is not what tuple gives");
+    refuse(RELU, TUPLE("[0]", "[" F32("[1,4,4,5]") "]"), "what tuple gives");
+    refuse(RELU, TUPLE("[1]", "[" F32("[1,4,4,4]") "]"), "post_ops[0].args[0]");
+}
+
 /* no prefix of a good text is a region, and none crashes the reader */
 static void test_prefixes(void **state)
 {
@@ -141,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_tuple),
         cmocka_unit_test(test_prefixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
