@@ -8,9 +8,10 @@
  *                                          };
  *                                          %0(%x)
  *
- * Nodes are visited from the outputs back, so that the longest chain is seen
- * first; rows in the table's order. The predicate and the probe are asked
- * while grouping: where they refuse, another match may take the nodes.
+ * Rows take turns in the table's order; each visits the nodes that are left
+ * from the outputs back, so that the longest chain is seen first. The
+ * predicate and the probe are asked while grouping: where they refuse, another
+ * match may take the nodes.
  */
 #include "partition.h"
 
@@ -96,11 +97,17 @@ static const char *find_leak(const struct merger *g,
     return NULL;
 }
 
+static const char *op_name(const struct byi_node *node)
+{
+    return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
+}
+
+/* Whether the list names the node, as the IR or the model does. */
 static bool is_named(const struct merger *g, const char *const *list,
                      const struct byi_node *node)
 {
     for (; list && *list; list++) {
-        if (strcmp(*list, byi_op(node->op)->name) == 0)
+        if (strcmp(*list, op_name(node)) == 0)
             return true;
         for (uint32_t i = 0; i < node->sources->n; i++) {
             const struct byi_source *s =
@@ -122,6 +129,15 @@ static bool type_known(const struct byi_type *type)
     return true;
 }
 
+static bool has_nested(const struct byi_node *node)
+{
+    for (uint32_t i = 0;
+         node->type->kind == BYI_TUPLE && i < node->type->n_fields; i++)
+        if (node->type->fields[i]->kind != BYI_TENSOR)
+            return true;
+    return false;
+}
+
 /* What can be said without asking the vendor; NULL when all is well. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
@@ -133,9 +149,12 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (is_named(g, vendors->exclude, node))
             return "named by --exclude";
         *reason = BYI_REASON_NOT_NAMED;
-        if (vendors->only && *vendors->only &&
+        if (vendors->only && *vendors->only && node->kind == BYI_CALL_OP &&
             !is_named(g, vendors->only, node))
             return "not named by --only";
+        *reason = BYI_REASON_PATTERN_SHAPE;
+        if (has_nested(node))
+            return "a result is a tuple in a tuple; a composite gives tensors";
         *reason = BYI_REASON_DYNAMIC;
         if (!type_known(node->type))
             return "a result has a symbolic dim; fix it with --dim or --shape";
@@ -143,13 +162,13 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
             g->f->nodes.at[match->bound[i].value].type;
+        *reason = BYI_REASON_PATTERN_SHAPE;
+        if (type->kind != BYI_TENSOR)
+            return "an operand is no tensor; a composite takes tensors";
         *reason = BYI_REASON_DYNAMIC;
         if (!type_known(type))
             return "an operand has a symbolic dim; fix it with --dim or "
                    "--shape";
-        *reason = BYI_REASON_PATTERN_SHAPE;
-        if (type->kind != BYI_TENSOR)
-            return "an operand is a tuple; a composite takes tensors";
     }
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
@@ -210,7 +229,7 @@ static const char *join_ops(const struct merger *g,
     struct byi_text text = {0};
     for (uint32_t i = 0; i < match->n_ops; i++)
         byi_text_addf(&text, "%s%s", i ? "_" : "",
-                      byi_op(g->f->nodes.at[match->ops[i]].op)->name);
+                      op_name(&g->f->nodes.at[match->ops[i]]));
     const char *joined = byi_arena_str(g->m->arena, text.at);
     byi_text_free(&text);
     return joined;
@@ -272,9 +291,13 @@ static enum byoc_status build(struct merger *g, const struct byi_match *match,
         byi_id *args = byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
         for (uint32_t a = 0; a < node->n_args; a++)
             BYI_TRY(add_arg(g, body, &inside, node->args[a], &args[a]));
-        BYI_TRY(byi_add_op(g->m, body, node->op, args, node->n_args,
-                           node->attrs, node->sources, &inside.result[i],
-                           g->err));
+        if (node->kind == BYI_MAKE_TUPLE)
+            inside.result[i] =
+                byi_add_tuple(g->m, body, args, node->n_args, node->sources);
+        else
+            BYI_TRY(byi_add_op(g->m, body, node->op, args, node->n_args,
+                               node->attrs, node->sources, &inside.result[i],
+                               g->err));
     }
     body->result = inside.result[match->n_ops - 1];
     body->attr.composite =
@@ -360,25 +383,56 @@ static bool take(const struct byi_match *match, void *ctx)
     return false;
 }
 
-static void match_rows(struct merger *g, byi_id id)
+/* --- the walk ---------------------------------------------------------------
+ */
+
+/* One row, from the outputs back: the longest chain is seen first. */
+static void match_row(struct merger *g, const struct byi_pattern *row,
+                      const uint16_t *roots, bool *fits)
+{
+    for (byi_id id = g->f->nodes.n; id-- > 0 && g->status == BYOC_OK;) {
+        uint32_t ways = 0;
+        if (!row->roots[roots[id]] || g->claimed[id])
+            continue;
+        byi_match(g->m, g->f, row, id, take, g, &ways);
+        fits[id] = fits[id] || ways > 0;
+    }
+}
+
+/* Where no row fits at all, this is the reason. */
+static void note_unmatched(struct merger *g, const bool *fits)
 {
     const struct byi_pattern_table *table = g->vendor->table;
-    const struct byi_node *node = &g->f->nodes.at[id];
-    uint32_t ways = 0;
-    for (uint32_t i = table->first[node->op]; i < table->first[node->op + 1];
-         i++) {
-        uint32_t tried;
-        if (byi_match(g->m, g->f, &table->at[table->by_root[i]], id, take, g,
-                      &tried) ||
-            g->status != BYOC_OK)
-            return;
-        ways += tried;
+    for (byi_id id = g->f->nodes.n; id-- > 0 && g->ctx->ledger;) {
+        const struct byi_node *node = &g->f->nodes.at[id];
+        if (node->kind == BYI_CALL_OP && !g->claimed[id] && !fits[id])
+            byi_ledger_note(g->ctx->ledger, node->sources,
+                            table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
+                                                    : BYI_REASON_NO_PATTERN,
+                            g->vendor->name, NULL, NULL);
     }
-    if (ways == 0 && g->ctx->ledger)
-        byi_ledger_note(g->ctx->ledger, node->sources,
-                        table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
-                                                : BYI_REASON_NO_PATTERN,
-                        g->vendor->name, NULL, NULL);
+}
+
+/* Rows in the table's order, each over all that is left. */
+static void match_rows(struct merger *g)
+{
+    const struct byi_pattern_table *table = g->vendor->table;
+    const uint32_t n = g->f->nodes.n;
+    uint16_t *roots = byi_arena_calloc(g->scratch, n, sizeof *roots);
+    bool *fits = byi_arena_calloc(g->scratch, n, sizeof *fits);
+    bool here[BYI_N_ROOTS] = {false};
+    for (byi_id id = 0; id < n; id++) {
+        roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
+        here[roots[id]] = true;
+    }
+    for (uint32_t i = 0; i < table->n && g->status == BYOC_OK; i++) {
+        bool any = false;
+        for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
+            any = any || (here[root] && table->at[i].roots[root]);
+        if (any)
+            match_row(g, &table->at[i], roots, fits);
+    }
+    note_unmatched(g, fits);
 }
 
 /* --- rebuilding the function
@@ -430,9 +484,7 @@ static enum byoc_status merge_function(struct merger *g)
     g->uses = byi_uses_of(g->f, g->scratch);
     g->claimed =
         byi_arena_calloc(g->scratch, g->f->nodes.n, sizeof *g->claimed);
-    for (byi_id id = g->f->nodes.n; id-- > 0 && g->status == BYOC_OK;)
-        if (g->f->nodes.at[id].kind == BYI_CALL_OP && !g->claimed[id])
-            match_rows(g, id);
+    match_rows(g);
     if (g->status == BYOC_OK && g->groups.n)
         g->status = rebuild(g);
     byi_vec_free(g->groups.at);

@@ -6,26 +6,37 @@
 #include "patterns.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* A step that is being repeated: what '^' continues with. */
 struct frame {
     uint32_t chain;            /* the CHAIN's index */
     uint32_t count;            /* steps taken so far, from the root inwards */
+    byi_id at;                 /* the value this step gives */
     const struct frame *outer; /* frame in which the chain itself stands */
 };
 
 struct goal {
     uint32_t pat;
     byi_id value;
+    uint32_t set; /* GROUP: the operands that `value` is made of, a bit each;
+                     0: all */
+    bool inverse; /* ... and `value` is taken away or divided by */
     const struct frame *frame;
     const struct goal *next;
 };
 
-/* A binding; depth: which repetition, counted from the root. */
+/* A binding; depth: where in the graph its repetition is, 0 outside of any.
+ * Nearer to the root is less. */
 struct binding {
     uint32_t name, depth;
-    bool repeated;
+    byi_id value;
+};
+
+/* Node `pat` of the pattern, an ONCE or the path of a '~' step, is `value`. */
+struct known {
+    uint32_t pat;
     byi_id value;
 };
 
@@ -36,10 +47,11 @@ struct solver {
     byi_match_fn take;
     void *ctx;
     uint32_t tried, budget;
-    uint32_t n_ops, n_bound;
+    uint32_t n_ops, n_bound, n_known;
     byi_id ops[BYI_MATCH_MAX_OPS];
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
     struct binding bound[BYI_MATCH_MAX_OPERANDS];
+    struct known known[BYI_MATCH_MAX_OPS];
     struct byi_match *match;
 };
 
@@ -58,30 +70,6 @@ static bool is_commutative(enum byi_op_id op)
     return false;
 }
 
-/* Do two nodes of a pattern say the same? Depth is the pattern's. */
-static bool same_role(const struct byi_pattern *p, uint32_t a, uint32_t b)
-{
-    const struct byi_pat *x = &p->nodes[a], *y = &p->nodes[b];
-    if (a == b)
-        return true;
-    if (x->kind != y->kind || x->name != y->name || x->n_ops != y->n_ops ||
-        x->n_args != y->n_args || x->index != y->index ||
-        x->has_rest != y->has_rest || x->rest != y->rest || x->min != y->min ||
-        x->max != y->max || x->n_attrs != y->n_attrs)
-        return false;
-    for (uint32_t i = 0; i < x->n_ops; i++)
-        if (x->ops[i] != y->ops[i])
-            return false;
-    for (uint32_t i = 0; i < x->n_attrs; i++)
-        if (strcmp(x->attrs[i].name, y->attrs[i].name) != 0 ||
-            !byi_attr_equal(&x->attrs[i], &y->attrs[i]))
-            return false;
-    for (uint32_t i = 0; i < x->n_args; i++)
-        if (!same_role(p, x->args[i], y->args[i]))
-            return false;
-    return true;
-}
-
 /* The operators, ascending and each once: a node may stand in several places
  * of the pattern when all of them say the same (a diamond), else no match. */
 static bool collect_ops(const struct solver *s, struct byi_match *match)
@@ -93,7 +81,7 @@ static bool collect_ops(const struct solver *s, struct byi_match *match)
         while (k > 0 && match->ops[k - 1] > s->ops[i])
             k--;
         if (k > 0 && match->ops[k - 1] == s->ops[i]) {
-            if (!same_role(s->p, roles[k - 1], s->roles[i]))
+            if (roles[k - 1] != s->roles[i])
                 return false;
             continue;
         }
@@ -131,9 +119,9 @@ static bool operands_outside(const struct solver *s,
 /* Bindings in the order of names; repetitions from the inside (deepest) out. */
 static bool comes_before(const struct binding *a, const struct binding *b)
 {
-    if (a->repeated != b->repeated)
-        return !a->repeated;
-    if (a->repeated && a->depth != b->depth)
+    if (!a->depth != !b->depth)
+        return !a->depth;
+    if (a->depth != b->depth)
         return a->depth > b->depth;
     return a->name < b->name;
 }
@@ -151,7 +139,7 @@ static void name_bindings(struct solver *s)
     }
     for (uint32_t i = 0; i < s->n_bound; i++) {
         const char *name = s->p->names[sorted[i].name];
-        if (sorted[i].repeated)
+        if (s->p->repeated[sorted[i].name])
             snprintf(match->names[i], sizeof match->names[i], "%.16s%u", name,
                      counts[sorted[i].name]++);
         else
@@ -162,12 +150,25 @@ static void name_bindings(struct solver *s)
     match->n_bound = s->n_bound;
 }
 
+/* The operators that have a name of their own. */
+static void name_ops(const struct solver *s, struct byi_match *match)
+{
+    match->n_named = 0;
+    for (uint32_t i = 0; i < s->n_known; i++) {
+        const struct byi_pat *pat = &s->p->nodes[s->known[i].pat];
+        if (pat->kind == BYI_PAT_ONCE && pat->name != BYI_NO_NAME)
+            match->named[match->n_named++] = (struct byi_named){
+                .name = s->p->names[pat->name], .value = s->known[i].value};
+    }
+}
+
 static bool finish(struct solver *s)
 {
     struct byi_match *match = s->match;
     if (!collect_ops(s, match) || !operands_outside(s, match))
         return false;
     name_bindings(s);
+    name_ops(s, match);
     match->said->n = 0;
     s->tried++;
     return s->take(match, s->ctx);
@@ -178,35 +179,192 @@ static bool solve_next(struct solver *s, const struct goal *goal)
     return goal->next ? solve(s, goal->next) : finish(s);
 }
 
-/* Which repetition of a '*' step the frame is in; these never nest. */
+/* --- leaves and types ------------------------------------------------------
+ */
+
+/* Which repetition of a step the frame is in; these never nest. The root has
+ * the largest id of a match, so what is nearer to it is less. */
 static uint32_t depth_of(const struct solver *s, const struct frame *frame)
 {
     while (frame && s->p->nodes[frame->chain].max == 1)
         frame = frame->outer;
-    return frame ? frame->count : 0;
+    return frame ? ~frame->at : 0;
+}
+
+/* One element of that value, as exactly as its dtype and the digits that
+ * people write allow. */
+static bool has_value(const struct byi_module *m, const struct byi_node *node,
+                      double wanted)
+{
+    const struct byi_const *c = &m->consts.at[node->index];
+    struct byi_tensor t = {.dtype = c->type->dtype,
+                           .rank = c->type->rank,
+                           .data = (void *)(uintptr_t)c->data};
+    double slack = 1e-4;
+    memcpy(t.dims, c->type->dims, t.rank * sizeof *t.dims);
+    if (byi_elements(t.rank, t.dims) != 1 ||
+        (!byi_dtype_is_float(t.dtype) && !byi_dtype_is_int(t.dtype)))
+        return false;
+    if (t.dtype == BYOC_F16)
+        slack = 1e-3;
+    if (t.dtype == BYOC_BF16)
+        slack = 8e-3;
+    const double found = byi_tensor_float(&t, 0);
+    return found == wanted || fabs(found - wanted) <= slack * fabs(wanted);
 }
 
 static bool solve_leaf(struct solver *s, const struct goal *goal,
                        const struct byi_pat *pat)
 {
     const struct byi_node *node = &s->f->nodes.at[goal->value];
-    if (pat->kind == BYI_PAT_CONST && node->kind != BYI_CONST)
+    if (pat->kind == BYI_PAT_CONST &&
+        (node->kind != BYI_CONST ||
+         (pat->has_value && !has_value(s->m, node, pat->value))))
         return false;
-    bool repeated = s->p->repeated[pat->name];
-    uint32_t depth = repeated ? depth_of(s, goal->frame) : 0;
+    uint32_t depth = 0;
+    if (pat->kind == BYI_PAT_CONST && s->p->nameless == pat->name)
+        depth = ~goal->value; /* each is an operand of its own */
+    else if (s->p->repeated[pat->name])
+        depth = depth_of(s, goal->frame);
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
             return s->bound[i].value == goal->value && solve_next(s, goal);
     if (s->n_bound == BYI_MATCH_MAX_OPERANDS)
         return false;
-    s->bound[s->n_bound++] = (struct binding){.name = pat->name,
-                                              .depth = depth,
-                                              .repeated = repeated,
-                                              .value = goal->value};
+    s->bound[s->n_bound++] = (struct binding){
+        .name = pat->name, .depth = depth, .value = goal->value};
     if (solve_next(s, goal))
         return true;
     s->n_bound--;
     return false;
+}
+
+static bool compare(enum byi_cmp cmp, double a, double b)
+{
+    switch (cmp) {
+    case BYI_EQ:
+        return a == b;
+    case BYI_NE:
+        return a != b;
+    case BYI_LT:
+        return a < b;
+    case BYI_LE:
+        return a <= b;
+    case BYI_GT:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+static bool dim_fits(const struct byi_pat_dim *want, int64_t found)
+{
+    return want->any || (found >= 0 && compare(want->cmp, (double)found,
+                                               (double)want->value));
+}
+
+static bool dims_fit(const struct byi_pat_type *want,
+                     const struct byi_type *type)
+{
+    if (type->rank < want->n_dims ||
+        (type->rank > want->n_dims && !want->has_rest))
+        return false;
+    const uint32_t skipped = type->rank - want->n_dims;
+    for (uint32_t i = 0; i < want->n_dims; i++) {
+        const uint32_t at = want->has_rest && i >= want->rest ? i + skipped : i;
+        if (!dim_fits(&want->dims[i], type->dims[at]))
+            return false;
+    }
+    return true;
+}
+
+static bool type_fits(const struct byi_pat_type *want,
+                      const struct byi_type *type)
+{
+    bool dtype = want->n_dtypes == 0;
+    if (type->kind != BYI_TENSOR)
+        return false;
+    for (uint32_t i = 0; i < want->n_dtypes; i++)
+        dtype = dtype || want->dtypes[i] == type->dtype;
+    return dtype && dim_fits(&want->rank, type->rank) &&
+           (want->size.any ||
+            dim_fits(&want->size, byi_elements(type->rank, type->dims))) &&
+           (!want->has_dims || dims_fit(want, type));
+}
+
+/* --- operators --------------------------------------------------------------
+ */
+
+/* Is a number equal, as exactly as ONNX stores it? */
+static bool number_fits(enum byi_cmp cmp, double found, double wanted)
+{
+    return compare(cmp, (double)(float)found, (double)(float)wanted);
+}
+
+static bool ints_fit(const struct byi_attr *attr, const struct byi_attr *want)
+{
+    if (attr->n != want->n)
+        return false;
+    for (uint32_t i = 0; i < want->n; i++)
+        if (want->ints[i] != BYI_PAT_ANY_INT && want->ints[i] != attr->ints[i])
+            return false;
+    return true;
+}
+
+static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
+{
+    if (attr->n != want->n)
+        return false;
+    for (uint32_t i = 0; i < want->n; i++)
+        if (!number_fits(BYI_EQ, attr->floats[i], want->floats[i]))
+            return false;
+    return true;
+}
+
+/* Every item of the list, or the one value, compares so with `want`. */
+static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
+                       const struct byi_attr *want)
+{
+    bool fits = true;
+    switch (attr->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        return compare(cmp, (double)attr->i, (double)want->i);
+    case BYI_ATTR_FLOAT:
+        return number_fits(cmp, attr->f, want->f);
+    case BYI_ATTR_STRING:
+        return strcmp(attr->s, want->s) == 0;
+    case BYI_ATTR_INTS:
+        if (want->kind == BYI_ATTR_INTS)
+            return ints_fit(attr, want);
+        for (uint32_t i = 0; i < attr->n; i++)
+            fits = fits && compare(cmp, (double)attr->ints[i], (double)want->i);
+        return fits;
+    case BYI_ATTR_FLOATS:
+        if (want->kind == BYI_ATTR_FLOATS)
+            return floats_fit(attr, want);
+        for (uint32_t i = 0; i < attr->n; i++)
+            fits = fits && number_fits(cmp, attr->floats[i], want->f);
+        return fits;
+    case BYI_ATTR_STRINGS:
+        if (want->kind == BYI_ATTR_STRINGS)
+            return byi_attr_equal(attr, want);
+        for (uint32_t i = 0; i < attr->n; i++)
+            fits = fits && strcmp(attr->strings[i], want->s) == 0;
+        return fits;
+    }
+    byi_unreachable();
+}
+
+static bool test_fits(const struct byi_attr *attr,
+                      const struct byi_pat_test *test)
+{
+    const bool not = test->cmp == BYI_NE;
+    for (uint32_t i = 0; i < test->n; i++)
+        if (value_fits(attr, not ? BYI_EQ : test->cmp, &test->values[i]))
+            return !not ;
+    return not ;
 }
 
 static bool op_fits(const struct byi_pat *pat, const struct byi_node *node)
@@ -220,10 +378,10 @@ static bool op_fits(const struct byi_pat *pat, const struct byi_node *node)
         known = pat->ops[i] == node->op;
     if (!known)
         return false;
-    for (uint32_t i = 0; i < pat->n_attrs; i++) {
+    for (uint32_t i = 0; i < pat->n_tests; i++) {
         const struct byi_attr *attr =
-            byi_attr_find(node->attrs, pat->attrs[i].name);
-        if (!attr || !byi_attr_equal(attr, &pat->attrs[i]))
+            byi_attr_find(node->attrs, pat->tests[i].name);
+        if (!attr || !test_fits(attr, &pat->tests[i]))
             return false;
     }
     return true;
@@ -272,8 +430,17 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat,
         s->bound[s->n_bound++] =
             (struct binding){.name = pat->rest,
                              .depth = n - i,
-                             .repeated = true,
                              .value = node->args[pat->n_args + i]};
+    return true;
+}
+
+/* The operator is part of the match from here on; false: there are too many. */
+static bool push_op(struct solver *s, const struct goal *goal)
+{
+    if (s->n_ops == BYI_MATCH_MAX_OPS)
+        return false;
+    s->roles[s->n_ops] = goal->pat;
+    s->ops[s->n_ops++] = goal->value;
     return true;
 }
 
@@ -281,21 +448,180 @@ static bool solve_op(struct solver *s, const struct goal *goal,
                      const struct byi_pat *pat)
 {
     const struct byi_node *node = &s->f->nodes.at[goal->value];
-    if (!op_fits(pat, node) || s->n_ops == BYI_MATCH_MAX_OPS)
+    const uint32_t n_bound = s->n_bound;
+    if (!op_fits(pat, node) || (pat->has_rest && !bind_rest(s, pat, node)))
         return false;
-    uint32_t n_bound = s->n_bound;
-    if (pat->has_rest && !bind_rest(s, pat, node))
-        return false;
-    s->roles[s->n_ops] = goal->pat;
-    s->ops[s->n_ops++] = goal->value;
-    if (solve_args(s, goal, pat, node, false))
-        return true;
-    if (pat->n_args == 2 && node->args[0] != node->args[1] &&
-        is_commutative(node->op) && solve_args(s, goal, pat, node, true))
-        return true;
-    s->n_ops--;
+    if (push_op(s, goal)) {
+        if (solve_args(s, goal, pat, node, false))
+            return true;
+        if (pat->n_args == 2 && node->args[0] != node->args[1] &&
+            is_commutative(node->op) && solve_args(s, goal, pat, node, true))
+            return true;
+        s->n_ops--;
+    }
     s->n_bound = n_bound;
     return false;
+}
+
+static bool solve_tuple(struct solver *s, const struct goal *goal,
+                        const struct byi_pat *pat)
+{
+    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    if (node->kind != BYI_MAKE_TUPLE || node->n_args != pat->n_args ||
+        !push_op(s, goal))
+        return false;
+    if (solve_args(s, goal, pat, node, false))
+        return true;
+    s->n_ops--;
+    return false;
+}
+
+/* --- operands grouped in any way -------------------------------------------
+ */
+
+/* add and multiply, what undoes them, and what undoes one operand. */
+struct group_ops {
+    enum byi_op_id op, inverse, single;
+};
+
+static struct group_ops group_ops(const struct byi_pat *pat)
+{
+    static const struct group_ops sums = {BYI_OP_ADD, BYI_OP_SUBTRACT,
+                                          BYI_OP_NEGATIVE};
+    static const struct group_ops products = {BYI_OP_MULTIPLY, BYI_OP_DIVIDE,
+                                              BYI_OP_RECIPROCAL};
+    return pat->ops[0] == BYI_OP_ADD ? sums : products;
+}
+
+/* The goal's value as one of the pattern's operands. */
+static bool solve_member(struct solver *s, const struct goal *goal,
+                         const struct byi_pat *pat, uint32_t set)
+{
+    for (uint32_t i = 0; i < pat->n_args; i++) {
+        const uint32_t bit = 1u << (pat->n_args - 1 - i);
+        if (set != bit || (pat->inverse >> i & 1) != goal->inverse)
+            continue;
+        const struct goal member = {.pat = pat->args[i],
+                                    .value = goal->value,
+                                    .frame = goal->frame,
+                                    .next = goal->next};
+        return solve(s, &member);
+    }
+    return false;
+}
+
+/* The two operands of the goal's value, for every way to share out the set;
+ * sets with the pattern's first operands come first. */
+static bool solve_split(struct solver *s, const struct goal *goal,
+                        const struct byi_node *node, uint32_t set, bool flip)
+{
+    const bool same = node->args[0] == node->args[1] && !flip;
+    for (uint32_t left = (set - 1) & set; left; left = (left - 1) & set) {
+        struct goal right = *goal, first = *goal;
+        if (same && left < (set ^ left))
+            break; /* the same again, the other way around */
+        right.value = node->args[1];
+        right.set = set ^ left;
+        right.inverse = goal->inverse != flip;
+        first.value = node->args[0];
+        first.set = left;
+        first.next = &right;
+        if (solve(s, &first))
+            return true;
+    }
+    return false;
+}
+
+/* Bit n-1-i of a set is operand i, so that larger sets have earlier ones. */
+static bool solve_group(struct solver *s, const struct goal *goal,
+                        const struct byi_pat *pat)
+{
+    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    const struct group_ops ops = group_ops(pat);
+    const uint32_t all = (1u << pat->n_args) - 1;
+    const uint32_t set = goal->set ? goal->set : all;
+    bool found = false;
+    if ((set & (set - 1)) == 0 && solve_member(s, goal, pat, set))
+        return true;
+    if (node->kind != BYI_CALL_OP || !push_op(s, goal))
+        return false;
+    if (node->op == ops.single && pat->inverse) {
+        struct goal inner = *goal;
+        inner.set = set;
+        inner.inverse = !goal->inverse;
+        inner.value = node->args[0];
+        found = solve(s, &inner);
+    } else if (node->op == ops.op ||
+               (node->op == ops.inverse && pat->inverse)) {
+        found = solve_split(s, goal, node, set, node->op == ops.inverse);
+    }
+    if (!found)
+        s->n_ops--;
+    return found;
+}
+
+/* --- steps, and what stands once --------------------------------------------
+ */
+
+/* The value that `pat` is known to be; BYI_NO_ID when it is not yet. */
+static byi_id known_value(const struct solver *s, uint32_t pat)
+{
+    for (uint32_t i = 0; i < s->n_known; i++)
+        if (s->known[i].pat == pat)
+            return s->known[i].value;
+    return BYI_NO_ID;
+}
+
+static bool is_known(const struct solver *s, uint32_t pat, byi_id value)
+{
+    for (uint32_t i = 0; i < s->n_known; i++)
+        if (s->known[i].pat == pat && s->known[i].value == value)
+            return true;
+    return false;
+}
+
+/* Solve `goal`, with `pat` known to be its value. */
+static bool solve_known(struct solver *s, const struct goal *goal, uint32_t pat)
+{
+    if (s->n_known == BYI_COUNT(s->known))
+        return false;
+    s->known[s->n_known++] = (struct known){.pat = pat, .value = goal->value};
+    if (solve(s, goal))
+        return true;
+    s->n_known--;
+    return false;
+}
+
+static bool solve_once(struct solver *s, const struct goal *goal,
+                       const struct byi_pat *pat)
+{
+    const byi_id value = known_value(s, goal->pat);
+    if (value != BYI_NO_ID)
+        return value == goal->value && solve_next(s, goal);
+    struct goal inner = *goal;
+    inner.pat = pat->args[0];
+    return solve_known(s, &inner, goal->pat);
+}
+
+/* One more step in front of what the chain has so far. A value that is on the
+ * path of a '~' step already needs no second look. */
+static bool solve_step(struct solver *s, const struct goal *goal,
+                       uint32_t chain, uint32_t count,
+                       const struct frame *outer)
+{
+    const struct byi_pat *pat = &s->p->nodes[chain];
+    const struct frame frame = {
+        .chain = chain, .count = count + 1, .at = goal->value, .outer = outer};
+    const struct goal step = {.pat = pat->args[1],
+                              .value = goal->value,
+                              .frame = &frame,
+                              .next = goal->next};
+    if (!pat->forks)
+        return solve(s, &step);
+    if (is_known(s, chain, goal->value))
+        return solve_next(s, goal);
+    return known_value(s, pat->args[0]) != goal->value &&
+           solve_known(s, &step, chain);
 }
 
 static bool solve_chain(struct solver *s, const struct goal *goal,
@@ -303,28 +629,33 @@ static bool solve_chain(struct solver *s, const struct goal *goal,
                         const struct frame *outer)
 {
     const struct byi_pat *pat = &s->p->nodes[chain];
-    if (count < pat->max) {
-        struct frame frame = {
-            .chain = chain, .count = count + 1, .outer = outer};
-        struct goal step = {.pat = pat->args[1],
-                            .value = goal->value,
-                            .frame = &frame,
-                            .next = goal->next};
-        if (solve(s, &step))
-            return true;
-    }
+    if (count < pat->max && solve_step(s, goal, chain, count, outer))
+        return true;
     if (count < pat->min)
         return false;
-    struct goal base = {.pat = pat->args[0],
-                        .value = goal->value,
-                        .frame = outer,
-                        .next = goal->next};
+    const struct goal base = {.pat = pat->args[0],
+                              .value = goal->value,
+                              .frame = outer,
+                              .next = goal->next};
     return solve(s, &base);
+}
+
+static bool solve_field(struct solver *s, const struct goal *goal,
+                        const struct byi_pat *pat)
+{
+    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    if (node->kind != BYI_GET || node->index != pat->index)
+        return false;
+    struct goal tuple = *goal;
+    tuple.pat = pat->args[0];
+    tuple.value = node->args[0];
+    return solve(s, &tuple);
 }
 
 static bool solve(struct solver *s, const struct goal *goal)
 {
     const struct byi_pat *pat = &s->p->nodes[goal->pat];
+    struct goal inner = *goal;
     if (s->budget == 0)
         return false;
     s->budget--;
@@ -334,29 +665,31 @@ static bool solve(struct solver *s, const struct goal *goal)
         return solve_leaf(s, goal, pat);
     case BYI_PAT_OP:
         return solve_op(s, goal, pat);
+    case BYI_PAT_GROUP:
+        return solve_group(s, goal, pat);
+    case BYI_PAT_TUPLE:
+        return solve_tuple(s, goal, pat);
+    case BYI_PAT_GET:
+        return solve_field(s, goal, pat);
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < pat->n_args; i++) {
-            struct goal choice = *goal;
-            choice.pat = pat->args[i];
-            if (solve(s, &choice))
+            inner.pat = pat->args[i];
+            if (solve(s, &inner))
                 return true;
         }
         return false;
-    case BYI_PAT_GET: {
-        const struct byi_node *node = &s->f->nodes.at[goal->value];
-        if (node->kind != BYI_GET || node->index != pat->index)
-            return false;
-        struct goal tuple = *goal;
-        tuple.pat = pat->args[0];
-        tuple.value = node->args[0];
-        return solve(s, &tuple);
-    }
     case BYI_PAT_CHAIN:
         return solve_chain(s, goal, goal->pat, 0, goal->frame);
     case BYI_PAT_HOLE: {
         const struct frame *frame = goal->frame;
         return solve_chain(s, goal, frame->chain, frame->count, frame->outer);
     }
+    case BYI_PAT_TYPE:
+        inner.pat = pat->args[0];
+        return type_fits(pat->type, s->f->nodes.at[goal->value].type) &&
+               solve(s, &inner);
+    case BYI_PAT_ONCE:
+        return solve_once(s, goal, pat);
     }
     byi_unreachable();
 }

@@ -80,7 +80,9 @@ static const struct byi_node *match_node(const struct byoc_match *m, uint32_t i)
 static const char *match_op(const struct byoc_match *m, uint32_t i)
 {
     const struct byi_node *node = match_node(m, i);
-    return node ? byi_op(node->op)->name : NULL;
+    if (!node)
+        return NULL;
+    return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
 }
 
 static int match_op_type(const struct byoc_match *m, uint32_t i,
@@ -187,6 +189,19 @@ static const char *match_show_op(const struct byoc_match *m, uint32_t i)
     return show(view(m), match_node(m, i));
 }
 
+static uint32_t match_find(const struct byoc_match *m, const char *name)
+{
+    const struct byi_match *match = view(m);
+    for (uint32_t i = 0; i < match->n_named; i++) {
+        if (strcmp(match->named[i].name, name) != 0)
+            continue;
+        for (uint32_t k = 0; k < match->n_ops; k++)
+            if (match->ops[k] == match->named[i].value)
+                return k;
+    }
+    return UINT32_MAX;
+}
+
 void byi_match_host(struct byoc_host *host)
 {
     host->match_type = match_type;
@@ -200,4 +215,5 @@ void byi_match_host(struct byoc_host *host)
     host->match_say = match_say;
     host->match_show = match_show;
     host->match_show_op = match_show_op;
+    host->match_find = match_find;
 }

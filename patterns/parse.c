@@ -1,9 +1,7 @@
-/* parse.c: a row's text becomes a tree of struct byi_pat; a table of rows an
- * index from root operators to rows. The notation is in docs/patterns.md.
+/* parse.c: a row's text becomes nodes of struct byi_pat, each of which is there
+ * once; rows a table. The notation is in docs/patterns.md.
  */
-#include "patterns.h"
-
-#include "core/lex.h"
+#include "parse.h"
 
 #include <string.h>
 
@@ -13,36 +11,74 @@ struct parser {
     struct byi_arena *arena;
     struct byi_lexer lex;
     struct byoc_error *err;
+    struct byi_pattern *p; /* what is being made; the arrays below are its */
     struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
+    const char *keys[BYI_PATTERN_MAX_NODES]; /* what each node says */
     const char *names[BYI_PATTERN_MAX_NODES];
     bool repeated[BYI_PATTERN_MAX_NODES];
-    uint32_t n_nodes, n_names, depth;
-    uint32_t in_step;   /* steps around the current place            */
-    uint32_t in_repeat; /* the '*' step around it, from 1; 0: none   */
-    uint32_t n_repeats; /* '*' steps so far                          */
-    uint32_t home[BYI_PATTERN_MAX_NODES]; /* in_repeat of each name  */
+    bool defined[BYI_PATTERN_MAX_NODES];  /* names that `with` has defined   */
+    bool list[BYI_PATTERN_MAX_NODES];     /* names that stand with '...'     */
+    uint32_t leaf[BYI_PATTERN_MAX_NODES]; /* 1 + the node of each name's     */
+    uint32_t home[BYI_PATTERN_MAX_NODES]; /* in_repeat of each name         */
+    uint32_t defs[BYI_PATTERN_MAX_NODES];
+    uint32_t depth;
+    uint32_t in_step;   /* steps around the current place               */
+    uint32_t in_repeat; /* the repeated step around it, from 1; 0: none */
+    uint32_t n_repeats; /* repeated steps so far                        */
 };
 
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out);
 
 static enum byoc_status check_room(struct parser *p)
 {
-    if (p->n_nodes < BYI_PATTERN_MAX_NODES)
+    if (p->p->n_nodes < BYI_PATTERN_MAX_NODES)
         return BYOC_OK;
     return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                         "too long a pattern (limit is %d parts)",
                         BYI_PATTERN_MAX_NODES);
 }
 
+/* Add a node, or find the one that says the same. */
 static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
 {
+    struct byi_text key = {0};
     BYI_TRY(check_room(p));
-    *out = p->n_nodes;
-    p->nodes[p->n_nodes++] = pat;
+    *out = p->p->n_nodes;
+    p->nodes[*out] = pat;
+    byi_text_addf(&key, "%d", (int)pat.kind);
+    byi_pat_print(p->p, *out, &key);
+    uint32_t same = 0;
+    while (same < *out && strcmp(p->keys[same], key.at) != 0)
+        same++;
+    if (same == *out) {
+        p->keys[same] = byi_arena_str(p->arena, key.at);
+        p->p->n_nodes++;
+    }
+    *out = same;
+    byi_text_free(&key);
     return BYOC_OK;
 }
 
-/* The operand's name, new or seen before. */
+static const uint32_t *copy_args(struct parser *p, const uint32_t *args,
+                                 uint32_t n)
+{
+    return byi_arena_copy(p->arena, args, n * sizeof *args);
+}
+
+/* The index of a name, new or seen before. */
+static uint32_t find_name(struct parser *p, const char *text)
+{
+    uint32_t name = 0;
+    while (name < p->p->n_names && strcmp(p->names[name], text) != 0)
+        name++;
+    if (name == p->p->n_names) {
+        p->names[p->p->n_names++] = text;
+        p->home[name] = p->in_repeat;
+        p->repeated[name] = p->in_repeat > 0;
+    }
+    return name;
+}
+
 static enum byoc_status parse_name(struct parser *p, uint32_t *name)
 {
     if (!byi_lex_is(&p->lex, BYI_TOK_LOCAL))
@@ -51,29 +87,57 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
     if (strlen(text) > 15)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "the operand's name is longer than 15 characters");
-    for (*name = 0; *name < p->n_names; (*name)++)
-        if (strcmp(p->names[*name], text) == 0)
-            break;
-    if (*name == p->n_names) {
-        p->names[p->n_names] = text;
-        p->home[p->n_names] = p->in_repeat;
-        p->repeated[p->n_names++] = p->in_repeat > 0;
-    }
+    if (strcmp(text, BYI_CONST_NAME) == 0)
+        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                            "%%%s is what constants without a name are called",
+                            text);
+    *name = find_name(p, text);
     if (p->home[*name] && p->home[*name] != p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s belongs to a '*' step and stands outside of "
-                            "it too; give it another name",
+                            "%%%s belongs to a repeated step and stands "
+                            "outside of it too; give it another name",
+                            text);
+    if (p->defined[*name])
+        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                            "%%%s is defined before this; define what it is "
+                            "used in first",
                             text);
     byi_lex_next(&p->lex);
     return BYOC_OK;
 }
 
-static enum byoc_status parse_leaf(struct parser *p, enum byi_pat_kind kind,
-                                   uint32_t *out)
+static enum byoc_status parse_any(struct parser *p, uint32_t *out)
 {
-    struct byi_pat pat = {.kind = kind};
+    struct byi_pat pat = {.kind = BYI_PAT_ANY};
     BYI_TRY(check_room(p)); /* for the name, too */
     BYI_TRY(parse_name(p, &pat.name));
+    BYI_TRY(add(p, pat, out));
+    p->leaf[pat.name] = 1 + *out;
+    return BYOC_OK;
+}
+
+/* const %name   const %name = 0.5   const 0.5 */
+static enum byoc_status parse_const(struct parser *p, uint32_t *out)
+{
+    struct byi_pat pat = {.kind = BYI_PAT_CONST};
+    BYI_TRY(check_room(p));
+    pat.has_value = byi_lex_is_number(&p->lex);
+    if (pat.has_value) {
+        pat.name = find_name(p, BYI_CONST_NAME);
+        p->p->nameless = pat.name;
+        p->repeated[pat.name] = p->list[pat.name] = true;
+        p->home[pat.name] = 0;
+    } else {
+        BYI_TRY(parse_name(p, &pat.name));
+        pat.has_value = byi_lex_accept(&p->lex, '=');
+        p->leaf[pat.name] = BYI_NO_NAME; /* no definition may follow */
+    }
+    if (pat.has_value) {
+        bool is_float;
+        int64_t i = 0;
+        BYI_TRY(byi_lex_number(&p->lex, "a number", &is_float, &i, &pat.value,
+                               p->err));
+    }
     return add(p, pat, out);
 }
 
@@ -83,8 +147,16 @@ static enum byoc_status parse_choices(struct parser *p, int close,
 {
     uint32_t choices[BYI_PATTERN_MAX_NODES], n = 0;
     do {
+        if (n == BYI_PATTERN_MAX_NODES)
+            return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                                "too many choices (limit is %d)",
+                                BYI_PATTERN_MAX_NODES);
         BYI_TRY(parse_pattern(p, &choices[n++]));
     } while (byi_lex_accept(&p->lex, '|'));
+    if (close == ')' && n == 1 && byi_lex_is(&p->lex, ',')) {
+        *out = choices[0];
+        return BYOC_OK;
+    }
     BYI_TRY(byi_lex_expect(&p->lex, close, "'|' or the end of the choices",
                            p->err));
     if (n == 1) {
@@ -92,9 +164,30 @@ static enum byoc_status parse_choices(struct parser *p, int close,
         return BYOC_OK;
     }
     const struct byi_pat pat = {
-        .kind = BYI_PAT_ALT,
-        .n_args = n,
-        .args = byi_arena_copy(p->arena, choices, n * sizeof *choices)};
+        .kind = BYI_PAT_ALT, .n_args = n, .args = copy_args(p, choices, n)};
+    return add(p, pat, out);
+}
+
+/* (p | q), or a tuple: (p, q)  (p,) */
+static enum byoc_status parse_parens(struct parser *p, uint32_t *out)
+{
+    uint32_t fields[BYI_PATTERN_MAX_ARGS], n = 1;
+    BYI_TRY(parse_choices(p, ')', &fields[0]));
+    *out = fields[0];
+    if (!byi_lex_accept(&p->lex, ','))
+        return BYOC_OK;
+    while (!byi_lex_is(&p->lex, ')')) {
+        if (n == BYI_PATTERN_MAX_ARGS)
+            return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                                "too many fields (limit is %d)",
+                                BYI_PATTERN_MAX_ARGS);
+        BYI_TRY(parse_pattern(p, &fields[n++]));
+        if (!byi_lex_accept(&p->lex, ','))
+            break;
+    }
+    BYI_TRY(byi_lex_expect(&p->lex, ')', "',' or ')'", p->err));
+    const struct byi_pat pat = {
+        .kind = BYI_PAT_TUPLE, .n_args = n, .args = copy_args(p, fields, n)};
     return add(p, pat, out);
 }
 
@@ -118,41 +211,67 @@ static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
     return BYOC_OK;
 }
 
-/* "%name..." as the last operand takes all that are left. */
-static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat,
-                                   uint32_t leaf)
+/* Does "%name..." stand here? */
+static bool at_rest(const struct parser *p)
 {
-    if (!byi_lex_accept(&p->lex, '.'))
-        return BYOC_OK;
-    BYI_TRY(byi_lex_expect(&p->lex, '.', "'...'", p->err));
-    BYI_TRY(byi_lex_expect(&p->lex, '.', "'...'", p->err));
-    if (p->nodes[leaf].kind != BYI_PAT_ANY || p->in_step)
-        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "'...' stands after %%name, outside of steps");
+    struct byi_lexer ahead = p->lex;
+    byi_lex_next(&ahead);
+    return p->lex.tok.kind == BYI_TOK_LOCAL && byi_lex_accept(&ahead, '.') &&
+           byi_lex_is(&ahead, '.');
+}
+
+/* "%name..." as the last operand takes all that are left. */
+static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat)
+{
+    const struct byi_token at = p->lex.tok;
+    BYI_TRY(check_room(p));
+    BYI_TRY(parse_name(p, &pat->rest));
+    for (int i = 0; i < 3; i++)
+        BYI_TRY(byi_lex_expect(&p->lex, '.', "'...'", p->err));
+    if (p->in_step)
+        return byi_lex_fail(&p->lex, &at, p->err,
+                            "'...' stands outside of steps");
     pat->has_rest = true;
-    pat->rest = p->nodes[leaf].name;
-    p->repeated[pat->rest] = true;
+    p->list[pat->rest] = p->repeated[pat->rest] = true;
+    return BYOC_OK;
+}
+
+/* The mark of an operand that is divided by, or taken away. */
+static int inverse_mark(const struct byi_pat *pat)
+{
+    const enum byi_op_id op = pat->n_ops == 1 ? pat->ops[0] : BYI_OP_NONE;
+    return op == BYI_OP_MULTIPLY ? '/' : op == BYI_OP_ADD ? '-' : 0;
+}
+
+static enum byoc_status parse_arg(struct parser *p, struct byi_pat *pat,
+                                  uint32_t *arg)
+{
+    const int mark = inverse_mark(pat);
+    if (at_rest(p))
+        return parse_rest(p, pat);
+    if (mark && byi_lex_accept(&p->lex, mark))
+        pat->inverse |= 1u << pat->n_args;
+    BYI_TRY(parse_pattern(p, arg));
+    pat->n_args++;
     return BYOC_OK;
 }
 
 static enum byoc_status parse_args(struct parser *p, struct byi_pat *pat)
 {
-    uint32_t args[BYI_PATTERN_MAX_ARGS], n = 0;
+    uint32_t args[BYI_PATTERN_MAX_ARGS];
     BYI_TRY(byi_lex_expect(&p->lex, '(', "'(' and operands", p->err));
     if (byi_lex_accept(&p->lex, ')'))
         return BYOC_OK;
     do {
-        if (n == BYI_PATTERN_MAX_ARGS || pat->has_rest)
+        if ((pat->n_args == BYI_PATTERN_MAX_ARGS && !at_rest(p)) ||
+            pat->has_rest)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                                 "too many operands (limit is %d, and '...' "
                                 "is the last)",
                                 BYI_PATTERN_MAX_ARGS);
-        BYI_TRY(parse_pattern(p, &args[n]));
-        BYI_TRY(parse_rest(p, pat, args[n]));
-        n += !pat->has_rest;
+        BYI_TRY(parse_arg(p, pat, &args[pat->n_args]));
     } while (byi_lex_accept(&p->lex, ','));
-    pat->n_args = n;
-    pat->args = byi_arena_copy(p->arena, args, n * sizeof *args);
+    pat->args = copy_args(p, args, pat->n_args);
     return byi_lex_expect(&p->lex, ')', "',' or ')'", p->err);
 }
 
@@ -175,77 +294,22 @@ static enum byoc_status check_arity(struct parser *p, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-static enum byoc_status parse_value(struct parser *p, struct byi_attr *attr)
-{
-    bool is_float;
-    if (byi_lex_is(&p->lex, BYI_TOK_STRING)) {
-        attr->kind = BYI_ATTR_STRING;
-        attr->s = byi_lex_text(p->arena, &p->lex.tok);
-        byi_lex_next(&p->lex);
-        return BYOC_OK;
-    }
-    if (byi_lex_is_word(&p->lex, "true") || byi_lex_is_word(&p->lex, "false")) {
-        attr->kind = BYI_ATTR_BOOL;
-        attr->i = byi_lex_is_word(&p->lex, "true");
-        byi_lex_next(&p->lex);
-        return BYOC_OK;
-    }
-    double f;
-    BYI_TRY(byi_lex_number(&p->lex, "a number, a string, true or false",
-                           &is_float, &attr->i, &f, p->err));
-    attr->kind = BYI_ATTR_INT;
-    if (is_float) {
-        attr->kind = BYI_ATTR_FLOAT;
-        attr->f = f;
-    }
-    return BYOC_OK;
-}
-
-/* {name=value, ...}: every operator of the set must declare the attribute
- * with the value's kind; an integer also fits a float. */
-static enum byoc_status parse_attrs(struct parser *p, struct byi_pat *pat)
-{
-    struct byi_attr attrs[16];
-    if (!byi_lex_accept(&p->lex, '{'))
-        return BYOC_OK;
-    do {
-        const struct byi_token at = p->lex.tok;
-        if (at.kind != BYI_TOK_IDENT || pat->n_attrs == BYI_COUNT(attrs))
-            return byi_lex_expected(&p->lex, "an attribute", p->err);
-        struct byi_attr *attr = &attrs[pat->n_attrs++];
-        *attr = (struct byi_attr){.name = byi_lex_text(p->arena, &at)};
-        byi_lex_next(&p->lex);
-        BYI_TRY(byi_lex_expect(&p->lex, '=', "'='", p->err));
-        BYI_TRY(parse_value(p, attr));
-        for (uint32_t i = 0; i < pat->n_ops; i++) {
-            const struct byi_op *op = byi_op(pat->ops[i]);
-            const struct byi_attr_def *def = NULL;
-            for (uint32_t a = 0; a < op->n_attrs && !def; a++)
-                if (strcmp(op->attrs[a].name, attr->name) == 0)
-                    def = &op->attrs[a];
-            if (def && def->kind == BYI_ATTR_FLOAT &&
-                attr->kind == BYI_ATTR_INT) {
-                attr->kind = BYI_ATTR_FLOAT;
-                attr->f = (double)attr->i;
-            }
-            if (!def || def->kind != attr->kind)
-                return byi_lex_fail(&p->lex, &at, p->err,
-                                    "%s has no attribute '%s' of this kind",
-                                    op->name, attr->name);
-        }
-    } while (byi_lex_accept(&p->lex, ','));
-    pat->attrs = byi_arena_copy(p->arena, attrs, pat->n_attrs * sizeof *attrs);
-    return byi_lex_expect(&p->lex, '}', "',' or '}'", p->err);
-}
-
 static enum byoc_status parse_op(struct parser *p, uint32_t *out)
 {
     const struct byi_token at = p->lex.tok;
     struct byi_pat pat = {.kind = BYI_PAT_OP};
     BYI_TRY(parse_ops(p, &pat));
     BYI_TRY(parse_args(p, &pat));
-    BYI_TRY(check_arity(p, &pat, &at));
-    BYI_TRY(parse_attrs(p, &pat));
+    if (pat.inverse || (inverse_mark(&pat) && pat.n_args > 2 && !pat.has_rest))
+        pat.kind = BYI_PAT_GROUP;
+    else
+        BYI_TRY(check_arity(p, &pat, &at));
+    if (pat.kind == BYI_PAT_GROUP && (pat.n_args < 2 || pat.has_rest))
+        return byi_lex_fail(&p->lex, &at, p->err,
+                            "%s: found %u operands, expected 2 or more that "
+                            "are written out",
+                            byi_op(pat.ops[0])->name, pat.n_args);
+    BYI_TRY(byi_parse_tests(&p->lex, p->arena, &pat, p->err));
     return add(p, pat, out);
 }
 
@@ -253,11 +317,11 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
 {
     const struct byi_token at = p->lex.tok;
     if (at.kind == BYI_TOK_LOCAL)
-        return parse_leaf(p, BYI_PAT_ANY, out);
+        return parse_any(p, out);
     if (byi_lex_accept_word(&p->lex, "const"))
-        return parse_leaf(p, BYI_PAT_CONST, out);
+        return parse_const(p, out);
     if (byi_lex_accept(&p->lex, '('))
-        return parse_choices(p, ')', out);
+        return parse_parens(p, out);
     if (byi_lex_accept(&p->lex, '^')) {
         if (!p->in_step)
             return byi_lex_fail(&p->lex, &at, p->err,
@@ -268,27 +332,75 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
     return parse_op(p, out);
 }
 
+/* --- steps ---------------------------------------------------------------- */
+
 /* A step adds an operator, whichever choice is taken. */
 static bool is_step(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
-    if (pat->kind == BYI_PAT_CHAIN)
+    switch (pat->kind) {
+    case BYI_PAT_OP:
+    case BYI_PAT_GROUP:
+        return true;
+    case BYI_PAT_CHAIN:
+    case BYI_PAT_TYPE:
         return is_step(p, pat->args[0]);
-    if (pat->kind != BYI_PAT_ALT)
-        return pat->kind == BYI_PAT_OP;
-    for (uint32_t i = 0; i < pat->n_args; i++)
-        if (!is_step(p, pat->args[i]))
-            return false;
-    return true;
+    case BYI_PAT_ALT:
+        for (uint32_t i = 0; i < pat->n_args; i++)
+            if (!is_step(p, pat->args[i]))
+                return false;
+        return true;
+    default:
+        return false;
+    }
 }
 
-/* base [step]?  base [step]*  base [step] */
-static enum byoc_status parse_step(struct parser *p, uint32_t *out)
+/* ... and continues what stands before it. */
+static bool continues(const struct parser *p, uint32_t at)
 {
-    uint32_t args[2] = {*out, 0};
-    struct byi_pat pat = {.kind = BYI_PAT_CHAIN, .min = 1, .max = 1};
-    /* Whether the step repeats stands behind it, but names inside must know:
-     * look for the mark first. */
+    const struct byi_pat *pat = &p->nodes[at];
+    const uint32_t n = pat->kind == BYI_PAT_CHAIN ? 1 : pat->n_args;
+    uint32_t found = 0;
+    if (pat->kind == BYI_PAT_HOLE)
+        return true;
+    for (uint32_t i = 0; i < n; i++)
+        found += continues(p, pat->args[i]);
+    return pat->kind == BYI_PAT_ALT ? found == n : found > 0;
+}
+
+/* What stands behind a step: nothing, ?, *, ~, {2}, {2, 4} */
+static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
+                                   struct byoc_error *err)
+{
+    int64_t min, max;
+    pat->min = pat->max = 1;
+    pat->forks = byi_lex_accept(lex, '~');
+    if (pat->forks || byi_lex_accept(lex, '*')) {
+        pat->min = 0;
+        pat->max = BYI_PATTERN_MAX_REPEAT;
+    } else if (byi_lex_accept(lex, '?')) {
+        pat->min = 0;
+    } else if (byi_lex_accept(lex, '{')) {
+        BYI_TRY(byi_lex_int(lex, 0, BYI_PATTERN_MAX_REPEAT,
+                            "how often the step stands", &min, err));
+        max = min;
+        if (byi_lex_accept(lex, ','))
+            BYI_TRY(byi_lex_int(lex, min ? min : 1, BYI_PATTERN_MAX_REPEAT,
+                                "how often it stands at most", &max, err));
+        if (max == 0)
+            return byi_lex_fail(lex, &lex->tok, err,
+                                "a step that never stands");
+        pat->min = (uint32_t)min;
+        pat->max = (uint32_t)max;
+        return byi_lex_expect(lex, '}', "',' or '}'", err);
+    }
+    return BYOC_OK;
+}
+
+/* How often a step stands is written behind it, but names inside must know. */
+static enum byoc_status look_for_mark(const struct parser *p,
+                                      struct byi_pat *pat)
+{
     struct byi_lexer ahead = p->lex;
     for (uint32_t open = 1; open && ahead.tok.kind > 0; byi_lex_next(&ahead)) {
         if (ahead.tok.kind == BYI_TOK_BAD)
@@ -296,55 +408,138 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
         open += ahead.tok.kind == '[';
         open -= ahead.tok.kind == ']';
     }
-    if (byi_lex_is(&ahead, '*'))
-        pat.max = BYI_PATTERN_MAX_REPEAT;
-    if (pat.max > 1 && p->in_repeat)
+    return parse_mark(&ahead, pat, p->err);
+}
+
+/* base [step]  base [step]?  base [step]*  base [step]~ */
+static enum byoc_status parse_step(struct parser *p, uint32_t *out)
+{
+    uint32_t args[2] = {*out, 0};
+    struct byi_pat pat = {.kind = BYI_PAT_CHAIN};
+    BYI_TRY(look_for_mark(p, &pat));
+    const bool repeats = pat.max > 1;
+    if (repeats && p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "a '*' step cannot stand inside another");
+                            "a repeated step cannot stand inside another");
     const uint32_t outer = p->in_repeat;
     p->in_step++;
-    if (pat.max > 1)
+    if (repeats)
         p->in_repeat = ++p->n_repeats;
     BYI_TRY(parse_choices(p, ']', &args[1]));
     p->in_repeat = outer;
     p->in_step--;
-    if (byi_lex_accept(&p->lex, '?') || byi_lex_accept(&p->lex, '*'))
-        pat.min = 0;
+    BYI_TRY(parse_mark(&p->lex, &pat, p->err));
     if (!is_step(p, args[1]))
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "a step must be an operator");
+    if (!continues(p, args[1]))
+        return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                            "a step must say with '^' where it continues");
+    if (pat.forks) {
+        const struct byi_pat once = {.kind = BYI_PAT_ONCE,
+                                     .name = BYI_NO_NAME,
+                                     .n_args = 1,
+                                     .args = copy_args(p, args, 1)};
+        BYI_TRY(add(p, once, &args[0]));
+    }
     pat.n_args = 2;
-    pat.args = byi_arena_copy(p->arena, args, sizeof args);
+    pat.args = copy_args(p, args, 2);
     return add(p, pat, out);
 }
 
+static enum byoc_status parse_field(struct parser *p, uint32_t *out)
+{
+    int64_t index;
+    byi_lex_next(&p->lex);
+    BYI_TRY(byi_lex_int(&p->lex, 0, BYI_MAX_ARGS, "a field", &index, p->err));
+    const struct byi_pat pat = {.kind = BYI_PAT_GET,
+                                .index = (uint32_t)index,
+                                .n_args = 1,
+                                .args = copy_args(p, out, 1)};
+    return add(p, pat, out);
+}
+
+static enum byoc_status parse_type(struct parser *p, uint32_t *out)
+{
+    struct byi_pat pat = {
+        .kind = BYI_PAT_TYPE, .n_args = 1, .args = copy_args(p, out, 1)};
+    BYI_TRY(byi_parse_pat_type(&p->lex, p->arena, &pat.type, p->err));
+    return add(p, pat, out);
+}
+
+/* A primary and what stands behind it. */
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
 {
     if (++p->depth > MAX_DEPTH)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "too deep a pattern (limit is %d)", MAX_DEPTH);
     BYI_TRY(parse_primary(p, out));
-    while (byi_lex_is(&p->lex, '.') &&
-           byi_lex_peek(&p->lex).kind == BYI_TOK_NUMBER) {
-        int64_t index;
-        byi_lex_next(&p->lex);
-        BYI_TRY(
-            byi_lex_int(&p->lex, 0, BYI_MAX_ARGS, "a field", &index, p->err));
-        const struct byi_pat pat = {
-            .kind = BYI_PAT_GET,
-            .index = (uint32_t)index,
-            .n_args = 1,
-            .args = byi_arena_copy(p->arena, out, sizeof *out)};
-        BYI_TRY(add(p, pat, out));
+    for (;;) {
+        if (byi_lex_is(&p->lex, '.') &&
+            byi_lex_peek(&p->lex).kind == BYI_TOK_NUMBER)
+            BYI_TRY(parse_field(p, out));
+        else if (byi_lex_accept(&p->lex, '['))
+            BYI_TRY(parse_step(p, out));
+        else if (byi_lex_accept(&p->lex, ':'))
+            BYI_TRY(parse_type(p, out));
+        else
+            break;
     }
-    while (byi_lex_accept(&p->lex, '['))
-        BYI_TRY(parse_step(p, out));
     p->depth--;
+    return BYOC_OK;
+}
+
+/* with %e = exp(%x), %f = ...: what a name that was used so far is. */
+static enum byoc_status parse_defs(struct parser *p)
+{
+    if (!byi_lex_accept_word(&p->lex, "with"))
+        return BYOC_OK;
+    do {
+        const struct byi_token at = p->lex.tok;
+        uint32_t name, body;
+        BYI_TRY(check_room(p));
+        BYI_TRY(parse_name(p, &name));
+        const uint32_t leaf = p->leaf[name];
+        if (leaf == 0 || leaf == BYI_NO_NAME || p->list[name] ||
+            p->repeated[name])
+            return byi_lex_fail(&p->lex, &at, p->err,
+                                "%%%s cannot be defined: expected an operand "
+                                "that was used, outside of repeated steps",
+                                p->names[name]);
+        BYI_TRY(byi_lex_expect(&p->lex, '=', "'='", p->err));
+        p->defined[name] = true;
+        BYI_TRY(parse_pattern(p, &body));
+        p->nodes[leaf - 1] = (struct byi_pat){.kind = BYI_PAT_ONCE,
+                                              .name = name,
+                                              .n_args = 1,
+                                              .args = copy_args(p, &body, 1)};
+        p->defs[p->p->n_defs++] = leaf - 1;
+    } while (byi_lex_accept(&p->lex, ','));
     return BYOC_OK;
 }
 
 /* --- a table
  * ------------------------------------------------------------------ */
+
+uint32_t byi_root_of(const struct byi_node *node)
+{
+    if (node->kind == BYI_CALL_OP)
+        return node->op;
+    return node->kind == BYI_MAKE_TUPLE ? BYI_ROOT_TUPLE : BYI_ROOT_NONE;
+}
+
+/* What a node of a graph can be where this node of a pattern stands for it. */
+static void mark_ops(const struct byi_pat *pat, bool *roots)
+{
+    for (uint32_t i = 0; i < pat->n_ops; i++)
+        roots[pat->ops[i]] = true;
+    if (pat->kind == BYI_PAT_TUPLE)
+        roots[BYI_ROOT_TUPLE] = true;
+    if (pat->inverse && pat->ops[0] == BYI_OP_MULTIPLY)
+        roots[BYI_OP_DIVIDE] = roots[BYI_OP_RECIPROCAL] = true;
+    if (pat->inverse && pat->ops[0] == BYI_OP_ADD)
+        roots[BYI_OP_SUBTRACT] = roots[BYI_OP_NEGATIVE] = true;
+}
 
 /* Mark the operators that can be the root of the pattern. A row whose root
  * can be a bare operand would match everything. */
@@ -353,8 +548,9 @@ static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
     const struct byi_pat *pat = &p->nodes[at];
     switch (pat->kind) {
     case BYI_PAT_OP:
-        for (uint32_t i = 0; i < pat->n_ops; i++)
-            roots[pat->ops[i]] = true;
+    case BYI_PAT_GROUP:
+    case BYI_PAT_TUPLE:
+        mark_ops(pat, roots);
         return true;
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < pat->n_args; i++)
@@ -364,21 +560,12 @@ static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
     case BYI_PAT_CHAIN:
         return mark_roots(p, pat->args[1], roots) &&
                (pat->min > 0 || mark_roots(p, pat->args[0], roots));
+    case BYI_PAT_TYPE:
+    case BYI_PAT_ONCE:
+        return mark_roots(p, pat->args[0], roots);
     default:
         return false;
     }
-}
-
-/* A name with '...' always has it: it stands for many values, or for one. */
-static bool is_mixed(const struct parser *p, uint32_t name)
-{
-    uint32_t leaves = 0, rests = 0;
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const struct byi_pat *pat = &p->nodes[i];
-        leaves += pat->kind <= BYI_PAT_CONST && pat->name == name;
-        rests += pat->has_rest && pat->rest == name;
-    }
-    return rests && rests != leaves;
 }
 
 /* %x1 could also be the second one of a repeated %x. */
@@ -392,12 +579,13 @@ static bool is_number_of(const char *name, const char *repeated)
 static enum byoc_status check_names(const struct parser *p, uint32_t index,
                                     const char *row)
 {
-    for (uint32_t i = 0; i < p->n_names; i++) {
-        if (is_mixed(p, i))
+    for (uint32_t i = 0; i < p->p->n_names; i++) {
+        /* It stands for many values, or for one. */
+        if (p->list[i] && p->leaf[i])
             return byi_fail(p->err, BYOC_EINVAL,
                             "row %u (%s): %%%s stands with '...' and without",
                             index, row, p->names[i]);
-        for (uint32_t k = 0; k < p->n_names; k++)
+        for (uint32_t k = 0; k < p->p->n_names; k++)
             if (p->repeated[k] && is_number_of(p->names[i], p->names[k]))
                 return byi_fail(p->err, BYOC_EINVAL,
                                 "row %u (%s): %%%s could be one of the "
@@ -409,14 +597,23 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
 
 static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
                                     const struct byoc_pattern *row,
-                                    struct byi_pattern *out, bool *roots,
+                                    struct byi_pattern *out,
                                     struct byoc_error *err)
 {
     struct parser *p = byi_arena_alloc(arena, sizeof *p);
     p->arena = arena;
     p->err = err;
+    p->p = out;
+    *out = (struct byi_pattern){.row = row,
+                                .nodes = p->nodes,
+                                .names = p->names,
+                                .repeated = p->repeated,
+                                .nameless = BYI_NO_NAME,
+                                .defs = p->defs};
     byi_lex_init(&p->lex, NULL, row->pattern, strlen(row->pattern));
     enum byoc_status status = parse_pattern(p, &out->root);
+    if (status == BYOC_OK)
+        status = parse_defs(p);
     if (status == BYOC_OK && !byi_lex_is(&p->lex, BYI_TOK_END))
         status = byi_lex_expected(&p->lex, "the end of the pattern", err);
     if (status != BYOC_OK) {
@@ -424,13 +621,7 @@ static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
         return status;
     }
     BYI_TRY(check_names(p, index, row->name));
-    out->row = row;
-    out->n_nodes = p->n_nodes;
-    out->nodes = p->nodes;
-    out->n_names = p->n_names;
-    out->names = p->names;
-    out->repeated = p->repeated;
-    if (!mark_roots(out, out->root, roots))
+    if (!mark_roots(out, out->root, out->roots))
         return byi_fail(err, BYOC_EINVAL,
                         "row %u (%s): its root must be an operator", index,
                         row->name);
@@ -445,30 +636,16 @@ enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
     struct byi_arena *arena = byi_arena_new();
     struct byi_pattern_table *t = byi_arena_alloc(arena, sizeof *t);
     struct byi_pattern *at = byi_arena_calloc(arena, n, sizeof *at);
-    bool(*roots)[BYI_N_OPS] = byi_arena_calloc(arena, n, sizeof *roots);
     t->arena = arena;
     for (uint32_t i = 0; i < n; i++) {
-        enum byoc_status status =
-            compile_row(arena, i, &rows[i], &at[i], roots[i], err);
+        enum byoc_status status = compile_row(arena, i, &rows[i], &at[i], err);
         if (status != BYOC_OK) {
             byi_arena_free(&arena);
             return status;
         }
         for (uint32_t k = 0; k < at[i].n_nodes; k++)
-            for (uint32_t o = 0; o < at[i].nodes[k].n_ops; o++)
-                t->inside[at[i].nodes[k].ops[o]] = true;
+            mark_ops(&at[i].nodes[k], t->inside);
     }
-    BYI_VEC(uint32_t) by_root = {0};
-    for (uint32_t op = 0; op < BYI_N_OPS; op++) {
-        t->first[op] = by_root.n;
-        for (uint32_t i = 0; i < n; i++)
-            if (roots[i][op])
-                BYI_PUSH(&by_root, i);
-    }
-    t->first[BYI_N_OPS] = by_root.n;
-    t->by_root =
-        byi_arena_copy(arena, by_root.at, by_root.n * sizeof *by_root.at);
-    byi_vec_free(by_root.at);
     t->n = n;
     t->at = at;
     *table = t;

@@ -6,7 +6,7 @@
  *     concatenate(%src...)
  *
  * Operands have names, never positions. Rows are tried in the order of the
- * table; all rows are indexed by the operators their root can be.
+ * table.
  */
 #ifndef BYI_PATTERNS_H
 #define BYI_PATTERNS_H
@@ -18,7 +18,7 @@
 enum {
     BYI_PATTERN_MAX_ARGS = 8,      /* operands written out in one operator */
     BYI_PATTERN_MAX_NODES = 256,   /* of one row */
-    BYI_PATTERN_MAX_REPEAT = 32,   /* of a '*' step */
+    BYI_PATTERN_MAX_REPEAT = 32,   /* of a step */
     BYI_MATCH_MAX_OPS = 64,        /* operators of one match */
     BYI_MATCH_MAX_OPERANDS = 64,
     BYI_MATCH_MAX_TEXT = 1024      /* bytes a predicate can say of one match */
@@ -26,30 +26,82 @@ enum {
 
 enum byi_pat_kind {
     BYI_PAT_ANY,   /* %name                                      */
-    BYI_PAT_CONST, /* const %name                                */
+    BYI_PAT_CONST, /* const %name, const 0.5                     */
     BYI_PAT_OP,    /* a|b(args){attr=value}                      */
-    BYI_PAT_ALT,   /* (p | q)                                    */
+    BYI_PAT_GROUP, /* add(p, q, - r): grouped in any way         */
+    BYI_PAT_TUPLE, /* (p, q)                                     */
     BYI_PAT_GET,   /* p.0                                        */
-    BYI_PAT_CHAIN, /* base [step]?  base [step]*                 */
-    BYI_PAT_HOLE   /* ^: what stands before the step             */
+    BYI_PAT_ALT,   /* (p | q)                                    */
+    BYI_PAT_CHAIN, /* base [step]?  base [step]*  base [step]~   */
+    BYI_PAT_HOLE,  /* ^: what stands before the step             */
+    BYI_PAT_TYPE,  /* p: float32                                 */
+    BYI_PAT_ONCE   /* the same value wherever it stands: %name of a `with`,
+                      what a '~' step starts from                */
 };
 
-/* One node of a pattern; children are indices into the row's nodes. */
+/* A comparison with one of n values; NE: with none of them. */
+enum byi_cmp { BYI_EQ, BYI_NE, BYI_LT, BYI_LE, BYI_GT, BYI_GE, BYI_N_CMPS };
+extern const char *const byi_cmp_text[BYI_N_CMPS]; /* "=", "!=", "<", ... */
+
+/* What an attribute must be. A list is compared as a whole with lists, where
+ * BYI_PAT_ANY_INT fits every item, and item by item with single values. */
+#define BYI_PAT_ANY_INT INT64_MIN
+struct byi_pat_test {
+    const char *name;
+    enum byi_cmp cmp;
+    uint32_t n;
+    const struct byi_attr *values; /* their names are NULL */
+};
+
+/* A dim, a rank or a number of elements: `cmp` to `value`; any: no matter. */
+struct byi_pat_dim {
+    bool any;
+    enum byi_cmp cmp;
+    int64_t value;
+};
+
+/* What a tensor's type must be. A dim with a symbol fits `_` only. */
+struct byi_pat_type {
+    uint32_t n_dtypes; /* 0: any */
+    const enum byoc_dtype *dtypes;
+    bool has_dims, has_rest; /* has_rest: "..." stands before dims[rest] */
+    uint32_t n_dims, rest;
+    const struct byi_pat_dim *dims;
+    struct byi_pat_dim rank, size;
+};
+
+/* One node of a pattern; children are indices into the row's nodes. Two nodes
+ * that say the same are one, so an index is also what a place of the pattern
+ * says. */
 struct byi_pat {
     enum byi_pat_kind kind;
-    uint32_t name;         /* ANY, CONST: index of the operand's name     */
-    uint32_t n_ops;        /* OP: the operators it may be                 */
+    uint32_t name;         /* ANY, CONST, ONCE: index of the name, BYI_NO_NAME
+                              for an ONCE without                         */
+    uint32_t n_ops;        /* OP, GROUP: the operators it may be          */
     const enum byi_op_id *ops;
-    uint32_t n_args;       /* OP: operands; ALT: choices; CHAIN: base, step;
-                              GET: the tuple                              */
+    uint32_t n_args;       /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN:
+                              base, step; GET, TYPE, ONCE: what it is of  */
     const uint32_t *args;
+    uint32_t inverse;      /* GROUP: a bit for each operand that is taken away
+                              or divided by                               */
     uint32_t index;        /* GET: which field                            */
     bool has_rest;         /* OP: any further operands, bound to rest's   */
     uint32_t rest;         /* name: rest0, rest1, ...                     */
     uint32_t min, max;     /* CHAIN: how often the step may stand         */
-    uint32_t n_attrs;      /* OP: attributes that must have this value    */
-    const struct byi_attr *attrs;
+    bool forks;            /* CHAIN: '~', along every way from the base   */
+    uint32_t n_tests;      /* OP: what attributes must be                 */
+    const struct byi_pat_test *tests;
+    bool has_value;        /* CONST: one element, `value`                 */
+    double value;
+    const struct byi_pat_type *type; /* TYPE */
 };
+#define BYI_NO_NAME UINT32_MAX
+#define BYI_CONST_NAME "const" /* of constants that are only a value */
+
+/* What a node of a graph must be to be a root: its operator, or one of these;
+ * byi_root_of says which it is. */
+enum { BYI_ROOT_TUPLE = BYI_N_OPS, BYI_ROOT_NONE, BYI_N_ROOTS };
+uint32_t byi_root_of(const struct byi_node *node);
 
 /* A compiled row. */
 struct byi_pattern {
@@ -58,18 +110,21 @@ struct byi_pattern {
     const struct byi_pat *nodes;
     uint32_t n_names;
     const char *const *names;
-    const bool *repeated;  /* names that stand inside a '*' step */
+    const bool *repeated;  /* names that can stand for several values,
+                              which are numbered */
+    uint32_t nameless;     /* the name of constants without one, or
+                              BYI_NO_NAME */
+    uint32_t n_defs;       /* the ONCE nodes that `with` defines, in order */
+    const uint32_t *defs;
+    bool roots[BYI_N_ROOTS];
 };
 
-/* The rows of one vendor, and for each operator the rows whose root it can
- * be, in the table's order. */
+/* The rows of one vendor. */
 struct byi_pattern_table {
     struct byi_arena *arena;
     uint32_t n;
     const struct byi_pattern *at;
-    uint32_t first[BYI_N_OPS + 1]; /* into by_root */
-    const uint32_t *by_root;
-    bool inside[BYI_N_OPS];        /* stands anywhere in a row */
+    bool inside[BYI_N_ROOTS];      /* stands anywhere in a row */
 };
 
 /* --- parse.c ------------------------------------------------------------ */
@@ -81,6 +136,15 @@ enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       struct byi_pattern_table **table,
                                       struct byoc_error *err);
 void byi_patterns_free(struct byi_pattern_table **table);
+
+/* --- print.c ------------------------------------------------------------ */
+
+/* The row as text that compiles to the same nodes; the same nodes, the same
+ * text. */
+void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out);
+/* One node; the parser's key for what a node says. */
+void byi_pat_print(const struct byi_pattern *p, uint32_t at,
+                   struct byi_text *out);
 
 /* --- match.c ------------------------------------------------------------ */
 
@@ -97,7 +161,13 @@ struct byi_said {
     char at[BYI_MATCH_MAX_TEXT];
 };
 
-/* A match. Operators ascending, so operands come before their readers; the
+/* An operator that `with` gave a name. */
+struct byi_named {
+    const char *name;
+    byi_id value;
+};
+
+/* A match. Operators (and tuples) ascending, so operands come before their readers; the
  * root is the last. Operands in the order of the pattern's text, repetitions
  * from the inside out. */
 struct byi_match {
@@ -105,10 +175,11 @@ struct byi_match {
     const struct byi_func *f;
     const struct byi_pattern *pattern;
     byi_id root;
-    uint32_t n_ops, n_bound;
+    uint32_t n_ops, n_bound, n_named;
     byi_id ops[BYI_MATCH_MAX_OPS];
     struct byi_bound bound[BYI_MATCH_MAX_OPERANDS];
     char names[BYI_MATCH_MAX_OPERANDS][24];
+    struct byi_named named[BYI_MATCH_MAX_OPS];
     struct byi_said *said;
 };
 

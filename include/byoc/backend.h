@@ -107,7 +107,8 @@ struct byoc_host {
     /* The dense bytes of a constant operand; NULL when it is not constant. */
     const void *(*match_const)(const struct byoc_match *m, const char *name,
                                uint64_t *bytes);
-    /* Operators of the match, in topological order. */
+    /* Operators of the match, in topological order; a tuple that it makes is
+     * one called "tuple". */
     uint32_t (*match_n_ops)(const struct byoc_match *m);
     const char *(*match_op)(const struct byoc_match *m, uint32_t i);
     /* Its result, as match_type gives an operand's. */
@@ -134,6 +135,9 @@ struct byoc_host {
      * "Tensor[(1, 64, 56, 56), float64]"; "nothing" when there is none. */
     const char *(*match_show)(const struct byoc_match *m, const char *name);
     const char *(*match_show_op)(const struct byoc_match *m, uint32_t i);
+    /* The operator that `with` calls %name, as a number for match_op and its
+     * like; UINT32_MAX when it is not in this match. */
+    uint32_t (*match_find)(const struct byoc_match *m, const char *name);
 };
 
 /* One row of a pattern table; docs/patterns.md has the notation. Rows are

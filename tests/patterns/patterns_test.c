@@ -40,8 +40,8 @@ static const struct {
     {"nn.relu(%a, %b, %c, %d...)", "nn.relu: found 3 operands, expected 1"},
     {"concatenate(%a,%b,%c,%d,%e,%f,%g,%h,%i)", "too many operands"},
     {"concatenate(%a..., %b)", "too many operands"},
-    {"concatenate(const %a...)", "'...' stands after %name"},
-    {"concatenate(nn.relu(%a)...)", "'...' stands after %name"},
+    {"concatenate(const %a...)", "column 21: found '.', expected ',' or ')'"},
+    {"concatenate(nn.relu(%a)...)", "column 24: found '.', expected"},
     {"concatenate(%a..)", "column 17: found ')', expected '...'"},
     {"concatenate(%a, %a...)", "%a stands with '...' and without"},
     {"concatenate(%a1, %a...)", "%a1 could be one of the repeated %a"},
@@ -58,9 +58,9 @@ static const struct {
     {"nn.relu(%x) [nn.relu(^) | %y]", "a step must be an operator"},
     {"nn.relu(%x) [nn.relu(^)", "'|' or the end of the choices"},
     {"nn.relu(%x) [concatenate(^, %y...)]", "outside of steps"},
-    {"nn.relu(%x) [add(^, %o)]* [add(^, %o)]", "%o belongs to a '*' step"},
+    {"nn.relu(%x) [add(^, %o)]* [add(^, %o)]", "%o belongs to a repeated step"},
     {"nn.relu(%x) [add(^, (nn.relu(%o) [exp(^)]*))]*",
-     "a '*' step cannot stand inside another"},
+     "a repeated step cannot stand inside another"},
     {"%x", "row 0 (t.row): its root must be an operator"},
     {"const %x", "its root must be an operator"},
     {"(nn.relu(%x) | %y)", "its root must be an operator"},
@@ -79,7 +79,78 @@ static const struct {
     {"nn.leaky_relu(%x){alpha=\"1\"}", "no attribute 'alpha' of this kind"},
     {"nn.softmax(%x){axis=1.5}", "no attribute 'axis' of this kind"},
     {"nn.relu|nn.softmax(%x){axis=1}", "nn.relu has no attribute 'axis'"},
-    {"nn.conv2d(%x, %w){strides=1}", "no attribute 'strides' of this kind"},
+    {"nn.conv2d(%x, %w){strides=1.5}", "no attribute 'strides' of this kind"},
+    /* attributes: comparisons, choices, lists */
+    {"nn.softmax(%x){axis!1}", "column 21: found '1', expected '!='"},
+    {"nn.softmax(%x){axis~1}", "expected '=', '!=', '<', '<=', '>' or '>='"},
+    {"nn.softmax(%x){axis<1|2}", "'<' of 'axis' compares with one number"},
+    {"nn.gelu(%x){approximate<\"none\"}", "compares with one number"},
+    {"nn.gelu(%x){approximate=\"none\"|}", "expected a number, a string"},
+    {"nn.gelu(%x){approximate=[\"none\"]}", "no attribute 'approximate' of"},
+    {"nn.conv2d(%x, %w){strides=[1, 1}", "found '}', expected ',' or ']'"},
+    {"nn.conv2d(%x, %w){strides=[1, \"1\"]}", "a list holds integers"},
+    {"nn.conv2d(%x, %w){strides=[true]}", "a list holds integers"},
+    {"nn.conv2d(%x, %w){strides=[_, 0.5]}", "'_' stands among integers only"},
+    {"nn.conv2d(%x, %w){strides<=[1, 1]}", "compares with one number"},
+    {"cast(%x){dtype=\"float31\"}", "no attribute 'dtype' of this kind"},
+    /* types */
+    {"nn.relu(%x: float31)",
+     "column 13: found 'float31', expected a dtype such as float32"},
+    {"nn.relu(%x: )", "expected a dtype such as float32"},
+    {"nn.relu(%x: Tensor)", "expected '[' after Tensor"},
+    {"nn.relu(%x: Tensor[(1, 2])", "expected ',' or ')'"},
+    {"nn.relu(%x: Tensor[(-1)])", "column 21: found"},
+    {"nn.relu(%x: Tensor[(x)])", "expected a dim, '_' or '...'"},
+    {"nn.relu(%x: Tensor[(..., 1, ...)])", "expected a dim, '_' or '...'"},
+    {"nn.relu(%x: Tensor[(..)])", "found ')', expected '...'"},
+    {"nn.relu(%x: Tensor[(1), (1)])", "expected a dtype"},
+    {"nn.relu(%x: Tensor[float32, (1), float32])",
+     "expected '(', rank or size"},
+    {"nn.relu(%x: Tensor[rank])", "expected '=', '!='"},
+    {"nn.relu(%x: Tensor[rank<=x])", "expected a number"},
+    {"nn.relu(%x: Tensor[(1,1,1,1,1,1,1,1,1,1,1,1,1)])",
+     "too many dims (limit is 12)"},
+    /* constants */
+    {"add(%x, const)", "found ')', expected an operand such as %src"},
+    {"add(%x, const 0.5f)", "column 15:"},
+    {"add(%x, const %c = )", "expected a number"},
+    {"add(%const, %x)", "is what constants without a name are called"},
+    {"add(%const0, const 1)", "%const0 could be one of the repeated %const"},
+    /* operands in any grouping */
+    {"add(- %x)", "add: found 1 operands, expected 2 or more"},
+    {"add(%x, - %y...)", "column 13: found '.', expected ',' or ')'"},
+    {"add(%x, / %y)", "found '/', expected an operator"},
+    {"multiply(%x, - %y)", "found '-', expected an operator"},
+    {"subtract(%x, %y, %z)", "subtract: found 3 operands, expected 2"},
+    {"add|multiply(%x, %y, %z)", "add: found 3 operands, expected 2"},
+    {"add(%x, %y, - %z, %r...)", "2 or more that are written out"},
+    /* tuples */
+    {"(nn.relu(%x), exp(%x)", "expected ',' or ')'"},
+    {"(nn.relu(%x) | exp(%x), %y)", "found ',', expected '|' or the end"},
+    {"()", "found ')', expected an operator"},
+    /* steps */
+    {"nn.relu(%x) [exp(%y)]?", "a step must say with '^' where it continues"},
+    {"nn.relu(%x) [exp(^) | exp(%y)]", "a step must say with '^'"},
+    {"nn.relu(%x) [exp(%y) [abs(^)]]", "a step must say with '^'"},
+    {"nn.relu(%x) [exp(^)]{0}", "a step that never stands"},
+    {"nn.relu(%x) [exp(^)]{3,2}", "column 24: found 2, expected how often it"},
+    {"nn.relu(%x) [exp(^)]{1,33}", "column 24: found 33"},
+    {"nn.relu(%x) [exp(^)]{1", "expected ',' or '}'"},
+    {"nn.relu(%x) [exp(^)]{x}", "expected how often the step stands"},
+    {"nn.relu(%x) [exp(^) [abs(^)]~]{2}", "a repeated step cannot stand"},
+    /* definitions */
+    {"nn.relu(%e) with", "expected an operand such as %src"},
+    {"nn.relu(%e) with %f = exp(%x)", "%f cannot be defined"},
+    {"nn.relu(const %e) with %e = exp(%x)", "%e cannot be defined"},
+    {"concatenate(%e...) with %e = exp(%x)", "%e cannot be defined"},
+    {"nn.relu(%x) [add(^, %e)]* with %e = exp(%x)", "belongs to a repeated"},
+    {"nn.relu(%e) with %e exp(%x)", "expected '='"},
+    {"nn.relu(%e) with %e = exp(%e)", "%e is defined before this"},
+    {"add(%e, %f) with %e = exp(%x), %f = abs(%e)",
+     "column 41: %e is defined before this; define what it is used in first"},
+    {"nn.relu(%e) with %e = exp(%x), %e = abs(%x)", "defined before this"},
+    {"nn.relu(%e) with %e = exp(^)", "'^' stands for what is before a step"},
+    {"%e with %e = %x", "its root must be an operator"},
     {"nn.relu(%x) \x01", "column 13:"},
     {"nn.relu(%\"x)", "column 9:"},
 };
@@ -128,10 +199,10 @@ static void has_limits(void **state)
     struct byi_pattern_table *table = NULL;
     fails_with(repeat("", "nn.relu(", 48, "%x"), "too deep a pattern");
     fails_with(repeat("", "(", 100000, ""), "too deep a pattern");
-    fails_with(repeat("(nn.relu(%x)", "|nn.relu(%x)", 200, ")"),
+    fails_with(repeat("(nn.relu(%x)", "|nn.relu(%x)", 300, ")"),
+               "too many choices (limit is 256)");
+    fails_with(repeat("nn.relu(%x)", "[nn.relu(^)]?", 300, ""),
                "too long a pattern (limit is 256 parts)");
-    fails_with(repeat("nn.relu(%x)", "[nn.relu(^)]?", 100, ""),
-               "too long a pattern");
     fails_with(repeat("nn.relu", "|nn.relu", 1000, "(%x)"),
                "too many operators");
     fails_with(repeat("clip(%x){a_min=0", ",a_min=0", 16, "}"),
@@ -143,10 +214,14 @@ static void has_limits(void **state)
     free(text);
     free(deep);
     /* as many names as parts: the one too many must not be written */
-    char names[4096] = "(";
+    char names[4096] = "((";
     for (int i = 0; i < 300; i++)
-        sprintf(names + strlen(names), "%s%%n%d", i ? "|" : "", i);
-    fails_with(repeat(names, ")", 1, ""), "too long a pattern");
+        sprintf(names + strlen(names), "%s%%n%d",
+                i == 150 ? ") | ("
+                : i      ? "|"
+                         : "",
+                i);
+    fails_with(repeat(names, ")", 2, ""), "too long a pattern");
 }
 
 static void indexes_roots(void **state)
@@ -156,19 +231,29 @@ static void indexes_roots(void **state)
         {.name = "t.a", .pattern = "add(%x, %y) [nn.relu(^) | exp(^)]?"},
         {.name = "t.b", .pattern = "(exp(%x) | add(%x, %y)) [tanh(^)]"},
         {.name = "t.c", .pattern = "add|exp(abs(%x), %y...)"},
+        {.name = "t.d", .pattern = "multiply(%x, / %y)"},
+        {.name = "t.e", .pattern = "(abs(%x), exp(%x))"},
+        {.name = "t.f", .pattern = "%r: float32 with %r = sinh(%x)"},
     };
     struct byi_pattern_table *table = NULL;
     struct byoc_error err;
     /* exp has one operand: the row is fine with one and the rest */
-    if (byi_patterns_compile(rows, 3, &table, &err))
+    if (byi_patterns_compile(rows, 6, &table, &err))
         fail_msg("%s", err.text);
-    const uint32_t *first = table->first;
-    assert_int_equal(first[BYI_OP_ADD + 1] - first[BYI_OP_ADD], 2);
-    assert_int_equal(table->by_root[first[BYI_OP_ADD]], 0);
-    assert_int_equal(table->by_root[first[BYI_OP_ADD] + 1], 2);
-    assert_int_equal(first[BYI_OP_EXP + 1] - first[BYI_OP_EXP], 2);
-    assert_int_equal(first[BYI_OP_TANH + 1] - first[BYI_OP_TANH], 1);
-    assert_int_equal(first[BYI_OP_ABS + 1] - first[BYI_OP_ABS], 0);
+    const struct byi_pattern *at = table->at;
+    assert_true(at[0].roots[BYI_OP_ADD]);
+    assert_true(at[0].roots[BYI_OP_NN_RELU]);
+    assert_false(at[0].roots[BYI_OP_TANH]);
+    assert_true(at[1].roots[BYI_OP_TANH]); /* the step must stand */
+    assert_false(at[1].roots[BYI_OP_ADD]);
+    assert_true(at[2].roots[BYI_OP_EXP]);
+    assert_false(at[2].roots[BYI_OP_ABS]);
+    assert_true(at[3].roots[BYI_OP_DIVIDE]);
+    assert_true(at[3].roots[BYI_OP_RECIPROCAL]);
+    assert_false(at[3].roots[BYI_OP_SUBTRACT]);
+    assert_true(at[4].roots[BYI_ROOT_TUPLE]);
+    assert_false(at[4].roots[BYI_ROOT_NONE]);
+    assert_true(at[5].roots[BYI_OP_SINH]);
     assert_true(table->inside[BYI_OP_ABS]);
     assert_false(table->inside[BYI_OP_SIN]);
     byi_patterns_free(&table);
@@ -200,6 +285,11 @@ static void add_value(struct byi_text *text, const struct byi_match *match,
         byi_text_addf(text, "?");
 }
 
+static const char *op_name(const struct byi_node *node)
+{
+    return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
+}
+
 static bool note(const struct byi_match *match, void *ctx)
 {
     struct seen *seen = ctx;
@@ -207,11 +297,15 @@ static bool note(const struct byi_match *match, void *ctx)
         byi_text_addf(&seen->text, "; ");
     for (uint32_t i = 0; i < match->n_ops; i++)
         byi_text_addf(&seen->text, "%s ",
-                      byi_op(match->f->nodes.at[match->ops[i]].op)->name);
+                      op_name(&match->f->nodes.at[match->ops[i]]));
     byi_text_addf(&seen->text, "|");
     for (uint32_t i = 0; i < match->n_bound; i++) {
         byi_text_addf(&seen->text, " %s=", match->bound[i].name);
         add_value(&seen->text, match, match->bound[i].value);
+    }
+    for (uint32_t i = 0; i < match->n_named; i++) {
+        byi_text_addf(&seen->text, " %s:", match->named[i].name);
+        add_value(&seen->text, match, match->named[i].value);
     }
     if (match->ops[match->n_ops - 1] != match->root)
         byi_text_addf(&seen->text, " (the root is not the last)");
@@ -311,6 +405,104 @@ static const struct matching matchings[] = {
     {"sum(%a){keepdims=false}", "sum(%x)", 0, ""},
     {"cumsum(%a){reverse=true, exclusive=false}", "cumsum(%x, reverse=true)", 0, "cumsum | a=x"},
     {"cumsum(%a){reverse=true, exclusive=true}", "cumsum(%x, reverse=true)", 0, ""},
+    {"nn.leaky_relu(%a){alpha>0.2, alpha<=0.5}", "nn.leaky_relu(%x, alpha=0.5)", 0, "nn.leaky_relu | a=x"},
+    {"nn.leaky_relu(%a){alpha>0.2, alpha<0.5}", "nn.leaky_relu(%x, alpha=0.5)", 0, ""},
+    {"nn.leaky_relu(%a){alpha=0.1}", "nn.leaky_relu(%x, alpha=0.10000000149011612)", 0, "nn.leaky_relu | a=x"},
+    {"nn.leaky_relu(%a){alpha=0.1}", "nn.leaky_relu(%x, alpha=0.1001)", 0, ""},
+    {"nn.gelu(%a){approximate=\"none\"|\"tanh\"}", "nn.gelu(%x, approximate=\"tanh\")", 0, "nn.gelu | a=x"},
+    {"nn.gelu(%a){approximate!=\"none\"}", "nn.gelu(%x)", 0, ""},
+    {"nn.softmax(%a){axis=-1|0}", "nn.softmax(%x, axis=0)", 0, "nn.softmax | a=x"},
+    {"nn.softmax(%a){axis!=-1|0}", "nn.softmax(%x, axis=0)", 0, ""},
+    {"nn.softmax(%a){axis>=0, axis<=3}", "nn.softmax(%x, axis=0)", 0, "nn.softmax | a=x"},
+    {"nn.softmax(%a){axis>=1}", "nn.softmax(%x, axis=0)", 0, ""},
+    {"exp(split(%a){sizes=[_, 2]}.1)", "exp(%s.1)", 0, "split exp | a=x"},
+    {"exp(split(%a){sizes=[_, 3]}.1)", "exp(%s.1)", 0, ""},
+    {"exp(split(%a){sizes=[2, _, _]}.1)", "exp(%s.1)", 0, ""},
+    {"exp(split(%a){sizes=[1,3]|[2,2]}.1)", "exp(%s.1)", 0, "split exp | a=x"},
+    {"exp(split(%a){sizes<=2}.1)", "exp(%s.1)", 0, "split exp | a=x"},
+    {"exp(split(%a){sizes>2}.1)", "exp(%s.1)", 0, ""},
+    {"cast(%a){dtype=\"float64\"}", "cast(%x, dtype=\"float64\")", 0, "cast | a=x"},
+    {"cast(%a){dtype=\"float16\"|\"int8\"}", "cast(%x, dtype=\"float64\")", 0, ""},
+    /* types */
+    {"exp(%a: float32)", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: float64|float16)", "exp(%x)", 0, ""},
+    {"exp((%a: float64 | %b: float16|float32 | %c))", "exp(%x)", 9, "exp | b=x; exp | c=x"},
+    {"exp(%a): Tensor[(4), float32]", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: Tensor[(_)])", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: Tensor[(_, _)])", "exp(%x)", 0, ""},
+    {"exp(%a: Tensor[(>=5)])", "exp(%x)", 0, ""},
+    {"exp(%a: Tensor[(<=4)])", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: Tensor[(...)])", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: Tensor[(..., 4)])", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: Tensor[(4, ..., 4)])", "exp(%x)", 0, ""},
+    {"exp(%a: Tensor[(2, ..., 2, 1)])", "exp(expand_dims(reshape(%x, [2, 2]), axis=[2]))", 0, "exp | a=expand_dims"},
+    {"exp(%a: Tensor[(2, ..., 1)])", "exp(expand_dims(reshape(%x, [2, 2]), axis=[2]))", 0, "exp | a=expand_dims"},
+    {"exp(%a: Tensor[rank<=2, float32])", "exp(%x)", 0, "exp | a=x"},
+    {"exp(%a: Tensor[rank>=2])", "exp(%x)", 0, ""},
+    {"exp(%a: Tensor[size=4])", "exp(%x)", 0, "exp | a=x"},
+    {"add(%a, const %c: Tensor[size=1])", "add(%x, [1.0, 2.0, 3.0, 4.0])", 9, ""},
+    {"exp(split(%a): float32)", "exp(%x)", 0, ""},
+    {"exp(split(%a).0: Tensor[(2)])", "exp(%s.0)", 0, "split exp | a=x"},
+    /* values */
+    {"multiply(%a, const 0.5)", "multiply(%x, 0.5f)", 0, "multiply | a=x const0=const"},
+    {"multiply(%a, const 0.5)", "multiply(%x, 0.5002f)", 0, ""},
+    {"multiply(%a, const 0.70710678)", "multiply(0.70709f, %x)", 0, "multiply | a=x const0=const"},
+    {"multiply(%a, const %half = 0.5)", "multiply(%x, [0.5])", 0, "multiply | a=x half=const"},
+    {"multiply(%a, const 0.5)", "multiply(%x, [0.5, 0.5, 0.5, 0.5])", 0, ""},
+    {"multiply(%a, const 0.5)", "multiply(%x, %y)", 9, ""},
+    {"add(%a, const 0)", "add(%x, 0.00001f)", 0, ""},
+    {"add(exp(multiply(%a, const 2)), abs(multiply(%a, const 2)))", "add(exp(%d), abs(%d))", 0,
+     "multiply exp abs add | a=x const0=const"},
+    {"add(multiply(%a, const 2), const 3)", "add(multiply(%x, 2f), 3f)", 0,
+     "multiply add | a=x const0=const const1=const"},
+    /* grouped in any way, in any order */
+    {"add(%a, exp(%b), abs(%c))", "add(add(%x, exp(%y)), abs(%z))", 0, "exp add abs add | a=x b=y c=z"},
+    {"add(%a, exp(%b), abs(%c))", "add(%x, add(exp(%y), abs(%z)))", 0, "exp abs add add | a=x b=y c=z"},
+    {"add(%a, exp(%b), abs(%c))", "add(add(abs(%z), exp(%y)), %x)", 0, "abs exp add add | a=x b=y c=z"},
+    {"add(%a, exp(%b), abs(%c))", "add(exp(%y), abs(%z))", 0, ""},
+    {"add(%a, %b, %c)", "add(add(%x, %y), %z)", 9,
+     "add add | a=x b=y c=z; add add | a=y b=x c=z; add add | a=x b=z c=y; "
+     "add add | a=y b=z c=x; add add | a=z b=x c=y; add add | a=z b=y c=x"},
+    {"add(%a, %b, %c)", "subtract(add(%x, %y), %z)", 9, ""},
+    {"multiply(%a, / %b)", "divide(%x, %y)", 9, "divide | a=x b=y"},
+    {"multiply(%a, / %b)", "multiply(reciprocal(%y), %x)", 0, "reciprocal multiply | a=x b=y"},
+    {"multiply(%a, / %b)", "multiply(%x, %y)", 9, ""},
+    {"multiply(exp(%a), %b, / %c)", "divide(multiply(%y, exp(%x)), %z)", 0, "exp multiply divide | a=x b=y c=z"},
+    {"multiply(exp(%a), %b, / %c)", "multiply(%y, divide(exp(%x), %z))", 0, "exp divide multiply | a=x b=y c=z"},
+    {"multiply(exp(%a), %b, / %c)", "divide(exp(%x), divide(%z, %y))", 0, "exp divide divide | a=x b=y c=z"},
+    {"multiply(exp(%a), %b, / %c)", "divide(%z, multiply(%y, exp(%x)))", 9, ""},
+    {"add(exp(%a), - %b)", "add(exp(%x), negative(%y))", 0, "exp negative add | a=x b=y"},
+    {"add(exp(%a), - %b)", "subtract(exp(%x), %y)", 0, "exp subtract | a=x b=y"},
+    {"add(exp(%a), - %b)", "subtract(%y, exp(%x))", 0, ""},
+    {"add(- exp(%a), - %b)", "negative(add(exp(%x), %y))", 0, "exp add negative | a=x b=y"},
+    /* tuples */
+    {"(nn.relu(%a), exp(%a))", "(nn.relu(%x), exp(%x))", 0, "nn.relu exp tuple | a=x"},
+    {"(nn.relu(%a), exp(%a))", "(nn.relu(%x), exp(%y))", 0, ""},
+    {"(nn.relu(%a), exp(%b))", "(nn.relu(%x), exp(%y), %z)", 0, ""},
+    {"(nn.relu(%a),)", "(nn.relu(%x),)", 0, "nn.relu tuple | a=x"},
+    {"exp((abs(%a), %b).0)", "exp((abs(%x), %y).0)", 0, "abs tuple exp | a=x b=y"},
+    /* how often a step stands */
+    {"exp(%a) [nn.relu(^)]{2}", "nn.relu(nn.relu(exp(%x)))", 0, "exp nn.relu nn.relu | a=x"},
+    {"exp(%a) [nn.relu(^)]{2}", "nn.relu(exp(%x))", 0, ""},
+    {"exp(%a) [nn.relu(^)]{1, 2}", "nn.relu(nn.relu(nn.relu(exp(%x))))", 0, ""},
+    {"exp(%a) [add(^, %o)]{1, 2}", "add(add(exp(%x), %y), %z)", 0, "exp add add | a=x o0=y o1=z"},
+    {"exp(%a) [add(^, %o)]{0, 1}", "add(exp(%x), %y)", 0, "exp add | a=x o=y"},
+    /* names for what is inside */
+    {"add(nn.relu(%q), tanh(%q)) with %q = exp(%a)", "add(nn.relu(%e), tanh(%e))", 0,
+     "exp nn.relu tanh add | a=x q:exp"},
+    {"add(nn.relu(%q), tanh(%q)) with %q = exp(%a)", "add(nn.relu(%e), tanh(exp(%x)))", 0, ""},
+    {"add(nn.relu(%q), %r) with %q = exp(%r), %r = abs(%a)", "add(nn.relu(exp(%d)), %d)", 0, ""},
+    {"add(nn.relu(%q), %r) with %q = exp(%r), %r = multiply(%a, const 2)", "add(nn.relu(exp(%d)), %d)", 0,
+     "multiply exp nn.relu add | a=x const0=const q:exp r:multiply"},
+    /* every way from one node leads through the path */
+    {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(nn.relu(%e), abs(nn.relu(%e)))", 0,
+     "exp nn.relu nn.relu abs add | a=x"},
+    {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(%e, %e)", 0, "exp add | a=x"},
+    {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(nn.relu(%e), abs(exp(%x)))", 0, ""},
+    {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(nn.relu(%e), tanh(%e))", 0, ""},
+    {"exp(%a) [nn.relu(^) | abs(^)]~ [add(^, ^)]", "add(nn.relu(%e), abs(%y))", 0, ""},
+    {"exp(%a) [add(^, ^) | multiply(^, %o)]~ [tanh(^)]", "tanh(add(multiply(%e, %y), multiply(%z, %e)))", 0,
+     "exp multiply multiply add tanh | a=x o0=y o1=z"},
 };
 /* clang-format on */
 
@@ -323,6 +515,7 @@ static struct byi_module *parse_body(const char *body)
              "def @main(%%x: Tensor[(4), float32], %%y: Tensor[(4), float32], "
              "%%z: Tensor[(4), float32]) {\n"
              "  %%e = exp(%%x);\n  %%s = split(%%x, sizes=[2, 2]);\n"
+             "  %%d = multiply(%%x, 2f);\n"
              "  %s\n}\n",
              body);
     if (byi_parse_module(text, strlen(text), "test", NULL, &m, &err))
@@ -374,6 +567,37 @@ static void says_what_it_found(const struct byoc_host *host,
     assert_string_equal(first, "found Tensor[(4), float32], expected 2 axes");
 }
 
+/* A compiled row printed compiles to the same. */
+static void prints(const char *pattern)
+{
+    struct byi_pattern_table *a = NULL, *b = NULL;
+    struct byi_text first = {0}, second = {0};
+    struct byoc_error err;
+    if (compile(pattern, &a, &err))
+        fail_msg("'%s': %s", pattern, err.text);
+    byi_pattern_print(&a->at[0], &first);
+    if (compile(first.at, &b, &err))
+        fail_msg("'%s', printed of '%s': %s", first.at, pattern, err.text);
+    byi_pattern_print(&b->at[0], &second);
+    if (strcmp(first.at, second.at) != 0 ||
+        a->at[0].n_nodes != b->at[0].n_nodes)
+        fail_msg("'%s': printed '%s', and then '%s'", pattern, first.at,
+                 second.at);
+    byi_text_free(&first);
+    byi_text_free(&second);
+    byi_patterns_free(&a);
+    byi_patterns_free(&b);
+}
+
+static void prints_what_it_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(matchings); i++)
+        prints(matchings[i].pattern);
+    for (uint32_t i = 0; i < byi_dnnl_n_patterns; i++)
+        prints(byi_dnnl_patterns[i].pattern);
+}
+
 /* What a predicate asks, it gets by name or by operator. */
 static bool ask(const struct byi_match *match, void *ctx)
 {
@@ -419,6 +643,8 @@ static bool ask(const struct byi_match *match, void *ctx)
     assert_string_equal(host.match_show_op(m, 0),
                         "(Tensor[(2), float32], Tensor[(2), float32])");
     assert_string_equal(host.match_show_op(m, 3), "nothing");
+    assert_int_equal(host.match_find(m, "act"), 1);
+    assert_int_equal(host.match_find(m, "src"), UINT32_MAX);
     says_what_it_found(&host, m);
     return true;
 }
@@ -429,8 +655,8 @@ static void answers_predicates(void **state)
     struct byi_pattern_table *table = NULL;
     uint32_t tried;
     bool asked = false;
-    assert_int_equal(compile("multiply(nn.leaky_relu(split(%src).0), "
-                             "const %scale)",
+    assert_int_equal(compile("multiply(%act, const %scale) with "
+                             "%act = nn.leaky_relu(split(%src).0)",
                              &table, NULL),
                      BYOC_OK);
     struct byi_module *m =
@@ -536,6 +762,7 @@ int main(void)
         cmocka_unit_test(has_limits),
         cmocka_unit_test(indexes_roots),
         cmocka_unit_test(binds_by_name),
+        cmocka_unit_test(prints_what_it_read),
         cmocka_unit_test(answers_predicates),
         cmocka_unit_test(survives_random_rows),
     };

@@ -1,0 +1,21 @@
+/* patterns/parse.h: the parts of the parser: what stands in braces behind an
+ * operator, and behind a colon.
+ */
+#ifndef BYI_PATTERNS_PARSE_H
+#define BYI_PATTERNS_PARSE_H
+
+#include "core/lex.h"
+
+#include "patterns.h"
+
+/* {name=value, ...} at the current token, for an operator that can be any of
+ * pat->ops, into pat->tests. */
+enum byoc_status byi_parse_tests(struct byi_lexer *lex, struct byi_arena *arena,
+                                 struct byi_pat *pat, struct byoc_error *err);
+/* float32, float32|float16, Tensor[(1, _, ...), rank<=5, float32] */
+enum byoc_status byi_parse_pat_type(struct byi_lexer *lex,
+                                    struct byi_arena *arena,
+                                    const struct byi_pat_type **type,
+                                    struct byoc_error *err);
+
+#endif

@@ -1,0 +1,229 @@
+/* print.c: a compiled pattern as text again, in one way for each thing.
+ */
+#include "patterns.h"
+
+#include "core/text.h"
+
+#include <string.h>
+
+const char *const byi_cmp_text[BYI_N_CMPS] = {
+    [BYI_EQ] = "=",  [BYI_NE] = "!=", [BYI_LT] = "<",
+    [BYI_LE] = "<=", [BYI_GT] = ">",  [BYI_GE] = ">=",
+};
+
+static void add(struct byi_text *out, const char *text)
+{
+    byi_text_add(out, text, strlen(text));
+}
+
+static void add_list(const struct byi_pattern *p, const struct byi_pat *pat,
+                     const char *between, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < pat->n_args; i++) {
+        add(out, i ? between : "");
+        if (pat->inverse >> i & 1)
+            add(out, pat->ops[0] == BYI_OP_MULTIPLY ? "/ " : "- ");
+        byi_pat_print(p, pat->args[i], out);
+    }
+}
+
+static void add_value(const struct byi_attr *value, struct byi_text *out)
+{
+    if (value->kind != BYI_ATTR_INTS) {
+        byi_text_attr(out, value);
+        return;
+    }
+    add(out, "[");
+    for (uint32_t i = 0; i < value->n; i++) {
+        add(out, i ? ", " : "");
+        if (value->ints[i] == BYI_PAT_ANY_INT)
+            add(out, "_");
+        else
+            byi_text_addf(out, "%lld", (long long)value->ints[i]);
+    }
+    add(out, "]");
+}
+
+static void add_tests(const struct byi_pat *pat, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < pat->n_tests; i++) {
+        const struct byi_pat_test *test = &pat->tests[i];
+        byi_text_addf(out, "%s%s%s", i ? ", " : "{", test->name,
+                      byi_cmp_text[test->cmp]);
+        for (uint32_t k = 0; k < test->n; k++) {
+            add(out, k ? "|" : "");
+            add_value(&test->values[k], out);
+        }
+    }
+    add(out, pat->n_tests ? "}" : "");
+}
+
+static void add_op(const struct byi_pattern *p, const struct byi_pat *pat,
+                   struct byi_text *out)
+{
+    for (uint32_t i = 0; i < pat->n_ops; i++)
+        byi_text_addf(out, "%s%s", i ? "|" : "", byi_op(pat->ops[i])->name);
+    add(out, "(");
+    add_list(p, pat, ", ", out);
+    if (pat->has_rest)
+        byi_text_addf(out, "%s%%%s...", pat->n_args ? ", " : "",
+                      p->names[pat->rest]);
+    add(out, ")");
+    add_tests(pat, out);
+}
+
+static void add_dim(const struct byi_pat_dim *dim, struct byi_text *out)
+{
+    if (dim->any)
+        add(out, "_");
+    else
+        byi_text_addf(out, "%s%lld",
+                      dim->cmp == BYI_EQ ? "" : byi_cmp_text[dim->cmp],
+                      (long long)dim->value);
+}
+
+static void add_dims(const struct byi_pat_type *type, struct byi_text *out)
+{
+    const uint32_t n = type->n_dims + type->has_rest;
+    add(out, "(");
+    for (uint32_t i = 0, k = 0; i < n; i++) {
+        add(out, i ? ", " : "");
+        if (type->has_rest && i == type->rest)
+            add(out, "...");
+        else
+            add_dim(&type->dims[k++], out);
+    }
+    add(out, ")");
+}
+
+static void add_count(const char *what, const struct byi_pat_dim *count,
+                      struct byi_text *out)
+{
+    if (!count->any)
+        byi_text_addf(out, "%s%s%lld, ", what, byi_cmp_text[count->cmp],
+                      (long long)count->value);
+}
+
+static void add_dtypes(const struct byi_pat_type *type, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < type->n_dtypes; i++)
+        byi_text_addf(out, "%s%s", i ? "|" : "",
+                      byoc_dtype_name(type->dtypes[i]));
+    add(out, type->n_dtypes ? "" : "_");
+}
+
+static void add_type(const struct byi_pat_type *type, struct byi_text *out)
+{
+    const bool only_dtypes =
+        !type->has_dims && type->rank.any && type->size.any && type->n_dtypes;
+    if (!only_dtypes) {
+        add(out, "Tensor[");
+        if (type->has_dims) {
+            add_dims(type, out);
+            add(out, ", ");
+        }
+        add_count("rank", &type->rank, out);
+        add_count("size", &type->size, out);
+    }
+    add_dtypes(type, out);
+    add(out, only_dtypes ? "" : "]");
+}
+
+static void add_chain(const struct byi_pattern *p, const struct byi_pat *pat,
+                      struct byi_text *out)
+{
+    const struct byi_pat *step = &p->nodes[pat->args[1]];
+    byi_pat_print(p, pat->args[0], out);
+    add(out, " [");
+    if (step->kind == BYI_PAT_ALT)
+        add_list(p, step, " | ", out);
+    else
+        byi_pat_print(p, pat->args[1], out);
+    add(out, "]");
+    if (pat->forks)
+        add(out, "~");
+    else if (pat->min == 0 && pat->max == 1)
+        add(out, "?");
+    else if (pat->min == 0 && pat->max == BYI_PATTERN_MAX_REPEAT)
+        add(out, "*");
+    else if (pat->min != pat->max)
+        byi_text_addf(out, "{%u, %u}", pat->min, pat->max);
+    else if (pat->max != 1)
+        byi_text_addf(out, "{%u}", pat->max);
+}
+
+static void add_const(const struct byi_pattern *p, const struct byi_pat *pat,
+                      struct byi_text *out)
+{
+    const char *name = p->names[pat->name];
+    const struct byi_attr value = {.kind = BYI_ATTR_FLOAT, .f = pat->value};
+    add(out, "const ");
+    if (!pat->has_value) {
+        byi_text_addf(out, "%%%s", name);
+        return;
+    }
+    if (strcmp(name, BYI_CONST_NAME) != 0)
+        byi_text_addf(out, "%%%s = ", name);
+    byi_text_attr(out, &value);
+}
+
+void byi_pat_print(const struct byi_pattern *p, uint32_t at,
+                   struct byi_text *out)
+{
+    const struct byi_pat *pat = &p->nodes[at];
+    switch (pat->kind) {
+    case BYI_PAT_ANY:
+        byi_text_addf(out, "%%%s", p->names[pat->name]);
+        return;
+    case BYI_PAT_CONST:
+        add_const(p, pat, out);
+        return;
+    case BYI_PAT_OP:
+    case BYI_PAT_GROUP:
+        add_op(p, pat, out);
+        return;
+    case BYI_PAT_TUPLE:
+        add(out, "(");
+        add_list(p, pat, ", ", out);
+        add(out, pat->n_args == 1 ? ",)" : ")");
+        return;
+    case BYI_PAT_GET:
+        byi_pat_print(p, pat->args[0], out);
+        byi_text_addf(out, ".%u", pat->index);
+        return;
+    case BYI_PAT_ALT:
+        add(out, "(");
+        add_list(p, pat, " | ", out);
+        add(out, ")");
+        return;
+    case BYI_PAT_CHAIN:
+        add_chain(p, pat, out);
+        return;
+    case BYI_PAT_HOLE:
+        add(out, "^");
+        return;
+    case BYI_PAT_TYPE:
+        byi_pat_print(p, pat->args[0], out);
+        add(out, ": ");
+        add_type(pat->type, out);
+        return;
+    case BYI_PAT_ONCE:
+        if (pat->name == BYI_NO_NAME)
+            byi_pat_print(p, pat->args[0], out);
+        else
+            byi_text_addf(out, "%%%s", p->names[pat->name]);
+        return;
+    }
+    byi_unreachable();
+}
+
+void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out)
+{
+    byi_pat_print(p, p->root, out);
+    for (uint32_t i = 0; i < p->n_defs; i++) {
+        const struct byi_pat *def = &p->nodes[p->defs[i]];
+        byi_text_addf(out, "%s%%%s = ", i ? ", " : " with ",
+                      p->names[def->name]);
+        byi_pat_print(p, def->args[0], out);
+    }
+}
