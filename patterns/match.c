@@ -34,7 +34,8 @@ struct binding {
     byi_id value;
 };
 
-/* Node `pat` of the pattern, an ONCE or the path of a '~' step, is `value`. */
+/* Node `pat` of the pattern, an ONCE or the path of a '~' step, is `value`; or
+ * name `pat` - BYI_PATTERN_MAX_NODES, one with '...', is that many values. */
 struct known {
     uint32_t pat;
     byi_id value;
@@ -150,11 +151,22 @@ static void name_bindings(struct solver *s)
     match->n_bound = s->n_bound;
 }
 
+/* The value that `pat` is known to be; BYI_NO_ID when it is not yet. */
+static byi_id known_value(const struct solver *s, uint32_t pat)
+{
+    for (uint32_t i = 0; i < s->n_known; i++)
+        if (s->known[i].pat == pat)
+            return s->known[i].value;
+    return BYI_NO_ID;
+}
+
 /* The operators that have a name of their own. */
 static void name_ops(const struct solver *s, struct byi_match *match)
 {
     match->n_named = 0;
     for (uint32_t i = 0; i < s->n_known; i++) {
+        if (s->known[i].pat >= s->p->n_nodes)
+            continue;
         const struct byi_pat *pat = &s->p->nodes[s->known[i].pat];
         if (pat->kind == BYI_PAT_ONCE && pat->name != BYI_NO_NAME)
             match->named[match->n_named++] = (struct byi_named){
@@ -408,29 +420,30 @@ static bool solve_args(struct solver *s, const struct goal *goal,
 }
 
 /* Bind the operands after the ones written out; a name that is bound already
- * must have the same ones. */
+ * must have the same ones, as many. */
 static bool bind_rest(struct solver *s, const struct byi_pat *pat,
                       const struct byi_node *node)
 {
-    const uint32_t n = node->n_args - pat->n_args, n_bound = s->n_bound;
-    uint32_t same = 0, bound = 0;
-    for (uint32_t i = 0; i < n_bound; i++) {
-        if (s->bound[i].name != pat->rest)
-            continue;
-        bound++;
-        same +=
-            s->bound[i].depth <= n &&
-            s->bound[i].value == node->args[node->n_args - s->bound[i].depth];
-    }
-    if (bound)
-        return bound == n && same == n;
-    if (n > BYI_MATCH_MAX_OPERANDS - n_bound)
+    const uint32_t n = node->n_args - pat->n_args;
+    const uint32_t key = BYI_PATTERN_MAX_NODES + pat->rest;
+    const byi_id *rest = &node->args[pat->n_args];
+    const byi_id count = known_value(s, key);
+    if (count != BYI_NO_ID && count != n)
         return false;
+    if (count == n) {
+        bool same = true;
+        for (uint32_t i = 0; i < s->n_bound; i++)
+            if (s->bound[i].name == pat->rest)
+                same = same && s->bound[i].value == rest[n - s->bound[i].depth];
+        return same;
+    }
+    if (n > BYI_MATCH_MAX_OPERANDS - s->n_bound ||
+        s->n_known == BYI_COUNT(s->known))
+        return false;
+    s->known[s->n_known++] = (struct known){.pat = key, .value = n};
     for (uint32_t i = 0; i < n; i++)
-        s->bound[s->n_bound++] =
-            (struct binding){.name = pat->rest,
-                             .depth = n - i,
-                             .value = node->args[pat->n_args + i]};
+        s->bound[s->n_bound++] = (struct binding){
+            .name = pat->rest, .depth = n - i, .value = rest[i]};
     return true;
 }
 
@@ -448,7 +461,7 @@ static bool solve_op(struct solver *s, const struct goal *goal,
                      const struct byi_pat *pat)
 {
     const struct byi_node *node = &s->f->nodes.at[goal->value];
-    const uint32_t n_bound = s->n_bound;
+    const uint32_t n_bound = s->n_bound, n_known = s->n_known;
     if (!op_fits(pat, node) || (pat->has_rest && !bind_rest(s, pat, node)))
         return false;
     if (push_op(s, goal)) {
@@ -460,6 +473,7 @@ static bool solve_op(struct solver *s, const struct goal *goal,
         s->n_ops--;
     }
     s->n_bound = n_bound;
+    s->n_known = n_known;
     return false;
 }
 
@@ -562,15 +576,6 @@ static bool solve_group(struct solver *s, const struct goal *goal,
 
 /* --- steps, and what stands once --------------------------------------------
  */
-
-/* The value that `pat` is known to be; BYI_NO_ID when it is not yet. */
-static byi_id known_value(const struct solver *s, uint32_t pat)
-{
-    for (uint32_t i = 0; i < s->n_known; i++)
-        if (s->known[i].pat == pat)
-            return s->known[i].value;
-    return BYI_NO_ID;
-}
 
 static bool is_known(const struct solver *s, uint32_t pat, byi_id value)
 {

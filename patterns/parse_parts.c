@@ -1,4 +1,4 @@
-/* parse_test.c: what a pattern says of attributes and of types.
+/* parse_parts.c: what a pattern says of attributes and of types.
  */
 #include "parse.h"
 
