@@ -3,6 +3,7 @@
  * nothing of byoc's but the header, as a stranger's plug-in would.
  */
 #include <byoc/backend.h>
+#include <byoc/pattern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -348,17 +349,32 @@ static const char *accept(const struct byoc_host *host,
     uint32_t dtype, rank;
     const int64_t *dims;
     if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != FLOAT32)
-        return "the result is not float32, which is all there is";
+        return host->match_say(m, "found %s, and float32 is all there is",
+                               host->match_show(m, NULL));
     return NULL;
 }
 
-static const struct byoc_pattern patterns[] = {
-    {"ref.multiply_add_relu", "nn.relu(add(multiply(%a, %b), %c))", accept},
+/* The first row is made, in C, at the query. */
+static struct byoc_pattern patterns[] = {
+    {"ref.multiply_add_relu", NULL, accept},
     {"ref.add_relu", "nn.relu(add(%a, %b))", accept},
     {"ref.add", "add(%a, %b)", accept},
     {"ref.multiply", "multiply(%a, %b)", accept},
     {"ref.relu", "nn.relu(%x)", accept},
 };
+
+static void make_row(void)
+{
+    if (patterns[0].pattern)
+        return;
+    static char room[256];
+    struct byoc_pat t = {room, sizeof room, 0};
+    const char *product = byoc_pat_op(&t, "multiply", 2, byoc_pat_any(&t, "a"),
+                                      byoc_pat_any(&t, "b"));
+    patterns[0].pattern = byoc_pat_op(
+        &t, "nn.relu", 1,
+        byoc_pat_op(&t, "add", 2, product, byoc_pat_any(&t, "c")));
+}
 
 static const struct byoc_backend backend = {
     .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
@@ -384,6 +400,7 @@ byoc_backend_query_v1(const struct byoc_host *host, char *why,
 const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
                                                  char *why, uint32_t why_bytes)
 {
+    make_row();
     if (host->abi >= BYOC_BACKEND_ABI)
         return &backend;
     snprintf(why, why_bytes, "the host speaks version %u, this needs %u",

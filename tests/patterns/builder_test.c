@@ -1,0 +1,182 @@
+/* builder_test.c: rows made by byoc/pattern.h compile to what the same rows
+ * compile to when they are written, for every part of the language.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <byoc/pattern.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "patterns/patterns.h"
+
+static char room[4096];
+static struct byoc_pat t;
+
+static void print(const char *pattern, struct byi_text *out)
+{
+    const struct byoc_pattern row = {.name = "t.row", .pattern = pattern};
+    struct byi_pattern_table *table = NULL;
+    struct byoc_error err;
+    if (byi_patterns_compile(&row, 1, &table, &err))
+        fail_msg("'%s': %s", pattern, err.text);
+    byi_pattern_print(&table->at[0], out);
+    byi_patterns_free(&table);
+}
+
+/* `made` and `written` compile to the same nodes. */
+static void same(const char *made, const char *written)
+{
+    struct byi_text a = {0}, b = {0};
+    print(made, &a);
+    print(written, &b);
+    if (strcmp(a.at, b.at) != 0)
+        fail_msg("made %s, written %s", a.at, b.at);
+    byi_text_free(&a);
+    byi_text_free(&b);
+    t.used = 0;
+}
+
+static const char *any(const char *name)
+{
+    return byoc_pat_any(&t, name);
+}
+
+static const char *one(const char *op, const char *p)
+{
+    return byoc_pat_op(&t, op, 1, p);
+}
+
+static void operators(void **state)
+{
+    (void)state;
+    t = (struct byoc_pat){.at = room, .size = sizeof room};
+    same(byoc_pat_op(&t, "nn.conv2d", 2, any("src"), byoc_pat_const(&t, "w")),
+         "nn.conv2d(%src, const %w)");
+    same(byoc_pat_op(&t, "add|multiply", 2, any("a"), any("a")),
+         "add|multiply(%a, %a)");
+    same(byoc_pat_op(&t, "add", 2, one("exp", any("a")), one("exp", any("a"))),
+         "add(exp(%a), exp(%a))");
+    same(byoc_pat_op(&t, "concatenate", 2, any("f"), byoc_pat_rest(&t, "r")),
+         "concatenate(%f, %r...)");
+    same(byoc_pat_op(&t, "arange", 3, any("a"), any("b"), any("c")),
+         "arange(%a, %b, %c)");
+    same(byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, NULL, 0.5)),
+         "add(%a, const 0.5)");
+    same(byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, "half", 0.1)),
+         "add(%a, const %half = 0.1)");
+    same(byoc_pat_op(&t, "add", 3, any("a"), any("b"),
+                     byoc_pat_minus(&t, one("exp", any("c")))),
+         "add(%a, %b, - exp(%c))");
+    same(byoc_pat_op(&t, "multiply", 2, any("a"), byoc_pat_over(&t, any("b"))),
+         "multiply(%a, / %b)");
+}
+
+static void choices_and_tuples(void **state)
+{
+    (void)state;
+    t = (struct byoc_pat){.at = room, .size = sizeof room};
+    same(one("exp", byoc_pat_alt(&t, 3, one("abs", any("a")),
+                                 one("nn.relu", any("a")), any("b"))),
+         "exp((abs(%a) | nn.relu(%a) | %b))");
+    same(byoc_pat_tuple(&t, 2, one("exp", any("a")), any("b")),
+         "(exp(%a), %b)");
+    same(byoc_pat_tuple(&t, 1, one("exp", any("a"))), "(exp(%a),)");
+    same(one("exp", byoc_pat_field(&t, one("split", any("a")), 1)),
+         "exp(split(%a).1)");
+}
+
+static void attributes_and_types(void **state)
+{
+    (void)state;
+    const int64_t ones[] = {1, INT64_C(-2)};
+    t = (struct byoc_pat){.at = room, .size = sizeof room};
+    same(byoc_pat_int(&t, one("nn.softmax", any("a")), "axis", ">=", -1),
+         "nn.softmax(%a){axis>=-1}");
+    same(byoc_pat_float(&t,
+                        byoc_pat_float(&t, one("nn.leaky_relu", any("a")),
+                                       "alpha", ">", 0.1),
+                        "alpha", "<=", 1e-7),
+         "nn.leaky_relu(%a){alpha>0.1, alpha<=1e-7}");
+    same(byoc_pat_string(&t, one("nn.gelu", any("a")), "approximate",
+                         "!=", "tanh"),
+         "nn.gelu(%a){approximate!=\"tanh\"}");
+    same(byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 2, ones),
+         "split(%a){sizes=[1, -2]}");
+    same(byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 0, NULL),
+         "split(%a){sizes=[]}");
+    same(byoc_pat_attr(&t, one("nn.softmax", any("a")), "axis=-1|3"),
+         "nn.softmax(%a){axis=-1|3}");
+    same(one("exp", byoc_pat_type(&t, any("a"),
+                                  "Tensor[(1, _, >=2, ...), float32|float16]")),
+         "exp(%a: Tensor[(1, _, >=2, ...), float32|float16])");
+    same(byoc_pat_type(&t, one("exp", any("a")), "float32"),
+         "exp(%a): float32");
+}
+
+static void steps_and_names(void **state)
+{
+    (void)state;
+    t = (struct byoc_pat){.at = room, .size = sizeof room};
+    same(byoc_pat_step(&t, one("exp", any("a")), one("nn.relu", "^"), ""),
+         "exp(%a) [nn.relu(^)]");
+    same(byoc_pat_step(&t, one("exp", any("a")),
+                       byoc_pat_alt(&t, 2, one("nn.relu", "^"),
+                                    byoc_pat_op(&t, "add", 2, "^", any("o"))),
+                       "*"),
+         "exp(%a) [nn.relu(^) | add(^, %o)]*");
+    same(byoc_pat_step(&t, one("exp", any("a")), one("abs", "^"), "{2, 4}"),
+         "exp(%a) [abs(^)]{2, 4}");
+    same(byoc_pat_step(&t,
+                       byoc_pat_step(&t, one("exp", any("a")),
+                                     one("nn.relu|abs", "^"), "~"),
+                       byoc_pat_op(&t, "add", 2, "^", "^"), "?"),
+         "exp(%a) [nn.relu|abs(^)]~ [add(^, ^)]?");
+    same(byoc_pat_with(
+             &t,
+             byoc_pat_with(&t,
+                           byoc_pat_op(&t, "add", 2, one("tanh", any("e")),
+                                       one("sigmoid", any("e"))),
+                           "e", one("exp", any("f"))),
+             "f", one("abs", any("x"))),
+         "add(tanh(%e), sigmoid(%e)) with %e = exp(%f), %f = abs(%x)");
+}
+
+/* Room for every length up to what is needed: no byte behind it is written,
+ * and what is too short is no pattern. */
+static void ends_with_its_room(void **state)
+{
+    (void)state;
+    static const char want[] = "add(exp(%a), (abs(%b) | %c)) [nn.relu(^)]?";
+    for (size_t size = 0; size < sizeof room; size++) {
+        memset(room, '#', sizeof room);
+        t = (struct byoc_pat){.at = room, .size = size};
+        const char *p =
+            byoc_pat_op(&t, "add", 2, one("exp", any("a")),
+                        byoc_pat_alt(&t, 2, one("abs", any("b")), any("c")));
+        p = byoc_pat_step(&t, p, one("nn.relu", "^"), "?");
+        assert_true(room[size] == '#');
+        assert_true(t.used <= size);
+        if (t.used < size) {
+            assert_string_equal(p, want);
+            return;
+        }
+        assert_string_equal(p, "");
+    }
+    fail_msg("no room is enough");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators),
+        cmocka_unit_test(choices_and_tuples),
+        cmocka_unit_test(attributes_and_types),
+        cmocka_unit_test(steps_and_names),
+        cmocka_unit_test(ends_with_its_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
