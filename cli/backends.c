@@ -1,5 +1,5 @@
 /* backends.c: `byoc backends`: every plug-in that is found, and whether it
- * can be used.
+ * can be used; `--lint`: every row of their tables, and what is wrong with it.
  */
 #include "cli.h"
 
@@ -9,7 +9,7 @@ static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_backends = {
     .name = "backends",
-    .usage = "[--plugin PATH[:PATH]]",
+    .usage = "[--plugin PATH[:PATH]] [--lint [MODEL...]]",
     .summary = "list the vendors' plug-ins, with a verdict on each",
     .run = run,
 };
@@ -33,20 +33,132 @@ static void print_backend(void *ctx, const char *path, const char *name,
     }
 }
 
+/* --- lint ------------------------------------------------------------------
+ */
+
+enum { MAX_MODELS = 256 };
+
+struct row {
+    const char *name, *finding;
+    uint32_t matches;
+};
+
+struct lint {
+    struct byi_arena *arena;
+    BYI_VEC(struct row) rows;
+};
+
+static void add_row(void *ctx, const char *name, const char *finding)
+{
+    struct lint *lint = ctx;
+    struct row row = {.name = byi_arena_str(lint->arena, name)};
+    if (finding)
+        row.finding = byi_arena_str(lint->arena, finding);
+    BYI_PUSH(&lint->rows, row);
+}
+
+/* Every composite of a partitioned model names its row. */
+static void count_matches(struct lint *lint, const char *ir)
+{
+    static const char opening[] = "Composite=\"";
+    while ((ir = strstr(ir, opening))) {
+        ir += strlen(opening);
+        const size_t n = strcspn(ir, "\"");
+        for (uint32_t i = 0; i < lint->rows.n; i++) {
+            struct row *row = &lint->rows.at[i];
+            row->matches +=
+                strlen(row->name) == n && memcmp(row->name, ir, n) == 0;
+        }
+    }
+}
+
+static int match_model(struct lint *lint, const char *path,
+                       const struct byi_model_options *o)
+{
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_error err;
+    int gate;
+    if (byi_compile_model(path, o, &compiled, &gate, &err) != BYOC_OK)
+        return byi_complain(&byi_verb_backends, &err);
+    count_matches(lint, byoc_compiled_ir(compiled));
+    byoc_compiled_free(&compiled);
+    return BYI_EXIT_OK;
+}
+
+static int print_rows(const struct lint *lint, uint32_t n_models)
+{
+    uint32_t findings = 0;
+    for (uint32_t i = 0; i < lint->rows.n; i++) {
+        const struct row *row = &lint->rows.at[i];
+        const bool unused = n_models > 0 && row->matches == 0;
+        findings += row->finding || unused;
+        if (row->finding)
+            printf("%-24s %s\n", row->name, row->finding);
+        else if (unused)
+            printf("%-24s no model matches it\n", row->name);
+        else if (n_models > 0)
+            printf("%-24s %u match%s\n", row->name, row->matches,
+                   row->matches == 1 ? "" : "es");
+        else
+            printf("%-24s ok\n", row->name);
+    }
+    printf("%u rows, %u with findings\n", lint->rows.n, findings);
+    return findings ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
+}
+
+/* Rows that do not compile would stop the models' compiles: they come first. */
+static int run_lint(const struct byi_model_options *o,
+                    const char *const *models, uint32_t n_models)
+{
+    struct lint lint = {.arena = byi_arena_new()};
+    struct byoc_error err;
+    bool broken = false;
+    int code = BYI_EXIT_OK;
+    if (byoc_patterns_lint(o->plugins, o->patterns.at, add_row, &lint, &err))
+        code = byi_complain(&byi_verb_backends, &err);
+    for (uint32_t i = 0; i < lint.rows.n; i++)
+        broken = broken || (lint.rows.at[i].finding &&
+                            strncmp(lint.rows.at[i].finding, "unreachable",
+                                    strlen("unreachable")) != 0);
+    if (broken)
+        n_models = 0;
+    for (uint32_t i = 0; i < n_models && code == BYI_EXIT_OK; i++)
+        code = match_model(&lint, models[i], o);
+    if (code == BYI_EXIT_OK)
+        code = print_rows(&lint, n_models);
+    byi_vec_free(lint.rows.at);
+    byi_arena_free(&lint.arena);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
-    const char *plugins = NULL, *none;
+    struct byi_model_options o = {0};
+    bool lint = false;
+    const char *models[MAX_MODELS];
     const struct byi_option options[] = {
-        {"plugin", 0, BYI_OPTION_TEXT, &plugins, "PATH[:PATH]",
+        {"plugin", 0, BYI_OPTION_TEXT, &o.plugins, "PATH[:PATH]",
          "plug-ins, or folders of them, by absolute path"},
+        {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
+         "check the rows of their tables; with models, whether each matches"},
+        {"pattern", 0, BYI_OPTION_LIST, &o.patterns, "NAME=PATTERN",
+         "check these rows instead"},
     };
     uint32_t n;
     int code = byi_options(&byi_verb_backends, options, BYI_COUNT(options),
-                           argc, argv, 0, 0, &none, &n);
+                           argc, argv, 0, MAX_MODELS, models, &n);
     if (code >= 0)
         return code;
+    if (!lint && (n || o.patterns.n)) {
+        fprintf(stderr, "byoc backends: %s: only with --lint\n",
+                n ? models[0] : "--pattern");
+        return BYI_EXIT_USAGE;
+    }
+    o.native = o.patterns.n > 0;
+    if (lint)
+        return run_lint(&o, models, n);
     struct count count = {0};
-    byoc_backends_list(plugins, print_backend, &count);
+    byoc_backends_list(o.plugins, print_backend, &count);
     printf("native    in libbyoc_runtime.so (byoc %s), always there\n",
            byoc_version());
     return count.bad ? BYI_EXIT_VERDICT : BYI_EXIT_OK;

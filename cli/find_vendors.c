@@ -235,3 +235,52 @@ void byoc_backends_list(const char *plugins,
     if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
         use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
 }
+
+/* --- checking tables ------------------------------------------------------ */
+
+struct linting {
+    void (*use)(void *ctx, const char *row, const char *finding);
+    void *ctx;
+};
+
+static void lint_rows(const struct linting *l, const struct byoc_backend *b)
+{
+    struct byi_arena *arena = byi_arena_new();
+    const char **findings =
+        byi_arena_calloc(arena, b->n_patterns, sizeof *findings);
+    byi_patterns_lint(b->patterns, b->n_patterns, arena, findings);
+    for (uint32_t i = 0; i < b->n_patterns; i++)
+        l->use(l->ctx, b->patterns[i].name, findings[i]);
+    byi_arena_free(&arena);
+}
+
+static void lint_plugin(void *ctx, const char *path)
+{
+    const struct linting *l = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
+        l->use(l->ctx, path, err.text);
+        return;
+    }
+    lint_rows(l, plugin->backend);
+    byoc_internal_plugin_close(&plugin);
+}
+
+enum byoc_status byoc_patterns_lint(
+    const char *plugins, const char *const *patterns,
+    void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
+    struct byoc_error *err)
+{
+    struct linting linting = {.use = use, .ctx = ctx};
+    if (!patterns || !*patterns)
+        return each_plugin(plugins, lint_plugin, &linting, err);
+    struct byi_found found = {.arena = byi_arena_new()};
+    const enum byoc_status status = sketch_vendors(&found, patterns, err);
+    for (uint32_t i = 0; status == BYOC_OK && i < found.sketches.n; i++)
+        lint_rows(&linting, &found.sketches.at[i]->backend);
+    struct byi_arena *arena = found.arena;
+    byi_found_free(&found);
+    byi_arena_free(&arena);
+    return status;
+}

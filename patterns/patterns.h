@@ -145,6 +145,13 @@ void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out);
 /* One node; the parser's key for what a node says. */
 void byi_pat_print(const struct byi_pattern *p, uint32_t at,
                    struct byi_text *out);
+void byi_pat_type_print(const struct byi_pat_type *type, struct byi_text *out);
+
+/* --- lint.c --------------------------------------------------------------- */
+
+/* findings[i]: what is wrong with rows[i], in the arena, or NULL. */
+void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
+                       struct byi_arena *arena, const char **findings);
 
 /* --- match.c ------------------------------------------------------------ */
 

@@ -21,7 +21,7 @@ static void add_list(const struct byi_pattern *p, const struct byi_pat *pat,
 {
     for (uint32_t i = 0; i < pat->n_args; i++) {
         add(out, i ? between : "");
-        if (pat->inverse >> i & 1)
+        if (i < BYI_PATTERN_MAX_ARGS && pat->inverse >> i & 1)
             add(out, pat->ops[0] == BYI_OP_MULTIPLY ? "/ " : "- ");
         byi_pat_print(p, pat->args[i], out);
     }
@@ -112,7 +112,7 @@ static void add_dtypes(const struct byi_pat_type *type, struct byi_text *out)
     add(out, type->n_dtypes ? "" : "_");
 }
 
-static void add_type(const struct byi_pat_type *type, struct byi_text *out)
+void byi_pat_type_print(const struct byi_pat_type *type, struct byi_text *out)
 {
     const bool only_dtypes =
         !type->has_dims && type->rank.any && type->size.any && type->n_dtypes;
@@ -205,7 +205,7 @@ void byi_pat_print(const struct byi_pattern *p, uint32_t at,
     case BYI_PAT_TYPE:
         byi_pat_print(p, pat->args[0], out);
         add(out, ": ");
-        add_type(pat->type, out);
+        byi_pat_type_print(pat->type, out);
         return;
     case BYI_PAT_ONCE:
         if (pat->name == BYI_NO_NAME)

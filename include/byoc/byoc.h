@@ -187,6 +187,16 @@ BYOC_API void byoc_backends_list(const char *plugins,
                                              const char *verdict),
                                  void *ctx);
 
+/* Check the tables of patterns: of every plug-in that is found, or instead of
+ * `patterns` ("NAME=PATTERN" rows, NULL-ended) when that is not NULL. `use` is
+ * called once for each row, in order: finding NULL when it is fine, else what is
+ * wrong: it does not compile, or an earlier row always takes what it fits.
+ * Strings are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
+BYOC_API enum byoc_status byoc_patterns_lint(
+    const char *plugins, const char *const *patterns,
+    void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
+    struct byoc_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,275 @@
+/* lint.c: what is wrong with a table of rows before any model is seen: rows
+ * that do not compile, and rows that an earlier one always forestalls.
+ */
+#include "patterns.h"
+
+#include <string.h>
+
+/* A place of a pattern: a node, and the step that a '^' in it belongs to. */
+struct place {
+    const struct byi_pattern *p;
+    uint32_t at, chain; /* chain: BYI_NO_NAME outside of steps */
+};
+
+enum { MAX_PAIRS = 512 };
+
+/* Pairs of places that are being compared: met again, they are taken to fit,
+ * since every way around a step goes one operator down the graph. */
+struct cover {
+    struct place pairs[MAX_PAIRS][2];
+    uint32_t n;
+    uint32_t outer[2]
+                  [BYI_PATTERN_MAX_NODES]; /* of each chain: the one around */
+};
+
+static bool covers(struct cover *c, struct place a, struct place b);
+
+static const struct byi_pat *node_at(struct place place)
+{
+    return &place.p->nodes[place.at];
+}
+
+static struct place child(struct place place, uint32_t i)
+{
+    place.at = node_at(place)->args[i];
+    return place;
+}
+
+/* The step of a chain, and what stands before it. */
+static struct place step_of(struct cover *c, int side, struct place chain)
+{
+    struct place step = child(chain, 1);
+    c->outer[side][chain.at] = chain.chain;
+    step.chain = chain.at;
+    return step;
+}
+
+static struct place chain_of_hole(const struct cover *c, int side,
+                                  struct place hole)
+{
+    const uint32_t chain = hole.chain;
+    hole.chain = c->outer[side][chain];
+    hole.at = chain;
+    return hole;
+}
+
+static bool same_test(const struct byi_pat_test *a,
+                      const struct byi_pat_test *b)
+{
+    bool same =
+        strcmp(a->name, b->name) == 0 && a->cmp == b->cmp && a->n == b->n;
+    for (uint32_t i = 0; same && i < a->n; i++)
+        same = a->values[i].kind == b->values[i].kind &&
+               byi_attr_equal(&a->values[i], &b->values[i]);
+    return same;
+}
+
+/* Every test of a is one of b's, every operator of b one of a's. */
+static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
+{
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < a->n_ops; k++)
+            found = found || a->ops[k] == b->ops[i];
+        if (!found)
+            return false;
+    }
+    for (uint32_t i = 0; i < a->n_tests; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < b->n_tests; k++)
+            found = found || same_test(&a->tests[i], &b->tests[k]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool args_cover(struct cover *c, struct place a, struct place b)
+{
+    const struct byi_pat *x = node_at(a), *y = node_at(b);
+    if (x->has_rest ? y->n_args < x->n_args
+                    : y->has_rest || y->n_args != x->n_args)
+        return false;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (!covers(c, child(a, i), child(b, i)))
+            return false;
+    return true;
+}
+
+static bool same_type(struct place a, struct place b)
+{
+    struct byi_text x = {0}, y = {0};
+    byi_pat_type_print(node_at(a)->type, &x);
+    byi_pat_type_print(node_at(b)->type, &y);
+    const bool same = strcmp(x.at, y.at) == 0;
+    byi_text_free(&x);
+    byi_text_free(&y);
+    return same;
+}
+
+/* b is one thing: does a fit it? */
+static bool fits_one(struct cover *c, struct place a, struct place b)
+{
+    const struct byi_pat *x = node_at(a), *y = node_at(b);
+    switch (x->kind) {
+    case BYI_PAT_ANY:
+        /* what has several results is no operand */
+        return y->kind != BYI_PAT_TUPLE &&
+               (y->kind != BYI_PAT_OP || byi_op(y->ops[0])->n_out == 1);
+    case BYI_PAT_CONST:
+        return y->kind == BYI_PAT_CONST &&
+               (!x->has_value || (y->has_value && x->value == y->value));
+    case BYI_PAT_OP:
+        return y->kind == BYI_PAT_OP && op_covers(x, y) && args_cover(c, a, b);
+    case BYI_PAT_TUPLE:
+        return y->kind == BYI_PAT_TUPLE && args_cover(c, a, b);
+    case BYI_PAT_GET:
+        return y->kind == BYI_PAT_GET && x->index == y->index &&
+               covers(c, child(a, 0), child(b, 0));
+    case BYI_PAT_TYPE:
+        return y->kind == BYI_PAT_TYPE && same_type(a, b) &&
+               covers(c, child(a, 0), child(b, 0));
+    case BYI_PAT_ALT:
+        for (uint32_t i = 0; i < x->n_args; i++)
+            if (covers(c, child(a, i), b))
+                return true;
+        return false;
+    case BYI_PAT_CHAIN:
+        return (x->min == 0 && covers(c, child(a, 0), b)) ||
+               covers(c, step_of(c, 0, a), b);
+    case BYI_PAT_HOLE: {
+        const struct place chain = chain_of_hole(c, 0, a);
+        return covers(c, child(chain, 0), b) ||
+               (node_at(chain)->max > 1 && covers(c, step_of(c, 0, chain), b));
+    }
+    default:
+        return false;
+    }
+}
+
+/* Does a fit whatever b fits? What it cannot tell, it denies. */
+static bool covers(struct cover *c, struct place a, struct place b)
+{
+    const struct byi_pat *x = node_at(a), *y = node_at(b);
+    for (uint32_t i = 0; i < c->n; i++)
+        if (memcmp(&c->pairs[i][0], &a, sizeof a) == 0 &&
+            memcmp(&c->pairs[i][1], &b, sizeof b) == 0)
+            return true;
+    if (c->n == MAX_PAIRS)
+        return false;
+    c->pairs[c->n][0] = a;
+    c->pairs[c->n++][1] = b;
+    const uint32_t n = c->n;
+    bool all = true;
+    switch (y->kind) {
+    case BYI_PAT_ALT:
+        for (uint32_t i = 0; i < y->n_args; i++)
+            all = all && covers(c, a, child(b, i));
+        break;
+    case BYI_PAT_CHAIN:
+        all = (y->min > 0 || covers(c, a, child(b, 0))) &&
+              covers(c, a, step_of(c, 1, b));
+        break;
+    case BYI_PAT_HOLE: {
+        const struct place chain = chain_of_hole(c, 1, b);
+        all = covers(c, a, child(chain, 0)) &&
+              (node_at(chain)->max == 1 || covers(c, a, step_of(c, 1, chain)));
+        break;
+    }
+    case BYI_PAT_TYPE:
+        all = (x->kind == BYI_PAT_TYPE && fits_one(c, a, b)) ||
+              covers(c, a, child(b, 0));
+        break;
+    default:
+        all = fits_one(c, a, b);
+    }
+    if (!all)
+        c->n = n - 1;
+    return all;
+}
+
+/* Parts that this comparison does not understand: names that tie places
+ * together, operators in two places, counted steps, groups. */
+static bool is_plain(const struct byi_pattern *p, bool whole)
+{
+    uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct byi_pat *pat = &p->nodes[i];
+        for (uint32_t k = 0; k < pat->n_args; k++)
+            readers[pat->args[k]]++;
+        if (pat->kind == BYI_PAT_GROUP || pat->kind == BYI_PAT_ONCE ||
+            pat->forks || pat->min > 1 ||
+            (pat->max > 1 && pat->max < BYI_PATTERN_MAX_REPEAT))
+            return false;
+    }
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const bool leaf = p->nodes[i].kind <= BYI_PAT_CONST;
+        if (readers[i] > 1 && p->nodes[i].kind != BYI_PAT_HOLE &&
+            (whole || !leaf))
+            return false;
+    }
+    return true;
+}
+
+/* Does row a fit at this place of b, or at one below that is in every match? */
+static bool takes(struct cover *c, struct place a, struct place b)
+{
+    const struct byi_pat *y = node_at(b);
+    if (y->kind <= BYI_PAT_CONST || y->kind == BYI_PAT_HOLE)
+        return false;
+    c->n = 0;
+    if (covers(c, a, b))
+        return true;
+    if (y->kind == BYI_PAT_ALT)
+        return false;
+    if (y->kind == BYI_PAT_CHAIN)
+        return takes(c, a, child(b, 0)) ||
+               (y->min > 0 && takes(c, a, step_of(c, 1, b)));
+    for (uint32_t i = 0; i < y->n_args; i++)
+        if (takes(c, a, child(b, i)))
+            return true;
+    return false;
+}
+
+/* Row a, which comes first and is always accepted, takes an operator of every
+ * match of b. */
+static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
+{
+    struct cover c = {.n = 0};
+    return !a->row->accept && is_plain(a, true) && is_plain(b, false) &&
+           takes(&c, (struct place){a, a->root, BYI_NO_NAME},
+                 (struct place){b, b->root, BYI_NO_NAME});
+}
+
+/* What is wrong, without the row's number, which is 0 in a table of one. */
+static const char *complaint(const struct byoc_error *err)
+{
+    const char *behind = strstr(err->text, "): ");
+    return behind ? behind + 3 : err->text;
+}
+
+void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
+                       struct byi_arena *arena, const char **findings)
+{
+    struct byi_pattern_table **tables =
+        byi_arena_calloc(arena, n, sizeof *tables);
+    for (uint32_t i = 0; i < n; i++) {
+        struct byoc_error err;
+        struct byi_text text = {0};
+        if (byi_patterns_compile(&rows[i], 1, &tables[i], &err) != BYOC_OK)
+            byi_text_addf(&text, "%s", complaint(&err));
+        for (uint32_t k = 0; k < i && !text.n; k++) {
+            if (strcmp(rows[k].name, rows[i].name) == 0)
+                byi_text_addf(&text, "row %u has the same name", k);
+            else if (tables[k] && forestalls(tables[k]->at, tables[i]->at))
+                byi_text_addf(&text,
+                              "unreachable: row %u (%s) has no predicate and "
+                              "takes an operator of every match",
+                              k, rows[k].name);
+        }
+        findings[i] = text.n ? byi_arena_str(arena, text.at) : NULL;
+        byi_text_free(&text);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        byi_patterns_free(&tables[i]);
+}
