@@ -141,41 +141,38 @@ static enum byoc_status parse_const(struct parser *p, uint32_t *out)
     return add(p, pat, out);
 }
 
-/* p | q | ... up to `close`; one choice stands for itself. */
-static enum byoc_status parse_choices(struct parser *p, int close,
-                                      uint32_t *out)
+/* p | q | ...; one choice stands for itself. */
+static enum byoc_status parse_choices(struct parser *p, uint32_t *out,
+                                      uint32_t *n)
 {
-    uint32_t choices[BYI_PATTERN_MAX_NODES], n = 0;
+    uint32_t choices[BYI_PATTERN_MAX_NODES];
+    *n = 0;
     do {
-        if (n == BYI_PATTERN_MAX_NODES)
+        if (*n == BYI_PATTERN_MAX_NODES)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                                 "too many choices (limit is %d)",
                                 BYI_PATTERN_MAX_NODES);
-        BYI_TRY(parse_pattern(p, &choices[n++]));
+        BYI_TRY(parse_pattern(p, &choices[*n]));
+        *n += 1;
     } while (byi_lex_accept(&p->lex, '|'));
-    if (close == ')' && n == 1 && byi_lex_is(&p->lex, ',')) {
-        *out = choices[0];
+    *out = choices[0];
+    if (*n == 1)
         return BYOC_OK;
-    }
-    BYI_TRY(byi_lex_expect(&p->lex, close, "'|' or the end of the choices",
-                           p->err));
-    if (n == 1) {
-        *out = choices[0];
-        return BYOC_OK;
-    }
     const struct byi_pat pat = {
-        .kind = BYI_PAT_ALT, .n_args = n, .args = copy_args(p, choices, n)};
+        .kind = BYI_PAT_ALT, .n_args = *n, .args = copy_args(p, choices, *n)};
     return add(p, pat, out);
 }
+
+static const char end_of_choices[] = "'|' or the end of the choices";
 
 /* (p | q), or a tuple: (p, q)  (p,) */
 static enum byoc_status parse_parens(struct parser *p, uint32_t *out)
 {
-    uint32_t fields[BYI_PATTERN_MAX_ARGS], n = 1;
-    BYI_TRY(parse_choices(p, ')', &fields[0]));
-    *out = fields[0];
-    if (!byi_lex_accept(&p->lex, ','))
-        return BYOC_OK;
+    uint32_t fields[BYI_PATTERN_MAX_ARGS], n;
+    BYI_TRY(parse_choices(p, out, &n));
+    if (n > 1 || !byi_lex_accept(&p->lex, ','))
+        return byi_lex_expect(&p->lex, ')', end_of_choices, p->err);
+    fields[0] = *out;
     while (!byi_lex_is(&p->lex, ')')) {
         if (n == BYI_PATTERN_MAX_ARGS)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
@@ -414,7 +411,7 @@ static enum byoc_status look_for_mark(const struct parser *p,
 /* base [step]  base [step]?  base [step]*  base [step]~ */
 static enum byoc_status parse_step(struct parser *p, uint32_t *out)
 {
-    uint32_t args[2] = {*out, 0};
+    uint32_t args[2] = {*out, 0}, n;
     struct byi_pat pat = {.kind = BYI_PAT_CHAIN};
     BYI_TRY(look_for_mark(p, &pat));
     const bool repeats = pat.max > 1;
@@ -425,7 +422,8 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     p->in_step++;
     if (repeats)
         p->in_repeat = ++p->n_repeats;
-    BYI_TRY(parse_choices(p, ']', &args[1]));
+    BYI_TRY(parse_choices(p, &args[1], &n));
+    BYI_TRY(byi_lex_expect(&p->lex, ']', end_of_choices, p->err));
     p->in_repeat = outer;
     p->in_step--;
     BYI_TRY(parse_mark(&p->lex, &pat, p->err));

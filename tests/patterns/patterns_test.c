@@ -345,6 +345,8 @@ static const struct matching matchings[] = {
     {"exp((nn.relu(%a) | %b))", "exp(nn.relu(%x))", 9,
      "nn.relu exp | a=x; exp | b=nn.relu"},
     {"nn.relu|abs(%a)", "abs(%x)", 0, "abs | a=x"},
+    {"add((nn.relu(%a) | %b), %c)", "add(nn.relu(%x), %y)", 0, "nn.relu add | a=x c=y"},
+    {"add((nn.relu(%a)), %c)", "add(nn.relu(%x), %y)", 0, "nn.relu add | a=x c=y"},
     {"add(exp|tanh(%a), exp|tanh(%b))", "add(tanh(%x), exp(%y))", 0,
      "tanh exp add | a=x b=y"},
     /* diamonds */
