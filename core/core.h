@@ -250,6 +250,13 @@ struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena);
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
                     byi_id id, struct byi_tensor *view);
 
+/* --- ir_clone.c --------------------------------------------------------- */
+
+/* The same module once more: every index is the same, and what is done to the
+ * one is not done to the other. Types, operands and the data of constants stay
+ * in the arena of `m`, which must outlive the clone. */
+struct byi_module *byi_module_clone(const struct byi_module *m);
+
 /* --- text.c (print), parse.c -------------------------------------------- */
 
 /* Print the module in the text form; the same module, the same text.

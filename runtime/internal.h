@@ -97,6 +97,18 @@ BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
     const struct byi_artifact *a, struct byoc_error *err);
 
+/* The fused kernels of an artifact as code that is loaded: model.c. An image
+ * that has `code` (image.code and what follows it) runs them while this is
+ * open. Nothing else of the artifact is read. */
+struct byi_code_library {
+    struct byi_artifact artifact;
+    void *library;
+};
+BYOC_API enum byoc_status byoc_internal_code_open(const char *path,
+                                                  struct byi_code_library *code,
+                                                  struct byoc_error *err);
+BYOC_API void byoc_internal_code_close(struct byi_code_library *code);
+
 /* The file ends in BYI_SUM_MAGIC and 64 hex digits: the SHA-256 of all bytes
  * before it but the weights. A tool that rewrites the file (strip) drops it;
  * then nothing vouches for the loader's tables, and loading goes on. */

@@ -341,6 +341,27 @@ static enum byoc_status map_artifact(const char *path, struct byi_artifact *a,
     return status;
 }
 
+enum byoc_status byoc_internal_code_open(const char *path,
+                                         struct byi_code_library *code,
+                                         struct byoc_error *err)
+{
+    *code = (struct byi_code_library){0};
+    BYI_TRY(byoc_internal_artifact_open(path, &code->artifact, err));
+    enum byoc_status status =
+        map_artifact(path, &code->artifact, &code->library, err);
+    if (status != BYOC_OK)
+        byoc_internal_code_close(code);
+    return status;
+}
+
+void byoc_internal_code_close(struct byi_code_library *code)
+{
+    byi_library_close(code->library);
+    if (code->artifact.map)
+        byoc_internal_artifact_close(&code->artifact);
+    *code = (struct byi_code_library){0};
+}
+
 enum byoc_status byoc_model_load(const char *path,
                                  const struct byoc_load_params *params,
                                  struct byoc_model **model,
