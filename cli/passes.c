@@ -33,6 +33,7 @@ static const struct byi_pass partition = {
     .name = "Partition",
     .summary = "who runs what: vendors' regions as functions",
     .sequence = (const struct byi_pass *const[]){
+        &byi_pass_assign_by_cost,     /* --partition-by=measured                  */
         &byi_pass_merge_composite,
         &byi_pass_annotate_target,
         &byi_pass_merge_regions,
@@ -72,6 +73,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_remove_unused_functions,
     /* who runs what */
     &byi_pass_alter_op_layout,
+    &byi_pass_assign_by_cost,
     &byi_pass_merge_composite,
     &byi_pass_annotate_target,
     &byi_pass_merge_regions,

@@ -438,6 +438,12 @@ const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger)
     return &ledger->coverage;
 }
 
+void byi_ledger_measured(struct byi_ledger *ledger,
+                         const struct byi_measured *measured)
+{
+    ledger->measured = *measured;
+}
+
 void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate)
 {
     BYI_PUSH(&ledger->gates, *gate);

@@ -87,6 +87,16 @@ void byi_ledger_node_times(struct byi_ledger *ledger,
                            const struct byi_sources *s, double vendor_us,
                            double native_us);
 
+/* The whole model, timed side by side: all native, greedily partitioned, and
+ * as measured parts suggest; `chosen` says which was taken: "native", "greedy",
+ * "measured". */
+struct byi_measured {
+    double native_us, greedy_us, measured_us;
+    const char *chosen;
+};
+void byi_ledger_measured(struct byi_ledger *ledger,
+                         const struct byi_measured *measured);
+
 /* Floating-point operations of one call of an operator, and of a function and
  * the composites in it; two for a multiply-add, 0 where a dim is unknown. */
 double byi_node_flops(const struct byi_func *f, const struct byi_node *node);

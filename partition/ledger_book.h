@@ -70,6 +70,7 @@ struct byi_ledger {
     BYI_VEC(struct byi_entry) entries; /* by source */
     BYI_VEC(struct byi_region_entry) regions;
     BYI_VEC(struct byi_gate) gates;
+    struct byi_measured measured; /* chosen NULL: it was not */
     struct byi_coverage coverage;
     const struct byi_source *sources; /* the module's, copied */
 };

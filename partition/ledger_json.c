@@ -147,6 +147,17 @@ static void put_summary(const struct byi_coverage *c, struct byi_text *out)
     put(out, "}");
 }
 
+static void put_measured(const struct byi_measured *m, struct byi_text *out)
+{
+    if (!m->chosen)
+        return;
+    byi_text_addf(out, ",\n\"measured\": {\"chosen\": \"%s\"", m->chosen);
+    number(out, "native_us", m->native_us);
+    number(out, "greedy_us", m->greedy_us);
+    number(out, "measured_us", m->measured_us);
+    put(out, "}");
+}
+
 static void put_gates(const struct byi_ledger *l, struct byi_text *out)
 {
     open_list(out, "gates");
@@ -252,6 +263,7 @@ void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
     string(out, "cpu", facts->cpu ? facts->cpu : "unknown");
     put_vendors(l, out);
     put_summary(&l->coverage, out);
+    put_measured(&l->measured, out);
     put_gates(l, out);
     open_list(out, "regions");
     for (uint32_t i = 0; i < l->regions.n; i++)

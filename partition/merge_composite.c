@@ -13,7 +13,7 @@
  * predicate and the probe are asked while grouping: where they refuse, another
  * match may take the nodes.
  */
-#include "partition.h"
+#include "cost.h"
 
 #include <assert.h>
 #include <string.h>
@@ -152,6 +152,11 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (vendors->only && *vendors->only && node->kind == BYI_CALL_OP &&
             !is_named(g, vendors->only, node))
             return "not named by --only";
+        *reason = BYI_REASON_CHEAPER;
+        const char *elsewhere = byi_assigned_away(
+            vendors->assignment, g->func, match->ops[i], g->vendor->name);
+        if (elsewhere)
+            return elsewhere;
         *reason = BYI_REASON_PATTERN_SHAPE;
         if (has_nested(node))
             return "a result is a tuple in a tuple; a composite gives tensors";
@@ -475,20 +480,49 @@ static enum byoc_status rebuild(struct merger *g)
             BYI_TRY(emit_call(g, fresh, map, id));
     }
     fresh->result = map[f->result];
+    byi_assignment_move(g->ctx->vendors->assignment, g->func, f->nodes.n, map,
+                        fresh->nodes.n);
     byi_func_replace(g->m, g->func, fresh);
     return BYOC_OK;
 }
 
-static enum byoc_status merge_function(struct merger *g)
+/* What the vendor takes: g->groups and g->claimed. */
+static enum byoc_status find_groups(struct merger *g)
 {
     g->uses = byi_uses_of(g->f, g->scratch);
     g->claimed =
         byi_arena_calloc(g->scratch, g->f->nodes.n, sizeof *g->claimed);
     match_rows(g);
-    if (g->status == BYOC_OK && g->groups.n)
+    return g->status;
+}
+
+static enum byoc_status merge_function(struct merger *g)
+{
+    if (find_groups(g) == BYOC_OK && g->groups.n)
         g->status = rebuild(g);
     byi_vec_free(g->groups.at);
     return g->status;
+}
+
+enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            const struct byi_vendor *vendor,
+                            struct byi_arena *arena, const uint32_t **claimed,
+                            struct byoc_error *err)
+{
+    struct merger g = {.m = m,
+                       .f = m->funcs.at[func],
+                       .func = func,
+                       .ctx = ctx,
+                       .scratch = arena,
+                       .err = err,
+                       .vendor = vendor};
+    find_groups(&g);
+    for (uint32_t i = 0; i < g.groups.n; i++)
+        m->funcs.at[g.groups.at[i].func]->dead = true;
+    byi_vec_free(g.groups.at);
+    *claimed = g.claimed;
+    return g.status;
 }
 
 static enum byoc_status merge_composite(struct byi_module *m,
@@ -511,6 +545,8 @@ static enum byoc_status merge_composite(struct byi_module *m,
                                .vendor = &ctx->vendors->at[v]};
             BYI_TRY(merge_function(&g));
         }
+    if (ctx->vendors)
+        ctx->vendors->assignment = NULL; /* it was for this module */
     return BYOC_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "patterns/patterns.h"
 
 extern const struct byi_pass byi_pass_alter_op_layout;  /* alter_op_layout.c */
+extern const struct byi_pass byi_pass_assign_by_cost;   /* assign_by_cost.c */
 extern const struct byi_pass byi_pass_merge_composite;  /* merge_composite.c */
 extern const struct byi_pass byi_pass_annotate_target;  /* annotate_target.c */
 extern const struct byi_pass byi_pass_merge_regions;    /* merge_regions.c */
@@ -68,6 +69,13 @@ struct byi_vendors {
     const char *const *exclude;      /* node names or operators, NULL-ended */
     const char *const *only;         /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
+    struct byi_assignment *assignment; /* by cost; NULL: any vendor may take
+                                          any node                          */
+    /* Decides the assignment, when partitioning starts; NULL: nobody does. */
+    enum byoc_status (*decide)(void *decide_ctx, struct byi_module *m,
+                               struct byi_pass_context *ctx,
+                               struct byoc_error *err);
+    void *decide_ctx;
 };
 
 /* What a vendor's probe said of a composite. Strings live as long as the

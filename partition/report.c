@@ -67,6 +67,15 @@ static void print_gates(const struct byi_report *r, struct byi_text *out)
     }
 }
 
+static void print_measured(const struct byi_measured *m, struct byi_text *out)
+{
+    if (m->chosen)
+        byi_text_addf(out,
+                      "measured: native %.1f us, greedy %.1f us, by the cost of "
+                      "parts %.1f us; taken: %s\n",
+                      m->native_us, m->greedy_us, m->measured_us, m->chosen);
+}
+
 /* The widest name, at least `least`. */
 static int width_of(const struct byi_report *r, int least)
 {
@@ -307,6 +316,7 @@ void byi_report_text(const struct byi_report *r, bool every_node,
 {
     print_headline(r, out);
     print_gates(r, out);
+    print_measured(&r->measured, out);
     print_vendors(r, out);
     print_regions(r, true, out);
     print_regions(r, false, out);

@@ -38,6 +38,7 @@ struct byi_report {
     const char *model, *cpu;
     uint32_t threads;
     struct byi_coverage coverage;
+    struct byi_measured measured; /* chosen NULL: it was not */
     uint32_t n_vendors, n_gates, n_regions, n_nodes;
     struct byi_report_vendor *vendors; /* native is the last */
     struct byi_gate *gates;

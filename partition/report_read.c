@@ -207,6 +207,21 @@ static enum byoc_status read_summary(struct byi_report *r,
     return get_number(&summary, "flops_offloaded", &c->flops_offloaded, err);
 }
 
+static enum byoc_status read_measured(struct byi_report *r,
+                                      struct byoc_error *err)
+{
+    const struct byi_json root = byi_json_root(r->root);
+    struct byi_measured *m = &r->measured;
+    struct byi_json measured;
+    BYI_TRY(byi_json_opt(&root, "measured", &measured, err));
+    if (!measured.at)
+        return BYOC_OK;
+    BYI_TRY(get_number(&measured, "native_us", &m->native_us, err));
+    BYI_TRY(get_number(&measured, "greedy_us", &m->greedy_us, err));
+    BYI_TRY(get_number(&measured, "measured_us", &m->measured_us, err));
+    return byi_json_string(&measured, "chosen", &m->chosen, err);
+}
+
 static enum byoc_status check_format(const struct byi_json *root,
                                      struct byoc_error *err)
 {
@@ -239,6 +254,7 @@ static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
     BYI_TRY(get_text(&root, "cpu", true, &r->cpu, err));
     BYI_TRY(get_count(&root, "threads", &r->threads, err));
     BYI_TRY(read_summary(r, err));
+    BYI_TRY(read_measured(r, err));
     BYI_TRY(read_list(r, "vendors", (void **)&r->vendors, sizeof *r->vendors,
                       &r->n_vendors, read_vendor, err));
     BYI_TRY(read_list(r, "gates", (void **)&r->gates, sizeof *r->gates,

@@ -1,0 +1,24 @@
+/* AssignByCost: which vendor may take which node, decided by what it costs on
+ * this machine; nothing where partitioning is greedy.
+ * requires: types                          breaks: nothing
+ *
+ * The module stays as it is: MergeComposite respects the assignment. The driver
+ * decides (cli/by_cost.c), since it takes running things, which no pass can.
+ */
+#include "cost.h"
+
+static enum byoc_status assign_by_cost(struct byi_module *m,
+                                       struct byi_pass_context *ctx,
+                                       struct byi_arena *scratch,
+                                       struct byoc_error *err)
+{
+    (void)scratch;
+    struct byi_vendors *v = ctx->vendors;
+    return v && v->decide ? v->decide(v->decide_ctx, m, ctx, err) : BYOC_OK;
+}
+
+const struct byi_pass byi_pass_assign_by_cost = {
+    .name = "AssignByCost",
+    .summary = "decide by measured cost who may take what",
+    .run_module = assign_by_cost,
+};

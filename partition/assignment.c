@@ -1,0 +1,80 @@
+/* assignment.c: which vendor may take a node, where costs have decided. */
+#include "cost.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct place {
+    const char *vendor; /* NULL: nobody */
+    const char *why;    /* NULL: nothing was decided */
+};
+
+struct places {
+    uint32_t n;
+    struct place *at;
+};
+
+struct byi_assignment {
+    struct byi_arena *arena;
+    uint32_t n_funcs;
+    struct places *funcs;
+};
+
+struct byi_assignment *byi_assignment_new(const struct byi_module *m,
+                                          struct byi_arena *arena)
+{
+    struct byi_assignment *a = byi_arena_alloc(arena, sizeof *a);
+    a->arena = arena;
+    a->n_funcs = m->funcs.n;
+    a->funcs = byi_arena_calloc(arena, a->n_funcs, sizeof *a->funcs);
+    for (uint32_t i = 0; i < a->n_funcs; i++) {
+        struct places *p = &a->funcs[i];
+        p->n = m->funcs.at[i]->nodes.n;
+        p->at = byi_arena_calloc(arena, p->n, sizeof *p->at);
+    }
+    return a;
+}
+
+struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
+                                           struct byi_arena *arena)
+{
+    struct byi_assignment *copy = byi_arena_copy(arena, a, sizeof *a);
+    copy->arena = arena;
+    copy->funcs =
+        byi_arena_copy(arena, a->funcs, a->n_funcs * sizeof *a->funcs);
+    for (uint32_t i = 0; i < a->n_funcs; i++)
+        copy->funcs[i].at = byi_arena_copy(
+            arena, a->funcs[i].at, a->funcs[i].n * sizeof *a->funcs[i].at);
+    return copy;
+}
+
+void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
+                const char *vendor, const char *why)
+{
+    assert(func < a->n_funcs && id < a->funcs[func].n && why);
+    a->funcs[func].at[id] = (struct place){vendor, why};
+}
+
+const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
+                              byi_id id, const char *vendor)
+{
+    if (!a || func >= a->n_funcs)
+        return NULL;
+    assert(id < a->funcs[func].n);
+    const struct place *p = &a->funcs[func].at[id];
+    return p->vendor && strcmp(p->vendor, vendor) == 0 ? NULL : p->why;
+}
+
+void byi_assignment_move(struct byi_assignment *a, uint32_t func,
+                         uint32_t n_old, const byi_id *map, uint32_t n)
+{
+    if (!a || func >= a->n_funcs)
+        return;
+    struct places *p = &a->funcs[func];
+    struct place *moved = byi_arena_calloc(a->arena, n, sizeof *moved);
+    for (byi_id id = 0; id < n_old; id++)
+        if (p->at[id].why && (map[id] || id == 0)) /* else: it is gone */
+            moved[map[id]] = p->at[id];
+    p->at = moved;
+    p->n = n;
+}

@@ -1,0 +1,313 @@
+/* piece.c: a part of a function on its own: to be timed, and to be known again
+ * by what its time depends on.
+ */
+#include "cost.h"
+
+#include <string.h>
+
+struct cutter {
+    const struct byi_module *m;
+    const struct byi_func *f;
+    const struct byi_piece *piece;
+    struct byi_arena *arena;
+    byi_id *inner; /* of each node of f */
+    bool *inside;
+};
+
+static void open_cutter(struct cutter *c, const struct byi_module *m,
+                        const struct byi_piece *piece)
+{
+    const struct byi_func *f = m->funcs.at[piece->func];
+    *c = (struct cutter){
+        .m = m, .f = f, .piece = piece, .arena = byi_arena_new()};
+    c->inner = byi_arena_alloc(c->arena, f->nodes.n * sizeof *c->inner);
+    memset(c->inner, 0xff, f->nodes.n * sizeof *c->inner);
+    c->inside = byi_arena_calloc(c->arena, f->nodes.n, sizeof *c->inside);
+    for (uint32_t i = 0; i < piece->n; i++)
+        c->inside[piece->at[i]] = true;
+}
+
+/* --- a function of its own ------------------------------------------------ */
+
+static enum byoc_status enter(struct cutter *c, struct byi_module *to,
+                              struct byi_func *body, byi_id id,
+                              struct byoc_error *err)
+{
+    const struct byi_node *node = &c->f->nodes.at[id];
+    if (c->inside[id] || c->inner[id] != BYI_NO_ID)
+        return BYOC_OK;
+    if (node->kind == BYI_CONST) {
+        const struct byi_const *k = &c->m->consts.at[node->index];
+        c->inner[id] = byi_add_const(
+            to, body, byi_const_add(to, k->type, k->data, true), NULL);
+        return BYOC_OK;
+    }
+    if (!byi_type_static(node->type))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "a value that enters is no tensor with numbers as "
+                        "dims");
+    c->inner[id] =
+        byi_add_param(to, body, byi_arena_printf(to->arena, "i%u", id),
+                      byi_type_tensor(to->arena, node->type->dtype,
+                                      node->type->rank, node->type->dims));
+    return BYOC_OK;
+}
+
+static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
+                                 struct byi_func *body, byi_id id,
+                                 struct byoc_error *err)
+{
+    const struct byi_node *node = &c->f->nodes.at[id];
+    if (node->kind == BYI_GET)
+        return byi_add_get(to, body, c->inner[node->args[0]], node->index, NULL,
+                           &c->inner[id], err);
+    if (node->kind != BYI_CALL_OP)
+        return byi_fail(err, BYOC_EUNSUPPORTED, "a node of it is no operator");
+    byi_id *args = byi_arena_calloc(c->arena, node->n_args, sizeof *args);
+    for (uint32_t a = 0; a < node->n_args; a++)
+        args[a] = c->inner[node->args[a]];
+    return byi_add_op(to, body, node->op, args, node->n_args, node->attrs, NULL,
+                      &c->inner[id], err);
+}
+
+/* Whether somebody outside reads each node of the function. */
+static bool *find_leaving(const struct cutter *c)
+{
+    bool *leaves = byi_arena_calloc(c->arena, c->f->nodes.n, sizeof *leaves);
+    for (byi_id id = 0; id < c->f->nodes.n; id++) {
+        const struct byi_node *node = &c->f->nodes.at[id];
+        for (uint32_t a = 0; a < node->n_args && !c->inside[id]; a++)
+            leaves[node->args[a]] = true;
+    }
+    leaves[c->f->result] = true;
+    return leaves;
+}
+
+static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
+                                    struct byi_func *body,
+                                    struct byoc_error *err)
+{
+    BYI_VEC(byi_id) results = {0};
+    const bool *leaves = find_leaving(c);
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < c->piece->n; i++) {
+        const byi_id id = c->piece->at[i];
+        const struct byi_type *type = c->f->nodes.at[id].type;
+        if (!leaves[id])
+            continue;
+        if (type->kind == BYI_TENSOR)
+            BYI_PUSH(&results, c->inner[id]);
+        for (uint32_t k = 0;
+             type->kind == BYI_TUPLE && k < type->n_fields && status == BYOC_OK;
+             k++) {
+            byi_id field = 0;
+            status = byi_add_get(to, body, c->inner[id], k, NULL, &field, err);
+            BYI_PUSH(&results, field);
+        }
+    }
+    if (status == BYOC_OK && !results.n)
+        status = byi_fail(err, BYOC_EUNSUPPORTED, "nobody reads its results");
+    if (status == BYOC_OK)
+        body->result = results.n == 1 ? results.at[0]
+                                      : byi_add_tuple(to, body, results.at,
+                                                      results.n, NULL);
+    byi_vec_free(results.at);
+    return status;
+}
+
+static enum byoc_status cut(struct cutter *c, struct byi_module *to,
+                            struct byi_func *body, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < c->piece->n; i++) {
+        const struct byi_node *node = &c->f->nodes.at[c->piece->at[i]];
+        for (uint32_t a = 0; a < node->n_args; a++)
+            BYI_TRY(enter(c, to, body, node->args[a], err));
+    }
+    for (uint32_t i = 0; i < c->piece->n; i++)
+        BYI_TRY(add_node(c, to, body, c->piece->at[i], err));
+    return add_results(c, to, body, err);
+}
+
+enum byoc_status byi_piece_add(const struct byi_module *m,
+                               const struct byi_piece *piece,
+                               struct byi_module *to, const char *name,
+                               struct byoc_error *err)
+{
+    struct cutter c;
+    open_cutter(&c, m, piece);
+    const uint32_t func = byi_func_new(to, name);
+    struct byi_func *body = to->funcs.at[func];
+    enum byoc_status status = cut(&c, to, body, err);
+    if (status != BYOC_OK)
+        body->dead = true;
+    byi_arena_free(&c.arena);
+    return status;
+}
+
+/* --- signatures ----------------------------------------------------------- */
+
+enum { SMALL = 256 }; /* bytes: as probes are told apart */
+
+static void sign_int(struct byi_sha256 *s, int64_t value)
+{
+    byi_sha256_add(s, &value, sizeof value);
+}
+
+static void sign_text(struct byi_sha256 *s, const char *text)
+{
+    byi_sha256_add(s, text, strlen(text) + 1);
+}
+
+static void sign_type(struct byi_sha256 *s, const struct byi_type *type)
+{
+    sign_int(s, type->kind);
+    if (type->kind != BYI_TENSOR) {
+        sign_int(s, type->n_fields);
+        for (uint32_t i = 0; i < type->n_fields; i++)
+            sign_type(s, type->fields[i]);
+        return;
+    }
+    sign_int(s, type->dtype);
+    sign_int(s, type->rank);
+    for (uint32_t d = 0; d < type->rank; d++)
+        sign_int(s, type->dims[d]);
+}
+
+static void sign_attr(struct byi_sha256 *s, const struct byi_attr *a)
+{
+    sign_text(s, a->name);
+    sign_int(s, a->kind);
+    sign_int(s, a->n);
+    switch (a->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        sign_int(s, a->i);
+        break;
+    case BYI_ATTR_FLOAT:
+        byi_sha256_add(s, &a->f, sizeof a->f);
+        break;
+    case BYI_ATTR_STRING:
+        sign_text(s, a->s);
+        break;
+    case BYI_ATTR_INTS:
+        byi_sha256_add(s, a->ints, a->n * sizeof *a->ints);
+        break;
+    case BYI_ATTR_FLOATS:
+        byi_sha256_add(s, a->floats, a->n * sizeof *a->floats);
+        break;
+    case BYI_ATTR_STRINGS:
+        for (uint32_t i = 0; i < a->n; i++)
+            sign_text(s, a->strings[i]);
+        break;
+    }
+}
+
+static void sign_const(struct byi_sha256 *s, const struct byi_const *c)
+{
+    if (c->bytes <= SMALL && c->type->dtype != BYOC_STRING)
+        byi_sha256_add(s, c->data, c->bytes);
+}
+
+/* Numbers of nodes as the signature has them, and of functions, NULL where
+ * there can be none. */
+static void sign_node(struct byi_sha256 *s, const struct byi_module *m,
+                      const struct byi_node *node, const byi_id *number,
+                      const uint32_t *func_number)
+{
+    sign_int(s, node->kind);
+    sign_type(s, node->type);
+    sign_int(s, node->n_args);
+    for (uint32_t a = 0; a < node->n_args; a++)
+        sign_int(s, number[node->args[a]]);
+    if (node->kind == BYI_CONST) {
+        sign_const(s, &m->consts.at[node->index]);
+        return;
+    }
+    if (node->kind != BYI_CALL_OP) {
+        const bool is_func = node->kind == BYI_FN || node->kind == BYI_GLOBAL;
+        sign_int(s, is_func ? func_number[node->index] : node->index);
+        return;
+    }
+    sign_text(s, byi_op(node->op)->name);
+    for (uint32_t i = 0; node->attrs && i < node->attrs->n; i++)
+        sign_attr(s, &node->attrs->at[i]);
+}
+
+void byi_piece_sign(const struct byi_module *m, const struct byi_piece *piece,
+                    struct byi_sha256 *s)
+{
+    struct cutter c;
+    open_cutter(&c, m, piece);
+    const bool *leaves = find_leaving(&c);
+    uint32_t n = 0;
+    sign_int(s, piece->n);
+    for (uint32_t i = 0; i < piece->n; i++) {
+        const byi_id id = piece->at[i];
+        const struct byi_node *node = &c.f->nodes.at[id];
+        for (uint32_t a = 0; a < node->n_args; a++) {
+            const struct byi_node *arg = &c.f->nodes.at[node->args[a]];
+            if (c.inner[node->args[a]] != BYI_NO_ID)
+                continue;
+            c.inner[node->args[a]] = n++;
+            sign_int(s, arg->kind == BYI_CONST);
+            sign_type(s, arg->type);
+            if (arg->kind == BYI_CONST)
+                sign_const(s, &m->consts.at[arg->index]);
+        }
+        sign_node(s, m, node, c.inner, NULL);
+        sign_int(s, leaves[id]);
+        c.inner[id] = n++;
+    }
+    byi_arena_free(&c.arena);
+}
+
+void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s)
+{
+    struct byi_arena *arena = byi_arena_new();
+    uint32_t *func_number =
+        byi_arena_calloc(arena, m->funcs.n + 1u, sizeof *func_number);
+    for (uint32_t i = 0, n = 0; i < m->funcs.n; i++)
+        func_number[i] = m->funcs.at[i]->dead ? 0 : n++;
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (f->dead)
+            continue;
+        byi_id *number =
+            byi_arena_calloc(arena, f->nodes.n + 1u, sizeof *number);
+        for (byi_id id = 0; id < f->nodes.n; id++) {
+            number[id] = id;
+            sign_node(s, m, &f->nodes.at[id], number, func_number);
+        }
+        sign_int(s, f->result);
+        sign_text(s, f->attr.compiler ? f->attr.compiler : "");
+        sign_text(s, f->attr.composite ? f->attr.composite : "");
+    }
+    sign_text(s, byi_entry_name(m));
+    byi_arena_free(&arena);
+}
+
+void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,
+                    struct byi_text *text)
+{
+    enum { FEW = 6 };
+    const struct byi_func *f = m->funcs.at[piece->func];
+    const struct byi_type *type = NULL;
+    char dims[128];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        const struct byi_node *node = &f->nodes.at[piece->at[i]];
+        if (node->kind != BYI_CALL_OP)
+            continue;
+        if (n++ < FEW)
+            byi_text_addf(text, "%s%s", n > 1 ? ", " : "",
+                          byi_op(node->op)->name);
+        if (node->type->kind == BYI_TENSOR)
+            type = node->type;
+    }
+    if (n > FEW)
+        byi_text_addf(text, " and %u more", n - FEW);
+    if (type)
+        byi_text_addf(text, " %s",
+                      byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+}

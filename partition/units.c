@@ -1,0 +1,183 @@
+/* units.c: what is assigned as a whole: what one vendor or another takes as one
+ * composite. Composites of several vendors that overlap are one unit, which is
+ * left through its last node only, as each of them is.
+ */
+#include "cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct finder {
+    struct byi_module *m;
+    struct byi_pass_context *ctx;
+    struct byi_arena *arena;
+    struct byi_units *units;
+    const struct byi_func *f;
+    uint32_t func;
+    byi_id *parent;    /* of each node: towards the first of its unit */
+    uint64_t *vendors; /* of each node */
+    uint32_t *unit;    /* of each node: 1 + its unit */
+};
+
+static byi_id first_of(struct finder *d, byi_id id)
+{
+    while (d->parent[id] != id) {
+        d->parent[id] = d->parent[d->parent[id]];
+        id = d->parent[id];
+    }
+    return id;
+}
+
+static void unite(struct finder *d, byi_id a, byi_id b)
+{
+    a = first_of(d, a);
+    b = first_of(d, b);
+    if (a < b)
+        d->parent[b] = a;
+    else
+        d->parent[a] = b;
+}
+
+/* Composites of one vendor, as the vendor alone would have them. */
+static enum byoc_status add_vendor(struct finder *d, uint32_t v,
+                                   struct byoc_error *err)
+{
+    const uint32_t *claimed;
+    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &d->ctx->vendors->at[v], d->arena,
+                       &claimed, err));
+    const uint32_t n = d->f->nodes.n;
+    byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
+    memset(member, 0xff, n * sizeof *member); /* by composite: one of it */
+    for (byi_id id = 0; id < n; id++) {
+        if (!claimed[id])
+            continue;
+        d->vendors[id] |= (uint64_t)1 << v;
+        byi_id *any = &member[claimed[id] - 1];
+        if (*any != BYI_NO_ID)
+            unite(d, *any, id);
+        *any = id;
+    }
+    return BYOC_OK;
+}
+
+/* A field goes where its tuple goes. */
+static void add_fields(struct finder *d)
+{
+    for (byi_id id = 0; id < d->f->nodes.n; id++) {
+        const struct byi_node *node = &d->f->nodes.at[id];
+        if (node->kind == BYI_GET && d->vendors[node->args[0]]) {
+            d->vendors[id] |= d->vendors[node->args[0]];
+            unite(d, node->args[0], id);
+        }
+    }
+}
+
+static void list_units(struct finder *d)
+{
+    const uint32_t n = d->f->nodes.n;
+    struct byi_units *units = d->units;
+    const uint32_t before = units->list.n;
+    for (byi_id id = 0; id < n; id++) {
+        if (!d->vendors[id])
+            continue;
+        const byi_id first = first_of(d, id);
+        if (!d->unit[first]) {
+            const struct byi_unit fresh = {.func = d->func};
+            BYI_PUSH(&units->list, fresh);
+            d->unit[first] = units->list.n;
+        }
+        d->unit[id] = d->unit[first];
+        struct byi_unit *unit = &units->list.at[d->unit[id] - 1];
+        unit->n++;
+        unit->vendors |= d->vendors[id];
+    }
+    byi_id *at = byi_arena_calloc(d->arena, n, sizeof *at);
+    uint32_t *filled =
+        byi_arena_calloc(d->arena, units->list.n - before, sizeof *filled);
+    for (uint32_t i = before; i < units->list.n; i++) {
+        units->list.at[i].at = at;
+        at += units->list.at[i].n;
+    }
+    for (byi_id id = 0; id < n; id++)
+        if (d->unit[id]) {
+            struct byi_unit *unit = &units->list.at[d->unit[id] - 1];
+            byi_id *to = (byi_id *)(uintptr_t)unit->at;
+            to[filled[d->unit[id] - 1 - before]++] = id;
+        }
+}
+
+static int by_units(const void *a, const void *b)
+{
+    const struct byi_unit_pair *x = a, *y = b;
+    if (x->a != y->a)
+        return x->a < y->a ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+static void list_pairs(struct finder *d)
+{
+    struct byi_units *units = d->units;
+    const uint32_t before = units->pairs.n;
+    for (byi_id id = 0; id < d->f->nodes.n; id++) {
+        const struct byi_node *node = &d->f->nodes.at[id];
+        for (uint32_t i = 0; d->unit[id] && i < node->n_args; i++) {
+            const uint32_t from = d->unit[node->args[i]];
+            const struct byi_unit_pair pair = {from - 1, d->unit[id] - 1};
+            if (from && from != d->unit[id])
+                BYI_PUSH(&units->pairs, pair);
+        }
+    }
+    struct byi_unit_pair *at = units->pairs.at;
+    if (units->pairs.n == before)
+        return;
+    qsort(at + before, units->pairs.n - before, sizeof *at, by_units);
+    uint32_t kept = before + 1;
+    for (uint32_t i = kept; i < units->pairs.n; i++)
+        if (by_units(&at[i], &at[kept - 1]) != 0)
+            at[kept++] = at[i];
+    units->pairs.n = kept;
+}
+
+static enum byoc_status find_in(struct finder *d, struct byoc_error *err)
+{
+    const uint32_t n = d->f->nodes.n;
+    d->parent = byi_arena_calloc(d->arena, n, sizeof *d->parent);
+    d->vendors = byi_arena_calloc(d->arena, n, sizeof *d->vendors);
+    d->unit = byi_arena_calloc(d->arena, n, sizeof *d->unit);
+    for (byi_id id = 0; id < n; id++)
+        d->parent[id] = id;
+    for (uint32_t v = 0; v < d->ctx->vendors->n; v++)
+        BYI_TRY(add_vendor(d, v, err));
+    add_fields(d);
+    list_units(d);
+    list_pairs(d);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_units_find(struct byi_module *m,
+                                struct byi_pass_context *ctx,
+                                struct byi_arena *arena,
+                                struct byi_units *units, struct byoc_error *err)
+{
+    const uint32_t n = m->funcs.n; /* asking vendors adds more */
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_func *f = m->funcs.at[i];
+        if (f->dead || byi_is_closed(f))
+            continue;
+        struct finder d = {.m = m,
+                           .ctx = ctx,
+                           .arena = arena,
+                           .units = units,
+                           .f = f,
+                           .func = i};
+        BYI_TRY(find_in(&d, err));
+    }
+    return BYOC_OK;
+}
+
+void byi_units_free(struct byi_units *units)
+{
+    byi_vec_free(units->list.at);
+    byi_vec_free(units->pairs.at);
+    *units = (struct byi_units){0};
+}
