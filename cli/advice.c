@@ -77,6 +77,7 @@ static struct byoc_compile_params plain(const struct byoc_compile_params *p)
     struct byoc_compile_params plain = *p;
 
     plain.stop_after = byi_pass_partition_graph.name;
+    plain.partition_by = NULL; /* what could go, not what it costs */
     plain.instruments = NULL;
     plain.n_instruments = 0;
     plain.print = NULL;

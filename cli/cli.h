@@ -86,6 +86,7 @@ struct byi_model_options {
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
+    const char *partition_by, *cost_table;
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
@@ -93,6 +94,7 @@ struct byi_model_options {
     bool twins;              /* compile for vendors, run their native twins */
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
+    double measure_seconds;
 };
 
 /* Their rows, for a verb's table of options. */
@@ -129,6 +131,13 @@ struct byi_model_options {
          "no regions of fewer floating-point operations, such as 1e6"},       \
         {"max-regions", 0, BYI_OPTION_COUNT, &(o).max_regions, "N",           \
          "no more regions: those with the most operations (0: any number)"},  \
+        {"partition-by", 0, BYI_OPTION_TEXT, &(o).partition_by,               \
+         "greedy|measured",                                                   \
+         "vendors get all they can take, or what they are faster at"},        \
+        {"cost-table", 0, BYI_OPTION_TEXT, &(o).cost_table, "FILE",           \
+         "where measured times are kept (default: in ~/.cache/byoc)"},        \
+        {"measure-seconds", 0, BYI_OPTION_NUMBER, &(o).measure_seconds, "S",  \
+         "for timing parts of a model (default: 60)"},                        \
         {"", 'O', BYI_OPTION_LEVEL, &(o).opt_level, "0..3",                   \
          "optimisation level (default: 2)"},                                  \
         {"disable-pass", 0, BYI_OPTION_LIST, &(o).disable, "PASS",            \

@@ -4,12 +4,29 @@
 #include "cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void print_ir(void *ctx, const char *when, const char *pass,
                      const char *ir)
 {
     (void)ctx;
     fprintf(stderr, "// %s %s\n%s", when, pass, ir);
+}
+
+static void print_warnings(const char *line)
+{
+    for (size_t n; *line; line += n + (line[n] == '\n')) {
+        n = strcspn(line, "\n");
+        fprintf(stderr, "byoc: warning: %.*s\n", (int)n, line);
+    }
+}
+
+static void print_progress(void *ctx, const char *what, uint32_t done,
+                           uint32_t of)
+{
+    (void)ctx;
+    fprintf(stderr, "\rbyoc: %s %u of %u%s", what, done, of,
+            done == of ? "\n" : "");
 }
 
 static enum byoc_status write_report(const char *path, const char *ledger,
@@ -60,7 +77,11 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .dump_passes = o->dump_passes,
         .keep_c = o->keep_c,
         .verify = o->verify,
-        .function = o->function};
+        .function = o->function,
+        .partition_by = o->partition_by,
+        .cost_table = o->cost_table,
+        .measure_seconds = o->measure_seconds,
+        .progress = isatty(STDERR_FILENO) ? print_progress : NULL};
 }
 
 static enum byoc_status check_options(const struct byi_model_options *o,
@@ -82,6 +103,7 @@ enum byoc_status byi_compile_model(const char *path,
     *gate = BYI_EXIT_OK;
     BYI_TRY(check_options(o, err));
     BYI_TRY(byoc_compile(path, &params, compiled, err));
+    print_warnings(byoc_compiled_warnings(*compiled));
     if (o->time_passes)
         fputs(byoc_compiled_times(*compiled), stderr);
     const char *ledger = byoc_compiled_ledger(*compiled);
@@ -136,6 +158,9 @@ static const char *find_compile_option(const struct byi_model_options *o)
         {"--time-passes", o->time_passes},
         {"--verify", o->verify},
         {"--function", o->function != NULL},
+        {"--partition-by", o->partition_by != NULL},
+        {"--cost-table", o->cost_table != NULL},
+        {"--measure-seconds", o->measure_seconds > 0},
         {"--report", o->report != NULL},
         {"--require-offload", o->require_offload > 0},
         {"--require-offload-nodes", o->require_offload_nodes > 0},
@@ -180,11 +205,7 @@ enum byoc_status byi_open_model(const char *path,
         byi_close_model(open);
         return status;
     }
-    const char *line = byoc_model_warnings(open->model);
-    for (size_t n; *line; line += n + (line[n] == '\n')) {
-        n = strcspn(line, "\n");
-        fprintf(stderr, "byoc: warning: %.*s\n", (int)n, line);
-    }
+    print_warnings(byoc_model_warnings(open->model));
     return BYOC_OK;
 }
 

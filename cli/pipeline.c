@@ -3,6 +3,7 @@
  */
 #include <byoc/byoc.h>
 
+#include "by_cost.h"
 #include "gates.h"
 #include "image.h"
 #include "pipeline.h"
@@ -29,6 +30,7 @@ struct byoc_compiled {
     struct byi_pass_list list;
     const char *verdict; /* of the gates */
     uint32_t n_added; /* passes of the list that the caller adds, from 1 on */
+    struct byi_by_cost by_cost;
     char *cc;
     char *keep_c;
     struct byoc_model *tried; /* loaded with these, for the first to ask */
@@ -166,6 +168,32 @@ static enum byoc_status run_passes(struct byoc_compiled *c, void *what,
 {
     (void)what;
     return byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, ctx, err);
+}
+
+/* Have AssignByCost decide, where that was asked for. */
+static enum byoc_status set_partition_by(struct byoc_compiled *c,
+                                         const struct byoc_compile_params *p,
+                                         struct byoc_error *err)
+{
+    if (!p->partition_by || strcmp(p->partition_by, "greedy") == 0)
+        return BYOC_OK;
+    if (strcmp(p->partition_by, "measured") != 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "partition by '%s': expected greedy or measured",
+                        p->partition_by);
+    c->by_cost = (struct byi_by_cost){.found = &c->found,
+                                      .arena = c->arena,
+                                      .ledger = c->ledger,
+                                      .threads = p->threads,
+                                      .plugins = p->plugins,
+                                      .cc = c->cc,
+                                      .table = p->cost_table,
+                                      .seconds = p->measure_seconds,
+                                      .progress = p->progress,
+                                      .progress_ctx = p->progress_ctx};
+    c->found.vendors.decide = byi_by_cost;
+    c->found.vendors.decide_ctx = &c->by_cost;
+    return BYOC_OK;
 }
 
 static enum byoc_status check_names(const struct byoc_compile_params *params,
@@ -442,6 +470,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
     BYI_TRY(check_named(c->m, "only", params->only, err));
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
+    BYI_TRY(set_partition_by(c, params, err));
     BYI_TRY(open_ledger(c, path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));
     if (!params->stop_after && !params->passes)
@@ -479,6 +508,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     *compiled = NULL;
     byoc_model_free(&c->tried);
     byi_built_free(&c->built);
+    byi_text_free(&c->by_cost.notes);
     byi_text_free(&c->ledger_json);
     byi_text_free(&c->ir);
     byi_text_free(&c->times);
@@ -617,6 +647,16 @@ const char *byoc_compiled_ir(struct byoc_compiled *c)
     if (!c->ir.at)
         byi_print_module(c->m, &c->ir, NULL);
     return c->ir.at;
+}
+
+const char *byoc_compiled_warnings(const struct byoc_compiled *c)
+{
+    return c->by_cost.notes.n ? c->by_cost.notes.at : "";
+}
+
+uint32_t byoc_compiled_timed(const struct byoc_compiled *c)
+{
+    return c->by_cost.n_timed;
 }
 
 const char *byoc_compiled_times(struct byoc_compiled *c)

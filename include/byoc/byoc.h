@@ -90,6 +90,19 @@ struct byoc_compile_params {
     int verify;                  /* not 0: check the IR after every pass    */
     const char *function;        /* the function of a text that the model
                                     starts with; NULL: main                */
+    const char *partition_by;    /* "greedy": vendors get all they can take, in
+                                    order of preference; "measured": parts are
+                                    timed on this machine, natively and by each
+                                    vendor, and get to where the whole takes
+                                    least (docs/cost.md). NULL: greedy      */
+    const char *cost_table;      /* where measured times are kept; NULL:
+                                    costs.json in $BYOC_CACHE_DIR, else in
+                                    byoc/ of $XDG_CACHE_HOME, of ~/.cache   */
+    double measure_seconds;      /* for timing parts; what is not timed by then
+                                    is taken as greedily; 0: 60             */
+    void (*progress)(void *ctx, const char *what, uint32_t done,
+                     uint32_t of); /* of long work, now and then; or NULL   */
+    void *progress_ctx;
 };
 
 struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
@@ -131,6 +144,14 @@ byoc_compiled_verdict(const struct byoc_compiled *compiled);
 BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
 /* The module as text after the last pass. Made on first use. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
+
+/* What went otherwise than asked, one line each; empty: nothing did. Lives as
+ * long as `compiled`. */
+BYOC_API const char *
+byoc_compiled_warnings(const struct byoc_compiled *compiled);
+/* How often parts, or the whole, were run to be timed; times that the cost
+ * table had are not among them. */
+BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
 /* The passes that ran, as a table: a sequence above its members, milliseconds
  * in all and of its own, shares, nodes before and after. Lives as long as

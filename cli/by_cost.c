@@ -1,0 +1,669 @@
+/* by_cost.c: what is timed, and what is made of the times:
+ *
+ *   units     what vendors take as one composite, natively and by each vendor
+ *   pairs     of units where one reads the other: what being neighbours saves
+ *   choice    the cheapest assignment of all units (partition/assign.c)
+ *   regions   that it leads to, each against its native twin: losers go back
+ *   wholes    all native, greedy, as assigned: side by side, the best is taken
+ *
+ * Every time is known again by a hash of all it depends on (cost_table.c).
+ */
+#include "by_cost.h"
+
+#include "parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct decider {
+    struct byi_by_cost *by;
+    struct byi_module *m;
+    struct byi_arena *arena;
+    struct byi_pass_context ctx;
+    struct byi_vendors *vendors;
+    uint32_t n_labels;
+    struct byi_parts parts; /* of a clone, which vendors are asked about */
+    struct byi_units units;
+    uint32_t *unit_part, *pair_part; /* of each unit, of each pair */
+};
+
+static const struct byi_part *part_of(const struct decider *d, uint32_t unit)
+{
+    return &d->parts.list.at[d->unit_part[unit]];
+}
+
+static bool is_wanted(const struct byi_part *p, uint32_t label)
+{
+    return p->labels >> label & 1;
+}
+
+/* --- the choice ----------------------------------------------------------- */
+
+static struct byi_piece piece_of(const struct byi_unit *unit)
+{
+    return (struct byi_piece){unit->func, unit->n, unit->at};
+}
+
+/* Both units of a pair, in ascending order. */
+static struct byi_piece join(struct decider *d, const struct byi_unit *a,
+                             const struct byi_unit *b)
+{
+    byi_id *at = byi_arena_calloc(d->arena, a->n + b->n, sizeof *at);
+    uint32_t i = 0, k = 0;
+    while (i < a->n || k < b->n)
+        if (k == b->n || (i < a->n && a->at[i] < b->at[k]))
+            at[i + k] = a->at[i], i++;
+        else
+            at[i + k] = b->at[k], k++;
+    return (struct byi_piece){a->func, a->n + b->n, at};
+}
+
+static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
+{
+    const struct byi_unit *units = d->units.list.at;
+    const uint32_t n = d->units.list.n, n_pairs = d->units.pairs.n;
+    d->unit_part = byi_arena_calloc(d->arena, n, sizeof *d->unit_part);
+    d->pair_part = byi_arena_calloc(d->arena, n_pairs, sizeof *d->pair_part);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_piece piece = piece_of(&units[i]);
+        d->unit_part[i] =
+            byi_parts_add(&d->parts, &piece, units[i].vendors << 1 | 1);
+    }
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        const struct byi_unit *a = &units[d->units.pairs.at[i].a];
+        const struct byi_unit *b = &units[d->units.pairs.at[i].b];
+        const struct byi_piece piece = join(d, a, b);
+        d->pair_part[i] = byi_parts_add(&d->parts, &piece,
+                                        (a->vendors & b->vendors) << 1 | 1);
+    }
+    return byi_parts_time(&d->parts, err);
+}
+
+/* What a unit costs by label. One that was not measured goes where greedy
+ * partitioning sends it: to the first vendor that takes it. */
+static void unit_costs(const struct decider *d, uint32_t u, double *cost)
+{
+    const struct byi_part *p = part_of(d, u);
+    const bool known = byi_part_known(&d->parts, p) && !isnan(p->us[0]);
+    bool first = true;
+    cost[0] = known ? p->us[0] : 1e9;
+    for (uint32_t l = 1; l < d->n_labels; l++) {
+        const bool takes = d->units.list.at[u].vendors >> (l - 1) & 1;
+        cost[l] = !takes  ? (double)INFINITY
+                  : known ? p->us[l]
+                  : first ? 0
+                          : (double)INFINITY;
+        first = first && !takes;
+    }
+}
+
+/* What two neighbours save by label. */
+static void pair_savings(const struct decider *d, uint32_t i,
+                         const double *cost, double *save)
+{
+    const struct byi_part *p = &d->parts.list.at[d->pair_part[i]];
+    const struct byi_unit_pair *pair = &d->units.pairs.at[i];
+    for (uint32_t l = 0; l < d->n_labels; l++) {
+        const double alone =
+            cost[pair->a * d->n_labels + l] + cost[pair->b * d->n_labels + l];
+        const double saves = alone - p->us[l];
+        save[l] = isfinite(saves) && isfinite(alone) && saves > 0 ? saves : 0;
+    }
+}
+
+/* What a clock tells apart: less than that is not worth another region, and
+ * vendors get it, as they would greedily. */
+static const double noise = 0.05;
+
+static void favour_vendors(const struct decider *d, double *us, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        us[i] *= i % d->n_labels ? 1 - noise : 1;
+}
+
+/* No unit saves more than it costs, half of each saving being its own: a value
+ * that many read leaves its region once. */
+static void bound_savings(const struct decider *d, const double *cost,
+                          double *save)
+{
+    const uint32_t n_pairs = d->units.pairs.n, n = d->n_labels;
+    double *sum =
+        byi_arena_calloc(d->arena, d->units.list.n * (size_t)n, sizeof *sum);
+    for (uint32_t i = 0; i < n_pairs; i++)
+        for (uint32_t l = 0; l < n; l++) {
+            sum[d->units.pairs.at[i].a * n + l] += save[i * n + l] / 2;
+            sum[d->units.pairs.at[i].b * n + l] += save[i * n + l] / 2;
+        }
+    for (uint32_t i = 0; i < n_pairs; i++)
+        for (uint32_t l = 0; l < n; l++) {
+            const uint32_t ends[] = {d->units.pairs.at[i].a,
+                                     d->units.pairs.at[i].b};
+            double share = 1;
+            for (uint32_t k = 0; k < 2; k++) {
+                const double most = cost[ends[k] * n + l];
+                const double found = sum[ends[k] * n + l];
+                if (found > most)
+                    share = fmin(share, most / found);
+            }
+            save[i * n + l] *= share;
+        }
+}
+
+static void choose(struct decider *d, uint32_t *label)
+{
+    const uint32_t n = d->units.list.n, n_pairs = d->units.pairs.n;
+    double *cost =
+        byi_arena_calloc(d->arena, (size_t)n * d->n_labels, sizeof *cost);
+    double *save =
+        byi_arena_calloc(d->arena, (size_t)n_pairs * d->n_labels, sizeof *save);
+    struct byi_bond *bonds = byi_arena_calloc(d->arena, n_pairs, sizeof *bonds);
+    for (uint32_t u = 0; u < n; u++)
+        unit_costs(d, u, &cost[u * d->n_labels]);
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        pair_savings(d, i, cost, &save[i * d->n_labels]);
+        bonds[i] = (struct byi_bond){.a = d->units.pairs.at[i].a,
+                                     .b = d->units.pairs.at[i].b,
+                                     .save = &save[i * d->n_labels]};
+    }
+    bound_savings(d, cost, save);
+    favour_vendors(d, cost, n * d->n_labels);
+    favour_vendors(d, save, n_pairs * d->n_labels);
+    const struct byi_choice choice = {.n_units = n,
+                                      .n_labels = d->n_labels,
+                                      .cost = cost,
+                                      .bonds = bonds,
+                                      .n_bonds = n_pairs};
+    byi_choose(&choice, label);
+}
+
+/* "native 12.3 us, dnnl 40.1 us" */
+static const char *say_times(const struct decider *d, const struct byi_part *p)
+{
+    struct byi_text text = {0};
+    for (uint32_t l = 0; l < d->n_labels; l++) {
+        if (!is_wanted(p, l) || isnan(p->us[l]))
+            continue;
+        byi_text_addf(&text, "%s%s ", text.n ? ", " : "",
+                      byi_parts_label(&d->parts, l));
+        if (isfinite(p->us[l]))
+            byi_text_addf(&text, "%.1f us", p->us[l]);
+        else
+            byi_text_addf(&text, "cannot run it");
+    }
+    const char *kept = byi_arena_str(d->by->arena, text.n ? text.at : "");
+    byi_text_free(&text);
+    return kept;
+}
+
+static void assign_unit(struct decider *d, struct byi_assignment *a, uint32_t u,
+                        uint32_t label, const char *why)
+{
+    const struct byi_unit *unit = &d->units.list.at[u];
+    for (uint32_t i = 0; i < unit->n; i++)
+        byi_assign(a, unit->func, unit->at[i],
+                   label ? byi_parts_label(&d->parts, label) : NULL, why);
+}
+
+static void assign_units(struct decider *d, struct byi_assignment *a,
+                         const uint32_t *label)
+{
+    for (uint32_t u = 0; u < d->units.list.n; u++) {
+        const struct byi_part *p = part_of(d, u);
+        uint32_t best = 0;
+        for (uint32_t l = 1; l < d->n_labels; l++)
+            if (is_wanted(p, l) && p->us[l] < p->us[best])
+                best = l;
+        const char *why = say_times(d, p);
+        if (best != label[u])
+            why = byi_arena_printf(d->by->arena,
+                                   "%s; with its neighbours it takes least on "
+                                   "%s",
+                                   why, byi_parts_label(&d->parts, label[u]));
+        assign_unit(d, a, u, label[u], *why ? why : "not measured");
+    }
+}
+
+/* --- regions -------------------------------------------------------------- */
+
+/* A clone whose operators are known again by their sources: base + k is the
+ * k-th operator. */
+struct marked {
+    struct byi_module *m;
+    uint32_t base;
+    BYI_VEC(struct {
+        uint32_t func;
+        byi_id id;
+    })
+    ops;
+};
+
+static void mark(struct decider *d, struct marked *t)
+{
+    t->m = byi_module_clone(d->m);
+    t->base = t->m->sources.n;
+    for (uint32_t i = 0; i < t->m->funcs.n; i++) {
+        struct byi_func *f = t->m->funcs.at[i];
+        for (byi_id id = 0; !f->dead && id < f->nodes.n; id++) {
+            struct byi_node *node = &f->nodes.at[id];
+            node->sources = byi_sources_none();
+            if (node->kind != BYI_CALL_OP)
+                continue;
+            char name[32];
+            snprintf(name, sizeof name, "%u:%u", i, id);
+            node->sources =
+                byi_sources_one(t->m, byi_source_new(t->m, name, "op"));
+            BYI_PUSH(&t->ops, ((__typeof__(*t->ops.at)){i, id}));
+        }
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const byi_id x = *(const byi_id *)a, y = *(const byi_id *)b;
+    return (x > y) - (x < y);
+}
+
+/* Where the nodes of a vendor's function of the marked module come from. */
+static struct byi_piece origin_of(struct decider *d, const struct marked *t,
+                                  const struct byi_func *region)
+{
+    const struct byi_sources *all = byi_sources_none();
+    for (byi_id id = 0; id < region->nodes.n; id++)
+        if (region->nodes.at[id].kind == BYI_CALL)
+            all = byi_sources_join(t->m, all, region->nodes.at[id].sources);
+    struct byi_piece piece = {0};
+    BYI_VEC(byi_id) list = {0};
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->at[i] >= t->base) {
+            piece.func = t->ops.at[all->at[i] - t->base].func;
+            BYI_PUSH(&list, t->ops.at[all->at[i] - t->base].id);
+        }
+    const struct byi_func *f = d->parts.work->funcs.at[piece.func];
+    const uint32_t n_ops = list.n;
+    bool *inside = byi_arena_calloc(d->arena, f->nodes.n, sizeof *inside);
+    for (uint32_t i = 0; i < n_ops; i++)
+        inside[list.at[i]] = true;
+    for (byi_id id = 0; id < f->nodes.n && n_ops; id++)
+        if (f->nodes.at[id].kind == BYI_GET && inside[f->nodes.at[id].args[0]])
+            BYI_PUSH(&list, id);
+    if (list.n)
+        qsort(list.at, list.n, sizeof *list.at, by_id);
+    piece.n = list.n;
+    piece.at = byi_arena_copy(d->arena, list.at, list.n * sizeof *list.at);
+    byi_vec_free(list.at);
+    return piece;
+}
+
+static uint32_t label_of(const struct decider *d, const char *vendor)
+{
+    uint32_t l = 1;
+    while (l < d->n_labels &&
+           strcmp(byi_parts_label(&d->parts, l), vendor) != 0)
+        l++;
+    return l;
+}
+
+/* A region of the trial: its function there, where it is in the module, and
+ * the part that tells its times, which may look the same elsewhere. */
+struct trial_region {
+    const char *name;
+    struct byi_piece piece;
+    uint32_t label, part;
+};
+struct trial {
+    struct marked marked;
+    BYI_VEC(struct trial_region) regions;
+};
+
+static void free_trial(struct trial *t)
+{
+    byi_vec_free(t->regions.at);
+    byi_vec_free(t->marked.ops.at);
+    byi_module_free(&t->marked.m);
+    *t = (struct trial){0};
+}
+
+/* Partition a clone as assigned, and time the regions that come of it. */
+static enum byoc_status try_regions(struct decider *d,
+                                    const struct byi_assignment *a,
+                                    struct trial *t, struct byoc_error *err)
+{
+    struct byi_vendors vendors = *d->vendors;
+    vendors.decide = NULL;
+    vendors.assignment = byi_assignment_copy(a, d->arena);
+    free_trial(t);
+    mark(d, &t->marked);
+    BYI_TRY(byi_meter_passes(&d->parts.meter, t->marked.m, &vendors, err));
+    for (uint32_t i = 0; i < t->marked.m->funcs.n; i++) {
+        const struct byi_func *f = t->marked.m->funcs.at[i];
+        if (f->dead || !f->attr.compiler)
+            continue;
+        const uint32_t label = label_of(d, f->attr.compiler);
+        const struct byi_piece piece = origin_of(d, &t->marked, f);
+        if (label == d->n_labels || !piece.n)
+            continue; /* the text had it already */
+        const struct trial_region region = {
+            .name = byi_arena_str(d->arena, f->name),
+            .piece = piece,
+            .label = label,
+            .part = byi_parts_add(&d->parts, &piece,
+                                  UINT64_C(1) << label | UINT64_C(1))};
+        BYI_PUSH(&t->regions, region);
+    }
+    return byi_parts_time(&d->parts, err);
+}
+
+/* Regions that lose go back to native kernels. */
+static bool drop_losers(struct decider *d, struct byi_assignment *a,
+                        const struct trial *t)
+{
+    bool dropped = false;
+    for (uint32_t i = 0; i < t->regions.n; i++) {
+        const struct trial_region *r = &t->regions.at[i];
+        const struct byi_part *p = &d->parts.list.at[r->part];
+        if (isnan(p->us[0]) || !((1 - noise) * p->us[r->label] > p->us[0]))
+            continue;
+        const char *why =
+            byi_arena_printf(d->by->arena, "as a region: %s", say_times(d, p));
+        for (uint32_t k = 0; k < r->piece.n; k++)
+            byi_assign(a, r->piece.func, r->piece.at[k], NULL, why);
+        dropped = true;
+    }
+    return dropped;
+}
+
+static enum byoc_status settle_regions(struct decider *d,
+                                       struct byi_assignment *a,
+                                       struct trial *t, struct byoc_error *err)
+{
+    enum { MOST_ROUNDS = 8 };
+    for (uint32_t round = 0; round < MOST_ROUNDS; round++) {
+        BYI_TRY(try_regions(d, a, t, err));
+        if (!drop_losers(d, a, t))
+            break;
+    }
+    return BYOC_OK;
+}
+
+/* --- wholes --------------------------------------------------------------- */
+
+enum { ALL_NATIVE, GREEDY, ASSIGNED, N_WHOLES };
+static const char *const whole_names[] = {"native", "greedy", "measured"};
+
+struct whole {
+    struct byi_module *m;
+    struct byi_compiled_groups groups;
+    struct byi_contender contender;
+    char key[65];
+    double us;
+    uint32_t same; /* as which one before it; itself when there is none */
+};
+
+static bool has_part(const struct byi_module *m, const char *vendor)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (!f->dead && f->attr.compiler &&
+            strcmp(f->attr.compiler, vendor) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum byoc_status make_whole(struct decider *d, struct whole *w,
+                                   struct byi_vendors *vendors,
+                                   struct byoc_error *err)
+{
+    struct byi_sha256 s = d->parts.base;
+    w->m = byi_module_clone(d->m);
+    BYI_TRY(byi_meter_passes(&d->parts.meter, w->m, vendors, err));
+    byi_sha256_add(&s, "whole", sizeof "whole");
+    byi_module_sign(w->m, &s);
+    for (uint32_t l = 1; l < d->n_labels; l++)
+        if (has_part(w->m, byi_parts_label(&d->parts, l)))
+            byi_parts_sign_vendor(&d->parts, l, &s);
+    byi_sha256_hex(&s, w->key);
+    return BYOC_OK;
+}
+
+static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
+                                    struct byoc_error *err)
+{
+    struct byi_contender *in[N_WHOLES];
+    uint32_t n = 0, failed;
+    for (uint32_t i = 0; i < N_WHOLES; i++) {
+        struct whole *w = &wholes[i];
+        if (w->same != i)
+            continue;
+        byi_meter_compile(&d->parts.meter, w->m, &w->groups);
+        BYI_TRY(byi_contender_open(&d->parts.meter, w->m, &w->groups,
+                                   &w->contender, err));
+        in[n++] = &w->contender;
+    }
+    BYI_TRY(byi_contenders_time(in, n, 0.4 * n, &failed, err));
+    d->by->n_timed++;
+    for (uint32_t i = 0; i < N_WHOLES; i++) {
+        struct whole *w = &wholes[i];
+        if (w->same != i)
+            continue;
+        char of[64];
+        snprintf(of, sizeof of, "%s: a whole model", whole_names[i]);
+        byi_cost_put(&d->parts.table, w->key, w->contender.us, of);
+    }
+    return BYOC_OK;
+}
+
+/* Their times, from the table where all are there, else side by side. */
+static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
+                                    const struct byi_assignment *a,
+                                    struct byoc_error *err)
+{
+    struct byi_vendors greedy = *d->vendors, assigned = *d->vendors;
+    greedy.decide = assigned.decide = NULL;
+    assigned.assignment = byi_assignment_copy(a, d->arena);
+    struct byi_vendors *const vendors[] = {NULL, &greedy, &assigned};
+    bool known = true;
+    for (uint32_t i = 0; i < N_WHOLES; i++) {
+        struct whole *w = &wholes[i];
+        BYI_TRY(make_whole(d, w, vendors[i], err));
+        w->same = 0;
+        while (strcmp(wholes[w->same].key, w->key) != 0)
+            w->same++;
+        known = byi_cost_get(&d->parts.table, w->key, &w->us) && known;
+    }
+    if (!known)
+        BYI_TRY(race_wholes(d, wholes, err));
+    for (uint32_t i = 0; i < N_WHOLES; i++)
+        byi_cost_get(&d->parts.table, wholes[i].key, &wholes[i].us);
+    return BYOC_OK;
+}
+
+/* As assigned, unless another one is faster by more than a clock's noise. */
+static uint32_t best_of(const struct whole *wholes)
+{
+    const double tie = 1.01; /* these ran for long */
+    const double native = wholes[ALL_NATIVE].us, greedy = wholes[GREEDY].us;
+    if (wholes[ASSIGNED].us <= tie * fmin(native, greedy))
+        return ASSIGNED;
+    return greedy <= native ? GREEDY : ALL_NATIVE;
+}
+
+/* --- what comes of it ----------------------------------------------------- */
+
+static double known_or_not(double us)
+{
+    return isfinite(us) ? us : -1;
+}
+
+/* The times of units, for their nodes: natively, and by the vendor that got
+ * it, or else the fastest one. */
+static void note_units(struct decider *d, const uint32_t *label)
+{
+    for (uint32_t u = 0; u < d->units.list.n; u++) {
+        const struct byi_unit *unit = &d->units.list.at[u];
+        const struct byi_part *p = part_of(d, u);
+        const struct byi_func *f = d->m->funcs.at[unit->func];
+        const struct byi_sources *all = byi_sources_none();
+        double vendor = label[u] ? p->us[label[u]] : (double)INFINITY;
+        for (uint32_t l = 1; l < d->n_labels && !label[u]; l++)
+            if (is_wanted(p, l) && p->us[l] < vendor)
+                vendor = p->us[l];
+        for (uint32_t i = 0; i < unit->n; i++)
+            all = byi_sources_join(d->m, all, f->nodes.at[unit->at[i]].sources);
+        byi_ledger_node_times(d->by->ledger, all, known_or_not(vendor),
+                              known_or_not(p->us[0]));
+    }
+}
+
+static void note_regions(struct decider *d, const struct trial *t)
+{
+    for (uint32_t i = 0; i < t->regions.n; i++) {
+        const struct trial_region *r = &t->regions.at[i];
+        const struct byi_part *p = &d->parts.list.at[r->part];
+        byi_ledger_region_times(d->by->ledger, r->name,
+                                known_or_not(p->us[r->label]),
+                                known_or_not(p->us[0]));
+    }
+}
+
+/* All native won as a whole. */
+static void assign_native(struct decider *d, struct byi_assignment *a,
+                          const struct whole *wholes)
+{
+    const char *why = byi_arena_printf(
+        d->by->arena,
+        "the whole model: native %.1f us, greedy %.1f us, by parts %.1f us",
+        wholes[ALL_NATIVE].us, wholes[GREEDY].us, wholes[ASSIGNED].us);
+    for (uint32_t u = 0; u < d->units.list.n; u++)
+        assign_unit(d, a, u, 0, why);
+}
+
+/* Race the whole model; where it cannot run, the parts have decided. */
+static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
+{
+    struct whole wholes[N_WHOLES] = {{0}};
+    struct byoc_error err;
+    uint32_t best = ASSIGNED;
+    if (time_wholes(d, wholes, a, &err) == BYOC_OK) {
+        best = best_of(wholes);
+        const struct byi_measured measured = {
+            .native_us = wholes[ALL_NATIVE].us,
+            .greedy_us = wholes[GREEDY].us,
+            .measured_us = wholes[ASSIGNED].us,
+            .chosen = whole_names[best]};
+        byi_ledger_measured(d->by->ledger, &measured);
+    } else {
+        byi_text_addf(&d->by->notes,
+                      "the whole model could not be timed, its parts decide: "
+                      "%s\n",
+                      err.text);
+    }
+    if (best == ALL_NATIVE)
+        assign_native(d, a, wholes);
+    for (uint32_t i = 0; i < N_WHOLES; i++) {
+        byi_contender_close(&wholes[i].contender);
+        byi_compiled_groups_free(&wholes[i].groups);
+        byi_module_free(&wholes[i].m);
+    }
+    return best;
+}
+
+static enum byoc_status decide(struct decider *d, struct byoc_error *err)
+{
+    BYI_TRY(byi_units_find(d->parts.work, &d->ctx, d->arena, &d->units, err));
+    if (!d->units.list.n)
+        return BYOC_OK;
+    BYI_TRY(time_units(d, err));
+    uint32_t *label =
+        byi_arena_calloc(d->arena, d->units.list.n, sizeof *label);
+    choose(d, label);
+    struct byi_assignment *a = byi_assignment_new(d->m, d->by->arena);
+    assign_units(d, a, label);
+    struct trial t = {0};
+    enum byoc_status status = settle_regions(d, a, &t, err);
+    if (status == BYOC_OK) {
+        const uint32_t best = pick_whole(d, a);
+        d->vendors->assignment = best == GREEDY ? NULL : a;
+        note_units(d, label);
+        if (best == ASSIGNED)
+            note_regions(d, &t);
+    }
+    free_trial(&t);
+    return status;
+}
+
+/* Regions of a vendor that is only patterns run nowhere. */
+static enum byoc_status check_vendors(const struct decider *d,
+                                      struct byoc_error *err)
+{
+    for (uint32_t v = 0; v < d->vendors->n; v++)
+        if (!byi_found_plugin(d->by->found, d->vendors->at[v].name))
+            return byi_fail(err, BYOC_EINVAL,
+                            "vendor '%s' is only patterns, so that nothing of "
+                            "it can be measured; give its plug-in, or "
+                            "partition by greedy",
+                            d->vendors->at[v].name);
+    if (d->vendors->n > BYI_MAX_COST_VENDORS)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "found %u vendors to measure, expected at most %d; "
+                        "name some with --backend",
+                        d->vendors->n, BYI_MAX_COST_VENDORS);
+    return BYOC_OK;
+}
+
+static void finish(struct decider *d)
+{
+    struct byoc_error err;
+    const struct byi_meter *meter = &d->parts.meter;
+    d->by->n_timed += d->parts.n_timed;
+    if (meter->no_compiler)
+        byi_text_addf(&d->by->notes,
+                      "fused groups were measured operator by operator, and "
+                      "nothing of it is kept: %s\n",
+                      meter->why_none.at);
+    else if (byi_cost_table_save(&d->parts.table, &err) != BYOC_OK)
+        byi_text_addf(&d->by->notes, "the cost table is not kept: %s\n",
+                      err.text);
+    byi_units_free(&d->units);
+    byi_parts_close(&d->parts);
+    byi_module_free(&d->parts.work);
+    byi_arena_free(&d->arena);
+}
+
+enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
+                             struct byi_pass_context *ctx,
+                             struct byoc_error *err)
+{
+    struct byi_by_cost *by = by_cost;
+    if (!ctx->vendors->n)
+        return BYOC_OK;
+    struct decider d = {.by = by,
+                        .m = m,
+                        .arena = byi_arena_new(),
+                        .ctx = *ctx,
+                        .vendors = ctx->vendors,
+                        .n_labels = 1 + ctx->vendors->n};
+    d.ctx.ledger = NULL;
+    d.parts = (struct byi_parts){.work = byi_module_clone(m),
+                                 .vendors = ctx->vendors,
+                                 .ctx = &d.ctx,
+                                 .meter = {.found = by->found,
+                                           .ctx = &d.ctx,
+                                           .threads = by->threads,
+                                           .plugins = by->plugins,
+                                           .cc = by->cc,
+                                           .arena = d.arena},
+                                 .arena = d.arena,
+                                 .ends = byi_meter_now() +
+                                         (by->seconds > 0 ? by->seconds : 60),
+                                 .progress = by->progress,
+                                 .progress_ctx = by->progress_ctx};
+    enum byoc_status status = check_vendors(&d, err);
+    if (status == BYOC_OK)
+        status = byi_parts_open(&d.parts, by->table, &by->notes, err);
+    if (status == BYOC_OK)
+        status = decide(&d, err);
+    finish(&d);
+    return status;
+}

@@ -1,0 +1,238 @@
+/* cost_table.c: measured times, by a hash of what they depend on, as JSON. */
+#include "cost_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    VERSION = 1,
+    MOST_ENTRIES = 50000,
+    MOST_BYTES = 64 << 20,
+};
+
+/* --- in memory ------------------------------------------------------------ */
+
+static uint32_t slot_of(const struct byi_cost_table *t, const char *key)
+{
+    uint32_t i = (uint32_t)byi_hash(0, key, strlen(key)) & (t->n_slots - 1);
+    while (t->slots[i] && strcmp(t->list.at[t->slots[i] - 1].key, key) != 0)
+        i = (i + 1) & (t->n_slots - 1);
+    return i;
+}
+
+static void grow(struct byi_cost_table *t)
+{
+    t->n_slots = t->n_slots ? 2 * t->n_slots : 256;
+    t->slots = byi_arena_calloc(t->arena, t->n_slots, sizeof *t->slots);
+    for (uint32_t i = 0; i < t->list.n; i++)
+        t->slots[slot_of(t, t->list.at[i].key)] = i + 1;
+}
+
+static void put(struct byi_cost_table *t, const char *key, int64_t ns,
+                const char *of)
+{
+    if (2 * (t->list.n + 1) > t->n_slots)
+        grow(t);
+    const uint32_t slot = slot_of(t, key);
+    if (!t->slots[slot]) {
+        struct byi_cost_entry fresh = {.ns = 0};
+        snprintf(fresh.key, sizeof fresh.key, "%s", key);
+        BYI_PUSH(&t->list, fresh);
+        t->slots[slot] = t->list.n;
+    }
+    struct byi_cost_entry *e = &t->list.at[t->slots[slot] - 1];
+    e->ns = ns;
+    e->of = byi_arena_str(t->arena, of);
+}
+
+bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
+{
+    const uint32_t at = t->n_slots ? t->slots[slot_of(t, key)] : 0;
+    if (!at)
+        return false;
+    const int64_t ns = t->list.at[at - 1].ns;
+    *us = ns < 0 ? (double)INFINITY : (double)ns / 1e3;
+    return true;
+}
+
+void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
+                  const char *of)
+{
+    put(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1, of);
+    t->changed = true;
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+static enum byoc_status read_entry(struct byi_cost_table *t,
+                                   const struct byi_json *item,
+                                   struct byoc_error *err)
+{
+    const char *key, *of;
+    int64_t ns;
+    BYI_TRY(byi_json_string(item, "key", &key, err));
+    BYI_TRY(byi_json_int(item, "ns", -1, INT64_C(1) << 52, &ns, err));
+    BYI_TRY(byi_json_string(item, "of", &of, err));
+    if (strlen(key) != 64 || strspn(key, "0123456789abcdef") != 64)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s.key: found \"%.80s\", expected 64 hex digits",
+                        item->path, key);
+    put(t, key, ns, of);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_root(struct byi_cost_table *t,
+                                  const struct byi_json *root,
+                                  struct byoc_error *err)
+{
+    const char *format;
+    int64_t version;
+    struct byi_json costs, item = {0};
+    uint32_t n;
+    BYI_TRY(byi_json_string(root, "format", &format, err));
+    if (strcmp(format, "byoc-costs") != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "format: found \"%.40s\", expected \"byoc-costs\"",
+                        format);
+    BYI_TRY(byi_json_int(root, "version", VERSION, VERSION, &version, err));
+    BYI_TRY(byi_json_array(root, "costs", MOST_ENTRIES, &costs, &n, err));
+    for (uint32_t i = 0; byi_json_next(&costs, &item, i); i++)
+        BYI_TRY(read_entry(t, &item, err));
+    return BYOC_OK;
+}
+
+static void drop(struct byi_cost_table *t)
+{
+    t->list.n = 0;
+    t->n_slots = 0;
+    t->slots = NULL;
+}
+
+/* All of a file's entries or none. */
+static enum byoc_status read_file(struct byi_cost_table *t,
+                                  struct byoc_error *err)
+{
+    const void *data;
+    size_t n;
+    struct cJSON *json = NULL;
+    BYI_TRY(byi_map_file(t->path, &data, &n, err));
+    enum byoc_status status =
+        byi_json_parse(data ? data : "", n, MOST_BYTES, &json, err);
+    if (status == BYOC_OK) {
+        const struct byi_json root = byi_json_root(json);
+        status = read_root(t, &root, err);
+    }
+    byi_json_free(&json);
+    byi_unmap(data, n);
+    if (status != BYOC_OK)
+        drop(t);
+    return status;
+}
+
+static const char *default_path(struct byi_arena *arena)
+{
+    static const char *const places[][2] = {{"BYOC_CACHE_DIR", ""},
+                                            {"XDG_CACHE_HOME", "/byoc"},
+                                            {"HOME", "/.cache/byoc"}};
+    for (size_t i = 0; i < BYI_COUNT(places); i++) {
+        const char *folder = getenv(places[i][0]);
+        if (folder && folder[0] == '/')
+            return byi_arena_printf(arena, "%s%s/costs.json", folder,
+                                    places[i][1]);
+    }
+    return NULL;
+}
+
+void byi_cost_table_open(struct byi_cost_table *t, const char *path,
+                         struct byi_text *note)
+{
+    struct byoc_error err;
+    t->arena = byi_arena_new();
+    t->path = path ? byi_arena_str(t->arena, path) : default_path(t->arena);
+    if (!t->path) {
+        byi_text_addf(note, "what is measured is not kept: give --cost-table, "
+                            "or set BYOC_CACHE_DIR\n");
+        return;
+    }
+    if (access(t->path, F_OK) != 0)
+        return;
+    if (read_file(t, &err) != BYOC_OK)
+        byi_text_addf(note,
+                      "cost table %s is not used and will be replaced: "
+                      "%s\n",
+                      t->path, err.text);
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static void make_folders(const struct byi_cost_table *t)
+{
+    char *path = byi_arena_str(t->arena, t->path);
+    for (char *c = path + 1; *c; c++)
+        if (*c == '/') {
+            *c = '\0';
+            (void)mkdir(path, 0777); /* creating the file says what is wrong */
+            *c = '/';
+        }
+}
+
+static void print_entry(struct byi_text *text, const struct byi_cost_entry *e,
+                        const char *comma)
+{
+    byi_text_addf(text, "%s\n{\"key\": \"%s\", \"ns\": %lld, \"of\": ", comma,
+                  e->key, (long long)e->ns);
+    byi_json_quote(text, e->of);
+    byi_text_addf(text, "}");
+}
+
+static enum byoc_status write_file(const struct byi_cost_table *t,
+                                   struct byoc_error *err)
+{
+    struct byi_text text = {0};
+    struct byi_file file;
+    const uint32_t first =
+        t->list.n > MOST_ENTRIES ? t->list.n - MOST_ENTRIES : 0;
+    byi_text_addf(&text,
+                  "{\"format\": \"byoc-costs\", \"version\": %d, \"costs\": [",
+                  VERSION);
+    for (uint32_t i = first; i < t->list.n; i++)
+        print_entry(&text, &t->list.at[i], i == first ? "" : ",");
+    byi_text_addf(&text, "\n]}\n");
+    enum byoc_status status = byi_file_create(t->path, &file, err);
+    if (status == BYOC_OK) {
+        fwrite(text.at, 1, text.n, file.stream);
+        status = byi_file_commit(&file, err);
+    }
+    byi_text_free(&text);
+    return status;
+}
+
+enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
+                                     struct byoc_error *err)
+{
+    struct byi_cost_table now = {.arena = t->arena, .path = t->path};
+    struct byoc_error unused;
+    if (!t->path || !t->changed)
+        return BYOC_OK;
+    make_folders(t);
+    if (access(t->path, F_OK) == 0)
+        (void)read_file(&now, &unused); /* a damaged one is replaced */
+    for (uint32_t i = 0; i < t->list.n; i++)
+        put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].of);
+    enum byoc_status status = write_file(&now, err);
+    byi_vec_free(now.list.at);
+    t->changed = status != BYOC_OK;
+    return status;
+}
+
+void byi_cost_table_close(struct byi_cost_table *t)
+{
+    byi_vec_free(t->list.at);
+    if (t->arena)
+        byi_arena_free(&t->arena);
+    *t = (struct byi_cost_table){0};
+}

@@ -1,0 +1,351 @@
+/* parts.c: parts of a model, timed, and the times found again. */
+#include "parts.h"
+
+#include "runtime_native/native.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- keys ----------------------------------------------------------------- */
+
+static void add_text(struct byi_sha256 *s, const char *text)
+{
+    byi_sha256_add(s, text ? text : "", strlen(text ? text : "") + 1);
+}
+
+/* "model name : ..." of the first CPU. */
+static void add_cpu_model(struct byi_sha256 *s)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "model name", 10) == 0) {
+            add_text(s, line);
+            break;
+        }
+    if (f)
+        fclose(f);
+}
+
+static enum byoc_status sign_base(struct byi_parts *d, struct byoc_error *err)
+{
+    struct byi_sha256 *s = &d->base;
+    uint32_t threads;
+    BYI_TRY(byoc_internal_threads(d->meter.threads, &threads, err));
+    byi_sha256_init(s);
+    add_text(s, "byoc cost 1");
+    add_text(s, byoc_version());
+    add_text(s, byoc_internal_cpu());
+    add_text(s, getenv("BYOC_MAX_ISA"));
+    add_cpu_model(s);
+    byi_sha256_add(s, &threads, sizeof threads);
+    byi_sha256_add(s, &d->ctx->opt_level, sizeof d->ctx->opt_level);
+    const char *const *lists[] = {d->ctx->disabled, d->ctx->required,
+                                  d->ctx->options};
+    for (size_t i = 0; i < BYI_COUNT(lists); i++) {
+        for (const char *const *name = lists[i]; name && *name; name++)
+            add_text(s, *name);
+        add_text(s, "");
+    }
+    return BYOC_OK;
+}
+
+const char *byi_parts_label(const struct byi_parts *d, uint32_t label)
+{
+    return label ? d->vendors->at[label - 1].name : "native";
+}
+
+void byi_parts_sign_vendor(const struct byi_parts *d, uint32_t label,
+                           struct byi_sha256 *s)
+{
+    const struct byoc_backend *b = d->vendors->at[label - 1].backend;
+    add_text(s, b->name);
+    add_text(s, b->version);
+    add_text(s, b->compat);
+    add_text(s, d->vendors->forbid_ref ? "no reference kernels" : "");
+}
+
+/* Of a part that is run with this label. */
+static void label_key(const struct byi_parts *d, const struct byi_part *p,
+                      uint32_t label, char key[65])
+{
+    struct byi_sha256 s;
+    byi_sha256_init(&s);
+    add_text(&s, p->key);
+    add_text(&s, label ? "vendor" : "native");
+    if (label)
+        byi_parts_sign_vendor(d, label, &s);
+    byi_sha256_hex(&s, key);
+}
+
+/* --- parts ---------------------------------------------------------------- */
+
+static uint32_t *find_slot(struct byi_parts *d, const char *key)
+{
+    uint32_t i = (uint32_t)byi_hash(0, key, 64) & (d->n_slots - 1);
+    while (d->slots[i] && strcmp(d->list.at[d->slots[i] - 1].key, key) != 0)
+        i = (i + 1) & (d->n_slots - 1);
+    return &d->slots[i];
+}
+
+static void grow_slots(struct byi_parts *d)
+{
+    d->n_slots = d->n_slots ? 2 * d->n_slots : 256;
+    d->slots = byi_arena_calloc(d->arena, d->n_slots, sizeof *d->slots);
+    for (uint32_t i = 0; i < d->list.n; i++)
+        *find_slot(d, d->list.at[i].key) = i + 1;
+}
+
+/* The part that is this piece; one that looks the same to a clock is it. */
+uint32_t byi_parts_add(struct byi_parts *d, const struct byi_piece *piece,
+                       uint64_t labels)
+{
+    struct byi_part fresh = {.piece = *piece};
+    struct byi_sha256 s = d->base;
+    byi_piece_sign(d->work, piece, &s);
+    byi_sha256_hex(&s, fresh.key);
+    if (2 * (d->list.n + 1) > d->n_slots)
+        grow_slots(d);
+    uint32_t *slot = find_slot(d, fresh.key);
+    if (!*slot) {
+        fresh.us = byi_arena_calloc(d->arena, d->n_labels, sizeof *fresh.us);
+        for (uint32_t l = 0; l < d->n_labels; l++)
+            fresh.us[l] = (double)NAN;
+        BYI_PUSH(&d->list, fresh);
+        *slot = d->list.n;
+    }
+    d->list.at[*slot - 1].labels |= labels;
+    return *slot - 1;
+}
+
+static bool is_wanted(const struct byi_part *p, uint32_t label)
+{
+    return p->labels >> label & 1;
+}
+
+bool byi_part_known(const struct byi_parts *d, const struct byi_part *p)
+{
+    for (uint32_t l = 0; l < d->n_labels; l++)
+        if (is_wanted(p, l) && isnan(p->us[l]))
+            return false;
+    return true;
+}
+
+static void look_up(struct byi_parts *d, struct byi_part *p)
+{
+    char key[65];
+    for (uint32_t l = 0; l < d->n_labels; l++) {
+        label_key(d, p, l, key);
+        if (is_wanted(p, l) && !byi_cost_get(&d->table, key, &p->us[l]))
+            p->us[l] = (double)NAN;
+    }
+}
+
+static void keep(struct byi_parts *d, const struct byi_part *p)
+{
+    char key[65];
+    for (uint32_t l = 0; l < d->n_labels; l++) {
+        if (!is_wanted(p, l) || isnan(p->us[l]))
+            continue;
+        struct byi_text of = {0};
+        byi_text_addf(&of, "%s: ", byi_parts_label(d, l));
+        byi_piece_name(d->work, &p->piece, &of);
+        label_key(d, p, l, key);
+        byi_cost_put(&d->table, key, p->us[l], of.at);
+        byi_cost_get(&d->table, key, &p->us[l]);
+        byi_text_free(&of);
+    }
+}
+
+/* --- timing parts --------------------------------------------------------- */
+
+static bool has_region(const struct byi_module *m)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.compiler)
+            return true;
+    return false;
+}
+
+/* What one vendor makes of a part. *m stays NULL where it makes nothing. */
+static enum byoc_status open_vendor(struct byi_parts *d,
+                                    const struct byi_part *p, uint32_t label,
+                                    struct byi_module **m,
+                                    struct byi_contender *c,
+                                    struct byoc_error *err)
+{
+    static const struct byi_compiled_groups none;
+    struct byi_vendors only = {.n = 1,
+                               .at = &d->vendors->at[label - 1],
+                               .forbid_ref = d->vendors->forbid_ref,
+                               .cache = d->vendors->cache};
+    *m = byi_module_new();
+    enum byoc_status status =
+        byi_piece_add(d->work, &p->piece, *m, "main", err);
+    if (status == BYOC_OK)
+        status = byi_meter_passes(&d->meter, *m, &only, err);
+    if (status == BYOC_OK && has_region(*m))
+        return byi_contender_open(&d->meter, *m, &none, c, err);
+    byi_module_free(m);
+    return status;
+}
+
+/* All who take part, in the order of labels, the first one native. */
+struct field {
+    struct byi_contender at[1 + BYI_MAX_COST_VENDORS];
+    struct byi_module *modules[1 + BYI_MAX_COST_VENDORS];
+    struct byi_contender *in[1 + BYI_MAX_COST_VENDORS];
+    uint32_t label[1 + BYI_MAX_COST_VENDORS];
+    uint32_t n;
+};
+
+static void leave_field(struct field *f, uint32_t i)
+{
+    f->n--;
+    memmove(&f->in[i], &f->in[i + 1], (f->n - i) * sizeof *f->in);
+    memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
+}
+
+/* Who cannot run is out of it: INFINITY. Without its native twin a part stays
+ * unknown. */
+static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
+{
+    const double each = 0.015; /* seconds */
+    struct byoc_error err;
+    uint32_t failed;
+    while (f->n > 1 && byi_contenders_time(f->in, f->n, each * f->n, &failed,
+                                           &err) != BYOC_OK) {
+        if (failed == 0)
+            return;
+        p->us[f->label[failed]] = (double)INFINITY;
+        leave_field(f, failed);
+    }
+    if (f->n == 1 && byi_contenders_time(f->in, 1, each, &failed, &err))
+        return;
+    d->n_timed++;
+    for (uint32_t i = 0; i < f->n; i++)
+        p->us[f->label[i]] = f->in[i]->us;
+    for (uint32_t l = 1; l < d->n_labels; l++)
+        if (is_wanted(p, l) && isnan(p->us[l]))
+            p->us[l] = p->us[0]; /* the vendor takes nothing of it */
+}
+
+static void time_part(struct byi_parts *d, struct byi_part *p,
+                      struct byi_module *natives,
+                      const struct byi_compiled_groups *groups,
+                      const char *entry)
+{
+    struct byoc_error err;
+    struct field *f = byi_arena_alloc(d->arena, sizeof *f);
+    for (uint32_t l = 0; l < d->n_labels; l++)
+        p->us[l] = (double)NAN;
+    if (byi_entry_set(natives, entry, "parts", &err) != BYOC_OK ||
+        byi_contender_open(&d->meter, natives, groups, &f->at[0], &err))
+        return;
+    f->in[f->n++] = &f->at[0];
+    for (uint32_t l = 1; l < d->n_labels; l++) {
+        if (!is_wanted(p, l))
+            continue;
+        const enum byoc_status status =
+            open_vendor(d, p, l, &f->modules[l], &f->at[l], &err);
+        if (status != BYOC_OK) {
+            p->us[l] = (double)INFINITY;
+        } else if (f->modules[l]) {
+            f->label[f->n] = l;
+            f->in[f->n++] = &f->at[l];
+        }
+    }
+    time_field(d, p, f);
+    for (uint32_t l = 0; l < d->n_labels; l++) {
+        byi_contender_close(&f->at[l]);
+        byi_module_free(&f->modules[l]);
+    }
+    if (!isnan(p->us[0]))
+        keep(d, p);
+}
+
+static void report(struct byi_parts *d)
+{
+    if (d->progress)
+        d->progress(d->progress_ctx, "measuring", d->done, d->of);
+}
+
+static bool is_tried(const struct byi_part *p)
+{
+    return (p->labels & ~p->tried) == 0;
+}
+
+/* Look up what was not tried yet, and list in `missing` what is not there, as
+ * functions of `natives`. One that no function can be made of stays unknown. */
+static uint32_t find_missing(struct byi_parts *d, struct byi_module *natives,
+                             uint32_t *missing)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->list.n; i++) {
+        struct byi_part *p = &d->list.at[i];
+        struct byoc_error why;
+        if (is_tried(p))
+            continue;
+        look_up(d, p);
+        p->tried = p->labels;
+        char entry[32];
+        snprintf(entry, sizeof entry, "part%u", i);
+        if (!byi_part_known(d, p) && byi_meter_now() < d->ends &&
+            byi_piece_add(d->work, &p->piece, natives, entry, &why) == BYOC_OK)
+            missing[n++] = i;
+    }
+    return n;
+}
+
+static enum byoc_status time_missing(struct byi_parts *d,
+                                     struct byi_module *natives,
+                                     const uint32_t *missing, uint32_t n,
+                                     struct byoc_error *err)
+{
+    struct byi_compiled_groups groups = {0};
+    char entry[32];
+    /* without an entry no part is dead; then any one will do for a plan */
+    BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
+    snprintf(entry, sizeof entry, "part%u", missing[0]);
+    BYI_TRY(byi_entry_set(natives, entry, "parts", err));
+    byi_meter_compile(&d->meter, natives, &groups);
+    d->of += n;
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(entry, sizeof entry, "part%u", missing[i]);
+        if (byi_meter_now() < d->ends)
+            time_part(d, &d->list.at[missing[i]], natives, &groups, entry);
+        d->done++;
+        report(d);
+    }
+    byi_compiled_groups_free(&groups);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_parts_time(struct byi_parts *d, struct byoc_error *err)
+{
+    struct byi_module *natives = byi_module_new();
+    uint32_t *missing = byi_arena_calloc(d->arena, d->list.n, sizeof *missing);
+    const uint32_t n = find_missing(d, natives, missing);
+    enum byoc_status status =
+        n ? time_missing(d, natives, missing, n, err) : BYOC_OK;
+    byi_module_free(&natives);
+    return status;
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+enum byoc_status byi_parts_open(struct byi_parts *d, const char *path,
+                                struct byi_text *note, struct byoc_error *err)
+{
+    d->n_labels = 1 + d->vendors->n;
+    byi_cost_table_open(&d->table, path, note);
+    return sign_base(d, err);
+}
+
+void byi_parts_close(struct byi_parts *d)
+{
+    byi_text_free(&d->meter.why_none);
+    byi_vec_free(d->list.at);
+    byi_cost_table_close(&d->table);
+}

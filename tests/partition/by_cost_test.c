@@ -1,0 +1,389 @@
+/* by_cost_test.c: --partition-by=measured, with vendors that are so slow or so
+ * fast that no clock can be wrong about them: what is given to whom, what the
+ * ledger says, and that what was measured is not measured again.
+ */
+#include <byoc/byoc.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+
+#define SNAIL PLUGIN_DIR "/snail.so"
+#define HARE PLUGIN_DIR "/hare.so"
+#define TABLE BUILD_DIR "/by_cost_test.json"
+
+/* Next to nothing, and nothing to fuse. */
+static const char small[] =
+    "def @main(%x: Tensor[(4,), float32]) -> Tensor[(4,), float32] {\n"
+    "  %0 = nn.relu(%x) #[\"Relu_0\": \"Relu\"];\n"
+    "  nn.softmax(%0, axis=0) #[\"Softmax_1\": \"Softmax\"]\n"
+    "}\n";
+/* 16 MB through a native kernel: milliseconds. */
+static const char large[] = "def @main(%x: Tensor[(4, 1024, 1024), float32])"
+                            " -> Tensor[(4, 1024, 1024), float32] {\n"
+                            "  %0 = nn.relu(%x) #[\"Relu_0\": \"Relu\"];\n"
+                            "  add(%0, %x) #[\"Add_1\": \"Add\"]\n"
+                            "}\n";
+
+static enum byoc_status try(const char *text, const char *name,
+                            struct byoc_compile_params params,
+                            struct byoc_compiled **compiled,
+                            struct byoc_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, BUILD_DIR "/by_cost_%s.ir", name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    params.partition_by =
+        params.partition_by ? params.partition_by : "measured";
+    params.cost_table = params.cost_table ? params.cost_table : TABLE;
+    params.threads = params.threads ? params.threads : 1;
+    return byoc_compile(path, &params, compiled, err);
+}
+
+static struct byoc_compiled *compile(const char *text,
+                                     struct byoc_compile_params params)
+{
+    struct byoc_compiled *compiled = NULL;
+    struct byoc_error err;
+    if (try(text, "model", params, &compiled, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    return compiled;
+}
+
+/* --- reading the ledger --------------------------------------------------- */
+
+static const cJSON *node_of(const cJSON *ledger, const char *name)
+{
+    const cJSON *node;
+    cJSON_ArrayForEach(
+        node,
+        cJSON_GetObjectItem(
+            ledger,
+            "nodes")) if (strcmp(cJSON_GetObjectItem(node, "name")->valuestring,
+                                 name) == 0) return node;
+    fail_msg("the ledger has no node %s", name);
+    return NULL;
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(object, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static double number_of(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(object, key);
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+/* --- who gets what -------------------------------------------------------- */
+
+static void a_slow_vendor_loses_everything(void **state)
+{
+    (void)state;
+    unlink(TABLE);
+    struct byoc_compiled *c =
+        compile(small, (struct byoc_compile_params){.plugins = SNAIL});
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+    const cJSON *relu = node_of(ledger, "Relu_0");
+    assert_string_equal(text_of(relu, "where"), "native");
+    assert_string_equal(text_of(relu, "reason"), "cheaper-elsewhere");
+    assert_true(number_of(relu, "vendor_us") >= 10000);
+    assert_true(number_of(relu, "native_us") < number_of(relu, "vendor_us"));
+    const cJSON *tried =
+        cJSON_GetArrayItem(cJSON_GetObjectItem(relu, "tried"), 0);
+    assert_non_null(strstr(text_of(tried, "detail"), "native "));
+    assert_non_null(strstr(text_of(tried, "detail"), "snail "));
+    const cJSON *measured = cJSON_GetObjectItem(ledger, "measured");
+    assert_string_equal(text_of(measured, "chosen"), "measured");
+    assert_true(number_of(measured, "greedy_us") >= 10000);
+    assert_true(number_of(measured, "measured_us") <
+                number_of(measured, "greedy_us"));
+    assert_string_equal(byoc_compiled_warnings(c), "");
+    char *report = byoc_ledger_text(byoc_compiled_ledger(c), 0);
+    assert_non_null(strstr(report, "taken: measured"));
+    byoc_string_free(report);
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&c);
+}
+
+static void a_fast_vendor_keeps_what_greedy_gives_it(void **state)
+{
+    (void)state;
+    struct byoc_compiled *c =
+        compile(large, (struct byoc_compile_params){.plugins = HARE});
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+    const cJSON *regions = cJSON_GetObjectItem(ledger, "regions");
+    assert_int_equal(cJSON_GetArraySize(regions), 1);
+    const cJSON *region = cJSON_GetArrayItem(regions, 0);
+    assert_string_equal(text_of(region, "vendor"), "hare");
+    assert_true(number_of(region, "vendor_us") <
+                number_of(region, "native_us"));
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(region, "nodes")),
+                     2);
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&c);
+}
+
+static void check_where(const char *partition_by, const char *where)
+{
+    struct byoc_compiled *c = compile(
+        large, (struct byoc_compile_params){.plugins = SNAIL ":" HARE,
+                                            .partition_by = partition_by});
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+    assert_string_equal(text_of(node_of(ledger, "Relu_0"), "where"), where);
+    assert_string_equal(text_of(node_of(ledger, "Add_1"), "where"), where);
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&c);
+}
+
+static void of_two_vendors_the_faster_one_gets_it(void **state)
+{
+    (void)state;
+    check_where("greedy", "snail"); /* by order of preference */
+    check_where("measured", "hare");
+}
+
+/* The node that is excluded is not measured into a region either. */
+static void what_is_excluded_stays_so(void **state)
+{
+    (void)state;
+    const char *exclude[] = {"Add_1", NULL};
+    struct byoc_compiled *c =
+        compile(large, (struct byoc_compile_params){.plugins = HARE,
+                                                    .exclude = exclude});
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+    assert_string_equal(text_of(node_of(ledger, "Add_1"), "where"), "native");
+    assert_string_equal(text_of(node_of(ledger, "Add_1"), "reason"),
+                        "excluded");
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&c);
+}
+
+/* A function literal and a branch are measured as main is. */
+static void branches_are_measured_as_well(void **state)
+{
+    (void)state;
+    static const char branches[] =
+        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32])"
+        " -> Tensor[(4,), float32] {\n"
+        "  if (%c) { nn.relu(%x) #[\"Relu_0\": \"Relu\"] }"
+        " else { add(%x, %x) #[\"Add_1\": \"Add\"] }\n"
+        "}\n";
+    struct byoc_compiled *c =
+        compile(branches, (struct byoc_compile_params){.plugins = SNAIL});
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+    assert_string_equal(text_of(node_of(ledger, "Relu_0"), "reason"),
+                        "cheaper-elsewhere");
+    assert_string_equal(text_of(node_of(ledger, "Add_1"), "reason"),
+                        "cheaper-elsewhere");
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&c);
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    char *data = malloc(*n + 1);
+    assert_int_equal(fread(data, 1, *n, f), *n);
+    data[*n] = '\0';
+    fclose(f);
+    return data;
+}
+
+static void a_second_compile_measures_nothing(void **state)
+{
+    (void)state;
+    const struct byoc_compile_params params = {.plugins = HARE ":" SNAIL};
+    const char *const paths[] = {BUILD_DIR "/by_cost_1.so",
+                                 BUILD_DIR "/by_cost_2.so"};
+    char *bytes[2];
+    size_t n[2];
+    unlink(TABLE);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct byoc_error err;
+        struct byoc_compiled *c = compile(small, params);
+        if (i == 0)
+            assert_true(byoc_compiled_timed(c) > 0);
+        else
+            assert_int_equal(byoc_compiled_timed(c), 0);
+        if (byoc_compiled_write(c, paths[i], &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        byoc_compiled_free(&c);
+        bytes[i] = read_file(paths[i], &n[i]);
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(bytes[0], bytes[1], n[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+
+static void other_threads_are_another_machine(void **state)
+{
+    (void)state;
+    struct byoc_compile_params params = {.plugins = SNAIL};
+    struct byoc_compiled *c = compile(small, params);
+    byoc_compiled_free(&c);
+    params.threads = 2;
+    c = compile(small, params);
+    assert_true(byoc_compiled_timed(c) > 0);
+    byoc_compiled_free(&c);
+}
+
+static void a_damaged_table_is_a_warning(void **state)
+{
+    (void)state;
+    const struct byoc_compile_params params = {.plugins = SNAIL};
+    FILE *f = fopen(TABLE, "w");
+    fputs("{\"format\": \"byoc-costs\", \"version\": 99}", f);
+    fclose(f);
+    struct byoc_compiled *c = compile(small, params);
+    assert_non_null(strstr(byoc_compiled_warnings(c), TABLE " is not used"));
+    assert_non_null(strstr(byoc_compiled_warnings(c), "version"));
+    assert_true(byoc_compiled_timed(c) > 0);
+    byoc_compiled_free(&c);
+    c = compile(small, params);
+    assert_string_equal(byoc_compiled_warnings(c), "");
+    assert_int_equal(byoc_compiled_timed(c), 0);
+    byoc_compiled_free(&c);
+}
+
+static void a_table_that_cannot_be_kept_is_a_warning(void **state)
+{
+    (void)state;
+    struct byoc_compiled *c = compile(
+        small, (struct byoc_compile_params){
+                   .plugins = SNAIL, .cost_table = "/dev/null/costs.json"});
+    assert_non_null(strstr(byoc_compiled_warnings(c), "is not kept"));
+    byoc_compiled_free(&c);
+}
+
+static void *compile_once(void *name)
+{
+    struct byoc_compiled *c = NULL;
+    struct byoc_error err;
+    const enum byoc_status status = try(
+        small, name, (struct byoc_compile_params){.plugins = SNAIL}, &c, &err);
+    byoc_compiled_free(&c);
+    return status == BYOC_OK ? NULL : name;
+}
+
+static void compiles_at_once_leave_a_whole_table(void **state)
+{
+    (void)state;
+    static char names[3][16] = {"thread0", "thread1", "thread2"};
+    pthread_t threads[3];
+    unlink(TABLE);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, compile_once, names[i]), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    struct byoc_compiled *c =
+        compile(small, (struct byoc_compile_params){.plugins = SNAIL});
+    assert_string_equal(byoc_compiled_warnings(c), "");
+    assert_int_equal(byoc_compiled_timed(c), 0);
+    byoc_compiled_free(&c);
+}
+
+/* --- what goes wrong ------------------------------------------------------ */
+
+static void without_a_compiler_nothing_is_kept(void **state)
+{
+    (void)state;
+    static const char fused[] =
+        "def @main(%x: Tensor[(4,), float32]) -> Tensor[(4,), float32] {\n"
+        "  tanh(exp(nn.relu(%x)))\n"
+        "}\n";
+    unlink(TABLE);
+    struct byoc_compiled *c =
+        compile(fused, (struct byoc_compile_params){.plugins = SNAIL,
+                                                    .cc = "/no/compiler"});
+    assert_non_null(strstr(byoc_compiled_warnings(c), "/no/compiler"));
+    assert_int_not_equal(access(TABLE, F_OK), 0);
+    byoc_compiled_free(&c);
+}
+
+static void what_cannot_be_asked_is_refused(void **state)
+{
+    (void)state;
+    const char *patterns[] = {"me.relu=nn.relu(%x)", NULL};
+    struct byoc_compiled *c = NULL;
+    struct byoc_error err;
+    assert_int_equal(try(small, "model",
+                         (struct byoc_compile_params){.partition_by = "guess"},
+                         &c, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "expected greedy or measured"));
+    assert_int_equal(try(small, "model",
+                         (struct byoc_compile_params){.patterns = patterns,
+                                                      .plugins = SNAIL},
+                         &c, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "'me' is only patterns"));
+}
+
+/* A whole that cannot be run leaves the parts to decide: integers are made up
+ * as 0 and 1, and one of these is out of range. */
+static void a_whole_that_cannot_be_run_is_a_warning(void **state)
+{
+    (void)state;
+    static const char picky[] =
+        "def @main(%i: Tensor[(64,), int64], %x: Tensor[(1,), float32])"
+        " -> Tensor[(64,), float32] {\n"
+        "  %0 = nn.relu(%x) #[\"Relu_0\": \"Relu\"];\n"
+        "  take(%0, %i)\n"
+        "}\n";
+    struct byoc_compiled *c =
+        compile(picky, (struct byoc_compile_params){.plugins = SNAIL});
+    assert_non_null(strstr(byoc_compiled_warnings(c), "its parts decide: "));
+    cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+    assert_string_equal(text_of(node_of(ledger, "Relu_0"), "where"), "native");
+    assert_null(cJSON_GetObjectItem(ledger, "measured"));
+    cJSON_Delete(ledger);
+    byoc_compiled_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_vendor_loses_everything),
+        cmocka_unit_test(a_fast_vendor_keeps_what_greedy_gives_it),
+        cmocka_unit_test(of_two_vendors_the_faster_one_gets_it),
+        cmocka_unit_test(what_is_excluded_stays_so),
+        cmocka_unit_test(branches_are_measured_as_well),
+        cmocka_unit_test(a_second_compile_measures_nothing),
+        cmocka_unit_test(other_threads_are_another_machine),
+        cmocka_unit_test(a_damaged_table_is_a_warning),
+        cmocka_unit_test(a_table_that_cannot_be_kept_is_a_warning),
+        cmocka_unit_test(compiles_at_once_leave_a_whole_table),
+        cmocka_unit_test(without_a_compiler_nothing_is_kept),
+        cmocka_unit_test(what_cannot_be_asked_is_refused),
+        cmocka_unit_test(a_whole_that_cannot_be_run_is_a_warning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* timed.h: a vendor that takes nn.relu and add, and takes its time over every
+ * run: WAIT_US microseconds, whatever there is to compute. It computes nothing:
+ * it is there to be measured.
+ */
+#include <byoc/backend.h>
+
+#include <stddef.h>
+#include <time.h>
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    (void)host, (void)region;
+    *compiled = NULL;
+    return NULL;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    (void)host, (void)compiled;
+}
+
+static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
+                                   void **state)
+{
+    (void)host, (void)compiled, (void)state;
+    return NULL;
+}
+
+static void state_free(const struct byoc_host *host, void *compiled,
+                       void *state)
+{
+    (void)host, (void)compiled, (void)state;
+}
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    (void)host, (void)compiled, (void)state, (void)args;
+    const double until = now_us() + WAIT_US;
+    while (now_us() < until)
+        ;
+    return NULL;
+}
+
+static const struct byoc_pattern patterns[] = {
+    {VENDOR ".relu", "nn.relu(%x)", NULL},
+    {VENDOR ".add", "add(%a, %b)", NULL},
+};
+
+static const struct byoc_backend backend = {
+    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
+    .abi = BYOC_BACKEND_ABI,
+    .name = VENDOR,
+    .version = "1",
+    .compat = "timed-1",
+    .patterns = patterns,
+    .n_patterns = sizeof patterns / sizeof patterns[0],
+    .load = load,
+    .unload = unload,
+    .state_new = state_new,
+    .state_free = state_free,
+    .run = run,
+};
+
+__attribute__((visibility("default"))) const struct byoc_backend *
+byoc_backend_query_v1(const struct byoc_host *host, char *why,
+                      uint32_t why_bytes);
+
+const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
+                                                 char *why, uint32_t why_bytes)
+{
+    (void)host, (void)why, (void)why_bytes;
+    return &backend;
+}
