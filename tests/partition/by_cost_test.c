@@ -115,7 +115,9 @@ static void a_slow_vendor_loses_everything(void **state)
     assert_true(number_of(measured, "measured_us") <
                 number_of(measured, "greedy_us"));
     assert_string_equal(byoc_compiled_warnings(c), "");
-    char *report = byoc_ledger_text(byoc_compiled_ledger(c), 0);
+    char *report = NULL;
+    assert_int_equal(
+        byoc_ledger_text(byoc_compiled_ledger(c), 0, &report, NULL), BYOC_OK);
     assert_non_null(strstr(report, "taken: measured"));
     byoc_string_free(report);
     cJSON_Delete(ledger);
