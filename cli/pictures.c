@@ -5,8 +5,7 @@
 
 #include "frontend_onnx/onnx.h"
 #include "partition/page.h"
-
-#include <cjson/cJSON.h>
+#include "partition/report.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -48,75 +47,54 @@ static enum byoc_status write_picture(const char *path, const char *model,
 
 /* --- the model with notes ------------------------------------------------- */
 
-static const char *text(const cJSON *object, const char *key)
+static void notes_of(const struct byi_report_node *node,
+                     struct byi_arena *arena, struct byi_onnx_notes *notes)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsString(item) ? item->valuestring : "";
-}
-
-static double number(const cJSON *object, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : 0;
-}
-
-static void notes_of(const cJSON *node, struct byi_arena *arena,
-                     struct byi_onnx_notes *notes)
-{
-    static const char *const keys[][2] = {
-        {"byoc.vendor", "where"},  {"byoc.region", "region"},
-        {"byoc.reason", "reason"}, {"byoc.pattern", "pattern"},
-        {"byoc.impl", "impl"},
+    const struct byi_onnx_note all[] = {
+        {"byoc.vendor", node->where},  {"byoc.region", node->region},
+        {"byoc.reason", node->reason}, {"byoc.pattern", node->pattern},
+        {"byoc.impl", node->impl},
     };
     struct byi_onnx_note *at =
-        byi_arena_calloc(arena, BYI_COUNT(keys), sizeof *at);
-    *notes = (struct byi_onnx_notes){.at = at, .about = text(node, "op")};
-    for (size_t i = 0; i < BYI_COUNT(keys); i++)
-        if (*text(node, keys[i][1]))
-            at[notes->n++] =
-                (struct byi_onnx_note){keys[i][0], text(node, keys[i][1])};
+        byi_arena_calloc(arena, BYI_COUNT(all), sizeof *at);
+    *notes = (struct byi_onnx_notes){.at = at, .about = node->op};
+    for (size_t i = 0; i < BYI_COUNT(all); i++)
+        if (*all[i].value)
+            at[notes->n++] = all[i];
 }
 
-static const char *summary_of(const cJSON *root, struct byi_arena *arena)
+static const char *summary_of(const struct byi_report *r)
 {
-    const cJSON *s = cJSON_GetObjectItemCaseSensitive(root, "summary");
-    const double flops = number(s, "flops");
+    const struct byi_coverage *c = &r->coverage;
     return byi_arena_printf(
-        arena,
-        "%.0f nodes: %.0f offloaded in %.0f regions, %.0f native, %.0f "
-        "folded, %.0f removed; %.2f%% of the work offloaded",
-        number(s, "nodes"), number(s, "offloaded"), number(s, "regions"),
-        number(s, "native"), number(s, "folded"), number(s, "removed"),
-        flops > 0 ? 100 * number(s, "flops_offloaded") / flops : 0);
+        r->arena,
+        "%u nodes: %u offloaded in %u regions, %u native, %u folded, %u "
+        "removed; %.2f%% of the work offloaded",
+        c->nodes, c->offloaded, c->regions, c->native, c->folded, c->removed,
+        byi_report_flops_share(r));
 }
 
 static enum byoc_status dump_onnx(const char *path, const char *model,
                                   const char *ledger, struct byoc_error *err)
 {
     const size_t n = strlen(model);
-    cJSON *root = NULL;
-    const cJSON *node;
+    struct byi_report r;
     if (n > 3 && strcmp(model + n - 3, ".ir") == 0)
         return byi_fail(err, BYOC_EINVAL,
                         "--dump-onnx: %s is text, and only an ONNX model can "
                         "be written as one; --dot and --html show any model",
                         model);
-    BYI_TRY(byi_ledger_parse(ledger, strlen(ledger), &root, err));
-    struct byi_arena *arena = byi_arena_new();
-    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(root, "nodes");
-    const uint32_t n_nodes = (uint32_t)cJSON_GetArraySize(nodes);
+    BYI_TRY(byi_report_read(ledger, strlen(ledger), &r, err));
     struct byi_onnx_notes *notes =
-        byi_arena_calloc(arena, n_nodes, sizeof *notes);
-    uint32_t i = 0;
-    cJSON_ArrayForEach(node, nodes) notes_of(node, arena, &notes[i++]);
-    const struct byi_onnx_note about[] = {
-        {"byoc.version", BYI_VERSION},
-        {"byoc.summary", summary_of(root, arena)}};
+        byi_arena_calloc(r.arena, r.n_nodes, sizeof *notes);
+    for (uint32_t i = 0; i < r.n_nodes; i++)
+        notes_of(&r.nodes[i], r.arena, &notes[i]);
+    const struct byi_onnx_note about[] = {{"byoc.version", BYI_VERSION},
+                                          {"byoc.summary", summary_of(&r)}};
     const struct byi_onnx_notes whole = {.n = BYI_COUNT(about), .at = about};
     enum byoc_status status =
-        byi_onnx_annotate(model, path, n_nodes, notes, &whole, err);
-    byi_arena_free(&arena);
-    byi_json_free(&root);
+        byi_onnx_annotate(model, path, r.n_nodes, notes, &whole, err);
+    byi_report_free(&r);
     return status;
 }
 

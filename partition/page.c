@@ -4,36 +4,9 @@
  */
 #include "page.h"
 
-#include "ledger.h"
-
-#include <cjson/cJSON.h>
+#include "report.h"
 
 #include <string.h>
-
-enum { LEDGER_VERSION = 2 };
-
-enum byoc_status byi_ledger_parse(const char *json, size_t n, cJSON **root,
-                                  struct byoc_error *err)
-{
-    BYI_TRY(byi_json_parse(json, n, 1u << 30, root, err));
-    const cJSON *format = cJSON_GetObjectItemCaseSensitive(*root, "format");
-    const cJSON *version = cJSON_GetObjectItemCaseSensitive(*root, "version");
-    enum byoc_status status = BYOC_OK;
-    if (!cJSON_IsString(format) ||
-        strcmp(format->valuestring, "byoc-ledger") != 0)
-        status = byi_fail(err, BYOC_EPARSE,
-                          "found JSON without \"format\": \"byoc-ledger\", "
-                          "expected a ledger");
-    else if (!cJSON_IsNumber(version) || version->valuedouble != LEDGER_VERSION)
-        status = byi_fail(err, BYOC_EPARSE,
-                          "found a ledger of version %.0f, expected %d; "
-                          "compile the model again",
-                          cJSON_IsNumber(version) ? version->valuedouble : 0,
-                          LEDGER_VERSION);
-    if (status != BYOC_OK)
-        byi_json_free(root);
-    return status;
-}
 
 /* JSON for a script element: valid UTF-8, and no '<', which JSON has in
  * strings only. */
@@ -63,9 +36,9 @@ static void add_reasons(struct byi_text *out)
 enum byoc_status byi_ledger_page(const char *json, size_t n,
                                  struct byi_text *out, struct byoc_error *err)
 {
-    cJSON *root = NULL;
-    BYI_TRY(byi_ledger_parse(json, n, &root, err));
-    byi_json_free(&root);
+    struct byi_report checked;
+    BYI_TRY(byi_report_read(json, n, &checked, err));
+    byi_report_free(&checked);
     byi_text_add(out, byi_page_head, strlen(byi_page_head));
     byi_text_addf(out, "{\"byoc\": \"%s\", \"reasons\": {", BYI_VERSION);
     add_reasons(out);

@@ -6,10 +6,7 @@
 
 #include "core/base.h"
 
-/* Parse a ledger. Fails with BYOC_EPARSE where the text is none, or of a
- * version that does not say what a picture needs. Free with byi_json_free. */
-enum byoc_status byi_ledger_parse(const char *json, size_t n,
-                                  struct cJSON **root, struct byoc_error *err);
+/* Errors of both: those of byi_report_read. */
 
 /* page.c: the ledger as one HTML page that needs nothing else. */
 enum byoc_status byi_ledger_page(const char *json, size_t n,

@@ -14,29 +14,47 @@
 
 #include "partition/page.h"
 
+static void add_node(struct byi_text *out, const char *name, const char *rest)
+{
+    byi_text_addf(out, "{\"name\": ");
+    byi_json_quote(out, name);
+    byi_text_addf(out, ", %s, \"flops\": 1, \"tried\": []}", rest);
+}
+
 /* Three nodes; the names are those of `a` and `b`. */
 static void ledger_of(struct byi_text *out, const char *a, const char *b)
 {
     byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": 2, "
                        "\"model\": ");
     byi_json_quote(out, a);
-    byi_text_addf(out,
-                  ", \"vendors\": [{\"name\": \"dnnl\"}, {\"name\": "
-                  "\"native\"}], \"regions\": [{\"name\": \"dnnl_0\", "
-                  "\"vendor\": \"dnnl\", \"outcome\": \"kept\", \"nodes\": "
-                  "[0, 2]}, {\"name\": \"dnnl_0\", \"vendor\": \"dnnl\", "
-                  "\"outcome\": \"given back\", \"nodes\": [1]}], "
-                  "\"nodes\": [{\"op\": \"Conv\", \"where\": \"dnnl\", "
-                  "\"reason\": \"offloaded\", \"region\": \"dnnl_0\", "
-                  "\"inputs\": [], \"name\": ");
-    byi_json_quote(out, a);
-    byi_text_addf(out, "}, {\"op\": \"Add\", \"where\": \"native\", "
-                       "\"reason\": \"predicate\", \"inputs\": [0], "
-                       "\"name\": ");
-    byi_json_quote(out, b);
-    byi_text_addf(out, "}, {\"op\": \"Relu\", \"where\": \"dnnl\", "
-                       "\"reason\": \"offloaded\", \"region\": \"dnnl_0\", "
-                       "\"inputs\": [0, 1, 7], \"name\": \"\"}]}");
+    byi_text_addf(
+        out, ", \"threads\": 2, \"cpu\": \"x\", \"vendors\": ["
+             "{\"name\": \"dnnl\", \"version\": \"1\", \"nodes\": 2, "
+             "\"flops\": 2, \"regions\": 1}, "
+             "{\"name\": \"native\", \"version\": \"1\", \"nodes\": 1, "
+             "\"flops\": 1, \"regions\": 0}], "
+             "\"summary\": {\"nodes\": 3, \"offloaded\": 2, \"native\": 1, "
+             "\"folded\": 0, \"removed\": 0, \"regions\": 1, \"flops\": 3, "
+             "\"flops_offloaded\": 2}, \"gates\": [], \"regions\": ["
+             "{\"name\": \"dnnl_0\", \"vendor\": \"dnnl\", \"outcome\": "
+             "\"kept\", \"nodes\": [0, 2], \"flops\": 2, \"inputs\": 1, "
+             "\"outputs\": 1}, "
+             "{\"name\": \"dnnl_1\", \"vendor\": \"dnnl\", \"outcome\": "
+             "\"given back\", \"reason\": \"region-too-small\", \"nodes\": "
+             "[1], \"flops\": 1, \"inputs\": 1, \"outputs\": 1}], "
+             "\"nodes\": [");
+    add_node(out, a,
+             "\"op\": \"Conv\", \"where\": \"dnnl\", \"reason\": "
+             "\"offloaded\", \"region\": \"dnnl_0\", \"inputs\": []");
+    byi_text_addf(out, ", ");
+    add_node(out, b,
+             "\"op\": \"Add\", \"where\": \"native\", \"reason\": "
+             "\"predicate\", \"inputs\": [0]");
+    byi_text_addf(out, ", ");
+    add_node(out, "",
+             "\"op\": \"Relu\", \"where\": \"dnnl\", \"reason\": "
+             "\"offloaded\", \"region\": \"dnnl_0\", \"inputs\": [0, 1]");
+    byi_text_addf(out, "]}");
 }
 
 static bool is_utf8(const char *text, size_t n)
@@ -180,7 +198,7 @@ static void dot_has_all(void **state)
     assert_int_equal(count(dot.at, " n1 [label=\"Add\\nsecond\""), 1);
     assert_int_equal(count(dot.at, " n2 [label=\"Relu\\n\""), 1);
     assert_int_equal(count(dot.at, " [label="), 3);
-    assert_int_equal(count(dot.at, " -> "), 3); /* 7 is no node */
+    assert_int_equal(count(dot.at, " -> "), 3);
     assert_int_equal(count(dot.at, "n0 -> n1;"), 1);
     assert_int_equal(count(dot.at, "n0 -> n2;"), 1);
     assert_int_equal(count(dot.at, "n1 -> n2;"), 1);
@@ -215,25 +233,31 @@ static void names_in_dot(void **state)
 
 static void refused(void **state)
 {
-    static const char *const rows[][2] = {
-        {"", "malformed"},
-        {"{\"format\": \"byoc-ledger\"", "malformed"},
-        {"[]", "expected a ledger"},
-        {"{\"format\": \"byoc-plan\", \"version\": 2}", "expected a ledger"},
-        {"{\"format\": \"byoc-ledger\"}", "version 0, expected 2"},
+    static const struct {
+        const char *json, *words;
+        enum byoc_status status;
+    } rows[] = {
+        {"", "malformed", BYOC_EPARSE},
+        {"{\"format\": \"byoc-ledger\"", "malformed", BYOC_EPARSE},
+        {"[]", "not a ledger", BYOC_EPARSE},
+        {"{\"format\": \"byoc-plan\", \"version\": 2}", "not a ledger",
+         BYOC_EPARSE},
+        {"{\"format\": \"byoc-ledger\"}", "version: found nothing",
+         BYOC_EPARSE},
         {"{\"format\": \"byoc-ledger\", \"version\": 1}",
-         "version 1, expected 2"},
+         "version 1, expected 2", BYOC_EINCOMPATIBLE},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++)
         for (int dot = 0; dot < 2; dot++) {
             struct byi_text out = {0};
             struct byoc_error err;
-            assert_int_equal((dot ? byi_ledger_dot : byi_ledger_page)(
-                                 rows[i][0], strlen(rows[i][0]), &out, &err),
-                             BYOC_EPARSE);
-            if (!strstr(err.text, rows[i][1]))
-                fail_msg("found '%s', expected '%s'", err.text, rows[i][1]);
+            assert_int_equal(
+                (dot ? byi_ledger_dot : byi_ledger_page)(
+                    rows[i].json, strlen(rows[i].json), &out, &err),
+                rows[i].status);
+            if (!strstr(err.text, rows[i].words))
+                fail_msg("found '%s', expected '%s'", err.text, rows[i].words);
             assert_int_equal(out.n, 0);
             byi_text_free(&out);
         }
