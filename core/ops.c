@@ -96,6 +96,9 @@ TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
 TABLE(eye_like, ATTR("k", INT, "0"), ATTR("dtype", DTYPE, REQUIRED))
 TABLE(trilu, ATTR("k", INT, "0"), ATTR("upper", BOOL, "true"))
 TABLE(cumsum, ATTR("axis", INT, "0"), ATTR("exclusive", BOOL, "false"), ATTR("reverse", BOOL, "false"))
+TABLE(dyn_reduce, ATTR("function", STRING, REQUIRED), ATTR("keepdims", BOOL, "true"), ATTR("noop_empty", BOOL, "false"))
+TABLE(dyn_cumsum, ATTR("exclusive", BOOL, "false"), ATTR("reverse", BOOL, "false"))
+TABLE(dyn_trilu, ATTR("upper", BOOL, "true"))
 TABLE(topk, ATTR("axis", INT, "-1"), ATTR("largest", BOOL, "true"), ATTR("sorted", BOOL, "true"))
 TABLE(compress, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"))
 TABLE(reverse_sequence, ATTR("batch_axis", INT, "1"), ATTR("time_axis", INT, "0"))
@@ -180,6 +183,10 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
     case BYI_OP_TOPK:
     case BYI_OP_ONE_HOT:
     case BYI_OP_COMPRESS:
+    case BYI_OP_DYN_SQUEEZE:
+    case BYI_OP_DYN_EXPAND_DIMS:
+    case BYI_OP_DYN_SPLIT:
+    case BYI_OP_DYN_REDUCE:
         return operand == 1;
     case BYI_OP_STRIDED_SLICE:
         return operand >= 1;

@@ -223,8 +223,15 @@ enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
                                uint32_t *n)
 {
     const int64_t *axes = byi_attr_ints(t->attrs, name, n);
+    return byi_want_axis_list(t, name, axes, *n, rank, flags);
+}
+
+enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
+                                    const int64_t *axes, uint32_t n,
+                                    uint32_t rank, bool flags[BYI_MAX_RANK])
+{
     memset(flags, 0, BYI_MAX_RANK * sizeof *flags);
-    for (uint32_t i = 0; i < *n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t axis = 0;
         BYI_TRY(byi_want_axis(t, axes[i], rank, &axis));
         if (flags[axis])
@@ -232,6 +239,23 @@ enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
                                  name, axis);
         flags[axis] = true;
     }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
+                                       int64_t axes[BYI_MAX_RANK], uint32_t *n,
+                                       bool *known)
+{
+    BYI_TRY(byi_want_ints(t, i, -1, "axes"));
+    const int64_t count = t->in[i]->dims[0];
+    if (BYI_IS_SYMBOL(count))
+        return byi_rule_fail(t, "the number of axes is not known, expected a "
+                                "vector of known length");
+    if (count > BYI_MAX_RANK)
+        return byi_rule_fail(t, "%lld axes, at most %d are supported",
+                             (long long)count, BYI_MAX_RANK);
+    *known = byi_known_ints(t, i, BYI_MAX_RANK, axes, n);
+    *n = (uint32_t)count;
     return BYOC_OK;
 }
 

@@ -80,6 +80,15 @@ enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
 enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
                                uint32_t rank, bool flags[BYI_MAX_RANK],
                                uint32_t *n);
+/* The n axes of a list, each once, as flags; `name` is what messages call it. */
+enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
+                                    const int64_t *axes, uint32_t n,
+                                    uint32_t rank, bool flags[BYI_MAX_RANK]);
+/* Operand i is a vector of axes of a tensor, whose number its type tells: *n.
+ * Its values, where they are known, in axes (else *known is false). */
+enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
+                                       int64_t axes[BYI_MAX_RANK], uint32_t *n,
+                                       bool *known);
 
 /* The known value of operand i, or NULL. */
 const struct byi_tensor *byi_known(const struct byi_infer *t, uint32_t i);

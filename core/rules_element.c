@@ -13,23 +13,23 @@ static unsigned types_of(enum byi_op_id op)
         enum byi_op_id op;
         unsigned mask;
     } rows[] = {
-        {BYI_OP_ABS, BYI_NUMERIC},           {BYI_OP_NEGATIVE, BYI_SIGNED},
-        {BYI_OP_SIGN, BYI_NUMERIC},          {BYI_OP_COPY, BYI_ANY},
-        {BYI_OP_STOP_FUSION, BYI_ANY},
-        {BYI_OP_LOGICAL_NOT, BYI_BOOLEAN},   {BYI_OP_CLIP, BYI_NUMERIC},
-        {BYI_OP_NN_RELU, BYI_NUMERIC},       {BYI_OP_NN_SHRINK, BYI_NUMERIC},
-        {BYI_OP_TRILU, BYI_VALUES},          {BYI_OP_CUMSUM, BYI_NUMERIC},
-        {BYI_OP_REVERSE_SEQUENCE, BYI_ANY},  {BYI_OP_NN_PRELU, BYI_NUMERIC},
-        {BYI_OP_ADD, BYI_NUMERIC},           {BYI_OP_SUBTRACT, BYI_NUMERIC},
-        {BYI_OP_MULTIPLY, BYI_NUMERIC},      {BYI_OP_DIVIDE, BYI_NUMERIC},
-        {BYI_OP_POWER, BYI_NUMERIC},         {BYI_OP_MAXIMUM, BYI_NUMERIC},
-        {BYI_OP_MINIMUM, BYI_NUMERIC},       {BYI_OP_MOD, BYI_NUMERIC},
-        {BYI_OP_LOGICAL_AND, BYI_BOOLEAN},   {BYI_OP_LOGICAL_OR, BYI_BOOLEAN},
-        {BYI_OP_LOGICAL_XOR, BYI_BOOLEAN},   {BYI_OP_LEFT_SHIFT, BYI_INTS},
-        {BYI_OP_RIGHT_SHIFT, BYI_INTS},      {BYI_OP_EQUAL, BYI_VALUES},
-        {BYI_OP_NOT_EQUAL, BYI_VALUES},      {BYI_OP_LESS, BYI_NUMERIC},
-        {BYI_OP_LESS_EQUAL, BYI_NUMERIC},    {BYI_OP_GREATER, BYI_NUMERIC},
-        {BYI_OP_GREATER_EQUAL, BYI_NUMERIC},
+        {BYI_OP_ABS, BYI_NUMERIC},        {BYI_OP_NEGATIVE, BYI_SIGNED},
+        {BYI_OP_SIGN, BYI_NUMERIC},       {BYI_OP_COPY, BYI_ANY},
+        {BYI_OP_STOP_FUSION, BYI_ANY},    {BYI_OP_LOGICAL_NOT, BYI_BOOLEAN},
+        {BYI_OP_CLIP, BYI_NUMERIC},       {BYI_OP_NN_RELU, BYI_NUMERIC},
+        {BYI_OP_NN_SHRINK, BYI_NUMERIC},  {BYI_OP_TRILU, BYI_VALUES},
+        {BYI_OP_CUMSUM, BYI_NUMERIC},     {BYI_OP_DYN_TRILU, BYI_VALUES},
+        {BYI_OP_DYN_CUMSUM, BYI_NUMERIC}, {BYI_OP_REVERSE_SEQUENCE, BYI_ANY},
+        {BYI_OP_NN_PRELU, BYI_NUMERIC},   {BYI_OP_ADD, BYI_NUMERIC},
+        {BYI_OP_SUBTRACT, BYI_NUMERIC},   {BYI_OP_MULTIPLY, BYI_NUMERIC},
+        {BYI_OP_DIVIDE, BYI_NUMERIC},     {BYI_OP_POWER, BYI_NUMERIC},
+        {BYI_OP_MAXIMUM, BYI_NUMERIC},    {BYI_OP_MINIMUM, BYI_NUMERIC},
+        {BYI_OP_MOD, BYI_NUMERIC},        {BYI_OP_LOGICAL_AND, BYI_BOOLEAN},
+        {BYI_OP_LOGICAL_OR, BYI_BOOLEAN}, {BYI_OP_LOGICAL_XOR, BYI_BOOLEAN},
+        {BYI_OP_LEFT_SHIFT, BYI_INTS},    {BYI_OP_RIGHT_SHIFT, BYI_INTS},
+        {BYI_OP_EQUAL, BYI_VALUES},       {BYI_OP_NOT_EQUAL, BYI_VALUES},
+        {BYI_OP_LESS, BYI_NUMERIC},       {BYI_OP_LESS_EQUAL, BYI_NUMERIC},
+        {BYI_OP_GREATER, BYI_NUMERIC},    {BYI_OP_GREATER_EQUAL, BYI_NUMERIC},
     };
     for (size_t i = 0; i < BYI_COUNT(rows); i++)
         if (rows[i].op == op)
@@ -69,6 +69,16 @@ enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
     switch (t->op->id) {
     case BYI_OP_TRILU:
         BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+        break;
+    case BYI_OP_DYN_TRILU:
+        BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+        BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "k"));
+        BYI_TRY(byi_want_scalar(t, 1, "k"));
+        break;
+    case BYI_OP_DYN_CUMSUM:
+        BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
+        BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "axis"));
+        BYI_TRY(byi_want_scalar(t, 1, "axis"));
         break;
     case BYI_OP_CUMSUM:
         BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
@@ -232,6 +242,43 @@ enum byoc_status byi_rule_reduce(struct byi_infer *t,
         memset(flags, true, sizeof flags);
     return reduce(t, flags, byi_attr_int(t->attrs, "keepdims") != 0, x->dtype,
                   out);
+}
+
+/* Whether `name` is a reduction over axes. */
+static bool is_reduction(const char *name)
+{
+    const struct byi_op *op = byi_op_of_name(name, strlen(name));
+    return op && op->rule == byi_rule_reduce;
+}
+
+enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
+                                     const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const char *function = byi_attr_string(t->attrs, "function");
+    const bool keep = byi_attr_int(t->attrs, "keepdims") != 0;
+    int64_t axes[BYI_MAX_RANK], dims[BYI_MAX_RANK];
+    bool flags[BYI_MAX_RANK], known = false;
+    uint32_t n = 0;
+    if (!is_reduction(function))
+        return byi_rule_fail(t,
+                             "function is \"%.40s\", expected a reduction "
+                             "such as \"sum\"",
+                             function);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
+    if (n > x->rank)
+        return byi_rule_fail(t, "%u axes, x has rank %u", n, x->rank);
+    if (known || n == 0) {
+        BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
+        if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
+            memset(flags, true, sizeof flags);
+        return reduce(t, flags, keep, x->dtype, out);
+    }
+    const uint32_t rank = keep ? x->rank : x->rank - n;
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = byi_rule_fresh(t);
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
 enum byoc_status byi_rule_argreduce(struct byi_infer *t,

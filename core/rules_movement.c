@@ -34,36 +34,59 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
 
-enum byoc_status byi_rule_split(struct byi_infer *t,
-                                const struct byi_type **out)
+/* Parts of x along axis; sizes NULL: n of sizes that are not known. */
+static enum byoc_status split(struct byi_infer *t, int64_t n,
+                              const int64_t *sizes, const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
-    uint32_t axis = 0, n;
+    uint32_t axis = 0;
     int64_t dims[BYI_MAX_RANK], total = 0;
-    const int64_t *sizes = byi_attr_ints(t->attrs, "sizes", &n);
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     if (n < 1 || n > BYI_MAX_ARGS)
-        return byi_rule_fail(t, "sizes has %u entries, expected 1 to %d", n,
-                             BYI_MAX_ARGS);
-    for (uint32_t i = 0; i < n; i++) {
+        return byi_rule_fail(t, "sizes has %lld entries, expected 1 to %d",
+                             (long long)n, BYI_MAX_ARGS);
+    for (int64_t i = 0; sizes && i < n; i++) {
         if (sizes[i] < 0 || sizes[i] > BYI_MAX_ELEMENTS)
-            return byi_rule_fail(t, "sizes[%u] is %lld, expected 0 to 2^40", i,
-                                 (long long)sizes[i]);
+            return byi_rule_fail(t, "sizes[%lld] is %lld, expected 0 to 2^40",
+                                 (long long)i, (long long)sizes[i]);
         total += sizes[i];
     }
-    if (!byi_dims_agree(x->dims[axis], total))
+    if (sizes && !byi_dims_agree(x->dims[axis], total))
         return byi_rule_fail(t, "sizes sum to %lld, axis %u has %lld",
                              (long long)total, axis, (long long)x->dims[axis]);
     const struct byi_type **fields =
-        byi_arena_calloc(t->arena, n, sizeof(*fields));
+        byi_arena_calloc(t->arena, (size_t)n, sizeof(*fields));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
-    for (uint32_t i = 0; i < n; i++) {
-        dims[axis] = sizes[i];
+    for (int64_t i = 0; i < n; i++) {
+        dims[axis] = sizes ? sizes[i] : byi_rule_fresh(t);
         BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims, &fields[i]));
     }
-    *out = byi_type_tuple(t->arena, n, fields);
+    *out = byi_type_tuple(t->arena, (uint32_t)n, fields);
     return BYOC_OK;
+}
+
+enum byoc_status byi_rule_split(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    uint32_t n;
+    const int64_t *sizes = byi_attr_ints(t->attrs, "sizes", &n);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    return split(t, n, sizes, out);
+}
+
+enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
+                                    const struct byi_type **out)
+{
+    int64_t sizes[BYI_MAX_ARGS];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_ints(t, 1, -1, "sizes"));
+    if (byi_known_ints(t, 1, BYI_MAX_ARGS, sizes, &n))
+        return split(t, n, sizes, out);
+    if (BYI_IS_SYMBOL(t->in[1]->dims[0]))
+        return byi_rule_fail(t, "the number of parts is not known, expected "
+                                "sizes of known length");
+    return split(t, t->in[1]->dims[0], NULL, out);
 }
 
 /* --- strided_slice ------------------------------------------------------ */

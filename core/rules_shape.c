@@ -160,44 +160,114 @@ enum byoc_status byi_rule_reshape(struct byi_infer *t,
 
 /* --- axes of size 1, order of axes -------------------------------------- */
 
-enum byoc_status byi_rule_squeeze(struct byi_infer *t,
-                                  const struct byi_type **out)
+/* x without the flagged axes, which have size 1. */
+static enum byoc_status squeeze(struct byi_infer *t, const bool *flags,
+                                const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
-    bool flags[BYI_MAX_RANK];
-    uint32_t n, rank = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
+    uint32_t rank = 0;
     for (uint32_t i = 0; i < x->rank; i++) {
         if (flags[i] && !byi_dims_agree(x->dims[i], 1))
             return byi_rule_fail(t, "axis %u has size %lld, expected 1", i,
                                  (long long)x->dims[i]);
-        if (n == 0 ? x->dims[i] != 1 : !flags[i])
+        if (!flags[i])
             dims[rank++] = x->dims[i];
     }
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_squeeze(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    bool flags[BYI_MAX_RANK];
+    uint32_t n;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
+    for (uint32_t i = 0; n == 0 && i < x->rank; i++)
+        flags[i] = x->dims[i] == 1;
+    return squeeze(t, flags, out);
+}
+
+/* n axes of size 1 make x one of this rank. */
+static enum byoc_status expanded_rank(const struct byi_infer *t, uint32_t n,
+                                      uint32_t *rank)
+{
+    const uint32_t r = t->in[0]->rank;
+    if (n > BYI_MAX_RANK - r)
+        return byi_rule_fail(t,
+                             "the result has rank %u, at most %d is "
+                             "supported",
+                             n + r, BYI_MAX_RANK);
+    *rank = n + r;
+    return BYOC_OK;
+}
+
+/* x with axes of size 1 where flags are. */
+static enum byoc_status expand_dims(struct byi_infer *t, uint32_t rank,
+                                    const bool *flags,
+                                    const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t dims[BYI_MAX_RANK];
+    for (uint32_t i = 0, k = 0; i < rank; i++)
+        dims[i] = flags[i] ? 1 : x->dims[k++];
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
 enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
                                       const struct byi_type **out)
 {
-    const struct byi_type *x = t->in[0];
-    int64_t dims[BYI_MAX_RANK];
     bool flags[BYI_MAX_RANK];
-    uint32_t n;
+    uint32_t n, rank = 0;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     byi_attr_ints(t->attrs, "axis", &n);
-    if (n > BYI_MAX_RANK - x->rank)
-        return byi_rule_fail(t,
-                             "the result has rank %u, at most %d is "
-                             "supported",
-                             n + x->rank, BYI_MAX_RANK);
-    const uint32_t rank = x->rank + n;
+    BYI_TRY(expanded_rank(t, n, &rank));
     BYI_TRY(byi_want_axes(t, "axis", rank, flags, &n));
-    for (uint32_t i = 0, k = 0; i < rank; i++)
-        dims[i] = flags[i] ? 1 : x->dims[k++];
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return expand_dims(t, rank, flags, out);
+}
+
+/* A result of which the rank alone is known. */
+static enum byoc_status of_rank(struct byi_infer *t, uint32_t rank,
+                                const struct byi_type **out)
+{
+    int64_t dims[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = byi_rule_fresh(t);
+    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t axes[BYI_MAX_RANK];
+    bool flags[BYI_MAX_RANK], known = false;
+    uint32_t n = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
+    if (n > x->rank)
+        return byi_rule_fail(t, "%u axes, x has rank %u", n, x->rank);
+    if (!known)
+        return of_rank(t, x->rank - n, out);
+    BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
+    return squeeze(t, flags, out);
+}
+
+enum byoc_status byi_rule_dyn_expand_dims(struct byi_infer *t,
+                                          const struct byi_type **out)
+{
+    int64_t axes[BYI_MAX_RANK];
+    bool flags[BYI_MAX_RANK], known = false;
+    uint32_t n = 0, rank = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
+    BYI_TRY(expanded_rank(t, n, &rank));
+    if (!known)
+        return of_rank(t, rank, out);
+    BYI_TRY(byi_want_axis_list(t, "axes", axes, n, rank, flags));
+    return expand_dims(t, rank, flags, out);
 }
 
 enum byoc_status byi_rule_flatten(struct byi_infer *t,

@@ -203,6 +203,8 @@ byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
+/* Whether the value of input i, which is there, is known now. */
+bool byi_o_is_const(const struct byi_import *o, uint32_t i);
 /* The elements of input i, which must be constant; `what` names it. */
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);

@@ -335,6 +335,13 @@ bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t)
     return byi_o_ok(o) && id != BYI_NO_ID && byi_const_view(o->m, o->f, id, t);
 }
 
+bool byi_o_is_const(const struct byi_import *o, uint32_t i)
+{
+    struct byi_tensor t = {0};
+
+    return byi_o_value(o, byi_o_in(o, i), &t);
+}
+
 /* The view of input i, which must be a constant of at most one axis. */
 static bool const_input(struct byi_import *o, uint32_t i, const char *what,
                         struct byi_tensor *t)

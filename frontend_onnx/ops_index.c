@@ -22,19 +22,34 @@ static void convert_compress(struct byi_import *o)
 static void convert_cumsum(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
+    const bool exclusive = byi_o_int(o, "exclusive", 0) != 0;
+    const bool reverse = byi_o_int(o, "reverse", 0) != 0;
+
+    if (!byi_o_is_const(o, 1)) {
+        o->out[0] = byi_o_emit(
+            o, BYI_OP_DYN_CUMSUM, ARGS(x, as_index(o, byi_o_in(o, 1))),
+            ATTRS(A_BOOL("exclusive", exclusive), A_BOOL("reverse", reverse)));
+        return;
+    }
     const uint32_t axis =
         byi_o_axis(o, byi_o_const_int(o, 1, "axis"), byi_o_rank(o, x));
-
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_CUMSUM, ARGS(x),
-                   ATTRS(AN_INT("axis", (int64_t)axis),
-                         A_BOOL("exclusive", byi_o_int(o, "exclusive", 0) != 0),
-                         A_BOOL("reverse", byi_o_int(o, "reverse", 0) != 0)));
+    o->out[0] = byi_o_emit(o, BYI_OP_CUMSUM, ARGS(x),
+                           ATTRS(AN_INT("axis", (int64_t)axis),
+                                 A_BOOL("exclusive", exclusive),
+                                 A_BOOL("reverse", reverse)));
 }
 
 static void convert_trilu(struct byi_import *o)
 {
     const bool upper = byi_o_int(o, "upper", 1) != 0;
+
+    if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
+        o->out[0] =
+            byi_o_emit(o, BYI_OP_DYN_TRILU,
+                       ARGS(byi_o_in(o, 0), as_index(o, byi_o_in(o, 1))),
+                       ATTRS(A_BOOL("upper", upper)));
+        return;
+    }
     const int64_t k =
         byi_o_in(o, 1) == BYI_NO_ID ? 0 : byi_o_const_int(o, 1, "k");
 

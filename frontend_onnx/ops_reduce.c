@@ -1,7 +1,8 @@
 /* ops_reduce.c: reductions over axes. The axes are an attribute, or from some
- * opset on an input, which must be constant.
+ * opset on an input, which is best a constant.
  *
  * ReduceMean(x, axes=[-1], keepdims=0) -> mean(%x, axis=[2], keepdims=false)
+ * ReduceMean(x, axes) -> dyn.reduce(%x, %axes, function="mean")
  */
 #include "frontend_onnx/import.h"
 
@@ -29,12 +30,27 @@ static void convert_reduce(struct byi_import *o)
     reduce(o, axes, n, false);
 }
 
+static void reduce_at_run(struct byi_import *o, bool noop)
+{
+    const byi_id axes = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_DYN_REDUCE, ARGS(byi_o_in(o, 0), axes),
+                   ATTRS(A_STRING("function", byi_op(o->row->op)->name),
+                         A_BOOL("keepdims", byi_o_int(o, "keepdims", 1) != 0),
+                         A_BOOL("noop_empty", noop)));
+}
+
 static void convert_reduce_input(struct byi_import *o)
 {
     const bool noop = byi_o_int(o, "noop_with_empty_axes", 0) != 0;
     uint32_t n = 0;
     const int64_t *axes = NULL;
 
+    if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
+        reduce_at_run(o, noop);
+        return;
+    }
     if (byi_o_in(o, 1) != BYI_NO_ID)
         axes = byi_o_const_ints(o, 1, "axes", &n);
     reduce(o, axes, n, noop);

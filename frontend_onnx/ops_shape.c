@@ -2,7 +2,8 @@
  * them in blocks.
  *
  * Shape-like inputs become int64 operands; those that the IR has as
- * attributes (axes, sizes of a split) must be constant.
+ * attributes (axes, sizes of a split) are best constant, and else operands of
+ * the operator's dyn form.
  */
 #include "frontend_onnx/import.h"
 
@@ -72,11 +73,23 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     return sorted;
 }
 
+/* Axes that only a run knows: the operator `op` with an operand for them. */
+static bool axes_at_run(struct byi_import *o, enum byi_op_id op)
+{
+    if (o->opset < 13 || byi_o_in(o, 1) == BYI_NO_ID || byi_o_is_const(o, 1))
+        return false;
+    o->out[0] = byi_o_binary(o, op, byi_o_in(o, 0), as_int64(o, o->in[1]));
+    return true;
+}
+
 static void convert_squeeze(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
     const uint32_t rank = byi_o_rank(o, x);
     uint32_t n = 0;
+
+    if (axes_at_run(o, BYI_OP_DYN_SQUEEZE))
+        return;
     const int64_t *axes = read_axes(o, &n);
 
     if (!axes) /* without axes, all of size 1: as the type has them */
@@ -93,8 +106,10 @@ static void convert_unsqueeze(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
     uint32_t n = 0;
-    const int64_t *axes = read_axes(o, &n);
 
+    if (axes_at_run(o, BYI_OP_DYN_EXPAND_DIMS))
+        return;
+    const int64_t *axes = read_axes(o, &n);
     axes = sorted_axes(o, axes, n, byi_o_rank(o, x) + n);
     o->out[0] = byi_o_expand(o, x, n, axes);
 }
@@ -182,15 +197,28 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     return sizes;
 }
 
+static void get_parts(struct byi_import *o, byi_id parts)
+{
+    for (uint32_t i = 0; i < o->n_out; i++)
+        if (byi_o_wants(o, i))
+            o->out[i] = byi_o_get(o, parts, i);
+}
+
 static void convert_split(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_o_in(o, 0), given = byi_o_in(o, 1);
     const uint32_t axis =
         byi_o_axis(o, byi_o_int(o, "axis", 0), byi_o_rank(o, x));
     uint32_t n = 0;
     const int64_t *sizes = byi_o_ints(o, "split", &n);
 
-    if (byi_o_in(o, 1) != BYI_NO_ID)
+    if (given != BYI_NO_ID && !byi_o_is_const(o, 1)) {
+        get_parts(o,
+                  byi_o_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, as_int64(o, given)),
+                             ATTRS(AN_INT("axis", (int64_t)axis))));
+        return;
+    }
+    if (given != BYI_NO_ID)
         sizes = byi_o_const_ints(o, 1, "split", &n);
     const int64_t parts_wanted = byi_o_int(o, "num_outputs", 0);
     if (!sizes) {
@@ -206,9 +234,7 @@ static void convert_split(struct byi_import *o)
     const byi_id parts = byi_o_emit(
         o, BYI_OP_SPLIT, ARGS(x),
         ATTRS(SOME_INTS("sizes", n, sizes), AN_INT("axis", (int64_t)axis)));
-    for (uint32_t i = 0; i < o->n_out; i++)
-        if (byi_o_wants(o, i))
-            o->out[i] = byi_o_get(o, parts, i);
+    get_parts(o, parts);
 }
 
 static void slice(struct byi_import *o, byi_id begin, byi_id end, byi_id axes,

@@ -66,6 +66,24 @@ static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
     return (uint32_t)at;
 }
 
+/* Element i of operand `arg`, an axis of a tensor of rank `rank` that only the
+ * run knows, counted from the front. */
+static inline enum byoc_status byi_axis_operand(const struct byi_call *call,
+                                                uint32_t arg, int64_t i,
+                                                uint32_t rank, uint32_t *axis,
+                                                struct byoc_error *err)
+{
+    const int64_t found = byi_tensor_int(&call->in[arg], i), r = rank;
+    if (found < -r || found >= r)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: axis %lld is out of range for rank %u, expected "
+                        "%lld to %lld",
+                        call->op->name, (long long)found, rank, (long long)-r,
+                        (long long)r - 1);
+    *axis = (uint32_t)(found < 0 ? found + r : found);
+    return BYOC_OK;
+}
+
 static inline bool byi_is_half(enum byoc_dtype dtype)
 {
     return dtype == BYOC_F16 || dtype == BYOC_BF16;
@@ -201,9 +219,9 @@ struct byi_filter {
 };
 /* `layout` is one that byi_layout_is_kernel accepts. */
 void byi_filter_read(const struct byi_tensor *t, const char *layout,
-                      struct byi_filter *weights);
+                     struct byi_filter *weights);
 static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
-                                     int64_t i)
+                                    int64_t i)
 {
     return o / w->at_o.block * w->at_o.outer +
            o % w->at_o.block * w->at_o.inner +

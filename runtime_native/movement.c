@@ -255,5 +255,8 @@ static const struct byi_kernel_row rows[] = {
     {BYI_OP_SPACE_TO_DEPTH, {space_to_depth_run, NULL}},
     {BYI_OP_CONCATENATE, {concatenate_run, NULL}},
     {BYI_OP_SPLIT, {split_run, NULL}},
+    {BYI_OP_DYN_SQUEEZE, {same_run, NULL}},
+    {BYI_OP_DYN_EXPAND_DIMS, {same_run, NULL}},
+    {BYI_OP_DYN_SPLIT, {split_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_movement = {rows, BYI_COUNT(rows)};

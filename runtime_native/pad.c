@@ -116,8 +116,10 @@ static enum byoc_status trilu_run(const struct byi_call *call,
     const int64_t total = cols ? byi_count(x) / cols : 0;
     const bool upper = byi_attr_int(call->attrs, "upper") != 0;
     const int64_t far = (int64_t)1 << 41; /* beyond every diagonal */
-    const int64_t k =
-        byi_max(-far, byi_min(far, byi_attr_int(call->attrs, "k")));
+    const int64_t wanted = call->op->id == BYI_OP_DYN_TRILU
+                               ? byi_index_at(&call->in[1], 0)
+                               : byi_attr_int(call->attrs, "k");
+    const int64_t k = byi_max(-far, byi_min(far, wanted));
     const int team = byi_team(call, total * cols);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t r = 0; r < total; r++) {
@@ -166,6 +168,7 @@ static enum byoc_status reverse_run(const struct byi_call *call,
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_NN_PAD, {pad_run, NULL}},
     {BYI_OP_TRILU, {trilu_run, NULL}},
+    {BYI_OP_DYN_TRILU, {trilu_run, NULL}},
     {BYI_OP_REVERSE_SEQUENCE, {reverse_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_pad = {rows, BYI_COUNT(rows)};

@@ -262,16 +262,33 @@ static void run_columns(const struct byi_call *call, const struct reduction *r)
 
 /* --- the kernel of reductions ------------------------------------------- */
 
-static void read_axes(const struct byi_call *call, struct reduction *r)
+static enum byoc_status read_axes(const struct byi_call *call,
+                                  struct reduction *r, struct byoc_error *err)
 {
+    const bool dyn = call->op->id == BYI_OP_DYN_REDUCE;
     bool gone[BYI_MAX_RANK] = {false};
-    uint32_t n;
-    const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
-    for (uint32_t i = 0; i < n; i++)
-        gone[byi_axis(axis[i], call->in->rank)] = true;
+    uint32_t n = 0, axis = 0;
+    const int64_t *list = dyn ? NULL : byi_attr_ints(call->attrs, "axis", &n);
+    if (dyn)
+        n = (uint32_t)call->in[1].dims[0];
+    for (uint32_t i = 0; i < n; i++) {
+        if (dyn)
+            BYI_TRY(byi_axis_operand(call, 1, i, call->in->rank, &axis, err));
+        gone[dyn ? axis : byi_axis(list[i], call->in->rank)] = true;
+    }
     if (n == 0 && !byi_attr_int(call->attrs, "noop_empty"))
         memset(gone, true, sizeof gone);
     byi_axes_split(call->in, gone, &r->axes);
+    return BYOC_OK;
+}
+
+/* The reduction: the operator itself, or the one that it names. */
+static enum byi_op_id function_of(const struct byi_call *call)
+{
+    if (call->op->id != BYI_OP_DYN_REDUCE)
+        return call->op->id;
+    const char *name = byi_attr_string(call->attrs, "function");
+    return byi_op_of_name(name, strlen(name))->id;
 }
 
 static void run_each(const struct byi_call *call, const struct reduction *r,
@@ -298,13 +315,14 @@ static bool in_columns(const struct reduction *r)
 static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
                                    struct byoc_error *err)
 {
+    const enum byi_op_id op = function_of(call);
     struct reduction r = {
-        .op = call->op->id,
-        .fold = fold_of(call->op->id),
+        .op = op,
+        .fold = fold_of(op),
         .x = call->in->data,
         .y = call->out->data,
     };
-    read_axes(call, &r);
+    BYI_TRY(read_axes(call, &r, err));
     if (!plain[call->in->dtype])
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
@@ -417,6 +435,7 @@ static const struct byi_kernel_row rows[] = {
     REDUCE(LOG_SUM),
     REDUCE(LOG_SUM_EXP),
     REDUCE(SUM_SQUARE),
+    REDUCE(DYN_REDUCE),
     {BYI_OP_ARGMAX, {arg_run, arg_scratch}},
     {BYI_OP_ARGMIN, {arg_run, arg_scratch}},
 };

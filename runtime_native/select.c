@@ -298,7 +298,11 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
 #undef ENTRY
     };
     const struct byi_tensor *x = call->in;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    uint32_t axis = 0;
+    if (call->op->id == BYI_OP_DYN_CUMSUM)
+        BYI_TRY(byi_axis_operand(call, 1, 0, x->rank, &axis, err));
+    else
+        axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);
     const int64_t lines = byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_cell(x->dtype);
@@ -328,5 +332,6 @@ static const struct byi_kernel_row rows[] = {
     {BYI_OP_NONZERO, {nonzero_run, NULL}},
     {BYI_OP_COMPRESS, {compress_run, NULL}},
     {BYI_OP_CUMSUM, {cumsum_run, NULL}},
+    {BYI_OP_DYN_CUMSUM, {cumsum_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_select = {rows, BYI_COUNT(rows)};

@@ -349,18 +349,52 @@ static void names_twice(void **state)
     refuse(&b, BYOC_EPARSE, "input 'x' has no name, or one that is taken");
 }
 
+static void add_ints(struct build *b, const char *name, const char *dims)
+{
+    b->graph->input =
+        list_add(b->arena, b->graph->input, &b->graph->n_input,
+                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, dims));
+}
+
+static void axes_at_run(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "4 1 6");
+    add_ints(&b, "axes", "1");
+    add_ints(&b, "sizes", "2");
+    add_ints(&b, "k", "");
+    node(&b, "Squeeze", "x axes", "a");
+    node(&b, "Unsqueeze", "x axes", "b");
+    attr_int(&b, node(&b, "ReduceSum", "x axes", "c"), "keepdims", 0);
+    node(&b, "Split", "x sizes", "d e");
+    node(&b, "CumSum", "x k", "f");
+    for (const char *name = "abcdef"; *name; name++)
+        output(&b, (const char[]){*name, 0});
+    EXPECT(&b, "dyn.squeeze(%x, %axes)", "dyn.expand_dims(%x, %axes)",
+           "dyn.reduce(%x, %axes, function=\"sum\", keepdims=false)",
+           "dyn.split(%x, %sizes)", "dyn.cumsum(%x, %k)");
+    b = begin(14);
+    input(&b, "x", "4 6");
+    add_ints(&b, "k", "");
+    attr_int(&b, node(&b, "Trilu", "x k", "y"), "upper", 0);
+    output(&b, "y");
+    EXPECT(&b, "dyn.trilu(%x, %k, upper=false)");
+}
+
 static void axes_that_vary(void **state)
 {
     struct build b = begin(13);
     (void)state;
 
     input(&b, "x", "4 1");
-    b.graph->input =
-        list_add(b.arena, b.graph->input, &b.graph->n_input,
-                 value(&b, "axes", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "1"));
+    add_ints(&b, "axes", "N");
     node(&b, "Squeeze", "x axes", "y");
     output(&b, "y");
-    refuse(&b, BYOC_EUNSUPPORTED, "its input 'axes' is not a constant");
+    refuse(&b, BYOC_ETYPE,
+           "node Squeeze_0 (Squeeze): dyn.squeeze: the number of axes is not "
+           "known");
 }
 
 static void optional_output(void **state)
@@ -443,6 +477,7 @@ int main(void)
         cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(cycles),
         cmocka_unit_test(names_twice),
+        cmocka_unit_test(axes_at_run),
         cmocka_unit_test(axes_that_vary),
         cmocka_unit_test(optional_output),
         cmocka_unit_test(wrong_arity),
