@@ -8,7 +8,7 @@
  * its probe and with it: milliseconds of each pass, medians of 11.
  *     bench_partition --plugin FILE.so MODEL.onnx...
  */
-#include "cli/passes.h"
+#include "driver/passes.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"

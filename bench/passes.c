@@ -8,7 +8,7 @@
  *                  [--plugin FILE.so]
  * --plugin partitions for that vendor; without it nobody takes anything.
  */
-#include "cli/passes.h"
+#include "driver/passes.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"

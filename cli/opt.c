@@ -1,7 +1,7 @@
 /* opt.c: `byoc opt`: run any list of passes on a module and print it. */
 #include "cli.h"
 
-#include "passes.h"
+#include "driver/passes.h"
 
 static int run(int argc, char **argv);
 

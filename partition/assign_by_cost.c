@@ -3,7 +3,7 @@
  * requires: types                          breaks: nothing
  *
  * The module stays as it is: MergeComposite respects the assignment. The driver
- * decides (cli/by_cost.c), since it takes running things, which no pass can.
+ * decides (driver/by_cost.c), since it takes running things, which no pass can.
  */
 #include "cost.h"
 

@@ -1,7 +1,7 @@
 /* cost_table_test.c: measured times in a file: kept, merged, bounded, and not
  * used where the file is not what it should be.
  */
-#include "cli/cost_table.h"
+#include "driver/cost_table.h"
 
 #include <math.h>
 #include <setjmp.h>

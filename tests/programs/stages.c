@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/passes.h"
+#include "driver/passes.h"
 #include "tests/fixture.h"
 #include "tests/interp.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/passes.h"
+#include "driver/passes.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "tests/interp.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/passes.h"
+#include "driver/passes.h"
 
 static struct byoc_error err;
 

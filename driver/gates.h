@@ -1,4 +1,4 @@
-/* cli/gates.h: what is asked of a result: shares that vendors must run. */
+/* driver/gates.h: what is asked of a result: shares that vendors must run. */
 #ifndef BYI_GATES_H
 #define BYI_GATES_H
 
@@ -6,7 +6,8 @@
 
 #include "partition/ledger.h"
 
-/* Note in a closed ledger each gate that was asked for, and whether it holds. */
+/* Note in a closed ledger each gate that was asked for, and whether it holds.
+ */
 void byi_gates_check(struct byi_ledger *ledger,
                      const struct byoc_compile_params *params);
 /* The sentence about the first gate of a ledger's JSON that does not hold, in

@@ -1,4 +1,4 @@
-/* cli/passes.h: the passes by name, and those of a compile. */
+/* driver/passes.h: the passes by name, and those of a compile. */
 #ifndef BYI_PASSES_H
 #define BYI_PASSES_H
 

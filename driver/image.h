@@ -1,4 +1,4 @@
-/* cli/image.h: a partitioned module as the image that the runtime opens. */
+/* driver/image.h: a partitioned module as the image that the runtime opens. */
 #ifndef BYI_IMAGE_H
 #define BYI_IMAGE_H
 

@@ -1,4 +1,4 @@
-/* cli/parts.h: parts of a model and what they take, natively and by each
+/* driver/parts.h: parts of a model and what they take, natively and by each
  * vendor: timed once, known again by all that the time depends on.
  */
 #ifndef BYI_PARTS_H

@@ -267,10 +267,11 @@ static void lint_plugin(void *ctx, const char *path)
     byoc_internal_plugin_close(&plugin);
 }
 
-enum byoc_status byoc_patterns_lint(
-    const char *plugins, const char *const *patterns,
-    void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
-    struct byoc_error *err)
+enum byoc_status byoc_patterns_lint(const char *plugins,
+                                    const char *const *patterns,
+                                    void (*use)(void *ctx, const char *row,
+                                                const char *finding),
+                                    void *ctx, struct byoc_error *err)
 {
     struct linting linting = {.use = use, .ctx = ctx};
     if (!patterns || !*patterns)

@@ -1,4 +1,4 @@
-/* cli/find_vendors.h: the vendors of a compile. */
+/* driver/find_vendors.h: the vendors of a compile. */
 #ifndef BYI_FIND_VENDORS_H
 #define BYI_FIND_VENDORS_H
 

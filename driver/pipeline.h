@@ -1,4 +1,4 @@
-/* cli/pipeline.h: what the library's own files see of a compile. */
+/* driver/pipeline.h: what the library's own files see of a compile. */
 #ifndef BYI_PIPELINE_H
 #define BYI_PIPELINE_H
 

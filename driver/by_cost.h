@@ -1,5 +1,6 @@
-/* cli/by_cost.h: --partition-by=measured: time what vendors could take, choose
- * for the whole graph, and hold the result against all native and greedy.
+/* driver/by_cost.h: --partition-by=measured: time what vendors could take,
+ * choose for the whole graph, and hold the result against all native and
+ * greedy.
  */
 #ifndef BYI_BY_COST_H
 #define BYI_BY_COST_H

@@ -1,4 +1,4 @@
-/* cli/cost_table.h: what was measured on a machine, kept in a file between
+/* driver/cost_table.h: what was measured on a machine, kept in a file between
  * compiles (docs/cost.md).
  */
 #ifndef BYI_COST_TABLE_H

@@ -1,6 +1,6 @@
-/* cli/measure.h: running modules and parts of them to see how long they take,
- * as an artifact would run them: the same passes, fused groups as compiled C,
- * the vendors' plug-ins, the threads of the compile.
+/* driver/measure.h: running modules and parts of them to see how long they
+ * take, as an artifact would run them: the same passes, fused groups as
+ * compiled C, the vendors' plug-ins, the threads of the compile.
  */
 #ifndef BYI_MEASURE_H
 #define BYI_MEASURE_H
