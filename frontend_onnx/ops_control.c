@@ -56,7 +56,8 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
     if (!byi_o_ok(o))
         byi_prefix(&o->err,
                    "node %s (If), whose condition is not known (fixing sizes "
-                   "with --dim or --shape may tell)",
+                   "with --dim or --shape, or an input with --const, may "
+                   "tell)",
                    o->name);
     take_results(o, id, (uint32_t)then->n_output);
 }

@@ -174,7 +174,7 @@ static void branches_that_do_not_fit(void **state)
     struct build b = with_branches("x", "Squeeze", "Exp", "y");
     refuse(&b, BYOC_ETYPE,
            "node If_0 (If), whose condition is not known (fixing sizes with "
-           "--dim or --shape may tell): if: the branches give");
+           "--dim or --shape, or an input with --const, may tell): if: the branches give");
     b = with_branches("x", "Exp", NULL, "y");
     refuse(&b, BYOC_EPARSE, "found no graph 'else_branch', expected one");
     b = with_branches("x", "Exp", "Neg", "y z");
