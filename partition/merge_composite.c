@@ -138,6 +138,34 @@ static bool has_nested(const struct byi_node *node)
     return false;
 }
 
+/* What to say of a tensor without a fixed shape. A dim with a name comes from
+ * the inputs; one without may follow from such a dim, or from data. */
+static const char *say_dynamic(const struct merger *g, const char *what,
+                               const struct byi_type *type)
+{
+    const char *name = "?";
+    bool open = false; /* has an input a symbolic dim? */
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        if (!type_known(type->fields[i]))
+            type = type->fields[i];
+    for (uint32_t i = 0; i < type->rank && *name == '?'; i++)
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            name = byi_symbol_name(g->m, type->dims[i]);
+    if (*name != '?')
+        return byi_arena_printf(g->scratch,
+                                "%s has the symbolic dim %s; fix it with --dim "
+                                "%s=1, or --shape",
+                                what, name, name);
+    for (uint32_t i = 0; i < g->m->symbols.n && !open; i++)
+        open = *g->m->symbols.at[i] != '?';
+    return byi_arena_printf(
+        g->scratch,
+        open ? "%s has a size that is not known; fixing the inputs with --dim "
+               "or --shape may tell"
+             : "%s has a size that only a run tells",
+        what);
+}
+
 /* What can be said without asking the vendor; NULL when all is well. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
@@ -162,7 +190,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             return "a result is a tuple in a tuple; a composite gives tensors";
         *reason = BYI_REASON_DYNAMIC;
         if (!type_known(node->type))
-            return "a result has a symbolic dim; fix it with --dim or --shape";
+            return say_dynamic(g, "a result", node->type);
     }
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
@@ -172,8 +200,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             return "an operand is no tensor; a composite takes tensors";
         *reason = BYI_REASON_DYNAMIC;
         if (!type_known(type))
-            return "an operand has a symbolic dim; fix it with --dim or "
-                   "--shape";
+            return say_dynamic(g, "an operand", type);
     }
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
@@ -404,6 +431,42 @@ static void match_row(struct merger *g, const struct byi_pattern *row,
     }
 }
 
+/* The node and what it reads: "add(nn.conv2d, const)". */
+static const char *say_call(const struct merger *g, const struct byi_node *node)
+{
+    enum { MAX_SHOWN = 8 };
+    struct byi_text text = {0};
+    byi_text_addf(&text, "%s(", op_name(node));
+    for (uint32_t i = 0; i < node->n_args && i < MAX_SHOWN; i++) {
+        const struct byi_node *arg = &g->f->nodes.at[node->args[i]];
+        byi_text_addf(&text, "%s%s", i ? ", " : "",
+                      arg->kind == BYI_CONST     ? "const"
+                      : arg->kind == BYI_CALL_OP ? op_name(arg)
+                                                 : "_");
+    }
+    byi_text_addf(&text, "%s)", node->n_args > MAX_SHOWN ? ", ..." : "");
+    const char *call = byi_arena_str(g->scratch, text.at);
+    byi_text_free(&text);
+    return call;
+}
+
+/* Why no row fits the node. The operator is named as the IR has it: passes may
+ * have made another one of the model's. */
+static const char *say_unmatched(const struct merger *g,
+                                 const struct byi_node *node)
+{
+    const char *op = op_name(node);
+    if (!g->vendor->table->inside[node->op])
+        return byi_arena_printf(g->scratch, "runs as %s, which no pattern has",
+                                op);
+    if (node->n_args > BYI_MATCH_MAX_OPERANDS)
+        return byi_arena_printf(
+            g->scratch, "%s of %u operands, expected at most %u in a pattern",
+            op, node->n_args, (unsigned)BYI_MATCH_MAX_OPERANDS);
+    return byi_arena_printf(g->scratch, "found %s; no pattern with %s fits",
+                            say_call(g, node), op);
+}
+
 /* Where no row fits at all, this is the reason. */
 static void note_unmatched(struct merger *g, const bool *fits)
 {
@@ -414,7 +477,7 @@ static void note_unmatched(struct merger *g, const bool *fits)
             byi_ledger_note(g->ctx->ledger, node->sources,
                             table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
                                                     : BYI_REASON_NO_PATTERN,
-                            g->vendor->name, NULL, NULL);
+                            g->vendor->name, NULL, say_unmatched(g, node));
     }
 }
 

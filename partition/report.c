@@ -45,10 +45,13 @@ static void print_headline(const struct byi_report *r, struct byi_text *out)
     const struct byi_coverage *c = &r->coverage;
     const uint32_t run = c->offloaded + c->native;
     byi_text_addf(out, "%s: ", r->model);
-    byi_report_share(out, c->flops_offloaded, c->flops);
-    byi_text_addf(out, " of ");
-    byi_report_flops(out, c->flops);
-    byi_text_addf(out, " and %u of %u operator%s offloaded, in %u region%s\n",
+    if (c->flops > 0) { /* none are known where every size is symbolic */
+        byi_report_share(out, c->flops_offloaded, c->flops);
+        byi_text_addf(out, " of ");
+        byi_report_flops(out, c->flops);
+        byi_text_addf(out, " and ");
+    }
+    byi_text_addf(out, "%u of %u operator%s offloaded, in %u region%s\n",
                   c->offloaded, run, plural(run), c->regions,
                   plural(c->regions));
     byi_text_addf(out, "%u node%s in the model, %u folded, %u removed; ",
@@ -70,28 +73,27 @@ static void print_gates(const struct byi_report *r, struct byi_text *out)
 static void print_measured(const struct byi_measured *m, struct byi_text *out)
 {
     if (m->chosen)
-        byi_text_addf(out,
-                      "measured: native %.1f us, greedy %.1f us, by the cost of "
-                      "parts %.1f us; taken: %s\n",
-                      m->native_us, m->greedy_us, m->measured_us, m->chosen);
+        byi_text_addf(
+            out,
+            "measured: native %.1f us, greedy %.1f us, by the cost of "
+            "parts %.1f us; taken: %s\n",
+            m->native_us, m->greedy_us, m->measured_us, m->chosen);
 }
 
-/* The widest name, at least `least`. */
-static int width_of(const struct byi_report *r, int least)
+/* The width of a column that has to hold `name` as well, within reason. */
+static int widen(int width, const char *name)
 {
-    int width = least;
-    for (uint32_t i = 0; i < r->n_vendors; i++) {
-        const int n = (int)strlen(r->vendors[i].name);
-        width = n > width && n < 32 ? n : width;
-    }
-    return width;
+    const int n = (int)strlen(name);
+    return n > width && n < 32 ? n : width;
 }
 
 static void print_vendors(const struct byi_report *r, struct byi_text *out)
 {
     const struct byi_coverage *c = &r->coverage;
     const double run = (double)c->offloaded + c->native;
-    const int width = width_of(r, (int)strlen("vendor"));
+    int width = (int)strlen("vendor");
+    for (uint32_t i = 0; i < r->n_vendors; i++)
+        width = widen(width, r->vendors[i].name);
     byi_text_addf(out, "\n%-*s  regions  %16s  %22s  version\n", width,
                   "vendor", "operators", "operations");
     for (uint32_t i = 0; i < r->n_vendors; i++) {
@@ -279,12 +281,15 @@ static line_list group_native(const struct byi_report *r)
 static void print_native(const struct byi_report *r, struct byi_text *out)
 {
     line_list list = group_native(r);
+    int width = 0;
+    for (uint32_t i = 0; i < list.n; i++)
+        width = widen(width, list.at[i].op);
     if (list.n)
         byi_text_addf(out, "\nnative:\n");
     for (uint32_t i = 0; i < list.n; i++)
-        byi_text_addf(out, "  %5u x %-16s %s: %s (first: %s)\n", list.at[i].n,
-                      list.at[i].op, list.at[i].reason, list.at[i].detail,
-                      list.at[i].first);
+        byi_text_addf(out, "  %5u x %-*s %s: %s (first: %s)\n", list.at[i].n,
+                      width, list.at[i].op, list.at[i].reason,
+                      list.at[i].detail, list.at[i].first);
     byi_vec_free(list.at);
 }
 
