@@ -101,6 +101,8 @@ TABLE(dyn_cumsum, ATTR("exclusive", BOOL, "false"), ATTR("reverse", BOOL, "false
 TABLE(dyn_trilu, ATTR("upper", BOOL, "true"))
 TABLE(topk, ATTR("axis", INT, "-1"), ATTR("largest", BOOL, "true"), ATTR("sorted", BOOL, "true"))
 TABLE(compress, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"))
+TABLE(unique, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"), ATTR("sorted", BOOL, "true"))
+TABLE(dft, ATTR("axis", INT, "1"), ATTR("inverse", BOOL, "false"), ATTR("onesided", BOOL, "false"))
 TABLE(reverse_sequence, ATTR("batch_axis", INT, "1"), ATTR("time_axis", INT, "0"))
 TABLE(einsum, ATTR("equation", STRING, REQUIRED))
 TABLE(nms, ATTR("center_point_box", BOOL, "false"))
@@ -174,6 +176,7 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
     switch (id) {
     case BYI_OP_FULL:
     case BYI_OP_NONZERO:
+    case BYI_OP_UNIQUE:
         return operand == 0;
     case BYI_OP_RESHAPE:
     case BYI_OP_BROADCAST_TO:
@@ -183,6 +186,7 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
     case BYI_OP_TOPK:
     case BYI_OP_ONE_HOT:
     case BYI_OP_COMPRESS:
+    case BYI_OP_DFT:
     case BYI_OP_DYN_SQUEEZE:
     case BYI_OP_DYN_EXPAND_DIMS:
     case BYI_OP_DYN_SPLIT:

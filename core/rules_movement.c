@@ -431,3 +431,31 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
     dims[axis] = known ? count_nonzero(known, INT64_MAX) : byi_rule_fresh(t);
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
+
+/* How many slices differ depends on x: where that is known (a run), the count
+ * is an upper bound that the kernel lowers. */
+enum byoc_status byi_rule_unique(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *fields[4];
+    const bool flat = byi_attr_int(t->attrs, "flat") != 0;
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t axis = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    if (flat)
+        dims[0] = byi_dim_product(t, x->rank, x->dims);
+    else
+        BYI_TRY(
+            byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    const int64_t slices = dims[axis];
+    if (!byi_known(t, 0))
+        dims[axis] = byi_rule_fresh(t);
+    const int64_t count = dims[axis];
+    BYI_TRY(byi_rule_tensor(t, x->dtype, flat ? 1 : x->rank, dims, &fields[0]));
+    BYI_TRY(byi_rule_tensor(t, BYOC_I64, 1, &count, &fields[1]));
+    BYI_TRY(byi_rule_tensor(t, BYOC_I64, 1, &slices, &fields[2]));
+    BYI_TRY(byi_rule_tensor(t, BYOC_I64, 1, &count, &fields[3]));
+    *out = byi_type_tuple(t->arena, 4, fields);
+    return BYOC_OK;
+}

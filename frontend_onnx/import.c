@@ -252,12 +252,20 @@ static void bind_outputs(struct byi_import *o)
     }
 }
 
+static bool is_training(const Onnx__NodeProto *node)
+{
+    return strcmp(byi_text_or(node->domain, ""), "ai.onnx.preview.training") ==
+           0;
+}
+
 static enum byoc_status convert_node(struct byi_import *o, size_t index,
                                      const Onnx__NodeProto *node)
 {
     begin_node(o, index, node);
     if (!o->row)
-        byi_o_refuse(o, NULL);
+        byi_o_refuse(o, is_training(node) ? "it is a training operator; "
+                                            "export the model for inference"
+                                          : NULL);
     if (byi_o_ok(o) && arity_ok(o))
         read_operands(o);
     if (byi_o_ok(o))

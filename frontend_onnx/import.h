@@ -401,6 +401,7 @@ extern const struct byi_onnx_table byi_onnx_image;   /* ops_image.c   */
 extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
 extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
 extern const struct byi_onnx_table byi_onnx_control; /* ops_control.c */
+extern const struct byi_onnx_table byi_onnx_signal;  /* ops_signal.c  */
 
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */

@@ -9,7 +9,7 @@ static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_element, &byi_onnx_window, &byi_onnx_linear, &byi_onnx_norm,
     &byi_onnx_reduce,  &byi_onnx_shape,  &byi_onnx_index,  &byi_onnx_make,
     &byi_onnx_image,   &byi_onnx_quant,  &byi_onnx_loss,   &byi_onnx_sequence,
-    &byi_onnx_control,
+    &byi_onnx_control, &byi_onnx_signal,
 };
 
 const struct byi_onnx_op *byi_onnx_find(const char *type, int64_t opset)

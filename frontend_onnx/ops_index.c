@@ -110,6 +110,20 @@ static void convert_reverse_sequence(struct byi_import *o)
                          AN_INT("time_axis", byi_o_int(o, "time_axis", 0))));
 }
 
+/* Without axis, the elements of x. */
+static void convert_unique(struct byi_import *o)
+{
+    const bool flat = !byi_o_has(o, "axis");
+    const byi_id all = byi_o_emit(
+        o, BYI_OP_UNIQUE, ARGS(byi_o_in(o, 0)),
+        ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0)), A_BOOL("flat", flat),
+              A_BOOL("sorted", byi_o_int(o, "sorted", 1) != 0)));
+
+    for (uint32_t i = 0; i < o->n_out && i < 4; i++)
+        if (byi_o_wants(o, i))
+            o->out[i] = byi_o_get(o, all, i);
+}
+
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
@@ -127,6 +141,7 @@ static const struct byi_onnx_op rows[] = {
     {"TopK", 1, 1, 1, convert_topk_1, BYI_OP_NONE},
     {"TopK", 10, 2, 2, convert_topk, BYI_OP_NONE},
     {"Trilu", 14, 1, 2, convert_trilu, BYI_OP_NONE},
+    {"Unique", 11, 1, 1, convert_unique, BYI_OP_NONE},
 };
 /* clang-format on */
 

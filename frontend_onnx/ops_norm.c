@@ -6,14 +6,70 @@
  */
 #include "frontend_onnx/import.h"
 
+/* Mean and variance of x over `axes`, which are kept or dropped. */
+static void mean_variance(struct byi_import *o, byi_id x, uint32_t n,
+                          const int64_t *axes, bool keep, byi_id *mean,
+                          byi_id *variance)
+{
+    const struct byi_attr over[] = {SOME_INTS("axis", n, axes),
+                                    A_BOOL("keepdims", keep)};
+    byi_id kept = BYI_NO_ID;
+
+    *mean = kept = byi_o_emit(o, BYI_OP_MEAN, ARGS(x), 1, over);
+    if (!keep)
+        *mean = byi_o_emit(o, BYI_OP_MEAN, ARGS(x), 2, over);
+    if (!variance)
+        return;
+    const byi_id d = byi_o_binary(o, BYI_OP_SUBTRACT, x, kept);
+    const byi_id squares = byi_o_binary(o, BYI_OP_MULTIPLY, d, d);
+    *variance = byi_o_emit(o, BYI_OP_MEAN, ARGS(squares), 2, over);
+}
+
+/* old momentum + now (1 - momentum), of old's type */
+static byi_id running(struct byi_import *o, byi_id old, byi_id now,
+                      double momentum)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, old);
+    const byi_id kept =
+        byi_o_binary(o, BYI_OP_MULTIPLY, old, byi_o_scalar(o, dtype, momentum));
+    const byi_id added =
+        byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_cast(o, now, dtype),
+                     byi_o_scalar(o, dtype, 1 - momentum));
+
+    return byi_o_binary(o, BYI_OP_ADD, kept, added);
+}
+
+/* From opset 14 on, a model may ask for the statistics of the batch itself, and
+ * for what they make of the ones it gives. */
+static void train_batch_norm(struct byi_import *o, double momentum)
+{
+    const byi_id x = byi_o_in(o, 0);
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t n = 0;
+    byi_id mean, variance;
+
+    for (uint32_t i = 0; i < byi_o_rank(o, x); i++)
+        if (i != 1)
+            axes[n++] = i;
+    mean_variance(o, x, n, axes, false, &mean, &variance);
+    if (byi_o_wants(o, 1))
+        o->out[1] = running(o, o->in[3], mean, momentum);
+    if (byi_o_wants(o, 2))
+        o->out[2] = running(o, o->in[4], variance, momentum);
+    o->in[3] = mean;
+    o->in[4] = variance;
+}
+
 static void convert_batch_norm(struct byi_import *o)
 {
-    byi_o_float(o, "momentum", 0.9);
-    if (byi_o_int(o, "training_mode", 0) != 0 ||
-        (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0))
+    const double momentum = byi_o_float(o, "momentum", 0.9);
+
+    if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
         byi_o_refuse(o, "in training mode");
     if (byi_o_int(o, "spatial", 1) == 0)
         byi_o_refuse(o, "spatial is 0");
+    if (byi_o_int(o, "training_mode", 0) != 0 && byi_o_ok(o))
+        train_batch_norm(o, momentum);
     o->out[0] =
         byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in,
                    ATTRS(A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
@@ -76,15 +132,13 @@ static void layer_stats(struct byi_import *o, byi_id x, uint32_t axis,
 
     for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
         axes[n++] = i;
-    const struct byi_attr over[] = {SOME_INTS("axis", n, axes)};
-    const byi_id mean = byi_o_emit(o, BYI_OP_MEAN, ARGS(x), 1, over);
+    byi_id mean, variance;
+    mean_variance(o, x, n, axes, true, &mean,
+                  byi_o_wants(o, 2) ? &variance : NULL);
     if (byi_o_wants(o, 1))
         o->out[1] = mean;
     if (!byi_o_wants(o, 2))
         return;
-    const byi_id d = byi_o_emit(o, BYI_OP_SUBTRACT, ARGS(x, mean), NO_ATTRS);
-    const byi_id squares = byi_o_emit(o, BYI_OP_MULTIPLY, ARGS(d, d), NO_ATTRS);
-    const byi_id variance = byi_o_emit(o, BYI_OP_MEAN, ARGS(squares), 1, over);
     const byi_id sum =
         byi_o_emit(o, BYI_OP_ADD,
                    ARGS(variance, byi_o_scalar(o, dtype, epsilon)), NO_ATTRS);

@@ -292,6 +292,60 @@ static void convert_max_pool(struct byi_import *o)
     o->out[1] = byi_o_get(o, both, 1);
 }
 
+/* dims strides + kernel - strides - pads, on the spatial axes: what a pool of
+ * this window was given. */
+static byi_id unpooled_shape(struct byi_import *o, byi_id x,
+                             const struct window *w)
+{
+    int64_t scale[BYI_MAX_RANK], offset[BYI_MAX_RANK];
+
+    for (uint32_t i = 0; i < w->n + 2; i++) {
+        scale[i] = i < 2 ? 1 : w->strides[i - 2];
+        offset[i] = i < 2 ? 0
+                          : w->kernel[i - 2] - w->strides[i - 2] -
+                                w->pads[i - 2] - w->pads[i - 2 + w->n];
+    }
+    const byi_id scaled = byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x),
+                                       byi_o_vector(o, w->n + 2, scale));
+    return byi_o_binary(o, BYI_OP_ADD, scaled,
+                        byi_o_vector(o, w->n + 2, offset));
+}
+
+/* Zeros, with the elements of x where the pool found them: the indices count in
+ * all of what the window makes of x. An output_shape says what is put behind
+ * that. */
+static void convert_max_unpool(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), wanted = byi_o_in(o, 2);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const int64_t all = -1, none[BYI_MAX_RANK] = {0};
+    struct window w = {0};
+
+    read_pool(o, &w, BYI_MAX_RANK - 2);
+    const byi_id shape = unpooled_shape(o, x, &w);
+    const byi_id size = byi_o_emit(o, BYI_OP_PROD, ARGS(shape), NO_ATTRS);
+    const byi_id zeros =
+        byi_o_emit(o, BYI_OP_FULL, ARGS(size), ATTRS(A_DTYPE("dtype", dtype)));
+    const byi_id flat = byi_o_vector(o, 1, &all);
+    const byi_id y = byi_o_reshape(
+        o,
+        byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS,
+                   ARGS(zeros, byi_o_reshape(o, byi_o_in(o, 1), flat, false),
+                        byi_o_reshape(o, x, flat, false)),
+                   NO_ATTRS),
+        shape, true);
+    o->out[0] = y;
+    if (wanted == BYI_NO_ID)
+        return;
+    const byi_id more = byi_o_binary(o, BYI_OP_SUBTRACT,
+                                     byi_o_cast(o, wanted, BYOC_I64), shape);
+    const byi_id pads =
+        byi_o_emit(o, BYI_OP_CONCATENATE,
+                   ARGS(byi_o_vector(o, w.n + 2, none), more), NO_ATTRS);
+    o->out[0] = byi_o_emit(o, BYI_OP_NN_PAD,
+                           ARGS(y, pads, byi_o_scalar(o, dtype, 0)), NO_ATTRS);
+}
+
 static void convert_avg_pool(struct byi_import *o)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_AVG_POOL1D,
@@ -350,6 +404,7 @@ static const struct byi_onnx_op rows[] = {
     {"GlobalMaxPool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_MAX_POOL1D},
     {"LpPool", 2, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"MaxPool", 1, 1, 1, convert_max_pool, BYI_OP_NONE},
+    {"MaxUnpool", 9, 2, 3, convert_max_unpool, BYI_OP_NONE},
 };
 /* clang-format on */
 

@@ -32,6 +32,7 @@ struct byi_kernel_rows {
     FAMILY(quantize)                                                           \
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
+    FAMILY(dft)                                                                \
     FAMILY(movement)                                                           \
     FAMILY(relayout)                                                           \
     FAMILY(pad)                                                                \

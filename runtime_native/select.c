@@ -1,7 +1,7 @@
 /* select.c: kernels that choose elements by their values: topk, nonzero,
- * compress, and cumsum, which walks an axis as topk does. topk orders 64-bit
- * keys, so that one loop serves every type: NaN is the largest number, and -0
- * equals 0.
+ * compress, unique, and cumsum, which walks an axis as topk does. topk and
+ * unique order 64-bit keys, so that one loop serves every type: NaN is the
+ * largest number and equals itself, and -0 equals 0.
  */
 #include "move.h"
 
@@ -255,6 +255,133 @@ static enum byoc_status compress_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
+/* --- unique ------------------------------------------------------------- */
+
+/* Slices along the middle axis of x (outer, n, inner). */
+struct slices {
+    struct key kind;
+    const char *x;
+    int64_t outer, n, inner;
+};
+
+/* Slice a against slice b, element by element: below 0, 0, above 0. */
+static int compare_slices(const struct slices *s, int64_t a, int64_t b)
+{
+    for (int64_t o = 0; o < s->outer; o++)
+        for (int64_t i = 0; i < s->inner; i++) {
+            const int64_t row = o * s->n;
+            const uint64_t ka =
+                key_at(&s->kind, s->x, (row + a) * s->inner + i);
+            const uint64_t kb =
+                key_at(&s->kind, s->x, (row + b) * s->inner + i);
+            if (ka != kb)
+                return ka < kb ? -1 : 1;
+        }
+    return 0;
+}
+
+static bool slice_before(const struct slices *s, int64_t a, int64_t b)
+{
+    const int order = compare_slices(s, a, b);
+    return order ? order < 0 : a < b;
+}
+
+/* Restore the heap below `at`: the root is the slice that comes last. */
+static void sift_slice(const struct slices *s, int64_t *heap, int64_t n,
+                       int64_t at)
+{
+    const int64_t moved = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && slice_before(s, heap[child], heap[child + 1]))
+            child++;
+        if (!slice_before(s, moved, heap[child]))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+static void sort_slices(const struct slices *s, int64_t *order)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        order[i] = i;
+    for (int64_t at = s->n / 2; at-- > 0;)
+        sift_slice(s, order, s->n, at);
+    for (int64_t last = s->n - 1; last > 0; last--) {
+        const int64_t end = order[0];
+        order[0] = order[last];
+        order[last] = end;
+        sift_slice(s, order, last, 0);
+    }
+}
+
+/* first[i]: the first slice equal to slice i; place[first[i]]: its number in
+ * the result. Returns how many there are. */
+static int64_t number_slices(const struct slices *s, bool sorted,
+                             int64_t *order, int64_t *first, int64_t *place)
+{
+    int64_t count = 0;
+    sort_slices(s, order);
+    for (int64_t i = 0; i < s->n; i++) {
+        const int64_t at = order[i];
+        const bool same = i > 0 && !compare_slices(s, order[i - 1], at);
+        first[at] = same ? first[order[i - 1]] : at;
+        if (!same)
+            place[at] = count++;
+    }
+    if (!sorted)
+        for (int64_t i = count = 0; i < s->n; i++)
+            if (first[i] == i)
+                place[i] = count++;
+    return count;
+}
+
+static bool is_flat(const struct byi_call *call)
+{
+    return byi_attr_int(call->attrs, "flat") != 0;
+}
+
+static uint64_t unique_scratch(const struct byi_call *call)
+{
+    return 3 * (uint64_t)call->out[2].dims[0] * sizeof(int64_t);
+}
+
+static enum byoc_status unique_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const uint32_t axis =
+        is_flat(call) ? 0
+                      : byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const struct slices s = {
+        .kind = key_kind(x->dtype),
+        .x = x->data,
+        .outer = is_flat(call) ? 1 : byi_span(x, 0, axis),
+        .n = is_flat(call) ? byi_count(x) : x->dims[axis],
+        .inner = is_flat(call) ? 1 : byi_span(x, axis + 1, x->rank),
+    };
+    int64_t *order = call->scratch, *first = order + s.n, *place = first + s.n;
+    int64_t *indices = call->out[1].data, *inverse = call->out[2].data;
+    int64_t *counts = call->out[3].data;
+    const int64_t count = number_slices(
+        &s, byi_attr_int(call->attrs, "sorted") != 0, order, first, place);
+    const int64_t run = s.inner * (int64_t)s.kind.size;
+    BYI_TRY(lower_dim(call, axis, count, err));
+    call->out[1].dims[0] = call->out[3].dims[0] = count;
+    for (int64_t i = 0; i < s.n; i++) {
+        const int64_t to = inverse[i] = place[first[i]];
+        if (first[i] == i) {
+            indices[to] = i;
+            counts[to] = 0;
+            for (int64_t o = 0; o < s.outer; o++)
+                memcpy((char *)call->out->data + (o * count + to) * run,
+                       s.x + (o * s.n + i) * run, (size_t)run);
+        }
+        counts[to]++;
+    }
+    return BYOC_OK;
+}
+
 #define ITSELF(bits) (bits)
 
 /* --- cumsum ------------------------------------------------------------- */
@@ -331,6 +458,7 @@ static const struct byi_kernel_row rows[] = {
     {BYI_OP_TOPK, {topk_run, topk_scratch}},
     {BYI_OP_NONZERO, {nonzero_run, NULL}},
     {BYI_OP_COMPRESS, {compress_run, NULL}},
+    {BYI_OP_UNIQUE, {unique_run, unique_scratch}},
     {BYI_OP_CUMSUM, {cumsum_run, NULL}},
     {BYI_OP_DYN_CUMSUM, {cumsum_run, NULL}},
 };

@@ -1,0 +1,55 @@
+/* rules_signal.c: type rules of operators on signals. */
+#include "rules.h"
+
+#include <string.h>
+
+/* The length of a transform: of operand 1, or of x's axis. */
+static enum byoc_status transform_length(const struct byi_infer *t,
+                                         uint32_t axis, int64_t *length)
+{
+    const struct byi_tensor *known = byi_known(t, 1);
+    *length = t->in[0]->dims[axis];
+    if (t->n_in > 1) {
+        BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "length"));
+        BYI_TRY(byi_want_scalar(t, 1, "length"));
+        *length = known ? byi_tensor_int(known, 0) : byi_rule_fresh(t);
+        if (known && (*length < 1 || *length > BYI_MAX_ELEMENTS))
+            return byi_rule_fail(t, "length is %lld, expected 1 to 2^40",
+                                 (long long)*length);
+    }
+    if (*length == 0)
+        return byi_rule_fail(t, "axis %u has no elements, expected some", axis);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const bool half = byi_attr_int(t->attrs, "onesided") != 0;
+    int64_t dims[BYI_MAX_RANK], length = 0;
+    uint32_t axis = 0;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
+    const int64_t parts = x->dims[x->rank - 1];
+    if (!byi_dims_agree(parts, 1) && parts != 2)
+        return byi_rule_fail(t,
+                             "the last axis of x has size %lld, expected 1 "
+                             "(real numbers) or 2 (complex ones)",
+                             (long long)parts);
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    if (axis == x->rank - 1)
+        return byi_rule_fail(t,
+                             "axis %u holds the parts of a number, expected "
+                             "another one",
+                             axis);
+    if (half && (byi_attr_int(t->attrs, "inverse") || parts == 2))
+        return byi_rule_fail(t, "onesided is of real numbers and forward only, "
+                                "expected it false");
+    BYI_TRY(transform_length(t, axis, &length));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    dims[axis] = !half                   ? length
+                 : BYI_IS_SYMBOL(length) ? byi_rule_fresh(t)
+                                         : length / 2 + 1;
+    dims[x->rank - 1] = 2;
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}

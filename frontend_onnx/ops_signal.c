@@ -1,0 +1,279 @@
+/* ops_signal.c: windows, Fourier transforms and mel weights.
+ *
+ * HannWindow(n)  -> cast(0.5 - 0.5 cos(arange(0, n, 1) 2 pi / n))
+ * STFT(x, step, window)
+ *     -> dft(take(%x, %starts + %offsets, axis=1) %window, axis=2)
+ *
+ * Sizes may be values of the run: they are arithmetic on float64 or int64
+ * scalars, which is computed here where they are known.
+ */
+#include "frontend_onnx/import.h"
+
+#include <math.h>
+
+static const double pi = 3.14159265358979323846;
+
+/* --- small arithmetic ----------------------------------------------------- */
+
+/* A tensor of the same type, with one operand a number. */
+static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
+                          double b)
+{
+    return byi_o_binary(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
+}
+
+static byi_id times(struct byi_import *o, byi_id a, double b)
+{
+    return with_number(o, BYI_OP_MULTIPLY, a, b);
+}
+
+static byi_id plus(struct byi_import *o, byi_id a, double b)
+{
+    return with_number(o, BYI_OP_ADD, a, b);
+}
+
+static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id a)
+{
+    return byi_o_emit(o, op, ARGS(a), NO_ATTRS);
+}
+
+/* 0, 1, ... below `limit`, of its type. */
+static byi_id count_to(struct byi_import *o, byi_id limit)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, limit);
+
+    return byi_o_emit(
+        o, BYI_OP_ARANGE,
+        ARGS(byi_o_scalar(o, dtype, 0), limit, byi_o_scalar(o, dtype, 1)),
+        NO_ATTRS);
+}
+
+/* Input i, one number, as a scalar of this type. */
+static byi_id scalar_input(struct byi_import *o, uint32_t i,
+                           enum byoc_dtype dtype)
+{
+    return byi_o_cast(o, byi_o_as_scalar(o, byi_o_in(o, i)), dtype);
+}
+
+/* A vector as rows, one number each. */
+static byi_id column(struct byi_import *o, byi_id vector)
+{
+    return byi_o_expand(o, vector, 1, (const int64_t[]){1});
+}
+
+/* The type that attribute output_datatype names. */
+static enum byoc_dtype output_type(struct byi_import *o)
+{
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "output_datatype");
+
+    return given == BYOC_NONE ? BYOC_F32 : given;
+}
+
+/* --- windows -------------------------------------------------------------- */
+
+/* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n); n one less unless periodic. */
+static void window(struct byi_import *o, double a0, double a1, double a2)
+{
+    const enum byoc_dtype dtype = output_type(o);
+    const bool periodic = byi_o_int(o, "periodic", 1) != 0;
+    const byi_id size = scalar_input(o, 0, BYOC_F64);
+    byi_id n = size;
+
+    if (!periodic) /* a window of one number has no period */
+        n = with_number(o, BYI_OP_MAXIMUM, plus(o, size, -1), 1);
+    const byi_id angle =
+        byi_o_binary(o, BYI_OP_DIVIDE, times(o, count_to(o, size), 2 * pi), n);
+    byi_id y = plus(o, times(o, unary(o, BYI_OP_COS, angle), -a1), a0);
+    if (a2 != 0)
+        y = byi_o_binary(
+            o, BYI_OP_ADD, y,
+            times(o, unary(o, BYI_OP_COS, times(o, angle, 2)), a2));
+    o->out[0] = byi_o_cast(o, y, dtype);
+}
+
+static void convert_hann(struct byi_import *o)
+{
+    window(o, 0.5, 0.5, 0);
+}
+
+static void convert_hamming(struct byi_import *o)
+{
+    window(o, 25.0 / 46, 21.0 / 46, 0);
+}
+
+static void convert_blackman(struct byi_import *o)
+{
+    window(o, 0.42, 0.5, 0.08);
+}
+
+/* --- mel weights ---------------------------------------------------------- */
+
+static byi_id hertz_to_mel(struct byi_import *o, byi_id hertz)
+{
+    const byi_id ratio = plus(o, times(o, hertz, 1.0 / 700), 1);
+
+    return times(o, unary(o, BYI_OP_LOG, ratio), 2595 / log(10));
+}
+
+/* The bins of the spectrum where the bands begin: bands + 2 of them, evenly
+ * spaced in mel. */
+static byi_id band_edges(struct byi_import *o, byi_id bands)
+{
+    const byi_id length = scalar_input(o, 1, BYOC_F64);
+    const byi_id rate = scalar_input(o, 2, BYOC_F64);
+    const byi_id low = hertz_to_mel(o, scalar_input(o, 3, BYOC_F64));
+    const byi_id high = hertz_to_mel(o, scalar_input(o, 4, BYOC_F64));
+    const byi_id points = plus(o, bands, 2);
+    const byi_id span = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
+    const byi_id step = byi_o_binary(o, BYI_OP_DIVIDE, span, points);
+    const byi_id mel = byi_o_binary(
+        o, BYI_OP_ADD,
+        byi_o_binary(o, BYI_OP_MULTIPLY, count_to(o, points), step), low);
+    const byi_id power = unary(o, BYI_OP_EXP, times(o, mel, log(10) / 2595));
+    const byi_id hertz = times(o, plus(o, power, -1), 700);
+    const byi_id bin =
+        byi_o_binary(o, BYI_OP_MULTIPLY, hertz, plus(o, length, 1));
+
+    return unary(o, BYI_OP_FLOOR, byi_o_binary(o, BYI_OP_DIVIDE, bin, rate));
+}
+
+/* Edges from number `from` on, as many as bands. */
+static byi_id edges_from(struct byi_import *o, byi_id edges, byi_id bands,
+                         double from)
+{
+    const byi_id at =
+        plus(o, count_to(o, byi_o_cast(o, bands, BYOC_I64)), from);
+
+    return byi_o_emit(o, BYI_OP_TAKE, ARGS(edges, at),
+                      ATTRS(AN_INT("axis", 0)));
+}
+
+static byi_id both(struct byi_import *o, byi_id a, byi_id b)
+{
+    return byi_o_binary(o, BYI_OP_LOGICAL_AND, a, b);
+}
+
+/* a to b is x's share of the way from a on: (x - a) / (b - a), the width at
+ * least one bin. */
+static byi_id share(struct byi_import *o, byi_id x, byi_id a, byi_id low,
+                    byi_id high)
+{
+    const byi_id width = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
+
+    return byi_o_binary(
+        o, BYI_OP_DIVIDE,
+        unary(o, BYI_OP_ABS, byi_o_binary(o, BYI_OP_SUBTRACT, x, a)),
+        with_number(o, BYI_OP_MAXIMUM, width, 1));
+}
+
+/* A triangle for each band: from 0 at its low edge to 1 at the centre, and
+ * down to 0 at the high edge. A side of no width is the 1 alone. */
+static void convert_mel(struct byi_import *o)
+{
+    const enum byoc_dtype dtype = output_type(o);
+    const byi_id bands = scalar_input(o, 0, BYOC_F64);
+    const byi_id length = scalar_input(o, 1, BYOC_I64);
+    const byi_id edges = band_edges(o, bands);
+    const byi_id low = edges_from(o, edges, bands, 0);
+    const byi_id centre = edges_from(o, edges, bands, 1);
+    const byi_id high = edges_from(o, edges, bands, 2);
+    const byi_id half = with_number(o, BYI_OP_DIVIDE, length, 2);
+    const byi_id bin =
+        column(o, byi_o_cast(o, count_to(o, plus(o, half, 1)), BYOC_F64));
+    const byi_id zero = byi_o_scalar(o, BYOC_F64, 0);
+    const byi_id one = byi_o_scalar(o, BYOC_F64, 1);
+    const byi_id rises =
+        both(o, byi_o_binary(o, BYI_OP_GREATER_EQUAL, bin, low),
+             byi_o_binary(o, BYI_OP_LESS_EQUAL, bin, centre));
+    const byi_id falls =
+        both(o, byi_o_binary(o, BYI_OP_GREATER_EQUAL, bin, centre),
+             byi_o_binary(o, BYI_OP_LESS, bin, high));
+    const byi_id steep = byi_o_binary(o, BYI_OP_EQUAL, low, centre);
+    const byi_id up =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(steep, one, share(o, bin, low, low, centre)), NO_ATTRS);
+    const byi_id left =
+        byi_o_emit(o, BYI_OP_WHERE, ARGS(rises, up, zero), NO_ATTRS);
+    const byi_id down = share(o, bin, high, centre, high);
+
+    o->out[0] = byi_o_cast(
+        o, byi_o_emit(o, BYI_OP_WHERE, ARGS(falls, down, left), NO_ATTRS),
+        dtype);
+}
+
+/* --- transforms ----------------------------------------------------------- */
+
+static void convert_dft(struct byi_import *o)
+{
+    byi_id args[] = {byi_o_in(o, 0), BYI_NO_ID};
+    const bool given = byi_o_in(o, 1) != BYI_NO_ID;
+
+    if (given)
+        args[1] = scalar_input(o, 1, BYOC_I64);
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_DFT, given ? 2 : 1, args,
+                   ATTRS(AN_INT("axis", byi_o_int(o, "axis", 1)),
+                         A_BOOL("inverse", byi_o_int(o, "inverse", 0) != 0),
+                         A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
+}
+
+/* The length of a frame: input 3, or the window's. */
+static byi_id frame_length(struct byi_import *o)
+{
+    if (byi_o_in(o, 3) != BYI_NO_ID)
+        return scalar_input(o, 3, BYOC_I64);
+    if (byi_o_in(o, 2) == BYI_NO_ID)
+        byi_o_fail(o, BYOC_EPARSE, "found neither a window nor a frame_length");
+    return byi_o_emit(o, BYI_OP_SIZE_OF, ARGS(byi_o_in(o, 2)), NO_ATTRS);
+}
+
+/* Positions of the signal: a row for each whole frame. */
+static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
+                              byi_id length)
+{
+    const byi_id size =
+        byi_o_emit(o, BYI_OP_TAKE,
+                   ARGS(byi_o_shape_of(o, x), byi_o_scalar(o, BYOC_I64, 1)),
+                   ATTRS(AN_INT("axis", 0)));
+    const byi_id room = byi_o_binary(o, BYI_OP_SUBTRACT, size, length);
+    const byi_id frames =
+        plus(o, byi_o_binary(o, BYI_OP_DIVIDE, room, step), 1);
+    const byi_id starts =
+        byi_o_binary(o, BYI_OP_MULTIPLY, count_to(o, frames), step);
+
+    return byi_o_binary(o, BYI_OP_ADD, column(o, starts), count_to(o, length));
+}
+
+static void convert_stft(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), given = byi_o_in(o, 2);
+    const bool onesided = byi_o_int(o, "onesided", 1) != 0;
+    const byi_id step = scalar_input(o, 1, BYOC_I64);
+    const byi_id length = frame_length(o);
+
+    if (byi_o_ok(o) && byi_o_rank(o, x) != 3)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "the signal has rank %u, expected 3 (batch, time, parts)",
+                   byi_o_rank(o, x));
+    byi_id frames =
+        byi_o_emit(o, BYI_OP_TAKE, ARGS(x, frame_positions(o, x, step, length)),
+                   ATTRS(AN_INT("axis", 1)));
+    if (given != BYI_NO_ID)
+        frames = byi_o_binary(o, BYI_OP_MULTIPLY, frames, column(o, given));
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_DFT, ARGS(frames),
+                   ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"BlackmanWindow", 17, 1, 1, convert_blackman, BYI_OP_NONE},
+    {"DFT", 17, 1, 2, convert_dft, BYI_OP_NONE},
+    {"HammingWindow", 17, 1, 1, convert_hamming, BYI_OP_NONE},
+    {"HannWindow", 17, 1, 1, convert_hann, BYI_OP_NONE},
+    {"MelWeightMatrix", 17, 5, 5, convert_mel, BYI_OP_NONE},
+    {"STFT", 17, 2, 4, convert_stft, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_signal = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,165 @@
+/* dft.c: the discrete Fourier transform along an axis of any length, by the
+ * prime factors of that length, in double.
+ *   x (..., n, ..., 1 or 2) -> (..., length, ..., 2)
+ */
+#include "kernel.h"
+
+struct number {
+    double re, im;
+};
+
+struct dft {
+    const struct byi_tensor *x, *y;
+    int64_t length, given; /* of the transform; of x's axis */
+    int64_t bins, inner, parts;
+    double scale;
+    const struct number *turn; /* e^(-+2 pi i k / length) */
+};
+
+static int64_t smallest_factor(int64_t n)
+{
+    for (int64_t p = 2; p * p <= n; p++)
+        if (n % p == 0)
+            return p;
+    return n;
+}
+
+/* One stage makes transforms of done * p numbers from p of `done` each.
+ * from[j * done + k] is number k of the transform of the inputs j, j + n/done,
+ * ...; to[] is the same for done * p. */
+static void stage(const struct dft *d, int64_t done, int64_t p,
+                  const struct number *from, struct number *to)
+{
+    const int64_t wide = done * p, left = d->length / wide;
+    for (int64_t j = 0; j < left; j++)
+        for (int64_t at = 0; at < wide; at++) {
+            const struct number *v = from + j * done + at % done;
+            struct number sum = *v;
+            int64_t turn = at;
+            for (int64_t s = 1; s < p; s++) {
+                const struct number w = d->turn[turn * left];
+                v += left * done;
+                sum.re += v->re * w.re - v->im * w.im;
+                sum.im += v->re * w.im + v->im * w.re;
+                turn += at;
+                turn -= turn >= wide ? wide : 0;
+            }
+            to[j * wide + at] = sum;
+        }
+}
+
+/* The transform of a[], in a[] or b[]: which. */
+static struct number *transform(const struct dft *d, struct number *a,
+                                struct number *b)
+{
+    for (int64_t done = 1; done < d->length;) {
+        const int64_t p = smallest_factor(d->length / done);
+        struct number *made = b;
+        stage(d, done, p, a, b);
+        b = a;
+        a = made;
+        done *= p;
+    }
+    return a;
+}
+
+static double get(const struct byi_tensor *t, int64_t i)
+{
+    return t->dtype == BYOC_F64 ? ((const double *)t->data)[i]
+                                : (double)((const float *)t->data)[i];
+}
+
+static void put(const struct byi_tensor *t, int64_t i, double value)
+{
+    if (t->dtype == BYOC_F64)
+        ((double *)t->data)[i] = value;
+    else
+        ((float *)t->data)[i] = (float)value;
+}
+
+/* Line (o, i) of x (outer, given, inner, parts); what it lacks is 0. */
+static void one_line(const struct dft *d, int64_t line, struct number *room)
+{
+    const int64_t o = line / d->inner, i = line % d->inner;
+    for (int64_t k = 0; k < d->length; k++) {
+        const int64_t at = ((o * d->given + k) * d->inner + i) * d->parts;
+        const bool there = k < d->given;
+        room[k].re = there ? get(d->x, at) : 0;
+        room[k].im = there && d->parts == 2 ? get(d->x, at + 1) : 0;
+    }
+    const struct number *made = transform(d, room, room + d->length);
+    for (int64_t k = 0; k < d->bins; k++) {
+        const int64_t at = ((o * d->bins + k) * d->inner + i) * 2;
+        put(d->y, at, made[k].re * d->scale);
+        put(d->y, at + 1, made[k].im * d->scale);
+    }
+}
+
+/* An upper bound of the length: operands may have no data yet. */
+static uint64_t longest(const struct byi_call *call)
+{
+    const uint32_t axis =
+        byi_axis(byi_attr_int(call->attrs, "axis"), call->out->rank);
+    const uint64_t bins = (uint64_t)call->out->dims[axis];
+    return byi_attr_int(call->attrs, "onesided") ? 2 * bins : bins;
+}
+
+static uint64_t dft_scratch_f32(const struct byi_call *call)
+{
+    const uint64_t bytes = longest(call) * sizeof(struct number);
+    return byi_lines(bytes) + byi_lines(2 * bytes) * call->threads;
+}
+
+static void fill_turns(const struct dft *d, bool inverse, struct number *turn)
+{
+    const double pi = 3.14159265358979323846;
+    for (int64_t k = 0; k < d->length; k++) {
+        const double angle = 2 * pi * (double)k / (double)d->length;
+        turn[k].re = cos(angle);
+        turn[k].im = inverse ? sin(angle) : -sin(angle);
+    }
+}
+
+static enum byoc_status dft_run_f32(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in, *y = call->out;
+    const bool inverse = byi_attr_int(call->attrs, "inverse") != 0;
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    const uint64_t bytes = longest(call) * sizeof(struct number);
+    struct number *turn = call->scratch;
+    char *const rooms = (char *)call->scratch + byi_lines(bytes);
+    struct dft d = {
+        .x = x,
+        .y = y,
+        .length =
+            call->n_in > 1 ? byi_tensor_int(&call->in[1], 0) : x->dims[axis],
+        .given = x->dims[axis],
+        .bins = y->dims[axis],
+        .inner = byi_span(x, axis + 1, x->rank - 1),
+        .parts = x->dims[x->rank - 1],
+        .turn = turn,
+    };
+    if (x->dtype != BYOC_F32 && x->dtype != BYOC_F64)
+        return byi_bad_dtype(call, x->dtype,
+                             "float16, bfloat16, float32 or float64", err);
+    d.scale = inverse ? 1 / (double)d.length : 1;
+    fill_turns(&d, inverse, turn);
+    const int64_t lines = byi_span(x, 0, axis) * d.inner;
+    const int64_t parts = byi_min(lines, byi_team(call, 64 * byi_count(y)));
+#pragma omp parallel for num_threads((int)parts) if (parts > 1)
+    for (int64_t p = 0; p < parts; p++) {
+        struct number *room =
+            (void *)(rooms + (uint64_t)p * byi_lines(2 * bytes));
+        for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
+            one_line(&d, l, room);
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(dft, dft_run_f32, dft_scratch_f32)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_DFT, {dft_run, dft_scratch}},
+};
+const struct byi_kernel_rows byi_rows_dft = {rows, BYI_COUNT(rows)};
