@@ -73,6 +73,52 @@ static bool *used_new(struct byi_import *o, const char *const *list)
     return byi_arena_calloc(o->scratch, count(list) + 1, sizeof(bool));
 }
 
+/* A list for a sentence, each name once; the first few. */
+static void list_name(struct byi_text *list, uint32_t *n, const char *name)
+{
+    enum { MAX_SHOWN = 8 };
+    struct byi_text quoted = {0};
+
+    byi_text_addf(&quoted, "'%s'", name);
+    if (*name && !(list->n && strstr(list->at, quoted.at)) &&
+        ++*n <= MAX_SHOWN + 1)
+        byi_text_addf(list, "%s%s", *n > 1 ? ", " : ": ",
+                      *n > MAX_SHOWN ? "and more" : quoted.at);
+    byi_text_free(&quoted);
+}
+
+/* ": 'x', 'y'": the inputs that can be named, or their symbolic dims. */
+static const char *list_inputs(struct byi_import *o, bool dims)
+{
+    const Onnx__GraphProto *graph = o->file->model->graph;
+    struct byi_text list = {0};
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__ValueInfoProto *info = graph->input[i];
+        const char *input = byi_text_or(info->name, "");
+        const struct byi_name *known = byi_names_find(&o->scope->names, input);
+        const Onnx__TypeProto__Tensor *tensor =
+            info->type && info->type->value_case ==
+                              ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+                ? info->type->tensor_type
+                : NULL;
+        if (known && known->initializer != UINT32_MAX)
+            continue;
+        if (!dims)
+            list_name(&list, &n, input);
+        for (size_t k = 0;
+             dims && tensor && tensor->shape && k < tensor->shape->n_dim; k++)
+            if (tensor->shape->dim[k]->value_case ==
+                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+                list_name(&list, &n, tensor->shape->dim[k]->dim_param);
+    }
+    const char *text =
+        n ? byi_arena_str(o->scratch, list.at) : "; there is none";
+    byi_text_free(&list);
+    return text;
+}
+
 static enum byoc_status check_used(struct byi_import *o,
                                    const struct used *used)
 {
@@ -80,21 +126,24 @@ static enum byoc_status check_used(struct byi_import *o,
         const char *const *given;
         const bool *used;
         const char *what, *expected;
+        bool dims;
     } lists[] = {
         {o->params->dims, used->dims, "dim",
-         "NAME=NUMBER, where NAME is a symbolic dim of the model's inputs"},
+         "NAME=NUMBER, where NAME is a symbolic dim of the model's inputs",
+         true},
         {o->params->shapes, used->shapes, "shape",
-         "NAME=1x3x224x224, where NAME is an input of the model"},
+         "NAME=1x3x224x224, where NAME is an input of the model", false},
         {o->params->values, used->values, "value",
-         "NAME=NUMBER, where NAME is an input of the model"},
+         "NAME=NUMBER, where NAME is an input of the model", false},
     };
 
     for (size_t k = 0; k < BYI_COUNT(lists); k++)
         for (uint32_t i = 0; i < count(lists[k].given); i++)
             if (!lists[k].used[i])
-                return byi_fail(&o->err, BYOC_EINVAL, "%s '%s': expected %s",
+                return byi_fail(&o->err, BYOC_EINVAL, "%s '%s': expected %s%s",
                                 lists[k].what, lists[k].given[i],
-                                lists[k].expected);
+                                lists[k].expected,
+                                list_inputs(o, lists[k].dims));
     return BYOC_OK;
 }
 
@@ -102,7 +151,7 @@ static enum byoc_status check_used(struct byi_import *o,
 
 /* A dim_param may be any text, a symbol of the IR is an identifier: other
  * characters become '_', and a hash keeps two such names apart. */
-static int64_t symbol_of(struct byi_import *o, const char *param)
+static const char *symbol_name(struct byi_import *o, const char *param)
 {
     char *name = byi_arena_str(o->scratch, param);
     bool changed = isdigit((unsigned char)*name) != 0;
@@ -113,10 +162,9 @@ static int64_t symbol_of(struct byi_import *o, const char *param)
             changed = true;
         }
     if (!changed)
-        return byi_symbol(o->m, name);
+        return name;
     const unsigned hash = (unsigned)byi_hash(0, param, strlen(param));
-    return byi_symbol(
-        o->m, byi_arena_printf(o->scratch, "d%s_%04x", name, hash & 0xffffU));
+    return byi_arena_printf(o->scratch, "d%s_%04x", name, hash & 0xffffU);
 }
 
 static enum byoc_status read_dims(struct byi_import *o,
@@ -133,12 +181,15 @@ static enum byoc_status read_dims(struct byi_import *o,
         if (d->value_case ==
             ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dims[i] = d->dim_value;
+        const char *symbol = *param ? symbol_name(o, param) : "";
         const char *fixed = param_of(o->params->dims, param, used->dims);
+        if (!fixed) /* reports have the symbol */
+            fixed = param_of(o->params->dims, symbol, used->dims);
         if (*param && fixed && (!read_dim(&fixed, &dims[i]) || *fixed != '\0'))
             return byi_fail(&o->err, BYOC_EINVAL,
                             "dim '%s': the value is not a number >= 0", param);
         if (*param && !fixed)
-            dims[i] = symbol_of(o, param);
+            dims[i] = byi_symbol(o->m, symbol);
         else if (dims[i] < 0) /* unnamed, or exporters' -1 */
             dims[i] = byi_symbol_fresh(o->m);
     }
