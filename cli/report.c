@@ -145,6 +145,14 @@ static int compare(const struct request *q, const char *old_path,
     return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
+/* An option that the other one takes; NULL: none. */
+static const char *misplaced(const struct request *q, bool is_diff)
+{
+    if (!is_diff)
+        return q->tolerance > 0 ? "--tolerance" : NULL;
+    return q->view.explain.n ? "--explain" : q->view.every ? "--all" : NULL;
+}
+
 static int run(int argc, char **argv)
 {
     struct request q = {0};
@@ -163,10 +171,17 @@ static int run(int argc, char **argv)
                            argv, 2, 3, args, &n);
     if (code >= 0)
         return code;
-    if (n == 2 && strcmp(args[0], "show") == 0)
+    const bool is_show = n == 2 && strcmp(args[0], "show") == 0;
+    const bool is_diff = n == 3 && strcmp(args[0], "diff") == 0;
+    const char *other = misplaced(&q, is_diff);
+    if (other && (is_show || is_diff)) {
+        fprintf(stderr, "byoc report: found %s, expected it with `report %s`\n",
+                other, is_show ? "diff" : "show");
+        return BYI_EXIT_USAGE;
+    }
+    if (is_show)
         return show(&q, args[1]);
-    if (n == 3 && strcmp(args[0], "diff") == 0 && !q.view.explain.n &&
-        !q.view.every)
+    if (is_diff)
         return compare(&q, args[1], args[2]);
     fprintf(stderr,
             "byoc report: found '%s' with %u file%s, expected %s; `byoc report "

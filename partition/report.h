@@ -55,10 +55,9 @@ void byi_report_free(struct byi_report *r);
 
 bool byi_report_offloaded(const struct byi_report_node *node);
 bool byi_report_native(const struct byi_report_node *node);
-/* Percent of the floating-point operations, and of the operators that run at
- * all, that vendors run; 0 where there are none. */
+/* Percent of the floating-point operations that vendors run; 0 where there are
+ * none. */
 double byi_report_flops_share(const struct byi_report *r);
-double byi_report_nodes_share(const struct byi_report *r);
 
 /* "1.50 GFLOP" */
 void byi_report_flops(struct byi_text *out, double flops);

@@ -306,9 +306,3 @@ double byi_report_flops_share(const struct byi_report *r)
 {
     return share(r->coverage.flops_offloaded, r->coverage.flops);
 }
-
-double byi_report_nodes_share(const struct byi_report *r)
-{
-    return share(r->coverage.offloaded,
-                 (double)r->coverage.offloaded + r->coverage.native);
-}

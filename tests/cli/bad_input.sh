@@ -131,7 +131,8 @@ for verb in check "compile -o out.so" run; do
     bad 2 "dim 'NONE=4'" "$@" --dim NONE=4
     bad 2 "found rank 1" "$@" --shape image=1
     bad 2 "found '1xax3x4', expected numbers" "$@" --shape image=1xax3x4
-    bad 2 "NAME is an input of the model" "$@" --shape none=1x2
+    bad 2 "NAME is an input of the model: 'image'" "$@" --shape none=1x2
+    bad 2 "NAME is an input of the model: 'image'" "$@" --const none=1
     bad 2 "weights have 1 input channels, data has 3" "$@" \
         --shape image=64x3x8x8
 done
@@ -219,7 +220,12 @@ bad 2 "--explain excludes --json" check "$digits/digits.onnx" --json --explain a
 bad 2 "expected show LEDGER" report none good.so
 bad 2 "expected show LEDGER" report diff good.so
 bad 2 "expected show LEDGER" report show good.so good.so
-bad 2 "expected show LEDGER" report diff good.so good.so --all
+bad 2 "found --all, expected it with" \
+    report diff good.so good.so --all
+bad 2 "found --explain, expected it with" \
+    report diff good.so good.so --explain a
+bad 2 "found --tolerance, expected it with" \
+    report show good.so --tolerance 1
 bad 2 "found 1 of 2 arguments" report show
 bad 2 "a number that is not negative" report diff good.so good.so --tolerance=-1
 
