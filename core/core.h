@@ -64,24 +64,25 @@ struct byi_func {
     uint32_t n_captures;
     byi_id result;
     struct {                             /* attributes of the function */
-        const char *compiler;            /* Compiler="dnnl", or NULL    */
-        const char *composite;           /* Composite="dnnl.conv", or NULL */
         const char *from_pattern;        /* PartitionedFromPattern, or NULL */
         const char *global_symbol;       /* or NULL */
         const char *operands;            /* Operands="weights,shape": names of
                                             the constants in a composite's
                                             body, in order, or NULL; its
                                             parameters have theirs          */
+        /* what byi_is_closed and passes ask of every function, together */
+        const char *compiler;            /* Compiler="dnnl", or NULL    */
+        const char *composite;           /* Composite="dnnl.conv", or NULL */
         bool primitive;                  /* Primitive=1: fused by FuseOps */
         bool inlined;                    /* Inline=1: by Inline, at each call */
     } attr;
+    bool refers;                         /* may hold GLOBALs and FNs; false:
+                                            it holds none               */
+    bool dead;                           /* removed from the module */
     BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
     const struct byi_type *type;         /* declared, while there is no result
                                             yet: byi_func_type */
     const struct byi_func *origin;       /* what byi_func_like was given */
-    bool refers;                         /* may hold GLOBALs and FNs; false:
-                                            it holds none               */
-    bool dead;                           /* removed from the module */
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
