@@ -25,79 +25,76 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    uint32_t *level;  /* of each node of a vendor */
+    /* by level, then vendor: the region, 0 for none */
+    BYI_VEC(uint32_t) places;
     uint32_t n;       /* regions, numbered from 1 */
-    uint32_t *target; /* of each region */
+    uint32_t *target; /* of each region; where there are several vendors */
 };
 
-/* What reading `arg` asks of a later node of vendor t. A foreign reader breaks
- * the region: its own readers of arg's vendor come one level later. */
-static uint32_t level_after(const struct byi_node *arg, const uint32_t *below,
-                            uint32_t level, uint32_t t, bool foreign)
+/* The region of a level and vendor, numbered by its first member. */
+static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
 {
-    uint32_t least = below[t];
-    if (foreign && arg->target == t + 1 && level + 1 > least)
-        least = level + 1;
-    return least;
+    const size_t place = (size_t)level * r->n_targets + target - 1;
+    while (r->places.n <= place)
+        BYI_PUSH(&r->places, 0);
+    if (!r->places.at[place])
+        r->places.at[place] = ++r->n;
+    return r->places.at[place];
 }
 
-/* below[id * n_targets + t]: the least level on which a node of vendor t may
- * stand that reads node id. */
+/* What node `id` asks of its readers, from what its operands ask of it. */
+static void find_level(struct regions *r, byi_id id, uint32_t *asked)
+{
+    struct byi_node *node = &r->f->nodes.at[id];
+    const uint32_t n = r->n_targets, target = node->target;
+    uint32_t *own = &asked[(size_t)id * n];
+    for (uint32_t a = 0; a < node->n_args; a++) {
+        const uint32_t *arg = &asked[(size_t)node->args[a] * n];
+        for (uint32_t t = 0; t < n; t++)
+            own[t] = arg[t] > own[t] ? arg[t] : own[t];
+    }
+    if (!target) {
+        for (uint32_t t = 0; t < n; t++)
+            own[t] += own[t] & 1;
+        node->region = 0;
+        return;
+    }
+    const uint32_t level = own[target - 1] / 2;
+    for (uint32_t t = 0; t < n; t++) {
+        const uint32_t least = 2 * (level + (t + 1 < target));
+        own[t] = least > own[t] ? least : own[t] & ~(uint32_t)1;
+    }
+    own[target - 1]++;
+    node->region = region_at(r, level, target);
+}
+
+/* One walk over the nodes, which is what this costs in a large graph.
+ * asked[id * n_targets + t]: twice the least level on which a node of vendor t
+ * may stand that reads node id, and one where id is t's own: a foreign reader
+ * breaks the region, its own readers of vendor t come one level later. */
 static void assign_levels(struct regions *r)
 {
-    const struct byi_func *f = r->f;
-    const uint32_t n = r->n_targets;
-    uint32_t *below =
-        byi_arena_calloc(r->scratch, (size_t)f->nodes.n * n, sizeof *below);
-    for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_node *node = &f->nodes.at[id];
-        uint32_t *own = &below[(size_t)id * n];
-        for (uint32_t a = 0; a < node->n_args; a++) {
-            const byi_id arg = node->args[a];
-            for (uint32_t t = 0; t < n; t++) {
-                uint32_t least =
-                    level_after(&f->nodes.at[arg], &below[(size_t)arg * n],
-                                r->level[arg], t, node->target == 0);
-                own[t] = least > own[t] ? least : own[t];
-            }
-        }
-        if (!node->target)
-            continue;
-        r->level[id] = own[node->target - 1];
-        for (uint32_t t = 0; t < n; t++) {
-            uint32_t least = r->level[id] + (t + 1 < node->target);
-            own[t] = least > own[t] ? least : own[t];
-        }
-    }
+    uint32_t *asked = byi_arena_calloc(
+        r->scratch, (size_t)r->f->nodes.n * r->n_targets, sizeof *asked);
+    for (byi_id id = 0; id < r->f->nodes.n; id++)
+        find_level(r, id, asked);
 }
 
-/* Regions in the order of (level, vendor), found by counting: every path goes
- * from a lower number to a higher one. */
-static void number_regions(struct regions *r)
+/* Number the regions in the order of (level, vendor): every path goes from a
+ * lower number to a higher one. */
+static void order_regions(struct regions *r)
 {
-    struct byi_func *f = r->f;
-    uint32_t n_levels = 0;
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        if (f->nodes.at[id].target && r->level[id] >= n_levels)
-            n_levels = r->level[id] + 1;
-    uint32_t *number = byi_arena_calloc(
-        r->scratch, (size_t)n_levels * r->n_targets + 1, sizeof *number);
-    for (byi_id id = 0; id < f->nodes.n; id++)
-        if (f->nodes.at[id].target)
-            number[r->level[id] * r->n_targets + f->nodes.at[id].target - 1] =
-                1;
-    for (uint32_t i = 0; i < n_levels * r->n_targets; i++)
-        if (number[i])
-            number[i] = ++r->n;
+    uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
+    uint32_t n = 0;
     r->target = byi_arena_calloc(r->scratch, r->n + 1, sizeof *r->target);
-    for (byi_id id = 0; id < f->nodes.n; id++) {
-        struct byi_node *node = &f->nodes.at[id];
-        node->region =
-            node->target
-                ? number[r->level[id] * r->n_targets + node->target - 1]
-                : 0;
-        r->target[node->region] = node->target;
+    for (uint32_t i = 0; i < r->places.n; i++) {
+        if (!r->places.at[i])
+            continue;
+        fresh[r->places.at[i]] = ++n;
+        r->target[n] = i % r->n_targets + 1;
     }
+    for (byi_id id = 0; id < r->f->nodes.n; id++)
+        r->f->nodes.at[id].region = fresh[r->f->nodes.at[id].region];
 }
 
 /* --- numbers in order again ---------------------------------------------- */
@@ -238,12 +235,13 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
     struct regions r = {.f = f, .scratch = scratch, .n_targets = m->targets.n};
     if (!r.n_targets)
         return BYOC_OK;
-    r.level = byi_arena_calloc(scratch, f->nodes.n, sizeof *r.level);
     assign_levels(&r);
-    number_regions(&r);
-    if (r.n_targets > 1)
+    if (r.n_targets > 1) {
+        order_regions(&r);
         join_all(&r);
-    renumber(&r);
+        renumber(&r);
+    }
+    byi_vec_free(r.places.at);
     return BYOC_OK;
 }
 
