@@ -112,6 +112,9 @@ TABLE(resize, ATTR("mode", STRING, "\"nearest\""), ATTR("coordinate_transformati
       ATTR("nearest_mode", STRING, "\"round_prefer_floor\""), ATTR("cubic_coeff_a", FLOAT, "-0.75"),
       ATTR("exclude_outside", BOOL, "false"), ATTR("extrapolation_value", FLOAT, "0.0"),
       ATTR("roi", FLOATS, "[]"))
+TABLE(dyn_resize, ATTR("mode", STRING, "\"nearest\""), ATTR("coordinate_transformation_mode", STRING, "\"tf_crop_and_resize\""),
+      ATTR("nearest_mode", STRING, "\"round_prefer_floor\""), ATTR("cubic_coeff_a", FLOAT, "-0.75"),
+      ATTR("exclude_outside", BOOL, "false"), ATTR("extrapolation_value", FLOAT, "0.0"))
 TABLE(grid_sample, ATTR("mode", STRING, "\"bilinear\""), ATTR("padding_mode", STRING, "\"zeros\""), ATTR("align_corners", BOOL, "false"))
 TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"), ATTR("output_width", INT, "1"),
       ATTR("sampling_ratio", INT, "0"), ATTR("spatial_scale", FLOAT, "1.0"),
@@ -194,6 +197,8 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
         return operand == 1;
     case BYI_OP_STRIDED_SLICE:
         return operand >= 1;
+    case BYI_OP_DYN_RESIZE:
+        return operand == 1 || operand == 2;
     case BYI_OP_ARANGE:
     case BYI_OP_NMS:
         return operand <= 2;

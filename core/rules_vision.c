@@ -27,13 +27,28 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
     return BYOC_OK;
 }
 
+/* The part that operand 2 has of axis; *known: whether it is. */
+static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
+{
+    const struct byi_tensor *roi = byi_known(t, 2);
+    *known = roi != NULL;
+    return roi ? byi_tensor_float(roi, t->in[0]->rank + axis) -
+                     byi_tensor_float(roi, axis)
+               : 1;
+}
+
 /* Part of axis that is resized: all of it, or what roi says where the
  * coordinates are those of a crop. */
 static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
-                                  double *span)
+                                  double *span, bool *known)
 {
     uint32_t n;
     const uint32_t rank = t->in[0]->rank;
+    *known = true;
+    if (t->op->id == BYI_OP_DYN_RESIZE) {
+        *span = given_span(t, axis, known);
+        return BYOC_OK;
+    }
     const double *roi = byi_attr_floats(t->attrs, "roi", &n);
     const char *mode =
         byi_attr_string(t->attrs, "coordinate_transformation_mode");
@@ -64,6 +79,15 @@ static enum byoc_status check_resize(const struct byi_infer *t)
                              "sizes or scales have %lld elements, x has "
                              "rank %u",
                              (long long)t->in[1]->dims[0], rank);
+    if (t->op->id == BYI_OP_DYN_RESIZE) {
+        BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
+                              "tf_crop_and_resize"));
+        BYI_TRY(byi_want_dtype(t, 2, BYI_FLOATS, "roi"));
+        BYI_TRY(byi_want_rank(t, 2, 1, "roi"));
+        if (!byi_dims_agree(t->in[2]->dims[0], 2 * (int64_t)rank))
+            return byi_rule_fail(t, "roi has %lld entries, expected %u",
+                                 (long long)t->in[2]->dims[0], 2 * rank);
+    }
     return byi_want_dtype(t, 1, BYI_BIT(BYOC_I64) | BYI_BIT(BYOC_F32),
                           "sizes (int64) or scales (float32)");
 }
@@ -77,8 +101,9 @@ enum byoc_status byi_rule_resize(struct byi_infer *t,
     BYI_TRY(check_resize(t));
     for (uint32_t i = 0; i < x->rank; i++) {
         double span;
-        BYI_TRY(read_span(t, i, &span));
-        if (!known) {
+        bool cut;
+        BYI_TRY(read_span(t, i, &span, &cut));
+        if (!known || (!cut && known->dtype != BYOC_I64)) {
             dims[i] = byi_rule_fresh(t);
         } else if (known->dtype == BYOC_I64) {
             dims[i] = byi_tensor_int(known, i);

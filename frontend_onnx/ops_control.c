@@ -192,7 +192,7 @@ static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
 static void find_slices(struct byi_import *o, struct byi_loop *loop)
 {
     read_slices(o, loop->reads, loop->n_reads, "scan_input_axes",
-                "scan_input_directions");
+                o->opset < 9 ? "directions" : "scan_input_directions");
     read_slices(o, loop->rows, loop->n_rows, "scan_output_axes",
                 "scan_output_directions");
     for (uint32_t i = 0; i < loop->n_reads && byi_o_ok(o); i++) {
@@ -234,16 +234,68 @@ static void convert_scan(struct byi_import *o)
     run_loop(o, &loop);
 }
 
-static void old_scan(struct byi_import *o)
+/* One entry of the batch: every input without its first axis. */
+static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
+                       int64_t entry)
 {
-    byi_o_refuse(o, "before opset 9 it had a batch; export the model with a "
-                    "newer opset");
+    const byi_id at = byi_o_scalar(o, BYOC_I64, (double)entry);
+
+    o->n_in = n;
+    o->in = byi_arena_calloc(o->scratch, n, sizeof *o->in);
+    o->out = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *o->out);
+    for (uint32_t i = 0; i < n; i++)
+        o->in[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(whole[i], at),
+                              ATTRS(AN_INT("axis", 0)));
+    convert_scan(o);
+    for (uint32_t i = 0; i < o->n_out; i++)
+        if (byi_o_wants(o, i))
+            o->out[i] = byi_o_expand(o, o->out[i], 1, (const int64_t[]){0});
+}
+
+/* Before opset 9, inputs and outputs had a batch first, and the first input
+ * was the lengths of its sequences: a Scan of today for every entry. */
+static void convert_scan_8(struct byi_import *o)
+{
+    enum { MOST = 64 };
+    const byi_id *whole = o->in + 1;
+    const uint32_t n = o->n_in ? o->n_in - 1 : 0;
+    byi_id *const joined = o->out, *made[MOST];
+
+    for (uint32_t i = 0; i < n; i++)
+        if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
+            byi_o_fail(o, BYOC_ETYPE, "input %u has no batch", i + 1);
+    if (n == 0)
+        byi_o_fail(o, BYOC_EPARSE, "it has no inputs to scan");
+    if (byi_o_in(o, 0) != BYI_NO_ID)
+        byi_o_refuse(o, "with sequence_lens");
+    const int64_t batch = byi_o_ok(o) ? byi_o_dim(o, whole[0], 0) : 0;
+    if (batch < 1 || batch > MOST)
+        byi_o_refuse(o,
+                     "a batch that varies, or is not 1 to %d (fix it with "
+                     "--dim or --shape)",
+                     MOST);
+    for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
+        scan_entry(o, whole, n, b);
+        made[b] = o->out;
+    }
+    o->out = joined;
+    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++) {
+        byi_id parts[MOST];
+        if (!byi_o_wants(o, i))
+            continue;
+        for (int64_t b = 0; b < batch; b++)
+            parts[b] = made[b][i];
+        joined[i] = batch == 1
+                        ? parts[0]
+                        : byi_o_emit(o, BYI_OP_CONCATENATE, (uint32_t)batch,
+                                     parts, ATTRS(AN_INT("axis", 0)));
+    }
 }
 
 static const struct byi_onnx_op rows[] = {
     {"If", 1, 1, 1, convert_if, 0},
     {"Loop", 1, 0, BYI_MAX_ARGS / 2, convert_loop, 0},
-    {"Scan", 8, 0, BYI_MAX_ARGS / 2, old_scan, 0},
+    {"Scan", 8, 0, BYI_MAX_ARGS / 2, convert_scan_8, 0},
     {"Scan", 9, 1, BYI_MAX_ARGS / 2, convert_scan, 0},
 };
 

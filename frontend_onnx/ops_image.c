@@ -68,9 +68,11 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     *n = 0;
     if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_o_ok(o))
         return NULL;
-    if (!byi_o_value(o, byi_o_in(o, 1), &t) || t.rank != 1 ||
-        t.dims[0] > 2 * BYI_MAX_RANK) {
-        byi_o_refuse(o, "its input 'roi' is not a constant vector");
+    if (!byi_o_value(o, byi_o_in(o, 1), &t))
+        return NULL;
+    if (t.rank != 1 || t.dims[0] > 2 * BYI_MAX_RANK) {
+        byi_o_refuse(o, "its input 'roi' is not a vector, or longer than %d",
+                     2 * BYI_MAX_RANK);
         return NULL;
     }
     *n = (uint32_t)t.dims[0];
@@ -78,6 +80,16 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     for (uint32_t i = 0; i < *n; i++)
         roi[i] = byi_tensor_float(&t, i);
     return roi;
+}
+
+/* The roi that only a run knows. */
+static byi_id wanted_roi(struct byi_import *o)
+{
+    if (byi_o_in(o, 1) == BYI_NO_ID)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "input 'roi' is left out, "
+                   "tf_crop_and_resize needs it");
+    return byi_o_in(o, 1);
 }
 
 static void convert_resize(struct byi_import *o)
@@ -110,8 +122,13 @@ static void convert_resize(struct byi_import *o)
                 byi_o_float(o, "extrapolation_value", 0)),
         {.name = "roi", .kind = BYI_ATTR_FLOATS, .n = n, .floats = roi},
     };
-    o->out[0] = byi_o_emit(o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), size),
-                           BYI_N(attrs) - (n == 0), attrs);
+    if (!roi && strcmp(transform, "tf_crop_and_resize") == 0)
+        o->out[0] = byi_o_emit(o, BYI_OP_DYN_RESIZE,
+                               ARGS(byi_o_in(o, 0), size, wanted_roi(o)),
+                               BYI_N(attrs) - 1, attrs);
+    else
+        o->out[0] = byi_o_emit(o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), size),
+                               BYI_N(attrs) - (n == 0), attrs);
 }
 
 /* Before opset 16 there was no shift by half a pixel, and no attribute. */

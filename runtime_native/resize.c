@@ -222,11 +222,29 @@ static void set_taps(const struct resize *r, struct axis *a, int64_t j)
         a->identity = false;
 }
 
+/* The part of axis i that roi, an attribute or operand 2, asks for. */
+static void read_part(const struct byi_call *call, uint32_t i, double *begin,
+                      double *end)
+{
+    const uint32_t rank = call->in->rank;
+    uint32_t n = 0;
+    *begin = 0;
+    *end = 1;
+    if (call->op->id == BYI_OP_DYN_RESIZE) {
+        *begin = byi_tensor_float(&call->in[2], i);
+        *end = byi_tensor_float(&call->in[2], rank + i);
+        return;
+    }
+    const double *roi = byi_attr_floats(call->attrs, "roi", &n);
+    if (n == 2 * rank) {
+        *begin = roi[i];
+        *end = roi[rank + i];
+    }
+}
+
 static void fill_axes(const struct byi_call *call, struct resize *r)
 {
-    uint32_t n;
     const struct byi_tensor *given = &call->in[1];
-    const double *roi = byi_attr_floats(call->attrs, "roi", &n);
     for (uint32_t i = 0; i < r->x->rank; i++) {
         struct axis *a = &r->axes[i];
         a->scale = (double)a->out / (double)a->in;
@@ -237,8 +255,7 @@ static void fill_axes(const struct byi_call *call, struct resize *r)
             a->scale = byi_tensor_float(given, i);
             a->length = a->scale * (double)a->in;
         }
-        a->begin = n == 2 * r->x->rank ? roi[i] : 0;
-        a->end = n == 2 * r->x->rank ? roi[r->x->rank + i] : 1;
+        read_part(call, i, &a->begin, &a->end);
         a->identity = a->in == a->out;
         for (int64_t j = 0; j < a->out; j++)
             set_taps(r, a, j);
@@ -446,5 +463,6 @@ BYI_FLOAT_KERNEL(resize_half, resize_float, resize_scratch)
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_RESIZE, {resize_half_run, resize_half_scratch}},
+    {BYI_OP_DYN_RESIZE, {resize_half_run, resize_half_scratch}},
 };
 const struct byi_kernel_rows byi_rows_resize = {rows, BYI_COUNT(rows)};

@@ -391,6 +391,11 @@ static const struct row movement_rows[] = {
 };
 
 static const struct row vision_rows[] = {
+    {"dyn.resize", "{}", "f32[4,4] i64[2]=3,5 f32[4]", "f32[3,5]"},
+    {"dyn.resize", "{}", "f32[4,4] f32[2]=2,2 f32[4]", "f32[?,?]"},
+    {"dyn.resize", "{}", "f32[4,4] f32[2]=2,2 f32[4]=0,0,1,0", "f32[8,0]"},
+    {"dyn.resize", "{}", "f32[4,4] i64[2]=3,5 f32[2]", "!roi has 2 entries, expected 4"},
+    {"dyn.resize", "{\"coordinate_transformation_mode\": \"half_pixel\"}", "f32[4] i64[1]=3 f32[2]", "!coordinate_transformation_mode is \"half_pixel\""},
     {"image.resize", "{}", "f32[1,3,4,4] f32[4]=1,1,2,2", "f32[1,3,8,8]"},
     {"image.resize", "{}", "f32[A,3,4,H] f32[4]=1,1,2,2", "f32[A,3,8,?]"},
     {"image.resize", "{}", "f32[1,3,4,4] i64[4]=1,3,5,6", "f32[1,3,5,6]"},

@@ -174,7 +174,8 @@ static void branches_that_do_not_fit(void **state)
     struct build b = with_branches("x", "Squeeze", "Exp", "y");
     refuse(&b, BYOC_ETYPE,
            "node If_0 (If), whose condition is not known (fixing sizes with "
-           "--dim or --shape, or an input with --const, may tell): if: the branches give");
+           "--dim or --shape, or an input with --const, may tell): if: the "
+           "branches give");
     b = with_branches("x", "Exp", NULL, "y");
     refuse(&b, BYOC_EPARSE, "found no graph 'else_branch', expected one");
     b = with_branches("x", "Exp", "Neg", "y z");
@@ -349,6 +350,50 @@ static void scan_backward(void **state)
     end(&b);
 }
 
+/* Of opset 8: sums of the rows of each entry of the batch. */
+static struct build batched_scan(const char *inputs, const char *dims)
+{
+    struct build b = begin(8);
+
+    floats(&b, "start", 2, (int64_t[]){2, 2});
+    floats(&b, "given", 3, (int64_t[]){2, 3, 2});
+    ints(&b, "lengths", 2, (const int64_t[]){3, 2});
+    input(&b, "x", dims);
+    Onnx__GraphProto *outer = enter(&b);
+    input(&b, "s", "2");
+    input(&b, "row", "2");
+    node(&b, "Add", "s row", "s2");
+    node(&b, "Identity", "s2", "out");
+    output(&b, "s2");
+    output(&b, "out");
+    Onnx__GraphProto *body = leave(&b, outer);
+    Onnx__NodeProto *n = node(&b, "Scan", inputs, "last rows");
+    attr_graph(&b, n, "body", body);
+    attr_int(&b, n, "num_scan_inputs", 1);
+    output(&b, "last");
+    output(&b, "rows");
+    return b;
+}
+
+static void scan_of_a_batch(void **state)
+{
+    static const float last[4] = {6, 10, 26, 30};
+    static const float rows[12] = {0, 2, 2, 5, 6, 10, 8, 10, 16, 19, 26, 30};
+    struct build b = batched_scan("- start given", "2 3 2");
+    (void)state;
+
+    b.graph->n_input = 0;
+    expect_floats(&b, 0, 2, (int64_t[]){2, 2}, last);
+    expect_floats(&b, 1, 3, (int64_t[]){2, 3, 2}, rows);
+    end(&b);
+    b = batched_scan("lengths start x", "2 3 2");
+    refuse(&b, BYOC_EUNSUPPORTED, "with sequence_lens");
+    b = batched_scan("- x x", "N 3 2");
+    refuse(&b, BYOC_EUNSUPPORTED, "a batch that varies");
+    b = batched_scan("- start", "2 3 2");
+    refuse(&b, BYOC_EPARSE, "1 scan inputs");
+}
+
 static void loops_that_do_not_fit(void **state)
 {
     struct build b = doubling("- - x");
@@ -392,6 +437,7 @@ int main(void)
         cmocka_unit_test(states_grow),
         cmocka_unit_test(condition_ends),
         cmocka_unit_test(scan_backward),
+        cmocka_unit_test(scan_of_a_batch),
         cmocka_unit_test(loops_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,40 @@ static void test_cumsum_trilu(void **state)
     }
 }
 
+static void test_resize(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t dims[] = {pick(1, 6), pick(1, 6)}, four = 4;
+        const int64_t sizes[] = {pick(1, 9), pick(1, 9)};
+        struct trial a = {.n_in = 2, .in = {make(BYOC_F32, 2, dims)}}, b;
+        struct byi_tensor roi = make(BYOC_F32, 1, &four);
+        double part[4];
+        for (int64_t i = 0; i < count(&a.in[0]); i++)
+            byi_tensor_set(&a.in[0], i, (double)pick(-9, 9));
+        for (int64_t i = 0; i < 4; i++) {
+            part[i] = (double)pick(i < 2 ? -2 : 4, i < 2 ? 3 : 10) / 8;
+            byi_tensor_set(&roi, i, part[i]);
+        }
+        a.in[1] = vector(2, sizes);
+        b = a;
+        b.in[b.n_in++] = roi;
+        const char *const mode = round % 2 ? "linear" : "nearest";
+        must_run(&a, BYI_OP_RESIZE,
+                 byi_arena_printf(arena,
+                                  "{\"coordinate_transformation_mode\": "
+                                  "\"tf_crop_and_resize\", \"mode\": \"%s\", "
+                                  "\"extrapolation_value\": 7, "
+                                  "\"roi\": [%g, %g, %g, %g]}",
+                                  mode, part[0], part[1], part[2], part[3]));
+        must_run(
+            &b, BYI_OP_DYN_RESIZE,
+            byi_arena_printf(
+                arena, "{\"mode\": \"%s\", \"extrapolation_value\": 7}", mode));
+        expect_same(&a, &b);
+    }
+}
+
 static void test_bad_values(void **state)
 {
     const int64_t dims[] = {4, 1}, twice[] = {1, -1}, far = 2, sizes[] = {3, 2};
@@ -170,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_axes_of_one), cmocka_unit_test(test_split),
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_cumsum_trilu),
-        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_values),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
