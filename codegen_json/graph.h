@@ -13,7 +13,8 @@ enum {
     BYI_GRAPH_MAX_BYTES = 256 << 20,
     BYI_GRAPH_MAX_NODES = 4 << 20,
     BYI_GRAPH_MAX_STEPS = 4096,   /* of one kernel */
-    BYI_GRAPH_MAX_OUTPUTS = 4096
+    BYI_GRAPH_MAX_OUTPUTS = 4096,
+    BYI_GRAPH_MAX_IFS = 8         /* in each other */
 };
 
 enum byi_gnode_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
@@ -36,14 +37,23 @@ struct byi_garg {
     uint32_t field;
 };
 
+/* The steps in a branch of an `if`, those in branches inside it included. */
+struct byi_gbranch {
+    uint32_t first, n;
+};
+
 /* One operator of a kernel. Step 0 is the kernel's own operator; the ones
- * after it are the post_ops, in the model's order. */
+ * after it are the post_ops, in the model's order. Behind an `if` come the steps
+ * of its branches; nothing outside of a branch reads them. */
 struct byi_gstep {
-    const struct byi_op *op;       /* of the table, or BYI_OP_NONE "tuple" */
+    const struct byi_op *op;       /* of the table, or BYI_OP_NONE "tuple",
+                                      "if": of the condition and the results of
+                                      the two branches                      */
     const struct byi_attrs *attrs; /* complete */
     uint32_t n_args;
     const struct byi_garg *args;
     const struct byi_type *type;   /* of its result; a tensor or a tuple */
+    struct byi_gbranch branch[2];  /* "if": then and else */
 };
 
 struct byi_gnode {
@@ -57,7 +67,8 @@ struct byi_gnode {
     uint32_t n_operands;
     const struct byi_goperand *operands;
     uint32_t n_steps;
-    const struct byi_gstep *steps; /* the last one gives the outputs    */
+    const struct byi_gstep *steps;
+    uint32_t last;                 /* the step that gives the outputs   */
     uint32_t n_sources;
     const char *const *sources;
 };

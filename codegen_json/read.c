@@ -14,7 +14,11 @@ struct reader {
     struct byi_arena *arena;
     struct byi_graph *graph;
     struct byi_gnode *nodes;
-    uint32_t n_read; /* nodes read so far */
+    uint32_t n_read;         /* nodes read so far */
+    struct byi_gstep *steps; /* of the kernel that is read            */
+    bool *visible;           /* of each: may be read where we are     */
+    uint32_t n_steps;
+    uint32_t depth;  /* ifs around                            */
     int64_t n_fresh; /* unknown dims of the type rules */
     struct byoc_error *err;
 };
@@ -186,10 +190,21 @@ static enum byoc_status read_operands(struct reader *r,
     return BYOC_OK;
 }
 
+/* A step in a branch is for that branch, an `if` for what is behind it. */
+static enum byoc_status check_visible(struct reader *r,
+                                      const struct byi_json *json, int64_t step)
+{
+    if (r->visible[step])
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s: step %u is in another branch, or the 'if' that this "
+                    "is in",
+                    json->path, (uint32_t)step);
+}
+
 /* [step, field]: a field of an earlier step's tuple. */
 static enum byoc_status read_field(struct reader *r,
-                                   const struct byi_json *json,
-                                   const struct byi_gstep *steps, uint32_t step,
+                                   const struct byi_json *json, uint32_t step,
                                    struct byi_garg *arg)
 {
     struct byi_json item = {0};
@@ -200,7 +215,8 @@ static enum byoc_status read_field(struct reader *r,
                         json->path);
     byi_json_next(json, &item, 0);
     BYI_TRY(byi_json_as_int(&item, 0, step - 1, &index, r->err));
-    const struct byi_type *type = steps[index].type;
+    BYI_TRY(check_visible(r, &item, index));
+    const struct byi_type *type = r->steps[index].type;
     if (type->kind != BYI_TUPLE)
         return byi_fail(r->err, BYOC_ETYPE,
                         "%s: step %u gives no tuple, so it has no fields",
@@ -216,13 +232,12 @@ static enum byoc_status read_field(struct reader *r,
 }
 
 static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
-                                 const struct byi_gnode *node,
-                                 const struct byi_gstep *steps, uint32_t step,
+                                 const struct byi_gnode *node, uint32_t step,
                                  const struct names *names,
                                  struct byi_garg *arg)
 {
     if (cJSON_IsArray(json->at))
-        return read_field(r, json, steps, step, arg);
+        return read_field(r, json, step, arg);
     if (cJSON_IsNumber(json->at)) {
         int64_t value;
         if (step == 0)
@@ -231,6 +246,7 @@ static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
                             "before it, expected an operand's name",
                             json->path);
         BYI_TRY(byi_json_as_int(json, 0, step - 1, &value, r->err));
+        BYI_TRY(check_visible(r, json, value));
         *arg = (struct byi_garg){.is_step = true, .index = (uint32_t)value};
         return BYOC_OK;
     }
@@ -295,12 +311,34 @@ static const struct byi_op tuple_op = {.id = BYI_OP_NONE,
                                        .kind = BYI_INJECTIVE,
                                        .rule = rule_tuple};
 
+/* One of two results, by a condition. */
+static enum byoc_status rule_if(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_type *cond = t->in[0];
+    if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL ||
+        byi_elements(cond->rank, cond->dims) != 1)
+        return byi_fail(t->err, BYOC_ETYPE,
+                        "if: the condition is not one bool");
+    if (!byi_type_equal(t->in[1], t->in[2]))
+        return byi_fail(t->err, BYOC_ETYPE,
+                        "if: the branches give different types");
+    *out = t->in[1];
+    return BYOC_OK;
+}
+
+static const struct byi_op if_op = {.id = BYI_OP_NONE,
+                                    .name = "if",
+                                    .min_in = 3,
+                                    .max_in = 3,
+                                    .kind = BYI_OPAQUE,
+                                    .rule = rule_if};
+
 static enum byoc_status check_step(struct reader *r,
-                                   const struct byi_gnode *node,
-                                   const struct byi_gstep *steps, uint32_t at,
+                                   const struct byi_gnode *node, uint32_t at,
                                    const char *path)
 {
-    const struct byi_gstep *step = &steps[at];
+    const struct byi_gstep *step = &r->steps[at];
     const struct byi_type **in =
         byi_arena_calloc(r->arena, step->n_args, sizeof *in);
     const struct byi_tensor **value =
@@ -309,7 +347,7 @@ static enum byoc_status check_step(struct reader *r,
         const struct byi_garg arg = step->args[i];
         const struct byi_gref ref =
             arg.is_step ? (struct byi_gref){0} : node->operands[arg.index].ref;
-        in[i] = arg.is_step ? steps[arg.index].type
+        in[i] = arg.is_step ? r->steps[arg.index].type
                             : r->nodes[ref.node].out[ref.output];
         if (arg.is_field)
             in[i] = in[i]->fields[arg.field];
@@ -335,19 +373,35 @@ static enum byoc_status check_step(struct reader *r,
     return BYOC_OK;
 }
 
-/* Name, args, attrs and type of one operator; `json` is the kernel itself or
- * one of its post_ops. */
+static enum byoc_status read_branches(
+    struct reader *r, const struct byi_json *json, const struct byi_gnode *node,
+    const struct names *names, struct byi_gstep *step, struct byi_garg *args);
+
+static const struct byi_op *step_op(const char *name)
+{
+    if (strcmp(name, tuple_op.name) == 0)
+        return &tuple_op;
+    if (strcmp(name, if_op.name) == 0)
+        return &if_op;
+    return byi_op_of_name(name, strlen(name));
+}
+
+/* Name, args, attrs and type of one operator; `json` is the kernel itself, one
+ * of its post_ops or a step of a branch. */
 static enum byoc_status read_step(struct reader *r, const struct byi_json *json,
                                   const struct byi_gnode *node,
-                                  const struct names *names,
-                                  struct byi_gstep *steps, uint32_t at)
+                                  const struct names *names, uint32_t *out)
 {
-    struct byi_gstep *step = &steps[at];
     const char *name;
+    if (r->n_steps == BYI_GRAPH_MAX_STEPS)
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "%s: more than %d steps in a kernel, which is the "
+                        "limit",
+                        json->path, BYI_GRAPH_MAX_STEPS);
+    const uint32_t at = *out = r->n_steps++;
+    struct byi_gstep *step = &r->steps[at];
     BYI_TRY(byi_json_string(json, "name", &name, r->err));
-    step->op = strcmp(name, tuple_op.name) == 0
-                   ? &tuple_op
-                   : byi_op_of_name(name, strlen(name));
+    step->op = step_op(name);
     if (!step->op)
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s.name: found \"%.40s\", expected an operator",
@@ -356,15 +410,113 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *json,
     BYI_TRY(byi_json_array(json, "args", BYI_MAX_ARGS, &list, &step->n_args,
                            r->err));
     struct byi_garg *args =
-        byi_arena_calloc(r->arena, step->n_args, sizeof *args);
+        byi_arena_calloc(r->arena, step->n_args + 2, sizeof *args);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
-        BYI_TRY(read_arg(r, &item, node, steps, at, names, &args[i]));
+        BYI_TRY(read_arg(r, &item, node, at, names, &args[i]));
     step->args = args;
     struct byi_json attrs;
     BYI_TRY(byi_json_get(json, "attrs", &attrs, r->err));
     BYI_TRY(byi_json_attrs(&attrs, r->arena, step->op, &step->attrs, r->err));
     BYI_TRY(read_type(r, json, &step->type));
-    return check_step(r, node, steps, at, json->path);
+    if (step->op == &if_op)
+        BYI_TRY(read_branches(r, json, node, names, step, args));
+    BYI_TRY(check_step(r, node, at, json->path));
+    r->visible[at] = true;
+    return BYOC_OK;
+}
+
+static bool is_if(const struct byi_json *json)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(json->at, "name");
+    return cJSON_IsString(name) && strcmp(name->valuestring, if_op.name) == 0;
+}
+
+/* Steps one after the other: post_ops, or those of a branch. */
+static enum byoc_status read_list(struct reader *r, const struct byi_json *from,
+                                  const char *key, const struct byi_gnode *node,
+                                  const struct names *names, uint32_t *last)
+{
+    static const char *const keys[] = {"name", "args", "attrs",
+                                       "type", "then", "else"};
+    struct byi_json list, item = {0};
+    uint32_t n;
+    BYI_TRY(byi_json_array(from, key, BYI_GRAPH_MAX_STEPS, &list, &n, r->err));
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        BYI_TRY(byi_json_only(&item, keys, is_if(&item) ? 6 : 4, r->err));
+        BYI_TRY(read_step(r, &item, node, names, last));
+    }
+    return BYOC_OK;
+}
+
+/* {"steps": [...], "result": ...} */
+static enum byoc_status read_branch(struct reader *r,
+                                    const struct byi_json *json,
+                                    const struct byi_gnode *node,
+                                    const struct names *names,
+                                    struct byi_gbranch *branch,
+                                    struct byi_garg *result)
+{
+    static const char *const keys[] = {"steps", "result"};
+    struct byi_json item;
+    uint32_t last;
+    BYI_TRY(byi_json_only(json, keys, BYI_COUNT(keys), r->err));
+    branch->first = r->n_steps;
+    BYI_TRY(read_list(r, json, "steps", node, names, &last));
+    branch->n = r->n_steps - branch->first;
+    BYI_TRY(byi_json_get(json, "result", &item, r->err));
+    BYI_TRY(read_arg(r, &item, node, r->n_steps, names, result));
+    memset(&r->visible[branch->first], 0, branch->n * sizeof *r->visible);
+    return BYOC_OK;
+}
+
+/* "then" and "else": their results are operands of the `if`. It recurses as
+ * deep as `if`s may stand in each other. */
+static enum byoc_status read_branches(
+    struct reader *r, const struct byi_json *json, const struct byi_gnode *node,
+    const struct names *names, struct byi_gstep *step, struct byi_garg *args)
+{
+    static const char *const keys[] = {"then", "else"};
+    if (step->n_args != 1)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.args: found %u, expected the condition", json->path,
+                        step->n_args);
+    if (r->depth == BYI_GRAPH_MAX_IFS)
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "%s: an 'if' inside %d others, which is the limit",
+                        json->path, BYI_GRAPH_MAX_IFS);
+    r->depth++;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct byi_json item;
+        BYI_TRY(byi_json_get(json, keys[i], &item, r->err));
+        BYI_TRY(
+            read_branch(r, &item, node, names, &step->branch[i], &args[1 + i]));
+    }
+    r->depth--;
+    step->n_args = 3;
+    return BYOC_OK;
+}
+
+static uint32_t count_steps(const cJSON *list);
+
+/* Of the branches of a step. It recurses as deep as the text nests, which has
+ * a limit. */
+static uint32_t count_in_branches(const cJSON *step)
+{
+    static const char *const keys[] = {"then", "else"};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const cJSON *branch = cJSON_GetObjectItemCaseSensitive(step, keys[i]);
+        n += count_steps(cJSON_GetObjectItemCaseSensitive(branch, "steps"));
+    }
+    return n;
+}
+
+static uint32_t count_steps(const cJSON *list)
+{
+    const cJSON *step = NULL;
+    uint32_t n = 0;
+    cJSON_ArrayForEach(step, list) n += 1 + count_in_branches(step);
+    return n;
 }
 
 static enum byoc_status read_steps(struct reader *r,
@@ -372,19 +524,17 @@ static enum byoc_status read_steps(struct reader *r,
                                    struct byi_gnode *node,
                                    const struct names *names)
 {
-    static const char *const keys[] = {"name", "args", "attrs", "type"};
-    struct byi_json list, item = {0};
-    uint32_t n;
-    BYI_TRY(byi_json_array(object, "post_ops", BYI_GRAPH_MAX_STEPS - 1, &list,
-                           &n, r->err));
-    struct byi_gstep *steps = byi_arena_calloc(r->arena, n + 1, sizeof *steps);
-    BYI_TRY(read_step(r, object, node, names, steps, 0));
-    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
-        BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
-        BYI_TRY(read_step(r, &item, node, names, steps, i + 1));
-    }
-    node->steps = steps;
-    node->n_steps = n + 1;
+    const uint32_t n =
+        1 + count_in_branches(object->at) +
+        count_steps(cJSON_GetObjectItemCaseSensitive(object->at, "post_ops"));
+    const uint32_t room = n < BYI_GRAPH_MAX_STEPS ? n : BYI_GRAPH_MAX_STEPS;
+    r->steps = byi_arena_calloc(r->arena, room, sizeof *r->steps);
+    r->visible = byi_arena_calloc(r->arena, room, sizeof *r->visible);
+    r->n_steps = r->depth = 0;
+    BYI_TRY(read_step(r, object, node, names, &node->last));
+    BYI_TRY(read_list(r, object, "post_ops", node, names, &node->last));
+    node->steps = r->steps;
+    node->n_steps = r->n_steps;
     return BYOC_OK;
 }
 
@@ -410,7 +560,7 @@ static enum byoc_status check_outs(struct reader *r,
                                    const struct byi_gnode *node,
                                    const struct byi_json *object)
 {
-    const struct byi_type *last = node->steps[node->n_steps - 1].type;
+    const struct byi_type *last = node->steps[node->last].type;
     const bool tuple = last->kind == BYI_TUPLE;
     bool same = node->n_out == (tuple ? last->n_fields : 1);
     for (uint32_t i = 0; same && i < node->n_out; i++)
@@ -427,9 +577,10 @@ static enum byoc_status read_kernel(struct reader *r,
                                     struct byi_gnode *node)
 {
     static const char *const keys[] = {
-        "op",    "pattern", "operands", "name", "args",
-        "attrs", "type",    "post_ops", "out",  "source"};
-    BYI_TRY(byi_json_only(object, keys, BYI_COUNT(keys), r->err));
+        "op",   "pattern",  "operands", "name",   "args", "attrs",
+        "type", "post_ops", "out",      "source", "then", "else"};
+    BYI_TRY(byi_json_only(object, keys,
+                          BYI_COUNT(keys) - (is_if(object) ? 0 : 2), r->err));
     const char *pattern;
     BYI_TRY(byi_json_string(object, "pattern", &pattern, r->err));
     node->pattern = byi_arena_str(r->arena, pattern);

@@ -3,6 +3,7 @@
  * nothing is ever encoded in a name. Same module, same bytes.
  */
 #include "codegen_json.h"
+#include "graph.h"
 
 #include <cjson/cJSON.h>
 
@@ -95,6 +96,16 @@ struct role {
     bool is_field;
 };
 
+/* The steps of a composite while they are written. */
+struct steps {
+    const struct writer *w;
+    const char *name; /* of the composite */
+    cJSON *kernel;    /* step 0 */
+    uint32_t n;       /* steps so far */
+    uint32_t depth;   /* ifs around */
+    struct byoc_error *err;
+};
+
 static cJSON *arg_json(const struct role *role)
 {
     if (role->name)
@@ -107,7 +118,8 @@ static cJSON *arg_json(const struct role *role)
 static cJSON *args_json(const struct byi_node *node, const struct role *roles)
 {
     cJSON *args = cJSON_CreateArray();
-    for (uint32_t i = 0; i < node->n_args; i++)
+    const uint32_t n = node->kind == BYI_IF ? 1 : node->n_args;
+    for (uint32_t i = 0; i < n; i++)
         cJSON_AddItemToArray(args, arg_json(&roles[node->args[i]]));
     return args;
 }
@@ -116,12 +128,14 @@ static void fill_step(const struct writer *w, cJSON *step,
                       const struct byi_node *node, const struct role *roles)
 {
     static const struct byi_attrs none = {0};
-    const bool tuple = node->kind == BYI_MAKE_TUPLE;
+    const bool op = node->kind == BYI_CALL_OP;
     cJSON_AddStringToObject(step, "name",
-                            tuple ? "tuple" : byi_op(node->op)->name);
+                            op                     ? byi_op(node->op)->name
+                            : node->kind == BYI_IF ? "if"
+                                                   : "tuple");
     cJSON_AddItemToObject(step, "args", args_json(node, roles));
     cJSON_AddItemToObject(step, "attrs",
-                          byi_json_from_attrs(tuple ? &none : node->attrs));
+                          byi_json_from_attrs(op ? node->attrs : &none));
     cJSON_AddItemToObject(step, "type", type_json(w, node->type));
 }
 
@@ -165,49 +179,85 @@ static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
     return BYOC_OK;
 }
 
-/* The node is a field of an earlier step. */
-static bool is_step_field(const struct byi_func *body,
-                          const struct byi_node *node)
+/* The node is a field of an earlier step, also where a branch captured it. */
+static bool is_step_field(const struct byi_node *node, const struct role *roles)
 {
-    return node->kind == BYI_GET &&
-           (body->nodes.at[node->args[0]].kind == BYI_CALL_OP ||
-            body->nodes.at[node->args[0]].kind == BYI_MAKE_TUPLE);
+    return node->kind == BYI_GET && !roles[node->args[0]].name &&
+           !roles[node->args[0]].is_field;
+}
+
+static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
+                                  struct role *roles, cJSON *list);
+
+/* {"steps": [...], "result": ...}: a branch, whose captures are what stands
+ * around it. */
+static enum byoc_status add_branch(struct steps *s, const struct byi_node *fn,
+                                   const struct role *around, cJSON *json)
+{
+    const struct byi_func *body =
+        fn->kind == BYI_FN ? s->w->m->funcs.at[fn->index] : NULL;
+    cJSON *list = cJSON_AddArrayToObject(json, "steps");
+    if (!body || body->params.n != fn->n_args || s->depth == BYI_GRAPH_MAX_IFS)
+        return byi_fail(s->err, BYOC_EINVAL,
+                        "composite '%s': a branch of an 'if' is no literal, or "
+                        "inside %d others",
+                        s->name, BYI_GRAPH_MAX_IFS);
+    struct role *roles =
+        byi_arena_calloc(s->w->arena, body->nodes.n, sizeof *roles);
+    for (uint32_t i = 0; i < fn->n_args; i++)
+        roles[body->params.at[i]] = around[fn->args[i]];
+    s->depth++;
+    BYI_TRY(add_steps(s, body, roles, list));
+    s->depth--;
+    cJSON_AddItemToObject(json, "result", arg_json(&roles[body->result]));
+    return BYOC_OK;
+}
+
+static enum byoc_status add_step(struct steps *s, const struct byi_func *f,
+                                 const struct byi_node *node,
+                                 struct role *roles, cJSON *step)
+{
+    fill_step(s->w, step, node, roles);
+    if (node->kind != BYI_IF)
+        return BYOC_OK;
+    for (uint32_t i = 1; i <= 2; i++)
+        BYI_TRY(add_branch(
+            s, &f->nodes.at[node->args[i]], roles,
+            cJSON_AddObjectToObject(step, i == 1 ? "then" : "else")));
+    return BYOC_OK;
 }
 
 /* Steps of the body: the first operator is the kernel's own, the others its
- * post_ops. A composite holds parameters, constants, operators, tuples and
- * fields of these only. */
-static enum byoc_status add_steps(struct writer *w, cJSON *kernel,
-                                  const struct byi_func *body,
-                                  struct role *roles, struct byoc_error *err)
+ * post_ops. A composite holds parameters, constants, operators, tuples, fields
+ * of these, and `if`s with the same in their branches. It recurses as deep as
+ * `if`s stand in each other, BYI_GRAPH_MAX_IFS at most. */
+static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
+                                  struct role *roles, cJSON *list)
 {
-    cJSON *post_ops = cJSON_CreateArray();
-    uint32_t n_steps = 0;
-    for (byi_id id = 0; id < body->nodes.n; id++) {
-        const struct byi_node *node = &body->nodes.at[id];
-        if (node->kind == BYI_PARAM || node->kind == BYI_CONST)
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_PARAM || node->kind == BYI_FN ||
+            (node->kind == BYI_CONST && s->depth == 0))
             continue;
-        if (is_step_field(body, node)) {
+        if (is_step_field(node, roles)) {
             roles[id] = (struct role){.index = roles[node->args[0]].index,
                                       .field = node->index,
                                       .is_field = true};
             continue;
         }
-        if (node->kind != BYI_CALL_OP && node->kind != BYI_MAKE_TUPLE) {
-            cJSON_Delete(post_ops);
-            return byi_fail(err, BYOC_EINVAL,
+        if (node->kind != BYI_CALL_OP && node->kind != BYI_MAKE_TUPLE &&
+            node->kind != BYI_IF)
+            return byi_fail(s->err, BYOC_EINVAL,
                             "composite '%s': %%%u is not an operator; only "
-                            "parameters, constants, operators and tuples may "
-                            "stand in one",
-                            body->attr.composite, id);
-        }
-        cJSON *step = n_steps ? cJSON_CreateObject() : kernel;
-        fill_step(w, step, node, roles);
-        if (n_steps)
-            cJSON_AddItemToArray(post_ops, step);
-        roles[id].index = n_steps++;
+                            "parameters, constants, operators, tuples and "
+                            "'if' may stand in one, no constant in a branch",
+                            s->name, id);
+        cJSON *step = s->n ? cJSON_CreateObject() : s->kernel;
+        if (s->n)
+            cJSON_AddItemToArray(list, step);
+        roles[id].index = s->n++;
+        BYI_TRY(add_step(s, f, node, roles, step));
     }
-    cJSON_AddItemToObject(kernel, "post_ops", post_ops);
     return BYOC_OK;
 }
 
@@ -232,8 +282,12 @@ static enum byoc_status add_kernel(struct writer *w,
     cJSON_AddStringToObject(kernel, "op", "kernel");
     cJSON_AddStringToObject(kernel, "pattern", body->attr.composite);
     enum byoc_status status = add_operands(w, kernel, body, params, roles, err);
+    struct steps steps = {
+        .w = w, .name = body->attr.composite, .kernel = kernel, .err = err};
+    cJSON *post_ops = cJSON_CreateArray();
     if (status == BYOC_OK)
-        status = add_steps(w, kernel, body, roles, err);
+        status = add_steps(&steps, body, roles, post_ops);
+    cJSON_AddItemToObject(kernel, "post_ops", post_ops);
     cJSON_AddItemToObject(kernel, "out",
                           outs_json(w, body->nodes.at[body->result].type));
     add_sources(w, kernel, sources);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,110 @@ static void test_tuple(void **state)
     refuse(RELU, TUPLE("[1]", "[" F32("[1,4,4,4]") "]"), "post_ops[0].args[0]");
 }
 
+/* clang-format off */
+#define STEP(name, args) "{\"name\":\"" name "\",\"args\":" args ",\"attrs\":{},\"type\":" F32("[4]")
+#define BRANCH(steps, result) "{\"steps\":[" steps "],\"result\":" result "}"
+#define IF(then, otherwise) STEP("if", "[\"c\"]") ",\"then\":" then ",\"else\":" otherwise "}"
+#define RELU_OF(arg) STEP("nn.relu", "[" arg "]") "}"
+/* clang-format on */
+
+/* A kernel that is exp, and the steps `posts` behind it. */
+static enum byoc_status read_posts(const char *posts, struct byi_graph **g,
+                                   struct byoc_error *err)
+{
+    char text[8192];
+    snprintf(text, sizeof text,
+             "{\"format\":\"byoc-graph\",\"version\":1,\"symbol\":\"a_0\","
+             "\"nodes\":[{\"op\":\"input\",\"name\":\"c\",\"out\":[{\"dtype\":"
+             "\"bool\",\"shape\":[]}]},{\"op\":\"input\",\"name\":\"x\","
+             "\"out\":[" F32("[4]") "]},{\"op\":\"kernel\",\"pattern\":"
+             "\"a.if\",\"operands\":{\"c\":[0,0],\"x\":[1,0]},"
+             "\"name\":\"exp\",\"args\":[\"x\"],\"attrs\":{},\"type\":"
+             F32("[4]") ",\"post_ops\":[%s],\"out\":[" F32("[4]") "],"
+             "\"source\":[]}],\"inputs\":[0,1],\"outputs\":[[2,0]]}", posts);
+    return byi_graph_read(text, strlen(text), g, err);
+}
+
+static void refuse_posts(const char *posts, const char *part)
+{
+    struct byi_graph *g = NULL;
+    struct byoc_error err = {0};
+    if (read_posts(posts, &g, &err) == BYOC_OK || !strstr(err.text, part))
+        fail_msg("%s: found '%s', expected '%s' in it", posts, err.text, part);
+    assert_null(g);
+}
+
+/* Steps are numbered as they begin; an `if` reads what its branches give. */
+static void test_if(void **state)
+{
+    (void)state;
+    struct byi_graph *g = NULL;
+    struct byoc_error err = {0};
+    if (read_posts(IF(BRANCH(RELU_OF("0") "," RELU_OF("2"), "3"),
+                      BRANCH(IF(BRANCH("", "\"x\""),
+                                BRANCH(RELU_OF("0"), "5")), "4")) ","
+                   RELU_OF("1"), &g, &err))
+        fail_msg("%s", err.text);
+    const struct byi_gnode *k = &g->nodes[2];
+    assert_int_equal(k->n_steps, 7);
+    assert_int_equal(k->last, 6);
+    assert_string_equal(k->steps[1].op->name, "if");
+    assert_int_equal(k->steps[1].n_args, 3);
+    assert_int_equal(k->steps[1].args[1].index, 3);
+    assert_int_equal(k->steps[1].args[2].index, 4);
+    assert_int_equal(k->steps[1].branch[0].first, 2);
+    assert_int_equal(k->steps[1].branch[0].n, 2);
+    assert_int_equal(k->steps[1].branch[1].first, 4);
+    assert_int_equal(k->steps[1].branch[1].n, 2);
+    assert_false(k->steps[4].args[1].is_step);
+    byi_graph_free(&g);
+}
+
+static void test_bad_if(void **state)
+{
+    (void)state;
+    const char *plain = BRANCH("", "\"x\"");
+    char text[8192] = "", next[8192];
+    refuse_posts(STEP("if", "[\"c\"]") "}", "post_ops[0].then");
+    refuse_posts(STEP("nn.relu", "[0]") ",\"then\":1}", "post_ops[0].then");
+    refuse_posts(STEP("if", "[]") ",\"then\":1,\"else\":1}", "condition");
+    refuse_posts(STEP("if", "[\"c\",0]") ",\"then\":1,\"else\":1}",
+                 "post_ops[0].args: found 2");
+    refuse_posts(STEP("if", "[\"x\"]") ",\"then\":" BRANCH("", "0")
+                 ",\"else\":" BRANCH("", "0") "}", "not one bool");
+    refuse_posts(IF("[]", BRANCH("", "0")), "post_ops[0].then");
+    refuse_posts(IF("{\"steps\":[]}", BRANCH("", "0")),
+                 "post_ops[0].then.result");
+    refuse_posts(IF("{\"steps\":[],\"result\":0,\"a\":0}", BRANCH("", "0")),
+                 "post_ops[0].then.a");
+    refuse_posts(IF(BRANCH("", "\"c\""), BRANCH("", "0")),
+                 "different types");
+    refuse_posts(IF(BRANCH("", "1"), BRANCH("", "0")), "then.result");
+    refuse_posts(IF(BRANCH("", "7"), BRANCH("", "0")), "then.result");
+    refuse_posts(IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "2")),
+                 "else.result: step 2 is in another branch");
+    refuse_posts(IF(BRANCH(RELU_OF("1"), "2"), BRANCH("", "0")),
+                 "then.steps[0].args[0]: step 1 is in another branch");
+    refuse_posts(IF(BRANCH(RELU_OF("[1,0]"), "2"), BRANCH("", "0")),
+                 "step 1 is in another branch");
+    refuse_posts(IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "0")) ","
+                 RELU_OF("2"), "post_ops[1].args[0]: step 2");
+    /* eight in each other are fine, nine are not */
+    for (uint32_t i = 0; i < 9; i++) {
+        snprintf(next, sizeof next,
+                 STEP("if", "[\"c\"]") ",\"then\":%s,\"else\":"
+                 "{\"steps\":[%s],\"result\":%s}}", plain, text,
+                 i ? "\"x\"" : "0");
+        strcpy(text, next);
+        struct byi_graph *g = NULL;
+        struct byoc_error err = {0};
+        if (i < 8 && read_posts(text, &g, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        byi_graph_free(&g);
+    }
+    refuse_posts(text, "limit");
+}
+
 /* no prefix of a good text is a region, and none crashes the reader */
 static void test_prefixes(void **state)
 {
@@ -168,6 +273,8 @@ int main(void)
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_tuple),
+        cmocka_unit_test(test_if),
+        cmocka_unit_test(test_bad_if),
         cmocka_unit_test(test_prefixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
