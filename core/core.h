@@ -75,6 +75,9 @@ struct byi_func {
         const char *composite;           /* Composite="dnnl.conv", or NULL */
         bool primitive;                  /* Primitive=1: fused by FuseOps */
         bool inlined;                    /* Inline=1: by Inline, at each call */
+        bool inner;                      /* a branch in a composite: closed as
+                                            it is; not in the text, which says
+                                            so by where it stands           */
     } attr;
     bool refers;                         /* may hold GLOBALs and FNs; false:
                                             it holds none               */

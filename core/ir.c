@@ -311,7 +311,8 @@ static const char *either(const char *fresh, const char *old)
 
 bool byi_is_closed(const struct byi_func *f)
 {
-    return f->attr.compiler || f->attr.composite || f->attr.primitive;
+    return f->attr.compiler || f->attr.composite || f->attr.primitive ||
+           f->attr.inner;
 }
 
 void byi_func_replace(struct byi_module *m, uint32_t index,
@@ -331,6 +332,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
         either(fresh->attr.global_symbol, old->attr.global_symbol);
     fresh->attr.operands = either(fresh->attr.operands, old->attr.operands);
     fresh->attr.primitive = fresh->attr.primitive || old->attr.primitive;
+    fresh->attr.inner = fresh->attr.inner || old->attr.inner;
     fresh->attr.inlined = fresh->attr.inlined || old->attr.inlined;
     if (fresh->result_names.n == 0) {
         void *spare = fresh->result_names.at;

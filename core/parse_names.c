@@ -160,6 +160,10 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
     if (p->scopes.n >= BYI_TEXT_MAX_DEPTH)
         return byi_parse_limit(p, tok, "functions and branches in each other",
                                BYI_TEXT_MAX_DEPTH);
+    if (p->scopes.n) {
+        const struct byi_func *outer = p->scopes.at[p->scopes.n - 1].f;
+        f->attr.inner = outer->attr.composite || outer->attr.inner;
+    }
     BYI_PUSH(&p->scopes, scope);
     if (self != BYI_NO_ID)
         byi_parse_bind(p, self, BYI_NO_ID);

@@ -356,7 +356,8 @@ static const char *channels_last(struct advisor *a, const char *usual)
 
 static bool is_native(const struct byi_func *f)
 {
-    return !f->dead && !f->attr.compiler && !f->attr.composite;
+    return !f->dead && !f->attr.compiler && !f->attr.composite &&
+           !f->attr.inner;
 }
 
 /* What ConvertLayout would be told, to have the operators that stay in the

@@ -324,6 +324,26 @@ static const struct byi_func *composite_at(const struct byi_module *m,
     return body && body->attr.composite ? body : NULL;
 }
 
+/* The branches in a composite's body count as its body does. */
+static bool is_inner(const struct byi_module *m, const struct byi_node *node)
+{
+    return node->kind == BYI_FN && m->funcs.at[node->index]->attr.inner;
+}
+
+/* Of the operators in a body and its branches; as deep as these nest. */
+static double body_flops(const struct byi_module *m, const struct byi_func *f)
+{
+    double flops = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_CALL_OP)
+            flops += byi_node_flops(f, node);
+        else if (is_inner(m, node))
+            flops += body_flops(m, m->funcs.at[node->index]);
+    }
+    return flops;
+}
+
 double byi_func_flops(const struct byi_module *m, const struct byi_func *f)
 {
     double flops = 0;
@@ -332,21 +352,24 @@ double byi_func_flops(const struct byi_module *m, const struct byi_func *f)
         const struct byi_func *body = composite_at(m, node);
         if (node->kind == BYI_CALL_OP)
             flops += byi_node_flops(f, node);
-        for (byi_id i = 0; body && i < body->nodes.n; i++)
-            if (body->nodes.at[i].kind == BYI_CALL_OP)
-                flops += byi_node_flops(body, &body->nodes.at[i]);
+        else if (body || is_inner(m, node))
+            flops += body_flops(m, m->funcs.at[node->index]);
     }
     return flops;
 }
 
-static void read_function(struct byi_ledger *l, const struct byi_func *f,
-                          const struct place *place)
+static void read_function(struct byi_ledger *l, const struct byi_module *m,
+                          const struct byi_func *f, const struct place *place)
 {
     const struct place folded = {.where = BYI_REASON_FOLDED};
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_CONST)
             settle(l, node->sources, &folded, 0);
+        if (node->kind == BYI_IF && place->region)
+            settle(l, node->sources, place, 0);
+        if (is_inner(m, node))
+            read_function(l, m, m->funcs.at[node->index], place);
         if (node->kind != BYI_CALL_OP)
             continue;
         double flops = byi_node_flops(f, node);
@@ -372,7 +395,7 @@ static void read_composites(struct byi_ledger *l, const struct byi_module *m,
                                         .region = region,
                                         .pattern = body->attr.composite};
         const struct place native = {.where = BYI_REASON_NATIVE};
-        read_function(l, body, region ? &offloaded : &native);
+        read_function(l, m, body, region ? &offloaded : &native);
     }
 }
 
@@ -422,10 +445,10 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m)
                                 m->sources.n * sizeof *m->sources.at);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
-        if (f->dead || f->attr.composite)
+        if (f->dead || f->attr.composite || f->attr.inner)
             continue;
         const uint32_t region = f->attr.compiler ? add_region(l, f) : 0;
-        read_function(l, f, &native);
+        read_function(l, m, f, &native);
         read_composites(l, m, f, region);
     }
     for (uint32_t i = 0; i < m->sources.n; i++)

@@ -30,12 +30,17 @@ struct limiter {
 
 /* --- what there is -------------------------------------------------------- */
 
-static bool composite_computes(const struct byi_func *body)
+/* ... in the branches of an `if` too, as deep as these nest. */
+static bool composite_computes(const struct byi_module *m,
+                               const struct byi_func *body)
 {
     for (byi_id id = 0; id < body->nodes.n; id++) {
         const struct byi_node *node = &body->nodes.at[id];
         if (node->kind == BYI_CALL_OP &&
             byi_op(node->op)->cost != BYI_COST_NONE)
+            return true;
+        if (node->kind == BYI_FN &&
+            composite_computes(m, m->funcs.at[node->index]))
             return true;
     }
     return false;
@@ -45,7 +50,7 @@ static void add_member(struct candidate *c, const struct byi_module *m,
                        const struct byi_node *node, const struct byi_func *body)
 {
     c->n_composites++;
-    c->computes = c->computes || composite_computes(body);
+    c->computes = c->computes || composite_computes(m, body);
     c->flops += byi_func_flops(m, body);
     for (uint32_t i = 0; i < node->sources->n; i++)
         BYI_PUSH(&c->sources, node->sources->at[i]);

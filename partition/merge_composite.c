@@ -18,6 +18,9 @@
 #include <assert.h>
 #include <string.h>
 
+/* A function that a match has taken as a branch. */
+#define BRANCH UINT32_MAX
+
 /* A match that was taken: the composite's function and its call's operands. */
 struct group {
     uint32_t func;
@@ -35,7 +38,13 @@ struct merger {
     struct byoc_error *err;
     const struct byi_vendor *vendor;
     struct byi_uses uses;
-    uint32_t *claimed; /* of each node: 1 + its group */
+    uint32_t *claimed;         /* of each node: 1 + its group, BRANCH */
+    struct merger *const *all; /* of each function; NULL: it has none     */
+    uint32_t n_all;            /* 0: only this one is looked at           */
+    uint32_t n_fns;            /* literals that are this function         */
+    uint16_t *roots;           /* what each node is, byi_root_of */
+    bool *fits;                /* a row fits at the node */
+    bool here[BYI_N_ROOTS];
     BYI_VEC(struct group) groups;
     enum byoc_status status;
 };
@@ -57,7 +66,6 @@ static bool is_op_of(const struct byi_match *match, byi_id id)
     return false;
 }
 
-/* The field of a tuple that an operator inside makes: inside as well. */
 static bool is_inner_get(const struct merger *g, const struct byi_match *match,
                          byi_id id)
 {
@@ -66,7 +74,22 @@ static bool is_inner_get(const struct merger *g, const struct byi_match *match,
            is_op_of(match, node->args[0]);
 }
 
-/* Only the match reads `id`: its operators, or fields that only they read. */
+/* A branch that only an `if` inside reads. */
+static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
+                        byi_id id)
+{
+    const uint32_t end = g->uses.first[id + 1];
+    if (g->f->nodes.at[id].kind != BYI_FN || id == g->f->result)
+        return false;
+    for (uint32_t u = g->uses.first[id]; u < end; u++)
+        if (!is_op_of(match, g->uses.at[u]) ||
+            g->f->nodes.at[g->uses.at[u]].kind != BYI_IF)
+            return false;
+    return g->uses.first[id] < end;
+}
+
+/* Only the match reads `id`: its operators, or fields and branches that only
+ * they read. */
 static bool is_private(const struct merger *g, const struct byi_match *match,
                        byi_id id)
 {
@@ -74,11 +97,39 @@ static bool is_private(const struct merger *g, const struct byi_match *match,
         return false;
     for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++) {
         const byi_id reader = g->uses.at[u];
-        if (!is_op_of(match, reader) &&
+        if (!is_op_of(match, reader) && !is_inner_fn(g, match, reader) &&
             !(is_inner_get(g, match, reader) && is_private(g, match, reader)))
             return false;
     }
     return true;
+}
+
+static struct merger *merger_of(const struct merger *g,
+                                const struct byi_branch *in)
+{
+    return in->func < g->n_all ? g->all[in->func] : NULL;
+}
+
+/* The operators in the branches of the match, and the branches: only the match
+ * sees them, unless a branch is read as a value. */
+static const char *find_branch_leak(const struct merger *g,
+                                    const struct byi_match *match, byi_id op)
+{
+    const struct byi_branch *in = byi_match_branch(match, op);
+    const struct merger *of = merger_of(g, in);
+    if (of && of->claimed[op - in->first])
+        return "another match has taken an operator inside";
+    return NULL;
+}
+
+static const char *find_if_leak(const struct merger *g,
+                                const struct byi_match *match, byi_id id)
+{
+    const struct byi_node *node = &g->f->nodes.at[id];
+    for (uint32_t a = 1; node->kind == BYI_IF && a <= 2; a++)
+        if (!is_inner_fn(g, match, node->args[a]))
+            return "a branch inside has other readers as well";
+    return NULL;
 }
 
 /* Nobody outside reads what lies inside, and nothing inside is taken: NULL, or
@@ -89,6 +140,12 @@ static const char *find_leak(const struct merger *g,
 {
     for (uint32_t i = 0; i < match->n_ops; i++) {
         byi_id id = match->ops[i];
+        const char *leak = id < g->f->nodes.n ? find_if_leak(g, match, id)
+                                              : find_branch_leak(g, match, id);
+        if (leak)
+            return leak;
+        if (id >= g->f->nodes.n)
+            continue;
         if (g->claimed[id])
             return "another match has taken an operator inside";
         if (id != match->root && !is_private(g, match, id))
@@ -99,6 +156,8 @@ static const char *find_leak(const struct merger *g,
 
 static const char *op_name(const struct byi_node *node)
 {
+    if (node->kind == BYI_IF)
+        return "if";
     return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
 }
 
@@ -166,13 +225,23 @@ static const char *say_dynamic(const struct merger *g, const char *what,
         what);
 }
 
+/* Why the assignment gives an operator of the match to somebody else. */
+static const char *assigned_away(const struct merger *g,
+                                 const struct byi_match *match, byi_id op)
+{
+    const struct byi_branch *in = byi_match_branch(match, op);
+    return byi_assigned_away(g->ctx->vendors->assignment,
+                             in ? in->func : g->func, in ? op - in->first : op,
+                             g->vendor->name);
+}
+
 /* What can be said without asking the vendor; NULL when all is well. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {
     const struct byi_vendors *vendors = g->ctx->vendors;
     for (uint32_t i = 0; i < match->n_ops; i++) {
-        const struct byi_node *node = &g->f->nodes.at[match->ops[i]];
+        const struct byi_node *node = byi_match_node(match, match->ops[i]);
         *reason = BYI_REASON_EXCLUDED;
         if (is_named(g, vendors->exclude, node))
             return "named by --exclude";
@@ -181,8 +250,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             !is_named(g, vendors->only, node))
             return "not named by --only";
         *reason = BYI_REASON_CHEAPER;
-        const char *elsewhere = byi_assigned_away(
-            vendors->assignment, g->func, match->ops[i], g->vendor->name);
+        const char *elsewhere = assigned_away(g, match, match->ops[i]);
         if (elsewhere)
             return elsewhere;
         *reason = BYI_REASON_PATTERN_SHAPE;
@@ -194,7 +262,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
     }
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
-            g->f->nodes.at[match->bound[i].value].type;
+            byi_match_node(match, match->bound[i].value)->type;
         *reason = BYI_REASON_PATTERN_SHAPE;
         if (type->kind != BYI_TENSOR)
             return "an operand is no tensor; a composite takes tensors";
@@ -227,7 +295,7 @@ static byi_id find_operand(struct inside *in, byi_id value)
     const struct byi_match *match = in->match;
     uint32_t any = match->n_bound;
     for (uint32_t i = 0; i < match->n_bound; i++) {
-        if (match->bound[i].value != value)
+        if (!byi_match_same(match, match->bound[i].value, value))
             continue;
         any = i;
         if (!in->used[i])
@@ -238,16 +306,16 @@ static byi_id find_operand(struct inside *in, byi_id value)
     return in->operand[any];
 }
 
-static bool is_embedded(const struct merger *g, const struct byi_match *match,
-                        uint32_t bound)
+static bool is_embedded(const struct byi_match *match, uint32_t bound)
 {
-    return g->f->nodes.at[match->bound[bound].value].kind == BYI_CONST;
+    return byi_match_node(match, match->bound[bound].value)->kind == BYI_CONST;
 }
 
 static byi_id add_operand(struct merger *g, struct byi_func *body,
+                          const struct byi_match *match,
                           const struct byi_bound *bound)
 {
-    const struct byi_node *node = &g->f->nodes.at[bound->value];
+    const struct byi_node *node = byi_match_node(match, bound->value);
     if (node->kind == BYI_CONST)
         return byi_add_const(g->m, body, node->index, node->sources);
     return byi_add_param(g->m, body, byi_arena_str(g->m->arena, bound->name),
@@ -261,7 +329,7 @@ static const char *join_ops(const struct merger *g,
     struct byi_text text = {0};
     for (uint32_t i = 0; i < match->n_ops; i++)
         byi_text_addf(&text, "%s%s", i ? "_" : "",
-                      op_name(&g->f->nodes.at[match->ops[i]]));
+                      op_name(byi_match_node(match, match->ops[i])));
     const char *joined = byi_arena_str(g->m->arena, text.at);
     byi_text_free(&text);
     return joined;
@@ -272,7 +340,7 @@ static const char *join_consts(const struct merger *g,
 {
     struct byi_text text = {0};
     for (uint32_t i = 0; i < match->n_bound; i++)
-        if (is_embedded(g, match, i))
+        if (is_embedded(match, i))
             byi_text_addf(&text, "%s%s", text.n ? "," : "",
                           match->bound[i].name);
     const char *joined = text.n ? byi_arena_str(g->m->arena, text.at) : NULL;
@@ -288,23 +356,150 @@ static uint32_t find_op(const struct byi_match *match, byi_id id)
     return k;
 }
 
-/* What `id` is inside: an operator's result, a field of one, an operand. */
-static enum byoc_status add_arg(struct merger *g, struct byi_func *body,
-                                struct inside *in, byi_id id, byi_id *arg)
+/* A function that is being filled: the composite's body, or a branch in it,
+ * whose captures stand for values outside. */
+struct filled {
+    const struct byi_branch *branch; /* NULL: the body */
+    const struct filled *outer;
+    struct byi_func *f;
+    struct inside *in;
+    BYI_VEC(byi_id) captured; /* values of the match, one for each parameter */
+};
+
+/* What a value of the match is in the function: what it captures, an
+ * operator's result, a field of one, an operand. */
+static enum byoc_status find_arg(struct merger *g, const struct filled *to,
+                                 byi_id value, byi_id *arg)
 {
-    const struct byi_match *match = in->match;
-    const uint32_t op = find_op(match, id);
+    const struct byi_match *match = to->in->match;
+    for (uint32_t i = 0; i < to->captured.n; i++)
+        if (to->captured.at[i] == value) {
+            *arg = to->f->params.at[i];
+            return BYOC_OK;
+        }
+    const uint32_t op = find_op(match, value);
     if (op < match->n_ops) {
-        *arg = in->result[op];
+        *arg = to->in->result[op];
         return BYOC_OK;
     }
-    if (!is_inner_get(g, match, id)) {
-        *arg = find_operand(in, id);
+    const struct byi_node *get = byi_match_node(match, value);
+    byi_id tuple;
+    if (get->kind != BYI_GET ||
+        find_op(match, byi_match_arg(match, value, 0)) == match->n_ops) {
+        *arg = find_operand(to->in, value);
         return BYOC_OK;
     }
-    const struct byi_node *get = &g->f->nodes.at[id];
-    return byi_add_get(g->m, body, in->result[find_op(match, get->args[0])],
-                       get->index, get->sources, arg, g->err);
+    BYI_TRY(find_arg(g, to, byi_match_arg(match, value, 0), &tuple));
+    return byi_add_get(g->m, to->f, tuple, get->index, get->sources, arg,
+                       g->err);
+}
+
+/* The branch reads `value`, of which it captures what is outside. */
+static void note_read(struct filled *to, byi_id value)
+{
+    const struct byi_match *match = to->in->match;
+    while (byi_match_node(match, value)->kind == BYI_GET &&
+           byi_match_within(match, value, to->branch))
+        value = byi_match_arg(match, value, 0);
+    if (byi_match_within(match, value, to->branch) &&
+        find_op(match, value) < match->n_ops)
+        return;
+    for (uint32_t i = 0; i < to->captured.n; i++)
+        if (to->captured.at[i] == value)
+            return;
+    BYI_PUSH(&to->captured, value);
+}
+
+static void note_reads(struct filled *to)
+{
+    const struct byi_match *match = to->in->match;
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        const byi_id op = match->ops[i];
+        if (!byi_match_within(match, op, to->branch))
+            continue;
+        for (uint32_t a = 0; a < byi_match_node(match, op)->n_args; a++)
+            note_read(to, byi_match_arg(match, op, a));
+    }
+    note_read(to, byi_match_arg(match, to->branch->home, to->branch->arg));
+}
+
+static enum byoc_status fill(struct merger *g, struct filled *to);
+
+/* A branch that is filled already becomes a value of the function around. */
+static enum byoc_status close_branch(struct merger *g, struct filled *to,
+                                     uint32_t func, const byi_id *captures,
+                                     byi_id *fn)
+{
+    const struct byi_match *match = to->in->match;
+    const struct byi_branch *branch = to->branch;
+    BYI_TRY(fill(g, to));
+    BYI_TRY(find_arg(g, to, byi_match_arg(match, branch->home, branch->arg),
+                     &to->f->result));
+    to->f->n_captures = to->captured.n;
+    to->f->attr.inner = true;
+    *fn = byi_add_fn(g->m, to->outer->f, func, captures, to->captured.n,
+                     byi_match_node(match, branch->fn)->sources);
+    return BYOC_OK;
+}
+
+/* Branch `arg` of the `if` that is operator `op`. */
+static enum byoc_status add_branch(struct merger *g, const struct filled *outer,
+                                   byi_id op, uint32_t arg, byi_id *fn)
+{
+    const uint32_t func = byi_func_new(g->m, NULL);
+    struct filled to = {.branch =
+                            byi_match_branch_of(outer->in->match, op, arg),
+                        .outer = outer,
+                        .f = g->m->funcs.at[func],
+                        .in = outer->in};
+    enum byoc_status status = BYOC_OK;
+    note_reads(&to);
+    byi_id *captures =
+        byi_arena_calloc(g->scratch, to.captured.n, sizeof *captures);
+    for (uint32_t i = 0; i < to.captured.n && status == BYOC_OK; i++) {
+        status = find_arg(g, outer, to.captured.at[i], &captures[i]);
+        if (status == BYOC_OK)
+            byi_add_param(g->m, to.f, byi_arena_printf(g->m->arena, "c%u", i),
+                          outer->f->nodes.at[captures[i]].type);
+    }
+    if (status == BYOC_OK)
+        status = close_branch(g, &to, func, captures, fn);
+    byi_vec_free(to.captured.at);
+    return status;
+}
+
+static enum byoc_status add_one(struct merger *g, struct filled *to,
+                                uint32_t op)
+{
+    const struct byi_match *match = to->in->match;
+    const struct byi_node *node = byi_match_node(match, match->ops[op]);
+    byi_id *args = byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
+    byi_id *result = &to->in->result[op];
+    for (uint32_t a = 0; a < node->n_args; a++)
+        if (node->kind == BYI_IF && a > 0)
+            BYI_TRY(add_branch(g, to, match->ops[op], a, &args[a]));
+        else
+            BYI_TRY(find_arg(g, to, byi_match_arg(match, match->ops[op], a),
+                             &args[a]));
+    if (node->kind == BYI_IF)
+        return byi_add_if(g->m, to->f, args[0], args[1], args[2], node->sources,
+                          result, g->err);
+    if (node->kind == BYI_CALL_OP)
+        return byi_add_op(g->m, to->f, node->op, args, node->n_args,
+                          node->attrs, node->sources, result, g->err);
+    *result = byi_add_tuple(g->m, to->f, args, node->n_args, node->sources);
+    return BYOC_OK;
+}
+
+/* The operators that stand in this function. It recurses as deep as patterns
+ * hold an `if` in an `if`. */
+static enum byoc_status fill(struct merger *g, struct filled *to)
+{
+    const struct byi_match *match = to->in->match;
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (byi_match_branch(match, match->ops[i]) == to->branch)
+            BYI_TRY(add_one(g, to, i));
+    return BYOC_OK;
 }
 
 static enum byoc_status build(struct merger *g, const struct byi_match *match,
@@ -316,21 +511,10 @@ static enum byoc_status build(struct merger *g, const struct byi_match *match,
     body = g->m->funcs.at[*func];
     for (uint32_t pass = 0; pass < 2; pass++) /* parameters come first */
         for (uint32_t i = 0; i < match->n_bound; i++)
-            if (is_embedded(g, match, i) == (pass == 1))
-                inside.operand[i] = add_operand(g, body, &match->bound[i]);
-    for (uint32_t i = 0; i < match->n_ops; i++) {
-        const struct byi_node *node = &g->f->nodes.at[match->ops[i]];
-        byi_id *args = byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
-        for (uint32_t a = 0; a < node->n_args; a++)
-            BYI_TRY(add_arg(g, body, &inside, node->args[a], &args[a]));
-        if (node->kind == BYI_MAKE_TUPLE)
-            inside.result[i] =
-                byi_add_tuple(g->m, body, args, node->n_args, node->sources);
-        else
-            BYI_TRY(byi_add_op(g->m, body, node->op, args, node->n_args,
-                               node->attrs, node->sources, &inside.result[i],
-                               g->err));
-    }
+            if (is_embedded(match, i) == (pass == 1))
+                inside.operand[i] =
+                    add_operand(g, body, match, &match->bound[i]);
+    BYI_TRY(fill(g, &(struct filled){.f = body, .in = &inside}));
     body->result = inside.result[match->n_ops - 1];
     body->attr.composite =
         byi_arena_str(g->m->arena, match->pattern->row->name);
@@ -347,9 +531,36 @@ static const struct byi_sources *join_sources(const struct merger *g,
 {
     const struct byi_sources *all = byi_sources_none();
     for (uint32_t i = 0; i < match->n_ops; i++)
-        all =
-            byi_sources_join(g->m, all, g->f->nodes.at[match->ops[i]].sources);
+        all = byi_sources_join(g->m, all,
+                               byi_match_node(match, match->ops[i])->sources);
     return all;
+}
+
+/* One literal less is function `of`; nothing else may take what is in the last
+ * one. */
+static void claim_literal(struct merger *of)
+{
+    if (!of || --of->n_fns > 0)
+        return;
+    for (byi_id id = 0; id < of->f->nodes.n; id++)
+        of->claimed[id] = BRANCH;
+}
+
+/* A branch belongs to its `if`, and an `if` in it with it. */
+static void claim_branches(struct merger *g, const struct byi_match *match,
+                           byi_id id)
+{
+    const struct byi_node *node = byi_match_node(match, id);
+    const struct byi_branch *around = byi_match_branch(match, id);
+    const struct merger *of = around ? merger_of(g, around) : NULL;
+    if (node->kind != BYI_IF || (of && of->claimed[0] != BRANCH))
+        return;
+    for (uint32_t a = 1; a <= 2; a++) {
+        if (!around)
+            g->claimed[node->args[a]] = g->groups.n;
+        if (a == 1 || node->args[1] != node->args[2])
+            claim_literal(merger_of(g, byi_match_branch_of(match, id, a)));
+    }
 }
 
 static void claim(struct merger *g, const struct byi_match *match,
@@ -358,15 +569,19 @@ static void claim(struct merger *g, const struct byi_match *match,
     byi_id *args = byi_arena_calloc(g->scratch, match->n_bound, sizeof *args);
     uint32_t n = 0;
     for (uint32_t i = 0; i < match->n_bound; i++)
-        if (!is_embedded(g, match, i))
+        if (!is_embedded(match, i))
             args[n++] = match->bound[i].value;
     const struct group group = {.func = func,
                                 .n_args = n,
                                 .args = args,
                                 .sources = join_sources(g, match)};
     BYI_PUSH(&g->groups, group);
-    for (uint32_t i = 0; i < match->n_ops; i++) {
+    for (uint32_t i = match->n_ops;
+         i-- > 0;) { /* an `if` before its branches */
         const byi_id id = match->ops[i];
+        claim_branches(g, match, id);
+        if (id >= g->f->nodes.n)
+            continue;
         g->claimed[id] = g->groups.n;
         for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
             if (is_inner_get(g, match, g->uses.at[u]))
@@ -419,15 +634,17 @@ static bool take(const struct byi_match *match, void *ctx)
  */
 
 /* One row, from the outputs back: the longest chain is seen first. */
-static void match_row(struct merger *g, const struct byi_pattern *row,
-                      const uint16_t *roots, bool *fits)
+static void match_row(struct merger *g, const struct byi_pattern *row)
 {
-    for (byi_id id = g->f->nodes.n; id-- > 0 && g->status == BYOC_OK;) {
+    bool any = false;
+    for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
+        any = any || (g->here[root] && row->roots[root]);
+    for (byi_id id = g->f->nodes.n; any && id-- > 0 && g->status == BYOC_OK;) {
         uint32_t ways = 0;
-        if (!row->roots[roots[id]] || g->claimed[id])
+        if (!row->roots[g->roots[id]] || g->claimed[id])
             continue;
         byi_match(g->m, g->f, row, id, take, g, &ways);
-        fits[id] = fits[id] || ways > 0;
+        g->fits[id] = g->fits[id] || ways > 0;
     }
 }
 
@@ -468,12 +685,12 @@ static const char *say_unmatched(const struct merger *g,
 }
 
 /* Where no row fits at all, this is the reason. */
-static void note_unmatched(struct merger *g, const bool *fits)
+static void note_unmatched(struct merger *g)
 {
     const struct byi_pattern_table *table = g->vendor->table;
     for (byi_id id = g->f->nodes.n; id-- > 0 && g->ctx->ledger;) {
         const struct byi_node *node = &g->f->nodes.at[id];
-        if (node->kind == BYI_CALL_OP && !g->claimed[id] && !fits[id])
+        if (node->kind == BYI_CALL_OP && !g->claimed[id] && !g->fits[id])
             byi_ledger_note(g->ctx->ledger, node->sources,
                             table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
                                                     : BYI_REASON_NO_PATTERN,
@@ -481,26 +698,34 @@ static void note_unmatched(struct merger *g, const bool *fits)
     }
 }
 
-/* Rows in the table's order, each over all that is left. */
-static void match_rows(struct merger *g)
+static void start(struct merger *g)
 {
-    const struct byi_pattern_table *table = g->vendor->table;
     const uint32_t n = g->f->nodes.n;
-    uint16_t *roots = byi_arena_calloc(g->scratch, n, sizeof *roots);
-    bool *fits = byi_arena_calloc(g->scratch, n, sizeof *fits);
-    bool here[BYI_N_ROOTS] = {false};
+    g->uses = byi_uses_of(g->f, g->scratch);
+    g->claimed = byi_arena_calloc(g->scratch, n, sizeof *g->claimed);
+    g->roots = byi_arena_calloc(g->scratch, n, sizeof *g->roots);
+    g->fits = byi_arena_calloc(g->scratch, n, sizeof *g->fits);
     for (byi_id id = 0; id < n; id++) {
-        roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
-        here[roots[id]] = true;
+        g->roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
+        g->here[g->roots[id]] = true;
     }
-    for (uint32_t i = 0; i < table->n && g->status == BYOC_OK; i++) {
-        bool any = false;
-        for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
-            any = any || (here[root] && table->at[i].roots[root]);
-        if (any)
-            match_row(g, &table->at[i], roots, fits);
-    }
-    note_unmatched(g, fits);
+}
+
+/* What the vendor takes of some functions: groups and claimed of each. Rows in
+ * the table's order, each over all that is left. */
+static enum byoc_status find_groups(const struct byi_vendor *vendor,
+                                    struct merger *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        start(list[i]);
+    for (uint32_t row = 0; row < vendor->table->n; row++)
+        for (uint32_t i = 0; i < n; i++) {
+            match_row(list[i], &vendor->table->at[row]);
+            BYI_TRY(list[i]->status);
+        }
+    for (uint32_t i = 0; i < n; i++)
+        note_unmatched(list[i]);
+    return BYOC_OK;
 }
 
 /* --- rebuilding the function
@@ -549,24 +774,6 @@ static enum byoc_status rebuild(struct merger *g)
     return BYOC_OK;
 }
 
-/* What the vendor takes: g->groups and g->claimed. */
-static enum byoc_status find_groups(struct merger *g)
-{
-    g->uses = byi_uses_of(g->f, g->scratch);
-    g->claimed =
-        byi_arena_calloc(g->scratch, g->f->nodes.n, sizeof *g->claimed);
-    match_rows(g);
-    return g->status;
-}
-
-static enum byoc_status merge_function(struct merger *g)
-{
-    if (find_groups(g) == BYOC_OK && g->groups.n)
-        g->status = rebuild(g);
-    byi_vec_free(g->groups.at);
-    return g->status;
-}
-
 enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             const struct byi_vendor *vendor,
@@ -580,7 +787,8 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                        .scratch = arena,
                        .err = err,
                        .vendor = vendor};
-    find_groups(&g);
+    struct merger *const list[] = {&g};
+    find_groups(vendor, list, 1);
     for (uint32_t i = 0; i < g.groups.n; i++)
         m->funcs.at[g.groups.at[i].func]->dead = true;
     byi_vec_free(g.groups.at);
@@ -588,26 +796,75 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
     return g.status;
 }
 
+/* A function that an `if` was taken with. */
+static bool is_branch(const struct merger *g)
+{
+    return g->f->nodes.n > 0 && g->claimed[0] == BRANCH;
+}
+
+static enum byoc_status rebuild_all(struct merger *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_branch(list[i]))
+            list[i]->f->dead = true;
+        else if (list[i]->groups.n)
+            BYI_TRY(rebuild(list[i]));
+    }
+    return BYOC_OK;
+}
+
+/* How many literals each function is, itself in its own body aside. */
+static void count_fns(struct merger *const *all, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (byi_id id = 0; all[i] && id < all[i]->f->nodes.n; id++) {
+            const struct byi_node *node = &all[i]->f->nodes.at[id];
+            if (node->kind == BYI_FN && node->index != i && all[node->index])
+                all[node->index]->n_fns++;
+        }
+}
+
+static enum byoc_status merge_for(struct byi_module *m,
+                                  const struct byi_vendor *vendor,
+                                  struct byi_pass_context *ctx,
+                                  struct byi_arena *scratch,
+                                  struct byoc_error *err)
+{
+    const uint32_t n_all = m->funcs.n; /* composites made here need no visit */
+    struct merger **all = byi_arena_calloc(scratch, n_all, sizeof *all);
+    struct merger **list = byi_arena_calloc(scratch, n_all, sizeof *list);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_all; i++) {
+        struct byi_func *f = m->funcs.at[i];
+        if (f->dead || f->attr.compiler || f->attr.composite || f->attr.inner)
+            continue;
+        list[n] = all[i] = byi_arena_calloc(scratch, 1, sizeof **all);
+        *list[n++] = (struct merger){.m = m,
+                                     .f = f,
+                                     .func = i,
+                                     .ctx = ctx,
+                                     .scratch = scratch,
+                                     .err = err,
+                                     .vendor = vendor,
+                                     .all = all,
+                                     .n_all = n_all};
+    }
+    count_fns(all, n_all);
+    enum byoc_status status = find_groups(vendor, list, n);
+    if (status == BYOC_OK)
+        status = rebuild_all(list, n);
+    for (uint32_t i = 0; i < n; i++)
+        byi_vec_free(list[i]->groups.at);
+    return status;
+}
+
 static enum byoc_status merge_composite(struct byi_module *m,
                                         struct byi_pass_context *ctx,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
-    uint32_t n_funcs = m->funcs.n; /* composites made here need no visit */
     for (uint32_t v = 0; ctx->vendors && v < ctx->vendors->n; v++)
-        for (uint32_t i = 0; i < n_funcs; i++) {
-            struct byi_func *f = m->funcs.at[i];
-            if (f->dead || f->attr.compiler || f->attr.composite)
-                continue;
-            struct merger g = {.m = m,
-                               .f = f,
-                               .func = i,
-                               .ctx = ctx,
-                               .scratch = scratch,
-                               .err = err,
-                               .vendor = &ctx->vendors->at[v]};
-            BYI_TRY(merge_function(&g));
-        }
+        BYI_TRY(merge_for(m, &ctx->vendors->at[v], ctx, scratch, err));
     if (ctx->vendors)
         ctx->vendors->assignment = NULL; /* it was for this module */
     return BYOC_OK;

@@ -258,6 +258,18 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 /* --- the rest of the function
  * ------------------------------------------------------ */
 
+/* A branch leaves its composite, and is a function like any other again, as are
+ * those inside it: as deep as patterns nest. */
+static void open_branch(struct byi_module *m, const struct byi_node *node)
+{
+    if (node->kind != BYI_FN || !m->funcs.at[node->index]->attr.inner)
+        return;
+    struct byi_func *f = m->funcs.at[node->index];
+    f->attr.inner = false;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        open_branch(m, &f->nodes.at[id]);
+}
+
 /* A composite that stays behind, as the operators it was made of. */
 static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
                                          const struct byi_func *body)
@@ -271,6 +283,7 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
         else
             BYI_TRY(
                 byi_add_copy(p->m, p->fresh, body, i, map, &map[i], p->err));
+        open_branch(p->m, &p->fresh->nodes.at[map[i]]);
     }
     p->map[id] = map[body->result];
     return BYOC_OK;

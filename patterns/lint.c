@@ -114,7 +114,7 @@ static bool fits_one(struct cover *c, struct place a, struct place b)
     switch (x->kind) {
     case BYI_PAT_ANY:
         /* what has several results is no operand */
-        return y->kind != BYI_PAT_TUPLE &&
+        return y->kind != BYI_PAT_TUPLE && y->kind != BYI_PAT_IF &&
                (y->kind != BYI_PAT_OP || byi_op(y->ops[0])->n_out == 1);
     case BYI_PAT_CONST:
         return y->kind == BYI_PAT_CONST &&
@@ -122,7 +122,8 @@ static bool fits_one(struct cover *c, struct place a, struct place b)
     case BYI_PAT_OP:
         return y->kind == BYI_PAT_OP && op_covers(x, y) && args_cover(c, a, b);
     case BYI_PAT_TUPLE:
-        return y->kind == BYI_PAT_TUPLE && args_cover(c, a, b);
+    case BYI_PAT_IF:
+        return y->kind == x->kind && args_cover(c, a, b);
     case BYI_PAT_GET:
         return y->kind == BYI_PAT_GET && x->index == y->index &&
                covers(c, child(a, 0), child(b, 0));
@@ -222,6 +223,8 @@ static bool takes(struct cover *c, struct place a, struct place b)
         return true;
     if (y->kind == BYI_PAT_ALT)
         return false;
+    if (y->kind == BYI_PAT_IF) /* an operand may stand in another function */
+        return takes(c, a, child(b, 0));
     if (y->kind == BYI_PAT_CHAIN)
         return takes(c, a, child(b, 0)) ||
                (y->min > 0 && takes(c, a, step_of(c, 1, b)));

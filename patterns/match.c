@@ -43,7 +43,6 @@ struct known {
 
 struct solver {
     const struct byi_module *m;
-    const struct byi_func *f;
     const struct byi_pattern *p;
     byi_match_fn take;
     void *ctx;
@@ -57,6 +56,16 @@ struct solver {
 };
 
 static bool solve(struct solver *s, const struct goal *goal);
+
+static const struct byi_node *node_of(const struct solver *s, byi_id value)
+{
+    return byi_match_node(s->match, value);
+}
+
+static byi_id arg_of(const struct solver *s, byi_id value, uint32_t i)
+{
+    return byi_match_arg(s->match, value, i);
+}
 
 static bool is_commutative(enum byi_op_id op)
 {
@@ -79,7 +88,7 @@ static bool collect_ops(const struct solver *s, struct byi_match *match)
     match->n_ops = 0;
     for (uint32_t i = 0; i < s->n_ops; i++) {
         uint32_t k = match->n_ops;
-        while (k > 0 && match->ops[k - 1] > s->ops[i])
+        while (k > 0 && byi_match_before(match, s->ops[i], match->ops[k - 1]))
             k--;
         if (k > 0 && match->ops[k - 1] == s->ops[i]) {
             if (roles[k - 1] != s->roles[i])
@@ -109,9 +118,10 @@ static bool operands_outside(const struct solver *s,
                              const struct byi_match *match)
 {
     for (uint32_t i = 0; i < s->n_bound; i++) {
-        const struct byi_node *node = &s->f->nodes.at[s->bound[i].value];
-        if (has_op(match, s->bound[i].value) ||
-            (node->kind == BYI_GET && has_op(match, node->args[0])))
+        const byi_id value = s->bound[i].value;
+        if (has_op(match, value) ||
+            (byi_match_node(match, value)->kind == BYI_GET &&
+             has_op(match, byi_match_arg(match, value, 0))))
             return false;
     }
     return true;
@@ -225,13 +235,21 @@ static bool has_value(const struct byi_module *m, const struct byi_node *node,
     return found == wanted || fabs(found - wanted) <= slack * fabs(wanted);
 }
 
+/* What is made in a branch is no operand, unless it is a constant. */
+static bool is_operand(const struct solver *s, byi_id value)
+{
+    return !byi_match_branch(s->match, value) ||
+           node_of(s, value)->kind == BYI_CONST;
+}
+
 static bool solve_leaf(struct solver *s, const struct goal *goal,
                        const struct byi_pat *pat)
 {
-    const struct byi_node *node = &s->f->nodes.at[goal->value];
-    if (pat->kind == BYI_PAT_CONST &&
-        (node->kind != BYI_CONST ||
-         (pat->has_value && !has_value(s->m, node, pat->value))))
+    const struct byi_node *node = node_of(s, goal->value);
+    if (!is_operand(s, goal->value) ||
+        (pat->kind == BYI_PAT_CONST &&
+         (node->kind != BYI_CONST ||
+          (pat->has_value && !has_value(s->m, node, pat->value)))))
         return false;
     uint32_t depth = 0;
     if (pat->kind == BYI_PAT_CONST && s->p->nameless == pat->name)
@@ -240,7 +258,8 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
         depth = depth_of(s, goal->frame);
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
-            return s->bound[i].value == goal->value && solve_next(s, goal);
+            return byi_match_same(s->match, s->bound[i].value, goal->value) &&
+                   solve_next(s, goal);
     if (s->n_bound == BYI_MATCH_MAX_OPERANDS)
         return false;
     s->bound[s->n_bound++] = (struct binding){
@@ -402,8 +421,7 @@ static bool op_fits(const struct byi_pat *pat, const struct byi_node *node)
 /* Goals for the operands from the last to the first, then go on. `swap` gives
  * the two operands of a commutative operator in the other order. */
 static bool solve_args(struct solver *s, const struct goal *goal,
-                       const struct byi_pat *pat, const struct byi_node *node,
-                       bool swap)
+                       const struct byi_pat *pat, bool swap)
 {
     struct goal goals[BYI_PATTERN_MAX_ARGS];
     const struct goal *next = goal->next;
@@ -411,7 +429,7 @@ static bool solve_args(struct solver *s, const struct goal *goal,
     for (uint32_t i = pat->n_args; i-- > 0;) {
         uint32_t from = swap ? 1 - i : i;
         goals[i] = (struct goal){.pat = pat->args[i],
-                                 .value = node->args[from],
+                                 .value = arg_of(s, goal->value, from),
                                  .frame = goal->frame,
                                  .next = next};
         next = &goals[i];
@@ -421,12 +439,10 @@ static bool solve_args(struct solver *s, const struct goal *goal,
 
 /* Bind the operands after the ones written out; a name that is bound already
  * must have the same ones, as many. */
-static bool bind_rest(struct solver *s, const struct byi_pat *pat,
-                      const struct byi_node *node)
+static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
 {
-    const uint32_t n = node->n_args - pat->n_args;
+    const uint32_t n = node_of(s, value)->n_args - pat->n_args;
     const uint32_t key = BYI_PATTERN_MAX_NODES + pat->rest;
-    const byi_id *rest = &node->args[pat->n_args];
     const byi_id count = known_value(s, key);
     if (count != BYI_NO_ID && count != n)
         return false;
@@ -434,16 +450,24 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat,
         bool same = true;
         for (uint32_t i = 0; i < s->n_bound; i++)
             if (s->bound[i].name == pat->rest)
-                same = same && s->bound[i].value == rest[n - s->bound[i].depth];
+                same = same && byi_match_same(
+                                   s->match, s->bound[i].value,
+                                   arg_of(s, value,
+                                          pat->n_args + n - s->bound[i].depth));
         return same;
     }
     if (n > BYI_MATCH_MAX_OPERANDS - s->n_bound ||
         s->n_known == BYI_COUNT(s->known))
         return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_operand(s, arg_of(s, value, pat->n_args + i)))
+            return false;
     s->known[s->n_known++] = (struct known){.pat = key, .value = n};
     for (uint32_t i = 0; i < n; i++)
-        s->bound[s->n_bound++] = (struct binding){
-            .name = pat->rest, .depth = n - i, .value = rest[i]};
+        s->bound[s->n_bound++] =
+            (struct binding){.name = pat->rest,
+                             .depth = n - i,
+                             .value = arg_of(s, value, pat->n_args + i)};
     return true;
 }
 
@@ -460,15 +484,16 @@ static bool push_op(struct solver *s, const struct goal *goal)
 static bool solve_op(struct solver *s, const struct goal *goal,
                      const struct byi_pat *pat)
 {
-    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    const struct byi_node *node = node_of(s, goal->value);
     const uint32_t n_bound = s->n_bound, n_known = s->n_known;
-    if (!op_fits(pat, node) || (pat->has_rest && !bind_rest(s, pat, node)))
+    if (!op_fits(pat, node) ||
+        (pat->has_rest && !bind_rest(s, pat, goal->value)))
         return false;
     if (push_op(s, goal)) {
-        if (solve_args(s, goal, pat, node, false))
+        if (solve_args(s, goal, pat, false))
             return true;
         if (pat->n_args == 2 && node->args[0] != node->args[1] &&
-            is_commutative(node->op) && solve_args(s, goal, pat, node, true))
+            is_commutative(node->op) && solve_args(s, goal, pat, true))
             return true;
         s->n_ops--;
     }
@@ -480,11 +505,24 @@ static bool solve_op(struct solver *s, const struct goal *goal,
 static bool solve_tuple(struct solver *s, const struct goal *goal,
                         const struct byi_pat *pat)
 {
-    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    const struct byi_node *node = node_of(s, goal->value);
     if (node->kind != BYI_MAKE_TUPLE || node->n_args != pat->n_args ||
         !push_op(s, goal))
         return false;
-    if (solve_args(s, goal, pat, node, false))
+    if (solve_args(s, goal, pat, false))
+        return true;
+    s->n_ops--;
+    return false;
+}
+
+/* Condition and results of the branches, which are values as any others. */
+static bool solve_if(struct solver *s, const struct goal *goal,
+                     const struct byi_pat *pat)
+{
+    if (node_of(s, goal->value)->kind != BYI_IF ||
+        !byi_match_open(s->match, goal->value) || !push_op(s, goal))
+        return false;
+    if (solve_args(s, goal, pat, false))
         return true;
     s->n_ops--;
     return false;
@@ -534,10 +572,10 @@ static bool solve_split(struct solver *s, const struct goal *goal,
         struct goal right = *goal, first = *goal;
         if (same && left < (set ^ left))
             break; /* the same again, the other way around */
-        right.value = node->args[1];
+        right.value = arg_of(s, goal->value, 1);
         right.set = set ^ left;
         right.inverse = goal->inverse != flip;
-        first.value = node->args[0];
+        first.value = arg_of(s, goal->value, 0);
         first.set = left;
         first.next = &right;
         if (solve(s, &first))
@@ -550,7 +588,7 @@ static bool solve_split(struct solver *s, const struct goal *goal,
 static bool solve_group(struct solver *s, const struct goal *goal,
                         const struct byi_pat *pat)
 {
-    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    const struct byi_node *node = node_of(s, goal->value);
     const struct group_ops ops = group_ops(pat);
     const uint32_t all = (1u << pat->n_args) - 1;
     const uint32_t set = goal->set ? goal->set : all;
@@ -563,7 +601,7 @@ static bool solve_group(struct solver *s, const struct goal *goal,
         struct goal inner = *goal;
         inner.set = set;
         inner.inverse = !goal->inverse;
-        inner.value = node->args[0];
+        inner.value = arg_of(s, goal->value, 0);
         found = solve(s, &inner);
     } else if (node->op == ops.op ||
                (node->op == ops.inverse && pat->inverse)) {
@@ -648,12 +686,12 @@ static bool solve_chain(struct solver *s, const struct goal *goal,
 static bool solve_field(struct solver *s, const struct goal *goal,
                         const struct byi_pat *pat)
 {
-    const struct byi_node *node = &s->f->nodes.at[goal->value];
+    const struct byi_node *node = node_of(s, goal->value);
     if (node->kind != BYI_GET || node->index != pat->index)
         return false;
     struct goal tuple = *goal;
     tuple.pat = pat->args[0];
-    tuple.value = node->args[0];
+    tuple.value = arg_of(s, goal->value, 0);
     return solve(s, &tuple);
 }
 
@@ -674,6 +712,8 @@ static bool solve(struct solver *s, const struct goal *goal)
         return solve_group(s, goal, pat);
     case BYI_PAT_TUPLE:
         return solve_tuple(s, goal, pat);
+    case BYI_PAT_IF:
+        return solve_if(s, goal, pat);
     case BYI_PAT_GET:
         return solve_field(s, goal, pat);
     case BYI_PAT_ALT:
@@ -691,7 +731,7 @@ static bool solve(struct solver *s, const struct goal *goal)
     }
     case BYI_PAT_TYPE:
         inner.pat = pat->args[0];
-        return type_fits(pat->type, s->f->nodes.at[goal->value].type) &&
+        return type_fits(pat->type, node_of(s, goal->value)->type) &&
                solve(s, &inner);
     case BYI_PAT_ONCE:
         return solve_once(s, goal, pat);
@@ -707,7 +747,6 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     struct byi_match match = {
         .m = m, .f = f, .pattern = pattern, .root = root, .said = &said};
     struct solver s = {.m = m,
-                       .f = f,
                        .p = pattern,
                        .take = take,
                        .ctx = ctx,

@@ -40,9 +40,9 @@ static const struct byi_node *find_value(const struct byi_match *match,
                                          const char *name)
 {
     if (!name)
-        return &match->f->nodes.at[match->root];
+        return byi_match_node(match, match->root);
     const struct byi_bound *bound = find_bound(match, name);
-    return bound ? &match->f->nodes.at[bound->value] : NULL;
+    return bound ? byi_match_node(match, bound->value) : NULL;
 }
 
 static int match_type(const struct byoc_match *m, const char *name,
@@ -59,7 +59,7 @@ static const void *match_const(const struct byoc_match *m, const char *name,
     const struct byi_bound *bound = find_bound(match, name);
     if (!bound)
         return NULL;
-    const struct byi_node *node = &match->f->nodes.at[bound->value];
+    const struct byi_node *node = byi_match_node(match, bound->value);
     if (node->kind != BYI_CONST)
         return NULL;
     *bytes = match->m->consts.at[node->index].bytes;
@@ -74,7 +74,7 @@ static uint32_t match_n_ops(const struct byoc_match *m)
 static const struct byi_node *match_node(const struct byoc_match *m, uint32_t i)
 {
     const struct byi_match *match = view(m);
-    return i < match->n_ops ? &match->f->nodes.at[match->ops[i]] : NULL;
+    return i < match->n_ops ? byi_match_node(match, match->ops[i]) : NULL;
 }
 
 static const char *match_op(const struct byoc_match *m, uint32_t i)
@@ -82,6 +82,8 @@ static const char *match_op(const struct byoc_match *m, uint32_t i)
     const struct byi_node *node = match_node(m, i);
     if (!node)
         return NULL;
+    if (node->kind == BYI_IF)
+        return "if";
     return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
 }
 

@@ -22,6 +22,7 @@ struct parser {
     uint32_t home[BYI_PATTERN_MAX_NODES]; /* in_repeat of each name         */
     uint32_t defs[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
+    uint32_t in_if;     /* ifs around the current place                 */
     uint32_t in_step;   /* steps around the current place               */
     uint32_t in_repeat; /* the repeated step around it, from 1; 0: none */
     uint32_t n_repeats; /* repeated steps so far                        */
@@ -310,6 +311,33 @@ static enum byoc_status parse_op(struct parser *p, uint32_t *out)
     return add(p, pat, out);
 }
 
+/* if (p) { q } else { r } */
+static enum byoc_status parse_if(struct parser *p, uint32_t *out)
+{
+    struct byi_lexer *lex = &p->lex;
+    uint32_t args[3];
+    if (p->in_if == BYI_PATTERN_MAX_IFS)
+        return byi_lex_fail(lex, &lex->tok, p->err,
+                            "too many 'if' in each other (limit is %d)",
+                            BYI_PATTERN_MAX_IFS);
+    p->in_if++;
+    BYI_TRY(byi_lex_expect(lex, '(', "'(' and a condition", p->err));
+    BYI_TRY(parse_pattern(p, &args[0]));
+    BYI_TRY(byi_lex_expect(lex, ')', "')'", p->err));
+    BYI_TRY(byi_lex_expect(lex, '{', "'{' and a pattern", p->err));
+    BYI_TRY(parse_pattern(p, &args[1]));
+    BYI_TRY(byi_lex_expect(lex, '}', "'}'", p->err));
+    if (!byi_lex_accept_word(lex, "else"))
+        return byi_lex_expected(lex, "'else'", p->err);
+    BYI_TRY(byi_lex_expect(lex, '{', "'{' and a pattern", p->err));
+    BYI_TRY(parse_pattern(p, &args[2]));
+    BYI_TRY(byi_lex_expect(lex, '}', "'}'", p->err));
+    p->in_if--;
+    const struct byi_pat pat = {
+        .kind = BYI_PAT_IF, .n_args = 3, .args = copy_args(p, args, 3)};
+    return add(p, pat, out);
+}
+
 static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
 {
     const struct byi_token at = p->lex.tok;
@@ -317,6 +345,8 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
         return parse_any(p, out);
     if (byi_lex_accept_word(&p->lex, "const"))
         return parse_const(p, out);
+    if (byi_lex_accept_word(&p->lex, "if"))
+        return parse_if(p, out);
     if (byi_lex_accept(&p->lex, '('))
         return parse_parens(p, out);
     if (byi_lex_accept(&p->lex, '^')) {
@@ -338,6 +368,7 @@ static bool is_step(const struct parser *p, uint32_t at)
     switch (pat->kind) {
     case BYI_PAT_OP:
     case BYI_PAT_GROUP:
+    case BYI_PAT_IF:
         return true;
     case BYI_PAT_CHAIN:
     case BYI_PAT_TYPE:
@@ -523,6 +554,8 @@ uint32_t byi_root_of(const struct byi_node *node)
 {
     if (node->kind == BYI_CALL_OP)
         return node->op;
+    if (node->kind == BYI_IF)
+        return BYI_ROOT_IF;
     return node->kind == BYI_MAKE_TUPLE ? BYI_ROOT_TUPLE : BYI_ROOT_NONE;
 }
 
@@ -533,6 +566,8 @@ static void mark_ops(const struct byi_pat *pat, bool *roots)
         roots[pat->ops[i]] = true;
     if (pat->kind == BYI_PAT_TUPLE)
         roots[BYI_ROOT_TUPLE] = true;
+    if (pat->kind == BYI_PAT_IF)
+        roots[BYI_ROOT_IF] = true;
     if (pat->inverse && pat->ops[0] == BYI_OP_MULTIPLY)
         roots[BYI_OP_DIVIDE] = roots[BYI_OP_RECIPROCAL] = true;
     if (pat->inverse && pat->ops[0] == BYI_OP_ADD)
@@ -548,6 +583,7 @@ static bool mark_roots(const struct byi_pattern *p, uint32_t at, bool *roots)
     case BYI_PAT_OP:
     case BYI_PAT_GROUP:
     case BYI_PAT_TUPLE:
+    case BYI_PAT_IF:
         mark_ops(pat, roots);
         return true;
     case BYI_PAT_ALT:

@@ -19,8 +19,10 @@ enum {
     BYI_PATTERN_MAX_ARGS = 8,      /* operands written out in one operator */
     BYI_PATTERN_MAX_NODES = 256,   /* of one row */
     BYI_PATTERN_MAX_REPEAT = 32,   /* of a step */
+    BYI_PATTERN_MAX_IFS = 8,       /* in each other; as deep as a region's */
     BYI_MATCH_MAX_OPS = 64,        /* operators of one match */
     BYI_MATCH_MAX_OPERANDS = 64,
+    BYI_MATCH_MAX_BRANCHES = 32,   /* looked into on the way to a match */
     BYI_MATCH_MAX_TEXT = 1024      /* bytes a predicate can say of one match */
 };
 
@@ -31,6 +33,7 @@ enum byi_pat_kind {
     BYI_PAT_GROUP, /* add(p, q, - r): grouped in any way         */
     BYI_PAT_TUPLE, /* (p, q)                                     */
     BYI_PAT_GET,   /* p.0                                        */
+    BYI_PAT_IF,    /* if (p) { q } else { r }                    */
     BYI_PAT_ALT,   /* (p | q)                                    */
     BYI_PAT_CHAIN, /* base [step]?  base [step]*  base [step]~   */
     BYI_PAT_HOLE,  /* ^: what stands before the step             */
@@ -80,7 +83,8 @@ struct byi_pat {
     uint32_t n_ops;        /* OP, GROUP: the operators it may be          */
     const enum byi_op_id *ops;
     uint32_t n_args;       /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN:
-                              base, step; GET, TYPE, ONCE: what it is of  */
+                              base, step; GET, TYPE, ONCE: what it is of;
+                              IF: condition, then, else                   */
     const uint32_t *args;
     uint32_t inverse;      /* GROUP: a bit for each operand that is taken away
                               or divided by                               */
@@ -100,7 +104,7 @@ struct byi_pat {
 
 /* What a node of a graph must be to be a root: its operator, or one of these;
  * byi_root_of says which it is. */
-enum { BYI_ROOT_TUPLE = BYI_N_OPS, BYI_ROOT_NONE, BYI_N_ROOTS };
+enum { BYI_ROOT_TUPLE = BYI_N_OPS, BYI_ROOT_IF, BYI_ROOT_NONE, BYI_N_ROOTS };
 uint32_t byi_root_of(const struct byi_node *node);
 
 /* A compiled row. */
@@ -174,12 +178,29 @@ struct byi_named {
     byi_id value;
 };
 
-/* A match. Operators (and tuples) ascending, so operands come before their readers; the
+/* A branch of an `if` that was looked into. Its nodes are values of the match
+ * as those of the function are, from `first` on. */
+struct byi_branch {
+    uint32_t func;           /* in the module                          */
+    const struct byi_func *f;
+    byi_id first;            /* the value that node 0 of f is          */
+    byi_id home;             /* the `if`, a value                      */
+    byi_id fn;               /* the function literal, a value          */
+    uint32_t arg;            /* of the `if`: 1 then, 2 else            */
+};
+
+/* A match. Operators (and tuples, and `if`s) in an order where operands come
+ * before their readers, those in the branches of an `if` before the `if`; the
  * root is the last. Operands in the order of the pattern's text, repetitions
- * from the inside out. */
+ * from the inside out.
+ *
+ * A value is a node of f, or one in a branch: see byi_match_node. What a branch
+ * captures is the value outside. */
 struct byi_match {
     const struct byi_module *m;
     const struct byi_func *f;
+    uint32_t n_branches;
+    struct byi_branch branches[BYI_MATCH_MAX_BRANCHES];
     const struct byi_pattern *pattern;
     byi_id root;
     uint32_t n_ops, n_bound, n_named;
@@ -198,6 +219,30 @@ typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                byi_match_fn take, void *ctx, uint32_t *tried);
+
+/* --- match_value.c ------------------------------------------------------- */
+
+/* The node that is this value; and the branch it is in, NULL: in none. */
+const struct byi_node *byi_match_node(const struct byi_match *match,
+                                      byi_id value);
+const struct byi_branch *byi_match_branch(const struct byi_match *match,
+                                          byi_id value);
+/* Operand i of a value, which no capture is. Operands 1 and 2 of an `if` are
+ * the results of its branches, which must have been opened. */
+byi_id byi_match_arg(const struct byi_match *match, byi_id value, uint32_t i);
+/* Look into both branches of an `if`; false: one is no literal that stands
+ * there, or there are too many. */
+bool byi_match_open(struct byi_match *match, byi_id value);
+/* What was opened as operand `arg`, 1 or 2, of an `if`; NULL: nothing was. */
+const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
+                                             byi_id home, uint32_t arg);
+/* Are they one value, or one constant that two branches have each? */
+bool byi_match_same(const struct byi_match *match, byi_id a, byi_id b);
+/* Does a come before b in the order of struct byi_match? */
+bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b);
+/* Is it in that branch, or in one inside it? NULL: in any. */
+bool byi_match_within(const struct byi_match *match, byi_id value,
+                      const struct byi_branch *branch);
 
 /* --- match_host.c -------------------------------------------------------- */
 

@@ -191,6 +191,15 @@ void byi_pat_print(const struct byi_pattern *p, uint32_t at,
         byi_pat_print(p, pat->args[0], out);
         byi_text_addf(out, ".%u", pat->index);
         return;
+    case BYI_PAT_IF:
+        add(out, "if (");
+        byi_pat_print(p, pat->args[0], out);
+        add(out, ") { ");
+        byi_pat_print(p, pat->args[1], out);
+        add(out, " } else { ");
+        byi_pat_print(p, pat->args[2], out);
+        add(out, " }");
+        return;
     case BYI_PAT_ALT:
         add(out, "(");
         add_list(p, pat, " | ", out);

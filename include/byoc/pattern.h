@@ -155,6 +155,13 @@ static inline const char *byoc_pat_tuple(struct byoc_pat *t, uint32_t n, ...)
     return p;
 }
 
+/* if (p) { then } else { otherwise } */
+static inline const char *byoc_pat_if(struct byoc_pat *t, const char *p,
+                                      const char *then, const char *otherwise)
+{
+    return byoc_pat_text(t, "if (%s) { %s } else { %s }", p, then, otherwise);
+}
+
 /* p.index */
 static inline const char *byoc_pat_field(struct byoc_pat *t, const char *p,
                                          uint32_t index)

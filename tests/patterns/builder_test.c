@@ -117,6 +117,21 @@ static void attributes_and_types(void **state)
          "exp(%a): float32");
 }
 
+static void ifs(void **state)
+{
+    (void)state;
+    t = (struct byoc_pat){.at = room, .size = sizeof room};
+    same(byoc_pat_if(&t, any("c"), one("nn.relu", any("a")),
+                     byoc_pat_op(&t, "add", 2, any("a"),
+                                 byoc_pat_const(&t, "k"))),
+         "if (%c) { nn.relu(%a) } else { add(%a, const %k) }");
+    same(one("exp", byoc_pat_if(&t, one("logical_not", any("c")), any("a"),
+                                byoc_pat_if(&t, any("d"), one("exp", any("a")),
+                                            any("b")))),
+         "exp(if (logical_not(%c)) { %a } else { if (%d) { exp(%a) } else "
+         "{ %b } })");
+}
+
 static void steps_and_names(void **state)
 {
     (void)state;
@@ -175,6 +190,7 @@ int main(void)
         cmocka_unit_test(operators),
         cmocka_unit_test(choices_and_tuples),
         cmocka_unit_test(attributes_and_types),
+        cmocka_unit_test(ifs),
         cmocka_unit_test(steps_and_names),
         cmocka_unit_test(ends_with_its_room),
     };

@@ -478,6 +478,8 @@ static struct ways find(struct naive *v, uint32_t at, byi_id value,
         if (type_holds(pat->type, node->type))
             return find(v, pat->args[0], value, around);
         return all;
+    case BYI_PAT_IF: /* no function that is drawn holds one */
+        return all;
     case BYI_PAT_ONCE:
         return join(
             v, just(v, (struct fact){.kind = ONCE, .key = at, .is = value}),

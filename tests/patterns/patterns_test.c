@@ -70,6 +70,14 @@ static const struct {
     {"nn.relu(const nn.relu(%x))", "expected an operand such as %src"},
     {"nn.relu(3)", "column 9: found '3', expected an operator"},
     {"nn.relu(x)", "unknown operator 'x'"},
+    {"if %c { nn.relu(%x) } else { %x }", "expected '(' and a condition"},
+    {"if (%c { nn.relu(%x) } else { %x }", "expected ')'"},
+    {"if (%c) nn.relu(%x)", "expected '{' and a pattern"},
+    {"if (%c) { nn.relu(%x) }", "expected 'else'"},
+    {"if (%c) { nn.relu(%x) } else nn.relu(%x)", "expected '{' and a pattern"},
+    {"if (%c) { %x } else { nn.relu(%x), %x }", "expected '}'"},
+    {"if (%c) { } else { %x }", "expected an operator"},
+    {"if (%c) { ^ } else { nn.relu(%x) }", "'^' stands for"},
     {"nn.leaky_relu(%x){}", "expected an attribute"},
     {"nn.leaky_relu(%x){alpha}", "expected '='"},
     {"nn.leaky_relu(%x){alpha=}", "expected a number, a string"},
@@ -199,6 +207,8 @@ static void has_limits(void **state)
     struct byi_pattern_table *table = NULL;
     fails_with(repeat("", "nn.relu(", 48, "%x"), "too deep a pattern");
     fails_with(repeat("", "(", 100000, ""), "too deep a pattern");
+    fails_with(repeat("", "if (%c) { %x } else { ", 9, "%x"),
+               "too many 'if' in each other (limit is 8)");
     fails_with(repeat("(nn.relu(%x)", "|nn.relu(%x)", 300, ")"),
                "too many choices (limit is 256)");
     fails_with(repeat("nn.relu(%x)", "[nn.relu(^)]?", 300, ""),

@@ -1,6 +1,7 @@
 /* ref.c: a whole vendor on the plainest of kernels: float32 add, multiply and
- * relu, and chains of them. It reads regions by itself (cJSON) and takes
- * nothing of byoc's but the header, as a stranger's plug-in would.
+ * relu, chains of them, and an `if` between such chains. It reads regions by
+ * itself (cJSON) and takes nothing of byoc's but the header, as a stranger's
+ * plug-in would.
  */
 #include <byoc/backend.h>
 #include <byoc/pattern.h>
@@ -17,14 +18,16 @@ enum { FLOAT32 = 1, MAX_RANK = 12 };
 struct buffer {
     int rank;
     long dims[MAX_RANK];
-    size_t count;
-    int input; /* which of the run's, or -1 */
+    size_t count, item; /* elements, and bytes of one */
+    int input;          /* which of the run's, or -1 */
     const float *constant;
 };
 
 struct step {
-    char op; /* 'a' add, 'm' multiply, 'r' relu */
+    char op; /* 'a' add, 'm' multiply, 'r' relu, 'c' copy;
+                '?' go on at `to` unless a holds, '>' go on at `to` */
     int a, b, out;
+    int to;
 };
 
 struct compiled {
@@ -41,7 +44,11 @@ static int new_buffer(struct compiled *c, const cJSON *type)
 {
     struct buffer b = {.count = 1, .input = -1};
     const cJSON *dtype = cJSON_GetObjectItem(type, "dtype"), *dim;
-    if (!cJSON_IsString(dtype) || strcmp(dtype->valuestring, "float32") != 0)
+    if (cJSON_IsString(dtype) && strcmp(dtype->valuestring, "float32") == 0)
+        b.item = sizeof(float);
+    if (cJSON_IsString(dtype) && strcmp(dtype->valuestring, "bool") == 0)
+        b.item = 1;
+    if (!b.item)
         return -1;
     cJSON_ArrayForEach(dim, cJSON_GetObjectItem(type, "shape"))
     {
@@ -79,6 +86,16 @@ static int find_arg(const cJSON *kernel, const cJSON *arg, const int *of_node,
     return of_node[node->valueint];
 }
 
+static int push(struct compiled *c, struct step s)
+{
+    struct step *at = realloc(c->steps, (size_t)(c->n_steps + 1) * sizeof *at);
+    if (!at)
+        return -1;
+    c->steps = at;
+    at[c->n_steps] = s;
+    return c->n_steps++;
+}
+
 static int add_step(struct compiled *c, const cJSON *step, const int *args,
                     int n_args)
 {
@@ -93,41 +110,97 @@ static int add_step(struct compiled *c, const cJSON *step, const int *args,
             continue;
         struct step s = {.op = ops[i].op, .a = args[0], .b = args[n_args - 1]};
         s.out = new_buffer(c, cJSON_GetObjectItem(step, "type"));
-        struct step *at =
-            realloc(c->steps, (size_t)(c->n_steps + 1) * sizeof *at);
-        if (!at || s.out < 0 || s.a < 0 || s.b < 0)
+        if (s.a < 0 || s.b < 0 || s.out < 0 || c->buffers[s.out].item != 4 ||
+            c->buffers[s.a].item != 4 || c->buffers[s.b].item != 4 ||
+            push(c, s) < 0)
             return -1;
-        c->steps = at;
-        at[c->n_steps++] = s;
         return s.out;
     }
     return -1;
 }
 
+/* A kernel while it is read: what its nodes and steps are. */
+struct reading {
+    const cJSON *kernel;
+    const int *of_node;
+    int n_nodes;
+    int of_step[16], n_steps; /* in the order of the text */
+};
+
+static int read_step(struct compiled *c, struct reading *r, const cJSON *step);
+
+/* The steps of a branch, and a copy of its result to `out`. */
+static int read_branch(struct compiled *c, struct reading *r,
+                       const cJSON *branch, int out)
+{
+    const cJSON *step;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItem(branch, "steps"))
+    {
+        if (read_step(c, r, step) < 0)
+            return -1;
+    }
+    int from = find_arg(r->kernel, cJSON_GetObjectItem(branch, "result"),
+                        r->of_node, r->n_nodes, r->of_step, r->n_steps);
+    if (from < 0 || c->buffers[from].item != c->buffers[out].item ||
+        c->buffers[from].count != c->buffers[out].count)
+        return -1;
+    return push(c, (struct step){'c', from, from, out, 0});
+}
+
+static int read_if(struct compiled *c, struct reading *r, const cJSON *step,
+                   int cond)
+{
+    int out = new_buffer(c, cJSON_GetObjectItem(step, "type"));
+    if (out < 0 || cond < 0 || c->buffers[cond].item != 1)
+        return -1;
+    int test = push(c, (struct step){'?', cond, cond, out, 0});
+    if (test < 0 ||
+        read_branch(c, r, cJSON_GetObjectItem(step, "then"), out) < 0)
+        return -1;
+    int jump = push(c, (struct step){'>', cond, cond, out, 0});
+    if (jump < 0)
+        return -1;
+    c->steps[test].to = c->n_steps;
+    if (read_branch(c, r, cJSON_GetObjectItem(step, "else"), out) < 0)
+        return -1;
+    c->steps[jump].to = c->n_steps;
+    return out;
+}
+
+/* A step, and the steps in its branches. */
+static int read_step(struct compiled *c, struct reading *r, const cJSON *step)
+{
+    int args[2] = {-1, -1}, n = 0, at = r->n_steps++;
+    const cJSON *arg, *name = cJSON_GetObjectItem(step, "name");
+    if (at >= 16)
+        return -1;
+    r->of_step[at] = -1;
+    cJSON_ArrayForEach(arg, cJSON_GetObjectItem(step, "args"))
+    {
+        if (n < 2)
+            args[n] = find_arg(r->kernel, arg, r->of_node, r->n_nodes,
+                               r->of_step, at);
+        n++;
+    }
+    if (cJSON_IsString(name) && strcmp(name->valuestring, "if") == 0)
+        r->of_step[at] = n == 1 ? read_if(c, r, step, args[0]) : -1;
+    else
+        r->of_step[at] = n > 0 && n <= 2 ? add_step(c, step, args, n) : -1;
+    return r->of_step[at];
+}
+
 static int read_kernel(struct compiled *c, const cJSON *kernel,
                        const int *of_node, int n_nodes)
 {
-    enum { MAX_STEPS = 16 };
-    int of_step[MAX_STEPS], n_steps = 0, last = -1;
-    const cJSON *step = kernel;
-    const cJSON *posts = cJSON_GetObjectItem(kernel, "post_ops");
-    while (step && n_steps < MAX_STEPS) {
-        int args[2] = {-1, -1}, n = 0;
-        const cJSON *arg;
-        cJSON_ArrayForEach(arg, cJSON_GetObjectItem(step, "args"))
-        {
-            if (n < 2)
-                args[n] =
-                    find_arg(kernel, arg, of_node, n_nodes, of_step, n_steps);
-            n++;
-        }
-        last = n > 0 && n <= 2 ? add_step(c, step, args, n) : -1;
-        if (last < 0)
-            return -1;
-        of_step[n_steps++] = last;
-        step = step == kernel ? (posts ? posts->child : NULL) : step->next;
+    struct reading r = {kernel, of_node, n_nodes, {0}, 0};
+    int last = read_step(c, &r, kernel);
+    const cJSON *step;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItem(kernel, "post_ops"))
+    {
+        if (last >= 0)
+            last = read_step(c, &r, step);
     }
-    return step ? -1 : last;
+    return last;
 }
 
 static int read_node(struct compiled *c, const cJSON *node,
@@ -148,7 +221,7 @@ static int read_node(struct compiled *c, const cJSON *node,
         (uint32_t)data->valueint >= region->n_consts)
         return -1;
     const struct byoc_view *view = &region->consts[data->valueint];
-    if (view->dtype != FLOAT32 ||
+    if (c->buffers[b].item != sizeof(float) || view->dtype != FLOAT32 ||
         view->bytes != c->buffers[b].count * sizeof(float))
         return -1;
     c->buffers[b].constant = view->data;
@@ -214,7 +287,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
             unload(host, c);
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
                           "the region holds something else than float32 add, "
-                          "multiply and nn.relu");
+                          "multiply, nn.relu and 'if'");
     }
     *compiled = c;
     return NULL;
@@ -251,8 +324,8 @@ static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
     float **memory = calloc((size_t)c->n_buffers + 1, sizeof *memory);
     int ok = memory != NULL;
     for (int i = 0; ok && i < c->n_buffers; i++) {
-        memory[i] =
-            host->acquire(host->ctx, c->buffers[i].count * sizeof(float) + 64);
+        memory[i] = host->acquire(
+            host->ctx, c->buffers[i].count * c->buffers[i].item + 64);
         ok = memory[i] != NULL;
     }
     if (!ok) {
@@ -302,8 +375,8 @@ static void run_part(void *arg, uint32_t part)
     }
 }
 
-static const float *read_from(const struct compiled *c, int b, float *const *m,
-                              const struct byoc_run_args *args)
+static const void *read_from(const struct compiled *c, int b, float *const *m,
+                             const struct byoc_run_args *args)
 {
     const struct buffer *buffer = &c->buffers[b];
     if (buffer->constant)
@@ -322,6 +395,17 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                           "not as many inputs or outputs as the region has");
     for (int i = 0; i < c->n_steps; i++) {
         const struct step *s = &c->steps[i];
+        if (strchr("?>", s->op)) {
+            const char *cond = read_from(c, s->a, memory, args);
+            if (s->op == '>' || !*cond)
+                i = s->to - 1;
+            continue;
+        }
+        if (s->op == 'c') {
+            memcpy(memory[s->out], read_from(c, s->a, memory, args),
+                   c->buffers[s->out].count * c->buffers[s->out].item);
+            continue;
+        }
         struct job job = {c, s, read_from(c, s->a, memory, args),
                           read_from(c, s->b, memory, args), memory[s->out]};
         host->parallel_for(host->ctx, 4, run_part, &job);
@@ -331,7 +415,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     }
     for (int i = 0; i < c->n_outputs; i++)
         memcpy(args->outputs[i].data, read_from(c, c->outputs[i], memory, args),
-               c->buffers[c->outputs[i]].count * sizeof(float));
+               c->buffers[c->outputs[i]].count *
+                   c->buffers[c->outputs[i]].item);
     return NULL;
 }
 
@@ -357,6 +442,7 @@ static const char *accept(const struct byoc_host *host,
 /* The first row is made, in C, at the query. */
 static struct byoc_pattern patterns[] = {
     {"ref.multiply_add_relu", NULL, accept},
+    {"ref.if", NULL, accept},
     {"ref.add_relu", "nn.relu(add(%a, %b))", accept},
     {"ref.add", "add(%a, %b)", accept},
     {"ref.multiply", "multiply(%a, %b)", accept},
@@ -367,13 +453,20 @@ static void make_row(void)
 {
     if (patterns[0].pattern)
         return;
-    static char room[256];
+    static char room[512];
     struct byoc_pat t = {room, sizeof room, 0};
     const char *product = byoc_pat_op(&t, "multiply", 2, byoc_pat_any(&t, "a"),
                                       byoc_pat_any(&t, "b"));
-    patterns[0].pattern = byoc_pat_op(
-        &t, "nn.relu", 1,
-        byoc_pat_op(&t, "add", 2, product, byoc_pat_any(&t, "c")));
+    patterns[0].pattern =
+        byoc_pat_op(&t, "nn.relu", 1,
+                    byoc_pat_op(&t, "add", 2, product, byoc_pat_any(&t, "c")));
+    patterns[1].pattern =
+        byoc_pat_if(&t, byoc_pat_any(&t, "cond"),
+                    byoc_pat_op(&t, "nn.relu", 1,
+                                byoc_pat_op(&t, "add", 2, byoc_pat_any(&t, "x"),
+                                            byoc_pat_any(&t, "y"))),
+                    byoc_pat_op(&t, "multiply", 2, byoc_pat_any(&t, "x"),
+                                byoc_pat_any(&t, "k")));
 }
 
 static const struct byoc_backend backend = {
