@@ -30,7 +30,6 @@
     X(NEGATIVE, "negative", LINEAR, NULL, NULL, -1, 0) AND                \
     X(SQRT, "sqrt", SQRT, NULL, NULL, 0, 0) AND                           \
     X(EXP, "exp", EXP, NULL, NULL, 0, 0) AND                              \
-    X(LOG, "log", LOG, NULL, NULL, 0, 0) AND                              \
     X(RECIPROCAL, "reciprocal", POW, NULL, NULL, 1, -1) AND               \
     X(ROUND, "round", ROUND, NULL, NULL, 0, 0)
 

@@ -178,7 +178,6 @@ bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
 #endif
         [BYI_ELT_HARDSWISH] = dnnl_eltwise_hardswish,
         [BYI_ELT_LINEAR] = dnnl_eltwise_linear,
-        [BYI_ELT_LOG] = dnnl_eltwise_log,
         [BYI_ELT_MISH] = dnnl_eltwise_mish,
         [BYI_ELT_POW] = dnnl_eltwise_pow,
         [BYI_ELT_RELU] = dnnl_eltwise_relu,

@@ -63,7 +63,6 @@ enum byi_elt {
     BYI_ELT_HARDSIGMOID, /* clip(alpha x + beta, 0, 1): 3.x only */
     BYI_ELT_HARDSWISH,   /* x clip(x/6 + 1/2, 0, 1)   */
     BYI_ELT_LINEAR,      /* alpha x + beta            */
-    BYI_ELT_LOG,
     BYI_ELT_MISH,
     BYI_ELT_POW,  /* alpha x^beta              */
     BYI_ELT_RELU, /* x < 0 ? alpha x : x       */
@@ -219,9 +218,9 @@ struct byi_reorder {
     struct byi_desc src, dst;
 };
 /* One recurrent layer over a whole sequence: src (T, N, I), weights (1, D, I,
- * G, H), recurrent (1, D, H, G, H), bias (1, D, G, H) or absent, states (1, D, N,
- * H) or all absent, dst (T, N, D H). Gates as oneDNN has them: lstm i, f, c, o;
- * gru u, r, o, and linear before reset one bias more. */
+ * G, H), recurrent (1, D, H, G, H), bias (1, D, G, H) or absent, states (1, D,
+ * N, H) or all absent, dst (T, N, D H). Gates as oneDNN has them: lstm i, f, c,
+ * o; gru u, r, o, and linear before reset one bias more. */
 enum byi_rnn_kind {
     BYI_RNN_PLAIN, /* tanh, relu, sigmoid */
     BYI_RNN_LSTM,

@@ -189,7 +189,7 @@ static bool is_one_of(const char *op, const char *list)
  * behind |x| + 1/2. */
 static void eltwise_program(const char *op, const char *call, char body[2000])
 {
-    if (is_one_of(op, "log sqrt reciprocal"))
+    if (is_one_of(op, "sqrt reciprocal"))
         snprintf(body, 2000, "%s(add(abs(%s), 0.5f))", op, call);
     else if (is_one_of(op, "exp"))
         snprintf(body, 2000, "exp(clip(%s, a_min=-3.0, a_max=1.0))", call);
