@@ -13,6 +13,7 @@
  * predicate and the probe are asked while grouping: where they refuse, another
  * match may take the nodes.
  */
+#include "composite.h"
 #include "cost.h"
 
 #include <assert.h>
@@ -154,19 +155,12 @@ static const char *find_leak(const struct merger *g,
     return NULL;
 }
 
-static const char *op_name(const struct byi_node *node)
-{
-    if (node->kind == BYI_IF)
-        return "if";
-    return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
-}
-
 /* Whether the list names the node, as the IR or the model does. */
 static bool is_named(const struct merger *g, const char *const *list,
                      const struct byi_node *node)
 {
     for (; list && *list; list++) {
-        if (strcmp(*list, op_name(node)) == 0)
+        if (strcmp(*list, byi_composite_op(node)) == 0)
             return true;
         for (uint32_t i = 0; i < node->sources->n; i++) {
             const struct byi_source *s =
@@ -277,252 +271,6 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         g->vendor->host, (const struct byoc_match *)(const void *)match);
 }
 
-/* --- building the composite --------------------------------------------------
- */
-
-/* Nodes of the body: of each binding, of each operator. */
-struct inside {
-    const struct byi_match *match;
-    byi_id operand[BYI_MATCH_MAX_OPERANDS];
-    bool used[BYI_MATCH_MAX_OPERANDS];
-    byi_id result[BYI_MATCH_MAX_OPS];
-};
-
-/* The body's node for operand `value`; a value that is bound twice serves its
- * names in order. */
-static byi_id find_operand(struct inside *in, byi_id value)
-{
-    const struct byi_match *match = in->match;
-    uint32_t any = match->n_bound;
-    for (uint32_t i = 0; i < match->n_bound; i++) {
-        if (!byi_match_same(match, match->bound[i].value, value))
-            continue;
-        any = i;
-        if (!in->used[i])
-            break;
-    }
-    assert(any < match->n_bound);
-    in->used[any] = true;
-    return in->operand[any];
-}
-
-static bool is_embedded(const struct byi_match *match, uint32_t bound)
-{
-    return byi_match_node(match, match->bound[bound].value)->kind == BYI_CONST;
-}
-
-static byi_id add_operand(struct merger *g, struct byi_func *body,
-                          const struct byi_match *match,
-                          const struct byi_bound *bound)
-{
-    const struct byi_node *node = byi_match_node(match, bound->value);
-    if (node->kind == BYI_CONST)
-        return byi_add_const(g->m, body, node->index, node->sources);
-    return byi_add_param(g->m, body, byi_arena_str(g->m->arena, bound->name),
-                         node->type);
-}
-
-/* "nn.conv2d_add_nn.relu": which alternative matched. */
-static const char *join_ops(const struct merger *g,
-                            const struct byi_match *match)
-{
-    struct byi_text text = {0};
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        byi_text_addf(&text, "%s%s", i ? "_" : "",
-                      op_name(byi_match_node(match, match->ops[i])));
-    const char *joined = byi_arena_str(g->m->arena, text.at);
-    byi_text_free(&text);
-    return joined;
-}
-
-static const char *join_consts(const struct merger *g,
-                               const struct byi_match *match)
-{
-    struct byi_text text = {0};
-    for (uint32_t i = 0; i < match->n_bound; i++)
-        if (is_embedded(match, i))
-            byi_text_addf(&text, "%s%s", text.n ? "," : "",
-                          match->bound[i].name);
-    const char *joined = text.n ? byi_arena_str(g->m->arena, text.at) : NULL;
-    byi_text_free(&text);
-    return joined;
-}
-
-static uint32_t find_op(const struct byi_match *match, byi_id id)
-{
-    uint32_t k = 0;
-    while (k < match->n_ops && match->ops[k] != id)
-        k++;
-    return k;
-}
-
-/* A function that is being filled: the composite's body, or a branch in it,
- * whose captures stand for values outside. */
-struct filled {
-    const struct byi_branch *branch; /* NULL: the body */
-    const struct filled *outer;
-    struct byi_func *f;
-    struct inside *in;
-    BYI_VEC(byi_id) captured; /* values of the match, one for each parameter */
-};
-
-/* What a value of the match is in the function: what it captures, an
- * operator's result, a field of one, an operand. */
-static enum byoc_status find_arg(struct merger *g, const struct filled *to,
-                                 byi_id value, byi_id *arg)
-{
-    const struct byi_match *match = to->in->match;
-    for (uint32_t i = 0; i < to->captured.n; i++)
-        if (to->captured.at[i] == value) {
-            *arg = to->f->params.at[i];
-            return BYOC_OK;
-        }
-    const uint32_t op = find_op(match, value);
-    if (op < match->n_ops) {
-        *arg = to->in->result[op];
-        return BYOC_OK;
-    }
-    const struct byi_node *get = byi_match_node(match, value);
-    byi_id tuple;
-    if (get->kind != BYI_GET ||
-        find_op(match, byi_match_arg(match, value, 0)) == match->n_ops) {
-        *arg = find_operand(to->in, value);
-        return BYOC_OK;
-    }
-    BYI_TRY(find_arg(g, to, byi_match_arg(match, value, 0), &tuple));
-    return byi_add_get(g->m, to->f, tuple, get->index, get->sources, arg,
-                       g->err);
-}
-
-/* The branch reads `value`, of which it captures what is outside. */
-static void note_read(struct filled *to, byi_id value)
-{
-    const struct byi_match *match = to->in->match;
-    while (byi_match_node(match, value)->kind == BYI_GET &&
-           byi_match_within(match, value, to->branch))
-        value = byi_match_arg(match, value, 0);
-    if (byi_match_within(match, value, to->branch) &&
-        find_op(match, value) < match->n_ops)
-        return;
-    for (uint32_t i = 0; i < to->captured.n; i++)
-        if (to->captured.at[i] == value)
-            return;
-    BYI_PUSH(&to->captured, value);
-}
-
-static void note_reads(struct filled *to)
-{
-    const struct byi_match *match = to->in->match;
-    for (uint32_t i = 0; i < match->n_ops; i++) {
-        const byi_id op = match->ops[i];
-        if (!byi_match_within(match, op, to->branch))
-            continue;
-        for (uint32_t a = 0; a < byi_match_node(match, op)->n_args; a++)
-            note_read(to, byi_match_arg(match, op, a));
-    }
-    note_read(to, byi_match_arg(match, to->branch->home, to->branch->arg));
-}
-
-static enum byoc_status fill(struct merger *g, struct filled *to);
-
-/* A branch that is filled already becomes a value of the function around. */
-static enum byoc_status close_branch(struct merger *g, struct filled *to,
-                                     uint32_t func, const byi_id *captures,
-                                     byi_id *fn)
-{
-    const struct byi_match *match = to->in->match;
-    const struct byi_branch *branch = to->branch;
-    BYI_TRY(fill(g, to));
-    BYI_TRY(find_arg(g, to, byi_match_arg(match, branch->home, branch->arg),
-                     &to->f->result));
-    to->f->n_captures = to->captured.n;
-    to->f->attr.inner = true;
-    *fn = byi_add_fn(g->m, to->outer->f, func, captures, to->captured.n,
-                     byi_match_node(match, branch->fn)->sources);
-    return BYOC_OK;
-}
-
-/* Branch `arg` of the `if` that is operator `op`. */
-static enum byoc_status add_branch(struct merger *g, const struct filled *outer,
-                                   byi_id op, uint32_t arg, byi_id *fn)
-{
-    const uint32_t func = byi_func_new(g->m, NULL);
-    struct filled to = {.branch =
-                            byi_match_branch_of(outer->in->match, op, arg),
-                        .outer = outer,
-                        .f = g->m->funcs.at[func],
-                        .in = outer->in};
-    enum byoc_status status = BYOC_OK;
-    note_reads(&to);
-    byi_id *captures =
-        byi_arena_calloc(g->scratch, to.captured.n, sizeof *captures);
-    for (uint32_t i = 0; i < to.captured.n && status == BYOC_OK; i++) {
-        status = find_arg(g, outer, to.captured.at[i], &captures[i]);
-        if (status == BYOC_OK)
-            byi_add_param(g->m, to.f, byi_arena_printf(g->m->arena, "c%u", i),
-                          outer->f->nodes.at[captures[i]].type);
-    }
-    if (status == BYOC_OK)
-        status = close_branch(g, &to, func, captures, fn);
-    byi_vec_free(to.captured.at);
-    return status;
-}
-
-static enum byoc_status add_one(struct merger *g, struct filled *to,
-                                uint32_t op)
-{
-    const struct byi_match *match = to->in->match;
-    const struct byi_node *node = byi_match_node(match, match->ops[op]);
-    byi_id *args = byi_arena_calloc(g->scratch, node->n_args, sizeof *args);
-    byi_id *result = &to->in->result[op];
-    for (uint32_t a = 0; a < node->n_args; a++)
-        if (node->kind == BYI_IF && a > 0)
-            BYI_TRY(add_branch(g, to, match->ops[op], a, &args[a]));
-        else
-            BYI_TRY(find_arg(g, to, byi_match_arg(match, match->ops[op], a),
-                             &args[a]));
-    if (node->kind == BYI_IF)
-        return byi_add_if(g->m, to->f, args[0], args[1], args[2], node->sources,
-                          result, g->err);
-    if (node->kind == BYI_CALL_OP)
-        return byi_add_op(g->m, to->f, node->op, args, node->n_args,
-                          node->attrs, node->sources, result, g->err);
-    *result = byi_add_tuple(g->m, to->f, args, node->n_args, node->sources);
-    return BYOC_OK;
-}
-
-/* The operators that stand in this function. It recurses as deep as patterns
- * hold an `if` in an `if`. */
-static enum byoc_status fill(struct merger *g, struct filled *to)
-{
-    const struct byi_match *match = to->in->match;
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        if (byi_match_branch(match, match->ops[i]) == to->branch)
-            BYI_TRY(add_one(g, to, i));
-    return BYOC_OK;
-}
-
-static enum byoc_status build(struct merger *g, const struct byi_match *match,
-                              uint32_t *func)
-{
-    struct byi_func *body;
-    struct inside inside = {.match = match};
-    *func = byi_func_new(g->m, NULL);
-    body = g->m->funcs.at[*func];
-    for (uint32_t pass = 0; pass < 2; pass++) /* parameters come first */
-        for (uint32_t i = 0; i < match->n_bound; i++)
-            if (is_embedded(match, i) == (pass == 1))
-                inside.operand[i] =
-                    add_operand(g, body, match, &match->bound[i]);
-    BYI_TRY(fill(g, &(struct filled){.f = body, .in = &inside}));
-    body->result = inside.result[match->n_ops - 1];
-    body->attr.composite =
-        byi_arena_str(g->m->arena, match->pattern->row->name);
-    body->attr.from_pattern = join_ops(g, match);
-    body->attr.operands = join_consts(g, match);
-    return BYOC_OK;
-}
-
 /* --- taking a match
  * ------------------------------------------------------------ */
 
@@ -569,7 +317,7 @@ static void claim(struct merger *g, const struct byi_match *match,
     byi_id *args = byi_arena_calloc(g->scratch, match->n_bound, sizeof *args);
     uint32_t n = 0;
     for (uint32_t i = 0; i < match->n_bound; i++)
-        if (!is_embedded(match, i))
+        if (!byi_composite_embeds(match, i))
             args[n++] = match->bound[i].value;
     const struct group group = {.func = func,
                                 .n_args = n,
@@ -609,7 +357,7 @@ static bool take(const struct byi_match *match, void *ctx)
     struct byi_probed probed;
     uint32_t none[BYI_MATCH_MAX_OPERANDS];
     memset(none, 0xff, sizeof none);
-    g->status = build(g, match, &func);
+    g->status = byi_composite_build(g->m, match, g->scratch, &func, g->err);
     if (g->status == BYOC_OK)
         g->status = byi_probe(g->ctx->vendors, g->vendor, g->m, func, none,
                               &probed, g->err);
@@ -653,12 +401,12 @@ static const char *say_call(const struct merger *g, const struct byi_node *node)
 {
     enum { MAX_SHOWN = 8 };
     struct byi_text text = {0};
-    byi_text_addf(&text, "%s(", op_name(node));
+    byi_text_addf(&text, "%s(", byi_composite_op(node));
     for (uint32_t i = 0; i < node->n_args && i < MAX_SHOWN; i++) {
         const struct byi_node *arg = &g->f->nodes.at[node->args[i]];
         byi_text_addf(&text, "%s%s", i ? ", " : "",
                       arg->kind == BYI_CONST     ? "const"
-                      : arg->kind == BYI_CALL_OP ? op_name(arg)
+                      : arg->kind == BYI_CALL_OP ? byi_composite_op(arg)
                                                  : "_");
     }
     byi_text_addf(&text, "%s)", node->n_args > MAX_SHOWN ? ", ..." : "");
@@ -672,7 +420,7 @@ static const char *say_call(const struct merger *g, const struct byi_node *node)
 static const char *say_unmatched(const struct merger *g,
                                  const struct byi_node *node)
 {
-    const char *op = op_name(node);
+    const char *op = byi_composite_op(node);
     if (!g->vendor->table->inside[node->op])
         return byi_arena_printf(g->scratch, "runs as %s, which no pattern has",
                                 op);

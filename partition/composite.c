@@ -1,0 +1,263 @@
+/* composite.c: what a match becomes: a function with the matched operators, the
+ * values outside as parameters, the constants inside. A branch of an `if` is a
+ * function in it again, which captures what it reads from around.
+ */
+#include "composite.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *byi_composite_op(const struct byi_node *node)
+{
+    if (node->kind == BYI_IF)
+        return "if";
+    return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
+}
+
+/* What is being built, and nodes of the body: of each binding, of each
+ * operator. */
+struct inside {
+    struct byi_module *m;
+    const struct byi_match *match;
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+    byi_id operand[BYI_MATCH_MAX_OPERANDS];
+    bool used[BYI_MATCH_MAX_OPERANDS];
+    byi_id result[BYI_MATCH_MAX_OPS];
+};
+
+/* The body's node for operand `value`; a value that is bound twice serves its
+ * names in order. */
+static byi_id find_operand(struct inside *in, byi_id value)
+{
+    const struct byi_match *match = in->match;
+    uint32_t any = match->n_bound;
+    for (uint32_t i = 0; i < match->n_bound; i++) {
+        if (!byi_match_same(match, match->bound[i].value, value))
+            continue;
+        any = i;
+        if (!in->used[i])
+            break;
+    }
+    assert(any < match->n_bound);
+    in->used[any] = true;
+    return in->operand[any];
+}
+
+bool byi_composite_embeds(const struct byi_match *match, uint32_t bound)
+{
+    return byi_match_node(match, match->bound[bound].value)->kind == BYI_CONST;
+}
+
+static byi_id add_operand(const struct inside *in, struct byi_func *body,
+                          const struct byi_bound *bound)
+{
+    const struct byi_node *node = byi_match_node(in->match, bound->value);
+    if (node->kind == BYI_CONST)
+        return byi_add_const(in->m, body, node->index, node->sources);
+    return byi_add_param(in->m, body, byi_arena_str(in->m->arena, bound->name),
+                         node->type);
+}
+
+/* "nn.conv2d_add_nn.relu": which alternative matched. */
+static const char *join_ops(const struct inside *in)
+{
+    const struct byi_match *match = in->match;
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        byi_text_addf(&text, "%s%s", i ? "_" : "",
+                      byi_composite_op(byi_match_node(match, match->ops[i])));
+    const char *joined = byi_arena_str(in->m->arena, text.at);
+    byi_text_free(&text);
+    return joined;
+}
+
+static const char *join_consts(const struct inside *in)
+{
+    const struct byi_match *match = in->match;
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (byi_composite_embeds(match, i))
+            byi_text_addf(&text, "%s%s", text.n ? "," : "",
+                          match->bound[i].name);
+    const char *joined = text.n ? byi_arena_str(in->m->arena, text.at) : NULL;
+    byi_text_free(&text);
+    return joined;
+}
+
+static uint32_t find_op(const struct byi_match *match, byi_id id)
+{
+    uint32_t k = 0;
+    while (k < match->n_ops && match->ops[k] != id)
+        k++;
+    return k;
+}
+
+/* A function that is being filled: the composite's body, or a branch in it,
+ * whose captures stand for values outside. */
+struct filled {
+    const struct byi_branch *branch; /* NULL: the body */
+    const struct filled *outer;
+    struct byi_func *f;
+    struct inside *in;
+    BYI_VEC(byi_id) captured; /* values of the match, one for each parameter */
+};
+
+/* What a value of the match is in the function: what it captures, an
+ * operator's result, a field of one, an operand. */
+static enum byoc_status find_arg(const struct filled *to, byi_id value,
+                                 byi_id *arg)
+{
+    const struct byi_match *match = to->in->match;
+    for (uint32_t i = 0; i < to->captured.n; i++)
+        if (to->captured.at[i] == value) {
+            *arg = to->f->params.at[i];
+            return BYOC_OK;
+        }
+    const uint32_t op = find_op(match, value);
+    if (op < match->n_ops) {
+        *arg = to->in->result[op];
+        return BYOC_OK;
+    }
+    const struct byi_node *get = byi_match_node(match, value);
+    byi_id tuple;
+    if (get->kind != BYI_GET ||
+        find_op(match, byi_match_arg(match, value, 0)) == match->n_ops) {
+        *arg = find_operand(to->in, value);
+        return BYOC_OK;
+    }
+    BYI_TRY(find_arg(to, byi_match_arg(match, value, 0), &tuple));
+    return byi_add_get(to->in->m, to->f, tuple, get->index, get->sources, arg,
+                       to->in->err);
+}
+
+/* The branch reads `value`, of which it captures what is outside. */
+static void note_read(struct filled *to, byi_id value)
+{
+    const struct byi_match *match = to->in->match;
+    while (byi_match_node(match, value)->kind == BYI_GET &&
+           byi_match_within(match, value, to->branch))
+        value = byi_match_arg(match, value, 0);
+    if (byi_match_within(match, value, to->branch) &&
+        find_op(match, value) < match->n_ops)
+        return;
+    for (uint32_t i = 0; i < to->captured.n; i++)
+        if (to->captured.at[i] == value)
+            return;
+    BYI_PUSH(&to->captured, value);
+}
+
+static void note_reads(struct filled *to)
+{
+    const struct byi_match *match = to->in->match;
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        const byi_id op = match->ops[i];
+        if (!byi_match_within(match, op, to->branch))
+            continue;
+        for (uint32_t a = 0; a < byi_match_node(match, op)->n_args; a++)
+            note_read(to, byi_match_arg(match, op, a));
+    }
+    note_read(to, byi_match_arg(match, to->branch->home, to->branch->arg));
+}
+
+static enum byoc_status fill(struct filled *to);
+
+/* A branch that is filled already becomes a value of the function around. */
+static enum byoc_status close_branch(struct filled *to, uint32_t func,
+                                     const byi_id *captures, byi_id *fn)
+{
+    const struct byi_match *match = to->in->match;
+    const struct byi_branch *branch = to->branch;
+    BYI_TRY(fill(to));
+    BYI_TRY(find_arg(to, byi_match_arg(match, branch->home, branch->arg),
+                     &to->f->result));
+    to->f->n_captures = to->captured.n;
+    to->f->attr.inner = true;
+    *fn = byi_add_fn(to->in->m, to->outer->f, func, captures, to->captured.n,
+                     byi_match_node(match, branch->fn)->sources);
+    return BYOC_OK;
+}
+
+/* Branch `arg` of the `if` that is operator `op`. */
+static enum byoc_status add_branch(const struct filled *outer, byi_id op,
+                                   uint32_t arg, byi_id *fn)
+{
+    const uint32_t func = byi_func_new(outer->in->m, NULL);
+    struct filled to = {.branch =
+                            byi_match_branch_of(outer->in->match, op, arg),
+                        .outer = outer,
+                        .f = outer->in->m->funcs.at[func],
+                        .in = outer->in};
+    enum byoc_status status = BYOC_OK;
+    note_reads(&to);
+    byi_id *captures =
+        byi_arena_calloc(outer->in->scratch, to.captured.n, sizeof *captures);
+    for (uint32_t i = 0; i < to.captured.n && status == BYOC_OK; i++) {
+        status = find_arg(outer, to.captured.at[i], &captures[i]);
+        if (status == BYOC_OK)
+            byi_add_param(outer->in->m, to.f,
+                          byi_arena_printf(outer->in->m->arena, "c%u", i),
+                          outer->f->nodes.at[captures[i]].type);
+    }
+    if (status == BYOC_OK)
+        status = close_branch(&to, func, captures, fn);
+    byi_vec_free(to.captured.at);
+    return status;
+}
+
+static enum byoc_status add_one(struct filled *to, uint32_t op)
+{
+    const struct byi_match *match = to->in->match;
+    const struct byi_node *node = byi_match_node(match, match->ops[op]);
+    byi_id *args =
+        byi_arena_calloc(to->in->scratch, node->n_args, sizeof *args);
+    byi_id *result = &to->in->result[op];
+    for (uint32_t a = 0; a < node->n_args; a++)
+        if (node->kind == BYI_IF && a > 0)
+            BYI_TRY(add_branch(to, match->ops[op], a, &args[a]));
+        else
+            BYI_TRY(find_arg(to, byi_match_arg(match, match->ops[op], a),
+                             &args[a]));
+    if (node->kind == BYI_IF)
+        return byi_add_if(to->in->m, to->f, args[0], args[1], args[2],
+                          node->sources, result, to->in->err);
+    if (node->kind == BYI_CALL_OP)
+        return byi_add_op(to->in->m, to->f, node->op, args, node->n_args,
+                          node->attrs, node->sources, result, to->in->err);
+    *result =
+        byi_add_tuple(to->in->m, to->f, args, node->n_args, node->sources);
+    return BYOC_OK;
+}
+
+/* The operators that stand in this function. It recurses as deep as patterns
+ * hold an `if` in an `if`. */
+static enum byoc_status fill(struct filled *to)
+{
+    const struct byi_match *match = to->in->match;
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (byi_match_branch(match, match->ops[i]) == to->branch)
+            BYI_TRY(add_one(to, i));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_composite_build(struct byi_module *m,
+                                     const struct byi_match *match,
+                                     struct byi_arena *scratch, uint32_t *func,
+                                     struct byoc_error *err)
+{
+    struct inside inside = {
+        .m = m, .match = match, .scratch = scratch, .err = err};
+    *func = byi_func_new(m, NULL);
+    struct byi_func *body = m->funcs.at[*func];
+    for (uint32_t pass = 0; pass < 2; pass++) /* parameters come first */
+        for (uint32_t i = 0; i < match->n_bound; i++)
+            if (byi_composite_embeds(match, i) == (pass == 1))
+                inside.operand[i] =
+                    add_operand(&inside, body, &match->bound[i]);
+    BYI_TRY(fill(&(struct filled){.f = body, .in = &inside}));
+    body->result = inside.result[match->n_ops - 1];
+    body->attr.composite = byi_arena_str(m->arena, match->pattern->row->name);
+    body->attr.from_pattern = join_ops(&inside);
+    body->attr.operands = join_consts(&inside);
+    return BYOC_OK;
+}
