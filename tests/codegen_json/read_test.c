@@ -214,7 +214,7 @@ static void test_bad_if(void **state)
 {
     (void)state;
     const char *plain = BRANCH("", "\"x\"");
-    char text[8192] = "", next[8192];
+    struct byi_text text = {0};
     refuse_posts(STEP("if", "[\"c\"]") "}", "post_ops[0].then");
     refuse_posts(STEP("nn.relu", "[0]") ",\"then\":1}", "post_ops[0].then");
     refuse_posts(STEP("if", "[]") ",\"then\":1,\"else\":1}", "condition");
@@ -241,18 +241,21 @@ static void test_bad_if(void **state)
                  RELU_OF("2"), "post_ops[1].args[0]: step 2");
     /* eight in each other are fine, nine are not */
     for (uint32_t i = 0; i < 9; i++) {
-        snprintf(next, sizeof next,
-                 STEP("if", "[\"c\"]") ",\"then\":%s,\"else\":"
-                 "{\"steps\":[%s],\"result\":%s}}", plain, text,
-                 i ? "\"x\"" : "0");
-        strcpy(text, next);
+        struct byi_text next = {0};
+        byi_text_addf(&next,
+                      STEP("if", "[\"c\"]") ",\"then\":%s,\"else\":"
+                      "{\"steps\":[%s],\"result\":%s}}", plain,
+                      text.n ? text.at : "", i ? "\"x\"" : "0");
+        byi_text_free(&text);
+        text = next;
         struct byi_graph *g = NULL;
         struct byoc_error err = {0};
-        if (i < 8 && read_posts(text, &g, &err) != BYOC_OK)
+        if (i < 8 && read_posts(text.at, &g, &err) != BYOC_OK)
             fail_msg("%s", err.text);
         byi_graph_free(&g);
     }
-    refuse_posts(text, "limit");
+    refuse_posts(text.at, "limit");
+    byi_text_free(&text);
 }
 
 /* no prefix of a good text is a region, and none crashes the reader */
