@@ -100,7 +100,6 @@ static const struct sample samples[] = {
     {"dnnl.eltwise", "%x: (2, 3, 37)", "exp(%x)"},
     {"dnnl.eltwise", "%x: (2, 3, 37)", "round(%x)"},
     {"dnnl.eltwise", "%p: (2, 3, 37)", "sqrt(%p)"},
-    {"dnnl.eltwise", "%p: (2, 3, 37)", "log(%p)"},
     {"dnnl.eltwise", "%p: (2, 3, 37)", "reciprocal(%p)"},
     {"dnnl.eltwise", "%x: (2, 2, 3, 2, 2, 6)", "nn.relu(%x)"},
     {"dnnl.recurrent", "%x: (5, 3, 6)", "nn.lstm(%x, " R("1, 32, 6", 1) ", " R("1, 32, 8", 2) ", " R("1, 64", 3) ")"},
