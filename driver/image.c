@@ -5,25 +5,6 @@
 
 /* --- regions -------------------------------------------------------------- */
 
-static struct byoc_view *view_consts(const struct byi_module *m,
-                                     const struct byi_built_region *r,
-                                     struct byi_arena *arena)
-{
-    struct byoc_view *views =
-        byi_arena_calloc(arena, r->n_consts, sizeof *views);
-    for (uint32_t i = 0; i < r->n_consts; i++) {
-        const struct byi_const *k = &m->consts.at[r->consts[i]];
-        views[i] = (struct byoc_view){
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_view, bytes),
-            .dtype = (uint32_t)k->type->dtype,
-            .rank = k->type->rank,
-            .dims = k->type->dims,
-            .data = (void *)(uintptr_t)k->data,
-            .bytes = k->bytes};
-    }
-    return views;
-}
-
 static struct byoc_region region_of(const struct byi_built_region *r,
                                     const struct byoc_view *consts)
 {
@@ -50,7 +31,8 @@ static void compile_region(const struct byi_module *m,
 {
     if (!plugin->backend->compile)
         return;
-    const struct byoc_region region = region_of(r, view_consts(m, r, arena));
+    const struct byoc_region region =
+        region_of(r, byi_const_views(m, r->consts, r->n_consts, arena));
     struct byoc_blob blob = {.struct_size =
                                  BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
     struct byoc_fail *fail =
@@ -122,7 +104,7 @@ static enum byoc_status load_region(const struct byi_module *m,
                                     struct byi_built_region *r,
                                     struct byoc_error *err)
 {
-    struct byoc_view *views = view_consts(m, r, arena);
+    struct byoc_view *views = byi_const_views(m, r->consts, r->n_consts, arena);
     void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
     const enum byoc_status status =
         align_consts(views, r->n_consts, copies, err);

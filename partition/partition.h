@@ -78,6 +78,12 @@ struct byi_vendors {
     void *decide_ctx;
 };
 
+/* Constants of the module as a vendor is lent them: views[0 .. n-1] of
+ * consts[0 .. n-1], in `arena`; the data stays the module's. */
+struct byoc_view *byi_const_views(const struct byi_module *m,
+                                  const uint32_t *consts, uint32_t n,
+                                  struct byi_arena *arena);
+
 /* What a vendor's probe said of a composite. Strings live as long as the
  * struct byi_vendors. */
 struct byi_probed {

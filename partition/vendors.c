@@ -71,14 +71,11 @@ static struct answer *find_answer(struct byi_probe_cache *cache, uint64_t hash,
     return NULL;
 }
 
-/* Constants of the graph as views; small ones are part of the signature,
- * since a vendor may look at their values (a shape, a bound). */
-static struct byoc_view *view_consts(const struct byi_module *m,
-                                     const uint32_t *consts, uint32_t n,
-                                     struct byi_arena *scratch,
-                                     struct byi_text *key)
+struct byoc_view *byi_const_views(const struct byi_module *m,
+                                  const uint32_t *consts, uint32_t n,
+                                  struct byi_arena *arena)
 {
-    struct byoc_view *views = byi_arena_calloc(scratch, n, sizeof *views);
+    struct byoc_view *views = byi_arena_calloc(arena, n, sizeof *views);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_const *c = &m->consts.at[consts[i]];
         views[i] = (struct byoc_view){
@@ -88,10 +85,18 @@ static struct byoc_view *view_consts(const struct byi_module *m,
             .dims = c->type->dims,
             .data = (void *)(uintptr_t)c->data,
             .bytes = c->bytes};
-        if (c->bytes <= 256)
-            byi_text_add(key, c->data, c->bytes);
     }
     return views;
+}
+
+/* Small constants are part of the signature, since a vendor may look at their
+ * values (a shape, a bound). */
+static void add_small_consts(const struct byoc_view *views, uint32_t n,
+                             struct byi_text *key)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (views[i].bytes <= 256)
+            byi_text_add(key, views[i].data, views[i].bytes);
 }
 
 static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
@@ -136,7 +141,7 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
     if (!vendor->backend->layout)
         return BYOC_OK;
     struct byi_arena *scratch = byi_arena_new();
-    struct byi_text json = {0}, values = {0};
+    struct byi_text json = {0};
     uint32_t *consts = NULL, n = 0;
     uint32_t *none = byi_arena_calloc(scratch, f->params.n + 1, sizeof *none);
     memset(none, 0xff, (f->params.n + 1) * sizeof *none);
@@ -148,7 +153,7 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
             .n_consts = n,
             .json = json.at,
             .json_bytes = json.n,
-            .consts = view_consts(m, consts, n, scratch, &values)};
+            .consts = byi_const_views(m, consts, n, scratch)};
         struct byoc_layout layout = {
             .struct_size = BYOC_STRUCT_SIZE(struct byoc_layout, kernel)};
         struct byoc_fail *fail =
@@ -159,7 +164,6 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
             read_wish(&layout, wish);
     }
     byi_text_free(&json);
-    byi_text_free(&values);
     byi_arena_free(&scratch);
     return status;
 }
@@ -182,7 +186,8 @@ enum byoc_status byi_probe(struct byi_vendors *v,
     if (status == BYOC_OK) {
         byi_text_addf(&key, "%s:", vendor->name);
         byi_text_add(&key, json.at, json.n);
-        struct byoc_view *views = view_consts(m, consts, n, scratch, &key);
+        struct byoc_view *views = byi_const_views(m, consts, n, scratch);
+        add_small_consts(views, n, &key);
         uint64_t hash = byi_hash(0, key.at, key.n);
         struct answer *a = find_answer(cache, hash, key.at, key.n);
         if (!a) {
