@@ -405,7 +405,7 @@ static void loops_that_do_not_fit(void **state)
     b = doubling("trips go -");
     refuse(&b, BYOC_EPARSE, "state 0 has no initial value");
     b = doubling("trips x x");
-    refuse(&b, BYOC_ETYPE, "");
+    refuse(&b, BYOC_ETYPE, "reshape");
     b = begin(13); /* a row of no fixed size */
     int_weight(&b, "trips", 3);
     floats(&b, "x", 1, (int64_t[]){2});
