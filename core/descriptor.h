@@ -34,8 +34,8 @@ struct byi_code_table {
     int64_t levels[];
 };
 
-/* LEVEL(id, name, options of the compiler), the least first: what the CPU
- * must have is in runtime/code.c. */
+/* LEVEL(id, name, options of the compiler), the least first: some of the
+ * instruction sets of core/isa.h. */
 #if defined(__x86_64__)
 #define BYI_CODE_LEVELS(LEVEL)                                                 \
     LEVEL(SSE42, "sse4.2", "-msse4.2")                                         \

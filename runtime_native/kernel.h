@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/isa.h"
 #include "core/layout.h"
 #include "rows.h"
 
@@ -335,7 +336,7 @@ enum { BYI_SLACK = 64 };
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL where there is no such loop. */
 struct byi_simd {
-    const char *name;
+    enum byi_isa isa;
     /* y[i] = op(x[i]); p: the operator's attributes in the table's order */
     void (*unary[BYI_N_OPS])(const float *x, float *y, int64_t n,
                              const float *p);
@@ -369,15 +370,12 @@ struct byi_simd {
                  int64_t ldc, int64_t m, int64_t n, bool add);
 };
 
-extern const struct byi_simd byi_simd_base;
-#if defined(__x86_64__)
-extern const struct byi_simd byi_simd_avx2;
-extern const struct byi_simd byi_simd_avx512;
-#endif
-/* The widest the CPU has. */
+/* The table in use: the widest the CPU has and BYOC_MAX_ISA allows, found once.
+ */
 const struct byi_simd *byi_simd(void);
-/* The table of that name if the CPU can run it, else NULL: for tests. */
-const struct byi_simd *byi_simd_named(const char *name);
+/* Use the table for `isa` from now on, for tests: no kernel may be running.
+ * False, and nothing changes, where there is none or the CPU lacks it. */
+bool byi_simd_use(enum byi_isa isa);
 
 /* --- gemm.c ------------------------------------------------------------- */
 

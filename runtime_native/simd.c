@@ -1,60 +1,63 @@
-/* simd.c: which of the float32 loops this CPU can run.
- */
+/* simd.c: which of the float32 loops are used. */
+#include <stdatomic.h>
+
 #include "kernel.h"
 #include "native.h"
 
-static const struct byi_simd *const tables[] = {
-    /* widest first */
+extern const struct byi_simd byi_simd_base;
 #if defined(__x86_64__)
+extern const struct byi_simd byi_simd_avx2, byi_simd_avx512, byi_simd_vnni;
+#endif
+
+static const struct byi_simd *const tables[] = {
+/* widest first */
+#if defined(__x86_64__)
+    &byi_simd_vnni,
     &byi_simd_avx512,
     &byi_simd_avx2,
 #endif
     &byi_simd_base,
 };
 
-static bool can_run(const struct byi_simd *table)
-{
-#if defined(__x86_64__)
-    if (table == &byi_simd_avx512)
-        return __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("fma");
-    if (table == &byi_simd_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-    return table == &byi_simd_base;
-}
+static _Atomic(const struct byi_simd *) used;
 
 const struct byi_simd *byi_simd(void)
 {
-    for (uint32_t i = 0; i < BYI_COUNT(tables); i++)
-        if (can_run(tables[i]))
-            return tables[i];
-    return &byi_simd_base;
+    const struct byi_simd *table =
+        atomic_load_explicit(&used, memory_order_relaxed);
+    if (table)
+        return table;
+    const enum byi_isa widest = byi_isa_widest();
+    uint32_t i = 0;
+    while (tables[i]->isa > widest)
+        i++;
+    atomic_store_explicit(&used, tables[i], memory_order_relaxed);
+    return tables[i];
 }
 
-const struct byi_simd *byi_simd_named(const char *name)
+bool byi_simd_use(enum byi_isa isa)
 {
     for (uint32_t i = 0; i < BYI_COUNT(tables); i++)
-        if (strcmp(tables[i]->name, name) == 0)
-            return can_run(tables[i]) ? tables[i] : NULL;
-    return NULL;
+        if (tables[i]->isa == isa && byi_isa_runs(isa)) {
+            atomic_store_explicit(&used, tables[i], memory_order_relaxed);
+            return true;
+        }
+    return false;
 }
 
 const char *byoc_internal_cpu(void)
 {
+#define ISA(id, name) [BYI_ISA_##id] = BYI_CPU " " name,
 #if defined(__x86_64__)
-    const struct byi_simd *table = byi_simd();
-    return table == &byi_simd_avx512 ? "x86_64 avx512"
-           : table == &byi_simd_avx2 ? "x86_64 avx2"
-                                     : "x86_64 sse2";
+#define BYI_CPU "x86_64"
 #elif defined(__aarch64__)
-    return "aarch64 neon";
+#define BYI_CPU "aarch64"
 #elif defined(__riscv) && __riscv_xlen == 64
-    return "riscv64";
+#define BYI_CPU "riscv64"
 #else
-    return "unknown";
+#define BYI_CPU "unknown"
 #endif
+    static const char *const cpus[] = {BYI_ISAS(ISA)};
+#undef ISA
+    return cpus[byi_simd()->isa];
 }

@@ -3,7 +3,7 @@
 #pragma GCC target("avx2,fma")
 #pragma GCC optimize("no-trapping-math") /* speculate both sides of ?: */
 #define TABLE byi_simd_avx2
-#define NAME "avx2"
+#define LEVEL BYI_ISA_AVX2
 #define W 8
 #define MR 6
 #define NV 2

@@ -4,7 +4,7 @@
 #pragma GCC target("fma,prefer-vector-width=512")
 #pragma GCC optimize("no-trapping-math") /* speculate both sides of ?: */
 #define TABLE byi_simd_avx512
-#define NAME "avx512"
+#define LEVEL BYI_ISA_AVX512
 #define W 16
 #define MR 14
 #define NV 2

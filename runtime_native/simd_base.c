@@ -1,9 +1,12 @@
 /* simd_base.c: the float32 loops for any CPU the compiler builds for. */
 #pragma GCC optimize("no-trapping-math") /* speculate both sides of ?: */
 #define TABLE byi_simd_base
-#define NAME "base"
+#if defined(__x86_64__)
+#define LEVEL BYI_ISA_SSE2
+#else
+#define LEVEL BYI_ISA_BASE
+#endif
 #define W 4
 #define MR 6
 #define NV 2
 #include "loops.inc"
-

@@ -25,8 +25,8 @@ static void test_gemm_tiles(void **state)
         b[i] = (float)random_in(-8, 8);
     for (int i = 0; i < K * 16; i++)
         a[i] = (float)random_in(-8, 8);
-    for (size_t s = 0; s < BYI_COUNT(simd_names); s++) {
-        const struct byi_simd *simd = byi_simd_named(simd_names[s]);
+    for (int isa = 0; isa < BYI_N_ISAS; isa++) {
+        const struct byi_simd *simd = use(isa);
         for (int round = 0; simd && round < 60; round++) {
             const int64_t m = round ? random_in(1, simd->mr) : simd->mr;
             const int64_t n = round ? random_in(1, simd->nr) : simd->nr;

@@ -204,8 +204,11 @@ static inline void run_plain(const struct eval *e, plain_fn plain,
     assert_int_equal(plain(&call, &err), BYOC_OK);
 }
 
-static const char *const simd_names[]
-    __attribute__((unused)) = {"base", "avx2", "avx512"};
+/* The table for `isa` as the one in use; NULL: there is none here. */
+static inline const struct byi_simd *use(int isa)
+{
+    return byi_simd_use((enum byi_isa)isa) ? byi_simd() : NULL;
+}
 
 static inline void set(struct byi_tensor *t, const double *values)
 {
@@ -253,19 +256,22 @@ static inline void finish(struct eval *e)
         release(&e->in[i]);
 }
 
-/* The kernel, with one and several threads, gives what the plain form does. */
+/* The kernel, with one and several threads and every instruction set, gives
+ * what the plain form does. */
 static inline void expect_plain(struct eval *e, plain_fn plain, double bound,
                                 const char *what)
 {
     struct byi_tensor out[MAX_OUT];
     assert_true(e->typed);
     run_plain(e, plain, out);
-    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+    for (int round = 0; round < 2 * BYI_N_ISAS; round++) {
+        if (!use(round / 2))
+            continue;
         for (uint32_t i = 0; i < e->n_out; i++)
             memset(e->out[i].data, 0x33,
                    (size_t)byi_count(&e->out[i]) *
                        element_size(e->out[i].dtype));
-        if (run_fast(e, threads) != BYOC_OK)
+        if (run_fast(e, round % 2 ? 3 : 1) != BYOC_OK)
             fail_msg("%s: %s", what, err.text);
         for (uint32_t i = 0; i < e->n_out; i++)
             assert_near(&e->out[i], &out[i], bound, what);
