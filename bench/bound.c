@@ -12,7 +12,7 @@
 #include <byoc/byoc.h>
 
 #include "bench/bound.h"
-#include "cli/feed.h"
+#include "driver/feed.h"
 #include "runtime_dnnl/build.h"
 
 #include <cjson/cJSON.h>

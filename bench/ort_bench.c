@@ -8,7 +8,7 @@
  * building this needs nothing of ONNX Runtime's. Inputs are
  * PREFIX.input_K.npy; all graph optimisations, sequential execution.
  */
-#include "cli/npy.h"
+#include "driver/npy.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

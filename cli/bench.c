@@ -3,7 +3,7 @@
  */
 #include "cli.h"
 
-#include "feed.h"
+#include "driver/feed.h"
 
 #include <cjson/cJSON.h>
 

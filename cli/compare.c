@@ -3,7 +3,7 @@
  */
 #include "cli.h"
 
-#include "feed.h"
+#include "driver/feed.h"
 
 #include "runtime/internal.h"
 

@@ -1,8 +1,8 @@
 /* run.c: `byoc run`: one run of a model, outputs to files or as a summary. */
 #include "cli.h"
 
-#include "feed.h"
-#include "npy.h"
+#include "driver/feed.h"
+#include "driver/npy.h"
 
 #include <sys/stat.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "interp.h"
+#include "conform/interp.h"
 
 enum { MAX_REGIONS = 64, MAX_IO = 64 };
 
@@ -120,7 +120,7 @@ static enum byoc_status compare(const DLTensor *found, struct byi_tensor *want,
                         found->ndim, want->rank);
     memcpy(t.dims, found->shape, want->rank * sizeof *t.dims);
     t.data = found->data;
-    return interp_compare(&t, want, 1e-5, 1e-6, err);
+    return byi_interp_compare(&t, want, 1e-5, 1e-6, err);
 }
 
 static enum byoc_status run(struct fixture *x, struct byoc_state *state,
@@ -132,14 +132,14 @@ static enum byoc_status run(struct fixture *x, struct byoc_state *state,
     struct byi_tensor in[MAX_IO], want[MAX_IO];
     DLTensor inputs[MAX_IO], outputs[MAX_IO] = {0};
     for (uint32_t i = 0; i < f->params.n; i++) {
-        if (!interp_random(f->nodes.at[f->params.at[i]].type, seed + i, arena,
-                           &in[i]))
+        if (!byi_interp_random(f->nodes.at[f->params.at[i]].type, seed + i,
+                               arena, &in[i]))
             return byi_fail(err, BYOC_EUNSUPPORTED, "input %u", i);
         inputs[i] = view_of(&in[i]);
     }
     uint32_t n_out = 0;
-    BYI_TRY(interp_run(x->m, main, in, f->params.n, arena, want, MAX_IO, &n_out,
-                       err));
+    BYI_TRY(byi_interp_run(x->m, main, in, f->params.n, arena, want, MAX_IO,
+                           &n_out, err));
     struct byi_tensor mine[MAX_IO];
     for (uint32_t i = 0; i < n_out && memory; i++) {
         mine[i] = want[i];

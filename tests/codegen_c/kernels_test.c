@@ -16,7 +16,7 @@
 
 #include "core/descriptor.h"
 #include "tests/fixture.h"
-#include "tests/interp.h"
+#include "conform/interp.h"
 
 enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 
@@ -175,7 +175,8 @@ static void compare_outputs(const struct setup *s, const DLTensor *found,
     for (uint32_t i = 0; i < n; i++) {
         struct byi_tensor t = want[i];
         t.data = found[i].data;
-        if (interp_compare(&t, &want[i], tolerance, tolerance, &err) == BYOC_OK)
+        if (byi_interp_compare(&t, &want[i], tolerance, tolerance, &err) ==
+            BYOC_OK)
             continue;
         const struct byi_func *f =
             s->x.m->funcs.at[byi_func_find(s->x.m, "main")];
@@ -226,13 +227,13 @@ static void run_all(struct setup *s, uint64_t seed, bool odd, double tolerance)
     uint32_t n_out;
     assert_true(f->params.n <= MAX_INPUTS);
     for (uint32_t i = 0; i < f->params.n; i++) {
-        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, seed + i,
-                                  s->x.arena, &in[i]));
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type,
+                                      seed + i, s->x.arena, &in[i]));
         fill(&in[i], seed + i, odd);
         views[i] = view_of(&in[i]);
     }
-    if (interp_run(s->x.m, main, in, f->params.n, s->x.arena, want, MAX_OUTPUTS,
-                   &n_out, &err) != BYOC_OK)
+    if (byi_interp_run(s->x.m, main, in, f->params.n, s->x.arena, want,
+                       MAX_OUTPUTS, &n_out, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < BYI_COUNT(names); i++)
         run_at(s, names[i], 1 + (uint32_t)(seed + i) % 3, views, f->params.n,

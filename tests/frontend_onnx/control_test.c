@@ -1,7 +1,7 @@
 /* control_test.c: graphs inside of nodes: If, Loop, Scan. */
 #include "models.h"
 
-#include "tests/interp.h"
+#include "conform/interp.h"
 
 /* Nodes, outputs and so on are of a graph inside until `leave`. */
 static Onnx__GraphProto *enter(struct build *b)
@@ -216,11 +216,11 @@ static void expect_floats(struct build *b, uint32_t i, uint32_t rank,
     save(b);
     if (byi_onnx_import(b->path, NULL, &m, &err) != BYOC_OK ||
         byi_verify(m, &err) != BYOC_OK ||
-        interp_run(m, byi_entry(m), NULL, 0, arena, found, 4, &n, &err) !=
+        byi_interp_run(m, byi_entry(m), NULL, 0, arena, found, 4, &n, &err) !=
             BYOC_OK)
         fail_msg("%s", err.text);
     assert_true(i < n);
-    if (interp_compare(&found[i], &wanted, 0, 0, &err) != BYOC_OK)
+    if (byi_interp_compare(&found[i], &wanted, 0, 0, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     byi_module_free(&m);
     byi_arena_free(&arena);

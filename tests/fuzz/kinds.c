@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/npy.h"
+#include "driver/npy.h"
 #include "core/core.h"
 #include "frontend_onnx/onnx.h"
 #include "fuzz.h"
@@ -128,8 +128,7 @@ static bool feed_artifact(struct fuzz_case *c)
     struct byoc_error err;
     if (byoc_internal_artifact_open(path, &a, &err) != BYOC_OK)
         return fuzz_refused(c, "open", &err);
-    const bool read =
-        read_ledger(c, a.image.ledger, a.image.ledger_bytes);
+    const bool read = read_ledger(c, a.image.ledger, a.image.ledger_bytes);
     bool whole = byoc_internal_artifact_verify(&a, &err) == BYOC_OK;
     bool good = read && (whole || fuzz_refused(c, "verify", &err));
     byoc_internal_artifact_close(&a);

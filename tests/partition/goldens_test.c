@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/interp.h"
+#include "conform/interp.h"
 #include "tests/ledger_check.h"
 
 enum { MAX_WORDS = 32, MAX_IO = 16 };
@@ -165,8 +165,8 @@ static void random_inputs(const struct byi_module *m, struct byi_arena *arena,
     *n = f->params.n;
     assert_true(*n <= MAX_IO);
     for (uint32_t i = 0; i < *n; i++)
-        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
-                                  arena, &in[i]));
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
+                                      arena, &in[i]));
 }
 
 static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
@@ -176,8 +176,8 @@ static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
     struct byi_tensor in[MAX_IO];
     uint32_t n_in, n = 0;
     random_inputs(m, arena, in, &n_in);
-    if (interp_run(m, byi_func_find(m, "main"), in, n_in, arena, out, MAX_IO,
-                   &n, &err))
+    if (byi_interp_run(m, byi_func_find(m, "main"), in, n_in, arena, out,
+                       MAX_IO, &n, &err))
         fail_msg("%s", err.text);
     return n;
 }
@@ -188,7 +188,7 @@ static void same(const struct byi_tensor *found, uint32_t n_found,
     struct byoc_error err;
     assert_int_equal(n_found, n);
     for (uint32_t i = 0; i < n; i++)
-        if (interp_compare(&found[i], &want[i], 1e-4, 1e-5, &err))
+        if (byi_interp_compare(&found[i], &want[i], 1e-4, 1e-5, &err))
             fail_msg("result %u: %s", i, err.text);
 }
 

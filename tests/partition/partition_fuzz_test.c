@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "partition/partition.h"
-#include "tests/interp.h"
+#include "conform/interp.h"
 #include "transform/transform.h"
 
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };
@@ -166,9 +166,9 @@ static uint32_t run_main(const struct byi_module *m, struct byi_arena *arena,
     const struct byi_func *f = m->funcs.at[func];
     uint32_t n = 0;
     for (uint32_t i = 0; i < 2; i++)
-        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
-                                  arena, &in[i]));
-    if (interp_run(m, func, in, 2, arena, out, MAX_IO, &n, &err))
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
+                                      arena, &in[i]));
+    if (byi_interp_run(m, func, in, 2, arena, out, MAX_IO, &n, &err))
         fail_msg("%s", err.text);
     return n;
 }
@@ -201,7 +201,7 @@ static void check_seed(uint64_t seed)
     partition(m, &ctx, k.text.at, &once);
     assert_int_equal(run_main(m, t.arena, after), n);
     for (uint32_t i = 0; i < n; i++)
-        if (interp_compare(&after[i], &before[i], 1e-5, 1e-6, &err))
+        if (byi_interp_compare(&after[i], &before[i], 1e-5, 1e-6, &err))
             fail_msg("seed %llu, result %u: %s\n%s\n%s",
                      (unsigned long long)seed, i, err.text, k.text.at, once.at);
     partition(m, &ctx, k.text.at, &twice);

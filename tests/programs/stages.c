@@ -16,7 +16,7 @@
 
 #include "driver/passes.h"
 #include "tests/fixture.h"
-#include "tests/interp.h"
+#include "conform/interp.h"
 
 enum { MAX_IN = 8, SAMPLE = 16, SPREAD = 16 };
 
@@ -133,8 +133,8 @@ static enum byoc_status interpret(const struct program_case *c,
                                   struct byi_tensor *out, uint32_t *n,
                                   struct byoc_error *err)
 {
-    return interp_run(m, byi_func_find(m, "main"), c->in, c->n_in, c->arena,
-                      out, PROGRAM_MAX_RESULTS, n, err);
+    return byi_interp_run(m, byi_func_find(m, "main"), c->in, c->n_in, c->arena,
+                          out, PROGRAM_MAX_RESULTS, n, err);
 }
 
 static enum byoc_status interpret_and_compare(const struct program_case *c,
@@ -211,8 +211,9 @@ static enum byoc_status make_inputs(struct program_case *c,
         return byi_fail(err, BYOC_EINVAL, "no function @main");
     const struct byi_func *f = c->m->funcs.at[func];
     for (uint32_t i = 0; i < f->params.n; i++)
-        if (i == MAX_IN || !interp_random(f->nodes.at[f->params.at[i]].type,
-                                          c->p->seed + i, c->arena, &c->in[i]))
+        if (i == MAX_IN ||
+            !byi_interp_random(f->nodes.at[f->params.at[i]].type,
+                               c->p->seed + i, c->arena, &c->in[i]))
             return byi_fail(err, BYOC_EINVAL, "parameter %u is no tensor", i);
     c->n_in = f->params.n;
     return BYOC_OK;
@@ -346,7 +347,7 @@ static enum byoc_status run_list(struct byi_module *m,
     struct byi_pass_context ctx = {.opt_level = 3,
                                    .verify = true,
                                    .known = byi_passes_known(),
-                                   .eval = interp_eval,
+                                   .eval = byi_interp_eval,
                                    .vendors = program_vendors()};
     return byi_run_passes(m, passes, n, &ctx, err);
 }

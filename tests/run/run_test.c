@@ -15,7 +15,7 @@
 
 #include <byoc/byoc.h>
 
-#include "tests/interp.h"
+#include "conform/interp.h"
 
 enum { MAX_IO = 16 };
 
@@ -43,10 +43,10 @@ static void interpret(struct program *p)
     p->n_in = f->params.n;
     assert_true(p->n_in <= MAX_IO);
     for (uint32_t i = 0; i < p->n_in; i++)
-        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, 7 + i,
-                                  p->arena, &p->in[i]));
-    if (interp_run(p->m, func, p->in, p->n_in, p->arena, p->want, MAX_IO,
-                   &p->n_out, &err))
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type, 7 + i,
+                                      p->arena, &p->in[i]));
+    if (byi_interp_run(p->m, func, p->in, p->n_in, p->arena, p->want, MAX_IO,
+                       &p->n_out, &err))
         fail_msg("%s: %s", p->path, err.text);
 }
 
@@ -60,7 +60,7 @@ static void compare(const struct program *p, const DLTensor *found,
         for (uint32_t d = 0; d < t.rank; d++)
             t.dims[d] = found[i].shape[d];
         t.data = found[i].data;
-        if (interp_compare(&t, &p->want[i], 1e-5, 1e-6, &err))
+        if (byi_interp_compare(&t, &p->want[i], 1e-5, 1e-6, &err))
             fail_msg("%s, %s: result %u: %s", p->path, how, i, err.text);
     }
 }

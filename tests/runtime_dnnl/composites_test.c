@@ -79,9 +79,9 @@ static void check_one(const struct base *base, const char *params,
         fail_msg("%u composites and %u operators outside: %s\n%s", n,
                  count_ops(main_of(m)), heard, text);
     fill_inputs(main_of(plain), arena, in);
-    if (interp_run(plain, byi_func_find(plain, "main"), in,
-                   main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
-                   &err))
+    if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
+                       main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
+                       &err))
         fail_msg("%s\n%s", err.text, text);
     run_composite(m, func, in, want, n_want, arena, text);
     n_taken++;

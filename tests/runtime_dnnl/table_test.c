@@ -48,9 +48,9 @@ static void check_taken(const char *params, const char *body)
     uint32_t n_want, func = 0;
     counts[row].graphs++;
     fill_inputs(main_of(plain), arena, in);
-    if (interp_run(plain, byi_func_find(plain, "main"), in,
-                   main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
-                   &err))
+    if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
+                       main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
+                       &err))
         fail_msg("%s\n%s", err.text, text);
     probes = 0;
     merge(m, false, text);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/interp.h"
+#include "conform/interp.h"
 #include "transform/transform.h"
 
 enum { N_NODES = 100000, MAX_IO = 16, MAX_WORDS = 8 };
@@ -195,9 +195,9 @@ static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
     *n_in = f->params.n;
     assert_in_range(*n_in, 1, MAX_IO);
     for (uint32_t i = 0; i < *n_in; i++)
-        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
-                                  arena, &in[i]));
-    if (interp_run(m, func, in, *n_in, arena, out, MAX_IO, &n_out, &err))
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type, i + 1,
+                                      arena, &in[i]));
+    if (byi_interp_run(m, func, in, *n_in, arena, out, MAX_IO, &n_out, &err))
         fail_msg("%s", err.text);
     return n_out;
 }
@@ -237,7 +237,7 @@ static void run_compiled(const char *path, const struct run *run,
         found.rank = (uint32_t)outputs[i].ndim;
         memcpy(found.dims, outputs[i].shape, found.rank * sizeof *found.dims);
         found.data = outputs[i].data;
-        if (interp_compare(&found, &want[i], 1e-4, 1e-5, &err))
+        if (byi_interp_compare(&found, &want[i], 1e-4, 1e-5, &err))
             fail_msg("%s: result %u: %s", path, i, err.text);
     }
     byoc_state_free(&state);

@@ -16,7 +16,7 @@
 #include "driver/passes.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
-#include "tests/interp.h"
+#include "conform/interp.h"
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
 
@@ -112,7 +112,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
                                    .by_hand = true,
                                    .verify = true,
                                    .vendors = plugin ? &vendors : NULL,
-                                   .eval = interp_eval};
+                                   .eval = byi_interp_eval};
     if (run->passes.n == 0)
         fail_msg("%s: the first line names no pass", path);
     for (uint32_t i = 0; i < run->passes.n; i++)
@@ -135,9 +135,9 @@ static void run_main(const struct byi_module *m, struct byi_arena *arena,
     const struct byi_func *f = m->funcs.at[func];
     assert_true(f->params.n <= MAX_IO);
     for (uint32_t i = 0; i < f->params.n; i++)
-        assert_true(interp_random(f->nodes.at[f->params.at[i]].type, seed + i,
-                                  arena, &in[i]));
-    if (interp_run(m, func, in, f->params.n, arena, out, MAX_IO, n, &err))
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type,
+                                      seed + i, arena, &in[i]));
+    if (byi_interp_run(m, func, in, f->params.n, arena, out, MAX_IO, n, &err))
         fail_msg("%s", err.text);
 }
 
@@ -176,8 +176,8 @@ static void check_file(const char *path)
     run_main(m, arena, 1, after, &n_after);
     assert_int_equal(n_before, n_after);
     for (uint32_t i = 0; i < n_before; i++)
-        if (interp_compare(&after[i], &before[i], 1e-4, tolerance(&before[i]),
-                           &err))
+        if (byi_interp_compare(&after[i], &before[i], 1e-4,
+                               tolerance(&before[i]), &err))
             fail_msg("%s: result %u: %s", path, i, err.text);
     byi_module_free(&m);
     byi_arena_free(&arena);

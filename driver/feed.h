@@ -1,4 +1,4 @@
-/* cli/feed.h: what goes into a model and what is expected out of it, from
+/* driver/feed.h: what goes into a model and what is expected out of it, from
  * files or made up.
  */
 #ifndef BYI_FEED_H
@@ -10,27 +10,26 @@
 
 /* Where inputs come from. Zero-initialise. */
 struct byi_feed_params {
-    const char *data;            /* "DIR" or "path/NAME.": input_K.pb or .npy */
-    const char *npz;             /* an archive with the inputs' names as keys */
-    const char *const *inputs;   /* "NAME=FILE.npy|.pb", NULL-ended           */
-    const char *const *dims;     /* "N=4": sizes of varying dims, NULL-ended  */
-    uint64_t seed;               /* of what is made up                        */
+    const char *data;          /* "DIR" or "path/NAME.": input_K.pb or .npy */
+    const char *npz;           /* an archive with the inputs' names as keys */
+    const char *const *inputs; /* "NAME=FILE.npy|.pb", NULL-ended           */
+    const char *const *dims;   /* "N=4": sizes of varying dims, NULL-ended  */
+    uint64_t seed;             /* of what is made up                        */
 };
 
 /* Tensors for every input or output, in `arena`. */
 struct byi_feed {
     uint32_t n;
     struct byi_tensor *at;
-    DLTensor *views;             /* of the same memory */
-    uint32_t n_made_up;          /* inputs that no file was given for */
+    DLTensor *views;    /* of the same memory */
+    uint32_t n_made_up; /* inputs that no file was given for */
 };
 
 /* The inputs of `model`. What no file is given for is made up from the seed:
  * floats in [-1, 1), integers 0 or 1, varying dims as `dims` says, else 1. */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
-                                 struct byi_arena *arena,
-                                 struct byi_feed *feed,
+                                 struct byi_arena *arena, struct byi_feed *feed,
                                  struct byoc_error *err);
 /* The expected outputs beside params->data: output_K.pb or .npy. found is
  * false, without error, when there are none. */

@@ -248,11 +248,11 @@ static enum byoc_status flatten(struct interp *in, const struct value *v,
     return BYOC_OK;
 }
 
-enum byoc_status interp_run(const struct byi_module *m, uint32_t func,
-                            const struct byi_tensor *in, uint32_t n_in,
-                            struct byi_arena *arena, struct byi_tensor *out,
-                            uint32_t max_out, uint32_t *n_out,
-                            struct byoc_error *err)
+enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
+                                const struct byi_tensor *in, uint32_t n_in,
+                                struct byi_arena *arena, struct byi_tensor *out,
+                                uint32_t max_out, uint32_t *n_out,
+                                struct byoc_error *err)
 {
     struct byoc_error own;
     struct interp i = {.m = m, .arena = arena, .err = err ? err : &own};
@@ -273,8 +273,8 @@ static double next_random(uint64_t *state)
     return (double)(*state >> 11) / 9007199254740992.0;
 }
 
-bool interp_random(const struct byi_type *type, uint64_t seed,
-                   struct byi_arena *arena, struct byi_tensor *out)
+bool byi_interp_random(const struct byi_type *type, uint64_t seed,
+                       struct byi_arena *arena, struct byi_tensor *out)
 {
     if (type->kind != BYI_TENSOR || type->dtype == BYOC_STRING)
         return false;
@@ -296,10 +296,10 @@ bool interp_random(const struct byi_type *type, uint64_t seed,
     return true;
 }
 
-enum byoc_status interp_eval(const struct byi_op *op,
-                             const struct byi_attrs *attrs, uint32_t n_in,
-                             const struct byi_tensor *in, uint32_t n_out,
-                             struct byi_tensor *out, struct byoc_error *err)
+enum byoc_status byi_interp_eval(const struct byi_op *op,
+                                 const struct byi_attrs *attrs, uint32_t n_in,
+                                 const struct byi_tensor *in, uint32_t n_out,
+                                 struct byi_tensor *out, struct byoc_error *err)
 {
     return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }
@@ -310,9 +310,9 @@ static bool is_close(double x, double y, double rtol, double atol)
            fabs(x - y) <= atol + rtol * fabs(y);
 }
 
-enum byoc_status interp_compare(const struct byi_tensor *a,
-                                const struct byi_tensor *b, double rtol,
-                                double atol, struct byoc_error *err)
+enum byoc_status byi_interp_compare(const struct byi_tensor *a,
+                                    const struct byi_tensor *b, double rtol,
+                                    double atol, struct byoc_error *err)
 {
     char da[128], db[128];
     if (a->dtype != b->dtype ||

@@ -1,4 +1,4 @@
-/* cli/npy.h: numpy's files: .npy arrays, .npz archives of them. */
+/* driver/npy.h: numpy's files: .npy arrays, .npz archives of them. */
 #ifndef BYI_NPY_H
 #define BYI_NPY_H
 
