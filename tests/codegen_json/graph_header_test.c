@@ -1,0 +1,328 @@
+/* graph_header_test.c: byoc/graph.h gives a region's values, steps and kernels
+ * as they are written, names what it refuses, gives all memory back whichever
+ * allocation fails, and survives texts with any byte changed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#undef fail /* a member of struct byoc_host */
+
+#include <byoc/graph.h>
+
+#include <stdlib.h>
+
+/* Two kernels: a convolution with relu, and a row that gives a tuple of what a
+ * split made. ' stands for ". */
+static const char good[] =
+    "{'format':'byoc-graph','version':1,'symbol':'kit_0','nodes':["
+    "{'op':'input','name':'x','out':[{'dtype':'float32','shape':[1,3,8,8]}]},"
+    "{'op':'const','data':0,'out':[{'dtype':'float32','shape':[4,3,3,3]}]},"
+    "{'op':'kernel','pattern':'kit.conv',"
+    "'operands':{'src':[0,0],'weights':[1,0]},"
+    "'name':'nn.conv2d','args':['src','weights'],"
+    "'attrs':{'strides':[2,2],'groups':1,'scale':'-inf','exact':true,"
+    "'layout':'NCHW'},'type':{'dtype':'float32','shape':[1,4,4,4]},"
+    "'post_ops':[{'name':'nn.relu','args':[0],'attrs':{},"
+    "'type':{'dtype':'float32','shape':[1,4,4,4]}}],"
+    "'out':[{'dtype':'float32','shape':[1,4,4,4]}],'source':['Conv','Relu']},"
+    "{'op':'kernel','pattern':'kit.pair','operands':{'src':[2,0]},"
+    "'name':'split','args':['src'],'attrs':{},"
+    "'type':[{'dtype':'float32','shape':[1,2,4,4]},"
+    "{'dtype':'float32','shape':[1,2,4,4]}],"
+    "'post_ops':[{'name':'tuple','args':[[0,1],'src'],'attrs':{},"
+    "'type':[{'dtype':'float32','shape':[1,2,4,4]},"
+    "{'dtype':'float32','shape':[1,4,4,4]}]}],"
+    "'out':[{'dtype':'float32','shape':[1,2,4,4]},"
+    "{'dtype':'float32','shape':[1,4,4,4]}],'source':[]}],"
+    "'inputs':[0],'outputs':[[3,0],[3,1],[0,0]]}";
+
+/* --- a host
+ * ------------------------------------------------------------------- */
+
+struct byoc_fail {
+    enum byoc_fail_code code;
+    char text[256];
+};
+
+static int alive, until_empty = -1; /* blocks; allocations that succeed */
+
+static void *acquire(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    if (until_empty == 0)
+        return NULL;
+    until_empty -= until_empty > 0;
+    alive++;
+    return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+}
+
+static void release(void *ctx, void *memory)
+{
+    (void)ctx;
+    alive -= memory != NULL;
+    free(memory);
+}
+
+static struct byoc_fail *make_fail(void *ctx, enum byoc_fail_code code,
+                                   const char *text)
+{
+    static struct byoc_fail one;
+    (void)ctx;
+    one.code = code;
+    snprintf(one.text, sizeof one.text, "%s", text);
+    return &one;
+}
+
+static const struct byoc_host host = {.struct_size = sizeof host,
+                                      .abi = BYOC_BACKEND_ABI,
+                                      .acquire = acquire,
+                                      .release = release,
+                                      .fail = make_fail};
+
+static float weights[4 * 3 * 3 * 3];
+
+static struct byoc_fail *read_bytes(const char *text, size_t n,
+                                    struct byoc_graph **g)
+{
+    static const int64_t dims[] = {4, 3, 3, 3};
+    const struct byoc_view view = {.struct_size = sizeof view,
+                                   .dtype = 1,
+                                   .rank = 4,
+                                   .dims = dims,
+                                   .data = weights,
+                                   .bytes = sizeof weights};
+    /* in memory of its own size: reading past it is seen by a sanitizer */
+    char *copy = malloc(n);
+    memcpy(copy, text, n);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = copy[i] == '\'' ? '"' : copy[i];
+    const struct byoc_region region = {.struct_size = sizeof region,
+                                       .n_consts = 1,
+                                       .json = copy,
+                                       .json_bytes = n,
+                                       .consts = &view};
+    *g = NULL;
+    struct byoc_fail *why = byoc_graph_read(&host, &region, g);
+    free(copy);
+    return why;
+}
+
+/* `from`, where it stands first, replaced. */
+static struct byoc_fail *read_with(const char *from, const char *to,
+                                   struct byoc_graph **g)
+{
+    char text[4096];
+    const char *at = strstr(good, from);
+    assert_non_null(at);
+    int n = snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, to,
+                     at + strlen(from));
+    return read_bytes(text, (size_t)n, g);
+}
+
+/* --- tests
+ * -------------------------------------------------------------------- */
+
+static void gives_what_is_written(void **unused)
+{
+    (void)unused;
+    struct byoc_graph *g;
+    assert_null(read_with("kit_0", "kit_0", &g));
+    assert_string_equal(g->symbol, "kit_0");
+    assert_int_equal(g->n_kernels, 2);
+    assert_int_equal(g->n_steps, 3); /* the tuple is none */
+    const struct byoc_graph_kernel *k = &g->kernels[0];
+    assert_string_equal(k->pattern, "kit.conv");
+    assert_string_equal(k->source, "Conv,Relu");
+    assert_int_equal(k->n_steps, 2);
+    const struct byoc_graph_value *w = byoc_graph_operand(g, k, "weights");
+    assert_int_equal(w->kind, BYOC_GRAPH_CONST);
+    assert_ptr_equal(w->data, weights);
+    assert_null(byoc_graph_operand(g, k, "bias"));
+    const struct byoc_graph_step *relu = &g->steps[k->first + 1];
+    assert_string_equal(relu->name, "nn.relu");
+    assert_int_equal(relu->args[0], g->steps[k->first].outs[0]);
+    assert_int_equal(k->outs[0], relu->outs[0]);
+    const struct byoc_graph_value *v = &g->values[relu->outs[0]];
+    assert_int_equal(v->rank, 4);
+    assert_int_equal(v->dims[1], 4);
+    assert_int_equal(v->bytes, 256);
+    byoc_graph_free(&host, g);
+    assert_int_equal(alive, 0);
+}
+
+static void tuples_are_their_fields(void **unused)
+{
+    (void)unused;
+    struct byoc_graph *g;
+    assert_null(read_with("kit_0", "kit_0", &g));
+    const struct byoc_graph_kernel *pair = &g->kernels[1];
+    const struct byoc_graph_step *split = &g->steps[pair->first];
+    assert_int_equal(pair->n_steps, 1);
+    assert_int_equal(pair->n_outs, 2);
+    assert_int_equal(pair->outs[0], split->outs[1]);
+    assert_int_equal(pair->outs[1], g->kernels[0].outs[0]);
+    assert_int_equal(g->n_outputs, 3);
+    assert_int_equal(g->outputs[0], split->outs[1]);
+    assert_int_equal(g->values[g->outputs[2]].kind, BYOC_GRAPH_INPUT);
+    byoc_graph_free(&host, g);
+}
+
+static void results_lie_apart(void **unused)
+{
+    (void)unused;
+    struct byoc_graph *g;
+    assert_null(read_with("kit_0", "kit_0", &g));
+    char *memory = acquire(NULL, g->bytes), *last = memory;
+    char in[1];
+    const struct byoc_view view = {.data = in};
+    const struct byoc_run_args args = {.n_inputs = 1, .inputs = &view};
+    assert_ptr_equal(byoc_graph_data(g, g->inputs[0], memory, &args), in);
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        if (g->values[i].kind != BYOC_GRAPH_RESULT)
+            continue;
+        char *at = byoc_graph_data(g, i, memory, &args);
+        assert_true(at >= last && ((uintptr_t)at & 63) == 0);
+        last = at + g->values[i].bytes + 64;
+        assert_true(last <= memory + g->bytes);
+    }
+    release(NULL, memory);
+    byoc_graph_free(&host, g);
+}
+
+static void attributes_have_kinds(void **unused)
+{
+    (void)unused;
+    struct byoc_graph *g;
+    int64_t two[2] = {0};
+    assert_null(read_with("kit_0", "kit_0", &g));
+    const struct byoc_graph_step *s = &g->steps[0];
+    assert_int_equal(byoc_graph_ints(s, "strides", two, 2), 2);
+    assert_int_equal(two[1], 2);
+    assert_int_equal(byoc_graph_ints(s, "strides", two, 1), 2);
+    assert_int_equal(byoc_graph_ints(s, "groups", two, 2), 0);
+    assert_int_equal(byoc_graph_int(s, "groups", 7), 1);
+    assert_int_equal(byoc_graph_int(s, "dilation", 7), 7);
+    assert_int_equal(byoc_graph_int(s, "exact", 0), 1);
+    assert_true(byoc_graph_float(s, "scale", 0) < -1e300);
+    assert_string_equal(byoc_graph_string(s, "layout", ""), "NCHW");
+    assert_string_equal(byoc_graph_string(s, "groups", "none"), "none");
+    byoc_graph_free(&host, g);
+}
+
+static void refuses(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *from, *to, *why;
+        enum byoc_fail_code code;
+    } cases[] = {
+        {"byoc-graph", "byoc-plan", "not a region", BYOC_FAIL_INVALID},
+        {"'version':1", "'version':2", "not a region", BYOC_FAIL_INVALID},
+        {"[[3,0]", "[[3,0]}", "malformed", BYOC_FAIL_INVALID},
+        {"[0,0]]}", "[0,0]]} x", "malformed", BYOC_FAIL_INVALID},
+        {"'op':'input'", "'op':'output'", "nodes[0]: neither",
+         BYOC_FAIL_INVALID},
+        {"'op':'input',", "", "nodes[0]: neither", BYOC_FAIL_INVALID},
+        {"float32", "float31", "nodes[0]: a type without a dtype",
+         BYOC_FAIL_INVALID},
+        {"float32", "string", "nodes[0]: a type without a dtype",
+         BYOC_FAIL_INVALID},
+        {"[1,3,8,8]", "[1,1,1,1,1,1,1,1,1,1,1,1,1]", "at most 12 sizes",
+         BYOC_FAIL_INVALID},
+        {"[1,3,8,8]", "[1,-3,8,8]", "a shape", BYOC_FAIL_INVALID},
+        {"[1,3,8,8]", "[1,1.5,8,8]", "a shape", BYOC_FAIL_INVALID},
+        {"[1,3,8,8]", "[4000000000,4000000000,8,8]", "a shape",
+         BYOC_FAIL_INVALID},
+        {"[1,3,8,8]", "7", "a type without a shape", BYOC_FAIL_INVALID},
+        {"'data':0", "'data':1", "nodes[1]: a constant", BYOC_FAIL_INVALID},
+        {"'data':0", "'data':0.5", "nodes[1]: a constant", BYOC_FAIL_INVALID},
+        {"[4,3,3,3]", "[4,3,3,4]", "nodes[1]: a constant of another",
+         BYOC_FAIL_INVALID},
+        {"'src':[0,0]", "'src':[2,0]", "nodes[2]: a reference",
+         BYOC_FAIL_INVALID},
+        {"'src':[0,0]", "'src':[0,1]", "nodes[2]: a reference",
+         BYOC_FAIL_INVALID},
+        {"'src':[0,0]", "'src':[0]", "nodes[2]: a reference",
+         BYOC_FAIL_INVALID},
+        {"'src':[0,0]", "'src':0", "nodes[2]: a reference", BYOC_FAIL_INVALID},
+        {"['src',", "['dst',", "nodes[2]: an argument", BYOC_FAIL_INVALID},
+        {"'args':[0]", "'args':[1]", "nodes[2]: an argument",
+         BYOC_FAIL_INVALID},
+        {"'args':[0]", "'args':[[0,1]]", "nodes[2]: an argument",
+         BYOC_FAIL_INVALID},
+        {"'args':[0]", "'args':[null]", "nodes[2]: an argument",
+         BYOC_FAIL_INVALID},
+        {"[[0,1],'src']", "[0,'src']", "nodes[3]: an argument that is a tuple",
+         BYOC_FAIL_INVALID},
+        {"'args':[0],", "", "nodes[2]: a step without", BYOC_FAIL_INVALID},
+        {"'name':'nn.relu'", "'name':'if'", "nodes[2]: has an 'if'",
+         BYOC_FAIL_UNSUPPORTED},
+        {"'pattern':'kit.conv',", "", "nodes[2]: no pattern",
+         BYOC_FAIL_INVALID},
+        {"'inputs':[0]", "'inputs':[1]", "names what is no input",
+         BYOC_FAIL_INVALID},
+        {"'inputs':[0]", "'inputs':[0,0]", "names what is no input",
+         BYOC_FAIL_INVALID},
+        {"'inputs':[0]", "'inputs':[]", "does not name", BYOC_FAIL_INVALID},
+        {"[3,1]", "[4,0]", "a reference", BYOC_FAIL_INVALID},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct byoc_graph *g;
+        struct byoc_fail *f = read_with(cases[i].from, cases[i].to, &g);
+        if (!f)
+            print_error("took %s for %s\n", cases[i].to, cases[i].from);
+        assert_non_null(f);
+        assert_int_equal(f->code, cases[i].code);
+        if (!strstr(f->text, cases[i].why))
+            assert_string_equal(f->text, cases[i].why);
+        assert_null(g);
+        assert_int_equal(alive, 0);
+    }
+}
+
+static void any_allocation_may_fail(void **unused)
+{
+    (void)unused;
+    struct byoc_graph *g;
+    int n = 0;
+    for (until_empty = 0; read_bytes(good, strlen(good), &g); until_empty = ++n)
+        assert_int_equal(alive, 0);
+    until_empty = -1;
+    assert_true(n > 10);
+    byoc_graph_free(&host, g);
+    assert_int_equal(alive, 0);
+}
+
+static void any_byte_may_be_another(void **unused)
+{
+    (void)unused;
+    static const char other[] = "0123456789-.,:[]{}'ex\\ ";
+    char text[sizeof good];
+    for (size_t i = 0; i < 20 * strlen(good); i++) {
+        struct byoc_graph *g;
+        memcpy(text, good, sizeof good);
+        text[i / 20] = other[i * 7 % (sizeof other - 1)];
+        if (!read_bytes(text, strlen(good), &g))
+            byoc_graph_free(&host, g);
+        assert_int_equal(alive, 0);
+    }
+    for (size_t n = 1; n < strlen(good); n++) {
+        struct byoc_graph *g;
+        assert_non_null(read_bytes(good, n, &g));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_what_is_written),
+        cmocka_unit_test(tuples_are_their_fields),
+        cmocka_unit_test(results_lie_apart),
+        cmocka_unit_test(attributes_have_kinds),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(any_byte_may_be_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
