@@ -1,0 +1,156 @@
+/* minimal.c: a backend in one file: float32 add, multiply and relu. */
+#include <byoc/backend.h>
+#include <byoc/graph.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FLOAT32 = 1 }; /* ONNX's TensorProto.DataType */
+
+/* NULL takes a match of a row; a sentence says why not. */
+static const char *accept(const struct byoc_host *host,
+                          const struct byoc_match *m)
+{
+    uint32_t dtype, rank;
+    const int64_t *dims;
+    if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != FLOAT32)
+        return host->match_say(m, "gives %s, expected float32",
+                               host->match_show(m, NULL));
+    return NULL;
+}
+
+/* What this backend takes: the most specific row first. */
+static const struct byoc_pattern patterns[] = {
+    {"minimal.add_relu", "nn.relu(add(%a, %b))", accept},
+    {"minimal.add", "add(%a, %b)", accept},
+    {"minimal.multiply", "multiply(%a, %b)", accept},
+    {"minimal.relu", "nn.relu(%a)", accept},
+};
+
+/* Is a step one of those, with what broadcasts to its result? The text of a
+ * region may come from anywhere. */
+static int is_known(const struct byoc_graph *g, const struct byoc_graph_step *s)
+{
+    int known = strcmp(s->name, "nn.relu") == 0 ? s->n_args == 1
+                : strcmp(s->name, "add") && strcmp(s->name, "multiply")
+                    ? 0
+                    : s->n_args == 2;
+    const struct byoc_graph_value *out = &g->values[s->outs[0]];
+    for (uint32_t i = 0; known && i < s->n_args; i++) {
+        const struct byoc_graph_value *in = &g->values[s->args[i]];
+        known = in->dtype == FLOAT32 && in->rank <= out->rank;
+        for (uint32_t d = 1; known && d <= in->rank; d++)
+            known = in->dims[in->rank - d] == 1 ||
+                    in->dims[in->rank - d] == out->dims[out->rank - d];
+    }
+    return known && s->n_outs == 1 && out->dtype == FLOAT32;
+}
+
+/* What load() makes is the graph itself. */
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    struct byoc_graph *g;
+    struct byoc_fail *fail = byoc_graph_read(host, region, &g);
+    if (fail)
+        return fail;
+    for (uint32_t i = 0; !fail && i < g->n_steps; i++)
+        if (!is_known(g, &g->steps[i]))
+            fail = host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                              "a step is no float32 add, multiply or nn.relu");
+    if (fail)
+        byoc_graph_free(host, g);
+    else
+        *compiled = g;
+    return fail;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    byoc_graph_free(host, compiled);
+}
+
+/* A state is memory for what the steps give. */
+static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
+                                   void **state)
+{
+    const struct byoc_graph *g = compiled;
+    *state = host->acquire(host->ctx, g->bytes + 1);
+    return *state ? NULL
+                  : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+}
+
+static void state_free(const struct byoc_host *host, void *compiled,
+                       void *state)
+{
+    (void)compiled;
+    host->release(host->ctx, state);
+}
+
+/* The element of `in` that element `at` of `out` reads. */
+static uint64_t under(const struct byoc_graph_value *in,
+                      const struct byoc_graph_value *out, uint64_t at)
+{
+    uint64_t index = 0, stride = 1;
+    for (uint32_t d = 1; d <= in->rank; d++) {
+        uint64_t size = (uint64_t)in->dims[in->rank - d];
+        uint64_t of = (uint64_t)out->dims[out->rank - d];
+        index += size == 1 ? 0 : at % of * stride;
+        stride *= size;
+        at /= of;
+    }
+    return index;
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    const struct byoc_graph *g = compiled;
+    (void)host;
+    for (uint32_t i = 0; i < g->n_steps; i++) {
+        const struct byoc_graph_step *s = &g->steps[i];
+        const uint32_t a = s->args[0], b = s->args[s->n_args - 1];
+        const struct byoc_graph_value *out = &g->values[s->outs[0]];
+        const float *x = byoc_graph_data(g, a, state, args);
+        const float *y = byoc_graph_data(g, b, state, args);
+        float *z = byoc_graph_data(g, s->outs[0], state, args);
+        for (uint64_t k = 0; k < out->count; k++) {
+            float p = x[under(&g->values[a], out, k)];
+            float q = y[under(&g->values[b], out, k)];
+            z[k] = s->name[0] == 'a'   ? p + q
+                   : s->name[0] == 'm' ? p * q
+                   : p < 0             ? 0
+                                       : p;
+        }
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        memcpy(args->outputs[i].data,
+               byoc_graph_data(g, g->outputs[i], state, args),
+               g->values[g->outputs[i]].bytes);
+    return NULL;
+}
+
+static const struct byoc_backend backend = {
+    .struct_size = sizeof backend,
+    .abi = BYOC_BACKEND_ABI,
+    .name = "minimal",
+    .version = "1",
+    .compat = "minimal 1",
+    .patterns = patterns,
+    .n_patterns = sizeof patterns / sizeof patterns[0],
+    .load = load,
+    .unload = unload,
+    .state_new = state_new,
+    .state_free = state_free,
+    .run = run,
+};
+
+__attribute__((visibility("default"))) const struct byoc_backend *
+byoc_backend_query_v1(const struct byoc_host *host, char *why,
+                      uint32_t why_bytes)
+{
+    if (host->abi >= BYOC_BACKEND_ABI)
+        return &backend;
+    snprintf(why, why_bytes, "needs version %u of backend.h", BYOC_BACKEND_ABI);
+    return NULL;
+}
