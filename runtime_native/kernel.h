@@ -363,6 +363,17 @@ struct byi_simd {
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
+    /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) scale.
+     * By the type of y; zero is one of its values. */
+    void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,
+                                 float scale, float zero);
+    void (*dequantize[BYI_DTYPES])(const void *y, float *x, int64_t n,
+                                   float scale, float zero);
+    /* Does one of n boxes overlap `box` by more than iou? A box is low 0,
+     * low 1, high 0, high 1, area; boxes has these as rows, `pitch` apart and
+     * zero up to BYI_SLACK beyond n. */
+    bool (*overlaps)(const float *boxes, int64_t pitch, int64_t n,
+                     const float *box, float iou);
     /* c (m, n), rows ldc apart, = or += a b, where a holds k columns of mr
      * and b k rows of nr elements */
     int64_t mr, nr;

@@ -1,6 +1,7 @@
 /* nms.c: the kernel of vision.non_max_suppression (ONNX NonMaxSuppression):
  * greedy, highest score first, per class and batch. Candidates wait in a heap,
- * so that a low limit per class does not pay for sorting all of them.
+ * so that a low limit per class does not pay for sorting all of them. Each is
+ * held against those selected, whose corners lie side by side.
  */
 #include "move.h"
 
@@ -15,6 +16,8 @@ struct nms {
     float iou, score;
     bool has_score, centers;
     struct candidate *heap;
+    float *corners; /* of those selected, as byi_simd's overlaps takes them */
+    int64_t pitch;
 };
 
 /* a is taken before b: a higher score, or the same of an earlier box */
@@ -36,32 +39,17 @@ static void sift(struct candidate *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-/* Corners low, high of a box on axis 0 or 1. */
-static void side(const struct nms *s, int64_t box, int axis, float *low,
-                 float *high)
+/* Low 0, low 1, high 0, high 1 and the area of a box. */
+static void read_box(const struct nms *s, int64_t box, float to[5])
 {
-    const float *at = s->boxes + 4 * box + axis;
-    const float a = s->centers ? at[0] - at[2] / 2 : at[0];
-    const float b = s->centers ? at[0] + at[2] / 2 : at[2];
-    *low = fminf(a, b);
-    *high = fmaxf(a, b);
-}
-
-/* Intersection over union is above the threshold. */
-static bool overlap(const struct nms *s, int64_t a, int64_t b)
-{
-    float area_a = 1, area_b = 1, common = 1;
     for (int axis = 0; axis < 2; axis++) {
-        float la, ha, lb, hb;
-        side(s, a, axis, &la, &ha);
-        side(s, b, axis, &lb, &hb);
-        area_a *= ha - la;
-        area_b *= hb - lb;
-        common *= fmaxf(0, fminf(ha, hb) - fmaxf(la, lb));
+        const float *at = s->boxes + 4 * box + axis;
+        const float a = s->centers ? at[0] - at[2] / 2 : at[0];
+        const float b = s->centers ? at[0] + at[2] / 2 : at[2];
+        to[axis] = fminf(a, b);
+        to[2 + axis] = fmaxf(a, b);
     }
-    if (area_a <= 0 || area_b <= 0 || common <= 0)
-        return false;
-    return common / (area_a + area_b - common) > s->iou;
+    to[4] = (to[2] - to[0]) * (to[3] - to[1]);
 }
 
 static int64_t fill_heap(const struct nms *s, const float *scores)
@@ -82,23 +70,32 @@ static int64_t select_class(const struct nms *s, const float *scores,
 {
     const int64_t most = byi_min(s->most, room);
     int64_t n = fill_heap(s, scores), count = 0;
+    memset(s->corners, 0, (size_t)(5 * s->pitch) * sizeof(float));
     while (n > 0 && count < most) {
         const int64_t box = s->heap[0].box;
         s->heap[0] = s->heap[--n];
         if (n > 0)
             sift(s->heap, n, 0);
-        int64_t k = 0;
-        while (k < count && !overlap(s, box, selected[3 * k + 2]))
-            k++;
-        if (k == count)
-            selected[3 * count++ + 2] = box;
+        float corners[5];
+        read_box(s, box, corners);
+        if (byi_simd()->overlaps(s->corners, s->pitch, count, corners, s->iou))
+            continue;
+        for (int i = 0; i < 5; i++)
+            s->corners[i * s->pitch + count] = corners[i];
+        selected[3 * count++ + 2] = box;
     }
     return count;
 }
 
+static uint64_t heap_bytes(const struct byi_call *call)
+{
+    return byi_lines((uint64_t)call->in->dims[1] * sizeof(struct candidate));
+}
+
 static uint64_t nms_scratch(const struct byi_call *call)
 {
-    return (uint64_t)call->in->dims[1] * sizeof(struct candidate);
+    const uint64_t pitch = (uint64_t)call->in->dims[1] + BYI_SLACK;
+    return heap_bytes(call) + 5 * pitch * sizeof(float);
 }
 
 /* boxes (batches, boxes, 4), scores (batches, classes, boxes): rows of batch,
@@ -117,6 +114,8 @@ static enum byoc_status nms_run(const struct byi_call *call,
         .score = call->n_in > 4 ? (float)byi_tensor_float(&call->in[4], 0) : 0,
         .centers = byi_attr_int(call->attrs, "center_point_box") != 0,
         .heap = call->scratch,
+        .corners = (float *)(void *)((char *)call->scratch + heap_bytes(call)),
+        .pitch = boxes->dims[1] + BYI_SLACK,
     };
     const int64_t need = batches * classes * byi_max(0, byi_min(s.most, s.n));
     if (need > call->out->dims[0])

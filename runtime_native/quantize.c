@@ -36,32 +36,29 @@ typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
 
 /* --- quantize ----------------------------------------------------------- */
 
-/* 8 and 16 bits from float32: adding 1.5 2^23 rounds to even, once the value
- * is within the types' reach. */
-#define SMALL(id, type, low, high)                                             \
-    static void quantize_##id(const struct quant *q, int64_t row,              \
-                              int64_t from, int64_t n)                         \
-    {                                                                          \
-        const int64_t at = row * q->inner + from, c = row % q->n;              \
-        const float *x = (const float *)q->x->data + at;                       \
-        type *restrict y = (type *)q->y->data + at;                            \
-        const float scale = ((const float *)q->scale->data)[c];                \
-        const float zero = (float)((const type *)q->zero->data)[c];            \
-        const float reach = 131072.0f, magic = 12582912.0f;                    \
-        for (int64_t i = 0; i < n; i++) {                                      \
-            float v = x[i] / scale;                                            \
-            v = v > -reach ? v : -reach;                                       \
-            v = v < reach ? v : reach;                                         \
-            v = ((v + magic) - magic) + zero;                                  \
-            v = v > (float)(low) ? v : (float)(low);                           \
-            v = v < (float)(high) ? v : (float)(high);                         \
-            y[i] = (type)v;                                                    \
-        }                                                                      \
-    }
-SMALL(U8, uint8_t, 0, UINT8_MAX)
-SMALL(I8, int8_t, INT8_MIN, INT8_MAX)
-SMALL(U16, uint16_t, 0, UINT16_MAX)
-SMALL(I16, int16_t, INT16_MIN, INT16_MAX)
+/* 8 and 16 bits from float32, and back. */
+static void quantize_few(const struct quant *q, int64_t row, int64_t from,
+                         int64_t n)
+{
+    const int64_t at = row * q->inner + from, c = row % q->n;
+    const enum byoc_dtype dtype = q->y->dtype;
+    byi_simd()->quantize[dtype]((const float *)q->x->data + at,
+                                (char *)q->y->data +
+                                    at * byoc_dtype_size(dtype),
+                                n, ((const float *)q->scale->data)[c],
+                                (float)byi_tensor_float(q->zero, c));
+}
+
+static void dequantize_few(const struct quant *q, int64_t row, int64_t from,
+                           int64_t n)
+{
+    const int64_t at = row * q->inner + from, c = row % q->n;
+    const enum byoc_dtype dtype = q->x->dtype;
+    byi_simd()->dequantize[dtype](
+        (const char *)q->x->data + at * byoc_dtype_size(dtype),
+        (float *)q->y->data + at, n, ((const float *)q->scale->data)[c],
+        (float)byi_tensor_float(q->zero, c));
+}
 
 /* byi_tensor_set saturates. */
 static void quantize_any(const struct quant *q, int64_t row, int64_t from,
@@ -118,18 +115,12 @@ static void run_rows(const struct byi_call *call, const struct quant *q,
 static enum byoc_status quantize_run_f32(const struct byi_call *call,
                                          struct byoc_error *err)
 {
-    static const row_fn small[BYI_DTYPES] = {
-        [BYOC_U8] = quantize_U8,
-        [BYOC_I8] = quantize_I8,
-        [BYOC_U16] = quantize_U16,
-        [BYOC_I16] = quantize_I16,
-    };
     const struct quant q = describe(call);
     if (!byi_dtype_is_int(q.y->dtype))
         return byi_bad_dtype(call, q.y->dtype, "an integer type", err);
-    const bool floats = q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32;
-    row_fn run = floats ? small[q.y->dtype] : NULL;
-    run_rows(call, &q, run ? run : quantize_any);
+    const bool few = q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32 &&
+                     byi_simd()->quantize[q.y->dtype];
+    run_rows(call, &q, few ? quantize_few : quantize_any);
     return BYOC_OK;
 }
 
@@ -157,7 +148,9 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
         return byi_bad_dtype(call, q.x->dtype, "an integer type", err);
     if (q.y->dtype != BYOC_F32 && q.y->dtype != BYOC_F64)
         return byi_bad_dtype(call, q.y->dtype, "a float", err);
-    run_rows(call, &q, typed[q.x->dtype]);
+    const bool few = q.y->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32 &&
+                     byi_simd()->dequantize[q.x->dtype];
+    run_rows(call, &q, few ? dequantize_few : typed[q.x->dtype]);
     return BYOC_OK;
 }
 

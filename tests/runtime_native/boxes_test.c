@@ -1,0 +1,126 @@
+/* boxes_test.c: non-maximum suppression with every instruction set against
+ * plain loops, which sort all candidates and hold each against all selected.
+ */
+#include "kernels.h"
+
+enum { MOST_BOXES = 200 };
+
+struct boxes {
+    int64_t n, classes, most;
+    float iou, score;
+    bool centers;
+    const float *at, *scores;
+};
+
+static void corners(const struct boxes *b, int64_t box, float low[2],
+                    float high[2])
+{
+    for (int axis = 0; axis < 2; axis++) {
+        const float *at = b->at + 4 * box + axis;
+        const float p = b->centers ? at[0] - at[2] / 2 : at[0];
+        const float q = b->centers ? at[0] + at[2] / 2 : at[2];
+        low[axis] = fminf(p, q);
+        high[axis] = fmaxf(p, q);
+    }
+}
+
+static bool overlap(const struct boxes *b, int64_t i, int64_t j)
+{
+    float li[2], hi[2], lj[2], hj[2], common = 1;
+    corners(b, i, li, hi);
+    corners(b, j, lj, hj);
+    for (int axis = 0; axis < 2; axis++)
+        common *=
+            fmaxf(0, fminf(hi[axis], hj[axis]) - fmaxf(li[axis], lj[axis]));
+    const float a = (hi[0] - li[0]) * (hi[1] - li[1]);
+    const float c = (hj[0] - lj[0]) * (hj[1] - lj[1]);
+    return common > 0 && common / (a + c - common) > b->iou;
+}
+
+static int64_t select_boxes(const struct boxes *b, int64_t class, int64_t *to)
+{
+    const float *scores = b->scores + class * b->n;
+    bool seen[MOST_BOXES] = {false};
+    int64_t count = 0;
+    for (int64_t round = 0; round < b->n && count < b->most; round++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < b->n; i++)
+            if (!seen[i] && scores[i] > b->score &&
+                (best < 0 || scores[i] > scores[best]))
+                best = i;
+        if (best < 0)
+            break;
+        seen[best] = true;
+        bool keep = true;
+        for (int64_t k = 0; k < count; k++)
+            keep = keep && !overlap(b, best, to[3 * k + 2]);
+        if (!keep)
+            continue;
+        to[3 * count] = 0;
+        to[3 * count + 1] = class;
+        to[3 * count++ + 2] = best;
+    }
+    return count;
+}
+
+/* Coordinates and scores of few values, so that there are ties, touching
+ * boxes and boxes of no area; thresholds that quotients of them meet. */
+static void fill_boxes(struct byi_tensor *boxes, struct byi_tensor *scores)
+{
+    for (int64_t i = 0; i < byi_count(boxes); i++)
+        ((float *)boxes->data)[i] = (float)random_in(0, 40) / 4;
+    for (int64_t i = 0; i < byi_count(scores); i++)
+        ((float *)scores->data)[i] =
+            random_in(0, 30) ? (float)random_in(0, 60) / 64 : NAN;
+}
+
+static void run_case(int isa)
+{
+    const int64_t n = random_in(0, MOST_BOXES), classes = random_in(1, 3);
+    const double most = (double)random_in(0, n), ious[] = {0, 0.25, 0.5, 1};
+    const double iou = ious[random_in(0, 3)];
+    const bool centers = random_in(0, 1);
+    struct byi_tensor in[] = {
+        TENSOR(BYOC_F32, 1, n, 4), TENSOR(BYOC_F32, 1, classes, n),
+        TENSOR(BYOC_I64, 1), TENSOR(BYOC_F32, 1), TENSOR(BYOC_F32, 1)};
+    fill_boxes(&in[0], &in[1]);
+    byi_tensor_set(&in[2], 0, most);
+    byi_tensor_set(&in[3], 0, iou);
+    byi_tensor_set(&in[4], 0, 0.25);
+    const struct byi_attr attrs[] = {BOOL("center_point_box", centers)};
+    struct eval e = prepare(BYI_OP_NMS, attrs, 1, in, 5);
+    assert_true(e.typed);
+    if (run_fast(&e, 1) != BYOC_OK)
+        fail_msg("%s", err.text);
+    const struct boxes b = {n,     classes, (int64_t)most, (float)iou,
+                            0.25f, centers, in[0].data,    in[1].data};
+    int64_t *want = calloc((size_t)(3 * n * classes) + 1, sizeof *want);
+    int64_t count = 0;
+    for (int64_t c = 0; c < classes; c++)
+        count += select_boxes(&b, c, want + 3 * count);
+    if (e.out[0].dims[0] != count ||
+        memcmp(e.out[0].data, want, (size_t)(3 * count) * sizeof *want) != 0)
+        fail_msg("%s: %lld of %lld boxes selected, expected %lld",
+                 byi_isa_name((enum byi_isa)isa), (long long)e.out[0].dims[0],
+                 (long long)n, (long long)count);
+    free(want);
+    for (uint32_t i = 0; i < e.n_in; i++)
+        release(&e.in[i]);
+    free(e.out[0].data);
+}
+
+static void test_boxes(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int round = 0; use(isa) && round < 200; round++)
+            run_case(isa);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_boxes, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
