@@ -25,6 +25,11 @@ const char *byi_text_or(const char *text, const char *fallback)
     return text && *text ? text : fallback;
 }
 
+const char *byi_onnx_domain(const char *text)
+{
+    return byi_text_or(text, BYI_ONNX);
+}
+
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
 {
     const Onnx__GraphProto *graph = scope->graph;
@@ -94,15 +99,12 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
 {
     const Onnx__ModelProto *model = o->file->model;
 
-    if (strcmp(domain, "ai.onnx") == 0)
-        domain = "";
-    for (size_t i = 0; i < model->n_opset_import; i++) {
-        const char *name = byi_text_or(model->opset_import[i]->domain, "");
-        if (strcmp(strcmp(name, "ai.onnx") == 0 ? "" : name, domain) == 0)
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        if (strcmp(byi_onnx_domain(model->opset_import[i]->domain), domain) ==
+            0)
             return model->opset_import[i]->version;
-    }
     /* before IR version 3 there was one opset and no need to name it */
-    return *domain == '\0' && model->ir_version < 3 ? 1 : 0;
+    return strcmp(domain, BYI_ONNX) == 0 && model->ir_version < 3 ? 1 : 0;
 }
 
 /* A hash table: a graph that is converted again (loop.c) has the sources it
@@ -164,7 +166,7 @@ static void begin_node(struct byi_import *o, size_t index,
                        const Onnx__NodeProto *node)
 {
     const char *type = byi_text_or(node->op_type, "(none)");
-    const char *domain = byi_text_or(node->domain, "");
+    const char *domain = byi_onnx_domain(node->domain);
     const uint32_t source = byi_o_source(o, index, node);
 
     o->node = node;
@@ -172,9 +174,7 @@ static void begin_node(struct byi_import *o, size_t index,
     o->sources = byi_sources_one(o->m, source);
     o->opset = opset_of(o, domain);
     o->seen = 0;
-    o->row = NULL;
-    if (*domain == '\0' || strcmp(domain, "ai.onnx") == 0)
-        o->row = byi_onnx_find(type, o->opset);
+    o->row = byi_onnx_find(domain, type, o->opset);
 }
 
 static void read_operands(struct byi_import *o)
@@ -246,9 +246,10 @@ static void bind_outputs(struct byi_import *o)
         if (entry->id == BYI_NO_ID)
             entry->producer = byi_arena_printf(
                 o->scratch,
-                "node %s: operator %s (domain ai.onnx, opset %lld) is not "
+                "node %s: operator %s (domain %s, opset %lld) is not "
                 "supported",
-                o->name, o->row->type, (long long)o->opset);
+                o->name, o->row->type, byi_onnx_domain(o->node->domain),
+                (long long)o->opset);
     }
 }
 
@@ -315,7 +316,7 @@ static enum byoc_status add_result(struct byi_import *o)
 static enum byoc_status check_model(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->file->model->graph;
-    const int64_t opset = opset_of(o, "");
+    const int64_t opset = opset_of(o, BYI_ONNX);
 
     if (count_nodes(graph) > UINT32_MAX / 16)
         return byi_fail(&o->err, BYOC_ELIMIT, "the graph has %zu nodes",

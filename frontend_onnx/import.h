@@ -139,6 +139,8 @@ struct byi_import {
 
 /* What `text` says, or the fallback where it is NULL or empty. */
 const char *byi_text_or(const char *text, const char *fallback);
+/* The name of a domain: ONNX's own is written as nothing as well. */
+const char *byi_onnx_domain(const char *text);
 
 /* inputs.c: the graph's inputs as parameters of the function. */
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
@@ -381,10 +383,16 @@ byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
 /* --- ops.c: finding rows ------------------------------------------------ */
 
-/* The row for an operator of ONNX's own domain; NULL: not supported. */
-const struct byi_onnx_op *byi_onnx_find(const char *type, int64_t opset);
+/* The row for an operator of a domain; NULL: not supported. */
+const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
+                                        int64_t opset);
+
+/* Domains by the one name of each that is used here (byi_onnx_domain). */
+#define BYI_ONNX "ai.onnx"
+#define BYI_MICROSOFT "com.microsoft"
 
 struct byi_onnx_table {
+    const char *domain;
     const struct byi_onnx_op *at;
     uint32_t n;
 };
@@ -402,6 +410,13 @@ extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
 extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
 extern const struct byi_onnx_table byi_onnx_control; /* ops_control.c */
 extern const struct byi_onnx_table byi_onnx_signal;  /* ops_signal.c  */
+/* of com.microsoft, each where its family is; attention: ops_attention.c */
+extern const struct byi_onnx_table byi_microsoft_element;
+extern const struct byi_onnx_table byi_microsoft_window;
+extern const struct byi_onnx_table byi_microsoft_linear;
+extern const struct byi_onnx_table byi_microsoft_norm;
+extern const struct byi_onnx_table byi_microsoft_quant;
+extern const struct byi_onnx_table byi_microsoft_attention;
 
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */
@@ -409,5 +424,21 @@ void byi_o_convert_same(struct byi_import *o);
 /* A convolution with the node's attributes, of whatever values; bias may be
  * BYI_NO_ID (ops_window.c). */
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
+/* An average pool of x with the node's attributes; one over all positions; the
+ * channels of x moved from the last axis to axis 1, and back (ops_window.c). */
+byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
+byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x);
+byi_id byi_o_channels_first(struct byi_import *o, byi_id x);
+byi_id byi_o_channels_last(struct byi_import *o, byi_id x);
+/* nn.softmax or the like, over all axes from `axis` on as one (ops_norm.c). */
+byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
+                          int64_t axis);
+/* x times the factor, in x's type (ops_linear.c). */
+byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
+/* The function that a fused operator ends in, by its name in ONNX; n numbers
+ * are its attributes, the function's own where there are less. x itself where
+ * the name is empty (ops_element.c). */
+byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
+                        const double *numbers, uint32_t n);
 
 #endif

@@ -12,7 +12,6 @@
 void byi_o_refuse(struct byi_import *o, const char *why, ...)
 {
     char text[400];
-    const char *domain = o->node->domain;
     va_list args;
 
     if (!byi_o_ok(o))
@@ -27,8 +26,8 @@ void byi_o_refuse(struct byi_import *o, const char *why, ...)
         &o->err, BYOC_EUNSUPPORTED,
         "node %s: operator %s (domain %s, opset %lld) is not supported%s%s",
         o->name, o->node->op_type ? o->node->op_type : "(none)",
-        domain && *domain ? domain : "ai.onnx", (long long)o->opset,
-        why ? ": " : "", text);
+        byi_onnx_domain(o->node->domain), (long long)o->opset, why ? ": " : "",
+        text);
 }
 
 void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
@@ -402,6 +401,9 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     byi_id id = BYI_NO_ID;
     uint32_t n_items = 0, rank = 0;
 
+    for (uint32_t i = 0; i < n && byi_o_ok(o); i++)
+        if (args[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE, "an input that it needs is left out");
     if (!byi_o_ok(o))
         return BYI_NO_ID;
     const struct byi_item *items =

@@ -6,18 +6,24 @@
 #include <string.h>
 
 static const struct byi_onnx_table *const tables[] = {
-    &byi_onnx_element, &byi_onnx_window, &byi_onnx_linear, &byi_onnx_norm,
-    &byi_onnx_reduce,  &byi_onnx_shape,  &byi_onnx_index,  &byi_onnx_make,
-    &byi_onnx_image,   &byi_onnx_quant,  &byi_onnx_loss,   &byi_onnx_sequence,
-    &byi_onnx_control, &byi_onnx_signal,
+    &byi_onnx_element,     &byi_onnx_window,         &byi_onnx_linear,
+    &byi_onnx_norm,        &byi_onnx_reduce,         &byi_onnx_shape,
+    &byi_onnx_index,       &byi_onnx_make,           &byi_onnx_image,
+    &byi_onnx_quant,       &byi_onnx_loss,           &byi_onnx_sequence,
+    &byi_onnx_control,     &byi_onnx_signal,         &byi_microsoft_element,
+    &byi_microsoft_window, &byi_microsoft_linear,    &byi_microsoft_norm,
+    &byi_microsoft_quant,  &byi_microsoft_attention,
 };
 
-const struct byi_onnx_op *byi_onnx_find(const char *type, int64_t opset)
+const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
+                                        int64_t opset)
 {
     const struct byi_onnx_op *best = NULL;
 
     for (uint32_t i = 0; i < BYI_COUNT(tables); i++)
         for (uint32_t k = 0; k < tables[i]->n; k++) {
+            if (strcmp(tables[i]->domain, domain) != 0)
+                break;
             const struct byi_onnx_op *row = &tables[i]->at[k];
             if (strcmp(row->type, type) == 0 && row->since <= opset &&
                 (!best || row->since > best->since))

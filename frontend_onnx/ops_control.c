@@ -299,4 +299,5 @@ static const struct byi_onnx_op rows[] = {
     {"Scan", 9, 1, BYI_MAX_ARGS / 2, convert_scan, 0},
 };
 
-const struct byi_onnx_table byi_onnx_control = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_control = {BYI_ONNX, rows,
+                                                BYI_COUNT(rows)};

@@ -218,6 +218,72 @@ static void convert_old_selu(struct byi_import *o)
                    ATTRS(A_FLOAT("alpha", alpha), A_FLOAT("gamma", gamma)));
 }
 
+/* --- com.microsoft -------------------------------------------------------- */
+
+byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
+                        const double *numbers, uint32_t n)
+{
+    static const struct {
+        const char *name;
+        enum byi_op_id op;
+    } known[] = {
+        {"Relu", BYI_OP_NN_RELU},
+        {"Sigmoid", BYI_OP_SIGMOID},
+        {"Tanh", BYI_OP_TANH},
+        {"LeakyRelu", BYI_OP_NN_LEAKY_RELU},
+        {"Clip", BYI_OP_CLIP},
+        {"HardSigmoid", BYI_OP_NN_HARD_SIGMOID},
+        {"Elu", BYI_OP_NN_ELU},
+        {"Softplus", BYI_OP_NN_SOFTPLUS},
+        {"Softsign", BYI_OP_NN_SOFTSIGN},
+        {"HardSwish", BYI_OP_NN_HARD_SWISH},
+    };
+    struct byi_attr attrs[2];
+
+    if (*name == '\0')
+        return x;
+    for (uint32_t i = 0; i < BYI_COUNT(known); i++) {
+        const struct byi_op *op = byi_op(known[i].op);
+        if (strcmp(known[i].name, name) != 0)
+            continue;
+        const uint32_t taken = n < op->n_attrs ? n : op->n_attrs;
+        for (uint32_t k = 0; k < taken; k++)
+            attrs[k] = (struct byi_attr)A_FLOAT(op->attrs[k].name, numbers[k]);
+        return byi_o_emit(o, op->id, ARGS(x), taken, attrs);
+    }
+    byi_o_refuse(o, "activation '%s'", name);
+    return BYI_NO_ID;
+}
+
+/* x sigmoid(alpha x) */
+static void convert_quick_gelu(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const double alpha = byi_o_float(o, "alpha", 1.702);
+
+    if (alpha == 1.0) {
+        o->out[0] = byi_o_emit(o, BYI_OP_NN_SILU, ARGS(x), NO_ATTRS);
+        return;
+    }
+    const byi_id gate =
+        byi_o_emit(o, BYI_OP_SIGMOID, ARGS(byi_o_scale(o, x, alpha)), NO_ATTRS);
+    o->out[0] = byi_o_binary(o, BYI_OP_MULTIPLY, x, gate);
+}
+
+/* BiasGelu, FastGelu: of x + bias; fast by the approximation with tanh. */
+static void convert_bias_gelu(struct byi_import *o)
+{
+    const bool fast = strcmp(o->row->type, "FastGelu") == 0;
+    const byi_id bias = byi_o_in(o, 1);
+    byi_id x = byi_o_in(o, 0);
+
+    if (bias != BYI_NO_ID)
+        x = byi_o_binary(o, BYI_OP_ADD, x, bias);
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_NN_GELU, ARGS(x),
+                   ATTRS(A_STRING("approximate", fast ? "tanh" : "none")));
+}
+
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
@@ -304,4 +370,17 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_element = {rows, BYI_COUNT(rows)};
+/* clang-format off */
+static const struct byi_onnx_op microsoft[] = {
+    {"BiasAdd", 1, 3, 3, convert_chain, BYI_OP_ADD},
+    {"BiasGelu", 1, 2, 2, convert_bias_gelu, BYI_OP_NN_GELU},
+    {"FastGelu", 1, 1, 2, convert_bias_gelu, BYI_OP_NN_GELU},
+    {"Gelu", 1, 1, 1, SAME, BYI_OP_NN_GELU},
+    {"QuickGelu", 1, 1, 1, convert_quick_gelu, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_microsoft_element = {BYI_MICROSOFT, microsoft,
+                                                     BYI_COUNT(microsoft)};
+const struct byi_onnx_table byi_onnx_element = {BYI_ONNX, rows,
+                                                BYI_COUNT(rows)};

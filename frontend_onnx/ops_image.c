@@ -179,4 +179,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_image = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_image = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -145,4 +145,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_index = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_index = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -7,8 +7,7 @@
 
 #include <math.h>
 
-/* x * factor, in x's type. */
-static byi_id scale(struct byi_import *o, byi_id x, double factor)
+byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
 
@@ -20,7 +19,7 @@ static byi_id scale(struct byi_import *o, byi_id x, double factor)
                       ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
 }
 
-static void convert_gemm(struct byi_import *o)
+static byi_id gemm(struct byi_import *o)
 {
     const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 1), c = byi_o_in(o, 2);
     const bool flip_a = byi_o_int(o, "transA", 0) != 0;
@@ -36,14 +35,68 @@ static void convert_gemm(struct byi_import *o)
     if (flip_b && !flip_a && alpha == 1.0)
         y = byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(a, b), NO_ATTRS);
     else
-        y = scale(o,
-                  byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
-                             ATTRS(A_BOOL("transpose_a", flip_a),
-                                   A_BOOL("transpose_b", flip_b))),
-                  alpha);
+        y = byi_o_scale(o,
+                        byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
+                                   ATTRS(A_BOOL("transpose_a", flip_a),
+                                         A_BOOL("transpose_b", flip_b))),
+                        alpha);
     if (c != BYI_NO_ID && beta != 0.0)
-        y = byi_o_emit(o, BYI_OP_ADD, ARGS(y, scale(o, c, beta)), NO_ATTRS);
-    o->out[0] = y;
+        y = byi_o_emit(o, BYI_OP_ADD, ARGS(y, byi_o_scale(o, c, beta)),
+                       NO_ATTRS);
+    return y;
+}
+
+static void convert_gemm(struct byi_import *o)
+{
+    o->out[0] = gemm(o);
+}
+
+/* --- com.microsoft -------------------------------------------------------- */
+
+static void convert_fused_gemm(struct byi_import *o)
+{
+    const double numbers[] = {byi_o_float(o, "activation_alpha", NAN),
+                              byi_o_float(o, "activation_beta", NAN),
+                              byi_o_float(o, "activation_gamma", NAN)};
+    const char *name = byi_o_string(o, "activation", "");
+    uint32_t n = 0;
+
+    while (n < BYI_N(numbers) && !isnan(numbers[n]))
+        n++;
+    o->out[0] = byi_o_activation(o, gemm(o), name, numbers, n);
+}
+
+/* Axis 0 behind the batch axes: (a, b, c, n) becomes (b, c, a, n). */
+static byi_id batch_first(struct byi_import *o, byi_id x, bool wanted)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t axes[BYI_MAX_RANK];
+
+    if (!wanted || rank < 3)
+        return x;
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = i + 2 < rank ? i + 1 : i;
+    axes[rank - 2] = 0;
+    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                      ATTRS(SOME_INTS("axes", rank, axes)));
+}
+
+/* FusedMatMul(a, b, transB=1, alpha=2)
+ *   -> multiply(nn.matmul(%a, %b, transpose_b=true), 2); of a vector there is
+ * nothing to transpose */
+static void convert_fused_matmul(struct byi_import *o)
+{
+    const byi_id a =
+        batch_first(o, byi_o_in(o, 0), byi_o_int(o, "transBatchA", 0) != 0);
+    const byi_id b =
+        batch_first(o, byi_o_in(o, 1), byi_o_int(o, "transBatchB", 0) != 0);
+    const bool flip_a = byi_o_int(o, "transA", 0) && byi_o_rank(o, a) > 1;
+    const bool flip_b = byi_o_int(o, "transB", 0) && byi_o_rank(o, b) > 1;
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_NN_MATMUL, ARGS(a, b),
+        ATTRS(A_BOOL("transpose_a", flip_a), A_BOOL("transpose_b", flip_b)));
+
+    o->out[0] = byi_o_scale(o, y, byi_o_float(o, "alpha", 1.0));
 }
 
 /* clang-format off */
@@ -56,4 +109,14 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_linear = {rows, BYI_COUNT(rows)};
+/* clang-format off */
+static const struct byi_onnx_op microsoft[] = {
+    {"FusedGemm", 1, 2, 3, convert_fused_gemm, BYI_OP_NONE},
+    {"FusedMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
+    {"TransposeMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_microsoft_linear = {BYI_MICROSOFT, microsoft,
+                                                    BYI_COUNT(microsoft)};
+const struct byi_onnx_table byi_onnx_linear = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -103,4 +103,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_loss = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_loss = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -123,4 +123,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_make = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_make = {BYI_ONNX, rows, BYI_COUNT(rows)};

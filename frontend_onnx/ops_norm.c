@@ -75,18 +75,16 @@ static void convert_batch_norm(struct byi_import *o)
                    ATTRS(A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
 }
 
-/* The operator whose axis the whole rest of the axes belongs to. */
-static void convert_softmax_1(struct byi_import *o)
+byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
+                          int64_t axis)
 {
-    const byi_id x = byi_o_in(o, 0);
     const uint32_t rank = byi_o_rank(o, x);
-    int64_t axis = byi_o_int(o, "axis", 1);
     uint32_t wide = 0, last = rank ? rank - 1 : 0;
 
     if (axis < -(int64_t)rank || axis > (int64_t)rank || rank == 0) {
         byi_o_fail(o, BYOC_ETYPE, "axis %lld is out of range for rank %u",
                    (long long)axis, rank);
-        return;
+        return BYI_NO_ID;
     }
     axis = axis < 0 ? axis + rank : axis;
     for (uint32_t i = (uint32_t)axis; i < rank; i++)
@@ -94,16 +92,18 @@ static void convert_softmax_1(struct byi_import *o)
             wide++;
             last = i;
         }
-    if (wide <= 1 && axis < (int64_t)rank) {
-        o->out[0] = byi_o_emit(o, o->row->op, ARGS(x),
-                               ATTRS(AN_INT("axis", (int64_t)last)));
-        return;
-    }
+    if (wide <= 1 && axis < (int64_t)rank)
+        return byi_o_emit(o, op, ARGS(x), ATTRS(AN_INT("axis", (int64_t)last)));
     const byi_id flat =
         byi_o_emit(o, BYI_OP_FLATTEN, ARGS(x), ATTRS(AN_INT("axis", axis)));
-    const byi_id y =
-        byi_o_emit(o, o->row->op, ARGS(flat), ATTRS(AN_INT("axis", 1)));
-    o->out[0] = byi_o_reshape(o, y, byi_o_shape_of(o, x), false);
+    const byi_id y = byi_o_emit(o, op, ARGS(flat), ATTRS(AN_INT("axis", 1)));
+    return byi_o_reshape(o, y, byi_o_shape_of(o, x), false);
+}
+
+static void convert_softmax_1(struct byi_import *o)
+{
+    o->out[0] = byi_o_softmax_from(o, o->row->op, byi_o_in(o, 0),
+                                   byi_o_int(o, "axis", 1));
 }
 
 static void convert_mvn(struct byi_import *o)
@@ -162,6 +162,147 @@ static void convert_layer_norm(struct byi_import *o)
         layer_stats(o, x, axis, epsilon);
 }
 
+/* x / sqrt(mean of x^2 + epsilon) gamma, over the axes from `axis` on; the
+ * squares of half floats are float32. inv, unless NULL: what x is times. */
+static byi_id rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
+                       uint32_t axis, double epsilon, byi_id *inv)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const enum byoc_dtype wide = dtype == BYOC_F64 ? dtype : BYOC_F32;
+    const byi_id w = byi_o_cast(o, x, wide);
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t n = 0;
+
+    for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
+        axes[n++] = i;
+    const byi_id mean =
+        byi_o_emit(o, BYI_OP_MEAN, ARGS(byi_o_binary(o, BYI_OP_MULTIPLY, w, w)),
+                   ATTRS(SOME_INTS("axis", n, axes), A_BOOL("keepdims", true)));
+    const byi_id factor = byi_o_emit(
+        o, BYI_OP_RSQRT,
+        ARGS(byi_o_binary(o, BYI_OP_ADD, mean, byi_o_scalar(o, wide, epsilon))),
+        NO_ATTRS);
+    if (inv)
+        *inv = factor;
+    const byi_id y = byi_o_binary(o, BYI_OP_MULTIPLY, w, factor);
+    return byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_cast(o, y, dtype), gamma);
+}
+
+/* No operator of ONNX's, but ONNX Runtime has it in that domain. */
+static void convert_simplified_norm(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t axis =
+        byi_o_axis(o, byi_o_int(o, "axis", -1), byi_o_rank(o, x));
+    const double epsilon = byi_o_float(o, "epsilon", 1e-5);
+    byi_id inv = BYI_NO_ID;
+
+    if (byi_o_int(o, "stash_type", 1) != 1)
+        byi_o_refuse(o, "a stash_type that is not float32");
+    o->out[0] = rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, &inv);
+    if (byi_o_wants(o, 1))
+        o->out[1] = inv;
+}
+
+/* --- com.microsoft -------------------------------------------------------- */
+
+/* nn.layer_norm over the last axis; beta may be BYI_NO_ID. */
+static byi_id last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
+                             byi_id beta, double epsilon)
+{
+    const byi_id args[] = {x, gamma, beta};
+
+    return byi_o_emit(o, BYI_OP_NN_LAYER_NORM, beta == BYI_NO_ID ? 2 : 3, args,
+                      ATTRS(A_FLOAT("epsilon", epsilon)));
+}
+
+/* The norm of x + skip + bias; the last of four results is that sum. */
+static void skip_norm(struct byi_import *o, bool simplified)
+{
+    const byi_id bias = byi_o_in(o, simplified ? 3 : 4);
+    const double epsilon = byi_o_float(o, "epsilon", 1e-12);
+    byi_id x = byi_o_binary(o, BYI_OP_ADD, byi_o_in(o, 0), byi_o_in(o, 1));
+
+    if (bias != BYI_NO_ID)
+        x = byi_o_binary(o, BYI_OP_ADD, x, bias);
+    const uint32_t last = byi_o_axis(o, -1, byi_o_rank(o, x));
+    o->out[0] = simplified ? rms_norm(o, x, byi_o_in(o, 2), last, epsilon, NULL)
+                           : last_axis_norm(o, x, byi_o_in(o, 2),
+                                            byi_o_in(o, 3), epsilon);
+    if (byi_o_wants(o, 3))
+        o->out[3] = x;
+}
+
+static void convert_skip_norm(struct byi_import *o)
+{
+    skip_norm(o, false);
+}
+
+static void convert_skip_simplified_norm(struct byi_import *o)
+{
+    skip_norm(o, true);
+}
+
+static byi_id look_up(struct byi_import *o, byi_id table, byi_id ids)
+{
+    return byi_o_emit(o, BYI_OP_TAKE, ARGS(table, ids),
+                      ATTRS(AN_INT("axis", 0)));
+}
+
+/* The first rows of the table, one for each of the axis 1 of ids. */
+static byi_id first_rows(struct byi_import *o, byi_id table, byi_id ids)
+{
+    const int64_t zero = 0, one = 1;
+    const byi_id start = byi_o_vector(o, 1, &zero);
+    const byi_id end = byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(ids),
+                                  ATTRS(AN_INT("start", 1), AN_INT("end", 2)));
+
+    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                      ARGS(table, start, end, start, byi_o_vector(o, 1, &one)),
+                      NO_ATTRS);
+}
+
+/* How many ones each row of the mask has; none without a mask. */
+static byi_id mask_index(struct byi_import *o, byi_id ids, byi_id mask)
+{
+    static const int64_t rows[] = {1};
+
+    if (mask == BYI_NO_ID)
+        return byi_o_emit(o, BYI_OP_FULL,
+                          ARGS(byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(ids),
+                                          ATTRS(AN_INT("end", 1)))),
+                          ATTRS(A_DTYPE("dtype", BYOC_I32)));
+    const byi_id one = byi_o_scalar(o, byi_o_dtype(o, mask), 1);
+    const byi_id ones =
+        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, mask, one), BYOC_I32);
+    return byi_o_emit(
+        o, BYI_OP_SUM, ARGS(ones),
+        ATTRS(SOME_INTS("axis", 1, rows), A_BOOL("keepdims", false)));
+}
+
+/* ids, segments, tables of words, positions, segments, gamma, beta, mask,
+ * position ids */
+static void convert_embed_norm(struct byi_import *o)
+{
+    const byi_id ids = byi_o_in(o, 0), segments = byi_o_in(o, 1);
+    const byi_id positions = byi_o_in(o, 3), places = byi_o_in(o, 8);
+    const double epsilon = byi_o_float(o, "epsilon", 1e-12);
+
+    byi_o_int(o, "mask_index_type", 0);
+    byi_id x =
+        byi_o_binary(o, BYI_OP_ADD, look_up(o, byi_o_in(o, 2), ids),
+                     places == BYI_NO_ID ? first_rows(o, positions, ids)
+                                         : look_up(o, positions, places));
+    if (segments != BYI_NO_ID)
+        x = byi_o_binary(o, BYI_OP_ADD, x,
+                         look_up(o, byi_o_in(o, 4), segments));
+    o->out[0] = last_axis_norm(o, x, byi_o_in(o, 5), byi_o_in(o, 6), epsilon);
+    if (byi_o_wants(o, 1))
+        o->out[1] = mask_index(o, ids, byi_o_in(o, 7));
+    if (byi_o_wants(o, 2))
+        o->out[2] = x;
+}
+
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
@@ -170,14 +311,25 @@ static const struct byi_onnx_op rows[] = {
     {"Hardmax", 13, 1, 1, SAME, BYI_OP_NN_HARDMAX},
     {"InstanceNormalization", 1, 3, 3, SAME, BYI_OP_NN_INSTANCE_NORM},
     {"LRN", 1, 1, 1, SAME, BYI_OP_NN_LRN},
-    {"LayerNormalization", 17, 2, 3, convert_layer_norm, BYI_OP_NONE},
+    {"LayerNormalization", 1, 2, 3, convert_layer_norm, BYI_OP_NONE},
     {"LogSoftmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_LOG_SOFTMAX},
     {"LogSoftmax", 13, 1, 1, SAME, BYI_OP_NN_LOG_SOFTMAX},
     {"LpNormalization", 1, 1, 1, SAME, BYI_OP_LP_NORMALIZE},
     {"MeanVarianceNormalization", 9, 1, 1, convert_mvn, BYI_OP_MVN},
+    {"SimplifiedLayerNormalization", 1, 2, 2, convert_simplified_norm, BYI_OP_NONE},
     {"Softmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_SOFTMAX},
     {"Softmax", 13, 1, 1, SAME, BYI_OP_NN_SOFTMAX},
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_norm = {rows, BYI_COUNT(rows)};
+/* clang-format off */
+static const struct byi_onnx_op microsoft[] = {
+    {"EmbedLayerNormalization", 1, 1, 9, convert_embed_norm, BYI_OP_NONE},
+    {"SkipLayerNormalization", 1, 3, 5, convert_skip_norm, BYI_OP_NONE},
+    {"SkipSimplifiedLayerNormalization", 1, 3, 4, convert_skip_simplified_norm, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_microsoft_norm = {BYI_MICROSOFT, microsoft,
+                                                  BYI_COUNT(microsoft)};
+const struct byi_onnx_table byi_onnx_norm = {BYI_ONNX, rows, BYI_COUNT(rows)};

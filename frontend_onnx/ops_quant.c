@@ -8,6 +8,8 @@
  */
 #include "frontend_onnx/import.h"
 
+#include <string.h>
+
 /* --- to and from quantised numbers ---------------------------------------- */
 
 static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
@@ -17,10 +19,9 @@ static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
 }
 
 /* The zero point where it is left out: zeros of the scale's shape. */
-static byi_id zero_point(struct byi_import *o, enum byoc_dtype dtype)
+static byi_id zero_point(struct byi_import *o, byi_id scale, byi_id given,
+                         enum byoc_dtype dtype)
 {
-    const byi_id scale = byi_o_in(o, 1), given = byi_o_in(o, 2);
-
     if (given != BYI_NO_ID)
         return given;
     if (byi_o_rank(o, scale) == 0)
@@ -31,23 +32,28 @@ static byi_id zero_point(struct byi_import *o, enum byoc_dtype dtype)
 
 static void convert_quantize(struct byi_import *o)
 {
-    o->out[0] = requantize(o, BYI_OP_QUANTIZE, byi_o_in(o, 0), byi_o_in(o, 1),
-                           zero_point(o, BYOC_U8), byi_o_int(o, "axis", 1));
+    o->out[0] =
+        requantize(o, BYI_OP_QUANTIZE, byi_o_in(o, 0), byi_o_in(o, 1),
+                   zero_point(o, byi_o_in(o, 1), byi_o_in(o, 2), BYOC_U8),
+                   byi_o_int(o, "axis", 1));
 }
 
 static void convert_dequantize(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
 
-    o->out[0] =
-        requantize(o, BYI_OP_DEQUANTIZE, x, byi_o_in(o, 1),
-                   zero_point(o, byi_o_dtype(o, x)), byi_o_int(o, "axis", 1));
+    o->out[0] = requantize(
+        o, BYI_OP_DEQUANTIZE, x, byi_o_in(o, 1),
+        zero_point(o, byi_o_in(o, 1), byi_o_in(o, 2), byi_o_dtype(o, x)),
+        byi_o_int(o, "axis", 1));
 }
 
-/* scale and zero point that spread [min(x, 0), max(x, 0)] over 0 .. 255. */
-static void convert_dynamic(struct byi_import *o)
+/* x as bytes, by the scale and the zero point that spread [min(x, 0),
+ * max(x, 0)] over 0 .. 255. */
+static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
+                               byi_id *zero_of)
 {
-    const byi_id x = byi_o_in(o, 0), zero = byi_o_scalar(o, BYOC_F32, 0);
+    const byi_id zero = byi_o_scalar(o, BYOC_F32, 0);
     const struct byi_attr all[] = {A_BOOL("keepdims", false)};
     const byi_id low = byi_o_binary(
         o, BYI_OP_MINIMUM, byi_o_emit(o, BYI_OP_MIN, ARGS(x), 1, all), zero);
@@ -64,24 +70,32 @@ static void convert_dynamic(struct byi_import *o)
     const byi_id point = byi_o_cast(
         o, byi_o_emit(o, BYI_OP_ROUND, ARGS(inside), NO_ATTRS), BYOC_U8);
 
-    o->out[0] = requantize(o, BYI_OP_QUANTIZE, x, scale, point, 1);
+    *scale_of = scale;
+    *zero_of = point;
+    return requantize(o, BYI_OP_QUANTIZE, x, scale, point, 1);
+}
+
+static void convert_dynamic(struct byi_import *o)
+{
+    byi_id scale, zero;
+
+    o->out[0] = quantize_dynamic(o, byi_o_in(o, 0), &scale, &zero);
     if (o->n_out > 1)
         o->out[1] = scale;
     if (o->n_out > 2)
-        o->out[2] = point;
+        o->out[2] = zero;
 }
 
 /* --- integer products ----------------------------------------------------- */
 
-/* Input i as int32, without its zero point, input z: one number, or one for
- * each slice of x that leaves `inner` axes. */
-static byi_id centred(struct byi_import *o, uint32_t i, uint32_t z,
+/* x as int32, without its zero point: none, one number, or one for each slice
+ * of x that leaves `inner` axes. */
+static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
                       uint32_t inner)
 {
-    const byi_id x = byi_o_cast(o, byi_o_in(o, i), BYOC_I32);
-    byi_id zero = byi_o_in(o, z);
     int64_t axes[BYI_MAX_RANK];
 
+    x = byi_o_cast(o, x, BYOC_I32);
     if (zero == BYI_NO_ID)
         return x;
     zero = byi_o_cast(o, zero, BYOC_I32);
@@ -95,16 +109,19 @@ static byi_id centred(struct byi_import *o, uint32_t i, uint32_t z,
 
 static void convert_matmul_integer(struct byi_import *o)
 {
-    o->out[0] = byi_o_binary(o, BYI_OP_NN_MATMUL, centred(o, 0, 2, 1),
-                             centred(o, 1, 3, 0));
+    o->out[0] = byi_o_binary(o, BYI_OP_NN_MATMUL,
+                             centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1),
+                             centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0));
 }
 
 static void convert_conv_integer(struct byi_import *o)
 {
     const uint32_t rank = byi_o_rank(o, byi_o_in(o, 1));
 
-    o->out[0] = byi_o_conv(o, centred(o, 0, 2, 0),
-                           centred(o, 1, 3, rank ? rank - 1 : 0), BYI_NO_ID);
+    o->out[0] = byi_o_conv(
+        o, centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
+        centred(o, byi_o_in(o, 1), byi_o_in(o, 3), rank ? rank - 1 : 0),
+        BYI_NO_ID);
 }
 
 /* QLinearConv: x, scale, zero, w, scale, zero, scale, zero of the result,
@@ -146,7 +163,158 @@ static void convert_qlinear_matmul(struct byi_import *o)
         requantize(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
 }
 
+/* --- com.microsoft -------------------------------------------------------- */
+
+/* Inputs i, i + 1, i + 2: numbers, scale, zero point. */
+static byi_id real(struct byi_import *o, uint32_t i)
+{
+    const byi_id x = byi_o_in(o, i), scale = byi_o_in(o, i + 1);
+
+    return requantize(
+        o, BYI_OP_DEQUANTIZE, x, scale,
+        zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)), 1);
+}
+
+/* y by the scale and zero point that are inputs i and i + 1; `like`: the input
+ * whose type the result has where there is no zero point. */
+static byi_id quantized(struct byi_import *o, byi_id y, uint32_t i,
+                        uint32_t like)
+{
+    const byi_id scale = byi_o_in(o, i);
+
+    return requantize(o, BYI_OP_QUANTIZE, y, scale,
+                      zero_point(o, scale, byi_o_in(o, i + 1),
+                                 byi_o_dtype(o, byi_o_in(o, like))),
+                      1);
+}
+
+/* QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale, zero. */
+static void convert_qlinear_binary(struct byi_import *o)
+{
+    o->out[0] =
+        quantized(o, byi_o_binary(o, o->row->op, real(o, 0), real(o, 3)), 6, 0);
+}
+
+/* A function of one operand: x, scale, zero, scale, zero. */
+static void convert_qlinear_unary(struct byi_import *o)
+{
+    const struct byi_op *op = byi_op(o->row->op);
+    const byi_id x = real(o, 0);
+
+    if (op->id == BYI_OP_NN_LEAKY_RELU)
+        o->out[0] =
+            byi_o_emit(o, op->id, ARGS(x),
+                       ATTRS(A_FLOAT("alpha", byi_o_float(o, "alpha", 0.01))));
+    else
+        o->out[0] = byi_o_emit(o, op->id, ARGS(x), NO_ATTRS);
+    o->out[0] = quantized(o, o->out[0], 3, 0);
+}
+
+static void convert_qlinear_pool(struct byi_import *o)
+{
+    const bool last = byi_o_int(o, "channels_last", 0) != 0;
+    const byi_id x = last ? byi_o_channels_first(o, real(o, 0)) : real(o, 0);
+    const bool global = strcmp(o->row->type, "QLinearGlobalAveragePool") == 0;
+    const byi_id y =
+        global ? byi_o_global_avg_pool(o, x) : byi_o_avg_pool(o, x);
+
+    o->out[0] = quantized(o, last ? byi_o_channels_last(o, y) : y, 3, 0);
+}
+
+/* `opset` is that of the Softmax it stands for: before 13, axes from `axis` on
+ * are one. */
+static void convert_qlinear_softmax(struct byi_import *o)
+{
+    const bool old = byi_o_int(o, "opset", 13) < 13;
+    const int64_t axis = byi_o_int(o, "axis", old ? 1 : -1);
+    const byi_id x = real(o, 0);
+
+    o->out[0] =
+        quantized(o,
+                  old ? byi_o_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
+                      : byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
+                                   ATTRS(AN_INT("axis", axis))),
+                  3, 0);
+}
+
+/* scale, zero point of the result, then x, scale, zero point of each. */
+static void convert_qlinear_concat(struct byi_import *o)
+{
+    const uint32_t n = o->n_in >= 2 ? (o->n_in - 2) / 3 : 0;
+    byi_id *parts = byi_arena_calloc(o->scratch, n + 1, sizeof *parts);
+
+    if (n == 0 || o->n_in != 3 * n + 2)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u inputs, expected 2 and 3 for each operand",
+                   o->n_in);
+    for (uint32_t i = 0; i < n; i++)
+        parts[i] = real(o, 2 + 3 * i);
+    const byi_id y = byi_o_emit(o, BYI_OP_CONCATENATE, n, parts,
+                                ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
+    o->out[0] = quantized(o, y, 0, 2);
+}
+
+/* condition, x, scale, zero, y, scale, zero, scale, zero */
+static void convert_qlinear_where(struct byi_import *o)
+{
+    const byi_id y =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(byi_o_in(o, 0), real(o, 1), real(o, 4)), NO_ATTRS);
+
+    o->out[0] = quantized(o, y, 7, 1);
+}
+
+/* The product of integers as float32: times both scales, plus the bias. */
+static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
+                              byi_id a_scale, byi_id b_scale, byi_id bias)
+{
+    const byi_id y =
+        byi_o_cast(o, byi_o_binary(o, BYI_OP_NN_MATMUL, a, b), BYOC_F32);
+    const byi_id scaled =
+        byi_o_binary(o, BYI_OP_MULTIPLY, y,
+                     byi_o_binary(o, BYI_OP_MULTIPLY, a_scale, b_scale));
+
+    return bias == BYI_NO_ID ? scaled
+                             : byi_o_binary(o, BYI_OP_ADD, scaled, bias);
+}
+
+/* a, b, their scales, their zero points, bias */
+static void convert_matmul_to_float(struct byi_import *o)
+{
+    o->out[0] =
+        integer_product(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 4), 1),
+                        centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0),
+                        byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
+}
+
+/* a of floats, b, its scale, its zero point, bias */
+static void convert_dynamic_matmul(struct byi_import *o)
+{
+    byi_id scale, zero;
+    const byi_id a = quantize_dynamic(o, byi_o_in(o, 0), &scale, &zero);
+
+    o->out[0] = integer_product(o, centred(o, a, zero, 1),
+                                centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0),
+                                scale, byi_o_in(o, 2), byi_o_in(o, 4));
+}
+
 /* clang-format off */
+static const struct byi_onnx_op microsoft[] = {
+    {"DequantizeLinear", 1, 2, 3, convert_dequantize, BYI_OP_NONE},
+    {"DynamicQuantizeMatMul", 1, 3, 5, convert_dynamic_matmul, BYI_OP_NONE},
+    {"MatMulIntegerToFloat", 1, 4, 7, convert_matmul_to_float, BYI_OP_NONE},
+    {"QLinearAdd", 1, 2, 8, convert_qlinear_binary, BYI_OP_ADD},
+    {"QLinearAveragePool", 1, 2, 5, convert_qlinear_pool, BYI_OP_NONE},
+    {"QLinearConcat", 1, 2, BYI_MAX_ARGS, convert_qlinear_concat, BYI_OP_NONE},
+    {"QLinearGlobalAveragePool", 1, 2, 5, convert_qlinear_pool, BYI_OP_NONE},
+    {"QLinearLeakyRelu", 1, 2, 5, convert_qlinear_unary, BYI_OP_NN_LEAKY_RELU},
+    {"QLinearMul", 1, 2, 8, convert_qlinear_binary, BYI_OP_MULTIPLY},
+    {"QLinearSigmoid", 1, 2, 5, convert_qlinear_unary, BYI_OP_SIGMOID},
+    {"QLinearSoftmax", 1, 2, 5, convert_qlinear_softmax, BYI_OP_NONE},
+    {"QLinearWhere", 1, 9, 9, convert_qlinear_where, BYI_OP_NONE},
+    {"QuantizeLinear", 1, 2, 3, convert_quantize, BYI_OP_NONE},
+};
+
 static const struct byi_onnx_op rows[] = {
     {"ConvInteger", 10, 2, 4, convert_conv_integer, BYI_OP_NONE},
     {"DequantizeLinear", 10, 2, 3, convert_dequantize, BYI_OP_NONE},
@@ -158,4 +326,6 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_quant = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_microsoft_quant = {BYI_MICROSOFT, microsoft,
+                                                   BYI_COUNT(microsoft)};
+const struct byi_onnx_table byi_onnx_quant = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -83,4 +83,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_reduce = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_reduce = {BYI_ONNX, rows, BYI_COUNT(rows)};

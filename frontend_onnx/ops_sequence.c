@@ -160,4 +160,5 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_sequence = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_sequence = {BYI_ONNX, rows,
+                                                 BYI_COUNT(rows)};

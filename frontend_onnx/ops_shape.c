@@ -397,4 +397,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_shape = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_shape = {BYI_ONNX, rows, BYI_COUNT(rows)};

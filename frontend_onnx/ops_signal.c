@@ -276,4 +276,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_signal = {rows, BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_signal = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -195,6 +195,20 @@ static void convert_conv(struct byi_import *o)
     o->out[0] = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
 }
 
+/* com.microsoft: a convolution, what is added to it, a function of that. */
+static void convert_fused_conv(struct byi_import *o)
+{
+    const byi_id z = byi_o_in(o, 3);
+    const char *name = byi_o_string(o, "activation", "");
+    uint32_t n = 0;
+    const double *numbers = byi_o_floats(o, "activation_params", &n);
+    byi_id y = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
+
+    if (z != BYI_NO_ID)
+        y = byi_o_binary(o, BYI_OP_ADD, y, z);
+    o->out[0] = byi_o_activation(o, y, name, numbers, n);
+}
+
 /* Pads from the size that the result shall have: ONNX's formula; where it
  * asks for less than no pads, the result grows at the end instead. */
 static void pad_to_shape(struct byi_import *o, struct window *w,
@@ -254,14 +268,15 @@ static void convert_deconv(struct byi_import *o)
 
 /* --- pools ---------------------------------------------------------------- */
 
-static void read_pool(struct byi_import *o, struct window *w, uint32_t max)
+static void read_pool(struct byi_import *o, byi_id x, struct window *w,
+                      uint32_t max)
 {
-    w->n = spatial(o, byi_o_in(o, 0), max);
+    w->n = spatial(o, x, max);
     if (!byi_o_has(o, "kernel_shape"))
         byi_o_fail(o, BYOC_EPARSE, "it has no kernel_shape");
     read_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
-    auto_pad(o, byi_o_in(o, 0), w);
+    auto_pad(o, x, w);
 }
 
 static void convert_max_pool(struct byi_import *o)
@@ -272,7 +287,7 @@ static void convert_max_pool(struct byi_import *o)
     const bool indices = byi_o_wants(o, 1);
     struct window w = {0};
 
-    read_pool(o, &w, indices ? BYI_MAX_RANK - 2 : 3);
+    read_pool(o, byi_o_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
     const struct byi_attr attrs[] = {
         SOME_INTS("pool_size", w.n, w.kernel),
         SOME_INTS("strides", w.n, w.strides),
@@ -321,7 +336,7 @@ static void convert_max_unpool(struct byi_import *o)
     const int64_t all = -1, none[BYI_MAX_RANK] = {0};
     struct window w = {0};
 
-    read_pool(o, &w, BYI_MAX_RANK - 2);
+    read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
     const byi_id shape = unpooled_shape(o, x, &w);
     const byi_id size = byi_o_emit(o, BYI_OP_PROD, ARGS(shape), NO_ATTRS);
     const byi_id zeros =
@@ -346,30 +361,61 @@ static void convert_max_unpool(struct byi_import *o)
                            ARGS(y, pads, byi_o_scalar(o, dtype, 0)), NO_ATTRS);
 }
 
-static void convert_avg_pool(struct byi_import *o)
+byi_id byi_o_channels_first(struct byi_import *o, byi_id x)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t axes[BYI_MAX_RANK] = {0, (int64_t)rank - 1};
+
+    if (rank < 3)
+        return x;
+    for (uint32_t i = 2; i < rank; i++)
+        axes[i] = i - 1;
+    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                      ATTRS(SOME_INTS("axes", rank, axes)));
+}
+
+byi_id byi_o_channels_last(struct byi_import *o, byi_id x)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t axes[BYI_MAX_RANK] = {0};
+
+    if (rank < 3)
+        return x;
+    for (uint32_t i = 1; i < rank; i++)
+        axes[i] = i + 1 < rank ? i + 1 : 1;
+    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                      ATTRS(SOME_INTS("axes", rank, axes)));
+}
+
+byi_id byi_o_avg_pool(struct byi_import *o, byi_id x)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_AVG_POOL1D,
                                          BYI_OP_NN_AVG_POOL2D,
                                          BYI_OP_NN_AVG_POOL3D};
     struct window w = {0};
 
-    read_pool(o, &w, 3);
-    o->out[0] =
-        byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0)),
-                   ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
-                         SOME_INTS("strides", w.n, w.strides),
-                         SOME_INTS("padding", 2 * w.n, w.pads),
-                         SOME_INTS("dilation", w.n, w.dilations),
-                         A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
-                         A_BOOL("count_include_pad",
-                                byi_o_int(o, "count_include_pad", 0) != 0)));
+    read_pool(o, x, &w, 3);
+    return byi_o_emit(
+        o, ops[w.n], ARGS(x),
+        ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
+              SOME_INTS("strides", w.n, w.strides),
+              SOME_INTS("padding", 2 * w.n, w.pads),
+              SOME_INTS("dilation", w.n, w.dilations),
+              A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
+              A_BOOL("count_include_pad",
+                     byi_o_int(o, "count_include_pad", 0) != 0)));
+}
+
+static void convert_avg_pool(struct byi_import *o)
+{
+    o->out[0] = byi_o_avg_pool(o, byi_o_in(o, 0));
 }
 
 static void convert_lp_pool(struct byi_import *o)
 {
     struct window w = {0};
 
-    read_pool(o, &w, BYI_MAX_RANK - 2);
+    read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
     o->out[0] =
         byi_o_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_o_in(o, 0)),
                    ATTRS(SOME_INTS("pool_size", w.n, w.kernel),
@@ -380,19 +426,36 @@ static void convert_lp_pool(struct byi_import *o)
                          AN_INT("p", byi_o_int(o, "p", 2))));
 }
 
-/* The row names the operator for one axis; those for two and three follow. */
+/* com.microsoft: channels are the last axis. */
+static void convert_nhwc_max_pool(struct byi_import *o)
+{
+    o->in[0] = byi_o_channels_first(o, byi_o_in(o, 0));
+    convert_max_pool(o);
+    o->out[0] = byi_o_channels_last(o, o->out[0]);
+}
+
+/* `op` is the operator for one axis; those for two and three follow. */
+static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
+{
+    const uint32_t n = spatial(o, x, 3);
+
+    return byi_o_emit(o, (enum byi_op_id)(op + n - 1), ARGS(x), NO_ATTRS);
+}
+
+byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x)
+{
+    return global(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
+}
+
 static void convert_global(struct byi_import *o)
 {
-    const uint32_t n = spatial(o, byi_o_in(o, 0), 3);
-
-    o->out[0] = byi_o_emit(o, (enum byi_op_id)(o->row->op + n - 1),
-                           ARGS(byi_o_in(o, 0)), NO_ATTRS);
+    o->out[0] = global(o, o->row->op, byi_o_in(o, 0));
 }
 
 _Static_assert(BYI_OP_NN_GLOBAL_MAX_POOL3D == BYI_OP_NN_GLOBAL_MAX_POOL1D + 2,
-               "convert_global counts on this order of ops.def");
+               "global counts on this order of ops.def");
 _Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
-               "convert_global counts on this order of ops.def");
+               "global counts on this order of ops.def");
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
@@ -408,4 +471,13 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_window = {rows, BYI_COUNT(rows)};
+/* clang-format off */
+static const struct byi_onnx_op microsoft[] = {
+    {"FusedConv", 1, 2, 4, convert_fused_conv, BYI_OP_NONE},
+    {"NhwcMaxPool", 1, 1, 1, convert_nhwc_max_pool, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_microsoft_window = {BYI_MICROSOFT, microsoft,
+                                                    BYI_COUNT(microsoft)};
+const struct byi_onnx_table byi_onnx_window = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -1,0 +1,355 @@
+/* ops_attention.c: com.microsoft's attention, as the products, sums and the
+ * softmax that it is made of. With b sequences, n heads, s queries, t keys, h
+ * elements of a head:
+ *
+ *   scores = nn.matmul(q, k, transpose_b=true) scale + bias + mask  (b, n, s,
+ * t) result = nn.matmul(nn.softmax(scores), v)                       (b, n, s,
+ * h)
+ *
+ * A mask is a term of the scores: 0 where a query may look, else
+ * mask_filter_value, and the smallest float where it must not look ahead.
+ */
+#include "frontend_onnx/import.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+struct attention {
+    int64_t heads;
+    byi_id q, k, v;    /* (b, n, s or t, h), keys of the past among them */
+    byi_id own;        /* keys without those of the past */
+    byi_id bias, mask; /* BYI_NO_ID: none */
+    double filter, scale;
+    bool causal;
+};
+
+/* --- heads ---------------------------------------------------------------- */
+
+static byi_id swap_heads(struct byi_import *o, byi_id x)
+{
+    static const int64_t axes[] = {0, 2, 1, 3};
+
+    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                      ATTRS(SOME_INTS("axes", 4, axes)));
+}
+
+/* (b, s, n h) -> (b, n, s, h) */
+static byi_id split_heads(struct byi_import *o, byi_id x, int64_t heads)
+{
+    const int64_t width = byi_o_dim(o, x, 2);
+    const bool known = !BYI_IS_SYMBOL(width);
+    const int64_t shape[] = {0, 0, heads, known ? width / heads : -1};
+
+    if (byi_o_ok(o) && (byi_o_rank(o, x) != 3 || (known && width % heads)))
+        byi_o_fail(o, BYOC_ETYPE,
+                   "an operand of rank %u and width %lld does not split in "
+                   "%lld heads",
+                   byi_o_rank(o, x), (long long)width, (long long)heads);
+    return swap_heads(o, byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false));
+}
+
+/* (b, n, s, h) -> (b, s, n h) */
+static byi_id join_heads(struct byi_import *o, byi_id x)
+{
+    const int64_t n = byi_o_dim(o, x, 1), h = byi_o_dim(o, x, 3);
+    const bool known = !BYI_IS_SYMBOL(n) && !BYI_IS_SYMBOL(h);
+    const int64_t shape[] = {0, 0, known ? n * h : -1};
+
+    return byi_o_reshape(o, swap_heads(o, x), byi_o_vector(o, 3, shape), false);
+}
+
+/* x at `index` of the axis, which goes. */
+static byi_id pick(struct byi_import *o, byi_id x, int64_t axis, double index)
+{
+    return byi_o_emit(o, BYI_OP_TAKE, ARGS(x, byi_o_scalar(o, BYOC_I64, index)),
+                      ATTRS(AN_INT("axis", axis)));
+}
+
+static byi_id join(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
+{
+    if (a == BYI_NO_ID)
+        return b;
+    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
+                      ATTRS(AN_INT("axis", axis)));
+}
+
+/* Three parts of the last axis. */
+static void split_last(struct byi_import *o, byi_id x, const int64_t sizes[3],
+                       byi_id parts[3])
+{
+    const byi_id tuple =
+        byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
+                   ATTRS(SOME_INTS("sizes", 3, sizes),
+                         AN_INT("axis", (int64_t)byi_o_rank(o, x) - 1)));
+
+    for (uint32_t i = 0; i < 3; i++)
+        parts[i] = byi_o_get(o, tuple, i);
+}
+
+/* --- masks ---------------------------------------------------------------- */
+
+/* The size of an axis, an int64 scalar. */
+static byi_id length(struct byi_import *o, byi_id x, int64_t axis)
+{
+    return byi_o_as_scalar(
+        o, byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
+                      ATTRS(AN_INT("start", axis), AN_INT("end", axis + 1))));
+}
+
+/* start, start + 1, ... end - 1 */
+static byi_id count(struct byi_import *o, byi_id start, byi_id end)
+{
+    return byi_o_emit(o, BYI_OP_ARANGE,
+                      ARGS(start, end, byi_o_scalar(o, BYOC_I64, 1)), NO_ATTRS);
+}
+
+/* allowed ? 0 : filter, as a term of the scores; `axes` are put into it. */
+static byi_id term(struct byi_import *o, const struct attention *a,
+                   byi_id allowed, double filter, uint32_t n,
+                   const int64_t *axes)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
+
+    return byi_o_expand(o,
+                        byi_o_emit(o, BYI_OP_WHERE,
+                                   ARGS(allowed, byi_o_scalar(o, dtype, 0),
+                                        byi_o_scalar(o, dtype, filter)),
+                                   NO_ATTRS),
+                        n, axes);
+}
+
+/* Keys start[b] .. end[b] - 1 are there; no start: from the first one on. */
+static byi_id range_mask(struct byi_import *o, const struct attention *a,
+                         byi_id start, byi_id end)
+{
+    static const int64_t column[] = {1}, middle[] = {1, 2};
+    const byi_id keys = byi_o_cast(
+        o, count(o, byi_o_scalar(o, BYOC_I64, 0), length(o, a->k, 2)),
+        byi_o_dtype(o, end));
+    byi_id allowed =
+        byi_o_binary(o, BYI_OP_LESS, keys, byi_o_expand(o, end, 1, column));
+
+    if (start != BYI_NO_ID)
+        allowed = byi_o_binary(o, BYI_OP_LOGICAL_AND, allowed,
+                               byi_o_binary(o, BYI_OP_GREATER_EQUAL, keys,
+                                            byi_o_expand(o, start, 1, column)));
+    return term(o, a, allowed, a->filter, 2, middle);
+}
+
+/* A mask of one axis: (b) ends, or (2 b): ends, then starts. */
+static byi_id index_mask(struct byi_import *o, const struct attention *a,
+                         byi_id mask)
+{
+    const int64_t n = byi_o_dim(o, mask, 0), batch = byi_o_dim(o, a->q, 0);
+    const int64_t halves[] = {batch, batch};
+
+    if (n == batch)
+        return range_mask(o, a, BYI_NO_ID, mask);
+    if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch) || n != 2 * batch) {
+        byi_o_refuse(o, "a mask of one axis that has neither one nor two "
+                        "elements a sequence");
+        return BYI_NO_ID;
+    }
+    const byi_id both = byi_o_emit(o, BYI_OP_SPLIT, ARGS(mask),
+                                   ATTRS(SOME_INTS("sizes", 2, halves)));
+    return range_mask(o, a, byi_o_get(o, both, 1), byi_o_get(o, both, 0));
+}
+
+/* What the node's mask adds to the scores: (b), (2 b), (b, t), (b, s, t). */
+static byi_id read_mask(struct byi_import *o, const struct attention *a,
+                        byi_id mask)
+{
+    static const int64_t middle[] = {1, 2};
+    const uint32_t rank = byi_o_rank(o, mask);
+
+    if (mask == BYI_NO_ID)
+        return BYI_NO_ID;
+    if (rank == 1)
+        return index_mask(o, a, mask);
+    if (rank != 2 && rank != 3) {
+        byi_o_refuse(o, "a mask of rank %u", rank);
+        return BYI_NO_ID;
+    }
+    const byi_id zero = byi_o_scalar(o, byi_o_dtype(o, mask), 0);
+    return term(o, a, byi_o_binary(o, BYI_OP_GREATER, mask, zero), a->filter,
+                4 - rank, middle);
+}
+
+/* Query i, behind the keys of the past, looks at keys up to its own. */
+static byi_id causal_mask(struct byi_import *o, const struct attention *a)
+{
+    static const int64_t column[] = {1}, front[] = {0, 1};
+    const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
+    const double lowest = dtype == BYOC_F16   ? -65504.0
+                          : dtype == BYOC_F64 ? -DBL_MAX
+                                              : -(double)FLT_MAX;
+    const byi_id all = length(o, a->k, 2);
+    const byi_id past =
+        byi_o_binary(o, BYI_OP_SUBTRACT, all, length(o, a->own, 2));
+    const byi_id end = byi_o_binary(o, BYI_OP_ADD, past, length(o, a->q, 2));
+    const byi_id rows = byi_o_expand(o, count(o, past, end), 1, column);
+    const byi_id keys = count(o, byi_o_scalar(o, BYOC_I64, 0), all);
+
+    return term(o, a, byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, rows), lowest, 2,
+                front);
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static byi_id plus(struct byi_import *o, byi_id x, byi_id more)
+{
+    return more == BYI_NO_ID ? x : byi_o_binary(o, BYI_OP_ADD, x, more);
+}
+
+static byi_id attend(struct byi_import *o, const struct attention *a)
+{
+    const int64_t width = byi_o_dim(o, a->q, 3);
+
+    if (a->scale == 0.0 && BYI_IS_SYMBOL(width))
+        byi_o_refuse(o, "heads whose size varies");
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    const double scale = a->scale != 0.0 ? a->scale : 1.0 / sqrt((double)width);
+    byi_id x = byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a->q, a->k),
+                          ATTRS(A_BOOL("transpose_b", true)));
+    x = plus(o, plus(o, byi_o_scale(o, x, scale), a->bias), a->mask);
+    if (a->causal)
+        x = plus(o, x, causal_mask(o, a));
+    x = byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x), NO_ATTRS);
+    return join_heads(o, byi_o_binary(o, BYI_OP_NN_MATMUL, x, a->v));
+}
+
+/* The attributes that all kinds have. */
+static struct attention read_attention(struct byi_import *o)
+{
+    struct attention a = {.heads = byi_o_int(o, "num_heads", 0),
+                          .bias = BYI_NO_ID,
+                          .mask = BYI_NO_ID,
+                          .filter = byi_o_float(o, "mask_filter_value", -10000),
+                          .scale = byi_o_float(o, "scale", 0),
+                          .causal = byi_o_int(o, "unidirectional", 0) != 0};
+
+    if (a.heads < 1 || a.heads > BYI_MAX_ARGS)
+        byi_o_fail(o, BYOC_EPARSE, "num_heads is %lld, expected at least 1",
+                   (long long)a.heads);
+    return a;
+}
+
+/* Keys and values: those of the past, then the node's own. */
+static void add_past(struct byi_import *o, struct attention *a, byi_id past_k,
+                     byi_id past_v)
+{
+    a->own = a->k;
+    a->k = join(o, past_k, a->k, 2);
+    a->v = join(o, past_v, a->v, 2);
+}
+
+/* Attention: x, weights (x's width, q + k + v), bias, mask, past (2, b, n, t,
+ * h), bias of the scores. */
+static void convert_attention(struct byi_import *o)
+{
+    static const int64_t front[] = {0};
+    struct attention a = read_attention(o);
+    const byi_id past = byi_o_in(o, 4);
+    const int64_t third = byi_o_dim(o, byi_o_in(o, 1), 1) / 3;
+    int64_t sizes[3] = {third, third, third};
+    uint32_t n = 0;
+    const int64_t *given = byi_o_ints(o, "qkv_hidden_sizes", &n);
+    byi_id parts[3];
+
+    if (byi_o_int(o, "do_rotary", 0) || byi_o_int(o, "rotary_embedding_dim", 0))
+        byi_o_refuse(o, "rotary embeddings");
+    if (byi_o_int(o, "past_present_share_buffer", 0) ||
+        byi_o_in(o, 6) != BYI_NO_ID)
+        byi_o_refuse(o, "past and present in one buffer");
+    if (given && n != 3)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "qkv_hidden_sizes has %u entries, expected 3", n);
+    if (byi_o_ok(o) && BYI_IS_SYMBOL(byi_o_dim(o, byi_o_in(o, 1), 1)))
+        byi_o_refuse(o, "weights whose width varies");
+    if (given && byi_o_ok(o))
+        memcpy(sizes, given, sizeof sizes);
+    split_last(
+        o,
+        plus(o,
+             byi_o_binary(o, BYI_OP_NN_MATMUL, byi_o_in(o, 0), byi_o_in(o, 1)),
+             byi_o_in(o, 2)),
+        sizes, parts);
+    a.q = split_heads(o, parts[0], a.heads);
+    a.k = split_heads(o, parts[1], a.heads);
+    a.v = split_heads(o, parts[2], a.heads);
+    add_past(o, &a, past == BYI_NO_ID ? past : pick(o, past, 0, 0),
+             past == BYI_NO_ID ? past : pick(o, past, 0, 1));
+    a.mask = read_mask(o, &a, byi_o_in(o, 3));
+    a.bias = byi_o_in(o, 5);
+    o->out[0] = attend(o, &a);
+    if (byi_o_wants(o, 1))
+        o->out[1] = join(o, byi_o_expand(o, a.k, 1, front),
+                         byi_o_expand(o, a.v, 1, front), 0);
+}
+
+/* Queries, keys and values with their share of the bias: (b, s, n h) each; or
+ * (b, s, n, 3, h) as the query; or (b, s, n, 2, h) as the key; or keys and
+ * values as (b, n, t, h). */
+static void read_operands(struct byi_import *o, struct attention *a)
+{
+    const byi_id q = byi_o_in(o, 0), k = byi_o_in(o, 1), v = byi_o_in(o, 2);
+    const byi_id bias = byi_o_in(o, 3);
+    const uint32_t rank = k == BYI_NO_ID ? 0 : byi_o_rank(o, k);
+    byi_id parts[3] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
+
+    if (bias != BYI_NO_ID && rank != 3)
+        byi_o_refuse(o, "a bias of packed operands");
+    if (rank == 0 && byi_o_ok(o) && byi_o_rank(o, q) != 5)
+        byi_o_fail(o, BYOC_EPARSE, "it has no key, and a query of rank %u",
+                   byi_o_rank(o, q));
+    if (bias != BYI_NO_ID && byi_o_ok(o)) {
+        const int64_t sizes[] = {byi_o_dim(o, q, 2), byi_o_dim(o, k, 2),
+                                 byi_o_dim(o, v, 2)};
+        split_last(o, bias, sizes, parts);
+    }
+    if (rank == 0) {
+        a->q = swap_heads(o, pick(o, q, 3, 0));
+        a->k = swap_heads(o, pick(o, q, 3, 1));
+        a->v = swap_heads(o, pick(o, q, 3, 2));
+        return;
+    }
+    a->q = split_heads(o, plus(o, q, parts[0]), a->heads);
+    if (rank == 5) {
+        a->k = swap_heads(o, pick(o, k, 3, 0));
+        a->v = swap_heads(o, pick(o, k, 3, 1));
+        return;
+    }
+    a->k = rank == 4 ? k : split_heads(o, plus(o, k, parts[1]), a->heads);
+    a->v = rank == 4 ? v : split_heads(o, plus(o, v, parts[2]), a->heads);
+}
+
+/* MultiHeadAttention: query, key, value, bias, mask of keys, bias of the
+ * scores, keys and values of the past. */
+static void convert_multi_head(struct byi_import *o)
+{
+    struct attention a = read_attention(o);
+
+    if (byi_o_in(o, 8) != BYI_NO_ID || byi_o_in(o, 9) != BYI_NO_ID)
+        byi_o_refuse(o, "past and present in one buffer");
+    read_operands(o, &a);
+    add_past(o, &a, byi_o_in(o, 6), byi_o_in(o, 7));
+    a.mask = read_mask(o, &a, byi_o_in(o, 4));
+    a.bias = byi_o_in(o, 5);
+    o->out[0] = attend(o, &a);
+    if (byi_o_wants(o, 1))
+        o->out[1] = a.k;
+    if (byi_o_wants(o, 2))
+        o->out[2] = a.v;
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Attention", 1, 2, 7, convert_attention, BYI_OP_NONE},
+    {"MultiHeadAttention", 1, 1, 10, convert_multi_head, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_microsoft_attention = {BYI_MICROSOFT, rows,
+                                                       BYI_COUNT(rows)};

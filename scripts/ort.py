@@ -1,0 +1,176 @@
+"""ort.py: ONNX Runtime through its C library, for scripts that hold byoc
+against it. The library is that of the npm package onnxruntime-node, in the
+folder that ORT_FOLDER names (bench/against-onnxruntime installs it there); it
+is called through its versioned function table, which only ever grows.
+"""
+import ctypes
+import os
+
+import numpy as np
+
+PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
+
+# places in the table
+(ERROR_MESSAGE, CREATE_ENV, CREATE_SESSION, RUN, OPTIONS, LOG_SEVERITY,
+ OPTIMIZATION, INTRA_THREADS, IN_COUNT, OUT_COUNT, IN_NAME, OUT_NAME,
+ CREATE_TENSOR, CREATE_WITH_DATA, DATA, FILL_STRINGS, STRINGS_LENGTH, STRINGS,
+ ELEMENT_TYPE, N_DIMS, DIMS, TYPE_AND_SHAPE, VALUE_TYPE, MEMORY_INFO,
+ ALLOCATOR, RELEASE_STATUS, RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
+     2, 3, 8, 9, 10, 22, 23, 24, 30, 31, 36, 37, 48, 49, 51, 52, 53, 54, 60,
+     61, 62, 65, 67, 69, 78, 93, 95, 96, 99)
+
+# by ONNX's numbers of element types; bfloat16 as its bits
+DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16,
+          6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16,
+          11: np.float64, 12: np.uint32, 13: np.uint64, 16: np.uint16}
+STRING = 8
+
+
+class OrtError(Exception):
+    """What ONNX Runtime refused, and why."""
+
+
+def library():
+    """The path of the library, or None where it is not installed."""
+    path = os.path.join(os.environ.get("ORT_FOLDER", ""), PLACE)
+    return path if os.path.exists(path) else None
+
+
+class _Base(ctypes.Structure):
+    _fields_ = [("get_api", ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p),
+                                             ctypes.c_uint32)),
+                ("version", ctypes.CFUNCTYPE(ctypes.c_char_p))]
+
+
+def _argument(a):
+    """A value of C: sizes and enumerations are as wide as pointers are."""
+    if a is None:
+        return ctypes.c_void_p()
+    if isinstance(a, int):
+        return ctypes.c_size_t(a)
+    if isinstance(a, bytes):
+        return ctypes.c_char_p(a)
+    return ctypes.cast(a, ctypes.c_void_p)
+
+
+class Runtime:
+    """One environment; run() makes and drops a session each time."""
+
+    def __init__(self, path=None):
+        self.library = ctypes.CDLL(path or library())
+        self.library.OrtGetApiBase.restype = ctypes.POINTER(_Base)
+        base = self.library.OrtGetApiBase().contents
+        self.version = base.version().decode()
+        self.api = base.get_api(1)
+        self.env = self._make(CREATE_ENV, 4, b"byoc")
+        self.options = self._make(OPTIONS)
+        self._must(LOG_SEVERITY, self.options, 4)
+        self._must(OPTIMIZATION, self.options, 0)
+        self._must(INTRA_THREADS, self.options, 1)
+        self.memory = self._make(MEMORY_INFO, 1, 0)
+        self.allocator = self._make(ALLOCATOR)
+
+    def _call(self, place, *args):
+        values = [_argument(a) for a in args]
+        kind = ctypes.CFUNCTYPE(ctypes.c_void_p, *[type(v) for v in values])
+        return kind(self.api[place])(*values)
+
+    def _must(self, place, *args):
+        status = self._call(place, *args)
+        if not status:
+            return
+        text = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(
+            self.api[ERROR_MESSAGE])(status).decode(errors="replace")
+        self._call(RELEASE_STATUS, ctypes.c_void_p(status))
+        raise OrtError(text)
+
+    def _make(self, place, *args):
+        out = ctypes.c_void_p()
+        self._must(place, *args, ctypes.byref(out))
+        return out
+
+    def _names(self, session, count, name):
+        n = ctypes.c_size_t()
+        self._must(count, session, ctypes.byref(n))
+        names = []
+        for i in range(n.value):
+            text = self._make(name, session, i, self.allocator)
+            names.append(ctypes.cast(text, ctypes.c_char_p).value)
+        return names
+
+    def _value(self, array, number):
+        dims = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+        if number == STRING:
+            value = self._make(CREATE_TENSOR, self.allocator, dims,
+                               array.ndim, number)
+            texts = [str(s).encode() for s in array.ravel()]
+            self._must(FILL_STRINGS, value,
+                       (ctypes.c_char_p * max(1, len(texts)))(*texts),
+                       len(texts))
+            return value
+        return self._make(CREATE_WITH_DATA, self.memory,
+                          ctypes.c_void_p(array.ctypes.data), array.nbytes,
+                          dims, array.ndim, number)
+
+    def _strings(self, value, shape):
+        total = ctypes.c_size_t()
+        self._must(STRINGS_LENGTH, value, ctypes.byref(total))
+        count = int(np.prod(shape))
+        text = ctypes.create_string_buffer(total.value + 1)
+        starts = (ctypes.c_size_t * (count + 1))()
+        self._must(STRINGS, value, text, total.value, starts, count)
+        starts[count] = total.value
+        texts = [text.raw[starts[i]:starts[i + 1]].decode()
+                 for i in range(count)]
+        return np.array(texts, dtype=object).reshape(shape)
+
+    def _array(self, value):
+        kind = ctypes.c_int()
+        self._must(VALUE_TYPE, value, ctypes.byref(kind))
+        if kind.value != 1:
+            raise OrtError("a result is not a tensor")
+        info = self._make(TYPE_AND_SHAPE, value)
+        number, rank = ctypes.c_int(), ctypes.c_size_t()
+        self._must(ELEMENT_TYPE, info, ctypes.byref(number))
+        self._must(N_DIMS, info, ctypes.byref(rank))
+        dims = (ctypes.c_int64 * max(1, rank.value))()
+        self._must(DIMS, info, dims, rank.value)
+        self._call(RELEASE_SHAPE, info)
+        shape = tuple(dims[:rank.value])
+        if number.value == STRING:
+            return self._strings(value, shape), number.value
+        dtype = np.dtype(DTYPES[number.value])
+        count = int(np.prod(shape))
+        array = np.empty(shape, dtype)
+        if count:
+            data = self._make(DATA, value)
+            ctypes.memmove(array.ctypes.data, data, count * dtype.itemsize)
+        return array, number.value
+
+    def run(self, model, inputs, numbers):
+        """Outputs of a model (bytes), as (array, number of its element type);
+        numbers: the element types of the inputs. Raises OrtError."""
+        session = self._make(CREATE_SESSION, self.env, model, len(model),
+                             self.options)
+        values = []
+        try:
+            names_in = self._names(session, IN_COUNT, IN_NAME)
+            names_out = self._names(session, OUT_COUNT, OUT_NAME)
+            arrays = [np.ascontiguousarray(a).reshape(np.shape(a))
+                      for a in inputs]
+            for array, number in zip(arrays, numbers):
+                values.append(self._value(array, number))
+            handles = (ctypes.c_void_p * max(1, len(values)))(
+                *[v.value for v in values])
+            outs = (ctypes.c_void_p * len(names_out))()
+            self._must(RUN, session, None,
+                       (ctypes.c_char_p * max(1, len(names_in)))(*names_in),
+                       handles, len(values),
+                       (ctypes.c_char_p * len(names_out))(*names_out),
+                       len(names_out), outs)
+            values += [ctypes.c_void_p(v) for v in outs if v]
+            return [self._array(ctypes.c_void_p(v)) for v in outs]
+        finally:
+            for value in values:
+                self._call(RELEASE_VALUE, value)
+            self._call(RELEASE_SESSION, session)

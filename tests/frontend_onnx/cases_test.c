@@ -1,0 +1,107 @@
+/* cases_test.c: models whose operators are not ONNX's own, against what ONNX
+ * Runtime makes of them (cases/, written by scripts/ort-cases): inputs and
+ * outputs are initialisers that no node reads, "input NAME", "output NAME".
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <glob.h>
+#include <string.h>
+
+#include "frontend_onnx/import.h"
+#include "conform/interp.h"
+
+enum { MAX_VALUES = 64 };
+
+static const char folder[] = TEST_DIR "/frontend_onnx/cases/";
+
+/* The initialiser "KIND NAME" of the file. */
+static struct byi_tensor stored(struct byi_onnx_file *file, const char *kind,
+                                const char *name)
+{
+    const Onnx__GraphProto *graph = file->model->graph;
+    const char *wanted = byi_arena_printf(file->arena, "%s %s", kind, name);
+    struct byi_tensor t = {0};
+    struct byoc_error err = {0};
+
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (strcmp(graph->initializer[i]->name, wanted) == 0) {
+            if (byi_onnx_decode(file, graph->initializer[i], &file->raw.at[i],
+                                &t, &err) != BYOC_OK)
+                fail_msg("%s", err.text);
+            return t;
+        }
+    fail_msg("no initialiser '%s'", wanted);
+    return t;
+}
+
+/* Run @main on the stored inputs, compare with the stored outputs: eight bits
+ * may differ by one where the other side rounds between steps. */
+static void compare(const char *path, const struct byi_module *m,
+                    struct byi_onnx_file *file)
+{
+    const struct byi_func *f = m->funcs.at[0];
+    struct byi_tensor in[MAX_VALUES], out[MAX_VALUES];
+    struct byoc_error err = {0};
+    uint32_t n_out = 0;
+
+    assert_in_range(f->params.n, 1, MAX_VALUES);
+    for (uint32_t i = 0; i < f->params.n; i++)
+        in[i] = stored(file, "input", file->model->graph->input[i]->name);
+    if (byi_interp_run(m, 0, in, f->params.n, file->arena, out, MAX_VALUES,
+                       &n_out, &err) != BYOC_OK)
+        fail_msg("%s: %s", path, err.text);
+    assert_int_equal(n_out, file->model->graph->n_output);
+    for (uint32_t i = 0; i < n_out; i++) {
+        const char *name = file->model->graph->output[i]->name;
+        const struct byi_tensor expected = stored(file, "output", name);
+        const bool bytes =
+            expected.dtype == BYOC_U8 || expected.dtype == BYOC_I8;
+        if (byi_interp_compare(&out[i], &expected, bytes ? 0 : 1e-4,
+                               bytes ? 1 : 1e-5, &err) != BYOC_OK)
+            fail_msg("%s, output %s: %s", path, name, err.text);
+    }
+}
+
+static void run_case(const char *path)
+{
+    const struct byi_onnx_params params = {.eval = byi_interp_eval};
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_onnx_file file;
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+
+    if (byi_onnx_open(path, arena, &file, &err) != BYOC_OK ||
+        byi_onnx_import(path, &params, &m, &err) != BYOC_OK)
+        fail_msg("%s: %s", path, err.text);
+    if (byi_verify(m, &err) != BYOC_OK)
+        fail_msg("%s: %s", path, err.text);
+    compare(path, m, &file);
+    byi_module_free(&m);
+    byi_onnx_close(&file);
+    byi_arena_free(&arena);
+}
+
+static void all_cases(void **state)
+{
+    char pattern[sizeof folder + 8];
+    glob_t found;
+    (void)state;
+
+    snprintf(pattern, sizeof pattern, "%s*.onnx", folder);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_true(found.gl_pathc >= 10);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        run_case(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_cases)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* onnx_contrib_test.c: operators of com.microsoft: what they become, and which
+ * are refused; their numbers: cases_test.c.
+ */
+#include "models.h"
+
+/* Version 1 of com.microsoft beside `opset`. */
+static struct build begin_contrib(int64_t opset)
+{
+    struct build b = begin(opset);
+    static const Onnx__OperatorSetIdProto id =
+        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
+
+    set->domain = byi_arena_str(b.arena, "com.microsoft");
+    set->has_version = 1;
+    set->version = 1;
+    b.model->opset_import =
+        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    return b;
+}
+
+static Onnx__NodeProto *contrib(struct build *b, const char *op, const char *in,
+                                const char *out)
+{
+    Onnx__NodeProto *n = node(b, op, in, out);
+
+    n->domain = byi_arena_str(b->arena, "com.microsoft");
+    return n;
+}
+
+static void activations(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "x", "2 8");
+    input(&b, "b", "8");
+    contrib(&b, "BiasGelu", "x b", "c");
+    contrib(&b, "FastGelu", "c", "d");
+    Onnx__NodeProto *quick = contrib(&b, "QuickGelu", "d", "y");
+    attr(&b, quick, "alpha", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT)
+        ->has_f = 1;
+    quick->attribute[0]->f = 1.0f;
+    output(&b, "y");
+    EXPECT(&b, "%0 = add(%x, %b)", "%1 = nn.gelu(%0)",
+           "%2 = nn.gelu(%1, approximate=\"tanh\")", "nn.silu(%2)");
+}
+
+static void fused_products(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "x", "2 8");
+    floats(&b, "w", 2, (const int64_t[]){4, 8});
+    input(&b, "z", "1 3 8 8");
+    floats(&b, "k", 4, (const int64_t[]){4, 3, 3, 3});
+    input(&b, "s", "1 4 6 6");
+    Onnx__NodeProto *gemm = contrib(&b, "FusedGemm", "x w", "y");
+    attr_int(&b, gemm, "transB", 1);
+    attr_string(&b, gemm, "activation", "Relu");
+    attr_string(&b, contrib(&b, "FusedConv", "z k - s", "c"), "activation",
+                "Tanh");
+    output(&b, "y");
+    output(&b, "c");
+    EXPECT(&b, "nn.dense(%x, ", "nn.relu(", "nn.conv2d(%z, ", "add(", "%s)",
+           "tanh(");
+}
+
+/* Queries, keys and values in one operand are taken apart. */
+static void packed_attention(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "x", "N 5 2 3 4");
+    attr_int(&b, contrib(&b, "MultiHeadAttention", "x", "y"), "num_heads", 2);
+    output(&b, "y");
+    EXPECT(&b, "-> Tensor[(N, 5, 8), float32]", "take(%x, 0, axis=3)",
+           "transpose(", "take(%x, 1, axis=3)", "take(%x, 2, axis=3)",
+           "nn.matmul(", "transpose_b=true", "multiply(", "0.5f", "nn.softmax(",
+           "nn.matmul(", "reshape(");
+}
+
+static void refused(void **state)
+{
+    static const struct {
+        const char *op, *in, *attribute, *why;
+        enum byoc_status status;
+    } cases[] = {
+        {"SkipLayerNormalization", "x x w w w", NULL,
+         "output 'o': this output is not supported", BYOC_EUNSUPPORTED},
+        {"EmbedLayerNormalization", "i - w - - w w", NULL,
+         "an input that it needs is left out", BYOC_EPARSE},
+        {"FusedConv", "q k", "Swish", "activation 'Swish'", BYOC_EUNSUPPORTED},
+        {"Attention", "x m", NULL, "num_heads is 0", BYOC_EPARSE},
+        {"QLinearConcat", "w w w", NULL, "found 3 inputs, expected 2 and 3",
+         BYOC_EPARSE},
+        {"Sampling", "x", NULL,
+         "operator Sampling (domain com.microsoft, opset 1) is not supported",
+         BYOC_EUNSUPPORTED},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_contrib(17);
+        input(&b, "x", "2 3 8");
+        input(&b, "q", "1 2 8 8");
+        input(&b, "i", "2 3");
+        floats(&b, "w", 1, (const int64_t[]){8});
+        floats(&b, "m", 2, (const int64_t[]){8, 24});
+        floats(&b, "k", 4, (const int64_t[]){4, 2, 3, 3});
+        Onnx__NodeProto *n = contrib(&b, cases[i].op, cases[i].in, "y o");
+        if (cases[i].attribute)
+            attr_string(&b, n, "activation", cases[i].attribute);
+        output(&b, "o");
+        refuse(&b, cases[i].status, cases[i].why);
+    }
+}
+
+/* Without its domain among the model's opsets there is no such operator. */
+static void not_imported(void **state)
+{
+    struct build b = begin(17);
+    (void)state;
+
+    input(&b, "x", "2 8");
+    contrib(&b, "Gelu", "x", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_EUNSUPPORTED,
+           "operator Gelu (domain com.microsoft, opset 0) is not supported");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations),      cmocka_unit_test(fused_products),
+        cmocka_unit_test(packed_attention), cmocka_unit_test(refused),
+        cmocka_unit_test(not_imported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
