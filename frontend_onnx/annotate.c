@@ -208,9 +208,11 @@ static enum byoc_status annotate_model(struct annotation *a,
                                        struct byoc_error *err)
 {
     struct byi_wire w = {data, data + n};
+    bool functions = false;
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
+        functions |= f.number == BYI_FIELD_FUNCTION;
         if (f.number == BYI_FIELD_GRAPH && f.kind == 2)
             BYI_TRY(annotate_graph(a, &f, err));
         else if (f.number != BYI_FIELD_MODEL_NOTE || f.kind != 2 ||
@@ -220,7 +222,8 @@ static enum byoc_status annotate_model(struct annotation *a,
     const size_t before = a->fresh.n;
     add_notes(&a->fresh, BYI_FIELD_MODEL_NOTE, a->model);
     add_fresh(a, before);
-    if (a->next != a->n_nodes)
+    /* nodes of functions come after those of the graph, once for each call */
+    if (functions ? a->next > a->n_nodes : a->next != a->n_nodes)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found %u nodes, the ledger has %u: the file was "
                         "changed since it was read",

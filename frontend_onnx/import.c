@@ -90,7 +90,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
                              entry->producer, text);
         return BYI_NO_ID;
     }
-    if (entry->id == BYI_NO_ID)
+    if (entry->id == BYI_NO_ID && !entry->absent)
         entry->id = decode(o, scope, entry->initializer);
     return entry->id;
 }
@@ -98,11 +98,15 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
 static int64_t opset_of(const struct byi_import *o, const char *domain)
 {
     const Onnx__ModelProto *model = o->file->model;
+    const Onnx__FunctionProto *f = o->expansion ? o->expansion->function : NULL;
+    const size_t n = f ? f->n_opset_import : model->n_opset_import;
 
-    for (size_t i = 0; i < model->n_opset_import; i++)
-        if (strcmp(byi_onnx_domain(model->opset_import[i]->domain), domain) ==
-            0)
-            return model->opset_import[i]->version;
+    for (size_t i = 0; i < n; i++) {
+        const Onnx__OperatorSetIdProto *set =
+            f ? f->opset_import[i] : model->opset_import[i];
+        if (strcmp(byi_onnx_domain(set->domain), domain) == 0)
+            return set->version;
+    }
     /* before IR version 3 there was one opset and no need to name it */
     return strcmp(domain, BYI_ONNX) == 0 && model->ir_version < 3 ? 1 : 0;
 }
@@ -112,9 +116,10 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
 struct byi_node_sources {
     struct node_source {
         const Onnx__NodeProto *node; /* NULL: a free slot */
+        uint32_t call; /* source of the function's call, or none */
         uint32_t source;
     } * at;
-    uint32_t mask;
+    uint32_t mask, n;
 };
 
 static size_t count_nodes(const Onnx__GraphProto *graph)
@@ -138,32 +143,64 @@ static struct byi_node_sources *node_sources_new(struct byi_arena *arena,
         slots *= 2;
     table->at = byi_arena_calloc(arena, slots, sizeof *table->at);
     table->mask = slots - 1;
+    table->n = 0;
     return table;
+}
+
+/* Where the node is in the table, or where it goes. */
+static struct node_source *node_slot(const struct byi_node_sources *table,
+                                     const Onnx__NodeProto *node, uint32_t call)
+{
+    uint32_t i = (uint32_t)byi_hash(call, &node, sizeof node) & table->mask;
+
+    while (table->at[i].node &&
+           (table->at[i].node != node || table->at[i].call != call))
+        i = (i + 1) & table->mask;
+    return &table->at[i];
+}
+
+/* Functions have more nodes than the model says. */
+static void grow_sources(struct byi_import *o)
+{
+    const struct byi_node_sources *old = o->node_sources;
+    struct byi_node_sources *table =
+        node_sources_new(o->scratch, old->mask + 1);
+
+    for (uint32_t i = 0; i <= old->mask; i++)
+        if (old->at[i].node)
+            *node_slot(table, old->at[i].node, old->at[i].call) = old->at[i];
+    table->n = old->n;
+    *o->node_sources = *table;
 }
 
 uint32_t byi_o_source(struct byi_import *o, size_t index,
                       const Onnx__NodeProto *node)
 {
-    const struct byi_node_sources *table = o->node_sources;
-    uint32_t i = (uint32_t)byi_hash(0, &node, sizeof node) & table->mask;
+    const struct byi_expansion *e = o->expansion;
+    const uint32_t call = e ? e->source : UINT32_MAX;
 
-    while (table->at[i].node && table->at[i].node != node)
-        i = (i + 1) & table->mask;
-    if (table->at[i].node)
-        return table->at[i].source;
+    if (o->node_sources->n > o->node_sources->mask / 2)
+        grow_sources(o);
+    struct node_source *slot = node_slot(o->node_sources, node, call);
+    if (slot->node)
+        return slot->source;
     const char *type = byi_text_or(node->op_type, "(none)");
     const char *name = byi_text_or(node->name, "");
     if (*name == '\0')
         name = byi_arena_printf(o->scratch, "%s_%zu", type, index);
-    table->at[i].node = node;
-    table->at[i].source = byi_source_new(o->m, byi_arena_str(o->m->arena, name),
-                                         byi_arena_str(o->m->arena, type));
-    return table->at[i].source;
+    if (e)
+        name = byi_arena_printf(o->scratch, "%s/%s", e->name, name);
+    o->node_sources->n++;
+    slot->node = node;
+    slot->call = call;
+    slot->source = byi_source_new(o->m, byi_arena_str(o->m->arena, name),
+                                  byi_arena_str(o->m->arena, type));
+    return slot->source;
 }
 
-/* Set everything of `o` that is about one node. */
-static void begin_node(struct byi_import *o, size_t index,
-                       const Onnx__NodeProto *node)
+/* Set everything of `o` that is about one node; gives its source. */
+static uint32_t begin_node(struct byi_import *o, size_t index,
+                           const Onnx__NodeProto *node)
 {
     const char *type = byi_text_or(node->op_type, "(none)");
     const char *domain = byi_onnx_domain(node->domain);
@@ -175,6 +212,8 @@ static void begin_node(struct byi_import *o, size_t index,
     o->opset = opset_of(o, domain);
     o->seen = 0;
     o->row = byi_onnx_find(domain, type, o->opset);
+    o->node = byi_function_node(o, node);
+    return source;
 }
 
 static void read_operands(struct byi_import *o)
@@ -189,7 +228,13 @@ static void read_operands(struct byi_import *o)
         if (*node->input[i])
             o->in[i] = byi_o_read(o, node->input[i],
                                   byi_arena_printf(o->scratch, "node %s (%s)",
-                                                   o->name, o->row->type));
+                                                   o->name, node->op_type));
+    for (uint32_t i = 0; o->row && i < o->row->min_in && byi_o_ok(o); i++)
+        if (o->in[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE,
+                       "input %u must not be left out, as a call of its "
+                       "function does",
+                       i);
     o->n_out = (uint32_t)node->n_output;
     o->out = byi_arena_calloc(o->scratch, node->n_output + 1, sizeof *o->out);
     for (uint32_t i = 0; i < o->n_out; i++)
@@ -248,8 +293,8 @@ static void bind_outputs(struct byi_import *o)
                 o->scratch,
                 "node %s: operator %s (domain %s, opset %lld) is not "
                 "supported",
-                o->name, o->row->type, byi_onnx_domain(o->node->domain),
-                (long long)o->opset);
+                o->name, byi_text_or(o->node->op_type, "(none)"),
+                byi_onnx_domain(o->node->domain), (long long)o->opset);
     }
 }
 
@@ -262,7 +307,18 @@ static bool is_training(const Onnx__NodeProto *node)
 static enum byoc_status convert_node(struct byi_import *o, size_t index,
                                      const Onnx__NodeProto *node)
 {
-    begin_node(o, index, node);
+    const uint32_t source = begin_node(o, index, node);
+    const Onnx__FunctionProto *function = byi_function_find(o, node);
+
+    if (function) {
+        o->row = NULL;
+        read_operands(o);
+        if (byi_o_ok(o))
+            byi_function_expand(o, function, source);
+        if (byi_o_ok(o))
+            bind_outputs(o);
+        return o->status;
+    }
     if (!o->row)
         byi_o_refuse(o, is_training(node) ? "it is a training operator; "
                                             "export the model for inference"
@@ -337,6 +393,7 @@ static enum byoc_status import(struct byi_import *o, const char *path)
     o->scope = &scope;
     BYI_TRY(check_model(o));
     o->node_sources = node_sources_new(o->scratch, count_nodes(scope.graph));
+    BYI_TRY(byi_functions_open(o));
     const uint32_t main = byi_func_new(o->m, "main");
     o->f = o->m->funcs.at[main];
     o->sources = byi_sources_none();

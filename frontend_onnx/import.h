@@ -29,7 +29,8 @@ struct byi_onnx_file {
     const char *folder;            /* resolved; where external data may lie */
     BYI_VEC(struct byi_range) raw; /* parallel to graph->initializer */
     BYI_VEC(struct byi_external) external;
-    struct byi_arena *arena; /* owns the mappings */
+    BYI_VEC(ProtobufCMessage *) more; /* unpacked besides the model */
+    struct byi_arena *arena;          /* owns the mappings */
 };
 
 /* Map and unpack the model at `path`. The mapping lives as long as `arena`;
@@ -38,6 +39,13 @@ enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
                                struct byi_onnx_file *file,
                                struct byoc_error *err);
 void byi_onnx_close(struct byi_onnx_file *file);
+
+/* The attribute in a field of n bytes that was left as it is, length first.
+ * Lives as long as the file is open. */
+enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
+                                    const uint8_t *data, size_t n,
+                                    Onnx__AttributeProto **attribute,
+                                    struct byoc_error *err);
 
 /* Map `path` for the life of the arena. */
 enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
@@ -69,8 +77,10 @@ struct byi_name {
     const char *text;     /* NULL: a free slot */
     byi_id id;            /* BYI_NO_ID: not made, or an initialiser not used
                              yet */
-    uint32_t initializer; /* its number, UINT32_MAX: it is none */
+    uint32_t initializer; /* its number, UINT32_MAX: it is none; in a table of
+                             functions, the function's */
     const char *producer; /* of an output that is not supported: its node */
+    bool absent;          /* an input of a function that the call leaves out */
 };
 
 struct byi_names {
@@ -122,6 +132,8 @@ struct byi_import {
     struct byi_onnx_file *file;
     struct byi_scope *scope;
     struct byi_node_sources *node_sources; /* of nodes met so far */
+    struct byi_names *functions; /* of the model; NULL: it has none */
+    const struct byi_expansion *expansion; /* NULL: in the model's graph */
     BYI_VEC(const struct byi_item *) items; /* by node; see dims.c */
     enum byoc_status status;
     struct byoc_error err;
@@ -149,7 +161,7 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
 /* The value called `text` in o->scope; `reader` is in the message when there
- * is none. */
+ * is none. BYI_NO_ID and no failure: an input of a function, left out. */
 byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
 /* The source of node number `index` of its graph, the same one each time. */
 uint32_t byi_o_source(struct byi_import *o, size_t index,
@@ -306,9 +318,39 @@ byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
 /* Convert a graph without inputs in the place of the node. */
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
                   byi_id *outputs);
+/* The same of a scope that is open, as part of an expansion. */
+void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
+                        const struct byi_expansion *expansion, byi_id *outputs);
 /* Make the nodes of a graph sources, each before those of its own graphs, as
  * they stand in the file, whether they run or not (annotate.c). */
 void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph);
+
+/* --- function.c: operators that the model defines ------------------------- */
+
+/* A function whose nodes stand in the place of the node that calls it. */
+struct byi_expansion {
+    const Onnx__FunctionProto *function;
+    const Onnx__NodeProto *node; /* the call; its attributes refer to none */
+    const char *name;            /* of the call, and its source */
+    uint32_t source;
+    uint32_t depth;
+    uint32_t n_fallbacks;
+    Onnx__AttributeProto **fallbacks;
+    const struct byi_expansion *outer;
+};
+
+/* Find the model's functions by their names. */
+enum byoc_status byi_functions_open(struct byi_import *o);
+/* The function that the node calls; NULL: none of the model's. */
+const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
+                                             const Onnx__NodeProto *node);
+/* The node with the attributes that it refers to; itself where it does not. */
+const Onnx__NodeProto *byi_function_node(struct byi_import *o,
+                                         const Onnx__NodeProto *node);
+/* Convert the function's nodes in the place of o->node, whose source is given
+ * and whose operands are read. */
+void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
+                         uint32_t source);
 
 /* --- loop.c: Loop and Scan ------------------------------------------------- */
 

@@ -198,9 +198,37 @@ enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
     return BYOC_OK;
 }
 
+enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
+                                    const uint8_t *data, size_t n,
+                                    Onnx__AttributeProto **attribute,
+                                    struct byoc_error *err)
+{
+    static const char place[] = "an attribute of a function";
+    struct byi_wire w = {data, data + n};
+    ProtobufCMessage *message = NULL;
+
+    if (!byi_wire_skip_varint(&w)) /* the length, which n says as well */
+        return byi_fail(err, BYOC_EPARSE, "%s: it has no length", place);
+    n = (size_t)(w.end - w.at);
+    BYI_TRY(byi_wire_check(w.at, n, &onnx__attribute_proto__descriptor, place,
+                           err));
+    message = unpack(&onnx__attribute_proto__descriptor, w.at, n);
+    if (!message)
+        return byi_fail(err, BYOC_EPARSE, "%s: a field has the wrong type",
+                        place);
+    BYI_PUSH(&file->more, message);
+    *attribute = (Onnx__AttributeProto *)message;
+    return BYOC_OK;
+}
+
 void byi_onnx_close(struct byi_onnx_file *file)
 {
     free_message((ProtobufCMessage *)file->model);
+    for (uint32_t i = 0; i < file->more.n; i++)
+        free_message(file->more.at[i]);
+    byi_vec_free(file->more.at);
+    file->more.at = NULL;
+    file->more.n = 0;
     byi_vec_free(file->raw.at);
     byi_vec_free(file->external.at);
     file->model = NULL;

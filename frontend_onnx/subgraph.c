@@ -156,14 +156,18 @@ void byi_o_body_inputs(struct byi_import *o, struct byi_body *body)
     for (int constants = 0; constants < 2; constants++) /* parameters first */
         for (uint32_t i = 0; i < body->n_outside && byi_o_ok(o); i++) {
             struct byi_outside *x = &body->outside[i];
-            const bool is_const = o->f->nodes.at[x->outer].kind == BYI_CONST;
+            const bool absent = x->outer == BYI_NO_ID;
+            const bool is_const =
+                absent || o->f->nodes.at[x->outer].kind == BYI_CONST;
             if (is_const != (constants == 1))
                 continue;
-            x->inner = bring_inside(o, x->outer, inner);
+            x->inner = absent ? BYI_NO_ID : bring_inside(o, x->outer, inner);
             struct byi_name *entry =
                 x->name ? byi_names_add(&body->scope.names, x->name) : NULL;
-            if (entry)
+            if (entry) {
                 entry->id = x->inner;
+                entry->absent = absent;
+            }
             if (!is_const)
                 body->captures[n++] = x->outer;
         }
@@ -195,25 +199,39 @@ static void bind(struct byi_import *o, struct byi_scope *scope, uint32_t input,
     entry->id = value;
 }
 
+/* The nodes of inner's graph, which is of o's node, and what the graph gives.
+ */
+static void convert_graph(struct byi_import *o, struct byi_import *inner,
+                          byi_id *outputs)
+{
+    const Onnx__GraphProto *graph = inner->scope->graph;
+    const char *reader = byi_arena_printf(
+        o->scratch, "the outputs of the graph in node %s", o->name);
+
+    inner->status = byi_onnx_nodes(inner);
+    for (size_t i = 0; i < graph->n_output && byi_o_ok(inner); i++) {
+        const char *name = byi_text_or(graph->output[i]->name, "");
+        outputs[i] = byi_o_read(inner, name, reader);
+        if (byi_o_ok(inner) && outputs[i] == BYI_NO_ID)
+            inner->status =
+                byi_fail(&inner->err, BYOC_EPARSE,
+                         "%s: '%s' is an input that is left out", reader, name);
+    }
+    o->status = inner->status;
+    if (!byi_o_ok(o))
+        o->err = inner->err;
+}
+
 void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
                       const byi_id *inputs, uint32_t n_inputs, byi_id *outputs)
 {
     struct byi_import *inner = &body->inner;
-    const Onnx__GraphProto *graph = body->graph;
 
     for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
         bind(o, &body->scope, i, inputs[i]);
     if (!byi_o_ok(o))
         return;
-    inner->status = byi_onnx_nodes(inner);
-    for (size_t i = 0; i < graph->n_output && byi_o_ok(inner); i++)
-        outputs[i] = byi_o_read(
-            inner, byi_text_or(graph->output[i]->name, ""),
-            byi_arena_printf(o->scratch, "the outputs of the graph in node %s",
-                             o->name));
-    o->status = inner->status;
-    if (!byi_o_ok(o))
-        o->err = inner->err;
+    convert_graph(o, inner, outputs);
     /* what is added to the function from here on comes from the node itself */
     inner->node = o->node;
     inner->row = o->row;
@@ -241,25 +259,26 @@ byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
 
 /* --- a graph in the place of its node ------------------------------------- */
 
+void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
+                        const struct byi_expansion *expansion, byi_id *outputs)
+{
+    struct byi_import inner = *o;
+
+    if (!byi_o_ok(o))
+        return;
+    inner.scope = scope;
+    inner.expansion = expansion;
+    convert_graph(o, &inner, outputs);
+    o->items = inner.items;
+}
+
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
                   byi_id *outputs)
 {
     struct byi_scope scope = {.graph = graph, .outer = o->scope};
-    struct byi_import inner = *o;
 
-    inner.scope = &scope;
-    inner.status = byi_scope_open(&inner, &scope);
-    if (byi_o_ok(&inner))
-        inner.status = byi_onnx_nodes(&inner);
-    for (size_t i = 0; i < graph->n_output && byi_o_ok(&inner); i++)
-        outputs[i] = byi_o_read(
-            &inner, byi_text_or(graph->output[i]->name, ""),
-            byi_arena_printf(o->scratch, "the outputs of the graph in node %s",
-                             o->name));
-    o->items = inner.items;
-    o->status = inner.status;
-    if (!byi_o_ok(o))
-        o->err = inner.err;
+    o->status = byi_scope_open(o, &scope);
+    byi_o_inline_scope(o, &scope, o->expansion, outputs);
 }
 
 void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph)

@@ -21,6 +21,13 @@ static bool read_varint(struct byi_wire *w, uint64_t *value)
     return false;
 }
 
+bool byi_wire_skip_varint(struct byi_wire *w)
+{
+    uint64_t value;
+
+    return read_varint(w, &value);
+}
+
 bool byi_wire_read(struct byi_wire *w, struct byi_field *f)
 {
     uint64_t tag, n;

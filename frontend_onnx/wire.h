@@ -14,6 +14,7 @@
 enum {
     BYI_FIELD_GRAPH = 7,         /* ModelProto.graph             */
     BYI_FIELD_MODEL_NOTE = 14,   /* ModelProto.metadata_props    */
+    BYI_FIELD_FUNCTION = 25,     /* ModelProto.functions         */
     BYI_FIELD_NODE = 1,          /* GraphProto.node              */
     BYI_FIELD_INITIALIZER = 5,   /* GraphProto.initializer       */
     BYI_FIELD_OP_TYPE = 4,       /* NodeProto.op_type            */
@@ -39,6 +40,8 @@ struct byi_field {
     size_t n;
 };
 
+/* Skip a number; false where there is none. */
+bool byi_wire_skip_varint(struct byi_wire *w);
 /* The next field; false where none starts. */
 bool byi_wire_read(struct byi_wire *w, struct byi_field *f);
 

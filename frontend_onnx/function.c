@@ -1,0 +1,227 @@
+/* function.c: operators that the model itself defines (FunctionProto): the
+ * function's nodes stand in the place of the node that calls it, as sources
+ * "CALL/NODE". Inside, names are the function's own, operators those of its
+ * own opsets, and attributes may refer to the call's.
+ *
+ * A function is looked for before the operators that are known here: its body
+ * is what the model says the operator does. The recursion is as deep as
+ * functions are nested, which is bounded, and none may call itself.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+enum {
+    MAX_DEPTH = 32,
+    MAX_EXPANDED = 1 << 19,     /* sources of a model with functions */
+    FIELD_ATTRIBUTE_PROTO = 11, /* of FunctionProto, from ONNX 1.13 on */
+};
+
+/* --- finding -------------------------------------------------------------- */
+
+static const char *key_of(struct byi_import *o, const char *domain,
+                          const char *name)
+{
+    return byi_arena_printf(o->scratch, "%s\n%s", byi_onnx_domain(domain),
+                            byi_text_or(name, ""));
+}
+
+enum byoc_status byi_functions_open(struct byi_import *o)
+{
+    const Onnx__ModelProto *model = o->file->model;
+
+    if (model->n_functions == 0)
+        return BYOC_OK;
+    o->functions = byi_arena_alloc(o->scratch, sizeof *o->functions);
+    *o->functions = byi_names_new(o->scratch, model->n_functions);
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const Onnx__FunctionProto *f = model->functions[i];
+        struct byi_name *entry =
+            byi_names_add(o->functions, key_of(o, f->domain, f->name));
+        if (!entry)
+            return byi_fail(&o->err, BYOC_EPARSE,
+                            "function %s of domain %s is defined twice",
+                            byi_text_or(f->name, "(none)"),
+                            byi_onnx_domain(f->domain));
+        entry->initializer = (uint32_t)i;
+    }
+    return BYOC_OK;
+}
+
+const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
+                                             const Onnx__NodeProto *node)
+{
+    if (!o->functions)
+        return NULL;
+    const struct byi_name *entry =
+        byi_names_find(o->functions, key_of(o, node->domain, node->op_type));
+    return entry ? o->file->model->functions[entry->initializer] : NULL;
+}
+
+/* --- attributes ----------------------------------------------------------- */
+
+static const Onnx__AttributeProto *find_attribute(
+    size_t n, Onnx__AttributeProto *const *list, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(byi_text_or(list[i]->name, ""), name) == 0)
+            return list[i];
+    return NULL;
+}
+
+/* Fallbacks of a function's attributes, a field that the description of this
+ * program may not have. */
+static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
+{
+    const ProtobufCMessage *message = &e->function->base;
+
+    e->fallbacks = byi_arena_calloc(o->scratch, message->n_unknown_fields + 1,
+                                    sizeof(Onnx__AttributeProto *));
+    for (unsigned i = 0; i < message->n_unknown_fields && byi_o_ok(o); i++) {
+        const ProtobufCMessageUnknownField *f = &message->unknown_fields[i];
+        if (f->tag != FIELD_ATTRIBUTE_PROTO)
+            continue;
+        o->status = byi_onnx_attribute(o->file, f->data, f->len,
+                                       &e->fallbacks[e->n_fallbacks], &o->err);
+        e->n_fallbacks += byi_o_ok(o);
+    }
+}
+
+/* The attribute under a's name, as the call says it; NULL: left out. */
+static Onnx__AttributeProto *resolve(struct byi_import *o,
+                                     const Onnx__AttributeProto *a)
+{
+    const struct byi_expansion *e = o->expansion;
+    const Onnx__NodeProto *call = e->node;
+    const Onnx__AttributeProto *found =
+        find_attribute(call->n_attribute, call->attribute, a->ref_attr_name);
+
+    if (!found)
+        found = find_attribute(e->n_fallbacks, e->fallbacks, a->ref_attr_name);
+    if (!found)
+        return NULL;
+    if (found->g || found->n_graphs)
+        byi_o_refuse(o, "attribute '%s', a graph that a function is given",
+                     byi_text_or(a->name, ""));
+    Onnx__AttributeProto *copy =
+        byi_arena_copy(o->scratch, found, sizeof *found);
+    copy->name = a->name;
+    return copy;
+}
+
+const Onnx__NodeProto *byi_function_node(struct byi_import *o,
+                                         const Onnx__NodeProto *node)
+{
+    bool refers = false;
+
+    for (size_t i = 0; i < node->n_attribute; i++)
+        refers |= *byi_text_or(node->attribute[i]->ref_attr_name, "") != '\0';
+    if (!refers)
+        return node;
+    if (!o->expansion) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "an attribute refers to one of a function, and this is "
+                   "none");
+        return node;
+    }
+    Onnx__NodeProto *copy = byi_arena_copy(o->scratch, node, sizeof *node);
+    copy->attribute = byi_arena_calloc(o->scratch, node->n_attribute,
+                                       sizeof *copy->attribute);
+    copy->n_attribute = 0;
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        Onnx__AttributeProto *a = node->attribute[i];
+        if (*byi_text_or(a->ref_attr_name, "") != '\0')
+            a = resolve(o, a);
+        if (a)
+            copy->attribute[copy->n_attribute++] = a;
+    }
+    return copy;
+}
+
+/* --- expanding ------------------------------------------------------------ */
+
+static void check_call(struct byi_import *o, const struct byi_expansion *e)
+{
+    const Onnx__FunctionProto *f = e->function;
+    const Onnx__NodeProto *call = e->node;
+
+    for (const struct byi_expansion *up = o->expansion; up; up = up->outer)
+        if (up->function == f)
+            byi_o_refuse(o, "the model defines it as a function that calls "
+                            "itself");
+    if (e->depth > MAX_DEPTH)
+        byi_o_fail(o, BYOC_ELIMIT, "functions are nested deeper than %d",
+                   MAX_DEPTH);
+    if (o->m->sources.n > MAX_EXPANDED)
+        byi_o_fail(o, BYOC_ELIMIT,
+                   "the model's functions expand to more than %d nodes",
+                   MAX_EXPANDED);
+    if (call->n_input > f->n_input || call->n_output > f->n_output)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %zu inputs and %zu outputs, its function has %zu "
+                   "and %zu",
+                   call->n_input, call->n_output, f->n_input, f->n_output);
+    for (size_t i = 0; i < call->n_attribute; i++) {
+        const char *name = byi_text_or(call->attribute[i]->name, "");
+        bool known = find_attribute(e->n_fallbacks, e->fallbacks, name) != NULL;
+        for (size_t k = 0; k < f->n_attribute; k++)
+            known |= strcmp(f->attribute[k], name) == 0;
+        if (!known)
+            byi_o_refuse(o, "its function has no attribute '%s'", name);
+    }
+}
+
+/* The function's nodes as a graph, whose inputs are no inputs of a model. */
+static Onnx__GraphProto *graph_of(struct byi_import *o,
+                                  const Onnx__FunctionProto *f)
+{
+    static const Onnx__GraphProto none = ONNX__GRAPH_PROTO__INIT;
+    static const Onnx__ValueInfoProto no_value = ONNX__VALUE_INFO_PROTO__INIT;
+    Onnx__GraphProto *graph = byi_arena_copy(o->scratch, &none, sizeof none);
+    const size_t n = o->node->n_output; /* those the call asks for */
+
+    graph->name = f->name;
+    graph->n_node = f->n_node;
+    graph->node = f->node;
+    graph->output = byi_arena_calloc(o->scratch, n + 1, sizeof *graph->output);
+    for (size_t i = 0; i < n; i++) {
+        Onnx__ValueInfoProto *v =
+            byi_arena_copy(o->scratch, &no_value, sizeof no_value);
+        v->name = f->output[i];
+        graph->output[i] = v;
+    }
+    graph->n_output = n;
+    return graph;
+}
+
+void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
+                         uint32_t source)
+{
+    struct byi_expansion e = {
+        .function = f,
+        .node = o->node,
+        .name = o->name,
+        .source = source,
+        .depth = o->expansion ? o->expansion->depth + 1 : 1,
+        .outer = o->expansion,
+    };
+
+    read_fallbacks(o, &e);
+    check_call(o, &e);
+    if (!byi_o_ok(o))
+        return;
+    struct byi_scope scope = {.graph = graph_of(o, f),
+                              .n_outside = (uint32_t)f->n_input};
+    o->status = byi_scope_open(o, &scope);
+    for (uint32_t i = 0; i < f->n_input && byi_o_ok(o); i++) {
+        struct byi_name *entry = byi_names_add(&scope.names, f->input[i]);
+        if (!entry) {
+            byi_o_fail(o, BYOC_EPARSE, "its function has two inputs '%s'",
+                       f->input[i]);
+            return;
+        }
+        entry->id = byi_o_in(o, i);
+        entry->absent = entry->id == BYI_NO_ID;
+    }
+    byi_o_inline_scope(o, &scope, &e, o->out);
+}
