@@ -439,6 +439,19 @@ void byi_json_quote(struct byi_text *out, const char *text);
 /* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */
 void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
 
+/* --- place.c ------------------------------------------------------------ */
+
+/* A value that steps first .. last need. */
+struct byi_life {
+    uint32_t first, last;
+    uint64_t bytes;
+    uint64_t at; /* out: a multiple of BYI_ALIGN */
+};
+/* Give n lives, ascending by `first`, places of which those alive at the same
+ * time do not overlap, and return where the last one ends. A life's bytes
+ * become a multiple of BYI_ALIGN. */
+uint64_t byi_place(struct byi_life *lives, uint32_t n);
+
 /* --- hash.c, sha256.c --------------------------------------------------- */
 
 /* SHA-256 as 64 lower-case hex digits and NUL (FIPS 180-4). */

@@ -1,0 +1,197 @@
+/* place.c: where values that live for some steps of a list lie in one piece of
+ * memory. Two ways, of which the smaller result counts. In order of the steps,
+ * with a list of holes: what a step writes takes the smallest hole that fits
+ * before what it reads last gives its own back, so results never overlap
+ * operands. Or the largest value first, at the lowest place free for all its
+ * life (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020): better as a rule, but quadratic.
+ */
+#include "base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BY_SIZE = 4096 }; /* values */
+
+struct hole {
+    uint64_t at, bytes;
+};
+
+struct placer {
+    BYI_VEC(struct hole) holes; /* ascending, never adjacent */
+    uint64_t end;
+};
+
+static void remove_hole(struct placer *p, uint32_t i)
+{
+    memmove(p->holes.at + i, p->holes.at + i + 1,
+            (p->holes.n - i - 1) * sizeof *p->holes.at);
+    p->holes.n--;
+}
+
+/* Take `bytes` from the smallest hole that has them, else from the end. */
+static uint64_t take(struct placer *p, uint64_t bytes)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < p->holes.n; i++)
+        if (p->holes.at[i].bytes >= bytes &&
+            (best == UINT32_MAX ||
+             p->holes.at[i].bytes < p->holes.at[best].bytes))
+            best = i;
+    if (best != UINT32_MAX) {
+        struct hole *h = &p->holes.at[best];
+        uint64_t at = h->at;
+        h->at += bytes;
+        h->bytes -= bytes;
+        if (h->bytes == 0)
+            remove_hole(p, best);
+        return at;
+    }
+    uint64_t at = p->end;
+    if (p->holes.n > 0) { /* grow the last hole when it touches the end */
+        struct hole *h = &p->holes.at[p->holes.n - 1];
+        if (h->at + h->bytes == p->end) {
+            at = h->at;
+            p->holes.n--;
+        }
+    }
+    p->end = at + bytes;
+    return at;
+}
+
+static void give(struct placer *p, uint64_t at, uint64_t bytes)
+{
+    uint32_t lo = 0, hi = p->holes.n;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (p->holes.at[mid].at < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    struct hole *next = lo < p->holes.n ? &p->holes.at[lo] : NULL;
+    struct hole *prev = lo > 0 ? &p->holes.at[lo - 1] : NULL;
+    if (prev && prev->at + prev->bytes == at) {
+        prev->bytes += bytes;
+        if (next && at + bytes == next->at) {
+            prev->bytes += next->bytes;
+            remove_hole(p, lo);
+        }
+        return;
+    }
+    if (next && at + bytes == next->at) {
+        next->at = at;
+        next->bytes += bytes;
+        return;
+    }
+    struct hole fresh = {at, bytes};
+    BYI_PUSH(&p->holes, fresh);
+    memmove(p->holes.at + lo + 1, p->holes.at + lo,
+            (p->holes.n - 1 - lo) * sizeof fresh);
+    p->holes.at[lo] = fresh;
+}
+
+/* --- in order of the steps ------------------------------------------------ */
+
+struct death {
+    uint32_t step, life;
+};
+
+static int by_step(const void *a, const void *b)
+{
+    const struct death *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return x->life < y->life ? -1 : 1;
+}
+
+static uint64_t place_in_order(struct byi_life *lives, uint32_t n,
+                               struct byi_arena *scratch)
+{
+    struct placer p = {0};
+    struct death *deaths = byi_arena_calloc(scratch, n, sizeof *deaths);
+    for (uint32_t i = 0; i < n; i++)
+        deaths[i] = (struct death){lives[i].last, i};
+    qsort(deaths, n, sizeof *deaths, by_step);
+    for (uint32_t i = 0, d = 0; i < n; i++) {
+        for (; d < n && deaths[d].step < lives[i].first; d++) {
+            const struct byi_life *dead = &lives[deaths[d].life];
+            if (dead->bytes > 0)
+                give(&p, dead->at, dead->bytes);
+        }
+        lives[i].at = take(&p, lives[i].bytes);
+    }
+    byi_vec_free(p.holes.at);
+    return p.end;
+}
+
+/* --- the largest first ---------------------------------------------------- */
+
+struct item {
+    uint32_t index;
+    struct byi_life life;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->life.bytes != y->life.bytes)
+        return x->life.bytes > y->life.bytes ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* Put the item at the lowest place that nobody alive with it has, and in among
+ * placed[0..n), which is ascending by place. */
+static void place_item(struct item *placed, uint32_t n, struct item item)
+{
+    struct byi_life *life = &item.life;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_life *p = &placed[i].life;
+        if (p->last < life->first || life->last < p->first)
+            continue;
+        if (life->at + life->bytes <= p->at)
+            break;
+        if (p->at + p->bytes > life->at)
+            life->at = p->at + p->bytes;
+    }
+    uint32_t to = n;
+    for (; to > 0 && placed[to - 1].life.at > life->at; to--)
+        placed[to] = placed[to - 1];
+    placed[to] = item;
+}
+
+static uint64_t place_by_size(struct byi_life *lives, uint32_t n, uint64_t end,
+                              struct byi_arena *scratch)
+{
+    struct item *items = byi_arena_calloc(scratch, n, sizeof *items);
+    struct item *placed = byi_arena_calloc(scratch, n, sizeof *placed);
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        items[i] = (struct item){i, lives[i]};
+        items[i].life.at = 0;
+    }
+    qsort(items, n, sizeof *items, by_size);
+    for (uint32_t i = 0; i < n; i++)
+        place_item(placed, i, items[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (placed[i].life.at + placed[i].life.bytes > most)
+            most = placed[i].life.at + placed[i].life.bytes;
+    if (most >= end)
+        return end;
+    for (uint32_t i = 0; i < n; i++)
+        lives[placed[i].index].at = placed[i].life.at;
+    return most;
+}
+
+uint64_t byi_place(struct byi_life *lives, uint32_t n)
+{
+    struct byi_arena *scratch = byi_arena_new();
+    for (uint32_t i = 0; i < n; i++)
+        lives[i].bytes =
+            (lives[i].bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    uint64_t end = place_in_order(lives, n, scratch);
+    if (n > 0 && n <= MAX_BY_SIZE)
+        end = place_by_size(lives, n, end, scratch);
+    byi_arena_free(&scratch);
+    return end;
+}
