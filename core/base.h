@@ -439,6 +439,18 @@ void byi_json_quote(struct byi_text *out, const char *text);
 /* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */
 void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
 
+/* --- names.c ------------------------------------------------------------ */
+
+/* Names, numbered as they come; all in one arena. Zero-initialise. */
+struct byi_name_table {
+    const char **at;
+    uint32_t n, n_slots;
+    uint32_t *slots; /* open addressing: 1 + name */
+};
+/* The number of a name, which is kept where it is new. */
+uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
+                       const char *name);
+
 /* --- place.c ------------------------------------------------------------ */
 
 /* A value that steps first .. last need. */

@@ -10,12 +10,7 @@ struct reader {
     const struct byi_image *image;
     struct byi_plan_tables *plan;
     struct byoc_error *err;
-    struct {
-        const char **at;
-        uint32_t n, cap;
-    } symbols;
-    uint32_t *slots; /* open addressing: 1 + symbol */
-    uint32_t n_slots;
+    struct byi_name_table symbols;
 };
 
 static enum byoc_status fault(struct reader *r, const struct byi_json *at,
@@ -24,37 +19,6 @@ static enum byoc_status fault(struct reader *r, const struct byi_json *at,
 {
     return byi_fail(r->err, BYOC_EPARSE, "%s: %s %lld, expected below %lld",
                     at->path, what, found, limit);
-}
-
-/* --- symbols ------------------------------------------------------------ */
-
-static void grow_slots(struct reader *r)
-{
-    r->n_slots = r->n_slots ? 2 * r->n_slots : 64;
-    r->slots = byi_arena_calloc(r->plan->arena, r->n_slots, sizeof *r->slots);
-    for (uint32_t s = 0; s < r->symbols.n; s++) {
-        const char *name = r->symbols.at[s];
-        uint64_t i = byi_hash(0, name, strlen(name));
-        while (r->slots[i % r->n_slots])
-            i++;
-        r->slots[i % r->n_slots] = s + 1;
-    }
-}
-
-static int64_t find_symbol(struct reader *r, const char *name)
-{
-    if (2 * r->symbols.n >= r->n_slots)
-        grow_slots(r);
-    uint64_t i = byi_hash(0, name, strlen(name));
-    for (; r->slots[i % r->n_slots]; i++) {
-        uint32_t s = r->slots[i % r->n_slots] - 1;
-        if (strcmp(r->symbols.at[s], name) == 0)
-            return -1 - (int64_t)s;
-    }
-    const char *kept = byi_arena_str(r->plan->arena, name);
-    BYI_PUSH(&r->symbols, kept);
-    r->slots[i % r->n_slots] = r->symbols.n;
-    return -(int64_t)r->symbols.n;
 }
 
 /* --- pieces ------------------------------------------------------------- */
@@ -77,7 +41,8 @@ static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
     bool fixed = true;
     for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++) {
         if (byi_json_as_string(&item, &name, NULL) == BYOC_OK) {
-            dims[i] = find_symbol(r, name);
+            dims[i] =
+                -1 - (int64_t)byi_name_number(&r->symbols, r->plan->arena, name);
             fixed = false;
             continue;
         }
@@ -610,10 +575,7 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
     status = read_root(&r, &root);
     byi_json_free(&json);
     tables->n_symbols = r.symbols.n;
-    if (r.symbols.n > 0)
-        tables->symbols = byi_arena_copy(arena, r.symbols.at,
-                                         r.symbols.n * sizeof *r.symbols.at);
-    byi_vec_free(r.symbols.at);
+    tables->symbols = r.symbols.at;
     if (status == BYOC_OK)
         status = byi_plan_check(tables, err);
     if (status != BYOC_OK) {
