@@ -15,7 +15,7 @@ enum { TAIL_DEPTH = 64 };
 static const struct byi_plan_func *func_of(const struct byoc_state *s,
                                            const struct byi_frame *fr)
 {
-    return &s->model->plan->funcs[fr->func];
+    return &s->in->plan->funcs[fr->func];
 }
 
 /* Are the dims those of the type, where it has numbers? */
@@ -241,7 +241,7 @@ static enum byoc_status check_limits(struct byoc_state *s,
     return byi_fail(err, BYOC_ELIMIT,
                     "@%s: more than %llu calls %s; look for a recursion that "
                     "does not end",
-                    s->model->plan->funcs[call->func].name,
+                    s->in->plan->funcs[call->func].name,
                     (unsigned long long)(deep ? s->max_depth : s->max_calls),
                     deep ? "wait for one another" : "in one run");
 }
@@ -275,9 +275,9 @@ enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
 {
     struct call call = {.step = step, .func = step->callee};
     if (step->kind == BYI_STEP_REGION)
-        call.func = s->model->plan->parts[step->callee].twin;
+        call.func = s->in->plan->parts[step->callee].twin;
     else if (step->kind == BYI_STEP_KERNEL)
-        call.func = s->model->plan->kernels[step->callee].twin;
+        call.func = s->in->plan->kernels[step->callee].twin;
     return enter(s, fr, &call, err);
 }
 
@@ -303,7 +303,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
     bool is = false;
     BYI_TRY(byi_call_condition(fr, step, &is, err));
     if (!is) {
-        call.first += s->model->plan->funcs[step->callee].n_inputs;
+        call.first += s->in->plan->funcs[step->callee].n_inputs;
         call.func = step->other;
     }
     return enter(s, fr, &call, err);
@@ -338,7 +338,7 @@ static enum byoc_status check_apply(const struct byoc_state *s,
                                     const struct byi_closure *c,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *callee = &s->model->plan->funcs[c->func];
+    const struct byi_plan_func *callee = &s->in->plan->funcs[c->func];
     uint32_t own = callee->n_inputs - c->n;
     if (step->n_in != own + 1 || step->n_out != callee->n_outputs)
         return byi_fail(err, BYOC_ETYPE,

@@ -53,7 +53,7 @@ static enum byoc_status capture(struct byoc_state *s, struct byi_frame *fr,
                                 uint32_t v, struct byi_captured *to,
                                 struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     uint32_t block = fr->block[f->values[v].root];
     if (byi_value_is_func(&f->values[v])) {
         to->func = byi_closure_share(fr->fn[v]);

@@ -31,7 +31,7 @@ static enum byoc_status take_block(struct byoc_state *s, struct byi_frame *fr,
 enum byoc_status byi_exec_provide(struct byoc_state *s, struct byi_frame *fr,
                                   uint32_t v, struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     const struct byi_value *value = &f->values[v];
     if (value->kind == BYI_V_ALIAS) {
         fr->t[v].data = fr->t[value->root].data;
@@ -146,8 +146,8 @@ static enum byoc_status infer_step(struct byoc_state *s,
 
 /* --- native kernels ----------------------------------------------------- */
 
-static enum byoc_status need_scratch(struct byoc_state *s, uint64_t bytes,
-                                     struct byoc_error *err)
+enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
+                               struct byoc_error *err)
 {
     if (bytes <= s->scratch_bytes)
         return BYOC_OK;
@@ -182,47 +182,37 @@ static enum byoc_status take_dims(const struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-static struct byi_call make_call(struct byoc_state *s,
-                                 const struct byi_frame *fr,
-                                 const struct byi_step *step)
+struct byi_call byi_exec_call(struct byi_tensor *args,
+                              const struct byi_frame *fr,
+                              const struct byi_step *step, uint32_t threads)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
-        s->args[i] = fr->t[step->in[i]];
-    struct byi_tensor *out = s->args + step->n_in;
+        args[i] = fr->t[step->in[i]];
+    struct byi_tensor *out = args + step->n_in;
     for (uint32_t i = 0; i < step->n_out; i++)
         out[i] = fr->t[step->out[i]];
     return (struct byi_call){.op = step->op,
                              .attrs = step->attrs,
                              .n_in = step->n_in,
                              .n_out = step->n_out,
-                             .in = s->args,
+                             .in = args,
                              .out = out,
-                             .threads = s->model->threads};
-}
-
-uint64_t byi_exec_scratch(struct byoc_state *s, const struct byi_frame *fr,
-                          const struct byi_step *step)
-{
-    if (step->kind != BYI_STEP_OP || step->infer || step->view ||
-        !step->kernel->scratch)
-        return 0;
-    struct byi_call call = make_call(s, fr, step);
-    return step->kernel->scratch(&call);
+                             .threads = threads};
 }
 
 static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     if (step->infer)
         BYI_TRY(infer_step(s, f, fr, step, err));
     if (step->view)
         return step->infer ? BYOC_OK
                            : byi_exec_provide(s, fr, step->out[0], err);
-    struct byi_call call = make_call(s, fr, step);
+    struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
     if (step->infer && step->kernel->scratch)
-        BYI_TRY(need_scratch(s, step->kernel->scratch(&call), err));
+        BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
     enum byoc_status status = step->kernel->run(&call, err);
     if (status != BYOC_OK)
@@ -250,7 +240,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         views[i].data = fr->t[step->in[i]].data;
     for (uint32_t i = 0; i < step->n_out; i++)
         views[step->n_in + i].data = fr->t[step->out[i]].data;
-    const struct byi_region *region = &s->model->regions[step->callee];
+    const struct byi_region *region = &s->in->regions[step->callee];
     const struct byi_plugin *plugin = region->plugin;
     struct byoc_run_args args = {
         .struct_size = sizeof args,
@@ -261,8 +251,9 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .trace = s->trace ? trace_primitive : NULL,
         .trace_ctx = s->trace,
     };
-    struct byoc_fail *fail = plugin->backend->run(
-        &plugin->host, region->compiled, s->region_states[step->callee], &args);
+    struct byoc_fail *fail =
+        plugin->backend->run(&plugin->host, region->compiled,
+                             s->work->region_states[step->callee], &args);
     return byi_plugin_status(fail, plugin, step->name, err);
 }
 
@@ -307,7 +298,7 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
     const char *kind = step->view ? "view" : step_kinds[step->kind].name;
     const char *impl = "native";
     if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
-        impl = s->model->plan->parts[step->callee].backend;
+        impl = s->in->plan->parts[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
         impl = s->model->code_level;
     byi_trace_event(s->trace, kind, step->name, impl, step->sources, begin,
@@ -385,7 +376,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     }
     if (s->top->up == fr)
         s->top->began = begin;
-    bind_lent(&s->model->plan->funcs[s->top->func], s->top);
+    bind_lent(&s->in->plan->funcs[s->top->func], s->top);
     return BYOC_OK;
 }
 
@@ -398,7 +389,7 @@ static enum byoc_status leave(struct byoc_state *s,
     uint64_t began = s->top->began;
     BYI_TRY(copy_results(s, f, s->top, err));
     BYI_TRY(byi_call_leave(s, err));
-    f = &s->model->plan->funcs[fr->func];
+    f = &s->in->plan->funcs[fr->func];
     if (s->trace)
         trace_step(s, fr, &f->steps[fr->at], began);
     end_step(s, f, fr);
@@ -409,7 +400,7 @@ static enum byoc_status run_all(struct byoc_state *s, struct byoc_error *err)
 {
     for (;;) {
         struct byi_frame *fr = s->top;
-        const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+        const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
         if (fr->at < f->n_steps)
             BYI_TRY(run_step(s, f, fr, err));
         else if (fr->up)
@@ -429,7 +420,7 @@ static void unwind(struct byoc_state *s)
         byi_frame_give(s, fr);
         fr = up;
     }
-    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
     for (uint32_t v = 0; v < f->n_values; v++) {
         byi_closure_give(s, fr->fn[v]);
         fr->fn[v] = NULL;
@@ -440,8 +431,8 @@ static void unwind(struct byoc_state *s)
 
 enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
 {
-    struct byi_frame *fr = s->frames[0];
-    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    struct byi_frame *fr = s->work->frames[0];
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
     byi_pool_reset(&s->pool);
     memset(fr->block, 0, f->n_values * sizeof *fr->block);
     fr->active = true;

@@ -24,15 +24,15 @@ static void *put(struct layout *l, uint64_t n, uint64_t size)
     return at;
 }
 
-static bool is_vendors(const struct byoc_model *model,
+static bool is_vendors(const struct byi_instance *in,
                        const struct byi_step *step)
 {
-    return step->kind == BYI_STEP_REGION && model->regions[step->callee].plugin;
+    return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
 }
 
 /* Lay out everything but the arena, which is aligned and comes last, and set
  * where it is in *fr. */
-static void lay_out(const struct byoc_model *model,
+static void lay_out(const struct byi_instance *in,
                     const struct byi_plan_func *f, struct layout *l,
                     struct byi_frame *fr)
 {
@@ -44,7 +44,7 @@ static void lay_out(const struct byoc_model *model,
     fr->views = put(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
-        if (!is_vendors(model, step))
+        if (!is_vendors(in, step))
             continue;
         void *views = put(l, (uint64_t)step->n_in + step->n_out,
                           sizeof(struct byoc_view));
@@ -95,30 +95,30 @@ static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
     }
 }
 
-static uint64_t frame_bytes(const struct byoc_model *model, uint32_t func,
+static uint64_t frame_bytes(const struct byi_instance *in, uint32_t func,
                             uint64_t *head)
 {
-    const struct byi_plan_func *f = &model->plan->funcs[func];
+    const struct byi_plan_func *f = &in->plan->funcs[func];
     struct layout l = {0};
     struct byi_frame unused;
-    lay_out(model, f, &l, &unused);
+    lay_out(in, f, &l, &unused);
     *head = (l.end + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
     return *head + f->arena + BYI_ALIGN;
 }
 
-struct byi_frame *byi_frame_new(const struct byoc_model *model, uint32_t func)
+struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func)
 {
-    const struct byi_plan_func *f = &model->plan->funcs[func];
-    uint64_t head, bytes = frame_bytes(model, func, &head);
+    const struct byi_plan_func *f = &in->plan->funcs[func];
+    uint64_t head, bytes = frame_bytes(in, func, &head);
     struct layout l = {.at = byi_acquire(bytes)};
     if (!l.at)
         return NULL;
     memset(l.at, 0, head);
     struct byi_frame *fr = (struct byi_frame *)(void *)l.at;
-    lay_out(model, f, &l, fr);
+    lay_out(in, f, &l, fr);
     fr->func = func;
     fr->bytes = bytes;
-    init_tensors(model->plan, f, fr, l.at + head);
+    init_tensors(in->plan, f, fr, l.at + head);
     init_views(f, fr);
     return fr;
 }
@@ -129,15 +129,15 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
                                    struct byi_frame **frame,
                                    struct byoc_error *err)
 {
-    uint64_t head, bytes = frame_bytes(s->model, func, &head);
+    uint64_t head, bytes = frame_bytes(s->in, func, &head);
     BYI_TRY(byi_pool_charge(&s->pool, bytes, err));
-    *frame = byi_frame_new(s->model, func);
+    *frame = byi_frame_new(s->in, func);
     if (!*frame) {
         byi_pool_refund(&s->pool, bytes);
         return byi_fail(err, BYOC_ENOMEM,
                         "no memory for another call of @%s (%llu bytes), with "
                         "%u calls that wait",
-                        s->model->plan->funcs[func].name,
+                        s->in->plan->funcs[func].name,
                         (unsigned long long)bytes, s->depth);
     }
     (*frame)->extra = true;
@@ -148,11 +148,11 @@ enum byoc_status byi_frame_take(struct byoc_state *s, uint32_t func,
                                 struct byi_frame **frame,
                                 struct byoc_error *err)
 {
-    struct byi_frame *fr = s->frames[func];
-    if (fr->active && s->spare[func]) {
-        fr = s->spare[func];
-        s->spare[func] = fr->next;
-        s->spare_bytes -= fr->bytes;
+    struct byi_frame *fr = s->work->frames[func];
+    if (fr->active && s->work->spare[func]) {
+        fr = s->work->spare[func];
+        s->work->spare[func] = fr->next;
+        s->work->spare_bytes -= fr->bytes;
     } else if (fr->active) {
         BYI_TRY(make_extra(s, func, &fr, err));
     }
@@ -175,7 +175,7 @@ void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
 
 void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     for (uint32_t v = 0; v < f->n_values; v++)
         if (fr->block[v] || fr->fn[v])
             byi_frame_drop(s, fr, v);
@@ -184,12 +184,12 @@ void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
     fr->active = false;
     if (!fr->extra)
         return;
-    if (s->spare_bytes + fr->bytes > MAX_SPARE) {
+    if (s->work->spare_bytes + fr->bytes > MAX_SPARE) {
         byi_pool_refund(&s->pool, fr->bytes);
         byi_release(fr);
         return;
     }
-    s->spare_bytes += fr->bytes;
-    fr->next = s->spare[fr->func];
-    s->spare[fr->func] = fr;
+    s->work->spare_bytes += fr->bytes;
+    fr->next = s->work->spare[fr->func];
+    s->work->spare[fr->func] = fr;
 }

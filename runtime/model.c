@@ -189,8 +189,8 @@ static enum byoc_status load_region(struct byoc_model *model,
         plugin->backend->load(&plugin->host, &region, &compiled);
     free(consts);
     BYI_TRY(byi_plugin_status(fail, plugin, part->symbol, err));
-    model->regions[i].plugin = plugin;
-    model->regions[i].compiled = compiled;
+    model->own.regions[i].plugin = plugin;
+    model->own.regions[i].compiled = compiled;
     return BYOC_OK;
 }
 
@@ -230,7 +230,7 @@ static enum byoc_status load_vendor(struct byoc_model *model,
         if (params->require_vendors)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         char text[1200];
-        model->regions[i].fault = byi_arena_str(model->arena, why.text);
+        model->own.regions[i].fault = byi_arena_str(model->arena, why.text);
         snprintf(text, sizeof text, "region %s runs its native twin: %s",
                  plan->parts[i].symbol, why.text);
         warn(model, text);
@@ -245,10 +245,10 @@ static enum byoc_status load_vendors(struct byoc_model *model,
                                      struct byoc_error *err)
 {
     uint32_t n = model->plan->n_parts;
-    model->regions = byi_alloc(n + 1u, sizeof *model->regions);
+    model->own.regions = byi_alloc(n + 1u, sizeof *model->own.regions);
     bool *seen = byi_alloc(n + 1u, sizeof *seen);
     enum byoc_status status = BYOC_OK;
-    if (!model->regions || !seen)
+    if (!model->own.regions || !seen)
         status = byi_fail(err, BYOC_ENOMEM, "no memory for %u regions", n);
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
@@ -281,6 +281,8 @@ static enum byoc_status init_model(struct byoc_model *model,
     BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
                               model->arena, &facts, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));
+    model->own.model = model;
+    model->own.plan = model->plan;
     BYI_TRY(set_signature(model, &facts, err));
     BYI_TRY(align_consts(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
@@ -390,8 +392,9 @@ void byoc_model_free(struct byoc_model **model)
     *model = NULL;
     if (!m)
         return;
-    for (uint32_t i = 0; m->plan && m->regions && i < m->plan->n_parts; i++) {
-        const struct byi_region *region = &m->regions[i];
+    for (uint32_t i = 0; m->plan && m->own.regions && i < m->plan->n_parts;
+         i++) {
+        const struct byi_region *region = &m->own.regions[i];
         if (region->plugin)
             region->plugin->backend->unload(&region->plugin->host,
                                             region->compiled);
@@ -401,7 +404,7 @@ void byoc_model_free(struct byoc_model **model)
         byoc_internal_plugin_close(&m->plugins);
         m->plugins = next;
     }
-    free(m->regions);
+    free(m->own.regions);
     free(m->kernels);
     byi_plan_tables_free(&m->plan);
     byi_arena_free(&m->arena);
@@ -447,7 +450,8 @@ uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)
 const char *byoc_internal_region_fault(const struct byoc_model *model,
                                        uint32_t region)
 {
-    return region < model->plan->n_parts ? model->regions[region].fault : NULL;
+    return region < model->plan->n_parts ? model->own.regions[region].fault
+                                         : NULL;
 }
 
 const char *byoc_model_warnings(const struct byoc_model *model)

@@ -77,7 +77,6 @@ struct byi_plan_func {
     const uint32_t *inputs, *outputs; /* values */
     struct byi_step *steps;
     uint64_t arena;
-    uint32_t max_args; /* operands and results of one step      */
 };
 
 struct byi_plan_const {
@@ -107,6 +106,7 @@ struct byi_plan_tables {
     struct byi_plan_part *parts;
     struct byi_plan_kernel *kernels;
     const char **symbols; /* dim -1 - i has the name symbols[i] */
+    uint32_t max_args;    /* operands and results of one step      */
 };
 
 /* Read and check the plan of an image: every index, every type against its
@@ -133,13 +133,20 @@ struct byi_region {
     void *compiled;
 };
 
+/* What runs: a plan, and its regions as their vendors built them. Immutable. */
+struct byi_instance {
+    const struct byoc_model *model;
+    const struct byi_plan_tables *plan;
+    struct byi_region *regions;
+};
+
 struct byoc_model {
     struct byi_artifact artifact; /* map NULL: the image was lent */
     void *library;                /* of the artifact, or NULL     */
     void *copied;                 /* constants that had to move   */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
-    struct byi_region *regions;
+    struct byi_instance own; /* of this plan */
     byi_fused_fn *kernels;  /* by the plan's kernel; NULL: its twin runs */
     const char *code_level; /* what they were compiled for, or NULL      */
     struct byi_plugin *plugins;
@@ -234,7 +241,7 @@ struct byi_frame {
 };
 
 /* NULL when there is no memory. */
-struct byi_frame *byi_frame_new(const struct byoc_model *model, uint32_t func);
+struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
 /* A frame to activate function `func` in, and the end of an activation. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
                                 struct byi_frame **frame,
@@ -244,19 +251,36 @@ void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
 
+/* --- work.c: what runs of an instance need, one at a time ----------------- */
+
+struct byi_work {
+    const struct byi_instance *in;
+    struct byi_frame **frames; /* by function: the first; NULL: never runs */
+    struct byi_frame **spare;  /* by function: more of them, a list        */
+    uint64_t spare_bytes;
+    void **region_states; /* by region                                  */
+    bool *region_made;    /* by region: state_new succeeded             */
+    uint64_t scratch;     /* bytes for the neediest step of fixed shapes */
+};
+
+/* What a step may call: up to two functions. */
+uint32_t byi_step_callees(const struct byi_instance *in,
+                          const struct byi_step *step, uint32_t callees[2]);
+/* Errors: BYOC_ENOMEM, and what vendors say. */
+enum byoc_status byi_work_new(const struct byi_instance *in,
+                              struct byi_work **work, struct byoc_error *err);
+void byi_work_free(struct byi_work **work);
+
 /* --- state.c, exec.c, call.c ---------------------------------------------- */
 
 struct byoc_state {
     const struct byoc_model *model;
-    struct byi_frame **frames;     /* by function: the first; NULL: never runs */
-    struct byi_frame **spare;      /* by function: more of them, a list        */
-    uint64_t spare_bytes;
+    const struct byi_instance *in; /* what runs           */
+    struct byi_work *work;         /* of it               */
     struct byi_frame *top;         /* the activation that runs                 */
     uint32_t depth;                /* how many there are                       */
     uint32_t max_depth;
     uint64_t calls, max_calls;     /* of one run                               */
-    void **region_states;          /* by region                       */
-    bool *region_made;             /* by region: state_new succeeded  */
     void **out;                    /* by output of main: memory for callers who
                                       bring none; NULL where the size varies */
     int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
@@ -275,9 +299,14 @@ struct byoc_state {
     void *watch_ctx;
 };
 
-/* exec.c: scratch a step of fixed shapes needs. */
-uint64_t byi_exec_scratch(struct byoc_state *state, const struct byi_frame *fr,
-                          const struct byi_step *step);
+/* exec.c: operands and results of a step, in `args`, as its kernel takes them.
+ */
+struct byi_call byi_exec_call(struct byi_tensor *args,
+                              const struct byi_frame *fr,
+                              const struct byi_step *step, uint32_t threads);
+/* exec.c: at least so much scratch. */
+enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
+                               struct byoc_error *err);
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);

@@ -408,11 +408,12 @@ static void find_dead(struct checker *c)
             *at[last[v] - 1]++ = v;
 }
 
-static void count_args(struct byi_plan_func *f)
+static void count_args(struct byi_plan_tables *plan,
+                       const struct byi_plan_func *f)
 {
     for (uint32_t s = 0; s < f->n_steps; s++) {
         uint32_t args = f->steps[s].n_in + f->steps[s].n_out;
-        f->max_args = args > f->max_args ? args : f->max_args;
+        plan->max_args = args > plan->max_args ? args : plan->max_args;
     }
 }
 
@@ -452,7 +453,7 @@ static enum byoc_status check_func(struct checker *c)
             return fault(c, "outputs[%u]: value %u is never written", i,
                          c->f->outputs[i]);
     find_dead(c);
-    count_args(c->f);
+    count_args(c->plan, c->f);
     find_tail(c->f);
     return BYOC_OK;
 }

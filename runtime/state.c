@@ -17,62 +17,6 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* What a step may call: up to two functions. */
-static uint32_t list_callees(const struct byoc_model *model,
-                             const struct byi_step *step, uint32_t callees[2])
-{
-    switch (step->kind) {
-    case BYI_STEP_OP:
-    case BYI_STEP_APPLY:
-    case BYI_STEP_CHOOSE:
-        return 0;
-    case BYI_STEP_REGION:
-        callees[0] = model->plan->parts[step->callee].twin;
-        return model->regions[step->callee].plugin ? 0 : 1;
-    case BYI_STEP_KERNEL:
-        callees[0] = model->plan->kernels[step->callee].twin;
-        return model->kernels[step->callee] ? 0 : 1;
-    case BYI_STEP_CALL:
-    case BYI_STEP_CLOSURE:
-        callees[0] = step->callee;
-        return 1;
-    case BYI_STEP_IF:
-        callees[0] = step->callee;
-        callees[1] = step->other;
-        return 2;
-    }
-    byi_unreachable();
-}
-
-/* Make the first frame of main and of all that it may call: functions, and
- * the twins of regions without a vendor. `list` has room for all. */
-static enum byoc_status make_frames(struct byoc_state *s, uint32_t *list,
-                                    struct byoc_error *err)
-{
-    const struct byi_plan_tables *plan = s->model->plan;
-    uint32_t n = 0;
-    s->frames[0] = byi_frame_new(s->model, 0);
-    list[n++] = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct byi_plan_func *f = &plan->funcs[list[i]];
-        if (!s->frames[list[i]])
-            return no_memory(err, f->arena);
-        for (uint32_t k = 0; k < f->n_steps; k++) {
-            uint32_t callees[2];
-            uint32_t more = list_callees(s->model, &f->steps[k], callees);
-            for (uint32_t c = 0; c < more; c++) {
-                if (s->frames[callees[c]])
-                    continue;
-                s->frames[callees[c]] = byi_frame_new(s->model, callees[c]);
-                list[n++] = callees[c];
-                if (!s->frames[callees[c]])
-                    return no_memory(err, plan->funcs[callees[c]].arena);
-            }
-        }
-    }
-    return BYOC_OK;
-}
-
 /* Memory for outputs of callers who bring none. */
 static enum byoc_status init_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
@@ -90,14 +34,10 @@ static enum byoc_status init_outputs(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Scratch for the neediest step of fixed shapes, and room for its operands. */
-static enum byoc_status init_scratch(struct byoc_state *s,
-                                     struct byoc_error *err)
+/* Room for the operands of any step. */
+static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
 {
-    const struct byi_plan_tables *plan = s->model->plan;
-    uint32_t args = 1;
-    for (uint32_t f = 0; f < plan->n_funcs; f++)
-        args = plan->funcs[f].max_args > args ? plan->funcs[f].max_args : args;
+    const uint32_t args = s->model->plan->max_args + 1;
     s->args = byi_alloc(args, sizeof *s->args);
     s->buffers = byi_alloc(args, sizeof *s->buffers);
     s->types = byi_alloc(args, sizeof *s->types);
@@ -105,43 +45,6 @@ static enum byoc_status init_scratch(struct byoc_state *s,
     s->known = byi_alloc(args, sizeof *s->known);
     if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
         return no_memory(err, args);
-    for (uint32_t f = 0; f < plan->n_funcs; f++) {
-        for (uint32_t k = 0; s->frames[f] && k < plan->funcs[f].n_steps; k++) {
-            const struct byi_step *step = &plan->funcs[f].steps[k];
-            uint64_t bytes = byi_exec_scratch(s, s->frames[f], step);
-            s->scratch_bytes =
-                bytes > s->scratch_bytes ? bytes : s->scratch_bytes;
-        }
-    }
-    s->scratch = byi_acquire(s->scratch_bytes + BYI_ALIGN);
-    return s->scratch ? BYOC_OK : no_memory(err, s->scratch_bytes);
-}
-
-static enum byoc_status init_frames(struct byoc_state *s,
-                                    struct byoc_error *err)
-{
-    uint32_t *list = byi_alloc(s->model->plan->n_funcs, sizeof *list);
-    if (!list)
-        return no_memory(err, s->model->plan->n_funcs);
-    enum byoc_status status = make_frames(s, list, err);
-    free(list);
-    return status;
-}
-
-static enum byoc_status init_regions(struct byoc_state *s,
-                                     struct byoc_error *err)
-{
-    const struct byoc_model *model = s->model;
-    for (uint32_t i = 0; i < model->plan->n_parts; i++) {
-        const struct byi_plugin *plugin = model->regions[i].plugin;
-        if (!plugin)
-            continue;
-        struct byoc_fail *fail = plugin->backend->state_new(
-            &plugin->host, model->regions[i].compiled, &s->region_states[i]);
-        BYI_TRY(
-            byi_plugin_status(fail, plugin, model->plan->parts[i].symbol, err));
-        s->region_made[i] = true;
-    }
     return BYOC_OK;
 }
 
@@ -159,19 +62,15 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     s->pool.limit = memory_limit();
     s->max_depth = BYI_PLAN_MAX_ACTIVE;
     s->max_calls = BYI_PLAN_MAX_CALLS;
-    s->frames = byi_alloc(plan->n_funcs, sizeof *s->frames);
-    s->spare = byi_alloc(plan->n_funcs, sizeof *s->spare);
     s->out = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out);
     s->dims = byi_alloc(plan->n_symbols + 1u, sizeof *s->dims);
-    s->region_states = byi_alloc(plan->n_parts + 1u, sizeof(void *));
-    s->region_made = byi_alloc(plan->n_parts + 1u, sizeof *s->region_made);
-    if (!s->frames || !s->spare || !s->out || !s->dims || !s->region_states ||
-        !s->region_made)
-        return no_memory(err, plan->n_funcs);
-    BYI_TRY(init_frames(s, err));
+    if (!s->out || !s->dims)
+        return no_memory(err, plan->n_symbols);
     BYI_TRY(init_outputs(s, err));
-    BYI_TRY(init_scratch(s, err));
-    return init_regions(s, err);
+    BYI_TRY(init_args(s, err));
+    s->in = &s->model->own;
+    BYI_TRY(byi_work_new(s->in, &s->work, err));
+    return byi_exec_need(s, s->work->scratch + BYI_ALIGN, err);
 }
 
 enum byoc_status byoc_state_new(const struct byoc_model *model,
@@ -192,15 +91,6 @@ enum byoc_status byoc_state_new(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-static void free_spare(struct byi_frame *fr)
-{
-    while (fr) {
-        struct byi_frame *next = fr->next;
-        byi_release(fr);
-        fr = next;
-    }
-}
-
 void byoc_state_free(struct byoc_state **state)
 {
     struct byoc_state *s = *state;
@@ -208,16 +98,7 @@ void byoc_state_free(struct byoc_state **state)
     if (!s)
         return;
     const struct byi_plan_tables *plan = s->model->plan;
-    for (uint32_t i = 0; s->region_made && i < plan->n_parts; i++) {
-        const struct byi_region *region = &s->model->regions[i];
-        if (s->region_made[i])
-            region->plugin->backend->state_free(
-                &region->plugin->host, region->compiled, s->region_states[i]);
-    }
-    for (uint32_t f = 0; s->frames && s->spare && f < plan->n_funcs; f++) {
-        byi_release(s->frames[f]);
-        free_spare(s->spare[f]);
-    }
+    byi_work_free(&s->work);
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_release(s->out[i]);
     byi_pool_free(&s->pool);
@@ -227,12 +108,8 @@ void byoc_state_free(struct byoc_state **state)
     free(s->types);
     free(s->type_store);
     free(s->known);
-    free(s->frames);
-    free(s->spare);
     free(s->out);
     free(s->dims);
-    free(s->region_states);
-    free(s->region_made);
     byi_trace_close(&s->trace, NULL);
     free(s);
 }
@@ -340,7 +217,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
     for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
         s->dims[i] = -1;
     for (uint32_t i = 0; i < f->n_inputs; i++) {
-        struct byi_tensor *t = &s->frames[0]->t[f->inputs[i]];
+        struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
         BYI_TRY(check_view(&inputs[i], "input", &s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
     }
@@ -358,7 +235,7 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
                                       struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
-    const struct byi_frame *fr = s->frames[0];
+    const struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_inputs; i++)
         if (overlaps(&fr->dest[out], &fr->t[f->inputs[i]]))
             return byi_fail(err, BYOC_EINVAL,
@@ -379,7 +256,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
-    struct byi_frame *fr = s->frames[0];
+    struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         fr->dest[i].data = NULL;
         if (outputs[i].data) {
@@ -400,7 +277,7 @@ static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
                                   struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
-    struct byi_frame *fr = s->frames[0];
+    struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];

@@ -198,7 +198,7 @@ static void test_regions(void **state)
     struct byoc_model *model = open_model(
         &x, two_regions, &(struct byoc_load_params){.plugins = PLUGIN_DIR});
     assert_string_equal(byoc_model_warnings(model), "");
-    assert_true(model->regions[0].plugin && model->regions[1].plugin);
+    assert_true(model->own.regions[0].plugin && model->own.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -212,7 +212,7 @@ static void test_native_only(void **state)
         &x, two_regions,
         &(struct byoc_load_params){.plugins = PLUGIN_DIR, .native_only = 1});
     assert_string_equal(byoc_model_warnings(model), "");
-    assert_true(!model->regions[0].plugin && !model->regions[1].plugin);
+    assert_true(!model->own.regions[0].plugin && !model->own.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -259,7 +259,7 @@ static void test_load_fails(void **state)
     assert_string_equal(byoc_model_warnings(model),
                         "region r1 runs its native twin: bad: r1: this "
                         "backend builds nothing\n");
-    assert_true(model->regions[0].plugin && !model->regions[1].plugin);
+    assert_true(model->own.regions[0].plugin && !model->own.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);

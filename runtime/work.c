@@ -1,0 +1,192 @@
+/* work.c: the memory that runs of an instance need, one run at a time: frames
+ * of main and of all that it may call, and what vendors want for their regions.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+
+static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
+{
+    return byi_fail(err, BYOC_ENOMEM, "no memory for a run (%llu bytes)",
+                    (unsigned long long)bytes);
+}
+
+/* --- frames --------------------------------------------------------------- */
+
+uint32_t byi_step_callees(const struct byi_instance *in,
+                          const struct byi_step *step, uint32_t callees[2])
+{
+    switch (step->kind) {
+    case BYI_STEP_OP:
+    case BYI_STEP_APPLY:
+    case BYI_STEP_CHOOSE:
+        return 0;
+    case BYI_STEP_REGION:
+        callees[0] = in->plan->parts[step->callee].twin;
+        return in->regions[step->callee].plugin ? 0 : 1;
+    case BYI_STEP_KERNEL:
+        callees[0] = in->plan->kernels[step->callee].twin;
+        return in->model->kernels[step->callee] ? 0 : 1;
+    case BYI_STEP_CALL:
+    case BYI_STEP_CLOSURE:
+        callees[0] = step->callee;
+        return 1;
+    case BYI_STEP_IF:
+        callees[0] = step->callee;
+        callees[1] = step->other;
+        return 2;
+    }
+    byi_unreachable();
+}
+
+/* Make the first frame of main and of all that it may call: functions, and
+ * the twins of regions without a vendor. `list` has room for all. */
+static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_tables *plan = w->in->plan;
+    uint32_t n = 0;
+    w->frames[0] = byi_frame_new(w->in, 0);
+    list[n++] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_plan_func *f = &plan->funcs[list[i]];
+        if (!w->frames[list[i]])
+            return no_memory(err, f->arena);
+        for (uint32_t k = 0; k < f->n_steps; k++) {
+            uint32_t callees[2];
+            uint32_t more = byi_step_callees(w->in, &f->steps[k], callees);
+            for (uint32_t c = 0; c < more; c++) {
+                if (w->frames[callees[c]])
+                    continue;
+                w->frames[callees[c]] = byi_frame_new(w->in, callees[c]);
+                list[n++] = callees[c];
+                if (!w->frames[callees[c]])
+                    return no_memory(err, plan->funcs[callees[c]].arena);
+            }
+        }
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status init_frames(struct byi_work *w, struct byoc_error *err)
+{
+    uint32_t *list = byi_alloc(w->in->plan->n_funcs, sizeof *list);
+    if (!list)
+        return no_memory(err, w->in->plan->n_funcs);
+    enum byoc_status status = make_frames(w, list, err);
+    free(list);
+    return status;
+}
+
+/* --- scratch -------------------------------------------------------------- */
+
+/* What a step of fixed shapes needs. */
+static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
+                             uint32_t func, const struct byi_step *step)
+{
+    if (step->kind != BYI_STEP_OP || step->infer || step->view ||
+        !step->kernel->scratch)
+        return 0;
+    struct byi_call call =
+        byi_exec_call(args, w->frames[func], step, w->in->model->threads);
+    return step->kernel->scratch(&call);
+}
+
+static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
+{
+    const struct byi_plan_tables *plan = w->in->plan;
+    struct byi_tensor *args = byi_alloc(plan->max_args + 1u, sizeof *args);
+    if (!args)
+        return no_memory(err, plan->max_args);
+    for (uint32_t f = 0; f < plan->n_funcs; f++) {
+        for (uint32_t k = 0; w->frames[f] && k < plan->funcs[f].n_steps; k++) {
+            uint64_t bytes = step_scratch(w, args, f, &plan->funcs[f].steps[k]);
+            w->scratch = bytes > w->scratch ? bytes : w->scratch;
+        }
+    }
+    free(args);
+    return BYOC_OK;
+}
+
+/* --- regions -------------------------------------------------------------- */
+
+static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < w->in->plan->n_parts; i++) {
+        const struct byi_region *region = &w->in->regions[i];
+        const struct byi_plugin *plugin = region->plugin;
+        if (!plugin)
+            continue;
+        struct byoc_fail *fail = plugin->backend->state_new(
+            &plugin->host, region->compiled, &w->region_states[i]);
+        BYI_TRY(
+            byi_plugin_status(fail, plugin, w->in->plan->parts[i].symbol, err));
+        w->region_made[i] = true;
+    }
+    return BYOC_OK;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
+{
+    const struct byi_plan_tables *plan = w->in->plan;
+    w->frames = byi_alloc(plan->n_funcs, sizeof *w->frames);
+    w->spare = byi_alloc(plan->n_funcs, sizeof *w->spare);
+    w->region_states = byi_alloc(plan->n_parts + 1u, sizeof(void *));
+    w->region_made = byi_alloc(plan->n_parts + 1u, sizeof *w->region_made);
+    if (!w->frames || !w->spare || !w->region_states || !w->region_made)
+        return no_memory(err, plan->n_funcs);
+    BYI_TRY(init_frames(w, err));
+    BYI_TRY(find_scratch(w, err));
+    return init_regions(w, err);
+}
+
+enum byoc_status byi_work_new(const struct byi_instance *in,
+                              struct byi_work **work, struct byoc_error *err)
+{
+    *work = NULL;
+    struct byi_work *w = byi_alloc(1, sizeof *w);
+    if (!w)
+        return no_memory(err, sizeof *w);
+    w->in = in;
+    enum byoc_status status = init_work(w, err);
+    if (status == BYOC_OK)
+        *work = w;
+    else
+        byi_work_free(&w);
+    return status;
+}
+
+static void free_spare(struct byi_frame *fr)
+{
+    while (fr) {
+        struct byi_frame *next = fr->next;
+        byi_release(fr);
+        fr = next;
+    }
+}
+
+void byi_work_free(struct byi_work **work)
+{
+    struct byi_work *w = *work;
+    *work = NULL;
+    if (!w)
+        return;
+    const struct byi_plan_tables *plan = w->in->plan;
+    for (uint32_t i = 0; w->region_made && i < plan->n_parts; i++) {
+        const struct byi_region *region = &w->in->regions[i];
+        if (w->region_made[i])
+            region->plugin->backend->state_free(
+                &region->plugin->host, region->compiled, w->region_states[i]);
+    }
+    for (uint32_t f = 0; w->frames && w->spare && f < plan->n_funcs; f++) {
+        byi_release(w->frames[f]);
+        free_spare(w->spare[f]);
+    }
+    free(w->frames);
+    free(w->spare);
+    free(w->region_states);
+    free(w->region_made);
+    free(w);
+}
