@@ -1,0 +1,269 @@
+/* accept.c: which matches XNNPACK can take; a sentence for each of the others:
+ * what was found, and what was expected.
+ */
+#include "xnn.h"
+
+#include <string.h>
+
+/* A type as a match tells it. */
+struct type {
+    uint32_t dtype, rank;
+    const int64_t *dims;
+};
+
+static int type_of(const struct byoc_host *host, const struct byoc_match *m,
+                   const char *name, struct type *t)
+{
+    return host->match_type(m, name, &t->dtype, &t->rank, &t->dims);
+}
+
+/* A list of `n` numbers of the first operator. */
+static const int64_t *ints_of(const struct byoc_host *host,
+                              const struct byoc_match *m, const char *name,
+                              uint32_t n)
+{
+    const int64_t *values;
+    uint32_t found;
+    return host->match_ints(m, 0, name, &values, &found) && found == n ? values
+                                                                       : NULL;
+}
+
+static int64_t int_of(const struct byoc_host *host, const struct byoc_match *m,
+                      const char *name)
+{
+    const int64_t *value = ints_of(host, m, name, 1);
+    return value ? *value : 0;
+}
+
+static const char *string_of(const struct byoc_host *host,
+                             const struct byoc_match *m, const char *name)
+{
+    const char *text = host->match_string(m, 0, name);
+    return text ? text : "";
+}
+
+/* --- what holds for every row ----------------------------------------------
+ */
+
+static const char *check_number(const struct byoc_host *host,
+                                const struct byoc_match *m,
+                                const struct type *t, const char *shown)
+{
+    int64_t count = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        count *= t->dims[d] != 0;
+    if (t->dtype != FLOAT32)
+        return host->match_say(m,
+                               "found %s, and this plug-in calls XNNPACK's "
+                               "float32 kernels only",
+                               shown);
+    if (count == 0 || t->rank > XNN_MAX_TENSOR_DIMS)
+        return host->match_say(m,
+                               "found %s, expected no size of 0 and at most "
+                               "%d axes",
+                               shown, XNN_MAX_TENSOR_DIMS);
+    return NULL;
+}
+
+/* XNNPACK clamps to a range that is not empty. */
+static const char *check_clip(const struct byoc_host *host,
+                              const struct byoc_match *m, uint32_t i)
+{
+    double min, max;
+    if (strcmp(host->match_op(m, i), "clip") != 0 ||
+        !host->match_float(m, i, "a_min", &min) ||
+        !host->match_float(m, i, "a_max", &max) || (float)min < (float)max)
+        return NULL;
+    return host->match_say(m, "clip from %g to %g, expected a_min < a_max", min,
+                           max);
+}
+
+const char *accept_float(const struct byoc_host *host,
+                         const struct byoc_match *m)
+{
+    static const char *const operands[] = {"src", "with", "weights", "bias",
+                                           "slope"};
+    struct type t;
+    const char *why = NULL;
+    for (size_t i = 0; !why && i < COUNT(operands); i++)
+        if (type_of(host, m, operands[i], &t))
+            why = check_number(host, m, &t, host->match_show(m, operands[i]));
+    for (uint32_t i = 0; !why && i < host->match_n_ops(m); i++) {
+        why = check_clip(host, m, i);
+        if (!why && host->match_op_type(m, i, &t.dtype, &t.rank, &t.dims))
+            why = check_number(host, m, &t, host->match_show_op(m, i));
+    }
+    return why;
+}
+
+/* The order of the data: an image in one of two. */
+static const char *check_layout(const struct byoc_host *host,
+                                const struct byoc_match *m, const char *name,
+                                struct image *image)
+{
+    const char *layout = string_of(host, m, name);
+    struct type t;
+    if (!type_of(host, m, "src", &t) || t.rank != 4 ||
+        !image_of(image, layout, t.dims))
+        return host->match_say(m, "%s is \"%s\", expected NCHW or NHWC", name,
+                               layout);
+    return NULL;
+}
+
+/* A bias has a number for each of `channels`, on the axis where they are. */
+static const char *check_bias(const struct byoc_host *host,
+                              const struct byoc_match *m, int64_t channels,
+                              uint32_t behind)
+{
+    struct type t;
+    if (!type_of(host, m, "bias", &t))
+        return NULL;
+    int fit = t.rank > behind && t.dims[t.rank - 1 - behind] == channels;
+    for (uint32_t d = 0; fit && d < t.rank; d++)
+        fit = t.dims[d] == 1 || d == t.rank - 1 - behind;
+    return fit ? NULL
+               : host->match_say(m,
+                                 "adds %s, expected a number for each of "
+                                 "the %lld channels",
+                                 host->match_show(m, "bias"),
+                                 (long long)channels);
+}
+
+/* --- rows
+ * --------------------------------------------------------------------- */
+
+const char *accept_convolution(const struct byoc_host *host,
+                               const struct byoc_match *m)
+{
+    const char *why = accept_float(host, m);
+    const char *layout = string_of(host, m, "kernel_layout");
+    struct image image, out;
+    struct type t;
+    why = why ? why : check_layout(host, m, "data_layout", &image);
+    if (!why && strlen(layout) != 4)
+        why = host->match_say(m,
+                              "kernel_layout is \"%s\", expected O, I, H and "
+                              "W in any order",
+                              layout);
+    if (!why && strcmp(host->match_op(m, 0), "nn.conv2d_transpose") == 0 &&
+        int_of(host, m, "groups") != 1)
+        why = host->match_say(m,
+                              "a transposed convolution in %lld groups, and "
+                              "this plug-in does those in 1",
+                              (long long)int_of(host, m, "groups"));
+    if (why || !host->match_op_type(m, 0, &t.dtype, &t.rank, &t.dims))
+        return why;
+    layout = string_of(host, m, "data_layout");
+    image_of(&out, layout, t.dims);
+    return check_bias(host, m, (int64_t)out.c,
+                      strcmp(layout, "NCHW") == 0 ? 2 : 0);
+}
+
+const char *accept_dense(const struct byoc_host *host,
+                         const struct byoc_match *m)
+{
+    struct type weights, out;
+    const char *why = accept_float(host, m);
+    if (why || !type_of(host, m, "weights", &weights) ||
+        !host->match_op_type(m, 0, &out.dtype, &out.rank, &out.dims))
+        return why;
+    if (weights.rank != 2)
+        return host->match_say(m, "weights are %s, expected a matrix",
+                               host->match_show(m, "weights"));
+    if (int_of(host, m, "transpose_a"))
+        return "transpose_a, and XNNPACK takes rows";
+    return out.rank > 0 ? check_bias(host, m, out.dims[out.rank - 1], 0) : NULL;
+}
+
+/* Does a window reach further than image and padding, as ceil_mode allows? */
+static int reaches_over(const struct byoc_host *host,
+                        const struct byoc_match *m, const struct image *in,
+                        const char *layout)
+{
+    const int64_t *size = ints_of(host, m, "pool_size", 2);
+    const int64_t *stride = ints_of(host, m, "strides", 2);
+    const int64_t *pad = ints_of(host, m, "padding", 4);
+    struct type t;
+    struct image out;
+    if (!size || !stride || !pad || !type_of(host, m, NULL, &t) ||
+        !image_of(&out, layout, t.dims))
+        return 0;
+    return ((int64_t)out.h - 1) * stride[0] + size[0] >
+               (int64_t)in->h + pad[0] + pad[2] ||
+           ((int64_t)out.w - 1) * stride[1] + size[1] >
+               (int64_t)in->w + pad[1] + pad[3];
+}
+
+const char *accept_pool(const struct byoc_host *host,
+                        const struct byoc_match *m)
+{
+    struct image image;
+    const char *why = accept_float(host, m);
+    why = why ? why : check_layout(host, m, "layout", &image);
+    if (why)
+        return why;
+    const int64_t *size = ints_of(host, m, "pool_size", 2);
+    const int64_t *pad = ints_of(host, m, "padding", 4);
+    const int64_t *dilation = ints_of(host, m, "dilation", 2);
+    if (size && size[0] * size[1] == 1)
+        return "a window of 1 by 1, which XNNPACK refuses";
+    if (strcmp(host->match_op(m, 0), "nn.max_pool2d") == 0)
+        return NULL;
+    if (dilation && (dilation[0] != 1 || dilation[1] != 1))
+        return host->match_say(m,
+                               "an average dilated by %lld and %lld, "
+                               "expected 1",
+                               (long long)dilation[0], (long long)dilation[1]);
+    if (pad && (pad[0] || pad[1] || pad[2] || pad[3]) &&
+        int_of(host, m, "count_include_pad"))
+        return "count_include_pad, and XNNPACK does not count padding";
+    if (reaches_over(host, m, &image, string_of(host, m, "layout")))
+        return "ceil_mode, and XNNPACK's averages end with the padding";
+    return NULL;
+}
+
+const char *accept_global_pool(const struct byoc_host *host,
+                               const struct byoc_match *m)
+{
+    struct image image;
+    const char *why = accept_float(host, m);
+    return why ? why : check_layout(host, m, "layout", &image);
+}
+
+const char *accept_softmax(const struct byoc_host *host,
+                           const struct byoc_match *m)
+{
+    struct type t;
+    const char *why = accept_float(host, m);
+    if (why || !type_of(host, m, "src", &t))
+        return why;
+    const int64_t axis = int_of(host, m, "axis"), rank = t.rank;
+    if (rank > 0 &&
+        (axis == -1 || axis == rank - 1 || (rank == 4 && axis == 1)))
+        return NULL;
+    return host->match_say(m,
+                           "softmax along axis %lld of %s, expected the last "
+                           "one or an image's channels",
+                           (long long)axis, host->match_show(m, "src"));
+}
+
+const char *accept_prelu(const struct byoc_host *host,
+                         const struct byoc_match *m)
+{
+    struct type x, slope;
+    const char *why = accept_float(host, m);
+    if (why || !type_of(host, m, "src", &x) ||
+        !type_of(host, m, "slope", &slope))
+        return why;
+    const uint32_t behind = x.rank == 4 && slope.rank >= 3 ? 2 : 0;
+    int fit =
+        x.rank > behind && slope.rank > behind &&
+        slope.dims[slope.rank - 1 - behind] == x.dims[x.rank - 1 - behind];
+    for (uint32_t d = 0; fit && d < slope.rank; d++)
+        fit = slope.dims[d] == 1 || d == slope.rank - 1 - behind;
+    return fit ? NULL
+               : host->match_say(m,
+                                 "slopes are %s, expected one for each "
+                                 "channel",
+                                 host->match_show(m, "slope"));
+}

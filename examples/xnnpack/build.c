@@ -1,0 +1,709 @@
+/* build.c: a region becomes a program. Images that XNNPACK's operators make lie
+ * channels-last, whatever the order of the model's axes; a tensor is moved to
+ * the other form where a reader wants that, once, and not at all where both
+ * forms are the same memory. Constants are copied in the form that is wanted.
+ */
+#include "xnn.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known while a program is made. */
+struct build {
+    const struct byoc_host *host;
+    const struct byoc_graph *g;
+    struct program *p;
+    uint32_t (*of)[N_FORMS]; /* of each value: its tensors; NONE */
+    const struct byoc_graph_kernel *kernel;
+    enum byoc_fail_code code; /* what went wrong; 0 */
+    const char *why;
+};
+
+static int no(struct build *b, enum byoc_fail_code code, const char *why)
+{
+    if (!b->code) {
+        b->code = code;
+        b->why = why;
+    }
+    return 0;
+}
+
+int image_of(struct image *image, const char *layout, const int64_t *dims)
+{
+    const int last = strcmp(layout, "NHWC") == 0;
+    if (!last && strcmp(layout, "NCHW") != 0)
+        return 0;
+    image->n = (size_t)dims[0];
+    image->c = (size_t)dims[last ? 3 : 1];
+    image->h = (size_t)dims[last ? 1 : 2];
+    image->w = (size_t)dims[last ? 2 : 3];
+    return 1;
+}
+
+/* --- tensors and operators
+ * ---------------------------------------------------- */
+
+static uint32_t tensor_new(struct build *b, struct tensor t)
+{
+    struct program *p = b->p;
+    struct tensor *at = realloc(p->tensors, (p->n_tensors + 1) * sizeof *at);
+    if (!at) {
+        no(b, BYOC_FAIL_RESOURCE, "out of memory");
+        return NONE;
+    }
+    p->tensors = at;
+    t.last = NONE;
+    at[p->n_tensors] = t;
+    return p->n_tensors++;
+}
+
+static int op_add(struct build *b, struct op op)
+{
+    struct program *p = b->p;
+    struct op *at = realloc(p->ops, (p->n_ops + 1) * sizeof *at);
+    if (!at)
+        return no(b, BYOC_FAIL_RESOURCE, "out of memory");
+    p->ops = at;
+    op.source = b->kernel ? b->kernel->source : "";
+    at[p->n_ops] = op;
+    for (int i = 0; i < 2; i++)
+        if (op.in[i] != NONE)
+            p->tensors[op.in[i]].last = p->n_ops;
+    p->n_ops++;
+    return 1;
+}
+
+static const struct byoc_graph_value *value_of(const struct build *b,
+                                               uint32_t v)
+{
+    return &b->g->values[v];
+}
+
+/* A value as (N, C, H, W), with axes of size 1 before its own. */
+static struct image image_of_value(const struct byoc_graph_value *v)
+{
+    int64_t dims[4] = {1, 1, 1, 1};
+    struct image image;
+    for (uint32_t d = 1; d <= v->rank && d <= 4; d++)
+        dims[4 - d] = v->dims[v->rank - d];
+    image_of(&image, "NCHW", dims);
+    return image;
+}
+
+/* Are both forms of a value the same memory? */
+static int same_forms(const struct byoc_graph_value *v)
+{
+    const struct image i = image_of_value(v);
+    return v->rank > 4 || i.c == 1 || i.h * i.w == 1;
+}
+
+/* A copy of a constant in one form, with room for reads behind it. */
+static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
+                         enum form form)
+{
+    struct tensor t = {.where = CONSTANT, .bytes = (size_t)v->bytes};
+    t.data = b->host->acquire(b->host->ctx, t.bytes + XNN_EXTRA_BYTES);
+    if (!t.data) {
+        no(b, BYOC_FAIL_RESOURCE, "out of memory");
+        return NONE;
+    }
+    if (form == LAST && !same_forms(v))
+        to_last(image_of_value(v), v->data, t.data);
+    else
+        memcpy(t.data, v->data, t.bytes);
+    const uint32_t made = tensor_new(b, t);
+    if (made == NONE)
+        b->host->release(b->host->ctx, t.data);
+    return made;
+}
+
+static uint32_t memory(struct build *b, size_t bytes)
+{
+    return tensor_new(b, (struct tensor){.where = MEMORY, .bytes = bytes});
+}
+
+/* The other form of a value that is there in one. */
+static uint32_t move(struct build *b, uint32_t v, enum form form)
+{
+    const uint32_t from = b->of[v][form == LAST ? PLAIN : LAST];
+    const uint32_t to = memory(b, (size_t)value_of(b, v)->bytes);
+    const struct op op = {.kind =
+                              form == LAST ? &kind_to_last : &kind_from_last,
+                          .in = {from, NONE},
+                          .out = to,
+                          .image = image_of_value(value_of(b, v))};
+    return to != NONE && op_add(b, op) ? to : NONE;
+}
+
+/* The tensor of a value in that form; LAST is for what rank 4 broadcasts to. */
+static uint32_t tensor_of(struct build *b, uint32_t v, enum form form)
+{
+    const struct byoc_graph_value *value = value_of(b, v);
+    if (same_forms(value))
+        form = PLAIN;
+    uint32_t *at = &b->of[v][form];
+    if (*at == NONE && value->kind == BYOC_GRAPH_CONST)
+        *at = constant(b, value, form);
+    else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT && form == PLAIN)
+        *at = tensor_new(b, (struct tensor){.where = INPUT,
+                                            .index = value->index,
+                                            .bytes = (size_t)value->bytes});
+    else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT)
+        *at = tensor_of(b, v, PLAIN) == NONE ? NONE : move(b, v, LAST);
+    else if (*at == NONE && b->of[v][!form] != NONE)
+        *at = move(b, v, form);
+    if (*at == NONE)
+        no(b, BYOC_FAIL_INTERNAL, "reads a value that nothing made");
+    return *at;
+}
+
+/* A new tensor for a value that an operator gives in that form. */
+static uint32_t result(struct build *b, uint32_t v, enum form form)
+{
+    const struct byoc_graph_value *value = value_of(b, v);
+    return b->of[v][same_forms(value) ? PLAIN : form] =
+               memory(b, (size_t)value->bytes);
+}
+
+/* In which form an operator reads `v` that takes either. */
+static enum form form_of(const struct build *b, uint32_t v)
+{
+    return b->of[v][LAST] != NONE ? LAST : PLAIN;
+}
+
+/* --- kernels
+ * -------------------------------------------------------------------- */
+
+/* A kernel that is made into operators: its first step, and what the others
+ * add to that. */
+struct job {
+    const struct byoc_graph_step *step;
+    const struct byoc_graph_value *bias; /* or NULL */
+    uint32_t out;
+    struct op op; /* begun: no operands, clamped as the kernel says */
+};
+
+/* Tensors for operand 0 and for the result, in one form, and the operator. */
+static int finish(struct build *b, struct job *j, enum form form)
+{
+    j->op.in[0] = tensor_of(b, j->step->args[0], form);
+    if (j->op.in[0] == NONE)
+        return 0;
+    j->op.out = result(b, j->out, form);
+    return j->op.out != NONE && op_add(b, j->op);
+}
+
+/* The attributes that windows share; conv: 1, pool: 0. */
+static int read_window(struct build *b, struct job *j, const char *layout,
+                       enum form *form)
+{
+    const struct byoc_graph_step *s = j->step;
+    const struct byoc_graph_value *in = value_of(b, s->args[0]);
+    int64_t stride[2] = {1, 1}, pad[4] = {0}, dilation[2] = {1, 1};
+    byoc_graph_ints(s, "strides", stride, 2);
+    byoc_graph_ints(s, "padding", pad, 4);
+    byoc_graph_ints(s, "dilation", dilation, 2);
+    const char *order = byoc_graph_string(s, layout, "NCHW");
+    if (in->rank != 4 || !image_of(&j->op.image, order, in->dims))
+        return no(b, BYOC_FAIL_UNSUPPORTED, "data is neither NCHW nor NHWC");
+    *form = strcmp(order, "NHWC") == 0 ? PLAIN : LAST;
+    struct window *w = &j->op.window;
+    for (int i = 0; i < 4; i++)
+        w->pad[i] = (uint32_t)pad[i];
+    for (int i = 0; i < 2; i++) {
+        w->stride[i] = (uint32_t)stride[i];
+        w->dilation[i] = (uint32_t)dilation[i];
+    }
+    return 1;
+}
+
+/* Sizes and steps of weights, which are in the order of `layout`; `out` is the
+ * letter of the result's channels. */
+static int read_weights(struct build *b, struct job *j, const char *layout)
+{
+    const struct byoc_graph_value *v = value_of(b, j->step->args[1]);
+    static const char axes[] = "OHWI";
+    size_t size[4] = {0}, step = 1;
+    if (v->kind != BYOC_GRAPH_CONST || v->rank != 4 || strlen(layout) != 4)
+        return no(b, BYOC_FAIL_UNSUPPORTED,
+                  "weights are no constant of four axes");
+    for (int d = 3; d >= 0; d--) {
+        const char *at = strchr(axes, layout[d]);
+        if (!at)
+            return no(b, BYOC_FAIL_UNSUPPORTED, "unknown layout of weights");
+        size[at - axes] = (size_t)v->dims[d];
+        j->op.stride[at - axes] = step;
+        step *= (size_t)v->dims[d];
+    }
+    struct window *w = &j->op.window;
+    w->groups = (uint32_t)byoc_graph_int(j->step, "groups", 1);
+    if (w->groups == 0 || size[0] * size[1] * size[2] * size[3] == 0)
+        return no(b, BYOC_FAIL_INVALID, "no groups, or empty weights");
+    w->size[0] = (uint32_t)size[1];
+    w->size[1] = (uint32_t)size[2];
+    w->out = size[0];
+    w->in = size[3];
+    j->op.weights = v->data;
+    return 1;
+}
+
+static int set_bias(struct build *b, struct job *j, size_t channels)
+{
+    if (!j->bias)
+        return 1;
+    if (j->bias->kind != BYOC_GRAPH_CONST || j->bias->count != channels)
+        return no(b, BYOC_FAIL_UNSUPPORTED, "a bias that is not per channel");
+    j->op.bias = j->bias->data;
+    return 1;
+}
+
+static int build_convolution(struct build *b, struct job *j)
+{
+    struct window *w = &j->op.window;
+    enum form form;
+    j->op.kind = &kind_convolution;
+    if (!read_window(b, j, "data_layout", &form) ||
+        !read_weights(b, j,
+                      byoc_graph_string(j->step, "kernel_layout", "OIHW")))
+        return 0;
+    if (w->out % w->groups || w->in * w->groups != j->op.image.c)
+        return no(b, BYOC_FAIL_INVALID, "channels do not fit the weights");
+    w->out /= w->groups;
+    return set_bias(b, j, w->out * w->groups) && finish(b, j, form);
+}
+
+/* Weights are (I, O/groups, H, W), I of all groups: XNNPACK wants those of one
+ * group, so that only one group can be said by steps. */
+static int build_deconvolution(struct build *b, struct job *j)
+{
+    struct window *w = &j->op.window;
+    int64_t more[2] = {0};
+    enum form form;
+    j->op.kind = &kind_deconvolution;
+    if (!read_window(b, j, "data_layout", &form) ||
+        !read_weights(b, j,
+                      byoc_graph_string(j->step, "kernel_layout", "IOHW")))
+        return 0;
+    if (w->groups != 1 || w->in != j->op.image.c)
+        return no(b, BYOC_FAIL_UNSUPPORTED, "transposed in groups");
+    byoc_graph_ints(j->step, "output_padding", more, 2);
+    w->more[0] = (uint32_t)more[0];
+    w->more[1] = (uint32_t)more[1];
+    return set_bias(b, j, w->out) && finish(b, j, form);
+}
+
+/* nn.dense: weights (out, in). nn.matmul: (in, out), unless transpose_b. */
+static int build_dense(struct build *b, struct job *j)
+{
+    const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
+    const struct byoc_graph_value *v = value_of(b, j->step->args[1]);
+    const int dense = strcmp(j->step->name, "nn.dense") == 0;
+    j->op.kind = &kind_dense;
+    if (v->kind != BYOC_GRAPH_CONST || v->rank != 2 || in->rank == 0 ||
+        byoc_graph_int(j->step, "transpose_a", 0))
+        return no(b, BYOC_FAIL_UNSUPPORTED, "weights are no constant matrix");
+    j->op.transposed = !dense && !byoc_graph_int(j->step, "transpose_b", 0);
+    j->op.window.in = (size_t)v->dims[j->op.transposed ? 0 : 1];
+    j->op.window.out = (size_t)v->dims[j->op.transposed ? 1 : 0];
+    j->op.weights = v->data;
+    if (j->op.window.in == 0 ||
+        j->op.window.in != (size_t)in->dims[in->rank - 1])
+        return no(b, BYOC_FAIL_INVALID, "columns do not fit the weights");
+    j->op.rows = (size_t)in->count / j->op.window.in;
+    return set_bias(b, j, j->op.window.out) && finish(b, j, PLAIN);
+}
+
+/* Rows below and columns right of the image that the last windows reach, where
+ * sizes are rounded up. */
+static void round_up(struct window *w, const struct image *in,
+                     const struct image *out)
+{
+    const size_t sizes[2][2] = {{in->h, out->h}, {in->w, out->w}};
+    for (int i = 0; i < 2; i++) {
+        const size_t reach = (sizes[i][1] - 1) * w->stride[i] +
+                             (size_t)w->dilation[i] * (w->size[i] - 1) + 1;
+        const uint32_t before = w->pad[i == 0 ? 0 : 1];
+        if (reach > before + sizes[i][0] + w->pad[2 + i])
+            w->pad[2 + i] = (uint32_t)(reach - before - sizes[i][0]);
+    }
+}
+
+static int build_pool(struct build *b, struct job *j)
+{
+    struct window *w = &j->op.window;
+    const struct byoc_graph_value *out = value_of(b, j->out);
+    struct image image;
+    int64_t size[2] = {0};
+    enum form form;
+    const int is_max = strcmp(j->step->name, "nn.max_pool2d") == 0;
+    j->op.kind = is_max ? &kind_max_pool : &kind_average_pool;
+    if (!read_window(b, j, "layout", &form))
+        return 0;
+    byoc_graph_ints(j->step, "pool_size", size, 2);
+    w->size[0] = (uint32_t)size[0];
+    w->size[1] = (uint32_t)size[1];
+    if (!is_max && (w->dilation[0] != 1 || w->dilation[1] != 1))
+        return no(b, BYOC_FAIL_UNSUPPORTED, "a dilated average");
+    image_of(&image, form == PLAIN ? "NHWC" : "NCHW", out->dims);
+    if (is_max && size[0] > 0 && size[1] > 0 && image.h && image.w)
+        round_up(w, &j->op.image, &image);
+    return finish(b, j, form);
+}
+
+static int build_global_pool(struct build *b, struct job *j)
+{
+    enum form form;
+    j->op.kind = &kind_global_average_pool;
+    return read_window(b, j, "layout", &form) && finish(b, j, form);
+}
+
+/* Along the last axis, or along the channels of an image. */
+static int build_softmax(struct build *b, struct job *j)
+{
+    const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
+    const int64_t rank = in->rank, axis = byoc_graph_int(j->step, "axis", -1);
+    const int channels = rank == 4 && axis == 1;
+    if (rank == 0 || in->count == 0 ||
+        (!channels && axis != -1 && axis != rank - 1))
+        return no(b, BYOC_FAIL_UNSUPPORTED, "softmax along an inner axis");
+    j->op.kind = kind_of("nn.softmax");
+    j->op.columns = (size_t)in->dims[channels ? 1 : rank - 1];
+    j->op.rows = (size_t)in->count / j->op.columns;
+    return finish(b, j, channels ? LAST : PLAIN);
+}
+
+/* One slope for each channel of an image, or of the last axis. */
+static int build_prelu(struct build *b, struct job *j)
+{
+    const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
+    const struct byoc_graph_value *slope = value_of(b, j->step->args[1]);
+    const struct image image = image_of_value(slope);
+    const size_t count = (size_t)slope->count;
+    const int channels = in->rank == 4 && image.c == count;
+    if (slope->kind != BYOC_GRAPH_CONST || in->rank == 0 || count == 0 ||
+        (channels
+             ? in->dims[1] != (int64_t)count
+             : image.w != count || in->dims[in->rank - 1] != (int64_t)count))
+        return no(b, BYOC_FAIL_UNSUPPORTED, "slopes that are not per channel");
+    j->op.kind = kind_of("nn.prelu");
+    j->op.weights = slope->data;
+    j->op.columns = count;
+    j->op.rows = (size_t)in->count / count;
+    return finish(b, j, channels ? LAST : PLAIN);
+}
+
+/* Element by element: one row of all of them. */
+static int build_unary(struct build *b, struct job *j)
+{
+    const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
+    const int is_elu = strcmp(j->step->name, "nn.elu") == 0;
+    j->op.kind = kind_of(j->step->name);
+    j->op.alpha = (float)byoc_graph_float(j->step, "alpha", is_elu ? 1 : 0.01);
+    j->op.rows = 1;
+    j->op.columns = (size_t)in->count;
+    return finish(b, j, form_of(b, j->step->args[0]));
+}
+
+/* The sizes of an operand in one form. */
+static void set_dims(struct op *op, int i, const struct byoc_graph_value *v,
+                     enum form form)
+{
+    const struct image m = image_of_value(v);
+    const size_t last[4] = {m.n, m.h, m.w, m.c};
+    op->n_dims[i] = form == LAST ? 4 : v->rank;
+    for (uint32_t d = 0; d < op->n_dims[i]; d++)
+        op->dims[i][d] = form == LAST ? last[d] : (size_t)v->dims[d];
+}
+
+/* May `v` be read beside images that lie channels-last? */
+static int fits_last(const struct byoc_graph_value *v)
+{
+    return v->rank == 4 || v->kind == BYOC_GRAPH_CONST || same_forms(v);
+}
+
+static int build_pair(struct build *b, struct job *j, uint32_t x, uint32_t y)
+{
+    const struct byoc_graph_value *v[2] = {value_of(b, x), value_of(b, y)};
+    const int last = value_of(b, j->out)->rank == 4 && fits_last(v[0]) &&
+                     fits_last(v[1]) &&
+                     (form_of(b, x) == LAST || form_of(b, y) == LAST);
+    const enum form form = last ? LAST : PLAIN;
+    const uint32_t operands[2] = {x, y};
+    for (int i = 0; i < 2; i++) {
+        if (v[i]->rank > XNN_MAX_TENSOR_DIMS)
+            return no(b, BYOC_FAIL_UNSUPPORTED, "more than 6 axes");
+        set_dims(&j->op, i, v[i], form);
+        j->op.in[i] = tensor_of(b, operands[i], form);
+        if (j->op.in[i] == NONE)
+            return 0;
+    }
+    j->op.out = result(b, j->out, form);
+    return j->op.out != NONE && op_add(b, j->op);
+}
+
+static int build_binary(struct build *b, struct job *j)
+{
+    j->op.kind = kind_of(j->step->name);
+    return build_pair(b, j, j->step->args[0], j->step->args[1]);
+}
+
+/* x sigmoid(x), in two. */
+static int build_silu(struct build *b, struct job *j)
+{
+    const uint32_t x = j->step->args[0];
+    const struct byoc_graph_value *in = value_of(b, x);
+    const enum form form = form_of(b, x);
+    struct op gate = {.kind = kind_of("sigmoid"),
+                      .in = {tensor_of(b, x, form), NONE},
+                      .rows = 1,
+                      .columns = (size_t)in->count};
+    gate.out = memory(b, (size_t)in->bytes);
+    if (gate.in[0] == NONE || gate.out == NONE || !op_add(b, gate))
+        return 0;
+    j->op.kind = kind_of("multiply");
+    for (int i = 0; i < 2; i++) {
+        j->op.n_dims[i] = 1;
+        j->op.dims[i][0] = (size_t)in->count;
+    }
+    j->op.in[1] = gate.out;
+    return finish(b, j, form);
+}
+
+/* A tensor that holds one number. */
+static uint32_t number(struct build *b, float x)
+{
+    const struct byoc_graph_value one = {
+        .count = 1, .bytes = sizeof x, .data = &x};
+    return constant(b, &one, PLAIN);
+}
+
+/* max(0, min(1, alpha x + beta)), in two. */
+static int build_hard_sigmoid(struct build *b, struct job *j)
+{
+    const uint32_t x = j->step->args[0];
+    const struct byoc_graph_value *in = value_of(b, x);
+    const enum form form = form_of(b, x);
+    const uint32_t alpha =
+        number(b, (float)byoc_graph_float(j->step, "alpha", 0.2));
+    const uint32_t beta =
+        number(b, (float)byoc_graph_float(j->step, "beta", 0.5));
+    struct op scale = {.kind = kind_of("multiply"),
+                       .in = {tensor_of(b, x, form), alpha},
+                       .out = memory(b, (size_t)in->bytes),
+                       .n_dims = {1, 1},
+                       .dims = {{(size_t)in->count}, {1}},
+                       .min = -INFINITY,
+                       .max = INFINITY};
+    if (scale.in[0] == NONE || alpha == NONE || beta == NONE ||
+        scale.out == NONE || !op_add(b, scale))
+        return 0;
+    struct op shift = scale;
+    shift.kind = kind_of("add");
+    shift.in[0] = scale.out;
+    shift.in[1] = beta;
+    shift.min = 0;
+    shift.max = 1;
+    shift.out = result(b, j->out, form);
+    return shift.out != NONE && op_add(b, shift);
+}
+
+/* The same memory, seen with other sizes. */
+static int build_view(struct build *b, struct job *j)
+{
+    const uint32_t x = tensor_of(b, j->step->args[0], PLAIN);
+    b->of[j->out][PLAIN] = x;
+    return x != NONE;
+}
+
+/* --- regions
+ * ------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint32_t n_args;
+    int (*build)(struct build *b, struct job *j);
+} builders[] = {
+    {"nn.conv2d", 2, build_convolution},
+    {"nn.conv2d_transpose", 2, build_deconvolution},
+    {"nn.dense", 2, build_dense},
+    {"nn.matmul", 2, build_dense},
+    {"nn.max_pool2d", 1, build_pool},
+    {"nn.avg_pool2d", 1, build_pool},
+    {"nn.global_avg_pool2d", 1, build_global_pool},
+    {"nn.softmax", 1, build_softmax},
+    {"nn.prelu", 2, build_prelu},
+    {"nn.silu", 1, build_silu},
+    {"nn.hard_sigmoid", 1, build_hard_sigmoid},
+    {"nn.flatten", 1, build_view},
+    {"squeeze", 1, build_view},
+    {"expand_dims", 1, build_view},
+    {"reshape", 2, build_view},
+    {"add", 2, build_binary}, {"subtract", 2, build_binary},
+    {"multiply", 2, build_binary}, {"divide", 2, build_binary},
+    {"maximum", 2, build_binary}, {"minimum", 2, build_binary},
+    {"nn.relu", 1, build_unary}, {"clip", 1, build_unary},
+    {"sigmoid", 1, build_unary}, {"nn.hard_swish", 1, build_unary},
+    {"nn.leaky_relu", 1, build_unary}, {"nn.elu", 1, build_unary},
+    {"abs", 1, build_unary}, {"negative", 1, build_unary},
+    {"ceil", 1, build_unary}, {"floor", 1, build_unary},
+    {"round", 1, build_unary}, {"sqrt", 1, build_unary},
+};
+/* clang-format on */
+
+/* Clamp what the kernel gives, if the step does that. */
+static int clamp(struct op *op, const struct byoc_graph_step *s)
+{
+    const int relu = strcmp(s->name, "nn.relu") == 0;
+    if (!relu && strcmp(s->name, "clip") != 0)
+        return 0;
+    const float min = relu ? 0 : (float)byoc_graph_float(s, "a_min", -INFINITY);
+    const float max =
+        relu ? INFINITY : (float)byoc_graph_float(s, "a_max", INFINITY);
+    op->min = fmaxf(op->min, min);
+    op->max = fmaxf(fminf(op->max, max), min);
+    return 1;
+}
+
+/* Float32 throughout, but for what a reshape reads its sizes from. */
+static int check_types(struct build *b, const struct byoc_graph_step *s)
+{
+    const uint32_t n = strcmp(s->name, "reshape") == 0 ? 1 : s->n_args;
+    int fit = s->n_outs == 1 && value_of(b, s->outs[0])->dtype == FLOAT32 &&
+              value_of(b, s->outs[0])->count > 0;
+    for (uint32_t i = 0; fit && i < n; i++)
+        fit = value_of(b, s->args[i])->dtype == FLOAT32 &&
+              value_of(b, s->args[i])->count > 0;
+    return fit || no(b, BYOC_FAIL_UNSUPPORTED, "not float32, or empty");
+}
+
+static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
+{
+    const struct byoc_graph_step *steps = &b->g->steps[k->first];
+    struct job j = {
+        .step = &steps[0],
+        .op = {.in = {NONE, NONE}, .min = -INFINITY, .max = INFINITY}};
+    b->kernel = k;
+    if (k->n_steps == 0 || k->n_outs != 1 || !check_types(b, j.step))
+        return no(b, BYOC_FAIL_INVALID, "a kernel without one result");
+    clamp(&j.op, j.step);
+    j.out = steps[0].outs[0];
+    for (uint32_t i = 1; i < k->n_steps; i++) {
+        const struct byoc_graph_step *s = &steps[i];
+        const uint32_t last = s->n_args - 1, with = s->args[0] == j.out;
+        if (!check_types(b, s) || last > 1 ||
+            (s->args[0] != j.out && s->args[last] != j.out))
+            return no(b, BYOC_FAIL_UNSUPPORTED, "a post-op that is no chain");
+        if (i == 1 && last == 1 && strcmp(s->name, "add") == 0)
+            j.bias = value_of(b, s->args[with]);
+        else if (last == 1 || !clamp(&j.op, s))
+            return no(b, BYOC_FAIL_UNSUPPORTED, "an unknown post-op");
+        j.out = s->outs[0];
+    }
+    for (size_t i = 0; i < COUNT(builders); i++)
+        if (strcmp(builders[i].name, j.step->name) == 0 &&
+            builders[i].n_args == j.step->n_args)
+            return builders[i].build(b, &j);
+    return no(b, BYOC_FAIL_UNSUPPORTED, "an operator that is not known here");
+}
+
+/* What the region gives is written where the run wants it: by the operator
+ * that makes it where nobody else reads it, else by a copy. */
+static int build_outputs(struct build *b)
+{
+    struct program *p = b->p;
+    b->kernel = NULL;
+    for (uint32_t i = 0; i < b->g->n_outputs; i++) {
+        const struct byoc_graph_value *v = value_of(b, b->g->outputs[i]);
+        const uint32_t t = tensor_of(b, b->g->outputs[i], PLAIN);
+        if (t == NONE)
+            return 0;
+        if (p->tensors[t].where == MEMORY && p->tensors[t].last == NONE) {
+            p->tensors[t].where = OUTPUT;
+            p->tensors[t].index = i;
+            continue;
+        }
+        struct op copy = {
+            .kind = &kind_copy, .in = {t, NONE}, .columns = (size_t)v->count};
+        copy.out = tensor_new(b, (struct tensor){.where = OUTPUT,
+                                                 .index = i,
+                                                 .bytes = (size_t)v->bytes});
+        if (copy.out == NONE || !op_add(b, copy))
+            return 0;
+    }
+    return 1;
+}
+
+/* --- memory
+ * ---------------------------------------------------------------------- */
+
+static uint64_t room_of(const struct tensor *t)
+{
+    return (t->bytes + XNN_EXTRA_BYTES + 63) & ~(uint64_t)63;
+}
+
+/* Place what each operator makes at the lowest address that no tensor has
+ * which is read from there on. */
+static void place(struct program *p)
+{
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        struct tensor *t = &p->tensors[p->ops[i].out];
+        if (t->where != MEMORY)
+            continue;
+        for (int moved = 1; moved;) {
+            moved = 0;
+            for (uint32_t k = 0; k < i; k++) {
+                const struct tensor *u = &p->tensors[p->ops[k].out];
+                if (u->where != MEMORY || u->last == NONE || u->last < i ||
+                    u->at >= t->at + room_of(t) || t->at >= u->at + room_of(u))
+                    continue;
+                t->at = u->at + room_of(u);
+                moved = 1;
+            }
+        }
+        if (p->bytes < t->at + room_of(t))
+            p->bytes = t->at + room_of(t);
+    }
+}
+
+void program_free(const struct byoc_host *host, struct program *p)
+{
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        host->release(host->ctx, p->tensors[i].data);
+    free(p->tensors);
+    free(p->ops);
+    byoc_graph_free(host, p->graph);
+    free(p);
+}
+
+struct byoc_fail *program_new(const struct byoc_host *host,
+                              struct byoc_graph *graph,
+                              struct program **program)
+{
+    struct program *p = calloc(1, sizeof *p);
+    struct build b = {.host = host, .g = graph, .p = p};
+    b.of = malloc((graph->n_values + 1) * sizeof *b.of);
+    if (p)
+        p->graph = graph;
+    else
+        byoc_graph_free(host, graph);
+    int ok = p && b.of;
+    if (!ok)
+        no(&b, BYOC_FAIL_RESOURCE, "out of memory");
+    for (uint32_t i = 0; ok && i < graph->n_values; i++)
+        b.of[i][PLAIN] = b.of[i][LAST] = NONE;
+    for (uint32_t i = 0; ok && i < graph->n_kernels; i++)
+        ok = build_kernel(&b, &graph->kernels[i]);
+    ok = ok && build_outputs(&b);
+    free(b.of);
+    if (ok) {
+        place(p);
+        *program = p;
+        return NULL;
+    }
+    program_free(host, p);
+    return host->fail(host->ctx, b.code, b.why);
+}

@@ -1,0 +1,327 @@
+/* kinds.c: how each operator of a program becomes one of XNNPACK's: create()
+ * packs weights and chooses a kernel, setup() binds it to memory. And the moves
+ * between the two forms of a tensor, which XNNPACK is not needed for.
+ */
+#include "xnn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- weights ------------------------------------------------------------- */
+
+/* The weights in XNNPACK's order (groups, out, height, width, in): where they
+ * lie, or a copy that the caller frees; NULL: out of memory. */
+static const float *packed(const struct op *op, float **copy)
+{
+    const struct window *w = &op->window;
+    const size_t n[4] = {w->groups * w->out, w->size[0], w->size[1], w->in};
+    const size_t *s = op->stride;
+    *copy = NULL;
+    if ((s[3] == 1 || n[3] == 1) && (s[2] == n[3] || n[2] == 1) &&
+        (s[1] == n[2] * n[3] || n[1] == 1) && s[0] == n[1] * n[2] * n[3])
+        return op->weights;
+    float *to = *copy = malloc(n[0] * n[1] * n[2] * n[3] * sizeof *to);
+    for (size_t o = 0; to && o < n[0]; o++)
+        for (size_t y = 0; y < n[1]; y++)
+            for (size_t x = 0; x < n[2]; x++)
+                for (size_t i = 0; i < n[3]; i++)
+                    *to++ =
+                        op->weights[o * s[0] + y * s[1] + x * s[2] + i * s[3]];
+    return *copy;
+}
+
+static enum xnn_status create_convolution(const struct op *op,
+                                          xnn_operator_t *made)
+{
+    const struct window *w = &op->window;
+    float *copy;
+    const float *weights = packed(op, &copy);
+    if (!weights)
+        return xnn_status_out_of_memory;
+    enum xnn_status status = xnn_create_convolution2d_nhwc_f32(
+        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
+        w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups,
+        w->in, w->out, w->groups * w->in, w->groups * w->out, weights, op->bias,
+        op->min, op->max, 0, made);
+    free(copy);
+    return status;
+}
+
+static enum xnn_status setup_convolution(const struct op *op,
+                                         xnn_operator_t made, const float *a,
+                                         const float *b, float *out,
+                                         pthreadpool_t pool)
+{
+    (void)b;
+    return xnn_setup_convolution2d_nhwc_f32(made, op->image.n, op->image.h,
+                                            op->image.w, a, out, pool);
+}
+
+const struct kind kind_convolution = {
+    "convolution2d_nhwc_f32", create_convolution, setup_convolution, NULL};
+
+static enum xnn_status create_deconvolution(const struct op *op,
+                                            xnn_operator_t *made)
+{
+    const struct window *w = &op->window;
+    float *copy;
+    const float *weights = packed(op, &copy);
+    if (!weights)
+        return xnn_status_out_of_memory;
+    enum xnn_status status = xnn_create_deconvolution2d_nhwc_f32(
+        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
+        w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups,
+        w->in, w->out, w->groups * w->in, w->groups * w->out, weights, op->bias,
+        op->min, op->max, 0, made);
+    free(copy);
+    return status;
+}
+
+static enum xnn_status setup_deconvolution(const struct op *op,
+                                           xnn_operator_t made, const float *a,
+                                           const float *b, float *out,
+                                           pthreadpool_t pool)
+{
+    (void)b;
+    return xnn_setup_deconvolution2d_nhwc_f32(made, op->image.n, op->image.h,
+                                              op->image.w, op->window.more[0],
+                                              op->window.more[1], a, out, pool);
+}
+
+const struct kind kind_deconvolution = {"deconvolution2d_nhwc_f32",
+                                        create_deconvolution,
+                                        setup_deconvolution, NULL};
+
+static enum xnn_status create_dense(const struct op *op, xnn_operator_t *made)
+{
+    const size_t in = op->window.in, out = op->window.out;
+    return xnn_create_fully_connected_nc_f32(
+        in, out, in, out, op->weights, op->bias, op->min, op->max,
+        op->transposed ? XNN_FLAG_TRANSPOSE_WEIGHTS : 0, made);
+}
+
+static enum xnn_status setup_dense(const struct op *op, xnn_operator_t made,
+                                   const float *a, const float *b, float *out,
+                                   pthreadpool_t pool)
+{
+    (void)b;
+    return xnn_setup_fully_connected_nc_f32(made, op->rows, a, out, pool);
+}
+
+const struct kind kind_dense = {"fully_connected_nc_f32", create_dense,
+                                setup_dense, NULL};
+
+/* --- windows ---------------------------------------------------------------
+ */
+
+static enum xnn_status create_max_pool(const struct op *op,
+                                       xnn_operator_t *made)
+{
+    const struct window *w = &op->window;
+    const size_t c = op->image.c;
+    return xnn_create_max_pooling2d_nhwc_f32(
+        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
+        w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], c, c, c,
+        op->min, op->max, 0, made);
+}
+
+static enum xnn_status setup_max_pool(const struct op *op, xnn_operator_t made,
+                                      const float *a, const float *b,
+                                      float *out, pthreadpool_t pool)
+{
+    (void)b;
+    return xnn_setup_max_pooling2d_nhwc_f32(made, op->image.n, op->image.h,
+                                            op->image.w, a, out, pool);
+}
+
+const struct kind kind_max_pool = {"max_pooling2d_nhwc_f32", create_max_pool,
+                                   setup_max_pool, NULL};
+
+static enum xnn_status create_average_pool(const struct op *op,
+                                           xnn_operator_t *made)
+{
+    const struct window *w = &op->window;
+    const size_t c = op->image.c;
+    return xnn_create_average_pooling2d_nhwc_f32(
+        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
+        w->stride[0], w->stride[1], c, c, c, op->min, op->max, 0, made);
+}
+
+static enum xnn_status setup_average_pool(const struct op *op,
+                                          xnn_operator_t made, const float *a,
+                                          const float *b, float *out,
+                                          pthreadpool_t pool)
+{
+    (void)b;
+    return xnn_setup_average_pooling2d_nhwc_f32(made, op->image.n, op->image.h,
+                                                op->image.w, a, out, pool);
+}
+
+const struct kind kind_average_pool = {"average_pooling2d_nhwc_f32",
+                                       create_average_pool, setup_average_pool,
+                                       NULL};
+
+static enum xnn_status create_global_average_pool(const struct op *op,
+                                                  xnn_operator_t *made)
+{
+    const size_t c = op->image.c;
+    return xnn_create_global_average_pooling_nwc_f32(c, c, c, op->min, op->max,
+                                                     0, made);
+}
+
+static enum xnn_status setup_global_average_pool(const struct op *op,
+                                                 xnn_operator_t made,
+                                                 const float *a, const float *b,
+                                                 float *out, pthreadpool_t pool)
+{
+    (void)b;
+    return xnn_setup_global_average_pooling_nwc_f32(
+        made, op->image.n, op->image.h * op->image.w, a, out, pool);
+}
+
+const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
+                                              create_global_average_pool,
+                                              setup_global_average_pool, NULL};
+
+/* --- rows and columns --------------------------------------------------------
+ */
+
+/* An operator on `columns` numbers at a time, for each of `rows`. */
+#define ROWS(id, ...)                                                          \
+    static enum xnn_status create_##id(const struct op *op,                    \
+                                       xnn_operator_t *made)                   \
+    {                                                                          \
+        const size_t c = op->columns;                                          \
+        return xnn_create_##id##_nc_f32(c, c, c, __VA_ARGS__ 0, made);         \
+    }                                                                          \
+    static enum xnn_status setup_##id(                                         \
+        const struct op *op, xnn_operator_t made, const float *a,              \
+        const float *b, float *out, pthreadpool_t pool)                        \
+    {                                                                          \
+        (void)b;                                                               \
+        return xnn_setup_##id##_nc_f32(made, op->rows, a, out, pool);          \
+    }                                                                          \
+    static const struct kind kind_##id = {#id "_nc_f32", create_##id,          \
+                                          setup_##id, NULL};
+#define EMPTY
+ROWS(softmax, EMPTY)
+ROWS(prelu, op->weights, )
+ROWS(clamp, op->min, op->max, )
+ROWS(sigmoid, EMPTY)
+ROWS(hardswish, EMPTY)
+ROWS(leaky_relu, op->alpha, )
+ROWS(elu, op->alpha, )
+ROWS(abs, EMPTY)
+ROWS(negate, EMPTY)
+ROWS(ceiling, EMPTY)
+ROWS(floor, EMPTY)
+ROWS(bankers_rounding, EMPTY)
+ROWS(square_root, EMPTY)
+
+/* --- two operands
+ * -------------------------------------------------------------- */
+
+#define BINARY(id, ...)                                                        \
+    static enum xnn_status create_##id(const struct op *op,                    \
+                                       xnn_operator_t *made)                   \
+    {                                                                          \
+        (void)op;                                                              \
+        return xnn_create_##id##_nd_f32(__VA_ARGS__ 0, made);                  \
+    }                                                                          \
+    static enum xnn_status setup_##id(                                         \
+        const struct op *op, xnn_operator_t made, const float *a,              \
+        const float *b, float *out, pthreadpool_t pool)                        \
+    {                                                                          \
+        return xnn_setup_##id##_nd_f32(made, op->n_dims[0], op->dims[0],       \
+                                       op->n_dims[1], op->dims[1], a, b, out,  \
+                                       pool);                                  \
+    }                                                                          \
+    static const struct kind kind_##id = {#id "_nd_f32", create_##id,          \
+                                          setup_##id, NULL};
+BINARY(add, op->min, op->max, )
+BINARY(subtract, op->min, op->max, )
+BINARY(multiply, op->min, op->max, )
+BINARY(divide, op->min, op->max, )
+BINARY(maximum, EMPTY)
+BINARY(minimum, EMPTY)
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    const struct kind *kind;
+} kinds[] = {
+    {"nn.softmax", &kind_softmax},
+    {"nn.prelu", &kind_prelu},
+    {"nn.relu", &kind_clamp},
+    {"clip", &kind_clamp},
+    {"sigmoid", &kind_sigmoid},
+    {"nn.hard_swish", &kind_hardswish},
+    {"nn.leaky_relu", &kind_leaky_relu},
+    {"nn.elu", &kind_elu},
+    {"abs", &kind_abs},
+    {"negative", &kind_negate},
+    {"ceil", &kind_ceiling},
+    {"floor", &kind_floor},
+    {"round", &kind_bankers_rounding},
+    {"sqrt", &kind_square_root},
+    {"add", &kind_add},
+    {"subtract", &kind_subtract},
+    {"multiply", &kind_multiply},
+    {"divide", &kind_divide},
+    {"maximum", &kind_maximum},
+    {"minimum", &kind_minimum},
+};
+/* clang-format on */
+
+const struct kind *kind_of(const char *name)
+{
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].kind;
+    return NULL;
+}
+
+/* --- moves
+ * --------------------------------------------------------------------- */
+
+/* (rows, columns) to (columns, rows), in tiles that stay in the first cache. */
+static void turn(size_t rows, size_t columns, const float *in, float *out)
+{
+    enum { TILE = 16 };
+    for (size_t r = 0; r < rows; r += TILE)
+        for (size_t c = 0; c < columns; c += TILE) {
+            const size_t r_end = r + TILE < rows ? r + TILE : rows;
+            const size_t c_end = c + TILE < columns ? c + TILE : columns;
+            for (size_t x = c; x < c_end; x++)
+                for (size_t y = r; y < r_end; y++)
+                    out[x * rows + y] = in[y * columns + x];
+        }
+}
+
+void to_last(struct image image, const float *in, float *out)
+{
+    const size_t area = image.h * image.w, all = image.c * area;
+    for (size_t i = 0; i < image.n; i++)
+        turn(image.c, area, in + i * all, out + i * all);
+}
+
+static void move_to_last(const struct op *op, const float *in, float *out)
+{
+    to_last(op->image, in, out);
+}
+
+static void move_from_last(const struct op *op, const float *in, float *out)
+{
+    const size_t area = op->image.h * op->image.w, all = op->image.c * area;
+    for (size_t i = 0; i < op->image.n; i++)
+        turn(area, op->image.c, in + i * all, out + i * all);
+}
+
+static void move_copy(const struct op *op, const float *in, float *out)
+{
+    memcpy(out, in, op->columns * sizeof *out);
+}
+
+const struct kind kind_to_last = {"to NHWC", NULL, NULL, move_to_last};
+const struct kind kind_from_last = {"to NCHW", NULL, NULL, move_from_last};
+const struct kind kind_copy = {"copy", NULL, NULL, move_copy};

@@ -1,0 +1,453 @@
+/* run.c: loaded regions, their states, and running them.
+ *
+ * One of XNNPACK's operators holds packed weights and also what it is bound to,
+ * so that it serves one run at a time. Loading makes one set of operators, and
+ * with it packs the weights once; the first state takes that set and gives it
+ * back when it ends. A further state at the same time has a set of its own.
+ *
+ * XNNPACK's threads are a pool that has as many as the host allows, one for all
+ * regions that are allowed as many. A run that finds it busy with another run
+ * computes in its own thread.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "xnn.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Operators, one for each of a program's; NULL where that is a move. */
+struct set {
+    struct set *next;
+    xnn_operator_t at[];
+};
+
+struct pool {
+    pthreadpool_t at;
+    uint32_t threads;
+    uint32_t users; /* regions */
+    int busy;       /* a run has it */
+    struct pool *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool *pools; /* under lock, with all that is in them */
+
+struct loaded {
+    struct program *program;
+    struct pool *pool; /* NULL: one thread */
+    struct set *idle;  /* under lock */
+};
+
+struct state {
+    struct set *set;
+    char *memory;
+    const void **bound; /* of each operator: in, in, out */
+    float **copies;     /* of inputs that may not be read past; or NULL */
+};
+
+static struct byoc_fail *fail_of(const struct byoc_host *host,
+                                 enum xnn_status status, const char *what,
+                                 const struct op *op)
+{
+    static const struct {
+        const char *text;
+        enum byoc_fail_code code;
+    } of[] = {
+        [xnn_status_success] = {"success", BYOC_FAIL_INTERNAL},
+        [xnn_status_uninitialized] = {"uninitialized", BYOC_FAIL_INTERNAL},
+        [xnn_status_invalid_parameter] = {"invalid parameter",
+                                          BYOC_FAIL_UNSUPPORTED},
+        [xnn_status_invalid_state] = {"invalid state", BYOC_FAIL_INTERNAL},
+        [xnn_status_unsupported_parameter] = {"unsupported parameter",
+                                              BYOC_FAIL_UNSUPPORTED},
+        [xnn_status_unsupported_hardware] = {"unsupported hardware",
+                                             BYOC_FAIL_UNSUPPORTED},
+        [xnn_status_out_of_memory] = {"out of memory", BYOC_FAIL_RESOURCE},
+    };
+    char text[200];
+    const int known = (size_t)status < COUNT(of) && of[status].text;
+    snprintf(text, sizeof text, "XNNPACK: %s %s: %s", what,
+             op ? op->kind->name : "the library",
+             known ? of[status].text : "a status unknown to this plug-in");
+    return host->fail(host->ctx, known ? of[status].code : BYOC_FAIL_INTERNAL,
+                      text);
+}
+
+static struct byoc_fail *exhausted(const struct byoc_host *host)
+{
+    return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+}
+
+/* --- sets --------------------------------------------------------------------
+ */
+
+static void set_free(const struct program *p, struct set *set)
+{
+    for (uint32_t i = 0; set && i < p->n_ops; i++)
+        if (set->at[i])
+            xnn_delete_operator(set->at[i]);
+    free(set);
+}
+
+static struct byoc_fail *set_new(const struct byoc_host *host,
+                                 const struct program *p, struct set **made)
+{
+    struct set *set = calloc(1, sizeof *set + p->n_ops * sizeof *set->at);
+    if (!set)
+        return exhausted(host);
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        enum xnn_status status = xnn_status_success;
+        if (op->kind->create)
+            status = op->kind->create(op, &set->at[i]);
+        if (status != xnn_status_success) {
+            set->at[i] = NULL;
+            set_free(p, set);
+            return fail_of(host, status, "making", op);
+        }
+    }
+    *made = set;
+    return NULL;
+}
+
+/* --- pools -------------------------------------------------------------------
+ */
+
+/* The pool of that many threads, made for the first user; NULL: none could be
+ * made. */
+static struct pool *pool_use(uint32_t threads)
+{
+    pthread_mutex_lock(&lock);
+    struct pool *p = pools;
+    while (p && p->threads != threads)
+        p = p->next;
+    if (!p && (p = calloc(1, sizeof *p))) {
+        p->threads = threads;
+        p->at = pthreadpool_create(threads);
+        if (p->at) {
+            p->next = pools;
+            pools = p;
+        } else {
+            free(p);
+            p = NULL;
+        }
+    }
+    if (p)
+        p->users++;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+static void pool_leave(struct pool *p)
+{
+    pthread_mutex_lock(&lock);
+    if (--p->users == 0) {
+        struct pool **at = &pools;
+        while (*at != p)
+            at = &(*at)->next;
+        *at = p->next;
+        pthreadpool_destroy(p->at);
+        free(p);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Take the pool, unless another run has it. */
+static pthreadpool_t pool_take(struct pool *p)
+{
+    pthread_mutex_lock(&lock);
+    const int mine = p && !p->busy;
+    if (mine)
+        p->busy = 1;
+    pthread_mutex_unlock(&lock);
+    return mine ? p->at : NULL;
+}
+
+static void nothing(void *unused, size_t i)
+{
+    (void)unused, (void)i;
+}
+
+/* Its threads wait for more work in a loop at first, which takes processors
+ * from whoever runs next: send them to sleep. */
+static void pool_give(struct pool *p)
+{
+    pthreadpool_parallelize_1d(p->at, nothing, NULL, p->threads,
+                               PTHREADPOOL_FLAG_YIELD_WORKERS);
+    pthread_mutex_lock(&lock);
+    p->busy = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- regions -----------------------------------------------------------------
+ */
+
+void xnn_unload(const struct byoc_host *host, void *compiled)
+{
+    struct loaded *l = compiled;
+    for (struct set *next, *set = l->idle; set; set = next) {
+        next = set->next;
+        set_free(l->program, set);
+    }
+    if (l->pool)
+        pool_leave(l->pool);
+    program_free(host, l->program);
+    free(l);
+    xnn_deinitialize();
+}
+
+/* The program, its operators and its threads, into `l`. */
+static struct byoc_fail *fill(const struct byoc_host *host,
+                              const struct byoc_region *region,
+                              struct loaded *l)
+{
+    struct byoc_graph *graph;
+    struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
+    fail = fail ? fail : program_new(host, graph, &l->program);
+    fail = fail ? fail : set_new(host, l->program, &l->idle);
+    const uint32_t threads = host->threads(host->ctx);
+    if (!fail && threads > 1) {
+        l->pool = pool_use(threads);
+        fail = l->pool ? NULL : exhausted(host);
+    }
+    return fail;
+}
+
+struct byoc_fail *xnn_load(const struct byoc_host *host,
+                           const struct byoc_region *region, void **compiled)
+{
+    const enum xnn_status status = xnn_initialize(NULL);
+    if (status != xnn_status_success)
+        return fail_of(host, status, "starting", NULL);
+    struct loaded *l = calloc(1, sizeof *l);
+    if (!l) {
+        xnn_deinitialize();
+        return exhausted(host);
+    }
+    struct byoc_fail *fail = fill(host, region, l);
+    if (fail)
+        xnn_unload(host, l);
+    else
+        *compiled = l;
+    return fail;
+}
+
+const char *xnn_name(const void *compiled)
+{
+    const struct program *p = ((const struct loaded *)compiled)->program;
+    for (uint32_t i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind->create)
+            return p->ops[i].kind->name;
+    return "view";
+}
+
+/* --- states
+ * -------------------------------------------------------------------- */
+
+static int is_fixed(const struct program *p, uint32_t t)
+{
+    return t == NONE || p->tensors[t].where == CONSTANT ||
+           p->tensors[t].where == MEMORY;
+}
+
+/* Bind an operator, if it is bound to something else. */
+static enum xnn_status bind(const struct loaded *l, struct state *s, uint32_t i,
+                            const void *a, const void *b, void *out)
+{
+    const struct op *op = &l->program->ops[i];
+    const void **bound = &s->bound[3 * i];
+    if (bound[0] == a && bound[1] == b && bound[2] == out)
+        return xnn_status_success;
+    const enum xnn_status status = op->kind->setup(
+        op, s->set->at[i], a, b, out, l->pool ? l->pool->at : NULL);
+    if (status == xnn_status_success) {
+        bound[0] = a;
+        bound[1] = b;
+        bound[2] = out;
+    }
+    return status;
+}
+
+/* Where a tensor lies that no run decides. */
+static void *fixed(const struct program *p, const struct state *s, uint32_t t)
+{
+    if (t == NONE)
+        return NULL;
+    return p->tensors[t].where == CONSTANT ? (void *)p->tensors[t].data
+                                           : s->memory + p->tensors[t].at;
+}
+
+/* Bind what only needs to be bound once. */
+static struct byoc_fail *bind_fixed(const struct byoc_host *host,
+                                    const struct loaded *l, struct state *s)
+{
+    const struct program *p = l->program;
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        const struct op *op = &p->ops[i];
+        if (!op->kind->create || !is_fixed(p, op->in[0]) ||
+            !is_fixed(p, op->in[1]) || !is_fixed(p, op->out))
+            continue;
+        const enum xnn_status status =
+            bind(l, s, i, fixed(p, s, op->in[0]), fixed(p, s, op->in[1]),
+                 fixed(p, s, op->out));
+        if (status != xnn_status_success)
+            return fail_of(host, status, "binding", op);
+    }
+    return NULL;
+}
+
+void xnn_state_free(const struct byoc_host *host, void *compiled, void *state)
+{
+    struct loaded *l = compiled;
+    struct state *s = state;
+    for (uint32_t i = 0; s->copies && i < l->program->graph->n_inputs; i++)
+        host->release(host->ctx, s->copies[i]);
+    if (s->set) {
+        pthread_mutex_lock(&lock);
+        s->set->next = l->idle;
+        l->idle = s->set;
+        pthread_mutex_unlock(&lock);
+    }
+    host->release(host->ctx, s->memory);
+    free(s->copies);
+    free(s->bound);
+    free(s);
+}
+
+static struct byoc_fail *take_set(const struct byoc_host *host,
+                                  struct loaded *l, struct state *s)
+{
+    pthread_mutex_lock(&lock);
+    s->set = l->idle;
+    if (s->set)
+        l->idle = s->set->next;
+    pthread_mutex_unlock(&lock);
+    return s->set ? NULL : set_new(host, l->program, &s->set);
+}
+
+struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
+                                void **state)
+{
+    struct loaded *l = compiled;
+    const struct program *p = l->program;
+    struct state *s = calloc(1, sizeof *s);
+    if (!s)
+        return exhausted(host);
+    s->memory = host->acquire(host->ctx, p->bytes + 64);
+    s->bound = calloc(3 * p->n_ops + 1, sizeof *s->bound);
+    s->copies = calloc(p->graph->n_inputs + 1, sizeof *s->copies);
+    struct byoc_fail *fail = NULL;
+    if (!s->memory || !s->bound || !s->copies)
+        fail = exhausted(host);
+    fail = fail ? fail : take_set(host, l, s);
+    fail = fail ? fail : bind_fixed(host, l, s);
+    if (fail)
+        xnn_state_free(host, l, s);
+    else
+        *state = s;
+    return fail;
+}
+
+/* --- runs
+ * ----------------------------------------------------------------------- */
+
+/* XNNPACK reads up to XNN_EXTRA_BYTES past what it is given. Where that is in
+ * the same page it does no harm; else it gets a copy. NULL: out of memory. */
+static const void *readable(const struct byoc_host *host, struct state *s,
+                            const struct byoc_view *view, uint32_t input)
+{
+    enum { PAGE = 4096 }; /* the smallest of any processor */
+    const uintptr_t end = (uintptr_t)view->data + view->bytes;
+    if ((end - 1) / PAGE == (end - 1 + XNN_EXTRA_BYTES) / PAGE)
+        return view->data;
+    if (!s->copies[input])
+        s->copies[input] =
+            host->acquire(host->ctx, view->bytes + XNN_EXTRA_BYTES);
+    if (s->copies[input])
+        memcpy(s->copies[input], view->data, view->bytes);
+    return s->copies[input];
+}
+
+/* One run as it goes. */
+struct running {
+    const struct byoc_host *host;
+    const struct loaded *l;
+    struct state *s;
+    const struct byoc_run_args *args;
+    pthreadpool_t pool;
+};
+
+static const void *source(struct running *r, uint32_t t, int moved)
+{
+    const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];
+    if (!tensor || is_fixed(r->l->program, t))
+        return fixed(r->l->program, r->s, t);
+    if (tensor->where == OUTPUT)
+        return r->args->outputs[tensor->index].data;
+    const struct byoc_view *view = &r->args->inputs[tensor->index];
+    return moved ? view->data : readable(r->host, r->s, view, tensor->index);
+}
+
+static struct byoc_fail *run_op(struct running *r, uint32_t i)
+{
+    const struct program *p = r->l->program;
+    const struct op *op = &p->ops[i];
+    const int moved = op->kind->move != NULL;
+    const void *a = source(r, op->in[0], moved);
+    const void *b = source(r, op->in[1], moved);
+    void *out = is_fixed(p, op->out)
+                    ? fixed(p, r->s, op->out)
+                    : r->args->outputs[p->tensors[op->out].index].data;
+    if (!a || (!b && op->in[1] != NONE))
+        return exhausted(r->host);
+    if (moved) {
+        op->kind->move(op, a, out);
+        return NULL;
+    }
+    enum xnn_status status = bind(r->l, r->s, i, a, b, out);
+    if (status != xnn_status_success)
+        return fail_of(r->host, status, "binding", op);
+    status = xnn_run_operator(r->s->set->at[i], r->pool);
+    return status == xnn_status_success
+               ? NULL
+               : fail_of(r->host, status, "running", op);
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct byoc_fail *run_all(struct running *r)
+{
+    const struct program *p = r->l->program;
+    struct byoc_fail *fail = NULL;
+    for (uint32_t i = 0; !fail && i < p->n_ops; i++) {
+        const uint64_t begin = r->args->trace ? now() : 0;
+        fail = run_op(r, i);
+        if (r->args->trace && !fail)
+            r->args->trace(r->args->trace_ctx, p->ops[i].kind->name, "xnnpack",
+                           p->ops[i].source, begin, now());
+    }
+    return fail;
+}
+
+struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
+                          void *state, const struct byoc_run_args *args)
+{
+    struct loaded *l = compiled;
+    if (args->n_inputs != l->program->graph->n_inputs ||
+        args->n_outputs != l->program->graph->n_outputs)
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "not as many inputs or outputs as the region has");
+    struct running r = {host, l, state, args, pool_take(l->pool)};
+    struct byoc_fail *fail = run_all(&r);
+    if (r.pool)
+        pool_give(l->pool);
+    return fail;
+}

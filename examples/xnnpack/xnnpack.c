@@ -1,0 +1,84 @@
+/* xnnpack.c: a backend on XNNPACK: float32 convolutions, matrix products,
+ * windows, and what stands between those.
+ */
+#include "xnn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+#define CLAMP " [nn.relu|clip(^)]?"
+#define BIAS " [add(^, const %bias)]?"
+static const struct byoc_pattern patterns[] = {
+    {"xnnpack.convolution", "nn.conv2d|nn.conv2d_transpose(%src, const %weights)" BIAS CLAMP, accept_convolution},
+    {"xnnpack.dense", "nn.dense|nn.matmul(%src, const %weights)" BIAS CLAMP, accept_dense},
+    {"xnnpack.pool", "nn.max_pool2d|nn.avg_pool2d(%src)" CLAMP, accept_pool},
+    {"xnnpack.global_pool", "nn.global_avg_pool2d(%src)" CLAMP, accept_global_pool},
+    {"xnnpack.softmax", "nn.softmax(%src)", accept_softmax},
+    {"xnnpack.prelu", "nn.prelu(%src, const %slope)", accept_prelu},
+    {"xnnpack.binary", "add|subtract|multiply|divide(%src, %with)" CLAMP, accept_float},
+    {"xnnpack.extreme", "maximum|minimum(%src, %with)", accept_float},
+    {"xnnpack.unary", "nn.relu|clip|sigmoid|nn.hard_swish|nn.hard_sigmoid|nn.silu|nn.leaky_relu|nn.elu|abs|negative|ceil|floor|round|sqrt(%src)", accept_float},
+    /* what would split a region where it stays outside */
+    {"xnnpack.view", "nn.flatten|squeeze|expand_dims(%src)", accept_float},
+    {"xnnpack.reshape", "reshape(%src, const %shape)", accept_float},
+};
+/* clang-format on */
+
+/* Makes all that load() would make, and binds it to memory. */
+static struct byoc_fail *probe(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result)
+{
+    void *compiled, *state;
+    struct byoc_fail *fail = xnn_load(host, graph, &compiled);
+    if (fail)
+        return fail;
+    fail = xnn_state_new(host, compiled, &state);
+    if (!fail) {
+        snprintf(result->impl, sizeof result->impl, "xnnpack:%s",
+                 xnn_name(compiled));
+        xnn_state_free(host, compiled, state);
+    }
+    xnn_unload(host, compiled);
+    return fail;
+}
+
+/* Channels last; weights are packed, so that their order does not matter. */
+static struct byoc_fail *layout(const struct byoc_host *host,
+                                const struct byoc_region *graph,
+                                struct byoc_layout *wish)
+{
+    (void)host, (void)graph;
+    strcpy(wish->data, "NHWC");
+    return NULL;
+}
+
+/* Without quiesce: XNNPACK's libcpuinfo has no end, so that the library stays
+ * mapped. */
+static const struct byoc_backend backend = {
+    .struct_size = sizeof backend,
+    .abi = BYOC_BACKEND_ABI,
+    .name = "xnnpack",
+    .version = "20220216",
+    .compat = "xnnpack 1",
+    .patterns = patterns,
+    .n_patterns = COUNT(patterns),
+    .probe = probe,
+    .load = xnn_load,
+    .unload = xnn_unload,
+    .state_new = xnn_state_new,
+    .state_free = xnn_state_free,
+    .run = xnn_run,
+    .layout = layout,
+};
+
+__attribute__((visibility("default"))) const struct byoc_backend *
+byoc_backend_query_v1(const struct byoc_host *host, char *why,
+                      uint32_t why_bytes)
+{
+    if (host->abi >= BYOC_BACKEND_ABI)
+        return &backend;
+    snprintf(why, why_bytes, "needs version %u of backend.h", BYOC_BACKEND_ABI);
+    return NULL;
+}
