@@ -36,20 +36,23 @@ struct byi_sources {
     const uint32_t *at; /* indices into the module's source table */
 };
 
+enum { BYI_TARGET_BITS = 11, BYI_MAX_TARGETS = (1 << BYI_TARGET_BITS) - 1 };
+
 struct byi_node {
-    enum byi_node_kind kind;
-    enum byi_op_id op;                 /* CALL_OP */
+    /* bits, since walks over large graphs cost what they read */
+    enum byi_node_kind kind : 4;
+    enum byi_op_id op : 16;            /* CALL_OP */
+    bool let : 1;                      /* written as let: evaluated where it
+                                          stands; no influence on its value  */
+    uint32_t target : BYI_TARGET_BITS; /* annotation: 0 none, else 1 + index
+                                          in the module's targets           */
+    uint32_t region;                   /* annotation: 0 none, else its number */
     uint32_t index;
     uint32_t n_args;
     const byi_id *args;                /* in the module: byi_args_new */
     const struct byi_attrs *attrs;     /* CALL_OP, else NULL    */
     const struct byi_type *type;
     const struct byi_sources *sources; /* never NULL; may be empty */
-    uint32_t target;                   /* annotation: 0 none, else 1 + index
-                                          in the module's targets           */
-    uint32_t region;                   /* annotation: 0 none, else its number */
-    bool let;                          /* written as let: evaluated where it
-                                          stands; no influence on its value   */
 };
 
 /* A function: parameters, nodes in an order where operands come first, one
@@ -132,6 +135,12 @@ enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
 /* A function whose body passes leave alone: Compiler, Composite, Primitive. */
 bool byi_is_closed(const struct byi_func *f);
+/* Where to look for functions that are neither dead nor closed: indices in
+ * order, and how many. A few others are among them, the many composites of a
+ * large graph are not. What is dead, or has Compiler, Composite or Primitive,
+ * never comes back, so each function is looked at once. Lives until the next
+ * call. */
+const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n);
 /* The type of function `func` as a value: its parameters but for the captures,
  * and the type of its result, or as declared while it has no result yet.
  * NULL when neither is there. */
@@ -140,7 +149,12 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
 int64_t byi_symbol(struct byi_module *m, const char *name);
 int64_t byi_symbol_fresh(struct byi_module *m);     /* "?0", "?1", ...    */
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
-uint32_t byi_target(struct byi_module *m, const char *name);
+/* *target is 1 + its index, as nodes have it. Fails for more than
+ * BYI_MAX_TARGETS of them. */
+enum byoc_status byi_target(struct byi_module *m, const char *name,
+                            uint32_t *target, struct byoc_error *err);
+/* Annotate a node: with a target that byi_target gave, or 0. */
+void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
 /* A model node as a source; a name that is taken gets a suffix. */
 uint32_t byi_source_new(struct byi_module *m, const char *name,
                         const char *op);

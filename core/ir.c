@@ -29,6 +29,8 @@ struct byi_const_index {
     uint32_t next_symbol, next_suffix;
     BYI_VEC(struct byi_func *) all; /* functions ever made, to be freed */
     BYI_VEC(struct byi_node) spare; /* room of a function that was replaced */
+    BYI_VEC(uint32_t) open;         /* byi_open_funcs, of the first n_asked */
+    uint32_t n_asked;
 };
 
 static void table_put(struct table *t, struct slot slot)
@@ -136,6 +138,7 @@ void byi_module_free(struct byi_module **module)
         free_func(index->all.at[i]);
     byi_vec_free(index->all.at);
     byi_vec_free(index->spare.at);
+    byi_vec_free(index->open.at);
     free(index->consts.slots);
     free(index->funcs.slots);
     free(index->symbols.slots);
@@ -315,6 +318,32 @@ bool byi_is_closed(const struct byi_func *f)
            f->attr.inner;
 }
 
+static bool gone(const struct byi_func *f)
+{
+    return f->dead || f->attr.compiler || f->attr.composite ||
+           f->attr.primitive;
+}
+
+const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
+{
+    enum { AHEAD = 16 }; /* they lie apart: fetched before they are asked */
+    struct byi_const_index *x = m->const_index;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < x->open.n; i++)
+        if (!gone(m->funcs.at[x->open.at[i]]))
+            x->open.at[kept++] = x->open.at[i];
+    x->open.n = kept;
+    for (; x->n_asked < m->funcs.n; x->n_asked++) {
+        if (x->n_asked + AHEAD < m->funcs.n)
+            __builtin_prefetch(&m->funcs.at[x->n_asked + AHEAD]->attr.compiler);
+        if (!gone(m->funcs.at[x->n_asked]))
+            BYI_PUSH(&x->open, x->n_asked);
+    }
+    *n = x->open.n;
+    return x->open.at;
+}
+
 void byi_func_replace(struct byi_module *m, uint32_t index,
                       struct byi_func *fresh)
 {
@@ -381,17 +410,31 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim)
     return m->symbols.at[-1 - dim];
 }
 
-uint32_t byi_target(struct byi_module *m, const char *name)
+enum byoc_status byi_target(struct byi_module *m, const char *name,
+                            uint32_t *target, struct byoc_error *err)
 {
     struct table *t = &m->const_index->targets;
     uint32_t i = find_name(t, m->targets.at, name);
 
     if (i == UINT32_MAX) {
         i = m->targets.n;
+        if (i == BYI_MAX_TARGETS)
+            return byi_fail(err, BYOC_ELIMIT,
+                            "found target '%.100s' after %d others, expected "
+                            "at most %d in a module",
+                            name, BYI_MAX_TARGETS, BYI_MAX_TARGETS);
         BYI_PUSH(&m->targets, byi_arena_str(m->arena, name));
         table_add(t, hash_name(name), i);
     }
-    return i;
+    *target = i + 1;
+    return BYOC_OK;
+}
+
+void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
+{
+    assert(target <= BYI_MAX_TARGETS);
+    node->target = target & BYI_MAX_TARGETS;
+    node->region = region;
 }
 
 /* --- sources ------------------------------------------------------------ */

@@ -324,7 +324,10 @@ static enum byoc_status parse_target(struct byi_parser *p,
     byi_lex_next(&p->lex); /* the "@[" */
     named = tok->kind == BYI_TOK_IDENT || tok->kind == BYI_TOK_STRING;
     if (named) {
-        notes->target = byi_target(p->m, byi_lex_text(p->scratch, tok)) + 1;
+        struct byoc_error why;
+        if (byi_target(p->m, byi_lex_text(p->scratch, tok), &notes->target,
+                       &why) != BYOC_OK)
+            return byi_lex_fail(&p->lex, tok, p->err, "%s", why.text);
         byi_lex_next(&p->lex);
     }
     if (byi_lex_accept(&p->lex, '.'))

@@ -124,18 +124,17 @@ static bool works_on(const struct byi_func *f)
 
 /* Those that a pass works on, and maybe others; returns how many. Mostly that
  * is one among very many composites: then nothing is to be put in order. */
-static uint32_t order_funcs(const struct byi_module *m, struct byi_arena *arena,
+static uint32_t order_funcs(struct byi_module *m, struct byi_arena *arena,
                             const uint32_t **order)
 {
-    enum { AHEAD = 16 }; /* they lie apart: fetched before they are asked */
-    uint32_t n = 0, *only = byi_arena_calloc(arena, 1, sizeof *only);
+    uint32_t n_open = 0, n = 0;
+    const uint32_t *open = byi_open_funcs(m, &n_open);
+    uint32_t *only = byi_arena_calloc(arena, 1, sizeof *only);
 
-    for (uint32_t i = 0; i < m->funcs.n && n < 2; i++) {
-        if (i + AHEAD < m->funcs.n)
-            __builtin_prefetch(&m->funcs.at[i + AHEAD]->attr.compiler);
-        if (!works_on(m->funcs.at[i]))
+    for (uint32_t i = 0; i < n_open && n < 2; i++) {
+        if (!works_on(m->funcs.at[open[i]]))
             continue;
-        *only = i;
+        *only = open[i];
         n++;
     }
     *order = n < 2 ? only : callees_first(m, arena);

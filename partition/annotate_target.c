@@ -12,11 +12,15 @@
 
 #include <string.h>
 
-static uint32_t target_of_composite(struct byi_module *m, const char *name)
+static enum byoc_status mark(struct byi_module *m, struct byi_node *node,
+                             const char *composite, struct byoc_error *err)
 {
-    const char *dot = strchr(name, '.');
-    size_t n = dot ? (size_t)(dot - name) : strlen(name);
-    return byi_target(m, byi_arena_strn(m->arena, name, n)) + 1;
+    const char *dot = strchr(composite, '.');
+    size_t n = dot ? (size_t)(dot - composite) : strlen(composite);
+    uint32_t target = 0;
+    BYI_TRY(byi_target(m, byi_arena_strn(m->arena, composite, n), &target, err));
+    byi_node_mark(node, target, node->region);
+    return BYOC_OK;
 }
 
 const struct byi_func *byi_composite_of(const struct byi_module *m,
@@ -37,13 +41,13 @@ static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
-    (void)ctx, (void)scratch, (void)err;
+    (void)ctx, (void)scratch;
     struct byi_func *f = m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++) {
         struct byi_node *node = &f->nodes.at[id];
         const struct byi_func *body = byi_composite_of(m, f, node);
         if (body)
-            node->target = target_of_composite(m, body->attr.composite);
+            BYI_TRY(mark(m, node, body->attr.composite, err));
         else if (node->kind == BYI_GET)
             node->target = f->nodes.at[node->args[0]].target;
     }

@@ -56,9 +56,9 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
 {
     const struct byi_node *call = &d->f->nodes.at[id];
     const struct byi_func *body = d->m->funcs.at[giving->func];
-    const uint32_t target = byi_target(d->m, body->attr.compiler) + 1;
     byi_id *map = byi_arena_calloc(d->scratch, body->nodes.n, sizeof *map);
-    uint32_t n_parts = 0;
+    uint32_t target = 0, n_parts = 0;
+    BYI_TRY(byi_target(d->m, body->attr.compiler, &target, d->err));
     for (byi_id i = 0; i < body->nodes.n; i++) {
         const struct byi_node *node = &body->nodes.at[i];
         if (node->kind == BYI_PARAM) {
@@ -69,8 +69,8 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
         const uint32_t part = giving->fate ? giving->fate[i].part : 0;
         if (!part)
             continue;
-        d->fresh->nodes.at[map[i]].target = target;
-        d->fresh->nodes.at[map[i]].region = d->n_regions + part;
+        byi_node_mark(&d->fresh->nodes.at[map[i]], target,
+                      d->n_regions + part);
         n_parts = part > n_parts ? part : n_parts;
     }
     d->n_regions += n_parts;
@@ -210,8 +210,9 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
     const struct byi_fate *fate = mark(s, first, end);
-    const uint32_t target = byi_target(s->m, f->attr.compiler) + 1;
     byi_id *map = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *map);
+    uint32_t target = 0;
+    BYI_TRY(byi_target(s->m, f->attr.compiler, &target, s->err));
     const uint32_t copy = byi_func_new(s->m, NULL);
     struct byi_func *fresh = s->m->funcs.at[copy];
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -222,8 +223,8 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
             continue;
         }
         BYI_TRY(byi_add_copy(s->m, fresh, f, id, map, &map[id], s->err));
-        fresh->nodes.at[map[id]].target = fate[id].part ? target : 0;
-        fresh->nodes.at[map[id]].region = fate[id].part;
+        byi_node_mark(&fresh->nodes.at[map[id]], fate[id].part ? target : 0,
+                      fate[id].part);
     }
     fresh->result = map[f->result];
     *part = s->m->funcs.n;

@@ -62,7 +62,7 @@ static byi_id add_ints(struct byi_func *f, uint32_t n, const int64_t *values)
     return byi_add_const(m, f, byi_const_add(m, type, values, false), NULL);
 }
 
-static void test_symbols_and_targets(void **state)
+static void test_symbols(void **state)
 {
     int64_t n = byi_symbol(m, "N");
 
@@ -74,9 +74,34 @@ static void test_symbols_and_targets(void **state)
     byi_symbol(m, "?1");
     assert_string_equal(byi_symbol_name(m, byi_symbol_fresh(m)), "?0");
     assert_string_equal(byi_symbol_name(m, byi_symbol_fresh(m)), "?2");
-    assert_int_equal(byi_target(m, "dnnl"), 0);
-    assert_int_equal(byi_target(m, "other"), 1);
-    assert_int_equal(byi_target(m, "dnnl"), 0);
+}
+
+static uint32_t target_named(const char *name)
+{
+    uint32_t target = 0;
+
+    assert_int_equal(byi_target(m, name, &target, NULL), BYOC_OK);
+    return target;
+}
+
+static void test_targets(void **state)
+{
+    uint32_t target = 0;
+    char name[16];
+
+    (void)state;
+    err = (struct byoc_error){0};
+    assert_int_equal(target_named("dnnl"), 1);
+    assert_int_equal(target_named("other"), 2);
+    assert_int_equal(target_named("dnnl"), 1);
+    for (uint32_t i = 2; i < BYI_MAX_TARGETS; i++) {
+        snprintf(name, sizeof name, "v%u", i);
+        assert_int_equal(target_named(name), i + 1);
+    }
+    assert_int_equal(byi_target(m, "more", &target, &err), BYOC_ELIMIT);
+    assert_string_equal(err.text, "found target 'more' after 2047 others, "
+                                  "expected at most 2047 in a module");
+    assert_int_equal(target_named("other"), 2);
 }
 
 static void test_functions_by_name(void **state)
@@ -549,7 +574,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_symbols_and_targets),
+        TEST(test_symbols),
+        TEST(test_targets),
         TEST(test_functions_by_name),
         TEST(test_source_names_are_unique),
         TEST(test_sources_join),

@@ -88,7 +88,7 @@ static const struct byi_sources *bad_sources(struct byi_module *m, uint32_t a,
 
 BREAK(bad_result, func(m, "main")->result = 99;)
 BREAK(no_result, func(m, "f")->result = BYI_NO_ID;)
-BREAK(bad_kind, m->funcs.at[2]->nodes.at[1].kind = (enum byi_node_kind)77;)
+BREAK(bad_kind, m->funcs.at[2]->nodes.at[1].kind = (enum byi_node_kind)12;)
 BREAK(self_operand, args_of(m, node(m, BYI_MAKE_TUPLE))[0] = 98;)
 BREAK(no_type, node(m, BYI_CALL)->type = NULL;)
 BREAK(op_type, node(m, BYI_CALL_OP)->type = scalar(m);)
@@ -154,7 +154,7 @@ static const struct {
 } cases[] = {
     {bad_result, "@main: its result is %99"},
     {no_result, "@f: its result is"},
-    {bad_kind, "function 2, %1: its kind is 77"},
+    {bad_kind, "function 2, %1: its kind is 12"},
     {self_operand, "operand 0 is %98, expected an earlier node"},
     {no_type, "has no type"},
     {op_type, "@main, %2: its type is Tensor[(), int8], expected "

@@ -37,8 +37,8 @@ static struct byi_module *random_graph(uint32_t n_vendors, uint32_t n,
     const int64_t dims[] = {2};
     byi_id id =
         byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, dims));
-    for (uint32_t i = 0; i < n_vendors; i++)
-        byi_target(m, names[i]);
+    for (uint32_t i = 0, target; i < n_vendors; i++)
+        assert_int_equal(byi_target(m, names[i], &target, NULL), BYOC_OK);
     while (f->nodes.n < n) {
         /* near operands make chains, far ones make branches */
         const uint32_t have = f->nodes.n;
@@ -49,7 +49,7 @@ static struct byi_module *random_graph(uint32_t n_vendors, uint32_t n,
                                     NULL),
                          BYOC_OK);
         if (draw(5) >= host)
-            f->nodes.at[id].target = 1 + draw(n_vendors);
+            byi_node_mark(&f->nodes.at[id], 1 + draw(n_vendors), 0);
     }
     f->result = id;
     return m;
