@@ -1,33 +1,14 @@
-/* artifact.c: an artifact read as an ELF64 file (System V gABI, "Object
- * Files"), without running any of it: sections by name, everything
- * bounds-checked, and enough checked that the loader may be let near it.
+/* artifact.c: an artifact read as an ELF file, without running any of it:
+ * sections by name, and enough checked that the loader may be let near it.
  */
+#include "elf.h"
 #include "plan.h"
 
-#include <elf.h>
 #include <string.h>
 
 #include "core/descriptor.h"
 
-enum { MAX_SECTIONS = 1024, MAX_CHECKED = 64 << 20 };
-
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-enum { OUR_ORDER = ELFDATA2LSB };
-#else
-enum { OUR_ORDER = ELFDATA2MSB };
-#endif
-
-#if defined(__x86_64__)
-enum { OUR_MACHINE = EM_X86_64 };
-#elif defined(__aarch64__)
-enum { OUR_MACHINE = EM_AARCH64 };
-#elif defined(__riscv)
-enum { OUR_MACHINE = EM_RISCV };
-#elif defined(__powerpc64__)
-enum { OUR_MACHINE = EM_PPC64 };
-#else
-enum { OUR_MACHINE = EM_S390 };
-#endif
+enum { MAX_CHECKED = 64 << 20 };
 
 struct section {
     const char *name;
@@ -39,16 +20,14 @@ enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };
 /* Only where there are fused kernels. */
 enum { KERNELS = N_NEEDED, TEXT, N_SECTIONS };
 static const char *const section_names[N_SECTIONS] = {
-    [MODEL] = ".byoc.model", [MANIFEST] = ".byoc.manifest",
-    [PLAN] = ".byoc.plan",   [LEDGER] = ".byoc.ledger",
-    [BLOBS] = ".byoc.blobs", [WEIGHTS] = ".byoc.weights",
+    [MODEL] = ".byoc.model",     [MANIFEST] = ".byoc.manifest",
+    [PLAN] = ".byoc.plan",       [LEDGER] = ".byoc.ledger",
+    [BLOBS] = ".byoc.blobs",     [WEIGHTS] = ".byoc.weights",
     [KERNELS] = ".byoc.kernels", [TEXT] = ".text",
 };
 
 struct file {
-    const char *path;
-    const char *at;
-    uint64_t n;
+    struct byi_elf elf;
     struct section sections[N_SECTIONS];
     struct byoc_error *err;
 };
@@ -56,58 +35,14 @@ struct file {
 static enum byoc_status not_ours(const struct file *f, const char *what)
 {
     return byi_fail(f->err, BYOC_EPARSE,
-                    "%s: not an artifact of byoc compile: %s", f->path, what);
+                    "%s: not an artifact of byoc compile: %s", f->elf.path,
+                    what);
 }
 
-static bool inside(const struct file *f, uint64_t at, uint64_t bytes)
-{
-    return at <= f->n && bytes <= f->n - at;
-}
+/* --- sections ----------------------------------------------------------- */
 
-/* --- ELF ---------------------------------------------------------------- */
-
-static enum byoc_status read_header(const struct file *f, Elf64_Ehdr *header)
-{
-    if (!inside(f, 0, sizeof *header) || memcmp(f->at, ELFMAG, SELFMAG) != 0)
-        return not_ours(f, "it is not an ELF file");
-    memcpy(header, f->at, sizeof *header);
-    if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
-        header->e_ident[EI_DATA] != OUR_ORDER || header->e_type != ET_DYN)
-        return not_ours(f, "it is not a 64-bit shared library of this machine");
-    if (header->e_machine != OUR_MACHINE)
-        return byi_fail(f->err, BYOC_EINCOMPATIBLE,
-                        "%s: made for another processor (ELF machine %u, this "
-                        "is %d); compile the model here",
-                        f->path, header->e_machine, OUR_MACHINE);
-    if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shnum == 0 ||
-        header->e_shnum > MAX_SECTIONS || header->e_shstrndx >= header->e_shnum)
-        return not_ours(f, "its section table is damaged");
-    if (!inside(f, header->e_shoff,
-                (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
-        return not_ours(f, "its section table lies outside; is it truncated?");
-    return BYOC_OK;
-}
-
-static Elf64_Shdr section_header(const struct file *f, const Elf64_Ehdr *header,
-                                 uint32_t i)
-{
-    Elf64_Shdr s;
-    memcpy(&s, f->at + header->e_shoff + (uint64_t)i * sizeof s, sizeof s);
-    return s;
-}
-
-/* The name of a section, NULL unless it ends inside the string table. */
-static const char *section_name(const struct file *f, const Elf64_Shdr *names,
-                                const Elf64_Shdr *s)
-{
-    if (s->sh_name >= names->sh_size)
-        return NULL;
-    const char *name = f->at + names->sh_offset + s->sh_name;
-    return memchr(name, '\0', names->sh_size - s->sh_name) ? name : NULL;
-}
-
-static enum byoc_status take_section(struct file *f, const Elf64_Shdr *s,
-                                     const char *name)
+static enum byoc_status take_section(struct file *f, const char *name,
+                                     const Elf64_Shdr *s)
 {
     for (uint32_t k = 0; k < N_SECTIONS; k++) {
         if (strcmp(name, section_names[k]) != 0)
@@ -115,39 +50,32 @@ static enum byoc_status take_section(struct file *f, const Elf64_Shdr *s,
         if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
             (s->sh_flags & SHF_WRITE) || s->sh_size == 0 ||
             !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
-            !inside(f, s->sh_offset, s->sh_size))
+            !byi_elf_inside(&f->elf, s->sh_offset, s->sh_size))
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is damaged; is the file truncated?",
-                            f->path, name);
+                            f->elf.path, name);
         f->sections[k] = (struct section){.name = name,
                                           .addr = s->sh_addr,
                                           .bytes = s->sh_size,
-                                          .data = f->at + s->sh_offset};
+                                          .data = f->elf.at + s->sh_offset};
     }
     return BYOC_OK;
 }
 
 static enum byoc_status find_sections(struct file *f)
 {
-    Elf64_Ehdr header;
-    BYI_TRY(read_header(f, &header));
-    Elf64_Shdr names = section_header(f, &header, header.e_shstrndx);
-    if (names.sh_type != SHT_STRTAB ||
-        !inside(f, names.sh_offset, names.sh_size))
-        return not_ours(f, "its section names are damaged");
-    for (uint32_t i = 0; i < header.e_shnum; i++) {
-        Elf64_Shdr s = section_header(f, &header, i);
-        const char *name = section_name(f, &names, &s);
-        if (!name)
-            return not_ours(f, "its section names are damaged");
-        BYI_TRY(take_section(f, &s, name));
+    BYI_TRY(byi_elf_open(&f->elf, f->err));
+    for (uint32_t i = 0; i < f->elf.header.e_shnum; i++) {
+        struct byi_elf_section s;
+        BYI_TRY(byi_elf_section(&f->elf, i, &s, f->err));
+        BYI_TRY(take_section(f, s.name, &s.header));
     }
     for (uint32_t k = 0; k < N_NEEDED; k++)
         if (!f->sections[k].data)
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: not an artifact of byoc compile: it has no "
                             "section %s",
-                            f->path, section_names[k]);
+                            f->elf.path, section_names[k]);
     return BYOC_OK;
 }
 
@@ -166,7 +94,7 @@ static enum byoc_status check_descriptor(struct file *f)
         return byi_fail(f->err, BYOC_EINCOMPATIBLE,
                         "%s: artifact version %u, but this runtime reads "
                         "version %d; compile the model again",
-                        f->path, d.version, BYI_ARTIFACT_VERSION);
+                        f->elf.path, d.version, BYI_ARTIFACT_VERSION);
     const struct {
         int64_t place;
         uint64_t bytes;
@@ -182,7 +110,7 @@ static enum byoc_status check_descriptor(struct file *f)
             said[k].bytes != s[k].bytes - 1)
             return byi_fail(f->err, BYOC_EPARSE,
                             "%s: section %s is not where the descriptor says",
-                            f->path, section_names[k]);
+                            f->elf.path, section_names[k]);
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
         return not_ours(f, "its weights are not aligned");
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
@@ -195,9 +123,9 @@ static enum byoc_status check_descriptor(struct file *f)
  * the loader reads. */
 static enum byoc_status check_sum(struct file *f)
 {
-    if (f->n < BYI_SUM_BYTES)
+    if (f->elf.n < BYI_SUM_BYTES)
         return BYOC_OK;
-    const char *sum = f->at + f->n - BYI_SUM_BYTES;
+    const char *sum = f->elf.at + f->elf.n - BYI_SUM_BYTES;
     if (memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
         return BYOC_OK;
     const char *weights = f->sections[WEIGHTS].data;
@@ -205,7 +133,7 @@ static enum byoc_status check_sum(struct file *f)
     struct byi_sha256 s;
     char hex[65];
     byi_sha256_init(&s);
-    byi_sha256_add(&s, f->at, (size_t)(weights - f->at));
+    byi_sha256_add(&s, f->elf.at, (size_t)(weights - f->elf.at));
     if (after < sum)
         byi_sha256_add(&s, after, (size_t)(sum - after));
     byi_sha256_hex(&s, hex);
@@ -214,7 +142,7 @@ static enum byoc_status check_sum(struct file *f)
     return byi_fail(f->err, BYOC_EPARSE,
                     "%s: damaged: it does not hash to the sum it ends in; "
                     "copy or compile it again",
-                    f->path);
+                    f->elf.path);
 }
 
 static void fill_image(const struct file *f, struct byi_artifact *a)
@@ -305,7 +233,7 @@ static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
     BYI_TRY(check_sum(f));
     fill_image(f, a);
     if (check_hashes(a, MAX_CHECKED, f->err) != BYOC_OK)
-        return byi_prefix(f->err, "%s", f->path);
+        return byi_prefix(f->err, "%s", f->elf.path);
     return BYOC_OK;
 }
 
@@ -314,15 +242,17 @@ enum byoc_status byoc_internal_artifact_open(const char *path,
                                              struct byoc_error *err)
 {
     struct byoc_error local;
-    struct file f = {.path = path, .err = err ? err : &local};
+    struct file f = {
+        .elf = {.path = path, .what = "an artifact of byoc compile"},
+        .err = err ? err : &local};
     size_t n;
     const void *data;
     *a = (struct byi_artifact){0};
     BYI_TRY(byi_map_file(path, &data, &n, err));
     a->map = data;
     a->map_bytes = n;
-    f.at = data;
-    f.n = n;
+    f.elf.at = data;
+    f.elf.n = n;
     enum byoc_status status = read_artifact(&f, a);
     if (status != BYOC_OK)
         byoc_internal_artifact_close(a);
