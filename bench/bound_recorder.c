@@ -49,24 +49,21 @@ static byoc_backend_query_fn open_behind(void)
     snprintf(path, sizeof path, "%.*s%s", folder, info.dli_fname, name);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, BYOC_BACKEND_QUERY) : NULL;
-    byoc_backend_query_fn query;
-    memcpy(&query, &symbol, sizeof query); /* POSIX: data to function */
-    return query;
+    byoc_backend_query_fn behind;
+    memcpy(&behind, &symbol, sizeof behind); /* POSIX: data to function */
+    return behind;
 }
 
-BYOC_API const struct byoc_backend *byoc_backend_query_v1(
-    const struct byoc_host *host, char *why, uint32_t why_bytes);
-
-BYOC_API const struct byoc_backend *byoc_backend_query_v1(
-    const struct byoc_host *host, char *why, uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
-    const byoc_backend_query_fn query = open_behind();
-    if (!query) {
+    const byoc_backend_query_fn query_behind = open_behind();
+    if (!query_behind) {
         const char *said = dlerror();
         snprintf(why, why_bytes, "%s", said ? said : "no folder of its own");
         return NULL;
     }
-    const struct byoc_backend *behind = query(host, why, why_bytes);
+    const struct byoc_backend *behind = query_behind(host, why, why_bytes);
     if (!behind)
         return NULL;
     recorder = *behind; /* built with this header: of one size */
@@ -74,3 +71,5 @@ BYOC_API const struct byoc_backend *byoc_backend_query_v1(
     recorder.run = run;
     return &recorder;
 }
+
+BYOC_BACKEND_DEFINE(query)

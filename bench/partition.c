@@ -44,13 +44,11 @@ static const struct byoc_pattern second_rows[] = {
     {"second.mul", "multiply(%a, %b)", NULL},
 };
 static const struct byoc_backend sketches[] = {
-    {.struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-     .abi = BYOC_BACKEND_ABI,
+    {.struct_size = sizeof(struct byoc_backend),
      .name = "first",
      .patterns = first_rows,
      .n_patterns = BYI_COUNT(first_rows)},
-    {.struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-     .abi = BYOC_BACKEND_ABI,
+    {.struct_size = sizeof(struct byoc_backend),
      .name = "second",
      .patterns = second_rows,
      .n_patterns = BYI_COUNT(second_rows)},

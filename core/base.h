@@ -14,12 +14,14 @@
 #include <byoc/runtime.h>
 
 #define BYI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* Bytes of a struct up to its member `last`, and with it. */
+#define BYI_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 #define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 enum {
-    BYI_MAX_RANK = 12,        /* oneDNN's limit, and more than models use */
-    BYI_ALIGN = 64,           /* of every buffer and constant            */
-    BYI_MAX_ARGS = 4096       /* operands of one node                    */
+    BYI_MAX_RANK = 12,  /* oneDNN's limit, and more than models use */
+    BYI_ALIGN = 64,     /* of every buffer and constant            */
+    BYI_MAX_ARGS = 4096 /* operands of one node                    */
 };
 
 /* --- base.c: status ---------------------------------------------------- */
@@ -39,11 +41,11 @@ double byi_strtod(const char *text, char **end);
 char *byi_float_text(char buf[32], double value);
 
 /* Forward a failure. */
-#define BYI_TRY(expr)                                                         \
-    do {                                                                      \
-        enum byoc_status byi_status_ = (expr);                                \
-        if (byi_status_ != BYOC_OK)                                           \
-            return byi_status_;                                               \
+#define BYI_TRY(expr)                                                          \
+    do {                                                                       \
+        enum byoc_status byi_status_ = (expr);                                 \
+        if (byi_status_ != BYOC_OK)                                            \
+            return byi_status_;                                                \
     } while (0)
 
 #define byi_unreachable() __builtin_unreachable()
@@ -57,7 +59,8 @@ struct byi_arena;
 struct byi_arena *byi_arena_new(void);
 void byi_arena_free(struct byi_arena **arena);
 /* Give everything back, as byi_arena_free does, but keep memory to be used
- * again: at most as much as was in use at once. Takes time for what was used. */
+ * again: at most as much as was in use at once. Takes time for what was used.
+ */
 void byi_arena_reset(struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
@@ -74,25 +77,25 @@ void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
 void *byi_acquire(uint64_t bytes);
 void byi_release(void *memory);
 /* Overflow-checked heap calls; NULL when exhausted. */
-void *byi_alloc(size_t n, size_t size);               /* zeroed */
+void *byi_alloc(size_t n, size_t size); /* zeroed */
 void *byi_realloc(void *old, size_t n, size_t size);
 /* The hook of exhaustion on the compile side; the default aborts. */
 extern void (*byi_oom)(size_t bytes);
 
 /* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }
  * on the heap; exhaustion calls byi_oom. */
-#define BYI_VEC(T)                                                            \
-    struct {                                                                  \
-        T *at;                                                                \
-        uint32_t n, cap;                                                      \
+#define BYI_VEC(T)                                                             \
+    struct {                                                                   \
+        T *at;                                                                 \
+        uint32_t n, cap;                                                       \
     }
 void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size);
-#define BYI_PUSH(vec, item)                                                   \
-    do {                                                                      \
-        if ((vec)->n == (vec)->cap)                                           \
-            byi_vec_grow((void **)&(vec)->at, &(vec)->cap, (vec)->n + 1,      \
-                         sizeof *(vec)->at);                                  \
-        (vec)->at[(vec)->n++] = (item);                                       \
+#define BYI_PUSH(vec, item)                                                    \
+    do {                                                                       \
+        if ((vec)->n == (vec)->cap)                                            \
+            byi_vec_grow((void **)&(vec)->at, &(vec)->cap, (vec)->n + 1,       \
+                         sizeof *(vec)->at);                                   \
+        (vec)->at[(vec)->n++] = (item);                                        \
     } while (0)
 void byi_vec_free(void *at);
 
@@ -111,11 +114,11 @@ void byi_text_free(struct byi_text *text);
 /* The dtype of that name ("float32"), BYOC_NONE when there is none. */
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
-bool byi_dtype_is_float(enum byoc_dtype dtype);   /* f16 bf16 f32 f64     */
-bool byi_dtype_is_int(enum byoc_dtype dtype);     /* signed and unsigned  */
-bool byi_dtype_is_signed(enum byoc_dtype dtype);  /* floats included      */
+bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
+bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
+bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
 float byi_f16_to_f32(uint16_t bits);
-uint16_t byi_f32_to_f16(float value);  /* nearest even */
+uint16_t byi_f32_to_f16(float value); /* nearest even */
 float byi_bf16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_bf16(float value); /* nearest even */
 
@@ -153,12 +156,12 @@ enum byi_type_kind { BYI_TENSOR, BYI_TUPLE, BYI_FUNC };
 /* Immutable; lives in an arena; compare with byi_type_equal. */
 struct byi_type {
     enum byi_type_kind kind;
-    enum byoc_dtype dtype;                 /* tensor             */
-    uint32_t rank;                         /* tensor             */
-    const int64_t *dims;                   /* tensor             */
-    uint32_t n_fields;                     /* tuple: fields; function: params */
+    enum byoc_dtype dtype; /* tensor             */
+    uint32_t rank;         /* tensor             */
+    const int64_t *dims;   /* tensor             */
+    uint32_t n_fields;     /* tuple: fields; function: params */
     const struct byi_type *const *fields;
-    const struct byi_type *result;         /* function           */
+    const struct byi_type *result; /* function           */
 };
 
 const struct byi_type *byi_type_tensor(struct byi_arena *arena,
@@ -180,9 +183,9 @@ uint64_t byi_type_bytes(const struct byi_type *type);
 enum byi_attr_kind {
     BYI_ATTR_INT,
     BYI_ATTR_FLOAT,
-    BYI_ATTR_BOOL,   /* stored as an int */
+    BYI_ATTR_BOOL, /* stored as an int */
     BYI_ATTR_STRING,
-    BYI_ATTR_DTYPE,  /* stored as an int: enum byoc_dtype */
+    BYI_ATTR_DTYPE, /* stored as an int: enum byoc_dtype */
     BYI_ATTR_INTS,
     BYI_ATTR_FLOATS,
     BYI_ATTR_STRINGS
@@ -191,7 +194,7 @@ enum byi_attr_kind {
 struct byi_attr {
     const char *name;
     enum byi_attr_kind kind;
-    uint32_t n;              /* of the lists */
+    uint32_t n; /* of the lists */
     union {
         int64_t i;
         double f;
@@ -256,11 +259,11 @@ enum byi_op_layout {
 
 /* How many floating-point operations one call is, for reports. */
 enum byi_op_cost {
-    BYI_COST_NONE,     /* moves or views data                    */
-    BYI_COST_ELEMENT,  /* one per output element                 */
-    BYI_COST_INPUT,    /* one per element of the first operand   */
-    BYI_COST_WINDOW,   /* pooling: window size per output        */
-    BYI_COST_CONV,     /* 2 per multiply-add                     */
+    BYI_COST_NONE,    /* moves or views data                    */
+    BYI_COST_ELEMENT, /* one per output element                 */
+    BYI_COST_INPUT,   /* one per element of the first operand   */
+    BYI_COST_WINDOW,  /* pooling: window size per output        */
+    BYI_COST_CONV,    /* 2 per multiply-add                     */
     BYI_COST_DECONV,
     BYI_COST_MATMUL,
     BYI_COST_RECURRENT /* both products of every step */
@@ -321,7 +324,7 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
 
 /* A function that a gate goes through. */
 struct byi_gate_fn {
-    const char *name; /* as `activations` spells it                     */
+    const char *name;  /* as `activations` spells it                     */
     enum byi_op_id op; /* computes it; NONE: alpha x + beta              */
     uint32_t n_params; /* of alpha and beta that it has; tanh with both is
                           alpha tanh(beta x)                            */
@@ -330,12 +333,12 @@ struct byi_gate_fn {
 
 enum { BYI_MAX_GATE_FNS = 3 };
 struct byi_recurrent {
-    uint32_t gates;       /* 1, 3, 4: rows of weights per hidden one */
-    uint32_t directions;  /* 1 or 2                                 */
-    bool reverse[2];      /* of each: from the end to the begin      */
-    uint32_t n_fns;       /* 1, 2, 3: of each direction              */
+    uint32_t gates;      /* 1, 3, 4: rows of weights per hidden one */
+    uint32_t directions; /* 1 or 2                                 */
+    bool reverse[2];     /* of each: from the end to the begin      */
+    uint32_t n_fns;      /* 1, 2, 3: of each direction              */
     struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
-    bool usual;           /* the functions are those of the empty list */
+    bool usual; /* the functions are those of the empty list */
 };
 
 /* Read the attributes of such an operator. Errors: BYOC_ETYPE, with the
@@ -357,9 +360,9 @@ struct byi_infer {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     uint32_t n_in;
-    const struct byi_type *const *in;        /* all are tensor types      */
-    const struct byi_tensor *const *value;   /* value[i]: NULL if unknown  */
-    int64_t (*fresh)(void *ctx);             /* a new symbol, as a dim     */
+    const struct byi_type *const *in;      /* all are tensor types      */
+    const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
+    int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim     */
     void *fresh_ctx;
     struct byoc_error *err;
 };
@@ -397,13 +400,11 @@ enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
 enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
                               int64_t min, int64_t max, int64_t *out,
                               struct byoc_error *err);
-enum byoc_status byi_json_string(const struct byi_json *object,
-                                 const char *key, const char **out,
-                                 struct byoc_error *err);
+enum byoc_status byi_json_string(const struct byi_json *object, const char *key,
+                                 const char **out, struct byoc_error *err);
 /* An array of at most max members, and its members. */
-enum byoc_status byi_json_array(const struct byi_json *object,
-                                const char *key, uint32_t max,
-                                struct byi_json *out, uint32_t *n,
+enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
+                                uint32_t max, struct byi_json *out, uint32_t *n,
                                 struct byoc_error *err);
 /* Walk an array in linear time: start with *item = {0}; false at the end. */
 bool byi_json_next(const struct byi_json *array, struct byi_json *item,
@@ -492,8 +493,7 @@ struct byi_file {
 };
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err);
-enum byoc_status byi_file_commit(struct byi_file *file,
-                                 struct byoc_error *err);
+enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
 
 #endif

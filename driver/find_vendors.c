@@ -101,12 +101,11 @@ static enum byoc_status sketch_vendors(struct byi_found *found,
         if (i == found->sketches.n) {
             struct byi_sketch *fresh =
                 byi_arena_alloc(found->arena, sizeof *fresh);
-            fresh->backend = (struct byoc_backend){
-                .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-                .abi = BYOC_BACKEND_ABI,
-                .name = vendor,
-                .version = "patterns only",
-                .compat = ""};
+            fresh->backend =
+                (struct byoc_backend){.struct_size = sizeof fresh->backend,
+                                      .name = vendor,
+                                      .version = "patterns only",
+                                      .compat = ""};
             BYI_PUSH(&found->sketches, fresh);
         }
         struct byi_sketch *s = found->sketches.at[i];

@@ -8,12 +8,11 @@
 static struct byoc_region region_of(const struct byi_built_region *r,
                                     const struct byoc_view *consts)
 {
-    return (struct byoc_region){
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
-        .n_consts = r->n_consts,
-        .json = r->blob.at,
-        .json_bytes = r->blob.n,
-        .consts = consts};
+    return (struct byoc_region){.struct_size = sizeof(struct byoc_region),
+                                .n_consts = r->n_consts,
+                                .json = r->blob.at,
+                                .json_bytes = r->blob.n,
+                                .consts = consts};
 }
 
 static const char *take_fault(const struct byi_plugin *plugin,
@@ -33,12 +32,18 @@ static void compile_region(const struct byi_module *m,
         return;
     const struct byoc_region region =
         region_of(r, byi_const_views(m, r->consts, r->n_consts, arena));
-    struct byoc_blob blob = {.struct_size =
-                                 BYOC_STRUCT_SIZE(struct byoc_blob, bytes)};
+    struct byoc_blob blob = {.struct_size = sizeof blob};
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
     if (fail) {
         r->fault = take_fault(plugin, fail, arena);
+        return;
+    }
+    if (blob.kind != BYOC_BLOB_DATA) {
+        r->fault = byi_arena_printf(
+            arena, "compile() gave a blob of kind %u, expected %d", blob.kind,
+            BYOC_BLOB_DATA);
+        plugin->host.release(plugin->host.ctx, blob.data);
         return;
     }
     byi_text_free(&r->blob);

@@ -78,13 +78,11 @@ struct byoc_view *byi_const_views(const struct byi_module *m,
     struct byoc_view *views = byi_arena_calloc(arena, n, sizeof *views);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_const *c = &m->consts.at[consts[i]];
-        views[i] = (struct byoc_view){
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_view, bytes),
-            .dtype = (uint32_t)c->type->dtype,
-            .rank = c->type->rank,
-            .dims = c->type->dims,
-            .data = (void *)(uintptr_t)c->data,
-            .bytes = c->bytes};
+        views[i] = (struct byoc_view){.dtype = (uint32_t)c->type->dtype,
+                                      .rank = c->type->rank,
+                                      .dims = c->type->dims,
+                                      .data = (void *)(uintptr_t)c->data,
+                                      .bytes = c->bytes};
     }
     return views;
 }
@@ -103,14 +101,12 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
                 const struct byoc_view *views, uint32_t n_consts,
                 struct byi_arena *arena, struct byi_probed *probed)
 {
-    const struct byoc_region graph = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
-        .n_consts = n_consts,
-        .json = json->at,
-        .json_bytes = json->n,
-        .consts = views};
-    struct byoc_probe result = {.struct_size =
-                                    BYOC_STRUCT_SIZE(struct byoc_probe, impl)};
+    const struct byoc_region graph = {.struct_size = sizeof graph,
+                                      .n_consts = n_consts,
+                                      .json = json->at,
+                                      .json_bytes = json->n,
+                                      .consts = views};
+    struct byoc_probe result = {.struct_size = sizeof result};
     struct byoc_fail *fail =
         vendor->backend->probe(vendor->host, &graph, &result);
     if (fail) {
@@ -149,13 +145,12 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
         byi_composite_write(m, func, none, scratch, &json, &consts, &n, err);
     if (status == BYOC_OK) {
         const struct byoc_region graph = {
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
+            .struct_size = sizeof graph,
             .n_consts = n,
             .json = json.at,
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, scratch)};
-        struct byoc_layout layout = {
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_layout, kernel)};
+        struct byoc_layout layout = {.struct_size = sizeof layout};
         struct byoc_fail *fail =
             vendor->backend->layout(vendor->host, &graph, &layout);
         if (fail)

@@ -123,6 +123,31 @@ static int match_ints(const struct byoc_match *m, uint32_t i, const char *name,
     }
 }
 
+static int match_floats(const struct byoc_match *m, uint32_t i,
+                        const char *name, const double **values, uint32_t *n)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    const bool one = attr && attr->kind == BYI_ATTR_FLOAT;
+    if (!one && (!attr || attr->kind != BYI_ATTR_FLOATS))
+        return 0;
+    *values = one ? &attr->f : attr->floats;
+    *n = one ? 1 : attr->n;
+    return 1;
+}
+
+static int match_strings(const struct byoc_match *m, uint32_t i,
+                         const char *name, const char *const **values,
+                         uint32_t *n)
+{
+    const struct byi_attr *attr = match_attr(m, i, name);
+    const bool one = attr && attr->kind == BYI_ATTR_STRING;
+    if (!one && (!attr || attr->kind != BYI_ATTR_STRINGS))
+        return 0;
+    *values = one ? &attr->s : attr->strings;
+    *n = one ? 1 : attr->n;
+    return 1;
+}
+
 static int match_float(const struct byoc_match *m, uint32_t i, const char *name,
                        double *value)
 {
@@ -212,6 +237,8 @@ void byi_match_host(struct byoc_host *host)
     host->match_op = match_op;
     host->match_op_type = match_op_type;
     host->match_ints = match_ints;
+    host->match_floats = match_floats;
+    host->match_strings = match_strings;
     host->match_float = match_float;
     host->match_string = match_string;
     host->match_say = match_say;

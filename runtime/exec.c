@@ -250,6 +250,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .outputs = views + step->n_in,
         .trace = s->trace ? trace_primitive : NULL,
         .trace_ctx = s->trace,
+        .cancel = &s->cancel,
     };
     struct byoc_fail *fail =
         plugin->backend->run(&plugin->host, region->compiled,
@@ -401,6 +402,10 @@ static enum byoc_status run_all(struct byoc_state *s, struct byoc_error *err)
     for (;;) {
         struct byi_frame *fr = s->top;
         const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+        if (__atomic_load_n(&s->cancel, __ATOMIC_RELAXED))
+            return byi_fail(err, BYOC_ECANCELLED,
+                            "cancelled in @%s, after %u of %u steps", f->name,
+                            fr->at, f->n_steps);
         if (fr->at < f->n_steps)
             BYI_TRY(run_step(s, f, fr, err));
         else if (fr->up)
@@ -444,9 +449,15 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
     s->n_inferred = 0;
     bind_lent(f, fr);
     enum byoc_status status = run_all(s, err);
+    __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
     unwind(s);
     byi_arena_free(&s->infer);
     return status;
+}
+
+void byoc_state_cancel(struct byoc_state *state)
+{
+    __atomic_store_n(&state->cancel, 1, __ATOMIC_RELAXED);
 }
 
 void byoc_internal_state_watch(struct byoc_state *state, byi_watch_fn watch,

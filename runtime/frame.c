@@ -74,8 +74,7 @@ static void init_tensors(const struct byi_plan_tables *plan,
 
 static void init_view(struct byoc_view *view, const struct byi_tensor *t)
 {
-    *view = (struct byoc_view){.struct_size = sizeof *view,
-                               .dtype = t->dtype,
+    *view = (struct byoc_view){.dtype = t->dtype,
                                .rank = t->rank,
                                .dims = t->dims,
                                .bytes = byi_tensor_bytes(t)};

@@ -117,9 +117,12 @@ enum { BYI_SUM_BYTES = 8 + 64 };
 
 /* --- library.c: the one file that owns dlopen ---------------------------- */
 
-/* dlopen with RTLD_NOW | RTLD_LOCAL; `path` is absolute. Errors: BYOC_EIO (not
- * found, not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL (not
- * absolute, or writable by everybody), BYOC_EBACKEND (the loader's words). */
+/* May the file be opened? Errors: BYOC_EIO (not found, not readable),
+ * BYOC_EPARSE (not a shared library), BYOC_EINVAL (not absolute, or writable by
+ * everybody). */
+enum byoc_status byi_library_check(const char *path, struct byoc_error *err);
+/* dlopen with RTLD_NOW | RTLD_LOCAL. Errors: as above, and BYOC_EBACKEND (the
+ * loader's words). */
 enum byoc_status byi_library_open(const char *path, void **handle,
                                   struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
@@ -175,6 +178,21 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);
+
+/* Make a state for runs of `compiled`, and free it, as the backend says. */
+struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
+                                       void *compiled, void **state);
+void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
+                           void *state);
+
+/* --- plugin_abi.c --------------------------------------------------------- */
+
+/* Can the plug-in at `path` work with this host, as far as its file says?
+ * *abi: the version both speak. Runs nothing of it. Errors: BYOC_EPARSE (not a
+ * shared library, damaged), BYOC_EBACKEND (no plug-in), BYOC_EINCOMPATIBLE
+ * (machine, version, sanitizer, the first struct or member that differs). */
+enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
+                                  struct byoc_error *err);
 
 /* --- threads.c ------------------------------------------------------------ */
 

@@ -13,8 +13,13 @@
 
 /* Whether the file starts as an ELF file does; what dlerror says of others is
  * not helpful. */
-static enum byoc_status check_file(const char *path, struct byoc_error *err)
+enum byoc_status byi_library_check(const char *path, struct byoc_error *err)
 {
+    if (path[0] != '/')
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: a relative path; libraries are loaded by "
+                        "absolute path only",
+                        path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
@@ -37,12 +42,7 @@ enum byoc_status byi_library_open(const char *path, void **handle,
                                   struct byoc_error *err)
 {
     *handle = NULL;
-    if (path[0] != '/')
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: a relative path; libraries are loaded by "
-                        "absolute path only",
-                        path);
-    BYI_TRY(check_file(path, err));
+    BYI_TRY(byi_library_check(path, err));
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*handle)
         return BYOC_OK;

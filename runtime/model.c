@@ -126,6 +126,32 @@ static const struct byi_fact_vendor *find_fact(const struct byi_facts *facts,
     return NULL;
 }
 
+/* Does what was compiled with `compat` run? Where it would run better compiled
+ * again, that is a warning. */
+static enum byoc_status check_compat(struct byoc_model *model,
+                                     const struct byi_plugin *p,
+                                     const char *compat, struct byoc_error *err)
+{
+    const struct byoc_backend *b = p->backend;
+    if (!b->check_compat) {
+        if (strcmp(compat, b->compat) == 0)
+            return BYOC_OK;
+        return byi_fail(err, BYOC_EINCOMPATIBLE,
+                        "%s: made for \"%.80s\", but this is \"%.80s\"; "
+                        "compile the model again",
+                        b->name, compat, b->compat);
+    }
+    struct byoc_fail *fail = b->check_compat(&p->host, compat);
+    if (!fail || p->host.fail_code(fail) != BYOC_FAIL_STALE)
+        return byi_plugin_status(fail, p, "check_compat", err);
+    char text[1200];
+    snprintf(text, sizeof text, "%s: %s; compile the model again", b->name,
+             p->host.fail_text(fail));
+    p->host.fail_free(fail);
+    warn(model, text);
+    return BYOC_OK;
+}
+
 /* Open the vendor's plug-in and ask whether the artifact suits it. */
 static enum byoc_status open_vendor(struct byoc_model *model,
                                     const struct byoc_load_params *params,
@@ -146,15 +172,8 @@ static enum byoc_status open_vendor(struct byoc_model *model,
                           "manifest: vendors does not list \"%.40s\", whose "
                           "regions the plan has",
                           name);
-    else if (p->backend->check_compat)
-        status =
-            byi_plugin_status(p->backend->check_compat(&p->host, fact->compat),
-                              p, "check_compat", err);
-    else if (strcmp(fact->compat, p->backend->compat) != 0)
-        status = byi_fail(err, BYOC_EINCOMPATIBLE,
-                          "%s: made for \"%.80s\", but this is \"%.80s\"; "
-                          "compile the model again",
-                          name, fact->compat, p->backend->compat);
+    else
+        status = check_compat(model, p, fact->compat, err);
     if (status != BYOC_OK)
         byoc_internal_plugin_close(plugin);
     return status;
@@ -172,8 +191,7 @@ static enum byoc_status load_region(struct byoc_model *model,
                         part->symbol);
     for (uint32_t k = 0; k < part->n_consts; k++) {
         const struct byi_tensor *t = &model->plan->consts[part->consts[k]].view;
-        consts[k] = (struct byoc_view){.struct_size = sizeof *consts,
-                                       .dtype = t->dtype,
+        consts[k] = (struct byoc_view){.dtype = t->dtype,
                                        .rank = t->rank,
                                        .dims = t->dims,
                                        .data = t->data,

@@ -295,6 +295,7 @@ struct byoc_state {
     struct byi_arena *infer; /* types of this run's last steps */
     uint64_t n_inferred;
     struct byi_trace *trace;
+    volatile uint32_t cancel; /* not 0: the run is to end; atomic */
     byi_watch_fn watch; /* NULL: nobody does */
     void *watch_ctx;
 };

@@ -17,6 +17,7 @@ struct byi_library {
     struct byoc_backend backend;
     char *path;
     void *handle;
+    uint32_t abi; /* agreed on */
     uint32_t users;
     struct byi_library *next;
 };
@@ -27,13 +28,13 @@ static struct byi_library *libraries; /* under lock */
 /* --- host services ------------------------------------------------------ */
 
 struct byoc_fail {
-    enum byoc_fail_code code;
-    char text[]; /* NUL-terminated */
+    uint32_t code; /* enum byoc_fail_code */
+    char text[];   /* NUL-terminated */
 };
 
 /* Stands in when there is no memory for a failure. */
 static struct {
-    enum byoc_fail_code code;
+    uint32_t code;
     char text[sizeof "out of memory"];
 } const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
 
@@ -49,8 +50,7 @@ static void host_release(void *ctx, void *memory)
     byi_release(memory);
 }
 
-static struct byoc_fail *host_fail(void *ctx, enum byoc_fail_code code,
-                                   const char *text)
+static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
 {
     (void)ctx;
     const char *said = text ? text : "(no reason given)";
@@ -69,7 +69,7 @@ static const char *fail_text(const struct byoc_fail *fail)
     return fail->text;
 }
 
-static enum byoc_fail_code fail_code(const struct byoc_fail *fail)
+static uint32_t fail_code(const struct byoc_fail *fail)
 {
     return fail->code;
 }
@@ -102,11 +102,11 @@ static void host_parallel_for(void *ctx, uint32_t n,
         fn(arg, i);
 }
 
-static void init_host(struct byi_plugin *plugin)
+static void init_host(struct byi_plugin *plugin, uint32_t abi)
 {
     plugin->host = (struct byoc_host){
         .struct_size = sizeof plugin->host,
-        .abi = BYOC_BACKEND_ABI,
+        .abi = abi,
         .ctx = plugin,
         .acquire = host_acquire,
         .release = host_release,
@@ -132,15 +132,45 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
         [BYOC_FAIL_INCOMPATIBLE] = BYOC_EINCOMPATIBLE,
         [BYOC_FAIL_RESOURCE] = BYOC_ENOMEM,
         [BYOC_FAIL_INTERNAL] = BYOC_EBACKEND,
+        [BYOC_FAIL_STALE] = BYOC_EINCOMPATIBLE,
+        [BYOC_FAIL_CANCELLED] = BYOC_ECANCELLED,
     };
-    size_t code = (size_t)fail->code;
     enum byoc_status status = BYOC_EBACKEND;
-    if (code > 0 && code < BYI_COUNT(status_of))
-        status = status_of[code];
+    if (fail->code > 0 && fail->code < BYI_COUNT(status_of))
+        status = status_of[fail->code];
     byi_fail(err, status, "%s: %s: %s", plugin->backend->name, where,
              fail->text);
     fail_free(fail);
     return status;
+}
+
+struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
+                                       void *compiled, void **state)
+{
+    const struct byoc_backend *b = plugin->backend;
+    const struct byoc_host *host = &plugin->host;
+    *state = NULL;
+    if (b->state_new)
+        return b->state_new(host, compiled, state);
+    const uint64_t bytes = b->state_bytes ? b->state_bytes(host, compiled) : 0;
+    if (!bytes)
+        return NULL;
+    *state = host_acquire(host->ctx, bytes);
+    if (!*state)
+        return host_fail(host->ctx, BYOC_FAIL_RESOURCE,
+                         "no memory for its state");
+    memset(*state, 0, bytes);
+    return NULL;
+}
+
+void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
+                           void *state)
+{
+    const struct byoc_backend *b = plugin->backend;
+    if (b->state_free)
+        b->state_free(&plugin->host, compiled, state);
+    else
+        host_release(plugin->host.ctx, state);
 }
 
 /* --- what a plug-in must be --------------------------------------------- */
@@ -193,14 +223,9 @@ static enum byoc_status check_members(const char *path,
         const char *name;
         bool present;
     } members[] = {
-        {"name", b->name != NULL},
-        {"version", b->version != NULL},
-        {"compat", b->compat != NULL},
-        {"load", b->load != NULL},
-        {"unload", b->unload != NULL},
-        {"state_new", b->state_new != NULL},
-        {"state_free", b->state_free != NULL},
-        {"run", b->run != NULL},
+        {"name", b->name != NULL},     {"version", b->version != NULL},
+        {"compat", b->compat != NULL}, {"load", b->load != NULL},
+        {"unload", b->unload != NULL}, {"run", b->run != NULL},
     };
     for (size_t i = 0; i < BYI_COUNT(members); i++)
         if (!members[i].present)
@@ -213,6 +238,13 @@ static enum byoc_status check_members(const char *path,
                         "%s: its backend is called \"%.60s\", expected 1 to "
                         "32 of a-z, 0-9 and _, beginning with a letter",
                         path, b->name);
+    if (!b->state_new != !b->state_free || (b->state_new && b->state_bytes))
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: its backend has%s%s%s, expected state_new and "
+                        "state_free, or state_bytes, or none",
+                        path, b->state_new ? " state_new" : "",
+                        b->state_free ? " state_free" : "",
+                        b->state_bytes ? " state_bytes" : "");
     return check_patterns(path, b, err);
 }
 
@@ -222,18 +254,13 @@ static enum byoc_status take_backend(struct byi_library *lib,
                                      const struct byoc_backend *theirs,
                                      struct byoc_error *err)
 {
-    enum { LEAST = (int)BYOC_STRUCT_SIZE(struct byoc_backend, run) };
+    enum { LEAST = (int)BYI_UP_TO(struct byoc_backend, ext) }; /* 1.0's end */
     uint32_t size = theirs->struct_size;
     if (size < LEAST)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
                         "%s: struct_size of its backend is %u, expected at "
                         "least %d",
                         lib->path, size, LEAST);
-    if (theirs->abi != BYOC_BACKEND_ABI)
-        return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "%s: made for version %u of backend.h, but this is "
-                        "version %u; build it again",
-                        lib->path, theirs->abi, BYOC_BACKEND_ABI);
     memcpy(&lib->backend, theirs,
            size < sizeof lib->backend ? size : sizeof lib->backend);
     lib->self.backend = &lib->backend;
@@ -244,10 +271,8 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
 {
     byoc_backend_query_fn entry = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
-    if (!symbol)
-        return byi_fail(err, BYOC_EBACKEND,
-                        "%s: does not export " BYOC_BACKEND_QUERY
-                        "(), so it is not a plug-in",
+    if (!symbol) /* the file had it */
+        return byi_fail(err, BYOC_EBACKEND, "%s: changed while it was opened",
                         lib->path);
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: data to function */
     char why[512] = "";
@@ -283,10 +308,15 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     lib->self.path = copy;
     lib->self.library = lib;
     lib->self.threads = 1;
-    init_host(&lib->self);
-    enum byoc_status status = byi_library_open(path, &lib->handle, err);
+    enum byoc_status status = byi_library_check(path, err);
     if (status == BYOC_OK)
+        status = byi_plugin_agree(path, &lib->abi, err);
+    if (status == BYOC_OK)
+        status = byi_library_open(path, &lib->handle, err);
+    if (status == BYOC_OK) {
+        init_host(&lib->self, lib->abi);
         status = query(lib, err);
+    }
     if (status != BYOC_OK) {
         free_library(lib);
         return status;
@@ -352,7 +382,7 @@ enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
     p->path = p->library->path;
     p->backend = &p->library->backend;
     p->threads = threads;
-    init_host(p);
+    init_host(p, p->library->abi);
     *plugin = p;
     return BYOC_OK;
 }

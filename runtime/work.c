@@ -117,8 +117,8 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
         const struct byi_plugin *plugin = region->plugin;
         if (!plugin)
             continue;
-        struct byoc_fail *fail = plugin->backend->state_new(
-            &plugin->host, region->compiled, &w->region_states[i]);
+        struct byoc_fail *fail = byi_plugin_state_new(
+            plugin, region->compiled, &w->region_states[i]);
         BYI_TRY(
             byi_plugin_status(fail, plugin, w->in->plan->parts[i].symbol, err));
         w->region_made[i] = true;
@@ -177,8 +177,8 @@ void byi_work_free(struct byi_work **work)
     for (uint32_t i = 0; w->region_made && i < plan->n_parts; i++) {
         const struct byi_region *region = &w->in->regions[i];
         if (w->region_made[i])
-            region->plugin->backend->state_free(
-                &region->plugin->host, region->compiled, w->region_states[i]);
+            byi_plugin_state_free(region->plugin, region->compiled,
+                                  w->region_states[i]);
     }
     for (uint32_t f = 0; w->frames && w->spare && f < plan->n_funcs; f++) {
         byi_release(w->frames[f]);

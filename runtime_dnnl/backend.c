@@ -14,7 +14,7 @@ static struct byoc_fail *make_fail(const struct byoc_host *host,
                                    enum byoc_status status,
                                    const struct byoc_error *err)
 {
-    static const enum byoc_fail_code codes[] = {
+    static const uint32_t codes[] = {
         [BYOC_EINVAL] = BYOC_FAIL_INVALID,
         [BYOC_EPARSE] = BYOC_FAIL_INVALID,
         [BYOC_ETYPE] = BYOC_FAIL_INVALID,
@@ -25,6 +25,7 @@ static struct byoc_fail *make_fail(const struct byoc_host *host,
         [BYOC_EBACKEND] = BYOC_FAIL_INTERNAL,
         [BYOC_ELIMIT] = BYOC_FAIL_RESOURCE,
         [BYOC_EINTERNAL] = BYOC_FAIL_INTERNAL,
+        [BYOC_ECANCELLED] = BYOC_FAIL_CANCELLED,
     };
     return host->fail(host->ctx, codes[status], err->text);
 }
@@ -235,15 +236,11 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-BYOC_API const struct byoc_backend *byoc_backend_query_v1(
-    const struct byoc_host *host, char *why, uint32_t why_bytes);
-
-BYOC_API const struct byoc_backend *byoc_backend_query_v1(
-    const struct byoc_host *host, char *why, uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
     static struct byoc_backend backend = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, layout),
-        .abi = BYOC_BACKEND_ABI,
+        .struct_size = sizeof(struct byoc_backend),
         .name = "dnnl",
         .patterns = byi_dnnl_patterns,
         .flags = BYOC_BACKEND_USES_OPENMP,
@@ -257,11 +254,8 @@ BYOC_API const struct byoc_backend *byoc_backend_query_v1(
         .run = run,
     };
     struct byoc_error err = {0};
-    if (host->abi < BYOC_BACKEND_ABI)
-        snprintf(err.text, sizeof err.text,
-                 "the host speaks plug-in ABI %u, this plug-in %u", host->abi,
-                 BYOC_BACKEND_ABI);
-    else if (byi_dnnl_open(&err)) {
+    (void)host;
+    if (byi_dnnl_open(&err)) {
         backend.version = byi_dnnl_version();
         backend.compat = byi_dnnl_compat();
         backend.n_patterns = byi_dnnl_n_patterns;
@@ -271,3 +265,5 @@ BYOC_API const struct byoc_backend *byoc_backend_query_v1(
         snprintf(why, why_bytes, "%s", err.text);
     return NULL;
 }
+
+BYOC_BACKEND_DEFINE(query)

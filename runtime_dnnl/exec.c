@@ -141,6 +141,10 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
     }
     for (uint32_t i = 0; i < p->steps.n; i++) {
         const uint64_t begin = args->trace ? now() : 0;
+        if (args->cancel && *args->cancel)
+            return byi_fail(err, BYOC_ECANCELLED,
+                            "cancelled after %u of %u primitives", i,
+                            p->steps.n);
         BYI_TRY(byi_bound_run(exec->calls[i], err));
         if (args->trace)
             args->trace(args->trace_ctx, p->steps.at[i].name,

@@ -72,16 +72,13 @@ static int get_tensor(const struct byoc_rewriter *face, byoc_node id,
     if (!node || node->type->kind != BYI_TENSOR)
         return 0;
     const bool known = byi_rw_view(session_of(face)->rw, id, &t);
-    const struct byoc_view full = {
-        .struct_size = view->struct_size,
+    *view = (struct byoc_view){
         .dtype = node->type->dtype,
         .rank = node->type->rank,
         .dims = node->type->dims,
         .data = known ? t.data : NULL,
         .bytes = known ? byi_tensor_bytes(&t) : 0,
     };
-    memcpy(view, &full,
-           view->struct_size < sizeof full ? view->struct_size : sizeof full);
     return 1;
 }
 
@@ -304,7 +301,7 @@ static bool is_name(const char *name)
 
 static const char *find_fault(const struct byoc_pass *pass)
 {
-    if (pass->struct_size < BYOC_STRUCT_SIZE(struct byoc_pass, ctx))
+    if (pass->struct_size < BYI_UP_TO(struct byoc_pass, ctx))
         return "is of a struct byoc_pass that is too small; set struct_size";
     if (!is_name(pass->name) || !pass->summary)
         return "needs a name of letters, digits and '_', and a summary";
@@ -328,13 +325,12 @@ enum byoc_status byi_user_pass(const struct byoc_pass *pass,
     const char *fault = find_fault(pass);
     *made = NULL;
     if (fault)
-        return byi_fail(err, BYOC_EINVAL, "the pass '%s' %s",
-                        pass->struct_size >=
-                                    BYOC_STRUCT_SIZE(struct byoc_pass, name) &&
-                                pass->name
-                            ? pass->name
-                            : "?",
-                        fault);
+        return byi_fail(
+            err, BYOC_EINVAL, "the pass '%s' %s",
+            pass->struct_size >= BYI_UP_TO(struct byoc_pass, name) && pass->name
+                ? pass->name
+                : "?",
+            fault);
     *made = byi_alloc(1, sizeof **made);
     if (!*made)
         return byi_fail(err, BYOC_ENOMEM, "no memory for the pass '%s'",

@@ -2,7 +2,6 @@
 #include <byoc/backend.h>
 #include <byoc/graph.h>
 
-#include <stdio.h>
 #include <string.h>
 
 enum { FLOAT32 = 1 }; /* ONNX's TensorProto.DataType */
@@ -70,21 +69,13 @@ static void unload(const struct byoc_host *host, void *compiled)
     byoc_graph_free(host, compiled);
 }
 
-/* A state is memory for what the steps give. */
-static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
-                                   void **state)
+/* What one run writes to, beside its outputs: the results of the steps. The host
+ * gives each run memory of its own. */
+static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct byoc_graph *g = compiled;
-    *state = host->acquire(host->ctx, g->bytes + 1);
-    return *state ? NULL
-                  : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
-}
-
-static void state_free(const struct byoc_host *host, void *compiled,
-                       void *state)
-{
-    (void)compiled;
-    host->release(host->ctx, state);
+    (void)host;
+    return g->bytes;
 }
 
 /* The element of `in` that element `at` of `out` reads. */
@@ -132,7 +123,6 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
 
 static const struct byoc_backend backend = {
     .struct_size = sizeof backend,
-    .abi = BYOC_BACKEND_ABI,
     .name = "minimal",
     .version = "1",
     .compat = "minimal 1",
@@ -140,17 +130,14 @@ static const struct byoc_backend backend = {
     .n_patterns = sizeof patterns / sizeof patterns[0],
     .load = load,
     .unload = unload,
-    .state_new = state_new,
-    .state_free = state_free,
+    .state_bytes = state_bytes,
     .run = run,
 };
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
-    if (host->abi >= BYOC_BACKEND_ABI)
-        return &backend;
-    snprintf(why, why_bytes, "needs version %u of backend.h", BYOC_BACKEND_ABI);
-    return NULL;
+    (void)host, (void)why, (void)why_bytes;
+    return &backend;
 }
+BYOC_BACKEND_DEFINE(query)

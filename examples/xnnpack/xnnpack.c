@@ -58,7 +58,6 @@ static struct byoc_fail *layout(const struct byoc_host *host,
  * mapped. */
 static const struct byoc_backend backend = {
     .struct_size = sizeof backend,
-    .abi = BYOC_BACKEND_ABI,
     .name = "xnnpack",
     .version = "20220216",
     .compat = "xnnpack 1",
@@ -73,12 +72,10 @@ static const struct byoc_backend backend = {
     .layout = layout,
 };
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
-    if (host->abi >= BYOC_BACKEND_ABI)
-        return &backend;
-    snprintf(why, why_bytes, "needs version %u of backend.h", BYOC_BACKEND_ABI);
-    return NULL;
+    (void)host, (void)why, (void)why_bytes;
+    return &backend;
 }
+BYOC_BACKEND_DEFINE(query)

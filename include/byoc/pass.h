@@ -82,7 +82,7 @@ struct byoc_rewriter {
     /* Not 0 when `node` has exactly one reader. */
     int (*read_once)(const struct byoc_rewriter *rw, byoc_node node);
     /* dtype, rank and dims (below 0: varies) of a tensor, and the data of a
-     * constant, else NULL. 0 when it is no tensor. struct_size is yours. */
+     * constant, else NULL. 0 when it is no tensor. */
     int (*tensor)(const struct byoc_rewriter *rw, byoc_node node,
                   struct byoc_view *view);
     /* An attribute of a call: a number or list of at most `max` entries; the

@@ -52,7 +52,8 @@ enum byoc_status {
     BYOC_EINCOMPATIBLE = 7, /* made by another version or for another CPU */
     BYOC_EBACKEND = 8,      /* a vendor's plug-in failed                  */
     BYOC_ELIMIT = 9,        /* a stated limit was exceeded                */
-    BYOC_EINTERNAL = 10     /* a bug in byoc                              */
+    BYOC_EINTERNAL = 10,    /* a bug in byoc                              */
+    BYOC_ECANCELLED = 11    /* byoc_state_cancel() ended the run          */
 };
 
 /* A fixed phrase for `status`, for example "malformed input". Never NULL. */
@@ -182,12 +183,17 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          its end.
  * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
  * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
- * BYOC_ENOMEM. A failed run leaves the state usable.
+ * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable.
  * Threads: one run per state at a time. Allocates: not when every shape is
  * fixed. */
 BYOC_API BYOC_CHECKED enum byoc_status
 byoc_run(struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
          DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
+
+/* Make the run of `state` that goes on, else its next one, end with
+ * BYOC_ECANCELLED as soon as a kernel, or a vendor that looks, is done. Threads:
+ * any; also from a signal handler. */
+BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
 /* Write a Chrome trace of the runs that follow to `path`: one event per
  * kernel, primitive, copy and reorder, naming the model's nodes. NULL stops

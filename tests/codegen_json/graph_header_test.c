@@ -86,8 +86,7 @@ static struct byoc_fail *read_bytes(const char *text, size_t n,
                                     struct byoc_graph **g)
 {
     static const int64_t dims[] = {4, 3, 3, 3};
-    const struct byoc_view view = {.struct_size = sizeof view,
-                                   .dtype = 1,
+    const struct byoc_view view = {.dtype = 1,
                                    .rank = 4,
                                    .dims = dims,
                                    .data = weights,

@@ -60,9 +60,7 @@ static struct byoc_view make_view(struct fuzz_case *c,
     int64_t n = number ? byi_elements(t.rank, t.dims) : 0;
     for (int64_t i = 0; i < n; i++)
         byi_tensor_set(&t, i, (double)fuzz_below(&c->rng, 4));
-    return (struct byoc_view){.struct_size =
-                                  BYOC_STRUCT_SIZE(struct byoc_view, bytes),
-                              .dtype = (uint32_t)type->dtype,
+    return (struct byoc_view){.dtype = (uint32_t)type->dtype,
                               .rank = type->rank,
                               .dims = type->dims,
                               .data = t.data,
@@ -95,20 +93,19 @@ static bool run(struct fuzz_case *c, const struct byi_plugin *p,
         in[i] = make_view(c, g->nodes[g->inputs[i]].out[0], arena);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         out[i] = make_view(c, type_of(g, g->outputs[i]), arena);
-    const struct byoc_run_args args = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_run_args, trace_ctx),
-        .n_inputs = g->n_inputs,
-        .n_outputs = g->n_outputs,
-        .inputs = in,
-        .outputs = out};
+    const struct byoc_run_args args = {.struct_size = sizeof args,
+                                       .n_inputs = g->n_inputs,
+                                       .n_outputs = g->n_outputs,
+                                       .inputs = in,
+                                       .outputs = out};
     void *state = NULL;
-    struct byoc_fail *fail = b->state_new(&p->host, compiled, &state);
+    struct byoc_fail *fail = byi_plugin_state_new(p, compiled, &state);
     if (fail)
         return proper(c, p, fail, "state_new");
     fail = b->run(&p->host, compiled, state, &args);
     c->taken = !fail;
     bool good = proper(c, p, fail, "run");
-    b->state_free(&p->host, compiled, state);
+    byi_plugin_state_free(p, compiled, state);
     return good;
 }
 
@@ -121,14 +118,12 @@ static bool load(struct fuzz_case *c, const struct byi_plugin *p,
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i].kind == BYI_G_CONST)
             consts[g->nodes[i].data] = make_view(c, g->nodes[i].out[0], arena);
-    const struct byoc_region region = {
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_region, consts),
-        .n_consts = g->n_consts,
-        .json = c->bytes.at,
-        .json_bytes = c->bytes.n,
-        .consts = consts};
-    struct byoc_probe probe = {.struct_size =
-                                   BYOC_STRUCT_SIZE(struct byoc_probe, impl)};
+    const struct byoc_region region = {.struct_size = sizeof region,
+                                       .n_consts = g->n_consts,
+                                       .json = c->bytes.at,
+                                       .json_bytes = c->bytes.n,
+                                       .consts = consts};
+    struct byoc_probe probe = {.struct_size = sizeof probe};
     if (!proper(c, p, b->probe(&p->host, &region, &probe), "probe"))
         return false;
     void *compiled = NULL;

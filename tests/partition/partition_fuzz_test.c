@@ -139,14 +139,13 @@ static void make_tables(struct tables *t)
             rows[i] = (struct byoc_pattern){
                 .name = byi_arena_printf(t->arena, "%s.row%u", vendor, i),
                 .pattern = patterns[draw((uint32_t)BYI_COUNT(patterns))]};
-        t->backends[v] = (struct byoc_backend){
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-            .abi = BYOC_BACKEND_ABI,
-            .name = vendor,
-            .version = "",
-            .compat = "",
-            .patterns = rows,
-            .n_patterns = n_rows};
+        t->backends[v] =
+            (struct byoc_backend){.struct_size = sizeof(struct byoc_backend),
+                                  .name = vendor,
+                                  .version = "",
+                                  .compat = "",
+                                  .patterns = rows,
+                                  .n_patterns = n_rows};
         backends[v] = &t->backends[v];
     }
     if (byi_vendors_init(&t->vendors, backends, hosts, n, &err))

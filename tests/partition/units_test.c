@@ -41,8 +41,7 @@ static void open_scene(struct scene *s, const char *text, uint32_t n_vendors)
     byi_match_host(&s->host);
     for (uint32_t v = 0; v < 2; v++)
         s->backends[v] = (struct byoc_backend){
-            .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-            .abi = BYOC_BACKEND_ABI,
+            .struct_size = sizeof(struct byoc_backend),
             .name = v ? "b" : "a",
             .version = "1",
             .compat = "",

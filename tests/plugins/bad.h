@@ -44,21 +44,19 @@ static const struct byoc_pattern patterns[] = {
 };
 
 #define GOOD_BACKEND                                                           \
-    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),             \
-    .abi = BYOC_BACKEND_ABI, .name = "bad", .version = "1", .compat = "bad-1", \
-    .patterns = patterns, .n_patterns = 1, .load = load, .unload = unload,     \
-    .state_new = state_new, .state_free = state_free, .run = run
+    .struct_size = sizeof(struct byoc_backend), .name = "bad", .version = "1", \
+    .compat = "bad-1", .patterns = patterns, .n_patterns = 1, .load = load,    \
+    .unload = unload, .state_new = state_new, .state_free = state_free,        \
+    .run = run
 
-/* The one exported symbol, giving `table`. */
-#define QUERY(table)                                                           \
-    __attribute__((visibility("default"))) const struct byoc_backend *         \
-    byoc_backend_query_v1(const struct byoc_host *host, char *why,             \
-                          uint32_t why_bytes);                                 \
-    const struct byoc_backend *byoc_backend_query_v1(                          \
-        const struct byoc_host *host, char *why, uint32_t why_bytes)           \
+/* A plug-in that gives `table`. */
+#define PLUGIN(table)                                                          \
+    static const struct byoc_backend *query(const struct byoc_host *host,      \
+                                            char *why, uint32_t why_bytes)     \
     {                                                                          \
         (void)host, (void)why, (void)why_bytes;                                \
         return table;                                                          \
-    }
+    }                                                                          \
+    BYOC_BACKEND_DEFINE(query)
 
 #endif

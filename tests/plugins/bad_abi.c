@@ -1,8 +1,9 @@
 /* bad_abi.c: made for a version of the header that is not ours. */
 #include "bad.h"
 
-#pragma GCC diagnostic ignored "-Woverride-init"
+#undef BYOC_BACKEND_ABI
+#define BYOC_BACKEND_ABI BYOC_ABI(77, 0)
 
-static const struct byoc_backend backend = {GOOD_BACKEND, .abi = 77};
+static const struct byoc_backend backend = {GOOD_BACKEND};
 
-QUERY(&backend)
+PLUGIN(&backend)

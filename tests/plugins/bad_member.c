@@ -5,4 +5,4 @@
 
 static const struct byoc_backend backend = {GOOD_BACKEND, .run = NULL};
 
-QUERY(&backend)
+PLUGIN(&backend)

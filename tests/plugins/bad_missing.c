@@ -5,14 +5,12 @@ void byoc_test_nobody_has_this(void);
 
 static const struct byoc_backend backend = {GOOD_BACKEND};
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes);
-
-const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
-                                                 char *why, uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
     (void)host, (void)why, (void)why_bytes;
     byoc_test_nobody_has_this();
     return &backend;
 }
+
+BYOC_BACKEND_DEFINE(query)

@@ -6,4 +6,4 @@
 static const struct byoc_pattern empty[] = {{.name = "bad.relu"}};
 static const struct byoc_backend backend = {GOOD_BACKEND, .patterns = empty};
 
-QUERY(&backend)
+PLUGIN(&backend)

@@ -8,4 +8,4 @@ static const struct byoc_pattern foreign[] = {
 };
 static const struct byoc_backend backend = {GOOD_BACKEND, .patterns = foreign};
 
-QUERY(&backend)
+PLUGIN(&backend)

@@ -5,4 +5,4 @@
 
 static const struct byoc_backend backend = {GOOD_BACKEND, .struct_size = 24};
 
-QUERY(&backend)
+PLUGIN(&backend)

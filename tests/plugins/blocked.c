@@ -61,8 +61,7 @@ static const struct byoc_pattern patterns[] = {
 };
 
 static const struct byoc_backend backend = {
-    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, layout),
-    .abi = BYOC_BACKEND_ABI,
+    .struct_size = sizeof(struct byoc_backend),
     .name = "blocked",
     .version = "1",
     .compat = "blocked-1",
@@ -76,13 +75,11 @@ static const struct byoc_backend backend = {
     .layout = layout,
 };
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes);
-
-const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
-                                                 char *why, uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
     (void)host, (void)why, (void)why_bytes;
     return &backend;
 }
+
+BYOC_BACKEND_DEFINE(query)

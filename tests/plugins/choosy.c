@@ -5,9 +5,8 @@
  * asked. With CHOOSY_COMPILES it refuses in a compile() of its own, before any
  * load.
  */
-#define byoc_backend_query_v1 ref_query
+#define REF_IS_A_PART
 #include "ref.c"
-#undef byoc_backend_query_v1
 
 __attribute__((visibility("default"))) unsigned choosy_probes(void);
 __attribute__((visibility("default"))) unsigned choosy_loads(void);
@@ -118,17 +117,11 @@ static struct byoc_fail *choosy_load(const struct byoc_host *host,
 }
 #endif
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes);
-
-const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
-                                                 char *why, uint32_t why_bytes)
+static const struct byoc_backend *query_choosy(const struct byoc_host *host,
+                                               char *why, uint32_t why_bytes)
 {
     static struct byoc_backend choosy;
-    if (!ref_query(host, why, why_bytes))
-        return NULL;
-    choosy = backend;
+    choosy = *query(host, why, why_bytes);
     choosy.probe = choosy_probe;
 #ifdef CHOOSY_COMPILES
     choosy.compile = choosy_compile;
@@ -137,3 +130,5 @@ const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
 #endif
     return &choosy;
 }
+
+BYOC_BACKEND_DEFINE(query_choosy)

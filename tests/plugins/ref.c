@@ -470,8 +470,7 @@ static void make_row(void)
 }
 
 static const struct byoc_backend backend = {
-    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-    .abi = BYOC_BACKEND_ABI,
+    .struct_size = sizeof(struct byoc_backend),
     .name = "ref",
     .version = "1",
     .compat = "ref-1",
@@ -486,17 +485,14 @@ static const struct byoc_backend backend = {
     .quiesce = quiesce,
 };
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes);
-
-const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
-                                                 char *why, uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
+    (void)host, (void)why, (void)why_bytes;
     make_row();
-    if (host->abi >= BYOC_BACKEND_ABI)
-        return &backend;
-    snprintf(why, why_bytes, "the host speaks version %u, this needs %u",
-             host->abi, BYOC_BACKEND_ABI);
-    return NULL;
+    return &backend;
 }
+
+#ifndef REF_IS_A_PART /* of another plug-in */
+BYOC_BACKEND_DEFINE(query)
+#endif

@@ -56,8 +56,7 @@ static const struct byoc_pattern patterns[] = {
 };
 
 static const struct byoc_backend backend = {
-    .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-    .abi = BYOC_BACKEND_ABI,
+    .struct_size = sizeof(struct byoc_backend),
     .name = VENDOR,
     .version = "1",
     .compat = "timed-1",
@@ -70,13 +69,11 @@ static const struct byoc_backend backend = {
     .run = run,
 };
 
-__attribute__((visibility("default"))) const struct byoc_backend *
-byoc_backend_query_v1(const struct byoc_host *host, char *why,
-                      uint32_t why_bytes);
-
-const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
-                                                 char *why, uint32_t why_bytes)
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
 {
     (void)host, (void)why, (void)why_bytes;
     return &backend;
 }
+
+BYOC_BACKEND_DEFINE(query)

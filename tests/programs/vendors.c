@@ -25,14 +25,12 @@ static struct byoc_backend make_backend(const char *name,
                                         const struct byoc_pattern *rows,
                                         uint32_t n)
 {
-    return (struct byoc_backend){
-        .struct_size = BYOC_STRUCT_SIZE(struct byoc_backend, quiesce),
-        .abi = BYOC_BACKEND_ABI,
-        .name = name,
-        .version = "",
-        .compat = "",
-        .patterns = rows,
-        .n_patterns = n};
+    return (struct byoc_backend){.struct_size = sizeof(struct byoc_backend),
+                                 .name = name,
+                                 .version = "",
+                                 .compat = "",
+                                 .patterns = rows,
+                                 .n_patterns = n};
 }
 
 struct byi_vendors *program_vendors(void)

@@ -38,7 +38,14 @@ static void test_failures(void **state)
           "byoc_test_nobody_has_this");
     fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND, "byoc_backend_query_v1");
     fails(PLUGIN_DIR "/bad_refuses.so", BYOC_EBACKEND, "no licence found");
-    fails(PLUGIN_DIR "/bad_abi.so", BYOC_EINCOMPATIBLE, "version 77");
+    fails(PLUGIN_DIR "/bad_descriptor.so", BYOC_EINCOMPATIBLE,
+          "byoc_backend_descriptor_v1");
+    fails(PLUGIN_DIR "/bad_abi.so", BYOC_EINCOMPATIBLE, "version 77.0");
+    fails(PLUGIN_DIR "/bad_needs.so", BYOC_EINCOMPATIBLE,
+          "needs version 1.999");
+    fails(PLUGIN_DIR "/bad_sanitizer.so", BYOC_EINCOMPATIBLE,
+          "the memory sanitizer");
+    fails(PLUGIN_DIR "/bad_state.so", BYOC_EBACKEND, "state_bytes");
     fails(PLUGIN_DIR "/bad_size.so", BYOC_EINCOMPATIBLE, "struct_size");
     fails(PLUGIN_DIR "/bad_member.so", BYOC_EBACKEND, "member run");
     fails(PLUGIN_DIR "/bad_name.so", BYOC_EBACKEND, "\"Bad Name\"");

@@ -1,0 +1,245 @@
+/* plugin_abi.c: what a plug-in's file says of the header it was built with,
+ * before anything of it runs: byoc_backend_descriptor_v1. The places of structs
+ * and members, as the compilers of both sides saw them, must be the same as far
+ * as both have them; each side may have more.
+ */
+#include "elf.h"
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct byoc_descriptor ours = BYOC_DESCRIPTOR;
+
+/* --- places --------------------------------------------------------------- */
+
+/* The places of one side's descriptor. */
+struct places {
+    const char *at;
+    uint32_t n, stride;
+};
+
+/* The first difference that was found, told in `text`. */
+struct finding {
+    char *text;
+    size_t n;
+};
+
+static struct byoc_place place(const struct places *list, uint32_t i)
+{
+    struct byoc_place p;
+    memcpy(&p, list->at + (size_t)i * list->stride, sizeof p);
+    p.name[sizeof p.name - 1] = '\0';
+    return p;
+}
+
+/* The place of the first `length` bytes of `name`. */
+static bool find(const struct places *list, const char *name, size_t length,
+                 struct byoc_place *found)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        *found = place(list, i);
+        if (strncmp(found->name, name, length) == 0 && !found->name[length])
+            return true;
+    }
+    return false;
+}
+
+/* May the struct get members? Those that tell their size may. */
+static bool grows(const char *name)
+{
+    const struct places list = {(const char *)ours.places, ours.n_places,
+                                ours.place_size};
+    char first[80];
+    struct byoc_place p;
+    const int n = snprintf(first, sizeof first, "%s.struct_size", name);
+    return find(&list, first, (size_t)n, &p);
+}
+
+/* Does `member`, in struct `there` and `here`, differ? */
+static bool member_differs(const struct byoc_place *there,
+                           const struct byoc_place *here,
+                           const struct finding *f)
+{
+    const int n = (int)strcspn(here->name, ".");
+    const char *member = here->name + n + 1;
+    if (there->offset != here->offset)
+        snprintf(f->text, f->n,
+                 "struct %.*s: member '%s' at offset %u, here %u", n,
+                 here->name, member, there->offset, here->offset);
+    else if (there->size != here->size)
+        snprintf(f->text, f->n, "struct %.*s: member '%s' of %u bytes, here %u",
+                 n, here->name, member, there->size, here->size);
+    return there->offset != here->offset || there->size != here->size;
+}
+
+/* `member` is of one side only: it must lie behind the other's struct. `side`
+ * is the one that has it. */
+static bool member_intrudes(const struct byoc_place *member,
+                            const struct places *other, const char *side,
+                            const struct finding *f)
+{
+    const size_t n = strcspn(member->name, ".");
+    struct byoc_place whole;
+    if (!find(other, member->name, n, &whole) || member->offset >= whole.size)
+        return false;
+    snprintf(f->text, f->n, "struct %.*s: member '%s' at offset %u is only %s",
+             (int)n, member->name, member->name + n + 1, member->offset, side);
+    return true;
+}
+
+static bool place_differs(const struct places *theirs,
+                          const struct places *mine, uint32_t i,
+                          const struct finding *f)
+{
+    const struct byoc_place here = place(mine, i);
+    struct byoc_place there;
+    const bool both = find(theirs, here.name, strlen(here.name), &there);
+    if (strchr(here.name, '.'))
+        return both ? member_differs(&there, &here, f)
+                    : member_intrudes(&here, theirs, "here", f);
+    if (!both || there.size == here.size || grows(here.name))
+        return false;
+    snprintf(f->text, f->n, "struct %s: %u bytes, here %u, and it never grows",
+             here.name, there.size, here.size);
+    return true;
+}
+
+/* The first difference, in the order of our header. */
+static bool places_differ(const struct places *theirs,
+                          const struct places *mine, const struct finding *f)
+{
+    for (uint32_t i = 0; i < mine->n; i++)
+        if (place_differs(theirs, mine, i, f))
+            return true;
+    for (uint32_t i = 0; i < theirs->n; i++) {
+        const struct byoc_place there = place(theirs, i);
+        struct byoc_place here;
+        if (strchr(there.name, '.') &&
+            !find(mine, there.name, strlen(there.name), &here) &&
+            member_intrudes(&there, mine, "there", f))
+            return true;
+    }
+    return false;
+}
+
+/* --- the descriptor ------------------------------------------------------- */
+
+static enum byoc_status check_version(const char *path,
+                                      const struct byoc_descriptor *d,
+                                      struct byoc_error *err)
+{
+    const uint32_t speaks = BYOC_BACKEND_ABI;
+    const bool needs = d->abi >> 16 == speaks >> 16;
+    if (needs && d->needs <= speaks)
+        return BYOC_OK;
+    const uint32_t asked = needs ? d->needs : d->abi;
+    return byi_fail(err, BYOC_EINCOMPATIBLE,
+                    "%s: %s version %u.%u of byoc/backend.h, but this byoc "
+                    "has version %u.%u; %s",
+                    path, needs ? "needs" : "built with", asked >> 16,
+                    asked & 0xffff, speaks >> 16, speaks & 0xffff,
+                    asked > speaks ? "try a newer byoc" : "build it again");
+}
+
+/* A plug-in without sanitizer runs in any host. */
+static enum byoc_status check_tags(const char *path, uint32_t tags,
+                                   struct byoc_error *err)
+{
+    static const char *const names[] = {
+        [0] = "no sanitizer",
+        [BYOC_TAG_ADDRESS] = "the address sanitizer",
+        [BYOC_TAG_THREAD] = "the thread sanitizer",
+        [BYOC_TAG_MEMORY] = "the memory sanitizer",
+    };
+    if (tags == 0 || tags == ours.tags)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINCOMPATIBLE,
+                    "%s: built with %s, but this byoc with %s; build both "
+                    "alike",
+                    path,
+                    tags < BYI_COUNT(names) && names[tags] ? names[tags]
+                                                           : "a sanitizer",
+                    names[ours.tags]);
+}
+
+static enum byoc_status check_places(const char *path,
+                                     const struct places *theirs,
+                                     struct byoc_error *err)
+{
+    const struct places mine = {(const char *)ours.places, ours.n_places,
+                                ours.place_size};
+    char text[256];
+    const struct finding finding = {text, sizeof text};
+    if (!places_differ(theirs, &mine, &finding))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINCOMPATIBLE,
+                    "%s: laid out otherwise than by this byoc/backend.h: %s; "
+                    "build it with this header",
+                    path, text);
+}
+
+/* Descriptors of other versions may be longer, before and in the places. */
+static enum byoc_status check_descriptor(const char *path,
+                                         const struct byi_elf_symbol *symbol,
+                                         struct byoc_error *err)
+{
+    enum { MAX_PLACES = 1 << 16 };
+    struct byoc_descriptor d = {.n_places = 0};
+    const size_t head = offsetof(struct byoc_descriptor, places);
+    if (symbol->data && symbol->bytes >= head)
+        memcpy(&d, symbol->data, head);
+    if (memcmp(d.magic, BYOC_BACKEND_MAGIC, sizeof d.magic) != 0 ||
+        d.struct_size < head || d.struct_size > symbol->bytes ||
+        d.place_size < sizeof(struct byoc_place) || d.n_places > MAX_PLACES ||
+        (uint64_t)d.n_places * d.place_size > symbol->bytes - d.struct_size)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: its " BYOC_BACKEND_DESCRIPTOR " is damaged; "
+                        "expected what BYOC_BACKEND_DEFINE makes",
+                        path);
+    const struct places theirs = {symbol->data + d.struct_size, d.n_places,
+                                  d.place_size};
+    BYI_TRY(check_version(path, &d, err));
+    BYI_TRY(check_tags(path, d.tags, err));
+    return check_places(path, &theirs, err);
+}
+
+static enum byoc_status check_symbols(const struct byi_elf *elf, uint32_t *abi,
+                                      struct byoc_error *err)
+{
+    struct byi_elf_symbol query, descriptor;
+    BYI_TRY(byi_elf_find(elf, BYOC_BACKEND_QUERY, &query, err));
+    if (!query.found)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: does not export " BYOC_BACKEND_QUERY
+                        "(), so it is not a plug-in",
+                        elf->path);
+    BYI_TRY(byi_elf_find(elf, BYOC_BACKEND_DESCRIPTOR, &descriptor, err));
+    if (!descriptor.found)
+        return byi_fail(err, BYOC_EINCOMPATIBLE,
+                        "%s: does not export " BYOC_BACKEND_DESCRIPTOR
+                        ": built with a byoc/backend.h of before 1.0, or "
+                        "without BYOC_BACKEND_DEFINE; build it again",
+                        elf->path);
+    BYI_TRY(check_descriptor(elf->path, &descriptor, err));
+    memcpy(abi, descriptor.data + offsetof(struct byoc_descriptor, abi),
+           sizeof *abi);
+    *abi = *abi < BYOC_BACKEND_ABI ? *abi : BYOC_BACKEND_ABI;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
+                                  struct byoc_error *err)
+{
+    struct byi_elf elf = {.path = path, .what = "a plug-in"};
+    const void *data;
+    size_t n;
+    BYI_TRY(byi_map_file(path, &data, &n, err));
+    elf.at = data;
+    elf.n = n;
+    enum byoc_status status = byi_elf_open(&elf, err);
+    if (status == BYOC_OK)
+        status = check_symbols(&elf, abi, err);
+    byi_unmap(data, n);
+    return status;
+}

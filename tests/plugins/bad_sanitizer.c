@@ -1,0 +1,9 @@
+/* bad_sanitizer.c: says that it was built with the memory sanitizer. */
+#include "bad.h"
+
+#undef BYOC_TAGS
+#define BYOC_TAGS BYOC_TAG_MEMORY
+
+static const struct byoc_backend backend = {GOOD_BACKEND};
+
+PLUGIN(&backend)

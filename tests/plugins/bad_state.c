@@ -1,0 +1,13 @@
+/* bad_state.c: two ways to make a state. */
+#include "bad.h"
+
+static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
+{
+    (void)host, (void)compiled;
+    return 64;
+}
+
+static const struct byoc_backend backend = {GOOD_BACKEND,
+                                            .state_bytes = state_bytes};
+
+PLUGIN(&backend)
