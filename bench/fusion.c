@@ -6,51 +6,20 @@
  * much.
  *     fusion [--threads N] [--keep-c DIR] [MODEL...]
  */
-#include <byoc/byoc.h>
+#include "turns.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <omp.h>
 
 #include "core/base.h"
 
-enum { ROUNDS = 31, MAX_IO = 64 };
+enum { ROUNDS = 31 };
 
 static uint32_t n_threads;
-static char folder[] = "fusion-XXXXXX";
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *list, size_t n)
-{
-    qsort(list, n, sizeof *list, by_value);
-    return list[n / 2];
-}
-
-static void check(enum byoc_status status, const struct byoc_error *err)
-{
-    if (status == BYOC_OK)
-        return;
-    fprintf(stderr, "fusion: %s\n", err->text);
-    rmdir(folder);
-    exit(2);
-}
 
 /* --- what the machine gives ---------------------------------------------- */
 
@@ -101,87 +70,15 @@ static void copy_all(char *y, const char *x, size_t n)
 
 /* --- two models, in turns ------------------------------------------------- */
 
-struct side {
-    struct byoc_model *model;
-    struct byoc_state *state;
-    DLTensor out[MAX_IO];
-    double times[ROUNDS];
-};
-
 static void compile(const char *path, bool fuse, const char *keep_c,
-                    struct side *side)
+                    struct bench_side *side)
 {
     static const char *const none[] = {NULL};
     static const char *const without[] = {"FuseOps", NULL};
     const struct byoc_compile_params params = {.backends = none,
                                                .disable = fuse ? NULL : without,
                                                .keep_c = fuse ? keep_c : NULL};
-    const struct byoc_load_params load = {.threads = n_threads};
-    struct byoc_compiled *c = NULL;
-    struct byoc_error err;
-    char so[64];
-    /* the loader knows a library by its name */
-    snprintf(so, sizeof so, "%s/%s.so", folder, fuse ? "fused" : "unfused");
-    check(byoc_compile(path, &params, &c, &err), &err);
-    check(byoc_compiled_write(c, so, &err), &err);
-    byoc_compiled_free(&c);
-    check(byoc_model_load(so, &load, &side->model, &err), &err);
-    check(byoc_state_new(side->model, &side->state, &err), &err);
-    unlink(so);
-}
-
-static DLTensor make_input(const struct byoc_io *io)
-{
-    int64_t *dims = calloc(io->rank + 1u, sizeof *dims), n = 1;
-    for (uint32_t d = 0; d < io->rank; d++)
-        n *= dims[d] = io->dims[d] < 0 ? 1 : io->dims[d];
-    const uint32_t size = byoc_dtype_size(io->dtype);
-    char *data = aligned_alloc(64, ((size_t)n * size + 4095) / 64 * 64);
-    struct byi_tensor t = {.data = data, .dtype = io->dtype};
-    uint32_t state = 1;
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u;
-        byi_tensor_set(&t, i,
-                       byi_dtype_is_float(io->dtype)
-                           ? (double)(state >> 8) / (1 << 24) - 0.5
-                           : (double)(state >> 31));
-    }
-    return (DLTensor){.data = data,
-                      .device = {kDLCPU, 0},
-                      .ndim = (int)io->rank,
-                      .dtype = byoc_dtype_dlpack(io->dtype),
-                      .shape = dims};
-}
-
-static double run_once(struct side *side, const DLTensor *in)
-{
-    struct byoc_error err;
-    const uint32_t n_out = byoc_model_n_outputs(side->model);
-    memset(side->out, 0, sizeof side->out);
-    const double began = now();
-    check(byoc_run(side->state, in, byoc_model_n_inputs(side->model), side->out,
-                   n_out, &err),
-          &err);
-    return now() - began;
-}
-
-/* The largest difference of float32 outputs, relative to the largest value. */
-static double difference(const struct side *a, const struct side *b)
-{
-    double worst = 0, most = 1e-30;
-    for (uint32_t o = 0; o < byoc_model_n_outputs(a->model); o++) {
-        int64_t n = 1;
-        for (int d = 0; d < a->out[o].ndim; d++)
-            n *= a->out[o].shape[d];
-        if (a->out[o].dtype.code != kDLFloat || a->out[o].dtype.bits != 32)
-            continue;
-        const float *x = a->out[o].data, *y = b->out[o].data;
-        for (int64_t i = 0; i < n; i++) {
-            worst = fmax(worst, fabs((double)(x[i] - y[i])));
-            most = fmax(most, fabs((double)y[i]));
-        }
-    }
-    return worst / most;
+    bench_open(path, fuse ? "fused" : "unfused", &params, n_threads, side);
 }
 
 /* Medians. ratio: unfused to fused; share: plain loops to fused. */
@@ -193,45 +90,37 @@ struct result {
 static struct result measure(const char *path, const char *keep_c,
                              void (*plain)(void *), void *ctx)
 {
-    static struct side sides[2];
+    static struct bench_side sides[2];
+    static double times[2][ROUNDS];
     double ratios[ROUNDS], plains[ROUNDS], shares[ROUNDS];
-    DLTensor in[MAX_IO];
     for (int i = 0; i < 2; i++)
         compile(path, i == 0, keep_c, &sides[i]);
-    for (uint32_t i = 0; i < byoc_model_n_inputs(sides[0].model); i++)
-        in[i] = make_input(byoc_model_input(sides[0].model, i));
     double first = 0;
     for (int i = 0; i < 4; i++)
-        first = run_once(&sides[i % 2], in);
+        first = bench_run(&sides[i % 2]);
     const int repeat = first > 2e-3 ? 1 : (int)(2e-3 / first) + 1;
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < 2; i++) {
-            sides[i].times[round] = 0;
+            times[i][round] = 0;
             for (int k = 0; k < repeat; k++)
-                sides[i].times[round] += run_once(&sides[i], in) / repeat;
+                times[i][round] += bench_run(&sides[i]) / repeat;
         }
-        ratios[round] = sides[1].times[round] / sides[0].times[round];
-        const double began = now();
+        ratios[round] = times[1][round] / times[0][round];
+        const double began = bench_now();
         for (int k = 0; k < repeat && plain; k++)
             plain(ctx);
-        plains[round] = (now() - began) / repeat;
-        shares[round] = plains[round] / sides[0].times[round];
+        plains[round] = (bench_now() - began) / repeat;
+        shares[round] = plains[round] / times[0][round];
     }
-    const struct result r = {.fused = median(sides[0].times, ROUNDS),
-                             .unfused = median(sides[1].times, ROUNDS),
-                             .plain = median(plains, ROUNDS),
-                             .ratio = median(ratios, ROUNDS),
-                             .share = median(shares, ROUNDS),
-                             .difference = difference(&sides[0], &sides[1])};
-    for (int i = 0; i < 2; i++) {
-        byoc_state_free(&sides[i].state);
-        if (i == 1)
-            for (uint32_t k = 0; k < byoc_model_n_inputs(sides[1].model); k++) {
-                free(in[k].data);
-                free(in[k].shape);
-            }
-        byoc_model_free(&sides[i].model);
-    }
+    const struct result r = {.fused = bench_median(times[0], ROUNDS),
+                             .unfused = bench_median(times[1], ROUNDS),
+                             .plain = bench_median(plains, ROUNDS),
+                             .ratio = bench_median(ratios, ROUNDS),
+                             .share = bench_median(shares, ROUNDS),
+                             .difference =
+                                 bench_difference(&sides[0], &sides[1])};
+    bench_close(&sides[0]);
+    bench_close(&sides[1]);
     return r;
 }
 
@@ -290,7 +179,7 @@ static void bench_chain(int n, int64_t rows, int64_t cols, bool reduce,
     char path[64];
     const size_t bytes = (size_t)(rows * cols) * sizeof(float);
     struct traffic t = {.n = bytes, .writes = !reduce};
-    snprintf(path, sizeof path, "%s/chain.ir", folder);
+    snprintf(path, sizeof path, "%s/chain.ir", bench_folder());
     write_chain(path, n, rows, cols, reduce);
     t.x = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     t.y = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -345,7 +234,7 @@ int main(int argc, char **argv)
         else
             break;
     }
-    if ((i < argc && argv[i][0] == '-') || n_threads == 0 || !mkdtemp(folder)) {
+    if ((i < argc && argv[i][0] == '-') || n_threads == 0) {
         fprintf(stderr, "usage: fusion [--threads N] [--keep-c DIR] "
                         "[MODEL...]\n");
         return 2;
@@ -357,6 +246,6 @@ int main(int argc, char **argv)
                "unfused ms", "ratio");
     for (; i < argc; i++)
         bench_model(argv[i], keep_c);
-    rmdir(folder);
+    bench_folder_remove();
     return 0;
 }

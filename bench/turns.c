@@ -1,0 +1,151 @@
+/* turns.c: models that are compiled here and run in turns. */
+#include "turns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base.h"
+
+static char folder[] = "bench-XXXXXX";
+static bool made;
+
+clockid_t bench_clock = CLOCK_MONOTONIC;
+
+double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(bench_clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *list, size_t n)
+{
+    qsort(list, n, sizeof *list, by_value);
+    return list[n / 2];
+}
+
+const char *bench_folder(void)
+{
+    if (!made && !mkdtemp(folder)) {
+        perror("bench: mkdtemp");
+        exit(2);
+    }
+    made = true;
+    return folder;
+}
+
+void bench_folder_remove(void)
+{
+    if (made)
+        rmdir(folder);
+    made = false;
+}
+
+static void check(enum byoc_status status, const struct byoc_error *err)
+{
+    if (status == BYOC_OK)
+        return;
+    fprintf(stderr, "bench: %s\n", err->text);
+    bench_folder_remove();
+    exit(2);
+}
+
+static DLTensor make_input(const struct byoc_io *io)
+{
+    int64_t *dims = calloc(io->rank + 1u, sizeof *dims), n = 1;
+    for (uint32_t d = 0; d < io->rank; d++)
+        n *= dims[d] = io->dims[d] < 0 ? 1 : io->dims[d];
+    const uint32_t size = byoc_dtype_size(io->dtype);
+    char *data = aligned_alloc(64, ((size_t)n * size + 4095) / 64 * 64);
+    struct byi_tensor t = {.data = data, .dtype = io->dtype};
+    uint32_t state = 1;
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        byi_tensor_set(&t, i,
+                       byi_dtype_is_float(io->dtype)
+                           ? (double)(state >> 8) / (1 << 24) - 0.5
+                           : (double)(state >> 31));
+    }
+    return (DLTensor){.data = data,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)io->rank,
+                      .dtype = byoc_dtype_dlpack(io->dtype),
+                      .shape = dims};
+}
+
+bool bench_open(const char *path, const char *name,
+                const struct byoc_compile_params *params, uint32_t threads,
+                struct bench_side *side)
+{
+    const struct byoc_load_params load = {.threads = threads};
+    struct byoc_compiled *c = NULL;
+    struct byoc_error err;
+    char so[128]; /* the loader knows a library by its name */
+    snprintf(so, sizeof so, "%s/%s.so", bench_folder(), name);
+    memset(side, 0, sizeof *side);
+    check(byoc_compile(path, params, &c, &err), &err);
+    const bool passed = !byoc_compiled_verdict(c);
+    if (passed)
+        check(byoc_compiled_write(c, so, &err), &err);
+    byoc_compiled_free(&c);
+    if (!passed)
+        return false;
+    const enum byoc_status status =
+        byoc_model_load(so, &load, &side->model, &err);
+    unlink(so);
+    check(status, &err);
+    check(byoc_state_new(side->model, &side->state, &err), &err);
+    for (uint32_t i = 0; i < byoc_model_n_inputs(side->model); i++)
+        side->in[i] = make_input(byoc_model_input(side->model, i));
+    return true;
+}
+
+void bench_close(struct bench_side *side)
+{
+    for (uint32_t i = 0; i < byoc_model_n_inputs(side->model); i++) {
+        free(side->in[i].data);
+        free(side->in[i].shape);
+    }
+    byoc_state_free(&side->state);
+    byoc_model_free(&side->model);
+}
+
+double bench_run(struct bench_side *side)
+{
+    struct byoc_error err;
+    const uint32_t n_out = byoc_model_n_outputs(side->model);
+    memset(side->out, 0, sizeof side->out);
+    const double began = bench_now();
+    check(byoc_run(side->state, side->in, byoc_model_n_inputs(side->model),
+                   side->out, n_out, &err),
+          &err);
+    return bench_now() - began;
+}
+
+double bench_difference(const struct bench_side *a, const struct bench_side *b)
+{
+    double worst = 0, most = 1e-30;
+    for (uint32_t o = 0; o < byoc_model_n_outputs(a->model); o++) {
+        int64_t n = 1;
+        for (int d = 0; d < a->out[o].ndim; d++)
+            n *= a->out[o].shape[d];
+        if (a->out[o].dtype.code != kDLFloat || a->out[o].dtype.bits != 32)
+            continue;
+        const float *x = a->out[o].data, *y = b->out[o].data;
+        for (int64_t i = 0; i < n; i++) {
+            const double d = fabs((double)(x[i] - y[i]));
+            worst = d > worst || isnan(d) ? d : worst;
+            most = fmax(most, fabs((double)y[i]));
+        }
+    }
+    return worst / most;
+}

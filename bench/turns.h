@@ -1,0 +1,48 @@
+/* turns.h: models that are compiled here and run in turns, in one process, so
+ * that what disturbs one disturbs the other.
+ */
+#ifndef BENCH_TURNS_H
+#define BENCH_TURNS_H
+
+#include <byoc/byoc.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+enum { BENCH_MAX_IO = 64 };
+
+/* A model that is loaded, with inputs of its own: the same numbers for the
+ * same shapes. */
+struct bench_side {
+    struct byoc_model *model;
+    struct byoc_state *state;
+    DLTensor in[BENCH_MAX_IO], out[BENCH_MAX_IO];
+};
+
+/* Seconds of `bench_clock`: CLOCK_MONOTONIC unless a program sets it. For one
+ * thread CLOCK_THREAD_CPUTIME_ID leaves out what others take of the machine. */
+extern clockid_t bench_clock;
+double bench_now(void);
+/* The middle one; sorts the list. */
+double bench_median(double *list, size_t n);
+
+/* A folder for models and texts; made at the first call. */
+const char *bench_folder(void);
+void bench_folder_remove(void);
+
+/* Compile, write as NAME.so in the folder, load. False, and nothing to close,
+ * where the gates of the params do not hold. Whatever fails ends the program:
+ * status 2, the reason on stderr. */
+bool bench_open(const char *path, const char *name,
+                const struct byoc_compile_params *params, uint32_t threads,
+                struct bench_side *side);
+void bench_close(struct bench_side *side);
+/* One run: its seconds. */
+double bench_run(struct bench_side *side);
+
+/* The largest difference of float32 outputs, relative to the largest value;
+ * NaN where only one of the two is. Both have run. */
+double bench_difference(const struct bench_side *a, const struct bench_side *b);
+
+#endif
