@@ -197,6 +197,7 @@ struct byi_call byi_exec_call(struct byi_tensor *args,
                              .n_out = step->n_out,
                              .in = args,
                              .out = out,
+                             .packed = step->packed,
                              .threads = threads};
 }
 

@@ -304,7 +304,8 @@ static enum byoc_status init_model(struct byoc_model *model,
     BYI_TRY(set_signature(model, &facts, err));
     BYI_TRY(align_consts(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
-    return load_vendors(model, params, &facts, image, err);
+    BYI_TRY(load_vendors(model, params, &facts, image, err));
+    return byi_prepack(model, err);
 }
 
 enum byoc_status byoc_internal_model_open(const struct byi_image *image,
@@ -428,6 +429,7 @@ void byoc_model_free(struct byoc_model **model)
     byi_arena_free(&m->arena);
     byi_text_free(&m->warnings);
     byi_release(m->copied);
+    byi_release(m->packed);
     byi_library_close(m->library);
     if (m->artifact.map)
         byoc_internal_artifact_close(&m->artifact);

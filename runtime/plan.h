@@ -62,6 +62,7 @@ struct byi_step {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     const struct byi_kernel *kernel;
+    const void *packed; /* its constants, by prepack.c; or NULL */
     uint32_t n_in, n_out, n_dead;
     const uint32_t *in, *out; /* values */
     const uint32_t *dead;     /* functions, and values of varying size, that
@@ -144,6 +145,7 @@ struct byoc_model {
     struct byi_artifact artifact; /* map NULL: the image was lent */
     void *library;                /* of the artifact, or NULL     */
     void *copied;                 /* constants that had to move   */
+    void *packed; /* constants as kernels read them best */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
     struct byi_instance own; /* of this plan */
@@ -157,6 +159,11 @@ struct byoc_model {
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
 };
+
+/* --- prepack.c ------------------------------------------------------------ */
+
+/* Pack the constants of all steps that may run; regions are loaded. */
+enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 
 /* --- code.c --------------------------------------------------------------- */
 

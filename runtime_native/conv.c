@@ -3,13 +3,9 @@
  * or in other layouts, whose float32 is conv_last.c's.
  * float32 is a matrix product per image and group, weights (O/G, C/G taps) by
  * windows (C/G taps, positions); the windows are never stored: the product's
- * packer gathers them. Groups of few outputs (depthwise) run directly instead.
+ * packer gathers them. conv_frame.c does without that where it can.
  */
 #include "conv.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 struct byi_conv byi_conv_read(const struct byi_call *call)
 {
@@ -218,14 +214,6 @@ bool byi_conv_is_pointwise(const struct byi_window *w)
     return true;
 }
 
-static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
-                       int64_t n0, int64_t nc, int64_t nr, float *dst)
-{
-    const struct byi_conv *v = ctx;
-    const struct byi_matrix b = {channels_of(v, batch), v->w.in_count, 1};
-    byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
-}
-
 static void run_product(const struct byi_conv *v, const struct byi_call *call)
 {
     const struct byi_gemm g = {
@@ -235,158 +223,14 @@ static void run_product(const struct byi_conv *v, const struct byi_call *call)
         .k = v->c * v->w.taps,
         .a = weights_of,
         .c = result_of,
-        .pack_b = byi_conv_is_pointwise(&v->w) ? pack_image : pack_windows,
+        .pack_b = pack_windows,
         .ctx = v,
         .ldc = v->w.out_count,
     };
     byi_gemm_run(&g, call->threads, call->scratch);
 }
 
-/* --- float32, few outputs a group: direct --------------------------------- */
-
-/* The group's channels are copied into a frame of zeros. In it every tap is
- * one distance away from its output, whichever output that is, so that a
- * whole plane (with strides: a row) is one sequence; what comes out between
- * the outputs is dropped. */
-struct frame {
-    int64_t dims[3], plane; /* of one channel, padding included */
-    int64_t run;            /* outputs of a sequence, gaps included */
-    int64_t floats;         /* of scratch, per thread */
-};
-
-static bool strided(const struct byi_window *w)
-{
-    return w->stride[0] != 1 || w->stride[1] != 1 || w->stride[2] != 1;
-}
-
-static struct frame frame_of(const struct byi_conv *v)
-{
-    const struct byi_window *w = &v->w;
-    struct frame f = {.plane = 1};
-    for (int i = 0; i < 3; i++) {
-        /* where the last window ends; what lies beyond is never read */
-        const int64_t reach = (w->out[i] - 1) * w->stride[i] +
-                              (w->size[i] - 1) * w->dilation[i] + 1;
-        f.dims[i] = byi_max(reach, 1);
-        f.plane *= f.dims[i];
-    }
-    f.run = (w->out[2] - 1) * w->stride[2] + 1;
-    if (!strided(w))
-        f.run += ((w->out[0] - 1) * f.dims[1] + w->out[1] - 1) * f.dims[2];
-    f.floats = v->c * f.plane + f.run + 3 * BYI_SLACK;
-    f.floats += v->c * w->taps * (int64_t)(sizeof(int64_t) / sizeof(float));
-    f.floats = (int64_t)byi_lines((uint64_t)f.floats * sizeof(float)) /
-               (int64_t)sizeof(float);
-    return f;
-}
-
-/* Copies one channel into its frame. */
-static void fill_frame(const struct byi_window *w, const struct frame *f,
-                       const float *x, float *to)
-{
-    const int64_t rows = f->dims[0] * f->dims[1];
-    const int64_t n = byi_max(0, byi_min(w->in[2], f->dims[2] - w->pad[2]));
-    memset(to, 0, (size_t)f->plane * sizeof(float));
-    for (int64_t row = 0; row < rows && n > 0; row++) {
-        const int64_t d = row / f->dims[1] - w->pad[0];
-        const int64_t h = row % f->dims[1] - w->pad[1];
-        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
-            continue;
-        memcpy(to + row * f->dims[2] + w->pad[2],
-               x + (d * w->in[1] + h) * w->in[2], (size_t)n * sizeof(float));
-    }
-}
-
-static void list_offsets(const struct byi_conv *v, const struct frame *f,
-                         int64_t *offsets)
-{
-    for (int64_t i = 0; i < v->c * v->w.taps; i++) {
-        int64_t tap[3];
-        byi_unflatten(v->w.size, i % v->w.taps, tap);
-        for (int axis = 0; axis < 3; axis++)
-            tap[axis] *= v->w.dilation[axis];
-        offsets[i] = i / v->w.taps * f->plane +
-                     (tap[0] * f->dims[1] + tap[1]) * f->dims[2] + tap[2];
-    }
-}
-
-/* Output row (d, h) out of a sequence that has it from `from` on. */
-static void take_row(const struct byi_window *w, const float *from, float *y)
-{
-    const int64_t stride = w->stride[2];
-    for (int64_t i = 0; i < w->out[2]; i++)
-        y[i] = from[i * stride];
-}
-
-/* One output channel of a filled frame. */
-static void direct_plane(const struct byi_conv *v, const struct frame *f,
-                         const float *frame, const int64_t *offsets,
-                         const float *weights, float *run, float *y)
-{
-    const struct byi_window *w = &v->w;
-    const int64_t taps = v->c * w->taps, rows = w->out[0] * w->out[1];
-    const bool whole = !strided(w);
-    if (whole)
-        byi_simd()->taps(frame, offsets, weights, taps, run, f->run);
-    for (int64_t row = 0; row < rows; row++, y += w->out[2]) {
-        const int64_t d = row / w->out[1] * w->stride[0];
-        const int64_t h = row % w->out[1] * w->stride[1];
-        const int64_t at = (d * f->dims[1] + h) * f->dims[2];
-        if (!whole)
-            byi_simd()->taps(frame + at, offsets, weights, taps, run, f->run);
-        take_row(w, whole ? run + at : run, y);
-    }
-}
-
-static void run_direct(const struct byi_conv *v, const struct byi_call *call)
-{
-    const struct frame f = frame_of(v);
-    const int64_t batches = v->n * v->groups, taps = v->c * v->w.taps;
-    const int team = byi_team(call, batches * v->o * v->w.out_count * taps);
-    if (v->w.out_count == 0)
-        return;
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
-        float *frame = (float *)call->scratch + lane * f.floats;
-        float *run = frame + v->c * f.plane + BYI_SLACK;
-        int64_t *offsets = (int64_t *)(void *)(frame + f.floats) - taps;
-        list_offsets(v, &f, offsets);
-        memset(frame + v->c * f.plane, 0, BYI_SLACK * sizeof(float));
-#pragma omp for schedule(static) nowait
-        for (int64_t batch = 0; batch < batches; batch++) {
-            const float *x = channels_of(v, batch);
-            for (int64_t c = 0; c < v->c; c++)
-                fill_frame(&v->w, &f, x + c * v->w.in_count,
-                           frame + c * f.plane);
-            for (int64_t o = 0; o < v->o; o++)
-                direct_plane(
-                    v, &f, frame, offsets,
-                    (const float *)v->weights +
-                        (batch % v->groups * v->o + o) * taps,
-                    run, (float *)v->y + (batch * v->o + o) * v->w.out_count);
-        }
-    }
-}
-
-/* --- rows --------------------------------------------------------------- */
-
-/* Few outputs a group leave most of a product's tile empty. Wide strides
- * would throw most of a sequence away, and padding or dilation beyond all
- * measure would make the frame far larger than the data. */
-static bool is_direct(const struct byi_conv *v)
-{
-    const struct byi_window *w = &v->w;
-    double frame = 1;
-    for (int i = 0; i < 3; i++)
-        frame *= (double)(w->out[i] - 1) * (double)w->stride[i] +
-                 (double)(w->size[i] - 1) * (double)w->dilation[i] + 1;
-    return v->groups > 1 && v->o <= 4 && v->c <= 16 && w->stride[2] <= 4 &&
-           frame <= 8.0 * (double)(w->in_count + w->out_count) + 4096;
-}
+/* --- which of them -------------------------------------------------------- */
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {
@@ -395,8 +239,8 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
     if (!byi_layout_is_default(call->op, call->attrs))
         return byi_conv_last_scratch(call);
     const struct byi_conv v = byi_conv_read(call);
-    if (is_direct(&v))
-        return (uint64_t)frame_of(&v).floats * sizeof(float) * call->threads;
+    if (byi_conv_fits_frame(&v))
+        return byi_conv_frame_scratch(&v, call);
     return byi_gemm_scratch(v.o, v.w.out_count, v.c * v.w.taps, call->threads);
 }
 
@@ -410,14 +254,22 @@ static enum byoc_status conv_run_f32(const struct byi_call *call,
         return BYOC_OK;
     }
     const struct byi_conv v = byi_conv_read(call);
-    if (is_direct(&v))
-        run_direct(&v, call);
+    if (byi_conv_fits_frame(&v))
+        byi_conv_frame_run(&v, call);
     else
         run_product(&v, call);
     return BYOC_OK;
 }
 
 BYI_FLOAT_KERNEL(conv, conv_run_f32, conv_scratch_f32)
+
+uint64_t byi_conv_pack(const struct byi_call *call, void *to)
+{
+    if (call->in->dtype != BYOC_F32 ||
+        !byi_layout_is_default(call->op, call->attrs))
+        return 0;
+    return byi_conv_frame_pack(call, to);
+}
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_NN_CONV1D, {conv_run, conv_scratch}},

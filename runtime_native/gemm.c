@@ -154,6 +154,19 @@ void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
     pack(b->at + k0 * b->rs + n0 * b->cs, b->cs, b->rs, nc, kc, dst, nr);
 }
 
+uint64_t byi_gemm_pack(const struct byi_matrix *b, int64_t k, int64_t n,
+                       float *to)
+{
+    const int64_t nr = byi_simd()->nr, wide = round_up(n, nr);
+    for (int64_t k0 = 0; to && k0 < k; k0 += DEPTH)
+        for (int64_t n0 = 0; n0 < n; n0 += nr) {
+            const int64_t kc = byi_min(DEPTH, k - k0);
+            byi_pack_matrix(b, k0, kc, n0, byi_min(nr, n - n0), nr,
+                            to + wide * k0 + n0 * kc);
+        }
+    return (uint64_t)(wide * k) * sizeof(float);
+}
+
 /* One tile of C, of mc rows and nc columns at (m0, n0). */
 static void run_tile(const struct byi_gemm *g, const struct tiling *t,
                      int64_t batch, int64_t m0, int64_t n0, float *scratch)
@@ -169,7 +182,10 @@ static void run_tile(const struct byi_gemm *g, const struct tiling *t,
 
     for (int64_t k0 = 0; k0 < g->k; k0 += t->kc) {
         const int64_t kc = byi_min(t->kc, g->k - k0);
-        for (int64_t n = 0; n < nc; n += nr)
+        const float *b = g->packed_b
+                             ? g->packed_b + round_up(g->n, nr) * k0 + n0 * kc
+                             : packed_b;
+        for (int64_t n = 0; n < nc && !g->packed_b; n += nr)
             g->pack_b(g->ctx, batch, k0, kc, n0 + n, byi_min(nr, nc - n), nr,
                       packed_b + n * kc);
         for (int64_t m = 0; m < mc && g->pack_a; m += mr)
@@ -180,7 +196,7 @@ static void run_tile(const struct byi_gemm *g, const struct tiling *t,
                  byi_min(mr, mc - m), kc, packed_a + m * kc, mr);
         for (int64_t n = 0; n < nc; n += nr)
             for (int64_t m = 0; m < mc; m += mr)
-                simd->gemm(kc, packed_a + m * kc, packed_b + n * kc,
+                simd->gemm(kc, packed_a + m * kc, b + n * kc, NULL,
                            c + m * g->ldc + n, g->ldc, byi_min(mr, mc - m),
                            byi_min(nr, nc - n), k0 > 0);
     }

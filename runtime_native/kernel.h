@@ -304,6 +304,12 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
            s->hidden;
 }
 
+/* --- packing, by files of kernels: see struct byi_packing ------------------
+ */
+
+uint64_t byi_conv_pack(const struct byi_call *call, void *to);
+uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
+
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
 
 /* A unary operator of one number; its attributes as numbers. */
@@ -374,11 +380,13 @@ struct byi_simd {
      * zero up to BYI_SLACK beyond n. */
     bool (*overlaps)(const float *boxes, int64_t pitch, int64_t n,
                      const float *box, float iou);
-    /* c (m, n), rows ldc apart, = or += a b, where a holds k columns of mr
-     * and b k rows of nr elements */
+    /* c (m, n), rows ldc apart, = or += a b. a holds k columns of mr elements;
+     * row p of b is at b + p nr, or with offsets at b + offsets[p], and nr
+     * elements of it are read. Sums over k are in order, in float. */
     int64_t mr, nr;
-    void (*gemm)(int64_t k, const float *a, const float *b, float *c,
-                 int64_t ldc, int64_t m, int64_t n, bool add);
+    void (*gemm)(int64_t k, const float *a, const float *b,
+                 const int64_t *offsets, float *c, int64_t ldc, int64_t m,
+                 int64_t n, bool add);
 };
 
 /* The table in use: the widest the CPU has and BYOC_MAX_ISA allows, found once.
@@ -411,6 +419,8 @@ struct byi_gemm {
     float *(*c)(const void *ctx, int64_t batch);
     byi_pack_fn pack_a;
     byi_pack_fn pack_b;
+    const float *packed_b; /* not NULL: what byi_gemm_pack left, of all batches;
+                              pack_b is not called */
     const void *ctx;
     int64_t ldc;
 };
@@ -418,6 +428,9 @@ void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch);
 uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads);
 /* Enough for products of any size. */
 uint64_t byi_gemm_scratch_most(uint32_t threads);
+/* All of B (k, n), packed; the bytes that takes. `to` NULL: only these. */
+uint64_t byi_gemm_pack(const struct byi_matrix *b, int64_t k, int64_t n,
+                       float *to);
 /* A packer for matrices. */
 void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
                      int64_t n0, int64_t nc, int64_t nr, float *dst);

@@ -135,7 +135,12 @@ static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
 
 /* --- float32, few rows: B is read once, unpacked ------------------------- */
 
-enum { FEW_DOTS = 8, FEW_ROWS = 4, CHUNK = 512 };
+enum {
+    FEW_DOTS = 8,  /* rows, where B's columns are contiguous */
+    FEW_ROWS = 4,  /* rows, where its rows are               */
+    THIN_ROWS = 2, /* rows, where it could be had packed     */
+    CHUNK = 512
+};
 
 /* Columns [j0, j0 + n) of all rows, where B's columns are contiguous. */
 static void thin_dots(const struct product *p, int64_t batch, int64_t j0,
@@ -244,7 +249,7 @@ static enum byoc_status product_run(const struct byi_call *call,
         return byi_matmul_plain(call, err);
     struct product p = describe(call);
     fold_batches(&p);
-    if (run_thin(&p, call))
+    if ((!call->packed || p.m <= THIN_ROWS) && run_thin(&p, call))
         return BYOC_OK;
     const struct byi_gemm g = {
         .batches = p.batches,
@@ -254,11 +259,39 @@ static enum byoc_status product_run(const struct byi_call *call,
         .a = matrix_a,
         .c = matrix_c,
         .pack_b = pack_b,
+        .packed_b = call->packed,
         .ctx = &p,
         .ldc = p.n,
     };
     byi_gemm_run(&g, call->threads, call->scratch);
     return BYOC_OK;
+}
+
+/* One B for all batches, and not only for a row or two. */
+uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
+{
+    const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
+    if (a->dtype != BYOC_F32 || b->rank != 2)
+        return 0;
+    const bool dense = call->op->id == BYI_OP_NN_DENSE;
+    const bool flip = !dense && byi_attr_int(call->attrs, "transpose_a");
+    struct product p = {.b = b->data};
+    set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
+                 &p);
+    const int64_t k = b->dims[0] * b->dims[1] / byi_max(p.n, 1);
+    bool few = true; /* rows, as far as they are known */
+    int64_t rows = 1;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (i == (flip && a->rank > 1 ? a->rank - 2 : a->rank - 1))
+            continue;
+        few = few && a->dims[i] >= 0;
+        rows =
+            few ? byi_min(rows * byi_min(a->dims[i], 1 << 20), 1 << 20) : rows;
+    }
+    if (few && rows <= THIN_ROWS)
+        return 0;
+    const struct byi_matrix matrix = {p.b, p.b_rs, p.b_cs};
+    return byi_gemm_pack(&matrix, k, p.n, to);
 }
 
 BYI_FLOAT_KERNEL(matmul, product_run, product_scratch)

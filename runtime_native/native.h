@@ -15,6 +15,7 @@ struct byi_call {
     const struct byi_tensor *in;
     struct byi_tensor *out;
     void *scratch;      /* as many bytes as the row's scratch() asked for */
+    const void *packed; /* what byi_packing's pack() left, or NULL       */
     uint32_t threads;   /* at least 1: for omp num_threads()             */
 };
 
@@ -32,6 +33,19 @@ struct byi_kernel {
     uint64_t (*scratch)(const struct byi_call *call);
 };
 
+/* What a kernel does once with constant operands, so that run() has them as it
+ * reads them best. */
+struct byi_packing {
+    enum byi_op_id op;
+    uint32_t operands; /* bit i: operand i must be constant */
+    /* The bytes that takes; 0 where they are fine as they are. `to` NULL: only
+     * that, else memory for them, aligned to BYI_ALIGN. Of the other operands
+     * and of results only types are looked at; dims that vary are negative.
+     * It serves any number of runs with the same constants, and as long as the
+     * instruction set is the same. */
+    uint64_t (*pack)(const struct byi_call *call, void *to);
+};
+
 /* Every file of kernels exports rows { operator, kernel }. table.c puts them
  * together and asserts in a test that no operator is without. */
 struct byi_kernel_row {
@@ -41,12 +55,13 @@ struct byi_kernel_row {
 
 /* table.c. NULL where the operator has no kernel. */
 const struct byi_kernel *byi_kernel_of(enum byi_op_id op);
+/* table.c. NULL where there is nothing to pack. */
+const struct byi_packing *byi_packing_of(enum byi_op_id op);
 /* Run with scratch from the heap: folding, tests, tools. */
-BYOC_API enum byoc_status byoc_internal_kernel_eval(const struct byi_op *op,
-                                 const struct byi_attrs *attrs, uint32_t n_in,
-                                 const struct byi_tensor *in, uint32_t n_out,
-                                 struct byi_tensor *out, uint32_t threads,
-                                 struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_kernel_eval(
+    const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,
+    const struct byi_tensor *in, uint32_t n_out, struct byi_tensor *out,
+    uint32_t threads, struct byoc_error *err);
 
 /* simd.c. The machine and the widest of its instruction sets that native
  * kernels are made for: "x86_64 avx512". */

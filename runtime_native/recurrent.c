@@ -262,7 +262,7 @@ static void multiply(const struct block *b, int64_t gate, const float *h)
     for (int64_t n = 0; n < s->batch; n += p->mr) {
         float *to = gate_row(b, gate, n);
         if (!p->few)
-            byi_simd()->gemm(hidden, h + n * hidden, panel, to, p->width,
+            byi_simd()->gemm(hidden, h + n * hidden, panel, NULL, to, p->width,
                              byi_min(p->mr, s->batch - n), b->n, false);
         else if (p->packed)
             byi_simd()->taps(panel, p->offsets, h + n * hidden, hidden, to,

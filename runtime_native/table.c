@@ -19,6 +19,21 @@ const struct byi_kernel *byi_kernel_of(enum byi_op_id op)
     return NULL;
 }
 
+const struct byi_packing *byi_packing_of(enum byi_op_id op)
+{
+    static const struct byi_packing packings[] = {
+        {BYI_OP_NN_CONV1D, 2, byi_conv_pack},
+        {BYI_OP_NN_CONV2D, 2, byi_conv_pack},
+        {BYI_OP_NN_CONV3D, 2, byi_conv_pack},
+        {BYI_OP_NN_DENSE, 2, byi_matmul_pack},
+        {BYI_OP_NN_MATMUL, 2, byi_matmul_pack},
+    };
+    for (uint32_t i = 0; i < BYI_COUNT(packings); i++)
+        if (packings[i].op == op)
+            return &packings[i];
+    return NULL;
+}
+
 /* Kernels read whole elements; constants of a mapped model file may lie
  * anywhere. Such operands are copied to `to`, behind the other scratch. */
 static bool is_aligned(const struct byi_tensor *t)

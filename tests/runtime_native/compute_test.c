@@ -33,7 +33,7 @@ static void test_gemm_tiles(void **state)
             const bool add = round % 2;
             for (int i = 0; i < 16 * LDC; i++)
                 c[i] = d[i] = (float)i;
-            simd->gemm(K, a, b, c, LDC, m, n, add);
+            simd->gemm(K, a, b, NULL, c, LDC, m, n, add);
             for (int64_t i = 0; i < m; i++)
                 for (int64_t j = 0; j < n; j++) {
                     float sum = add ? d[i * LDC + j] : 0;

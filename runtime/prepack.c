@@ -1,0 +1,147 @@
+/* prepack.c: constant operands of native kernels, once, as the kernels read
+ * them best: weights in the order of the matrix product's tiles. Only for steps
+ * that may run: vendors have packed their own.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A step, seen as a call whose constants alone have data. */
+struct packed {
+    struct byi_step *step;
+    const struct byi_plan_func *f;
+    uint64_t at;
+};
+
+struct packer {
+    const struct byi_plan_tables *plan;
+    struct packed *list;
+    uint32_t n, cap;
+    uint64_t bytes;
+    uint32_t threads;
+};
+
+static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
+                                   const struct byi_plan_func *f, uint32_t v)
+{
+    const struct byi_value *root = &f->values[f->values[v].root];
+    const struct byi_type *type = f->values[v].type;
+    struct byi_tensor t = {.dtype = type->dtype, .rank = type->rank};
+    memcpy(t.dims, type->dims, type->rank * sizeof *t.dims);
+    if (root->kind == BYI_V_CONST)
+        t.data = plan->consts[root->index].view.data;
+    return t;
+}
+
+/* Pack a step's operands; `to` NULL: only the bytes that takes. */
+static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
+                          const struct byi_step *step, void *to)
+{
+    enum { MOST = 8 };
+    struct byi_tensor in[MOST], out[MOST];
+    if (step->kind != BYI_STEP_OP || step->view || step->n_in > MOST ||
+        step->n_out > MOST)
+        return 0;
+    const struct byi_packing *packing = byi_packing_of(step->op->id);
+    if (!packing)
+        return 0;
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        in[i] = tensor_of(p->plan, f, step->in[i]);
+        if (packing->operands >> i & 1 && !in[i].data)
+            return 0;
+    }
+    for (uint32_t i = 0; i < step->n_out; i++)
+        out[i] = tensor_of(p->plan, f, step->out[i]);
+    const struct byi_call call = {.op = step->op,
+                                  .attrs = step->attrs,
+                                  .n_in = step->n_in,
+                                  .n_out = step->n_out,
+                                  .in = in,
+                                  .out = out,
+                                  .threads = p->threads};
+    return packing->pack(&call, to);
+}
+
+static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
+{
+    return byi_fail(err, BYOC_ENOMEM,
+                    "no memory for %llu bytes of packed weights",
+                    (unsigned long long)bytes);
+}
+
+static enum byoc_status list_steps(struct packer *p, uint32_t func,
+                                   struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &p->plan->funcs[func];
+    for (uint32_t k = 0; k < f->n_steps; k++) {
+        const uint64_t bytes = pack_step(p, f, &f->steps[k], NULL);
+        if (bytes == 0)
+            continue;
+        if (p->n == p->cap) {
+            const uint32_t cap = p->cap ? 2 * p->cap : 64;
+            struct packed *more = realloc(p->list, cap * sizeof *more);
+            if (!more)
+                return no_memory(err, bytes);
+            p->list = more;
+            p->cap = cap;
+        }
+        p->list[p->n++] = (struct packed){&f->steps[k], f, p->bytes};
+        p->bytes += (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    }
+    return BYOC_OK;
+}
+
+/* Mark main and all that it may call. `list` has room for all. */
+static void mark_reached(const struct byi_instance *in, bool *runs,
+                         uint32_t *list)
+{
+    uint32_t n = 0;
+    runs[0] = true;
+    list[n++] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_plan_func *f = &in->plan->funcs[list[i]];
+        for (uint32_t k = 0; k < f->n_steps; k++) {
+            uint32_t callees[2];
+            const uint32_t more = byi_step_callees(in, &f->steps[k], callees);
+            for (uint32_t c = 0; c < more; c++) {
+                if (!runs[callees[c]])
+                    list[n++] = callees[c];
+                runs[callees[c]] = true;
+            }
+        }
+    }
+}
+
+enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
+{
+    struct packer p = {.plan = model->plan, .threads = model->threads};
+    const uint32_t n_funcs = model->plan->n_funcs;
+    bool *runs = byi_alloc(n_funcs, sizeof *runs);
+    uint32_t *list = byi_alloc(n_funcs, sizeof *list);
+    enum byoc_status status = runs && list ? BYOC_OK : no_memory(err, n_funcs);
+    if (status == BYOC_OK)
+        mark_reached(&model->own, runs, list);
+    for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
+        if (runs[f])
+            status = list_steps(&p, f, err);
+    free(runs);
+    free(list);
+    if (status == BYOC_OK && p.bytes) {
+        model->packed = byi_acquire(p.bytes);
+        if (!model->packed)
+            status = no_memory(err, p.bytes);
+    }
+    if (status != BYOC_OK) {
+        free(p.list);
+        return status;
+    }
+#pragma omp parallel for num_threads(p.threads) schedule(dynamic, 1)
+    for (uint32_t i = 0; i < p.n; i++) {
+        char *to = (char *)model->packed + p.list[i].at;
+        pack_step(&p, p.list[i].f, p.list[i].step, to);
+        p.list[i].step->packed = to;
+    }
+    free(p.list);
+    return BYOC_OK;
+}

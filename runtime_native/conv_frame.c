@@ -1,0 +1,453 @@
+/* conv_frame.c: float32 convolution of images as ONNX has them, directly.
+ *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
+ * Channels are copied into frames: with their padding, and where the stride s
+ * is not 1, as the s images of each axis that a stride of 1 walks over. In its
+ * frame every tap is one distance away from its output, whichever output that
+ * is. A plane of outputs is therefore one sequence, and the rows of the
+ * windows' matrix are stretches of the frames, which the matrix product reads
+ * where they are (byi_simd's gemm with offsets): nothing is gathered. What
+ * comes out between the rows of outputs is dropped. Groups of few outputs
+ * (depthwise) are sums over taps instead.
+ */
+#include "conv.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum {
+    DEPTH = BYI_GEMM_DEPTH, /* taps that are added up in one go        */
+    WIDTH = 256,            /* outputs of a task, about                */
+    HEIGHT = 8              /* most panels of weights of a task        */
+};
+
+struct frame {
+    int64_t phases[3]; /* images that a channel becomes             */
+    int64_t dims[3];   /* of one                                    */
+    int64_t image;     /* floats of one                             */
+    int64_t channel;   /* of all of a channel                       */
+    int64_t run;       /* outputs of a plane, gaps included         */
+    bool same;         /* the channel itself: not copied            */
+    bool dense;        /* there are no gaps                         */
+};
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static struct frame frame_of(const struct byi_window *w)
+{
+    struct frame f = {.image = 1, .channel = 1};
+    for (int i = 0; i < 3; i++) {
+        /* tap t reads phase t dilation mod stride, which has a period */
+        const int64_t period =
+            w->stride[i] / common_divisor(w->stride[i], w->dilation[i]);
+        f.phases[i] = byi_min(w->size[i], period);
+        f.dims[i] =
+            w->out[i] + (w->size[i] - 1) * w->dilation[i] / w->stride[i];
+        f.image *= f.dims[i];
+        f.channel *= f.phases[i] * f.dims[i];
+    }
+    f.run =
+        ((w->out[0] - 1) * f.dims[1] + w->out[1] - 1) * f.dims[2] + w->out[2];
+    f.dense = f.run == w->out_count;
+    f.same = byi_conv_is_pointwise(w);
+    return f;
+}
+
+/* Where tap t lies in a channel's frame. */
+static int64_t tap_offset(const struct byi_window *w, const struct frame *f,
+                          int64_t t)
+{
+    int64_t tap[3], phase = 0, place = 0;
+    byi_unflatten(w->size, t, tap);
+    for (int i = 0; i < 3; i++) {
+        phase = phase * f->phases[i] + tap[i] % f->phases[i];
+        place = place * f->dims[i] + tap[i] * w->dilation[i] / w->stride[i];
+    }
+    return phase * f->image + place;
+}
+
+static void list_offsets(const struct byi_conv *v, const struct frame *f,
+                         int64_t *offsets)
+{
+    for (int64_t t = 0; t < v->w.taps; t++)
+        offsets[t] = tap_offset(&v->w, f, t);
+    for (int64_t i = v->w.taps; i < v->c * v->w.taps; i++)
+        offsets[i] = offsets[i - v->w.taps] + f->channel;
+}
+
+/* to[j] = row[j stride + from], zero beyond the row's ends. */
+static void fill_row(const float *row, int64_t n, int64_t from, int64_t stride,
+                     float *to, int64_t dim)
+{
+    int64_t first = from < 0 ? byi_ceil_div(-from, stride) : 0;
+    int64_t last = from < n ? byi_ceil_div(n - from, stride) : 0;
+    first = byi_min(first, dim);
+    last = byi_max(first, byi_min(last, dim));
+    for (int64_t j = 0; j < first; j++)
+        to[j] = 0;
+    if (stride == 1)
+        for (int64_t j = first; j < last; j++)
+            to[j] = row[from + j];
+    else if (stride == 2)
+        for (int64_t j = first; j < last; j++)
+            to[j] = row[from + j * 2];
+    else
+        for (int64_t j = first; j < last; j++)
+            to[j] = row[from + j * stride];
+    for (int64_t j = last; j < dim; j++)
+        to[j] = 0;
+}
+
+/* One of a channel's images, `phase` on each axis. */
+static void fill_image(const struct byi_window *w, const struct frame *f,
+                       const int64_t phase[3], const float *x, float *to)
+{
+    int64_t from[3]; /* where its first element is in the channel */
+    for (int i = 0; i < 3; i++)
+        from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
+    const int64_t rows = f->dims[0] * f->dims[1], n = f->dims[2];
+    for (int64_t row = 0; row < rows; row++, to += n) {
+        const int64_t d = row / f->dims[1] * w->stride[0] + from[0];
+        const int64_t h = row % f->dims[1] * w->stride[1] + from[1];
+        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
+            memset(to, 0, (size_t)n * sizeof *to);
+        else
+            fill_row(x + (d * w->in[1] + h) * w->in[2], w->in[2], from[2],
+                     w->stride[2], to, n);
+    }
+}
+
+static void fill_frame(const struct byi_window *w, const struct frame *f,
+                       const float *x, float *to)
+{
+    const int64_t count = f->channel / f->image;
+    for (int64_t i = 0; i < count; i++, to += f->image) {
+        int64_t phase[3];
+        byi_unflatten(f->phases, i, phase);
+        fill_image(w, f, phase, x, to);
+    }
+}
+
+/* Outputs [from, to) of a plane's sequence, of which run[0] is the first, to
+ * their places in y. */
+static void take_outputs(const struct byi_window *w, const struct frame *f,
+                         const float *run, int64_t from, int64_t to, float *y)
+{
+    if (f->dense) {
+        memcpy(y + from, run, (size_t)(to - from) * sizeof *y);
+        return;
+    }
+    const int64_t width = w->out[2], dim = f->dims[2];
+    for (int64_t at = from - from % dim; at < to; at += dim) {
+        const int64_t d = at / dim / f->dims[1], h = at / dim % f->dims[1];
+        const int64_t first = byi_max(at, from);
+        const int64_t last = byi_min(at + width, to);
+        if (h >= w->out[1])
+            continue;
+        float *row = y + (d * w->out[1] + h) * width;
+        for (int64_t i = first; i < last; i++)
+            row[i - at] = run[i - from];
+    }
+}
+
+/* --- many outputs a group: a matrix product --------------------------------
+ */
+
+/* How a group's product is cut: `height` outputs by `width` of the sequence. */
+struct cut {
+    int64_t m, k, panels;  /* outputs, taps, panels of weights */
+    int64_t height, width; /* of a task                        */
+    int64_t m_tasks, n_tasks;
+    int64_t offsets, room, lane; /* floats of scratch, by what */
+    int64_t frames, weights;
+};
+
+static int64_t line_floats(int64_t n)
+{
+    return (int64_t)(byi_lines((uint64_t)n * sizeof(float)) / sizeof(float));
+}
+
+static struct cut cut_of(const struct byi_conv *v, const struct frame *f,
+                         const struct byi_call *call)
+{
+    const int64_t mr = byi_simd()->mr, nr = byi_simd()->nr;
+    struct cut c = {.m = v->o, .k = v->c * v->w.taps};
+    c.panels = byi_ceil_div(c.m, mr);
+    c.n_tasks = byi_ceil_div(f->run, WIDTH + nr);
+    c.width = byi_ceil_div(byi_ceil_div(f->run, c.n_tasks), nr) * nr;
+    c.n_tasks = byi_ceil_div(f->run, c.width);
+    c.m_tasks = byi_ceil_div(c.panels, HEIGHT);
+    const int64_t all = v->groups * c.n_tasks;
+    if (call->threads > 1 && all * c.m_tasks < 4 * call->threads)
+        c.m_tasks =
+            byi_min(c.panels, byi_ceil_div(4 * (int64_t)call->threads, all));
+    c.height = byi_ceil_div(c.panels, c.m_tasks) * mr;
+    c.m_tasks = byi_ceil_div(c.m, c.height);
+    c.offsets = line_floats(2 * c.k);
+    c.room = f->same ? line_floats(byi_min(c.k, DEPTH) * c.width) : 0;
+    c.lane = c.room + (f->dense ? 0 : line_floats(c.height * c.width));
+    c.frames =
+        f->same ? 0 : line_floats(v->groups * v->c * f->channel) + BYI_SLACK;
+    c.weights = call->packed ? 0 : v->groups * c.panels * mr * c.k;
+    return c;
+}
+
+static uint64_t product_scratch(const struct byi_conv *v, const struct frame *f,
+                                const struct byi_call *call)
+{
+    const struct cut c = cut_of(v, f, call);
+    return (uint64_t)(c.offsets + c.lane * call->threads + c.frames +
+                      c.weights) *
+           sizeof(float);
+}
+
+/* Everything a task needs. */
+struct job {
+    const struct byi_conv *v;
+    const struct frame *f;
+    const struct cut *c;
+    const float *x, *weights; /* of a group: frames, panels */
+    const int64_t *offsets;
+    float *y; /* of a group */
+};
+
+/* Rows [k0, k0 + kc) of channels that are not copied, the outputs [n0, n1), as
+ * panels: they are too far apart to be read again for every panel of weights,
+ * and the last ones end with the tensor. */
+static void pack_rows(const struct job *j, int64_t k0, int64_t kc, int64_t n0,
+                      int64_t n1, float *to)
+{
+    const int64_t nr = byi_simd()->nr;
+    for (int64_t k = 0; k < kc; k++) {
+        const float *row = j->x + j->offsets[k0 + k];
+        for (int64_t n = n0; n < n1; n += nr) {
+            float *panel = to + (n - n0) * kc + k * nr;
+            const int64_t count = byi_min(nr, n1 - n);
+            if (count == nr) {
+                for (int64_t i = 0; i < nr; i += 4)
+                    memcpy(panel + i, row + n + i, 4 * sizeof *row);
+                continue;
+            }
+            memset(panel, 0, (size_t)nr * sizeof *panel);
+            memcpy(panel, row + n, (size_t)count * sizeof *panel);
+        }
+    }
+}
+
+/* Outputs [m0, m1) by [n0, n1) of the sequence += taps [k0, k0 + kc). */
+static void run_block(const struct job *j, int64_t k0, int64_t m0, int64_t m1,
+                      int64_t n0, int64_t n1, float *room, float *to,
+                      int64_t ldc)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t mr = simd->mr, nr = simd->nr;
+    const int64_t kc = byi_min(DEPTH, j->c->k - k0);
+    const float *weights = j->weights + j->c->panels * mr * k0;
+    const int64_t *offsets = j->f->same ? NULL : j->offsets + k0;
+    if (j->f->same)
+        pack_rows(j, k0, kc, n0, n1, room);
+    for (int64_t n = n0; n < n1; n += nr) {
+        const float *b = offsets ? j->x + n : room + (n - n0) * kc;
+        for (int64_t m = m0; m < m1; m += mr)
+            simd->gemm(kc, weights + m * kc, b, offsets,
+                       to + (m - m0) * ldc + n - n0, ldc, byi_min(mr, m1 - m),
+                       byi_min(nr, n1 - n), k0 > 0);
+    }
+}
+
+static void run_task(const struct job *j, int64_t task, float *lane)
+{
+    const struct cut *c = j->c;
+    const int64_t m0 = task % c->m_tasks * c->height;
+    const int64_t m1 = byi_min(m0 + c->height, c->m);
+    const int64_t n0 = task / c->m_tasks * c->width;
+    const int64_t n1 = byi_min(n0 + c->width, j->f->run);
+    const int64_t count = j->v->w.out_count;
+    const bool dense = j->f->dense;
+    float *run = dense ? j->y + m0 * count + n0 : lane + c->room;
+    const int64_t ldc = dense ? count : c->width;
+    for (int64_t k0 = 0; k0 < c->k; k0 += DEPTH)
+        run_block(j, k0, m0, m1, n0, n1, lane, run, ldc);
+    for (int64_t m = m0; m < m1 && !dense; m++)
+        take_outputs(&j->v->w, j->f, run + (m - m0) * ldc, n0, n1,
+                     j->y + m * count);
+}
+
+/* Panel `i` of the weights of all groups, in its place. */
+static void pack_panel(const struct byi_conv *v, const struct cut *c, int64_t i,
+                       float *to)
+{
+    const int64_t mr = byi_simd()->mr;
+    const int64_t group = i / c->panels, m = i % c->panels * mr;
+    const struct byi_matrix rows = {
+        (const float *)v->weights + (group * c->m + m) * c->k, 1, c->k};
+    to += group * c->panels * mr * c->k;
+    for (int64_t k0 = 0; k0 < c->k; k0 += DEPTH) {
+        const int64_t kc = byi_min(DEPTH, c->k - k0);
+        byi_pack_matrix(&rows, k0, kc, 0, byi_min(mr, c->m - m), mr,
+                        to + c->panels * mr * k0 + m * kc);
+    }
+}
+
+static void run_product(const struct byi_conv *v, const struct frame *f,
+                        const struct byi_call *call)
+{
+    const struct cut c = cut_of(v, f, call);
+    const int64_t mr = byi_simd()->mr, channels = v->groups * v->c;
+    const int64_t tasks = c.m_tasks * c.n_tasks, size = v->o * v->w.out_count;
+    int64_t *offsets = call->scratch;
+    float *lanes = (float *)call->scratch + c.offsets;
+    float *frames = lanes + c.lane * call->threads, *packed = frames + c.frames;
+    const float *weights = call->packed ? call->packed : packed;
+    const int team = byi_team(call, v->n * v->groups * size * c.k);
+    list_offsets(v, f, offsets);
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        int64_t lane = 0;
+#ifdef _OPENMP
+        lane = omp_get_thread_num();
+#endif
+        if (!call->packed)
+#pragma omp for schedule(static)
+            for (int64_t i = 0; i < v->groups * c.panels; i++)
+                pack_panel(v, &c, i, packed);
+        for (int64_t n = 0; n < v->n; n++) {
+            const float *x = (const float *)v->x + n * channels * v->w.in_count;
+            if (!f->same)
+#pragma omp for schedule(static)
+                for (int64_t i = 0; i < channels; i++)
+                    fill_frame(&v->w, f, x + i * v->w.in_count,
+                               frames + i * f->channel);
+#pragma omp for schedule(dynamic, 1)
+            for (int64_t i = 0; i < v->groups * tasks; i++) {
+                const int64_t group = i / tasks;
+                const struct job j = {
+                    .v = v,
+                    .f = f,
+                    .c = &c,
+                    .x = (f->same ? x : frames) + group * v->c * f->channel,
+                    .weights = weights + group * c.panels * mr * c.k,
+                    .offsets = offsets,
+                    .y = (float *)v->y + (n * v->groups + group) * size,
+                };
+                run_task(&j, i % tasks, lanes + lane * c.lane);
+            }
+        }
+    }
+}
+
+/* --- few outputs a group: sums over taps -----------------------------------
+ */
+
+/* Scratch of a thread: the group's frames, a sequence, the taps' offsets. */
+static int64_t direct_floats(const struct byi_conv *v, const struct frame *f)
+{
+    return line_floats(v->c * f->channel + BYI_SLACK) +
+           line_floats(f->run + BYI_SLACK) + line_floats(2 * v->c * v->w.taps);
+}
+
+static void run_direct(const struct byi_conv *v, const struct frame *f,
+                       const struct byi_call *call)
+{
+    const struct byi_window *w = &v->w;
+    const int64_t batches = v->n * v->groups, taps = v->c * w->taps;
+    const int64_t floats = direct_floats(v, f);
+    const int team = byi_team(call, batches * v->o * w->out_count * taps);
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        int64_t lane = 0;
+#ifdef _OPENMP
+        lane = omp_get_thread_num();
+#endif
+        float *frame = (float *)call->scratch + lane * floats;
+        float *run = frame + line_floats(v->c * f->channel + BYI_SLACK);
+        int64_t *offsets =
+            (int64_t *)(void *)(run + line_floats(f->run + BYI_SLACK));
+        list_offsets(v, f, offsets);
+        memset(frame + v->c * f->channel, 0, BYI_SLACK * sizeof *frame);
+#pragma omp for schedule(static) nowait
+        for (int64_t batch = 0; batch < batches; batch++) {
+            const float *x = (const float *)v->x + batch * v->c * w->in_count;
+            for (int64_t c = 0; c < v->c; c++)
+                fill_frame(w, f, x + c * w->in_count, frame + c * f->channel);
+            for (int64_t o = 0; o < v->o; o++) {
+                const int64_t row = batch % v->groups * v->o + o;
+                byi_simd()->taps(frame, offsets,
+                                 (const float *)v->weights + row * taps, taps,
+                                 run, f->run);
+                take_outputs(w, f, run, 0, f->run,
+                             (float *)v->y + (batch * v->o + o) * w->out_count);
+            }
+        }
+    }
+}
+
+/* --- which of them ---------------------------------------------------------
+ */
+
+static bool is_direct(const struct byi_conv *v)
+{
+    return v->groups > 1 && v->o <= 4 && v->c <= 16;
+}
+
+uint64_t byi_conv_frame_pack(const struct byi_call *call, float *to)
+{
+    const struct byi_tensor *weights = &call->in[1];
+    const int64_t mr = byi_simd()->mr;
+    struct byi_conv v = {
+        .groups = byi_attr_int(call->attrs, "groups"),
+        .weights = weights->data,
+        .c = weights->dims[1],
+    };
+    v.o = weights->dims[0] / v.groups;
+    struct cut c = {.m = v.o, .k = byi_span(weights, 1, weights->rank)};
+    c.panels = byi_ceil_div(c.m, mr);
+    if (is_direct(&v))
+        return 0;
+    for (int64_t i = 0; to && i < v.groups * c.panels; i++)
+        pack_panel(&v, &c, i, to);
+    return (uint64_t)(v.groups * c.panels * mr * c.k) * sizeof(float);
+}
+
+/* Frames must not be much larger than what they are made of. */
+bool byi_conv_fits_frame(const struct byi_conv *v)
+{
+    const struct byi_window *w = &v->w;
+    double channel = 1, run = 1;
+    for (int i = 0; i < 3; i++) {
+        const double reach = (double)(w->size[i] - 1) * (double)w->dilation[i];
+        const double dim = (double)w->out[i] + reach / (double)w->stride[i];
+        channel *= dim * (double)byi_min(w->size[i], w->stride[i]);
+        run *= i ? dim : (double)w->out[i];
+    }
+    const double most = 1.5 * (double)w->out_count + 256;
+    return w->out_count > 0 && v->c > 0 && w->taps > 0 &&
+           channel <= 8.0 * (double)(w->in_count + w->out_count) + 4096 &&
+           (is_direct(v) || run <= most);
+}
+
+uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
+                                const struct byi_call *call)
+{
+    const struct frame f = frame_of(&v->w);
+    if (is_direct(v))
+        return (uint64_t)direct_floats(v, &f) * sizeof(float) * call->threads;
+    return product_scratch(v, &f, call);
+}
+
+void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call)
+{
+    const struct frame f = frame_of(&v->w);
+    if (is_direct(v))
+        run_direct(v, &f, call);
+    else
+        run_product(v, &f, call);
+}
