@@ -354,6 +354,28 @@ static int64_t direct_floats(const struct byi_conv *v, const struct frame *f)
            line_floats(f->run + BYI_SLACK) + line_floats(2 * v->c * v->w.taps);
 }
 
+/* One channel in, no depth: planes, as they are. */
+static bool is_planes(const struct byi_conv *v)
+{
+    const struct byi_window *w = &v->w;
+    return byi_simd()->depthwise && v->c == 1 && w->in[0] == 1 &&
+           w->out[0] == 1 && w->size[0] == 1 && w->pad[0] == 0 &&
+           w->stride[2] <= 2 && w->size[2] <= BYI_DEPTHWISE_TAPS;
+}
+
+static void run_planes(const struct byi_conv *v, const struct byi_call *call)
+{
+    const struct byi_window *w = &v->w;
+    const int64_t planes = v->n * v->groups * v->o;
+    const int team = byi_team(call, planes * w->out_count * w->taps);
+#pragma omp parallel for num_threads(team) schedule(static) if (team > 1)
+    for (int64_t i = 0; i < planes; i++)
+        byi_simd()->depthwise((const float *)v->x + i / v->o * w->in_count,
+                              (const float *)v->weights +
+                                  i % (v->groups * v->o) * w->taps,
+                              w, (float *)v->y + i * w->out_count);
+}
+
 static void run_direct(const struct byi_conv *v, const struct frame *f,
                        const struct byi_call *call)
 {
@@ -438,6 +460,8 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
                                 const struct byi_call *call)
 {
     const struct frame f = frame_of(&v->w);
+    if (is_direct(v) && is_planes(v))
+        return 0;
     if (is_direct(v))
         return (uint64_t)direct_floats(v, &f) * sizeof(float) * call->threads;
     return product_scratch(v, &f, call);
@@ -446,7 +470,9 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
 void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call)
 {
     const struct frame f = frame_of(&v->w);
-    if (is_direct(v))
+    if (is_direct(v) && is_planes(v))
+        run_planes(v, call);
+    else if (is_direct(v))
         run_direct(v, &f, call);
     else
         run_product(v, &f, call);

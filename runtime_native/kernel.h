@@ -337,7 +337,7 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 
-enum { BYI_SLACK = 64 };
+enum { BYI_SLACK = 64, BYI_DEPTHWISE_TAPS = 16 };
 
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL where there is no such loop. */
@@ -364,6 +364,11 @@ struct byi_simd {
     /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
     void (*channels)(const float *x, const int64_t *offsets, const float *w,
                      const int64_t *at, int64_t taps, float *y, int64_t n);
+    /* One plane of a convolution: x (in[1], in[2]), weights (size[1], size[2]),
+     * y (out[1], out[2]); stride[2] is 1 or 2, size[2] at most
+     * BYI_DEPTHWISE_TAPS. NULL: none. */
+    void (*depthwise)(const float *x, const float *weights,
+                      const struct byi_window *w, float *y);
     /* y[i] += x[i stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
