@@ -302,6 +302,9 @@ const struct byi_op *byi_op_of_name(const char *name, size_t n);
 /* Whether its result is its first operand's elements in the same order: a
  * plan may let the two share memory. */
 bool byi_op_is_view(enum byi_op_id id);
+/* Whether two calls that look the same may give different results: there is
+ * nothing to compute before the run. */
+bool byi_op_is_random(enum byi_op_id id);
 /* Whether its type rule asks for the value of that operand. */
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 

@@ -93,6 +93,9 @@ TABLE(depth_to_space, ATTR("block_size", INT, REQUIRED), ATTR("mode", STRING, "\
 TABLE(space_to_depth, ATTR("block_size", INT, REQUIRED), LAYOUT("layout", "NCHW"))
 TABLE(layout_transform, ATTR("src_layout", STRING, REQUIRED), ATTR("dst_layout", STRING, REQUIRED))
 TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
+TABLE(random_uniform, ATTR("low", FLOAT, "0.0"), ATTR("high", FLOAT, "1.0"), ATTR("dtype", DTYPE, "float32"), ATTR("seed", FLOAT, "0.0"))
+TABLE(random_normal, ATTR("mean", FLOAT, "0.0"), ATTR("scale", FLOAT, "1.0"), ATTR("dtype", DTYPE, "float32"), ATTR("seed", FLOAT, "0.0"))
+TABLE(random_multinomial, ATTR("sample_size", INT, "1"), ATTR("dtype", DTYPE, "int32"), ATTR("seed", FLOAT, "0.0"))
 TABLE(eye_like, ATTR("k", INT, "0"), ATTR("dtype", DTYPE, REQUIRED))
 TABLE(trilu, ATTR("k", INT, "0"), ATTR("upper", BOOL, "true"))
 TABLE(cumsum, ATTR("axis", INT, "0"), ATTR("exclusive", BOOL, "false"), ATTR("reverse", BOOL, "false"))
@@ -119,6 +122,7 @@ TABLE(grid_sample, ATTR("mode", STRING, "\"bilinear\""), ATTR("padding_mode", ST
 TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"), ATTR("output_width", INT, "1"),
       ATTR("sampling_ratio", INT, "0"), ATTR("spatial_scale", FLOAT, "1.0"),
       ATTR("coordinate_transformation_mode", STRING, "\"half_pixel\""))
+TABLE(roi_pool, ATTR("pooled_size", INTS, REQUIRED), ATTR("spatial_scale", FLOAT, "1.0"))
 /* clang-format on */
 
 #define OP(id, name, min_in, max_in, n_out, kind, cost, layout, attrs, rule,   \
@@ -174,9 +178,23 @@ bool byi_op_is_view(enum byi_op_id id)
     }
 }
 
+bool byi_op_is_random(enum byi_op_id id)
+{
+    switch (id) {
+    case BYI_OP_RANDOM_UNIFORM:
+    case BYI_OP_RANDOM_NORMAL:
+    case BYI_OP_RANDOM_MULTINOMIAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
 {
     switch (id) {
+    case BYI_OP_RANDOM_UNIFORM:
+    case BYI_OP_RANDOM_NORMAL:
     case BYI_OP_FULL:
     case BYI_OP_NONZERO:
     case BYI_OP_UNIQUE:

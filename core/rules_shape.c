@@ -398,6 +398,37 @@ enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
     return byi_rule_tensor(t, dtype, n, dims, out);
 }
 
+enum byoc_status byi_rule_random_fill(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    const enum byoc_dtype dtype =
+        (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    if (!byi_dtype_is_float(dtype))
+        return byi_rule_fail(t, "dtype is %s, expected a floating-point type",
+                             byoc_dtype_name(dtype));
+    return byi_rule_full(t, out);
+}
+
+enum byoc_status byi_rule_random_multinomial(struct byi_infer *t,
+                                             const struct byi_type **out)
+{
+    const enum byoc_dtype dtype =
+        (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    const int64_t size = byi_attr_int(t->attrs, "sample_size");
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "logits"));
+    BYI_TRY(byi_want_rank(t, 0, 2, "logits"));
+    if (dtype != BYOC_I32 && dtype != BYOC_I64)
+        return byi_rule_fail(t, "dtype is %s, expected int32 or int64",
+                             byoc_dtype_name(dtype));
+    if (size < 1 || size > BYI_MAX_ELEMENTS)
+        return byi_rule_fail(t, "sample_size is %lld, expected 1 to 2^40",
+                             (long long)size);
+    if (t->in[0]->dims[1] == 0)
+        return byi_rule_fail(t, "logits has no classes, expected some");
+    const int64_t dims[] = {t->in[0]->dims[0], size};
+    return byi_rule_tensor(t, dtype, 2, dims, out);
+}
+
 enum byoc_status byi_rule_eye_like(struct byi_infer *t,
                                    const struct byi_type **out)
 {

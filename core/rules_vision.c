@@ -175,6 +175,25 @@ enum byoc_status byi_rule_roi_align(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, 4, dims, out);
 }
 
+enum byoc_status byi_rule_roi_pool(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *rois = t->in[1];
+    const int64_t *size;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "rois"));
+    BYI_TRY(byi_want_rank(t, 0, 4, "x"));
+    BYI_TRY(byi_want_rank(t, 1, 2, "rois"));
+    BYI_TRY(byi_want_list(t, "pooled_size", 2, 1, BYI_MAX_ELEMENTS, &size));
+    if (!byi_dims_agree(rois->dims[1], 5))
+        return byi_rule_fail(t,
+                             "rois have %lld numbers, expected 5: a batch "
+                             "index and two corners",
+                             (long long)rois->dims[1]);
+    const int64_t dims[] = {rois->dims[0], x->dims[1], size[0], size[1]};
+    return byi_rule_tensor(t, x->dtype, 4, dims, out);
+}
+
 /* Rows a run can give at most: so many boxes for each class of each batch. */
 static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
 {

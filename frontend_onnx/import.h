@@ -452,6 +452,7 @@ extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
 extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
 extern const struct byi_onnx_table byi_onnx_control; /* ops_control.c */
 extern const struct byi_onnx_table byi_onnx_signal;  /* ops_signal.c  */
+extern const struct byi_onnx_table byi_onnx_random;  /* ops_random.c  */
 /* of com.microsoft, each where its family is; attention: ops_attention.c */
 extern const struct byi_onnx_table byi_microsoft_element;
 extern const struct byi_onnx_table byi_microsoft_window;
@@ -463,6 +464,9 @@ extern const struct byi_onnx_table byi_microsoft_attention;
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */
 void byi_o_convert_same(struct byi_import *o);
+/* float32 numbers in [0, 1) of that shape, by the node's seed; of the shape
+ * operand (ops_random.c). */
+byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
 /* A convolution with the node's attributes, of whatever values; bias may be
  * BYI_NO_ID (ops_window.c). */
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);

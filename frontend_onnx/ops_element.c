@@ -192,19 +192,59 @@ static byi_id all_ones(struct byi_import *o, enum byoc_dtype dtype)
                       ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
 }
 
-static void convert_dropout(struct byi_import *o)
+static void drop_nothing(struct byi_import *o)
 {
-    byi_o_float(o, "ratio", 0.5);
-    byi_o_int(o, "seed", 0);
-    if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
-        byi_o_refuse(o, "in training mode (is_test is 0)");
-    if (byi_o_in(o, 2) != BYI_NO_ID &&
-        byi_o_const_int(o, 2, "training_mode") != 0)
-        byi_o_refuse(o, "in training mode");
     o->out[0] = byi_o_in(o, 0);
     if (byi_o_wants(o, 1))
         o->out[1] =
             all_ones(o, o->opset < 10 ? byi_o_dtype(o, o->out[0]) : BYOC_BOOL);
+}
+
+/* In training mode an element stays with probability 1 - ratio, and is scaled
+ * to keep the mean:
+ *   mask = not training_mode or random.uniform(shape of x) >= ratio
+ *   y = mask ? x * (training_mode ? 1 / (1 - ratio) : 1) : 0 */
+static void drop_some(struct byi_import *o, byi_id training, byi_id ratio)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
+    const byi_id part = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
+    const byi_id is = byi_o_as_scalar(o, training);
+    const byi_id drawn = byi_o_random_uniform(o, byi_o_shape_of(o, x));
+    const byi_id stays =
+        byi_o_binary(o, BYI_OP_LOGICAL_OR,
+                     byi_o_emit(o, BYI_OP_LOGICAL_NOT, ARGS(is), NO_ATTRS),
+                     byi_o_binary(o, BYI_OP_GREATER_EQUAL, drawn, part));
+    const byi_id scale = byi_o_binary(
+        o, BYI_OP_DIVIDE, one, byi_o_binary(o, BYI_OP_SUBTRACT, one, part));
+    const byi_id factor = byi_o_cast(
+        o, byi_o_emit(o, BYI_OP_WHERE, ARGS(is, scale, one), NO_ATTRS), dtype);
+
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(stays, byi_o_binary(o, BYI_OP_MULTIPLY, x, factor),
+                        byi_o_scalar(o, dtype, 0)),
+                   NO_ATTRS);
+    if (byi_o_wants(o, 1))
+        o->out[1] = stays;
+}
+
+static void convert_dropout(struct byi_import *o)
+{
+    const double usual = byi_o_float(o, "ratio", 0.5);
+    const byi_id ratio = byi_o_in(o, 1), training = byi_o_in(o, 2);
+
+    byi_o_int(o, "seed", 0);
+    if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
+        byi_o_refuse(o, "in training mode (is_test is 0)");
+    if (training == BYI_NO_ID ||
+        (byi_o_is_const(o, 2) && byi_o_const_int(o, 2, "training_mode") == 0))
+        drop_nothing(o);
+    else
+        drop_some(o, training,
+                  ratio != BYI_NO_ID ? ratio
+                                     : byi_o_scalar(o, BYOC_F32, usual));
 }
 
 /* Opset 1 declares rounded defaults. */

@@ -26,6 +26,19 @@ static void resize_old(struct byi_import *o, byi_id scales)
               A_STRING("nearest_mode", "floor")));
 }
 
+/* Opset 1: (N, C, H, W) with a scale for each of the last two. */
+static void convert_upsample_1(struct byi_import *o)
+{
+    const float scales[] = {1, 1, (float)byi_o_float(o, "height_scale", 0),
+                            (float)byi_o_float(o, "width_scale", 0)};
+    const struct byi_tensor t = {.data = (void *)(uintptr_t)scales,
+                                 .dtype = BYOC_F32,
+                                 .rank = 1,
+                                 .dims = {4}};
+
+    resize_old(o, byi_o_const(o, &t, false));
+}
+
 static void convert_upsample_7(struct byi_import *o)
 {
     uint32_t n = 0;
@@ -146,6 +159,17 @@ static void convert_roi_align_10(struct byi_import *o)
     o->out[0] = byi_o_emit(o, BYI_OP_ROI_ALIGN, 3, o->in, BYI_N(attrs), attrs);
 }
 
+static void convert_max_roi_pool(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const int64_t *size = byi_o_ints(o, "pooled_shape", &n);
+
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_ROI_POOL, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
+        ATTRS(SOME_INTS("pooled_size", n, size),
+              A_FLOAT("spatial_scale", byi_o_float(o, "spatial_scale", 1.0))));
+}
+
 /* Inputs in the middle may be left out; trailing ones are left to the IR. */
 static void convert_nms(struct byi_import *o)
 {
@@ -169,11 +193,13 @@ static void convert_nms(struct byi_import *o)
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"GridSample", 16, 2, 2, SAME, BYI_OP_GRID_SAMPLE},
+    {"MaxRoiPool", 1, 2, 2, convert_max_roi_pool, BYI_OP_NONE},
     {"NonMaxSuppression", 10, 2, 5, convert_nms, BYI_OP_NONE},
     {"Resize", 10, 2, 2, convert_resize_10, BYI_OP_NONE},
     {"Resize", 11, 1, 4, convert_resize, BYI_OP_NONE},
     {"RoiAlign", 10, 3, 3, convert_roi_align_10, BYI_OP_NONE},
     {"RoiAlign", 16, 3, 3, SAME, BYI_OP_ROI_ALIGN},
+    {"Upsample", 1, 1, 1, convert_upsample_1, BYI_OP_NONE},
     {"Upsample", 7, 1, 1, convert_upsample_7, BYI_OP_NONE},
     {"Upsample", 9, 2, 2, convert_resize_10, BYI_OP_NONE},
 };

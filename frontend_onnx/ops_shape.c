@@ -158,6 +158,24 @@ static void convert_tile(struct byi_import *o)
                    ARGS(byi_o_in(o, 0), as_int64(o, byi_o_in(o, 1))), NO_ATTRS);
 }
 
+/* Opset 1 repeats along one axis: Tile(x, tiles, axis), both scalars. */
+static void convert_tile_1(struct byi_import *o)
+{
+    static const int64_t one = 1;
+    const byi_id x = byi_o_in(o, 0);
+    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t axis = byi_o_axis(o, byi_o_const_int(o, 2, "axis"), rank);
+    const byi_id tiles = byi_o_reshape(o, as_int64(o, byi_o_in(o, 1)),
+                                       byi_o_vector(o, 1, &one), false);
+    byi_id parts[BYI_MAX_RANK];
+
+    for (uint32_t i = 0; i < rank; i++)
+        parts[i] = i == axis ? tiles : byi_o_vector(o, 1, &one);
+    const byi_id repeats = byi_o_emit(o, BYI_OP_CONCATENATE, rank, parts,
+                                      ATTRS(AN_INT("axis", 0)));
+    o->out[0] = byi_o_binary(o, BYI_OP_TILE, x, repeats);
+}
+
 /* --- joining and cutting -------------------------------------------------- */
 
 static void convert_concat(struct byi_import *o)
@@ -386,10 +404,12 @@ static const struct byi_onnx_op rows[] = {
     {"Slice", 1, 1, 1, convert_slice_1, BYI_OP_NONE},
     {"Slice", 10, 3, 5, convert_slice, BYI_OP_NONE},
     {"SpaceToDepth", 1, 1, 1, convert_space_to_depth, BYI_OP_NONE},
+    {"Split", 1, 1, 2, convert_split, BYI_OP_NONE},
     {"Split", 2, 1, 1, convert_split, BYI_OP_NONE},
     {"Split", 13, 1, 2, convert_split, BYI_OP_NONE},
     {"Squeeze", 1, 1, 1, convert_squeeze, BYI_OP_NONE},
     {"Squeeze", 13, 1, 2, convert_squeeze, BYI_OP_NONE},
+    {"Tile", 1, 3, 3, convert_tile_1, BYI_OP_NONE},
     {"Tile", 6, 2, 2, convert_tile, BYI_OP_NONE},
     {"Transpose", 1, 1, 1, convert_transpose, BYI_OP_NONE},
     {"Unsqueeze", 1, 1, 1, convert_unsqueeze, BYI_OP_NONE},

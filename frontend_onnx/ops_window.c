@@ -411,6 +411,17 @@ static void convert_avg_pool(struct byi_import *o)
     o->out[0] = byi_o_avg_pool(o, byi_o_in(o, 0));
 }
 
+/* The norm: a float in opset 1. */
+static int64_t read_p(struct byi_import *o)
+{
+    if (o->opset > 1)
+        return byi_o_int(o, "p", 2);
+    const double p = byi_o_float(o, "p", 2);
+    if (p != (double)(int32_t)p)
+        byi_o_refuse(o, "p is %g, which is not whole", p);
+    return byi_o_ok(o) ? (int64_t)p : 2;
+}
+
 static void convert_lp_pool(struct byi_import *o)
 {
     struct window w = {0};
@@ -423,7 +434,13 @@ static void convert_lp_pool(struct byi_import *o)
                          SOME_INTS("padding", 2 * w.n, w.pads),
                          SOME_INTS("dilation", w.n, w.dilations),
                          A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
-                         AN_INT("p", byi_o_int(o, "p", 2))));
+                         AN_INT("p", read_p(o))));
+}
+
+static void convert_global_lp_pool_1(struct byi_import *o)
+{
+    o->out[0] = byi_o_emit(o, BYI_OP_NN_GLOBAL_LP_POOL, ARGS(byi_o_in(o, 0)),
+                           ATTRS(AN_INT("p", read_p(o))));
 }
 
 /* com.microsoft: channels are the last axis. */
@@ -463,8 +480,10 @@ static const struct byi_onnx_op rows[] = {
     {"Conv", 1, 2, 3, convert_conv, BYI_OP_NONE},
     {"ConvTranspose", 1, 2, 3, convert_deconv, BYI_OP_NONE},
     {"GlobalAveragePool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_AVG_POOL1D},
+    {"GlobalLpPool", 1, 1, 1, convert_global_lp_pool_1, BYI_OP_NONE},
     {"GlobalLpPool", 2, 1, 1, byi_o_convert_same, BYI_OP_NN_GLOBAL_LP_POOL},
     {"GlobalMaxPool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_MAX_POOL1D},
+    {"LpPool", 1, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"LpPool", 2, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"MaxPool", 1, 1, 1, convert_max_pool, BYI_OP_NONE},
     {"MaxUnpool", 9, 2, 3, convert_max_unpool, BYI_OP_NONE},

@@ -215,6 +215,8 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
     if (step->infer && step->kernel->scratch)
         BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
+    if (byi_op_is_random(step->op->id))
+        call.draw = s->draws++;
     enum byoc_status status = step->kernel->run(&call, err);
     if (status != BYOC_OK)
         return name_sources(status, step, err);

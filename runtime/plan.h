@@ -288,6 +288,7 @@ struct byoc_state {
     uint32_t depth;                /* how many there are                       */
     uint32_t max_depth;
     uint64_t calls, max_calls;     /* of one run                               */
+    uint64_t draws;                /* of random numbers, in all its runs       */
     void **out;                    /* by output of main: memory for callers who
                                       bring none; NULL where the size varies */
     int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */

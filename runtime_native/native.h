@@ -17,6 +17,7 @@ struct byi_call {
     void *scratch;      /* as many bytes as the row's scratch() asked for */
     const void *packed; /* what byi_packing's pack() left, or NULL       */
     uint32_t threads;   /* at least 1: for omp num_threads()             */
+    uint64_t draw;      /* random numbers: how often any were drawn before */
 };
 
 /* A kernel. Runs on checked types (byi_infer_type accepted them); refuses

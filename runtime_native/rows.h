@@ -41,7 +41,8 @@ struct byi_kernel_rows {
     FAMILY(select)                                                             \
     FAMILY(resize)                                                             \
     FAMILY(sample)                                                             \
-    FAMILY(nms)
+    FAMILY(nms)                                                                \
+    FAMILY(random)
 
 #define BYI_FAMILY_EXTERN(name)                                                \
     extern const struct byi_kernel_rows byi_rows_##name;

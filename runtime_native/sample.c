@@ -291,11 +291,76 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
     return BYOC_OK;
 }
 
+/* --- roi_pool ------------------------------------------------------------ */
+
+/* Pixels [*first, *end) of bin `bin` of an axis: the region is `size` pixels
+ * from `begin` on, cut into `bins` parts that share the pixels between. */
+static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
+                       int64_t pixels, int64_t *first, int64_t *end)
+{
+    const double part = size / (double)bins;
+    const double low = floor((double)bin * part) + begin;
+    const double high = ceil((double)(bin + 1) * part) + begin;
+    *first = (int64_t)fmin(fmax(low, 0), (double)pixels);
+    *end = (int64_t)fmin(fmax(high, 0), (double)pixels);
+}
+
+static double max_of_bin(const struct byi_tensor *x, int64_t plane,
+                         const int64_t row[2], const int64_t col[2])
+{
+    const int64_t at = plane * x->dims[2] * x->dims[3];
+    double most = -INFINITY;
+    for (int64_t i = row[0]; i < row[1]; i++)
+        for (int64_t j = col[0]; j < col[1]; j++)
+            most = fmax(most, get(x, at + i * x->dims[3] + j));
+    return row[0] < row[1] && col[0] < col[1] ? most : 0;
+}
+
+/* x (N, C, H, W), rois (n, 5) of batch x1 y1 x2 y2, whose corners are rounded
+ * to pixels, the last of which belong to the region: y (n, C, h, w) (Girshick:
+ * "Fast R-CNN", 2015, 2.1) */
+static enum byoc_status roi_pool_float(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in, *rois = x + 1, *y = call->out;
+    const double scale = byi_attr_float(call->attrs, "spatial_scale");
+    const int64_t channels = y->dims[1], h = y->dims[2], w = y->dims[3];
+    for (int64_t i = 0; i < y->dims[0]; i++) {
+        double roi[5];
+        for (int k = 0; k < 5; k++)
+            roi[k] = k ? round(get(rois, i * 5 + k) * scale) : get(rois, i * 5);
+        if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]) ||
+            !isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: roi %lld has batch index %g, expected 0 to "
+                            "%lld, and finite corners",
+                            call->op->name, (long long)i, roi[0],
+                            (long long)x->dims[0] - 1);
+        const double rows = fmax(roi[4] - roi[2] + 1, 1);
+        const double cols = fmax(roi[3] - roi[1] + 1, 1);
+        const int64_t first = (int64_t)roi[0] * channels;
+        const int team =
+            byi_team(call, channels * byi_span(x, 2, 4) + channels * h * w);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+        for (int64_t b = 0; b < channels * h * w; b++) {
+            int64_t row[2], col[2];
+            bin_pixels(roi[2], rows, h, b % (h * w) / w, x->dims[2], &row[0],
+                       &row[1]);
+            bin_pixels(roi[1], cols, w, b % w, x->dims[3], &col[0], &col[1]);
+            put(y, i * channels * h * w + b,
+                max_of_bin(x, first + b / (h * w), row, col));
+        }
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(roi_pool, roi_pool_float, NULL)
 BYI_FLOAT_KERNEL(grid_sample, grid_sample_float, NULL)
 BYI_FLOAT_KERNEL(roi_align, roi_align_float, NULL)
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_GRID_SAMPLE, {grid_sample_run, grid_sample_scratch}},
     {BYI_OP_ROI_ALIGN, {roi_align_run, roi_align_scratch}},
+    {BYI_OP_ROI_POOL, {roi_pool_run, roi_pool_scratch}},
 };
 const struct byi_kernel_rows byi_rows_sample = {rows, BYI_COUNT(rows)};

@@ -48,6 +48,7 @@ static bool shareable(const struct byi_module *m, const struct byi_node *node)
 {
     switch (node->kind) {
     case BYI_CALL_OP:
+        return !byi_op_is_random(node->op);
     case BYI_GLOBAL:
     case BYI_MAKE_TUPLE:
     case BYI_GET:

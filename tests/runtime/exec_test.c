@@ -117,6 +117,39 @@ static void test_dynamic(void **state)
           "}\n");
 }
 
+/* Each run of a state draws anew, each call for itself; a new state starts
+ * over. */
+static void test_random(void **state)
+{
+    struct fixture x;
+    struct byoc_error err;
+    (void)state;
+    struct byoc_model *model = open_model(
+        &x, "def @main() {\n"
+            "  %0 = random.uniform(Tensor[(1), int64] {4}, seed=1.0);\n"
+            "  %1 = random.uniform(Tensor[(1), int64] {4}, seed=2.0);\n"
+            "  (%0, %1)\n"
+            "}\n");
+    float runs[3][2][4];
+    for (int fresh = 0; fresh < 2; fresh++) {
+        struct byoc_state *s = NULL;
+        assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+        for (int run = 0; run < 2 - fresh; run++) {
+            DLTensor out[2] = {0};
+            assert_int_equal(byoc_run(s, NULL, 0, out, 2, &err), BYOC_OK);
+            for (int i = 0; i < 2; i++)
+                memcpy(runs[2 * fresh + run][i], out[i].data,
+                       sizeof runs[0][0]);
+        }
+        byoc_state_free(&s);
+    }
+    assert_memory_equal(runs[0], runs[2], sizeof runs[0]);
+    assert_memory_not_equal(runs[0][0], runs[1][0], sizeof runs[0][0]);
+    assert_memory_not_equal(runs[0][0], runs[0][1], sizeof runs[0][0]);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
 static void test_data_dependent(void **state)
 {
     (void)state;
@@ -499,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_tuples),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_random),
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_dynamic_calls),

@@ -94,6 +94,28 @@ static void test_samples(void **state)
     assert_int_equal(run(&t, BYI_OP_ROI_ALIGN, "{}"), BYOC_EINVAL);
 }
 
+/* The bins of a region of 3 by 4 pixels, found by hand; one beyond the picture
+ * has no pixels. */
+static void test_roi_pool(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {2, 1, 4, 5}, roi_dims[] = {2, 5};
+    const float rois[] = {1, 2, 0, 8, 4, 0, 20, 20, 30, 30};
+    const double wanted[] = {27, 29, 32, 34, 0, 0, 0, 0};
+    struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 4, dims)}};
+    for (int64_t i = 0; i < 40; i++)
+        byi_tensor_set(&t.in[0], i, (double)i);
+    t.in[1] = make(BYOC_F32, 2, roi_dims);
+    memcpy(t.in[1].data, rois, sizeof rois);
+    must_run(&t, BYI_OP_ROI_POOL,
+             "{\"pooled_size\": [2, 2], \"spatial_scale\": 0.5}");
+    for (int64_t i = 0; i < 8; i++)
+        assert_true(byi_tensor_float(&t.out[0], i) == wanted[i]);
+    byi_tensor_set(&t.in[1], 0, 2);
+    assert_int_equal(run(&t, BYI_OP_ROI_POOL, "{\"pooled_size\": [2, 2]}"),
+                     BYOC_EINVAL);
+}
+
 /* Two overlapping boxes and one apart; the second best of the pair goes. */
 static void test_nms(void **state)
 {
@@ -121,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resize),
         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_roi_pool),
         cmocka_unit_test(test_nms),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

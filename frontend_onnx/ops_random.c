@@ -1,0 +1,101 @@
+/* ops_random.c: operators that draw random numbers.
+ *
+ * RandomNormal(shape=[2, 3], mean=1) -> random.normal(const([2, 3]), mean=1)
+ * RandomUniformLike(x)               -> random.uniform(shape_of(%x))
+ * Bernoulli(x)                       -> cast(less(random.uniform(..), %x))
+ *
+ * A node without a seed gets one of its own, of its place in the model: below
+ * zero, where models hardly have any.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+static double seed_of(struct byi_import *o)
+{
+    const bool given = byi_o_has(o, "seed");
+    const int64_t source = o->sources->n ? o->sources->at[0] : 0;
+
+    if (given && o->row->op == BYI_OP_NONE) /* Dropout says int */
+        return (double)byi_o_int(o, "seed", 0);
+    return given ? byi_o_float(o, "seed", 0) : -1.0 - (double)source;
+}
+
+/* Of numbers with the node's dtype, else of `usual`. */
+static byi_id draw(struct byi_import *o, byi_id shape, enum byoc_dtype usual)
+{
+    const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;
+    const char *const names[] = {normal ? "mean" : "low",
+                                 normal ? "scale" : "high"};
+    const double first = byi_o_float(o, names[0], 0);
+    const double second = byi_o_float(o, names[1], 1);
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const enum byoc_dtype dtype = given == BYOC_NONE ? usual : given;
+
+    return byi_o_emit(o, o->row->op, ARGS(shape),
+                      ATTRS(A_FLOAT(names[0], first), A_FLOAT(names[1], second),
+                            A_DTYPE("dtype", dtype),
+                            A_FLOAT("seed", seed_of(o))));
+}
+
+static void convert_random(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const int64_t *dims = byi_o_ints(o, "shape", &n);
+
+    if (!byi_o_has(o, "shape"))
+        byi_o_fail(o, BYOC_EPARSE, "it has no attribute 'shape'");
+    o->out[0] = draw(o, byi_o_vector(o, n, dims), BYOC_F32);
+}
+
+static void convert_random_like(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+
+    o->out[0] = draw(o, byi_o_shape_of(o, x), byi_o_dtype(o, x));
+}
+
+byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape)
+{
+    return byi_o_emit(o, BYI_OP_RANDOM_UNIFORM, ARGS(shape),
+                      ATTRS(A_FLOAT("seed", seed_of(o))));
+}
+
+static void convert_bernoulli(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const byi_id drawn = byi_o_emit(
+        o, BYI_OP_RANDOM_UNIFORM, ARGS(byi_o_shape_of(o, x)),
+        ATTRS(A_DTYPE("dtype", BYOC_F64), A_FLOAT("seed", seed_of(o))));
+    const byi_id is =
+        byi_o_binary(o, BYI_OP_LESS, drawn, byi_o_cast(o, x, BYOC_F64));
+
+    o->out[0] =
+        byi_o_cast(o, is, given == BYOC_NONE ? byi_o_dtype(o, x) : given);
+}
+
+static void convert_multinomial(struct byi_import *o)
+{
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_RANDOM_MULTINOMIAL, ARGS(byi_o_in(o, 0)),
+        ATTRS(AN_INT("sample_size", byi_o_int(o, "sample_size", 1)),
+              A_DTYPE("dtype", given == BYOC_NONE ? BYOC_I32 : given),
+              A_FLOAT("seed", seed_of(o))));
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Bernoulli", 15, 1, 1, convert_bernoulli, BYI_OP_RANDOM_UNIFORM},
+    {"Multinomial", 7, 1, 1, convert_multinomial, BYI_OP_RANDOM_MULTINOMIAL},
+    {"RandomNormal", 1, 0, 0, convert_random, BYI_OP_RANDOM_NORMAL},
+    {"RandomNormalLike", 1, 1, 1, convert_random_like, BYI_OP_RANDOM_NORMAL},
+    {"RandomUniform", 1, 0, 0, convert_random, BYI_OP_RANDOM_UNIFORM},
+    {"RandomUniformLike", 1, 1, 1, convert_random_like, BYI_OP_RANDOM_UNIFORM},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_random = {BYI_ONNX, rows,
+                                                BYI_COUNT(rows)};
