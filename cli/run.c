@@ -15,6 +15,20 @@ const struct byi_verb byi_verb_run = {
     .run = run,
 };
 
+/* The first few, quoted. */
+static void print_strings(const struct byi_tensor *t, int64_t n)
+{
+    enum { SHOWN = 8 };
+    const char *const *at = t->data;
+    struct byi_text text = {0};
+    for (int64_t i = 0; i < n && i < SHOWN; i++) {
+        byi_text_addf(&text, i ? ", " : ": ");
+        byi_json_quote(&text, at[i]);
+    }
+    printf("%s%s", text.n ? text.at : "", n > SHOWN ? ", ..." : "");
+    byi_text_free(&text);
+}
+
 /* "name 1x1000 float32: min ... max ... mean ..." */
 static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
 {
@@ -23,7 +37,9 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
     printf("%s %s %s", io->name,
            byi_dims_text(dims, sizeof dims, t->rank, t->dims),
            byoc_dtype_name(t->dtype));
-    if (n > 0 && byoc_dtype_size(t->dtype)) {
+    if (t->dtype == BYOC_STRING)
+        print_strings(t, n);
+    else if (n > 0) {
         double least = byi_tensor_float(t, 0), most = least, sum = 0;
         for (int64_t i = 0; i < n; i++) {
             double x = byi_tensor_float(t, i);

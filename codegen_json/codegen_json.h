@@ -34,6 +34,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
 struct byi_placed {
     uint32_t constant;
     uint64_t offset; /* multiple of BYI_ALIGN */
+    uint64_t bytes;    /* as stored: strings are packed */
 };
 
 /* A vendor function as the plan must know it: the size of its blob, and the

@@ -67,11 +67,6 @@ static enum byoc_status check_leaf(struct byi_planner *b,
                         "@%s: an input is a function; what a model is given "
                         "are tensors; start with another function",
                         name);
-    if (type->kind == BYI_TENSOR && byoc_dtype_size(type->dtype) == 0)
-        return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: tensors of %s cannot run; only elements of "
-                        "fixed size can",
-                        name, byoc_dtype_name(type->dtype));
     return BYOC_OK;
 }
 
@@ -107,11 +102,6 @@ static enum byoc_status visit_const(struct byi_planner *b,
                                     struct run *run)
 {
     const struct byi_type *type = b->m->consts.at[node->index].type;
-    if (byoc_dtype_size(type->dtype) == 0)
-        return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: a constant of %s cannot run; only elements of "
-                        "fixed size can",
-                        node_name(b, node), byoc_dtype_name(type->dtype));
     if (b->const_seen[node->index] != b->out_index + 1) {
         b->const_seen[node->index] = b->out_index + 1;
         b->const_at[node->index] =

@@ -30,13 +30,25 @@ uint32_t byi_plan_leaves(const struct byi_type *type)
     return n;
 }
 
+/* Bytes of a constant among the weights, where strings are packed. */
+static uint64_t stored_bytes(const struct byi_const *c)
+{
+    const char *const *strings = c->data;
+    uint64_t bytes = 0;
+    if (c->type->dtype != BYOC_STRING)
+        return c->bytes;
+    for (uint64_t i = 0; i < c->bytes / sizeof *strings; i++)
+        bytes += strlen(strings[i]) + 1;
+    return bytes;
+}
+
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant)
 {
     if (b->placed[constant] == 0) {
-        struct byi_placed p = {constant, b->plan->weights_bytes};
-        uint64_t bytes = b->m->consts.at[constant].bytes;
+        struct byi_placed p = {constant, b->plan->weights_bytes,
+                               stored_bytes(&b->m->consts.at[constant])};
         b->plan->weights_bytes +=
-            (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+            (p.bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
         BYI_PUSH(&b->plan->consts, p);
         b->placed[constant] = b->plan->consts.n;
     }
@@ -307,9 +319,16 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
         const struct byi_const *c = &m->consts.at[plan->consts.at[i].constant];
         spans[i] = (struct byi_span){
             .data = c->data,
-            .bytes = c->bytes,
+            .bytes = plan->consts.at[i].bytes,
             .offset = plan->consts.at[i].offset,
         };
+        if (c->type->dtype != BYOC_STRING)
+            continue;
+        struct byi_text packed = {0};
+        byi_strings_pack(c->data, byi_elements(c->type->rank, c->type->dims),
+                         &packed);
+        spans[i].data = byi_arena_copy(arena, packed.at, packed.n);
+        byi_text_free(&packed);
     }
     return spans;
 }

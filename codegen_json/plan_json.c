@@ -134,7 +134,7 @@ void byi_plan_print_consts(const struct byi_module *m,
         const struct byi_const *c = &m->consts.at[p->constant];
         byi_text_addf(json, "%s\n{\"offset\": %llu, \"bytes\": %llu, ",
                       i ? "," : "", (unsigned long long)p->offset,
-                      (unsigned long long)c->bytes);
+                      (unsigned long long)p->bytes);
         print_type(m, c->type, json);
         byi_text_addf(json, "}");
     }

@@ -5,6 +5,7 @@
 #ifndef BYI_BASE_H
 #define BYI_BASE_H
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,6 +112,9 @@ void byi_text_free(struct byi_text *text);
 
 /* --- dtype.c ------------------------------------------------------------ */
 
+/* Bytes of an element in memory: of a string, those of its pointer; 0 for
+ * BYOC_NONE and unknown types. */
+uint32_t byi_dtype_bytes(enum byoc_dtype dtype);
 /* The dtype of that name ("float32"), BYOC_NONE when there is none. */
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
@@ -121,6 +125,29 @@ float byi_f16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_f16(float value); /* nearest even */
 float byi_bf16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_bf16(float value); /* nearest even */
+
+/* --- string.c ------------------------------------------------------------- */
+
+/* n strings as bytes: one after the other, each with its NUL. */
+void byi_strings_pack(const char *const *at, int64_t n, struct byi_text *out);
+/* The other way: pointers into `bytes`; false where these are not just n
+ * strings. */
+bool byi_strings_unpack(const char *bytes, uint64_t n_bytes, int64_t n,
+                        const char **at);
+
+enum byi_case { BYI_CASE_KEEP, BYI_CASE_LOWER, BYI_CASE_UPPER };
+
+/* The locale of that name for letters, where the system has it; else, and for
+ * "", Unicode's own (C.UTF-8). May be 0: no letter has another case then.
+ * freelocale it. */
+locale_t byi_string_locale(const char *name);
+/* `text` (UTF-8; other bytes stay) with its letters in another case, and a NUL,
+ * to `out`, unless that is NULL; the length without the NUL. */
+size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
+                       char *out);
+/* Are they the same, or the same but for upper and lower case? */
+bool byi_string_equal(const char *a, const char *b, bool any_case,
+                      locale_t locale);
 
 /* --- tensor.c ----------------------------------------------------------- */
 

@@ -30,6 +30,12 @@ uint32_t byoc_dtype_size(enum byoc_dtype dtype)
     return i < BYI_COUNT(rows) ? rows[i].bits / 8 : 0;
 }
 
+uint32_t byi_dtype_bytes(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_STRING ? (uint32_t)sizeof(char *)
+                                : byoc_dtype_size(dtype);
+}
+
 static uint8_t code_of(enum byoc_dtype dtype)
 {
     if (dtype == BYOC_BF16)
@@ -45,12 +51,10 @@ static uint8_t code_of(enum byoc_dtype dtype)
 
 DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype)
 {
-    uint32_t bits = byoc_dtype_size(dtype) * 8;
+    uint32_t bits = byi_dtype_bytes(dtype) * 8;
 
     if (!byoc_dtype_name(dtype))
         return (DLDataType){0};
-    if (dtype == BYOC_STRING)
-        bits = 8 * sizeof(char *);
     return (DLDataType){
         .code = code_of(dtype), .bits = (uint8_t)bits, .lanes = 1};
 }

@@ -93,6 +93,12 @@ TABLE(depth_to_space, ATTR("block_size", INT, REQUIRED), ATTR("mode", STRING, "\
 TABLE(space_to_depth, ATTR("block_size", INT, REQUIRED), LAYOUT("layout", "NCHW"))
 TABLE(layout_transform, ATTR("src_layout", STRING, REQUIRED), ATTR("dst_layout", STRING, REQUIRED))
 TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
+TABLE(text_normalize, ATTR("case", STRING, "\"NONE\""), ATTR("case_sensitive", BOOL, "false"),
+      ATTR("locale", STRING, "\"\""), ATTR("stopwords", STRINGS, "[]"))
+TABLE(text_tf_idf, ATTR("mode", STRING, REQUIRED), ATTR("min_gram_length", INT, REQUIRED),
+      ATTR("max_gram_length", INT, REQUIRED), ATTR("max_skip_count", INT, REQUIRED),
+      ATTR("ngram_counts", INTS, REQUIRED), ATTR("ngram_indexes", INTS, REQUIRED),
+      ATTR("pool_int64s", INTS, "[]"), ATTR("pool_strings", STRINGS, "[]"), ATTR("weights", FLOATS, "[]"))
 TABLE(random_uniform, ATTR("low", FLOAT, "0.0"), ATTR("high", FLOAT, "1.0"), ATTR("dtype", DTYPE, "float32"), ATTR("seed", FLOAT, "0.0"))
 TABLE(random_normal, ATTR("mean", FLOAT, "0.0"), ATTR("scale", FLOAT, "1.0"), ATTR("dtype", DTYPE, "float32"), ATTR("seed", FLOAT, "0.0"))
 TABLE(random_multinomial, ATTR("sample_size", INT, "1"), ATTR("dtype", DTYPE, "int32"), ATTR("seed", FLOAT, "0.0"))
@@ -197,6 +203,7 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
     case BYI_OP_RANDOM_NORMAL:
     case BYI_OP_FULL:
     case BYI_OP_NONZERO:
+    case BYI_OP_TEXT_NORMALIZE:
     case BYI_OP_UNIQUE:
         return operand == 0;
     case BYI_OP_RESHAPE:

@@ -90,6 +90,9 @@ static const char *mask_text(unsigned mask)
         {BYI_BIT(BYOC_I64), "int64"},
         {BYI_BIT(BYOC_I32), "int32"},
         {BYI_BIT(BYOC_F32), "float32"},
+        {BYI_BIT(BYOC_STRING), "string"},
+        {BYI_INDEX | BYI_BIT(BYOC_STRING), "int32, int64 or string"},
+        {BYI_VALUES | BYI_BIT(BYOC_STRING), "a numeric type, bool or string"},
     };
     for (size_t i = 0; i < BYI_COUNT(names); i++)
         if (names[i].mask == mask)

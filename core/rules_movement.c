@@ -441,7 +441,7 @@ enum byoc_status byi_rule_unique(struct byi_infer *t,
     const bool flat = byi_attr_int(t->attrs, "flat") != 0;
     int64_t dims[BYI_MAX_RANK];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
+    BYI_TRY(byi_want_dtype(t, 0, BYI_COMPARABLE, "x"));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     if (flat)
         dims[0] = byi_dim_product(t, x->rank, x->dims);

@@ -28,10 +28,8 @@ int64_t byi_elements(uint32_t rank, const int64_t *dims)
 /* Bytes of `n` elements; UINT64_MAX when n is -1 or they overflow. */
 static uint64_t bytes_of(enum byoc_dtype dtype, int64_t n)
 {
-    uint64_t size = byoc_dtype_size(dtype), bytes = 0;
+    uint64_t size = byi_dtype_bytes(dtype), bytes = 0;
 
-    if (dtype == BYOC_STRING)
-        size = sizeof(char *);
     if (n < 0 || __builtin_mul_overflow((uint64_t)n, size, &bytes))
         return UINT64_MAX;
     return bytes;

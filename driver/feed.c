@@ -251,6 +251,24 @@ static enum byoc_status check_same(const struct byi_tensor *a,
                     byi_dims_text(expected, sizeof expected, b->rank, b->dims));
 }
 
+/* Strings are the same or not: 1 apart. */
+static enum byoc_status differ_strings(const struct byi_tensor *found,
+                                       const struct byi_tensor *expected,
+                                       int64_t n, struct byi_difference *d)
+{
+    const char *const *f = found->data, *const *e = expected->data;
+    for (int64_t i = n; i-- > 0;) {
+        if (strcmp(f[i], e[i]) == 0)
+            continue;
+        d->max_abs = d->max_rel = 1;
+        d->mean_abs += 1 / (double)n;
+        d->worst = i;
+        d->found = d->expected = NAN;
+        d->n_bad++;
+    }
+    return BYOC_OK;
+}
+
 enum byoc_status byi_difference(const struct byi_tensor *found,
                                 const struct byi_tensor *expected,
                                 const struct byi_tolerance *tolerance,
@@ -260,6 +278,8 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
     *d = (struct byi_difference){.worst = -1};
     BYI_TRY(check_same(found, expected, err));
     int64_t n = byi_elements(found->rank, found->dims);
+    if (found->dtype == BYOC_STRING)
+        return differ_strings(found, expected, n, d);
     double scale = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(byi_tensor_float(expected, i));

@@ -40,7 +40,12 @@ static enum byoc_status read_descr(const char *header, const char *path,
                         "number; save it as float32 or another plain type",
                         path);
     at += 2;
-    size_t n = strcspn(at, "'");
+    size_t n = strcspn(at, "'"), width;
+    bool wide;
+    if (byi_npy_is_text(at, &width, &wide)) {
+        *dtype = BYOC_STRING;
+        return BYOC_OK;
+    }
     for (size_t i = 0; i < BYI_COUNT(descrs); i++)
         if (strlen(descrs[i].descr) == n && !memcmp(at, descrs[i].descr, n)) {
             *dtype = descrs[i].dtype;
@@ -101,6 +106,12 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
     BYI_TRY(read_descr(header, path, &t->dtype, err));
     BYI_TRY(read_shape(header, path, t, err));
     uint64_t want = byi_tensor_bytes(t), have = n - head - length;
+    size_t width;
+    bool wide;
+    if (t->dtype == BYOC_STRING &&
+        byi_npy_is_text(find_key(header, "'descr'") + 2, &width, &wide))
+        return byi_npy_read_text(bytes + head + length, have, width, wide, path,
+                                 arena, t, err);
     if (want != have)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found %llu bytes of data, its shape needs %llu",
@@ -133,6 +144,13 @@ enum byoc_status byi_npy_write(const char *path,
     for (size_t i = 0; i < BYI_COUNT(descrs); i++)
         if (descrs[i].dtype == tensor->dtype)
             descr = descrs[i].descr;
+    char strings[16];
+    uint32_t width = 0;
+    if (tensor->dtype == BYOC_STRING) {
+        width = byi_npy_text_width(tensor);
+        snprintf(strings, sizeof strings, "U%u", width);
+        descr = strings;
+    }
     if (!descr)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "%s: a .npy file cannot hold %s", path,
@@ -164,7 +182,10 @@ enum byoc_status byi_npy_write(const char *path,
     if (status == BYOC_OK) {
         fwrite(head, 1, sizeof head, file.stream);
         fwrite(header.at, 1, header.n, file.stream);
-        fwrite(tensor->data, 1, byi_tensor_bytes(tensor), file.stream);
+        if (width)
+            byi_npy_write_text(tensor, width, file.stream);
+        else
+            fwrite(tensor->data, 1, byi_tensor_bytes(tensor), file.stream);
         status = byi_file_commit(&file, err);
     }
     byi_text_free(&header);

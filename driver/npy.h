@@ -20,4 +20,20 @@ enum byoc_status byi_npz_read(const char *path, const char *name,
                               struct byi_tensor *tensor,
                               struct byoc_error *err);
 
+/* --- npy_text.c: strings ---------------------------------------------------- */
+
+/* Whether a descr, without its byte order, is of strings, such as "U5'": the
+ * bytes of each, and whether they are code points. */
+bool byi_npy_is_text(const char *descr, size_t *width, bool *wide);
+/* The strings of an array whose shape is in *t: t->data, in `arena`. */
+enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
+                                   size_t width, bool wide, const char *path,
+                                   struct byi_arena *arena,
+                                   struct byi_tensor *t,
+                                   struct byoc_error *err);
+/* Code points of the longest string, at least 1; write them all as so many. */
+uint32_t byi_npy_text_width(const struct byi_tensor *t);
+void byi_npy_write_text(const struct byi_tensor *t, uint32_t width,
+                        FILE *stream);
+
 #endif

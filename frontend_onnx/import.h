@@ -453,6 +453,7 @@ extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
 extern const struct byi_onnx_table byi_onnx_control; /* ops_control.c */
 extern const struct byi_onnx_table byi_onnx_signal;  /* ops_signal.c  */
 extern const struct byi_onnx_table byi_onnx_random;  /* ops_random.c  */
+extern const struct byi_onnx_table byi_onnx_text;    /* ops_text.c    */
 /* of com.microsoft, each where its family is; attention: ops_attention.c */
 extern const struct byi_onnx_table byi_microsoft_element;
 extern const struct byi_onnx_table byi_microsoft_window;

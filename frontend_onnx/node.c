@@ -282,12 +282,6 @@ byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
 {
     if (!byi_o_ok(o))
         return BYI_NO_ID;
-    if (t->dtype == BYOC_STRING) {
-        o->status = byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                             "the model has a constant of strings, which is "
-                             "not supported");
-        return BYI_NO_ID;
-    }
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, t->dtype, t->rank, t->dims);
     const uint32_t index = byi_const_add(o->m, type, t->data, borrow);
@@ -315,11 +309,16 @@ byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
 
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
 {
+    const char *nothing = "";
     int64_t room[2] = {0};
     struct byi_tensor t = {.data = room, .dtype = dtype};
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
+    if (dtype == BYOC_STRING) { /* what ONNX has for 0 */
+        t.data = &nothing;
+        return byi_o_const(o, &t, false);
+    }
     if (byoc_dtype_size(dtype) == 0 || byoc_dtype_size(dtype) > 8) {
         byi_o_refuse(o, "element type %s",
                      byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");

@@ -6,13 +6,14 @@
 #include <string.h>
 
 static const struct byi_onnx_table *const tables[] = {
-    &byi_onnx_element,      &byi_onnx_window,      &byi_onnx_linear,
-    &byi_onnx_norm,         &byi_onnx_reduce,      &byi_onnx_shape,
-    &byi_onnx_index,        &byi_onnx_make,        &byi_onnx_image,
-    &byi_onnx_quant,        &byi_onnx_loss,        &byi_onnx_sequence,
-    &byi_onnx_control,      &byi_onnx_signal,      &byi_onnx_random,
-    &byi_microsoft_element, &byi_microsoft_window, &byi_microsoft_linear,
-    &byi_microsoft_norm,    &byi_microsoft_quant,  &byi_microsoft_attention,
+    &byi_onnx_element,        &byi_onnx_window,       &byi_onnx_linear,
+    &byi_onnx_norm,           &byi_onnx_reduce,       &byi_onnx_shape,
+    &byi_onnx_index,          &byi_onnx_make,         &byi_onnx_image,
+    &byi_onnx_quant,          &byi_onnx_loss,         &byi_onnx_sequence,
+    &byi_onnx_control,        &byi_onnx_signal,       &byi_onnx_random,
+    &byi_onnx_text,           &byi_microsoft_element, &byi_microsoft_window,
+    &byi_microsoft_linear,    &byi_microsoft_norm,    &byi_microsoft_quant,
+    &byi_microsoft_attention,
 };
 
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,

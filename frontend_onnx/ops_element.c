@@ -151,13 +151,8 @@ static void convert_clip(struct byi_import *o)
 
 static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
 {
-    const enum byoc_dtype from = byi_o_dtype(o, byi_o_in(o, 0));
-
     if (dtype == BYOC_NONE)
         byi_o_refuse(o, "it has no attribute 'to'");
-    else if (from != dtype && (dtype == BYOC_STRING || from == BYOC_STRING))
-        byi_o_refuse(o, "from %s to %s", byoc_dtype_name(from),
-                     byoc_dtype_name(dtype));
     o->out[0] = byi_o_cast(o, byi_o_in(o, 0), dtype);
 }
 

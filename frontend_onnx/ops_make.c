@@ -29,6 +29,20 @@ static byi_id float_vector(struct byi_import *o, uint32_t n,
     return byi_o_const(o, &t, false);
 }
 
+static byi_id string_vector(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const char *const *values = byi_o_strings(o, "value_strings", &n);
+    const struct byi_tensor t = {
+        .data = n ? (void *)(uintptr_t)values : &(const char *){""},
+        .dtype = BYOC_STRING,
+        .rank = 1,
+        .dims = {n},
+    };
+
+    return byi_o_const(o, &t, false);
+}
+
 /* Exactly one of the attributes says the value. */
 static void convert_constant(struct byi_import *o)
 {
@@ -60,6 +74,12 @@ static void convert_constant(struct byi_import *o)
         const Onnx__AttributeProto *a = byi_o_attr(o, "value_floats", FLOATS);
         if (a && a->n_floats <= UINT32_MAX)
             o->out[0] = float_vector(o, (uint32_t)a->n_floats, a->floats);
+    } else if (byi_o_has(o, "value_string")) {
+        const char *value = byi_o_string(o, "value_string", "");
+        t = (struct byi_tensor){.data = &value, .dtype = BYOC_STRING};
+        o->out[0] = byi_o_const(o, &t, false);
+    } else if (byi_o_has(o, "value_strings")) {
+        o->out[0] = string_vector(o);
     } else {
         byi_o_refuse(o, "attribute '%s'",
                      o->node->attribute[0]->name ? o->node->attribute[0]->name

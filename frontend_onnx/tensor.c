@@ -186,6 +186,12 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
                            proto->n_string_data, n, err);
     const char **strings = aligned(file->arena, n * sizeof *strings);
     for (uint64_t i = 0; i < n; i++)
+        if (memchr(proto->string_data[i].data, '\0', proto->string_data[i].len))
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "tensor '%s': string %llu has a NUL in it, which "
+                            "ends strings here",
+                            name_of(proto), (unsigned long long)i);
+    for (uint64_t i = 0; i < n; i++)
         strings[i] = byi_arena_strn(file->arena,
                                     (const char *)proto->string_data[i].data,
                                     proto->string_data[i].len);

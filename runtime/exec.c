@@ -215,6 +215,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
     if (step->infer && step->kernel->scratch)
         BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
+    call.strings = &s->strings;
     if (byi_op_is_random(step->op->id))
         call.draw = s->draws++;
     enum byoc_status status = step->kernel->run(&call, err);
@@ -442,6 +443,7 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
     struct byi_frame *fr = s->work->frames[0];
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
     byi_pool_reset(&s->pool);
+    byi_store_reset(&s->strings);
     memset(fr->block, 0, f->n_values * sizeof *fr->block);
     fr->active = true;
     fr->at = 0;

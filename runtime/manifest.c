@@ -30,10 +30,9 @@ static enum byoc_status read_io(struct reader *r, const struct byi_json *at,
     BYI_TRY(get_string(r, at, "name", &io->name));
     BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
     io->dtype = byi_dtype_of_name(dtype, strlen(dtype));
-    if (byoc_dtype_size(io->dtype) == 0)
+    if (io->dtype == BYOC_NONE)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.dtype: \"%.40s\" is not an element type "
-                        "of fixed size",
+                        "%s.dtype: \"%.40s\" is not an element type",
                         at->path, dtype);
     struct byi_json shape, item = {0};
     BYI_TRY(

@@ -93,7 +93,7 @@ static enum byoc_status align_consts(struct byoc_model *model,
         for (uint32_t i = 0; i < plan->n_consts; i++) {
             struct byi_tensor *t = &plan->consts[i].view;
             uint64_t bytes = byi_tensor_bytes(t);
-            uint64_t align = byoc_dtype_size(t->dtype);
+            uint64_t align = byi_dtype_bytes(t->dtype);
             if ((uintptr_t)t->data % align == 0)
                 continue;
             if (pass == 1) {

@@ -300,6 +300,7 @@ struct byoc_state {
     void *scratch;
     uint64_t scratch_bytes;
     struct byi_pool pool;
+    struct byi_string_store strings; /* of the run, and of its outputs */
     struct byi_arena *infer; /* types of this run's last steps */
     uint64_t n_inferred;
     struct byi_trace *trace;

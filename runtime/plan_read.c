@@ -29,11 +29,10 @@ static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
     const char *name;
     BYI_TRY(byi_json_string(at, "dtype", &name, r->err));
     enum byoc_dtype dtype = byi_dtype_of_name(name, strlen(name));
-    if (byoc_dtype_size(dtype) == 0)
+    if (dtype == BYOC_NONE)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.dtype: \"%.40s\" is not an element type of "
-                        "fixed size",
-                        at->path, name);
+                        "%s.dtype: \"%.40s\" is not an element type", at->path,
+                        name);
     struct byi_json shape, item = {0};
     uint32_t rank;
     BYI_TRY(byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &rank, r->err));
@@ -418,6 +417,27 @@ static const void *weights_at(const struct byi_image *image, uint64_t offset,
     return image->spans[lo].data;
 }
 
+/* Packed strings: pointers to them. Each takes a byte at least, so what a file
+ * can ask for is bounded by its size. */
+static enum byoc_status read_strings(struct reader *r,
+                                     const struct byi_json *at,
+                                     const struct byi_type *type,
+                                     const void **data, uint64_t bytes)
+{
+    const int64_t n = byi_elements(type->rank, type->dims);
+    const char **strings = NULL;
+    if ((uint64_t)n <= bytes)
+        strings =
+            byi_arena_calloc(r->plan->arena, (size_t)n + 1, sizeof *strings);
+    if (!strings || !byi_strings_unpack(*data, bytes, n, strings))
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: its %llu bytes are not the %lld strings of its "
+                        "shape",
+                        at->path, (unsigned long long)bytes, (long long)n);
+    *data = strings;
+    return BYOC_OK;
+}
+
 static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
                                    struct byi_plan_const *c)
 {
@@ -429,8 +449,9 @@ static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
     BYI_TRY(read_type(r, at, &type));
     BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
     BYI_TRY(byi_json_int(at, "bytes", 0, INT64_C(1) << 50, &bytes, r->err));
-    if (!byi_type_static(type) || byi_type_bytes(type) != (uint64_t)bytes ||
-        offset % BYI_ALIGN != 0)
+    const bool text = type->dtype == BYOC_STRING;
+    if (!byi_type_static(type) || offset % BYI_ALIGN != 0 ||
+        (!text && byi_type_bytes(type) != (uint64_t)bytes))
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s: %lld bytes at %lld do not fit its type, or "
                         "the offset is not a multiple of %d",
@@ -443,6 +464,8 @@ static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s: %lld bytes at %lld are outside the weights",
                         at->path, (long long)bytes, (long long)offset);
+    if (text)
+        BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
     c->view.data = (void *)(uintptr_t)data; /* never written: consts are only
                                                operands */

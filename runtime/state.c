@@ -59,7 +59,7 @@ static uint64_t memory_limit(void)
 static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = s->model->plan;
-    s->pool.limit = memory_limit();
+    s->pool.limit = s->strings.limit = memory_limit();
     s->max_depth = BYI_PLAN_MAX_ACTIVE;
     s->max_calls = BYI_PLAN_MAX_CALLS;
     s->out = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out);
@@ -102,6 +102,7 @@ void byoc_state_free(struct byoc_state **state)
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_release(s->out[i]);
     byi_pool_free(&s->pool);
+    byi_store_reset(&s->strings);
     byi_release(s->scratch);
     free(s->args);
     free(s->buffers);
@@ -179,10 +180,25 @@ static enum byoc_status check_view(const DLTensor *view, const char *what,
     if (!t->data && byi_tensor_bytes(t) > 0)
         return byi_fail(err, BYOC_EINVAL, "%s \"%s\" has no data", what,
                         io->name);
-    if ((uintptr_t)t->data % byoc_dtype_size(io->dtype) != 0)
+    if ((uintptr_t)t->data % byi_dtype_bytes(io->dtype) != 0)
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" is not aligned to its elements' %u bytes",
-                        what, io->name, byoc_dtype_size(io->dtype));
+                        what, io->name, byi_dtype_bytes(io->dtype));
+    return BYOC_OK;
+}
+
+static enum byoc_status check_strings(const struct byoc_io *io,
+                                      const struct byi_tensor *t,
+                                      struct byoc_error *err)
+{
+    const char *const *at = t->data;
+    const int64_t n = byi_elements(t->rank, t->dims);
+    for (int64_t i = 0; io->dtype == BYOC_STRING && i < n; i++)
+        if (!at[i])
+            return byi_fail(err, BYOC_EINVAL,
+                            "input \"%s\": element %lld is NULL, expected a "
+                            "string",
+                            io->name, (long long)i);
     return BYOC_OK;
 }
 
@@ -219,6 +235,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
         BYI_TRY(check_view(&inputs[i], "input", &s->model->inputs[i], t, err));
+        BYI_TRY(check_strings(&s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
     }
     return BYOC_OK;
@@ -271,6 +288,25 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
     return BYOC_OK;
 }
 
+/* Strings of an output are the state's, whoever's its memory is: they may be
+ * the caller's or the model's own until here. */
+static enum byoc_status own_strings(struct byoc_state *s,
+                                    const struct byi_tensor *t, void *data,
+                                    struct byoc_error *err)
+{
+    const char **at = data;
+    const int64_t n = byi_elements(t->rank, t->dims);
+    for (int64_t i = 0; t->dtype == BYOC_STRING && i < n; i++) {
+        const size_t length = strlen(at[i]);
+        char *copy = byi_store_string(&s->strings, length);
+        if (!copy)
+            return byi_fail(err, BYOC_ENOMEM,
+                            "no memory for a string of %zu bytes", length);
+        at[i] = memcpy(copy, at[i], length);
+    }
+    return BYOC_OK;
+}
+
 /* Fill in the views of callers who brought no memory. A result that lives in
  * an input or a constant is copied: it must stay until the next run. */
 static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
@@ -281,9 +317,11 @@ static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];
-        if (outputs[i].data)
-            continue;
         void *data = fr->dest[i].data;
+        if (outputs[i].data) {
+            BYI_TRY(own_strings(s, t, data, err));
+            continue;
+        }
         if (!data && fr->block[root])
             data = t->data;
         if (!data) {
@@ -292,6 +330,7 @@ static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
             data = s->pool.at[block].at;
             memcpy(data, t->data, byi_tensor_bytes(t));
         }
+        BYI_TRY(own_strings(s, t, data, err));
         outputs[i] = (DLTensor){.data = data,
                                 .device = {kDLCPU, 0},
                                 .ndim = (int)t->rank,

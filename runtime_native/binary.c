@@ -152,21 +152,16 @@ static void run_spread(const struct job *job, int64_t weight)
     }
 }
 
-static size_t size_of(const struct byi_tensor *t)
-{
-    return t->dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(t->dtype);
-}
-
 static struct job describe(const struct byi_call *call)
 {
     struct job job = {
         .call = call,
         .s = spread_over(call->out, call->in, call->n_in),
-        .out_size = size_of(call->out),
+        .out_size = byi_dtype_bytes(call->out->dtype),
         .row = binary_row,
     };
     for (uint32_t o = 0; o < call->n_in; o++)
-        job.size[o] = size_of(&call->in[o]);
+        job.size[o] = byi_dtype_bytes(call->in[o].dtype);
     return job;
 }
 
@@ -176,11 +171,13 @@ static struct job describe(const struct byi_call *call)
     static void op##_##id(const struct job *job, const void *va, int64_t sa,   \
                           const void *vb, int64_t sb, void *vy, int64_t n)     \
     {                                                                          \
-        const type *as = va, *bs = vb;                                         \
+        type const *as = va;                                                   \
+        type const *bs = vb;                                                   \
         result *y = vy;                                                        \
         (void)job;                                                             \
         for (int64_t i = 0; i < n; i++) {                                      \
-            const type a = as[i * sa], b = bs[i * sb];                         \
+            type const a = as[i * sa];                                         \
+            type const b = bs[i * sb];                                         \
             y[i] = (result)(expr);                                             \
         }                                                                      \
     }
@@ -254,6 +251,8 @@ BYI_EACH_INT(COMPARE_LOOPS)
 BYI_EACH_FLOAT(COMPARE_LOOPS)
 LOOP(equal, BOOL, uint8_t, uint8_t, !a == !b)
 LOOP(not_equal, BOOL, uint8_t, uint8_t, !a != !b)
+LOOP(equal, STRING, const char *, uint8_t, strcmp(a, b) == 0)
+LOOP(not_equal, STRING, const char *, uint8_t, strcmp(a, b) != 0)
 LOOP(and, BOOL, uint8_t, uint8_t, a &&b)
 LOOP(or, BOOL, uint8_t, uint8_t, a || b)
 LOOP(xor, BOOL, uint8_t, uint8_t, !a != !b)
@@ -285,8 +284,8 @@ static const struct {
 #define AT(op, id) [BYOC_##id] = op##_##id,
 #define INT_ROWS(op)                                                           \
     AT(op, U8)                                                                 \
-    AT(op, I8) AT(op, U16) AT(op, I16) AT(op, U32) AT(op, I32) AT(op, U64)     \
-        AT(op, I64)
+    AT(op, I8)                                                                 \
+    AT(op, U16) AT(op, I16) AT(op, U32) AT(op, I32) AT(op, U64) AT(op, I64)
 #define ALL_ROWS(op) INT_ROWS(op) AT(op, F32) AT(op, F64)
     {BYI_OP_ADD, {ALL_ROWS(add)}},
     {BYI_OP_SUBTRACT, {ALL_ROWS(subtract)}},
@@ -298,8 +297,9 @@ static const struct {
     {BYI_OP_NN_PRELU, {ALL_ROWS(prelu)}},
     {BYI_OP_LEFT_SHIFT, {INT_ROWS(left_shift)}},
     {BYI_OP_RIGHT_SHIFT, {INT_ROWS(right_shift)}},
-    {BYI_OP_EQUAL, {ALL_ROWS(equal) AT(equal, BOOL)}},
-    {BYI_OP_NOT_EQUAL, {ALL_ROWS(not_equal) AT(not_equal, BOOL)}},
+    {BYI_OP_EQUAL, {ALL_ROWS(equal) AT(equal, BOOL) AT(equal, STRING)}},
+    {BYI_OP_NOT_EQUAL,
+     {ALL_ROWS(not_equal) AT(not_equal, BOOL) AT(not_equal, STRING)}},
     {BYI_OP_LESS, {ALL_ROWS(less)}},
     {BYI_OP_LESS_EQUAL, {ALL_ROWS(less_equal)}},
     {BYI_OP_GREATER, {ALL_ROWS(greater)}},

@@ -1,8 +1,8 @@
 /* cast.c: cast between all numeric types and bool, and from strings.
  * Integers wrap. A float is truncated; where it fits 64 bits, the low bits of
  * the integer count, elsewhere (infinity, NaN) they are those of INT64_MIN:
- * what the common CPUs do, here without undefined behaviour. Numbers do not
- * become strings: a kernel has no memory that would outlive it to put them in.
+ * what the common CPUs do, here without undefined behaviour. A number becomes
+ * the shortest string of 6 or more digits that reads back as it.
  */
 #include <errno.h>
 #include <locale.h>
@@ -163,6 +163,54 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
+/* Element i of x as text, of at most 31 bytes, in the C locale. */
+static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
+{
+    const double value = byi_tensor_float(x, i);
+    const int most = x->dtype == BYOC_F64 ? 17 : 9;
+    if (x->dtype == BYOC_U64) {
+        uint64_t wide;
+        memcpy(&wide, (const char *)x->data + i * 8, 8);
+        snprintf(text, 32, "%llu", (unsigned long long)wide);
+    } else if (!byi_dtype_is_float(x->dtype)) {
+        snprintf(text, 32, "%lld", (long long)byi_tensor_int(x, i));
+    } else if (!isfinite(value)) {
+        strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-INF" : "INF");
+    } else {
+        for (int digits = 6; digits <= most; digits++) {
+            snprintf(text, 32, "%.*g", digits, value);
+            const double back = strtod(text, NULL);
+            if (most == 9 ? (float)back == (float)value : back == value)
+                break;
+        }
+    }
+}
+
+static enum byoc_status cast_to_strings(const struct byi_call *call,
+                                        struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const int64_t n = byi_count(x);
+    char text[32], **y = call->out->data;
+    if (!call->strings)
+        return byi_no_store(call, err);
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (c == (locale_t)0)
+        return byi_fail(err, BYOC_ENOMEM, "cast: no memory for a locale");
+    const locale_t before = uselocale(c);
+    int64_t i = 0;
+    for (; i < n; i++) {
+        write_number(x, i, text);
+        y[i] = byi_store_string(call->strings, strlen(text));
+        if (!y[i])
+            break;
+        strcpy(y[i], text);
+    }
+    uselocale(before);
+    freelocale(c);
+    return i == n ? BYOC_OK : byi_no_store(call, err);
+}
+
 /* --- the kernel --------------------------------------------------------- */
 
 static enum byoc_status cast_run(const struct byi_call *call,
@@ -171,6 +219,8 @@ static enum byoc_status cast_run(const struct byi_call *call,
     const struct byi_tensor *x = call->in;
     if (x->dtype == BYOC_STRING)
         return cast_strings(call, err);
+    if (call->out->dtype == BYOC_STRING && is_number(x->dtype))
+        return cast_to_strings(call, err);
     if (!is_number(x->dtype) || !is_number(call->out->dtype))
         return byi_bad_dtype(call,
                              is_number(x->dtype) ? call->out->dtype : x->dtype,

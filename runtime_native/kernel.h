@@ -153,6 +153,12 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
         return byi_scratch_float(call, &name##_kernel);                        \
     }
 
+/* --- text.c -------------------------------------------------------------- */
+
+/* Why there was no room for a string. */
+enum byoc_status byi_no_store(const struct byi_call *call,
+                              struct byoc_error *err);
+
 /* --- window.c ----------------------------------------------------------- */
 
 /* A window sliding over up to three spatial axes; axes in front are 1. */

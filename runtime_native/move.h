@@ -32,7 +32,7 @@ void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 /* Bytes of an element as it lies in memory. */
 static inline size_t byi_cell(enum byoc_dtype dtype)
 {
-    return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
+    return byi_dtype_bytes(dtype);
 }
 
 /* Copy one element; the common sizes are single moves. */

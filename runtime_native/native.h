@@ -6,6 +6,18 @@
 
 #include "core/base.h"
 
+/* Memory of strings that kernels make, freed all at once. Zero-initialise but
+ * for the limit. */
+struct byi_string_store {
+    struct byi_string_chunk *chunks;
+    uint64_t bytes, limit;
+};
+
+/* text.c. Room for n bytes and a NUL, which is there; NULL: exhausted. */
+char *byi_store_string(struct byi_string_store *store, size_t n);
+/* Free all of them. */
+void byi_store_reset(struct byi_string_store *store);
+
 /* One call of a kernel. Tensors are dense and row-major; outputs have dtype,
  * dims and memory, and never overlap inputs. */
 struct byi_call {
@@ -17,6 +29,8 @@ struct byi_call {
     void *scratch;      /* as many bytes as the row's scratch() asked for */
     const void *packed; /* what byi_packing's pack() left, or NULL       */
     uint32_t threads;   /* at least 1: for omp num_threads()             */
+    struct byi_string_store *strings; /* for strings it makes; NULL: it must
+                                         not                                */
     uint64_t draw;      /* random numbers: how often any were drawn before */
 };
 

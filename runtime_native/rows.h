@@ -42,7 +42,8 @@ struct byi_kernel_rows {
     FAMILY(resize)                                                             \
     FAMILY(sample)                                                             \
     FAMILY(nms)                                                                \
-    FAMILY(random)
+    FAMILY(random)                                                             \
+    FAMILY(text)
 
 #define BYI_FAMILY_EXTERN(name)                                                \
     extern const struct byi_kernel_rows byi_rows_##name;

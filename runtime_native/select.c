@@ -260,9 +260,21 @@ static enum byoc_status compress_run(const struct byi_call *call,
 /* Slices along the middle axis of x (outer, n, inner). */
 struct slices {
     struct key kind;
+    bool strings;
     const char *x;
     int64_t outer, n, inner;
 };
+
+static int compare_elements(const struct slices *s, int64_t a, int64_t b)
+{
+    if (s->strings) {
+        const char *const *at = (const char *const *)(const void *)s->x;
+        return strcmp(at[a], at[b]);
+    }
+    const uint64_t ka = key_at(&s->kind, s->x, a);
+    const uint64_t kb = key_at(&s->kind, s->x, b);
+    return ka == kb ? 0 : ka < kb ? -1 : 1;
+}
 
 /* Slice a against slice b, element by element: below 0, 0, above 0. */
 static int compare_slices(const struct slices *s, int64_t a, int64_t b)
@@ -270,12 +282,10 @@ static int compare_slices(const struct slices *s, int64_t a, int64_t b)
     for (int64_t o = 0; o < s->outer; o++)
         for (int64_t i = 0; i < s->inner; i++) {
             const int64_t row = o * s->n;
-            const uint64_t ka =
-                key_at(&s->kind, s->x, (row + a) * s->inner + i);
-            const uint64_t kb =
-                key_at(&s->kind, s->x, (row + b) * s->inner + i);
-            if (ka != kb)
-                return ka < kb ? -1 : 1;
+            const int order = compare_elements(s, (row + a) * s->inner + i,
+                                               (row + b) * s->inner + i);
+            if (order)
+                return order;
         }
     return 0;
 }
@@ -355,6 +365,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
                       : byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const struct slices s = {
         .kind = key_kind(x->dtype),
+        .strings = x->dtype == BYOC_STRING,
         .x = x->data,
         .outer = is_flat(call) ? 1 : byi_span(x, 0, axis),
         .n = is_flat(call) ? byi_count(x) : x->dims[axis],

@@ -387,10 +387,7 @@ static enum byoc_status copy_run(const struct byi_call *call,
 {
     (void)err;
     /* strings are copied as pointers: their owner outlives the run */
-    size_t size = call->in->dtype == BYOC_STRING
-                      ? sizeof(const char *)
-                      : byoc_dtype_size(call->in->dtype);
-    size_t bytes = (size_t)byi_count(call->in) * size;
+    size_t bytes = (size_t)byi_tensor_bytes(call->in);
     if (bytes)
         memcpy(call->out->data, call->in->data, bytes);
     return BYOC_OK;

@@ -90,7 +90,9 @@ enum byoc_dtype {
 
 /* "float32" and so on; NULL when `dtype` is not one of the above. */
 BYOC_API const char *byoc_dtype_name(enum byoc_dtype dtype);
-/* Bytes of one element; 0 for strings and unknown types. */
+/* Bytes of one element; 0 for strings, which have no fixed size, and unknown
+ * types. In memory an element that is a string is a `const char *` to bytes
+ * that end in a NUL, as a rule UTF-8. */
 BYOC_API uint32_t byoc_dtype_size(enum byoc_dtype dtype);
 /* The DLPack type of a dtype. DLPack 0.6 has no boolean: bool is {UInt, 8},
  * and an input declared bool takes exactly that. */
@@ -176,11 +178,13 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          row-major (strides NULL or equal to dense), dtype and dims as
  *          byoc_model_input says; byte_offset is honoured; data aligned to
  *          its elements
+ *          Strings are read in the run and not kept.
  * outputs  one view per output. A view with data is written in place, and must
  *          be as an input is and overlap no input and no other output. A view
  *          whose data is NULL is filled in: all of it is written, data and
  *          shape point into the state and stay valid until its next run or
- *          its end.
+ *          its end. So are strings, also those that memory of the caller
+ *          points to after the run.
  * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
  * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
  * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable.

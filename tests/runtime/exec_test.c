@@ -117,6 +117,60 @@ static void test_dynamic(void **state)
           "}\n");
 }
 
+static DLTensor string_view(const char **at, int64_t *dims)
+{
+    return (DLTensor){.data = at,
+                      .device = {kDLCPU, 0},
+                      .ndim = 1,
+                      .dtype = byoc_dtype_dlpack(BYOC_STRING),
+                      .shape = dims};
+}
+
+/* Strings come from the caller, from the weights and from kernels; those of an
+ * output are the state's, whoever's memory points to them. */
+static void test_strings(void **state)
+{
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    (void)state;
+    struct byoc_model *model = open_model(
+        &x, "def @main(%a: Tensor[(N), string], %b: Tensor[(2), float32]) {\n"
+            "  %0 = concatenate(%a, Tensor[(2), string] {\"\", \"const\"});\n"
+            "  %1 = cast(%b, dtype=\"string\");\n"
+            "  (%0, %1, %a)\n"
+            "}\n");
+    char text[] = "given";
+    const char *given[] = {text, "two"}, *mine[2];
+    int64_t n = 2;
+    float numbers[] = {0.5f, -3};
+    DLTensor in[2] = {string_view(given, &n), string_view(mine, &n)};
+    DLTensor out[3] = {{0}};
+    in[1].data = numbers;
+    in[1].dtype = byoc_dtype_dlpack(BYOC_F32);
+    out[1] = string_view(mine, &n);
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    for (int run = 0; run < 2; run++) {
+        out[0].data = out[2].data = NULL;
+        assert_int_equal(byoc_run(s, in, 2, out, 3, &err), BYOC_OK);
+        memset(text, 'x', (size_t)run); /* of the first run none is kept */
+        const char *const *joined = out[0].data, *const *same = out[2].data;
+        assert_string_equal(joined[0], "given");
+        assert_string_equal(joined[2], "");
+        assert_string_equal(joined[3], "const");
+        assert_string_equal(same[1], "two");
+        assert_string_equal(mine[0], "0.5");
+        assert_string_equal(mine[1], "-3");
+    }
+    given[1] = NULL;
+    assert_int_equal(byoc_run(s, in, 2, out, 3, &err), BYOC_EINVAL);
+    assert_string_equal(err.text, "input \"a\": element 1 is NULL, expected a "
+                                  "string");
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
 /* Each run of a state draws anew, each call for itself; a new state starts
  * over. */
 static void test_random(void **state)
@@ -255,10 +309,6 @@ static void test_refused(void **state)
            "  (%x, fn () { %x })\n"
            "}\n",
            BYOC_EUNSUPPORTED, "result 1 is a function");
-    refuse("def @main(%x: Tensor[(2), string]) {\n"
-           "  copy(%x)\n"
-           "}\n",
-           BYOC_EUNSUPPORTED, "string");
 }
 
 static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
@@ -532,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_tuples),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_strings),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_calls),

@@ -1,0 +1,116 @@
+/* rules_text.c: type rules of operators on strings. */
+#include "rules.h"
+
+#include <locale.h>
+#include <string.h>
+
+/* Strings of x that are no stop words; at least 1. */
+static int64_t count_kept(const struct byi_infer *t, const struct byi_tensor *x)
+{
+    const struct byi_attr *stop = byi_attr_find(t->attrs, "stopwords");
+    const bool any_case = !byi_attr_int(t->attrs, "case_sensitive");
+    const locale_t locale =
+        byi_string_locale(byi_attr_string(t->attrs, "locale"));
+    const char *const *at = x->data;
+    int64_t n = byi_elements(x->rank, x->dims), kept = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        bool drop = false;
+        for (uint32_t k = 0; k < stop->n && !drop; k++)
+            drop = byi_string_equal(at[i], stop->strings[k], any_case, locale);
+        kept += !drop;
+    }
+    if (locale)
+        freelocale(locale);
+    return kept ? kept : 1;
+}
+
+enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const struct byi_tensor *known = byi_known(t, 0);
+    int64_t dims[] = {1, 1};
+    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
+    BYI_TRY(byi_want_word(t, "case", "NONE|LOWER|UPPER"));
+    if (x->rank != 1 && (x->rank != 2 || !byi_dims_agree(x->dims[0], 1))) {
+        char text[160];
+        return byi_rule_fail(
+            t, "x has shape %s, expected (n,) or (1, n)",
+            byi_dims_text(text, sizeof text, x->rank, x->dims));
+    }
+    dims[x->rank - 1] = known ? count_kept(t, known) : byi_rule_fresh(t);
+    return byi_rule_tensor(t, BYOC_STRING, x->rank, dims, out);
+}
+
+/* Where each length of gram begins in the pool, and how many grams that is. */
+static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,
+                                   uint32_t *grams)
+{
+    uint32_t n;
+    const int64_t *counts = byi_attr_ints(t->attrs, "ngram_counts", &n);
+    *grams = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t end = i + 1 < n ? counts[i + 1] : pool;
+        if (counts[i] < 0 || end > pool || counts[i] > end ||
+            (end - counts[i]) % (i + 1) != 0)
+            return byi_rule_fail(t,
+                                 "ngram_counts[%u] is %lld and the next %lld, "
+                                 "expected whole %u-grams in a pool of %u",
+                                 i, (long long)counts[i], (long long)end, i + 1,
+                                 pool);
+        *grams += (uint32_t)((end - counts[i]) / (i + 1));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status check_grams(const struct byi_infer *t)
+{
+    const int64_t least = byi_attr_int(t->attrs, "min_gram_length");
+    const int64_t most = byi_attr_int(t->attrs, "max_gram_length");
+    const int64_t skips = byi_attr_int(t->attrs, "max_skip_count");
+    uint32_t n;
+    byi_attr_ints(t->attrs, "ngram_counts", &n);
+    if (least < 1 || most < least || most > n || skips < 0 || skips > INT32_MAX)
+        return byi_rule_fail(t,
+                             "grams of %lld to %lld items with %lld skipped, "
+                             "expected 1 to %u, the length of ngram_counts",
+                             (long long)least, (long long)most,
+                             (long long)skips, n);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const uint32_t ints = byi_attr_find(t->attrs, "pool_int64s")->n;
+    const uint32_t strings = byi_attr_find(t->attrs, "pool_strings")->n;
+    uint32_t grams, n, n_weights;
+    const int64_t *indexes = byi_attr_ints(t->attrs, "ngram_indexes", &n);
+    int64_t most = -1;
+    byi_attr_floats(t->attrs, "weights", &n_weights);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_INDEX | BYI_BIT(BYOC_STRING), "x"));
+    BYI_TRY(byi_want_word(t, "mode", "TF|IDF|TFIDF"));
+    if (x->rank < 1 || x->rank > 2)
+        return byi_rule_fail(t, "x has rank %u, expected 1 or 2", x->rank);
+    if ((x->dtype == BYOC_STRING ? ints : strings) != 0)
+        return byi_rule_fail(t, "x has type %s, but the pool holds %s",
+                             byoc_dtype_name(x->dtype),
+                             strings ? "strings" : "numbers");
+    BYI_TRY(check_pool(t, strings ? strings : ints, &grams));
+    BYI_TRY(check_grams(t));
+    for (uint32_t i = 0; i < n; i++) {
+        if (indexes[i] < 0 || indexes[i] > INT32_MAX)
+            return byi_rule_fail(t, "ngram_indexes[%u] is %lld", i,
+                                 (long long)indexes[i]);
+        most = indexes[i] > most ? indexes[i] : most;
+    }
+    if (n == 0 || n != grams || (n_weights && n_weights != n))
+        return byi_rule_fail(t,
+                             "%u indexes and %u weights for %u grams in the "
+                             "pool, expected one each",
+                             n, n_weights, grams);
+    const int64_t dims[] = {x->dims[0], most + 1};
+    return byi_rule_tensor(t, BYOC_F32, x->rank, dims + (x->rank == 1), out);
+}

@@ -1,0 +1,278 @@
+/* text.c: kernels on strings, and the memory of the strings that kernels make.
+ */
+#include <locale.h>
+#include <stdlib.h>
+
+#include "kernel.h"
+
+/* --- memory ----------------------------------------------------------------
+ */
+
+struct byi_string_chunk {
+    struct byi_string_chunk *next;
+    size_t used, size;
+    char at[];
+};
+
+enum { CHUNK = 16384 };
+
+char *byi_store_string(struct byi_string_store *store, size_t n)
+{
+    struct byi_string_chunk *chunk = store->chunks;
+
+    if (!chunk || chunk->size - chunk->used <= n) {
+        const size_t size = n < CHUNK ? CHUNK : n + 1;
+        const uint64_t bytes = sizeof *chunk + (uint64_t)size;
+        if (n >= SIZE_MAX / 2 || bytes > store->limit - store->bytes)
+            return NULL;
+        chunk = byi_alloc(1, (size_t)bytes);
+        if (!chunk)
+            return NULL;
+        chunk->size = size;
+        chunk->next = store->chunks;
+        store->chunks = chunk;
+        store->bytes += bytes;
+    }
+    char *at = chunk->at + chunk->used;
+    chunk->used += n + 1;
+    at[n] = '\0';
+    return at;
+}
+
+void byi_store_reset(struct byi_string_store *store)
+{
+    while (store->chunks) {
+        struct byi_string_chunk *next = store->chunks->next;
+        free(store->chunks);
+        store->chunks = next;
+    }
+    store->bytes = 0;
+}
+
+enum byoc_status byi_no_store(const struct byi_call *call,
+                              struct byoc_error *err)
+{
+    if (call->strings)
+        return byi_fail(err, BYOC_ENOMEM, "%s: no memory for its strings",
+                        call->op->name);
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "%s: strings are made in a run only", call->op->name);
+}
+
+/* --- text.normalize --------------------------------------------------------
+ */
+
+/* x (n) or (1, n): those of its strings that are no stop words, in another
+ * case; one that is empty where none is left. */
+static enum byoc_status normalize_run(const struct byi_call *call,
+                                      struct byoc_error *err)
+{
+    static const char *const cases[] = {"NONE", "LOWER", "UPPER"};
+    const char *const *x = call->in->data, **y = call->out->data;
+    const char *wanted = byi_attr_string(call->attrs, "case");
+    const char *name = byi_attr_string(call->attrs, "locale");
+    const struct byi_attr *stop = byi_attr_find(call->attrs, "stopwords");
+    const bool any_case = !byi_attr_int(call->attrs, "case_sensitive");
+    const int64_t n = byi_count(call->in), room = byi_count(call->out);
+    const locale_t locale = byi_string_locale(name);
+    enum byi_case to = BYI_CASE_KEEP;
+    int64_t kept = 0;
+    bool whole = true;
+
+    for (int i = 0; i < 3; i++)
+        if (strcmp(cases[i], wanted) == 0)
+            to = (enum byi_case)i;
+    for (int64_t i = 0; i < n && kept < room && whole; i++) {
+        bool drop = false;
+        for (uint32_t k = 0; k < stop->n && !drop; k++)
+            drop = byi_string_equal(x[i], stop->strings[k], any_case, locale);
+        if (drop)
+            continue;
+        y[kept] = x[i];
+        if (to != BYI_CASE_KEEP && call->strings) {
+            const size_t length = byi_string_case(x[i], to, locale, NULL);
+            char *text = byi_store_string(call->strings, length);
+            if (text)
+                byi_string_case(x[i], to, locale, text);
+            y[kept] = text;
+        }
+        whole = y[kept++] && (to == BYI_CASE_KEEP || call->strings);
+    }
+    if (locale)
+        freelocale(locale);
+    for (; kept < room; kept++)
+        y[kept] = "";
+    return whole ? BYOC_OK : byi_no_store(call, err);
+}
+
+/* --- text.tf_idf -----------------------------------------------------------
+ */
+
+/* An n-gram pool in an open hash table: 1 + its number, 0: free. */
+struct pool {
+    const struct byi_attr *counts, *ints, *strings;
+    const int64_t *indexes;
+    uint32_t *slots, n_slots, n_grams;
+};
+
+/* One item of an n-gram, wherever it is: its value or its text. */
+struct item {
+    const char *text; /* NULL: a number */
+    int64_t number;
+};
+
+static struct item pool_item(const struct pool *p, uint32_t i)
+{
+    if (p->strings->n)
+        return (struct item){.text = p->strings->strings[i]};
+    return (struct item){.number = p->ints->ints[i]};
+}
+
+static struct item x_item(const struct byi_tensor *x, int64_t i)
+{
+    if (x->dtype == BYOC_STRING)
+        return (struct item){.text = ((const char *const *)x->data)[i]};
+    return (struct item){.number = byi_tensor_int(x, i)};
+}
+
+static uint64_t hash_item(uint64_t h, struct item item)
+{
+    return item.text ? byi_hash(h, item.text, strlen(item.text))
+                     : byi_hash(h, &item.number, sizeof item.number);
+}
+
+static bool same_item(struct item a, struct item b)
+{
+    return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
+}
+
+/* The first item of gram number `gram`, and how many it has: grams of one item
+ * come first, counts[n - 1] is where those of n begin. */
+static uint32_t gram_at(const struct pool *p, uint32_t gram, uint32_t *size)
+{
+    const uint32_t all = p->strings->n ? p->strings->n : p->ints->n;
+
+    for (uint32_t n = 1; n <= p->counts->n; n++) {
+        const uint32_t begin = (uint32_t)p->counts->ints[n - 1];
+        const uint32_t end =
+            n < p->counts->n ? (uint32_t)p->counts->ints[n] : all;
+        if (gram < (end - begin) / n) {
+            *size = n;
+            return begin + gram * n;
+        }
+        gram -= (end - begin) / n;
+    }
+    byi_unreachable();
+}
+
+static void fill_pool(struct pool *p)
+{
+    memset(p->slots, 0, p->n_slots * sizeof *p->slots);
+    for (uint32_t g = 0; g < p->n_grams; g++) {
+        uint32_t size, first = gram_at(p, g, &size);
+        uint64_t h = size;
+        for (uint32_t k = 0; k < size; k++)
+            h = hash_item(h, pool_item(p, first + k));
+        while (p->slots[h % p->n_slots])
+            h++;
+        p->slots[h % p->n_slots] = g + 1;
+    }
+}
+
+/* The gram of `size` items of x from `at` on, `step` apart; 0: no such one. */
+static uint32_t find_gram(const struct pool *p, const struct byi_tensor *x,
+                          int64_t at, int64_t step, uint32_t size)
+{
+    uint64_t h = size;
+
+    for (uint32_t k = 0; k < size; k++)
+        h = hash_item(h, x_item(x, at + k * step));
+    for (; p->slots[h % p->n_slots]; h++) {
+        uint32_t found,
+            first = gram_at(p, p->slots[h % p->n_slots] - 1, &found);
+        bool same = found == size;
+        for (uint32_t k = 0; same && k < size; k++)
+            same = same_item(pool_item(p, first + k), x_item(x, at + k * step));
+        if (same)
+            return p->slots[h % p->n_slots];
+    }
+    return 0;
+}
+
+static uint32_t pool_slots(const struct byi_call *call)
+{
+    return 2 * byi_attr_find(call->attrs, "ngram_indexes")->n + 1;
+}
+
+static struct pool read_pool(const struct byi_call *call)
+{
+    const struct byi_attrs *attrs = call->attrs;
+    struct pool p = {.counts = byi_attr_find(attrs, "ngram_counts"),
+                     .ints = byi_attr_find(attrs, "pool_int64s"),
+                     .strings = byi_attr_find(attrs, "pool_strings"),
+                     .slots = call->scratch,
+                     .n_slots = pool_slots(call)};
+
+    p.indexes = byi_attr_ints(attrs, "ngram_indexes", &p.n_grams);
+    fill_pool(&p);
+    return p;
+}
+
+/* Count the grams of one row: n-grams with up to `skips` items left out
+ * between neighbours; single items have none. */
+static void count_grams(const struct byi_call *call, const struct pool *p,
+                        int64_t first, int64_t n, float *y)
+{
+    const int64_t least = byi_attr_int(call->attrs, "min_gram_length");
+    const int64_t most = byi_attr_int(call->attrs, "max_gram_length");
+    const int64_t skips = byi_attr_int(call->attrs, "max_skip_count");
+
+    for (int64_t size = least; size <= most; size++)
+        for (int64_t step = 1; step <= (size == 1 ? 1 : skips + 1); step++) {
+            if ((size - 1) > (n - 1) / step)
+                break;
+            for (int64_t i = 0; i + (size - 1) * step < n; i++) {
+                const uint32_t gram =
+                    find_gram(p, call->in, first + i, step, (uint32_t)size);
+                if (gram)
+                    y[p->indexes[gram - 1]] += 1;
+            }
+        }
+}
+
+/* x (n) or (rows, n): y (outputs) or (rows, outputs) */
+static enum byoc_status tf_idf_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    const struct byi_tensor *x = call->in;
+    const char *mode = byi_attr_string(call->attrs, "mode");
+    const struct pool p = read_pool(call);
+    const int64_t rows = x->rank == 2 ? x->dims[0] : 1;
+    const int64_t n = x->dims[x->rank - 1];
+    const int64_t outputs = call->out->dims[call->out->rank - 1];
+    float *y = call->out->data;
+    uint32_t n_weights;
+    const double *weights = byi_attr_floats(call->attrs, "weights", &n_weights);
+
+    (void)err;
+    memset(y, 0, (size_t)(rows * outputs) * sizeof *y);
+    for (int64_t r = 0; r < rows; r++, y += outputs) {
+        count_grams(call, &p, r * n, n, y);
+        for (int64_t i = 0; i < outputs && strcmp(mode, "TF") != 0; i++) {
+            const float weight = i < n_weights ? (float)weights[i] : 1;
+            y[i] = (strcmp(mode, "IDF") == 0 ? (y[i] > 0) : y[i]) * weight;
+        }
+    }
+    return BYOC_OK;
+}
+
+static uint64_t tf_idf_scratch(const struct byi_call *call)
+{
+    return pool_slots(call) * sizeof(uint32_t);
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_TEXT_NORMALIZE, {normalize_run, NULL}},
+    {BYI_OP_TEXT_TF_IDF, {tf_idf_run, tf_idf_scratch}},
+};
+const struct byi_kernel_rows byi_rows_text = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,200 @@
+/* strings_test.c: kernels on strings. */
+#include "kernels.h"
+
+static struct byi_string_store store;
+
+static struct byi_tensor strings(uint32_t rank, const int64_t *dims,
+                                 const char *const *at)
+{
+    struct byi_tensor t = empty_tensor(BYOC_STRING, rank, dims);
+    memcpy(t.data, at, (size_t)byi_count(&t) * sizeof *at);
+    return t;
+}
+
+static enum byoc_status run_text(struct eval *e)
+{
+    char scratch[1 << 12] __attribute__((aligned(64)));
+    const struct byi_kernel *kernel = byi_kernel_of(e->op->id);
+    const struct byi_call call = {.op = e->op,
+                                  .attrs = e->attrs,
+                                  .n_in = e->n_in,
+                                  .n_out = e->n_out,
+                                  .in = e->in,
+                                  .out = e->out,
+                                  .scratch = scratch,
+                                  .threads = 1,
+                                  .strings = &store};
+    assert_true(!kernel->scratch || kernel->scratch(&call) <= sizeof scratch);
+    return kernel->run(&call, &err);
+}
+
+static void expect_strings(const struct byi_tensor *t, int64_t n,
+                           const char *const *wanted)
+{
+    const char *const *at = t->data;
+    assert_int_equal(byi_count(t), n);
+    for (int64_t i = 0; i < n; i++)
+        assert_string_equal(at[i], wanted[i]);
+}
+
+#define STRINGS(key, ...)                                                      \
+    {                                                                          \
+        .name = key, .kind = BYI_ATTR_STRINGS,                                 \
+        .n = BYI_COUNT(((const char *const[]){__VA_ARGS__})),                  \
+        .strings = (const char *const[])                                       \
+        {                                                                      \
+            __VA_ARGS__                                                        \
+        }                                                                      \
+    }
+
+static void test_normalize(void **state)
+{
+    const char *const x[] = {"monday", "T\xc3\xbcr", "Monday", "b"};
+    (void)state;
+    store.limit = 1 << 20;
+    const struct byi_attr upper[] = {STRING("case", "UPPER"),
+                                     STRINGS("stopwords", "monday")};
+    struct byi_tensor in = strings(2, DIMS(1, 4), x);
+    struct eval e = prepare(BYI_OP_TEXT_NORMALIZE, upper, 2, &in, 1);
+    assert_true(e.typed);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 2, (const char *[]){"T\xc3\x9cR", "B"});
+    finish(&e);
+    const struct byi_attr exact[] = {STRING("case", "LOWER"),
+                                     BOOL("case_sensitive", 1),
+                                     STRINGS("stopwords", "monday")};
+    in = strings(1, DIMS(4), x);
+    e = prepare(BYI_OP_TEXT_NORMALIZE, exact, 3, &in, 1);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 3, (const char *[]){"t\xc3\xbcr", "monday", "b"});
+    finish(&e);
+    const struct byi_attr all[] = {
+        STRINGS("stopwords", "MONDAY", "t\xc3\x9cr", "B")};
+    in = strings(1, DIMS(4), x);
+    e = prepare(BYI_OP_TEXT_NORMALIZE, all, 1, &in, 1);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 1, (const char *[]){""});
+    finish(&e);
+    byi_store_reset(&store);
+}
+
+/* There is no more memory than the store may have. */
+static void test_exhausted(void **state)
+{
+    const struct byi_attr upper[] = {STRING("case", "UPPER")};
+    const char *const x[] = {"monday"};
+    (void)state;
+    struct byi_tensor in = strings(1, DIMS(1), x);
+    struct eval e = prepare(BYI_OP_TEXT_NORMALIZE, upper, 1, &in, 1);
+    store.limit = 100;
+    assert_int_equal(run_text(&e), BYOC_ENOMEM);
+    assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+    finish(&e);
+    byi_store_reset(&store);
+}
+
+/* The bigrams of the ONNX specification's own example, and unigrams. */
+static void test_tf_idf(void **state)
+{
+    static const int64_t counts[] = {0, 4}, indexes[] = {0, 1, 2, 3, 4, 5, 6};
+    static const int64_t pool[] = {2, 3, 5, 4, 5, 6, 7, 8, 6, 7};
+    const double x[] = {1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8};
+    const struct {
+        const char *mode;
+        int64_t least, skips;
+        double y[7];
+    } rows[] = {
+        {"TF", 2, 0, {0, 0, 0, 0, 1, 1, 1}},
+        {"TF", 2, 5, {0, 0, 0, 0, 1, 3, 1}},
+        {"TF", 1, 5, {0, 3, 1, 0, 1, 3, 1}},
+        {"IDF", 1, 5, {0, 2, 3, 0, 5, 6, 7}},
+        {"TFIDF", 1, 5, {0, 6, 3, 0, 5, 18, 7}},
+    };
+    static const double weights[] = {1, 2, 3, 4, 5, 6, 7};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        const struct byi_attr attrs[] = {
+            STRING("mode", rows[i].mode),
+            INT("min_gram_length", rows[i].least),
+            INT("max_gram_length", 2),
+            INT("max_skip_count", rows[i].skips),
+            INTS("ngram_counts", 2, counts),
+            INTS("ngram_indexes", 7, indexes),
+            INTS("pool_int64s", 10, pool),
+            {.name = "weights",
+             .kind = BYI_ATTR_FLOATS,
+             .n = 7,
+             .floats = weights},
+        };
+        struct byi_tensor in = TENSOR(BYOC_I32, 12);
+        set(&in, x);
+        struct eval e = prepare(BYI_OP_TEXT_TF_IDF, attrs, 8, &in, 1);
+        assert_true(e.typed);
+        assert_int_equal(run_text(&e), BYOC_OK);
+        expect(&e.out[0], rows[i].y);
+        finish(&e);
+    }
+}
+
+static void test_others(void **state)
+{
+    const char *const a[] = {"b", "a", "b", ""}, *const b[] = {"b"};
+    const struct byi_attr flat[] = {BOOL("flat", 1)};
+    (void)state;
+    store.limit = 1 << 20;
+    struct byi_tensor in[] = {strings(1, DIMS(4), a), strings(1, DIMS(1), b)};
+    struct eval e = prepare(BYI_OP_EQUAL, NULL, 0, in, 2);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect(&e.out[0], (const double[]){1, 0, 1, 0});
+    finish(&e);
+    in[0] = strings(1, DIMS(4), a);
+    e = prepare(BYI_OP_UNIQUE, flat, 1, in, 1);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 3, (const char *[]){"", "a", "b"});
+    expect(&e.out[3], (const double[]){1, 1, 2});
+    e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] = 4; /* as made */
+    finish(&e);
+}
+
+/* A number as a string, and back. */
+static void test_cast(void **state)
+{
+    static const double x[] = {0.1,
+                               -2.5,
+                               100,
+                               1e-7,
+                               16777216,
+                               (double)INFINITY,
+                               -(double)INFINITY,
+                               (double)NAN};
+    static const char *const text[] = {"0.1",      "-2.5", "100",  "1e-07",
+                                       "16777216", "INF",  "-INF", "NaN"};
+    const struct byi_attr to_text[] = {DTYPE("dtype", BYOC_STRING)};
+    const struct byi_attr to_float[] = {DTYPE("dtype", BYOC_F32)};
+    (void)state;
+    store.limit = 1 << 20;
+    struct byi_tensor in = TENSOR(BYOC_F32, 8);
+    set(&in, x);
+    struct eval e = prepare(BYI_OP_CAST, to_text, 1, &in, 1);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 8, text);
+    struct byi_tensor made = strings(1, DIMS(8), e.out[0].data);
+    struct eval back = prepare(BYI_OP_CAST, to_float, 1, &made, 1);
+    assert_int_equal(run_text(&back), BYOC_OK);
+    assert_near(&back.out[0], &e.in[0], 0, "back");
+    finish(&back);
+    finish(&e);
+    byi_store_reset(&store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_normalize, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tf_idf, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cast, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
