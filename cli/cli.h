@@ -95,6 +95,9 @@ struct byi_model_options {
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
     double measure_seconds;
+    bool isolate;
+    double isolate_seconds;
+    uint32_t isolate_mib;
 };
 
 /* Their rows, for a verb's table of options. */
@@ -138,6 +141,12 @@ struct byi_model_options {
          "where measured times are kept (default: in ~/.cache/byoc)"},        \
         {"measure-seconds", 0, BYI_OPTION_NUMBER, &(o).measure_seconds, "S",  \
          "for timing parts of a model (default: 60)"},                        \
+        {"isolate", 0, BYI_OPTION_FLAG, &(o).isolate, NULL,                   \
+         "compile with plug-ins in processes of their own"},                  \
+        {"isolate-seconds", 0, BYI_OPTION_NUMBER, &(o).isolate_seconds, "S",  \
+         "for one answer of such a process (default: 10)"},                   \
+        {"isolate-mib", 0, BYI_OPTION_COUNT, &(o).isolate_mib, "N",           \
+         "MiB of memory it may take (default: 4096)"},                        \
         {"", 'O', BYI_OPTION_LEVEL, &(o).opt_level, "0..3",                   \
          "optimisation level (default: 2)"},                                  \
         {"disable-pass", 0, BYI_OPTION_LIST, &(o).disable, "PASS",            \

@@ -81,6 +81,9 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .partition_by = o->partition_by,
         .cost_table = o->cost_table,
         .measure_seconds = o->measure_seconds,
+        .isolate = o->isolate,
+        .isolate_seconds = o->isolate_seconds,
+        .isolate_bytes = (uint64_t)o->isolate_mib << 20,
         .progress = isatty(STDERR_FILENO) ? print_progress : NULL};
 }
 
@@ -161,6 +164,9 @@ static const char *find_compile_option(const struct byi_model_options *o)
         {"--partition-by", o->partition_by != NULL},
         {"--cost-table", o->cost_table != NULL},
         {"--measure-seconds", o->measure_seconds > 0},
+        {"--isolate", o->isolate},
+        {"--isolate-seconds", o->isolate_seconds > 0},
+        {"--isolate-mib", o->isolate_mib > 0},
         {"--report", o->report != NULL},
         {"--require-offload", o->require_offload > 0},
         {"--require-offload-nodes", o->require_offload_nodes > 0},

@@ -3,7 +3,7 @@
  */
 #include "find_vendors.h"
 
-#include "runtime/internal.h"
+#include "isolate.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static enum byoc_status each_plugin(const char *list,
 /* What the walk over the plug-ins looks for. */
 struct search {
     struct byi_found *found;
-    uint32_t threads;
+    const struct byoc_compile_params *params;
     struct byi_text failures;
 };
 
@@ -43,18 +43,39 @@ struct byi_plugin *byi_found_plugin(const struct byi_found *found,
     return NULL;
 }
 
+static enum byoc_status open_plugin(const struct search *s, const char *path,
+                                    struct byi_plugin **plugin,
+                                    struct byoc_error *err)
+{
+    const struct byoc_compile_params *params = s->params;
+    const struct byi_isolate_limits limits = {
+        .seconds = params->isolate_seconds, .bytes = params->isolate_bytes};
+    if (s->found->isolated)
+        return byi_isolate_open(path, params->threads, &limits, plugin, err);
+    return byoc_internal_plugin_open(path, params->threads, plugin, err);
+}
+
+static void close_plugin(const struct byi_found *found,
+                         struct byi_plugin **plugin)
+{
+    if (found->isolated)
+        byi_isolate_close(plugin);
+    else
+        byoc_internal_plugin_close(plugin);
+}
+
 static void try_plugin(void *ctx, const char *path)
 {
     struct search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    if (byoc_internal_plugin_open(path, s->threads, &plugin, &err) != BYOC_OK) {
+    if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
         byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
                       err.text);
         return;
     }
     if (byi_found_plugin(s->found, plugin->backend->name)) {
-        byoc_internal_plugin_close(&plugin); /* the first one found counts */
+        close_plugin(s->found, &plugin); /* the first one found counts */
         return;
     }
     byi_match_host(&plugin->host);
@@ -122,7 +143,7 @@ static enum byoc_status load_vendors(struct byi_found *found,
                                      const struct byoc_compile_params *params,
                                      struct byoc_error *err)
 {
-    struct search s = {.found = found, .threads = params->threads};
+    struct search s = {.found = found, .params = params};
     BYI_VEC(const struct byoc_backend *) backends = {0};
     BYI_VEC(const struct byoc_host *) hosts = {0};
     enum byoc_status status = BYOC_OK;
@@ -176,8 +197,13 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
                                   struct byoc_error *err)
 {
     found->arena = arena;
+    found->isolated = params->isolate != 0;
     BYI_TRY(sketch_vendors(found, params->patterns, err));
     BYI_TRY(load_vendors(found, params, err));
+    for (uint32_t v = 0; v < found->vendors.n; v++)
+        for (uint32_t i = 0; i < found->n_fallen; i++)
+            if (strcmp(found->vendors.at[v].name, found->fallen[i].name) == 0)
+                found->vendors.at[v].fallen = found->fallen[i].why;
     found->vendors.forbid_ref = params->forbid_reference != 0;
     found->vendors.limits =
         (struct byi_limits){.min_nodes = params->min_region_nodes,
@@ -192,11 +218,16 @@ void byi_found_free(struct byi_found *found)
 {
     byi_vendors_free(&found->vendors);
     for (uint32_t i = 0; i < found->plugins.n; i++)
-        byoc_internal_plugin_close(&found->plugins.at[i]);
+        close_plugin(found, &found->plugins.at[i]);
     byi_vec_free(found->plugins.at);
     for (uint32_t i = 0; i < found->sketches.n; i++)
         byi_vec_free(found->sketches.at[i]->rows.at);
     byi_vec_free(found->sketches.at);
+}
+
+const char *byi_found_fall(const struct byi_found *found, uint32_t plugin)
+{
+    return found->isolated ? byi_isolate_fall(found->plugins.at[plugin]) : NULL;
 }
 
 /* --- listing backends ----------------------------------------------------- */

@@ -9,12 +9,20 @@
 struct byi_plugin;
 struct byi_sketch; /* a vendor that is only patterns */
 
+/* A vendor whose isolated plug-in fell. */
+struct byi_fallen {
+    const char *name, *why;
+};
+
 /* Zero-initialise. Ends before `arena`. */
 struct byi_found {
     struct byi_vendors vendors;
     BYI_VEC(struct byi_plugin *) plugins;
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
+    bool isolated;                   /* the plug-ins are */
+    const struct byi_fallen *fallen; /* before: they take nothing */
+    uint32_t n_fallen;
     struct byi_arena *arena;
 };
 
@@ -26,6 +34,8 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
                                   const struct byoc_compile_params *params,
                                   struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
+/* Why the plug-in of this compile with that index fell; NULL: it did not. */
+const char *byi_found_fall(const struct byi_found *found, uint32_t plugin);
 /* The plug-in of that name; NULL when none was loaded. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);

@@ -103,11 +103,11 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
     return BYOC_OK;
 }
 
-static enum byoc_status load_region(const struct byi_module *m,
-                                    const struct byi_plugin *plugin,
-                                    struct byi_arena *arena,
-                                    struct byi_built_region *r,
-                                    struct byoc_error *err)
+enum byoc_status byi_load_region(const struct byi_module *m,
+                                 const struct byi_plugin *plugin,
+                                 struct byi_arena *arena,
+                                 struct byi_built_region *r,
+                                 struct byoc_error *err)
 {
     struct byoc_view *views = byi_const_views(m, r->consts, r->n_consts, arena);
     void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
@@ -136,7 +136,7 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
     struct byi_built_region r;
     enum byoc_status status = write_region(m, func, plugin, arena, &r, err);
     if (status == BYOC_OK && !r.fault)
-        status = load_region(m, plugin, arena, &r, err);
+        status = byi_load_region(m, plugin, arena, &r, err);
     byi_text_free(&r.blob);
     *why = r.fault;
     return status;

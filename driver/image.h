@@ -36,6 +36,12 @@ enum byoc_status byi_build(const struct byi_module *m,
                            struct byi_arena *arena, struct byi_built *built,
                            struct byoc_error *err);
 void byi_built_free(struct byi_built *built);
+/* Load the region and drop it again; sets its fault. */
+enum byoc_status byi_load_region(const struct byi_module *m,
+                                 const struct byi_plugin *plugin,
+                                 struct byi_arena *arena,
+                                 struct byi_built_region *r,
+                                 struct byoc_error *err);
 /* Whether the plug-in builds and loads function `func` of the module, alone:
  * *why is why not, in `arena`, or NULL. */
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,

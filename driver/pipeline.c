@@ -25,7 +25,7 @@ struct byoc_compiled {
     struct byi_found found;
     struct byi_ledger *ledger;
     struct byi_built built;
-    struct byi_text ledger_json, ir, times;
+    struct byi_text ledger_json, ir, times, warnings;
     struct byi_timing timing;
     struct byi_pass_list list;
     const char *verdict; /* of the gates */
@@ -181,6 +181,10 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
         return byi_fail(err, BYOC_EINVAL,
                         "partition by '%s': expected greedy or measured",
                         p->partition_by);
+    if (p->isolate)
+        return byi_fail(err, BYOC_EINVAL,
+                        "partition by 'measured' runs what vendors make, which "
+                        "isolated ones do not; expected one of both");
     c->by_cost = (struct byi_by_cost){.found = &c->found,
                                       .arena = c->arena,
                                       .ledger = c->ledger,
@@ -314,6 +318,26 @@ static struct byi_image image_of(const struct byoc_compiled *c)
     return image;
 }
 
+/* Every region, loaded by its vendor's process. */
+static enum byoc_status try_isolated(struct byoc_compiled *c,
+                                     struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < c->built.regions.n; i++) {
+        struct byi_built_region *r = &c->built.regions.at[i];
+        const struct byi_func *f = c->m->funcs.at[r->func];
+        const struct byi_plugin *plugin =
+            byi_found_plugin(&c->found, f->attr.compiler);
+        if (!plugin || r->fault)
+            continue;
+        BYI_TRY(byi_load_region(c->m, plugin, c->arena, r, err));
+        if (r->fault) /* as a model that is loaded says it */
+            r->fault = byi_arena_printf(c->arena, "%s: %s: %s",
+                                        plugin->backend->name, f->name,
+                                        r->fault);
+    }
+    return BYOC_OK;
+}
+
 /* Load what was made, once. Probes see composites one by one; what a vendor
  * cannot build between them shows only here. */
 static enum byoc_status try_regions(struct byoc_compiled *c,
@@ -321,12 +345,17 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
                                     struct byoc_error *err)
 {
     const struct byoc_load_params load = {.threads = params->threads,
-                                          .plugins = params->plugins};
+                                          .plugins = params->plugins,
+                                          .native_only = c->found.isolated};
     const struct byi_image image = image_of(c);
     struct byoc_model *model = NULL;
     if (!c->built.regions.n)
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
+    if (c->found.isolated) {
+        byoc_model_free(&model);
+        return try_isolated(c, err);
+    }
     bool whole = true;
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
@@ -479,24 +508,77 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     return BYOC_OK;
 }
 
+/* Vendors that fell, each time the model was compiled, in an arena. */
+struct fallen {
+    struct byi_arena *arena;
+    BYI_VEC(struct byi_fallen) list;
+};
+
+static struct byoc_compiled *
+new_compiled(const struct byoc_compile_params *params,
+             const struct fallen *fallen)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byoc_compiled *c = byi_arena_alloc(arena, sizeof *c);
+    c->arena = arena;
+    c->ledger = byi_ledger_new();
+    c->cc = params->cc ? byi_arena_str(arena, params->cc) : NULL;
+    c->keep_c = params->keep_c ? byi_arena_str(arena, params->keep_c) : NULL;
+    c->found.fallen = fallen->list.at;
+    c->found.n_fallen = fallen->list.n;
+    return c;
+}
+
+/* Note who fell in this compile; whether anybody did. */
+static bool add_fallen(struct fallen *fallen, const struct byoc_compiled *c)
+{
+    const uint32_t before = fallen->list.n;
+    for (uint32_t i = 0; i < c->found.plugins.n; i++) {
+        const char *why = byi_found_fall(&c->found, i);
+        if (!why)
+            continue;
+        const struct byi_fallen one = {
+            byi_arena_str(fallen->arena,
+                          c->found.plugins.at[i]->backend->name),
+            byi_arena_str(fallen->arena, why)};
+        BYI_PUSH(&fallen->list, one);
+    }
+    return fallen->list.n > before;
+}
+
+static void warn_fallen(const struct fallen *fallen, struct byoc_compiled *c)
+{
+    for (uint32_t i = 0; i < fallen->list.n; i++)
+        byi_text_addf(&c->warnings, "%s was left out: %s\n",
+                      fallen->list.at[i].name, fallen->list.at[i].why);
+    if (c->by_cost.notes.n)
+        byi_text_add(&c->warnings, c->by_cost.notes.at, c->by_cost.notes.n);
+    c->found.fallen = NULL;
+    c->found.n_fallen = 0;
+}
+
 enum byoc_status byoc_compile(const char *path,
                               const struct byoc_compile_params *params,
                               struct byoc_compiled **compiled,
                               struct byoc_error *err)
 {
     const struct byoc_compile_params defaults = {0};
-    struct byi_arena *arena = byi_arena_new();
-    struct byoc_compiled *c = byi_arena_alloc(arena, sizeof *c);
-    *compiled = NULL;
-    c->arena = arena;
-    c->ledger = byi_ledger_new();
+    struct fallen fallen = {.arena = byi_arena_new()};
     params = params ? params : &defaults;
-    c->cc = params->cc ? byi_arena_str(arena, params->cc) : NULL;
-    c->keep_c = params->keep_c ? byi_arena_str(arena, params->keep_c) : NULL;
+    *compiled = NULL;
+    struct byoc_compiled *c = new_compiled(params, &fallen);
     enum byoc_status status = compile(c, path, params, err);
+    while (add_fallen(&fallen, c)) { /* at most once for each vendor */
+        byoc_compiled_free(&c);
+        c = new_compiled(params, &fallen);
+        status = compile(c, path, params, err);
+    }
+    warn_fallen(&fallen, c);
     if (status != BYOC_OK)
         byoc_compiled_free(&c);
     *compiled = c;
+    byi_vec_free(fallen.list.at);
+    byi_arena_free(&fallen.arena);
     return status;
 }
 
@@ -512,6 +594,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_text_free(&c->ledger_json);
     byi_text_free(&c->ir);
     byi_text_free(&c->times);
+    byi_text_free(&c->warnings);
     byi_timing_free(&c->timing);
     byi_vec_free(c->list.passes.at);
     byi_found_free(&c->found);
@@ -651,7 +734,7 @@ const char *byoc_compiled_ir(struct byoc_compiled *c)
 
 const char *byoc_compiled_warnings(const struct byoc_compiled *c)
 {
-    return c->by_cost.notes.n ? c->by_cost.notes.at : "";
+    return c->warnings.n ? c->warnings.at : "";
 }
 
 uint32_t byoc_compiled_timed(const struct byoc_compiled *c)

@@ -51,6 +51,7 @@ struct byi_vendor {
     const struct byoc_backend *backend;
     const struct byoc_host *host;
     struct byi_pattern_table *table;   /* compiled from backend->patterns */
+    const char *fallen; /* why it takes part no more; NULL: it does */
 };
 
 /* Which regions are worth having. Zero fields are no limits. */

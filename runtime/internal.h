@@ -159,6 +159,8 @@ BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
+/* Fill plugin->host with the services of this process; ctx: the plug-in. */
+BYOC_API void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi);
 /* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
  * a line: files as they stand, folders by their libbyoc_backend_*.so, sorted;
  * NULL: BYOC_PLUGIN_PATH, else the runtime's folder and its byoc/. */

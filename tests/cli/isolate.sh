@@ -1,0 +1,82 @@
+#!/bin/sh
+# isolate.sh BYOC PLUGINS: plug-ins in processes of their own: one that falls is
+# a reason and a warning, and the rest of the model gets what it would have got;
+# where nobody falls, nothing is different.
+set -u
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugins=$2
+digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+# model NAME OP: a vendor's add between two operators
+model() {
+    cat >"$dir/$1.ir" <<END
+def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
+  %0 = $2(%x) #["first": "Op"];
+  %1 = add(%0, %y) #["second": "Add"];
+  $2(%1) #["third": "Op"]
+}
+END
+}
+
+# expect NAME FILE WORD: the file says it
+expect() {
+    grep -qF -- "$3" "$2" && return
+    echo "$1: nothing says '$3':"
+    sed 's/^/    /' "$2"
+    failed=1
+}
+
+# falls OP WORD [SECONDS]: where and how the process of falls.so ended
+falls() {
+    model "$1" "$1"
+    timeout 100 "$byoc" compile "$dir/$1.ir" -o "$dir/$1.so" --isolate \
+        --isolate-seconds "${3:-30}" --isolate-mib 128 --report "$dir/$1.json" \
+        --plugin "$plugins/falls.so:$plugins/libbyoc_backend_ref.so" \
+        --backend falls,ref >"$dir/out" 2>"$dir/err"
+    code=$?
+    [ "$code" = 0 ] || {
+        echo "$1: exit code $code, expected 0:"
+        sed 's/^/    /' "$dir/err"
+        failed=1
+        return
+    }
+    expect "$1" "$dir/err" "falls was left out: its process $2"
+    expect "$1" "$dir/$1.json" '"vendor-failed"'
+    expect "$1" "$dir/$1.json" '"ref.add"'
+}
+
+falls tanh 'died of signal 11 (Segmentation fault) in accept() of falls.any'
+falls exp 'gave no answer within 1 s in probe()' 1
+falls sqrt 'died of signal 11'
+falls sigmoid 'left with exit code 3 in load or unload()'
+falls abs 'died of signal 6 (Aborted) in load or unload()'
+
+# alike MODEL BACKENDS: whoever does not fall makes the same bytes as without a
+# process
+alike() {
+    for how in "" --isolate; do
+        "$byoc" compile "$1" -o "$dir/good$how.so" $how --backend "$2" \
+            --plugin "$plugins:$plugins/falls.so:${byoc%/*}" \
+            --report "$dir/good$how.json" >"$dir/out" 2>"$dir/err" || {
+            echo "$2 $how: failed:"
+            sed 's/^/    /' "$dir/err"
+            failed=1
+        }
+    done
+    cmp "$dir/good.so" "$dir/good--isolate.so" || failed=1
+    cmp "$dir/good.json" "$dir/good--isolate.json" || failed=1
+}
+
+model good negative
+alike "$dir/good.ir" falls,ref
+alike "$dir/good.ir" ref,falls
+alike "$digits/digits.onnx" ref,dnnl
+expect good "$dir/good.json" '"reason": "offloaded"'
+
+# what cannot be isolated is said
+"$byoc" check "$dir/good.ir" --isolate --partition-by measured \
+    >"$dir/out" 2>"$dir/err" && failed=1
+expect measured "$dir/err" "isolated ones do not"
+exit $failed

@@ -1,0 +1,106 @@
+/* falls.c: a vendor whose process ends where the operator says, each in a way
+ * of its own: tanh in its predicate, exp in its probe, sqrt in compile, sigmoid
+ * in load, abs in unload. Others of its row go well; nothing is computed.
+ */
+#define _GNU_SOURCE /* memmem */
+#include <byoc/backend.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Is the region, or kernel, of this operator? */
+static int has(const struct byoc_region *region, const char *op)
+{
+    return memmem(region->json, region->json_bytes, op, strlen(op)) != NULL;
+}
+
+static const char *accept_tanh(const struct byoc_host *host,
+                               const struct byoc_match *m)
+{
+    if (strcmp(host->match_op(m, 0), "tanh") == 0)
+        raise(SIGSEGV);
+    return NULL;
+}
+
+static struct byoc_fail *probe(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result)
+{
+    (void)host, (void)result;
+    while (has(graph, "\"exp\""))
+        sleep(1);
+    return NULL;
+}
+
+/* Takes memory until there is none, and does not look whether there was. */
+static void eat(void)
+{
+    enum { PIECE = 1 << 24 };
+    for (;;)
+        memset(malloc(PIECE), 1, PIECE);
+}
+
+static struct byoc_fail *compile(const struct byoc_host *host,
+                                 const struct byoc_region *region,
+                                 struct byoc_blob *blob)
+{
+    if (has(region, "\"sqrt\""))
+        eat();
+    blob->data = host->acquire(host->ctx, region->json_bytes);
+    blob->bytes = region->json_bytes;
+    memcpy(blob->data, region->json, region->json_bytes);
+    return NULL;
+}
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    if (has(region, "\"sigmoid\""))
+        _exit(3);
+    *compiled = has(region, "\"abs\"") ? host->acquire(host->ctx, 1) : NULL;
+    return NULL;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    if (compiled)
+        abort();
+    host->release(host->ctx, compiled);
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    (void)compiled, (void)state, (void)args;
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                      "this plug-in computes nothing");
+}
+
+static const struct byoc_pattern patterns[] = {
+    {"falls.any", "tanh|exp|sqrt|sigmoid|abs|negative(%x)", accept_tanh},
+};
+
+static const struct byoc_backend backend = {
+    .struct_size = sizeof(struct byoc_backend),
+    .name = "falls",
+    .version = "1",
+    .compat = "falls-1",
+    .patterns = patterns,
+    .n_patterns = 1,
+    .probe = probe,
+    .compile = compile,
+    .load = load,
+    .unload = unload,
+    .run = run,
+};
+
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
+{
+    (void)host, (void)why, (void)why_bytes;
+    return &backend;
+}
+
+BYOC_BACKEND_DEFINE(query)
