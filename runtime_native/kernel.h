@@ -315,6 +315,7 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
+uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
 

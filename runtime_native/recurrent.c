@@ -28,15 +28,18 @@ struct plan {
     int64_t mr;            /* sequences that lie side by side in h   */
     int64_t ahead;         /* steps of the input's part              */
     bool packed, few, two_phases;
-    uint64_t bytes;      /* of scratch, so far                     */
-    float *weights;      /* [d][gate][block][hidden][width]        */
-    int64_t *offsets;    /* [hidden]: of a panel's rows            */
-    float *input;        /* [d][n, t][rows]: see input_row         */
-    float *bias;         /* [d][rows + hidden]: both of every gate,
-                            and, linear before reset, recurrent's */
-    float *h[2], *reset; /* [d][n / mr][hidden][n % mr]            */
-    float *z;            /* [d][n][hidden]                         */
-    float *lanes;        /* of each thread                         */
+    uint64_t bytes; /* of scratch, so far                     */
+    float *weights; /* [d][gate][block][hidden][width]        */
+    int64_t recurrent_floats;
+    const float *x_weights; /* of the input, as byi_gemm_pack leaves
+                               them, by direction; or NULL */
+    int64_t *offsets;       /* [hidden]: of a panel's rows            */
+    float *input;           /* [d][n, t][rows]: see input_row         */
+    float *bias;            /* [d][rows + hidden]: both of every gate,
+                               and, linear before reset, recurrent's */
+    float *h[2], *reset;    /* [d][n / mr][hidden][n % mr]            */
+    float *z;               /* [d][n][hidden]                         */
+    float *lanes;           /* of each thread                         */
     int64_t lane_floats, h_floats;
     void *dense; /* scratch of the input's product         */
 };
@@ -72,10 +75,14 @@ static struct plan make_plan(const struct byi_call *call)
     p.h_floats = byi_ceil_div(s->batch, p.mr) * p.mr * hidden;
     p.lane_floats = (s->r.gates * s->batch + ROWS) * p.width + BYI_SLACK;
 
-    const int64_t panels = directions * s->r.gates * p.blocks;
-    if (p.packed)
-        p.weights =
-            take_floats(&p, base, panels * p.width * hidden + BYI_SLACK);
+    p.recurrent_floats =
+        directions * s->r.gates * p.blocks * p.width * hidden + BYI_SLACK;
+    if (p.packed && call->packed) {
+        p.weights = (float *)(uintptr_t)call->packed; /* only read */
+        p.x_weights = p.weights + p.recurrent_floats;
+    } else if (p.packed) {
+        p.weights = take_floats(&p, base, p.recurrent_floats);
+    }
     p.offsets = take(&p, base, (uint64_t)hidden * sizeof *p.offsets);
     p.input = take_floats(&p, base, directions * p.ahead * s->batch * p.rows);
     p.bias = take_floats(&p, base, directions * (p.rows + hidden));
@@ -102,8 +109,6 @@ static void pack_weights(const struct plan *p, const struct byi_call *call)
     const struct byi_sequence *s = &p->s;
     const int64_t panels = s->r.directions * s->r.gates * p->blocks;
     const int team = byi_team(call, panels * p->width * s->hidden);
-    for (int64_t k = 0; k < s->hidden; k++)
-        p->offsets[k] = k * p->width;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t i = 0; i < panels; i++) {
         const int64_t n0 = i % p->blocks * p->width;
@@ -116,6 +121,12 @@ static void pack_weights(const struct plan *p, const struct byi_call *call)
                         byi_min(p->width, s->hidden - n0), p->width,
                         p->weights + i * p->width * s->hidden);
     }
+}
+
+static void list_offsets(const struct plan *p)
+{
+    for (int64_t k = 0; k < p->s.hidden; k++)
+        p->offsets[k] = k * p->width;
 }
 
 static void set_bias(const struct plan *p)
@@ -178,6 +189,15 @@ static const float *input_row(const struct plan *p, const struct stretch *part,
     return p->input + (d * p->ahead * p->s.batch + row) * p->rows;
 }
 
+/* The input's weights of direction d, packed; NULL: they are not. */
+static const float *x_weights(const struct plan *p, int64_t d)
+{
+    const struct byi_matrix none = {0};
+    const uint64_t each = byi_gemm_pack(&none, p->s.input, p->rows, NULL);
+    return p->x_weights ? p->x_weights + (uint64_t)d * each / sizeof(float)
+                        : NULL;
+}
+
 /* `n` rows of x from row `from` on, times the weights of direction d. */
 static void multiply_input(const struct plan *p, const struct byi_call *call,
                            int64_t d, int64_t from, int64_t n, float *to)
@@ -200,6 +220,7 @@ static void multiply_input(const struct plan *p, const struct byi_call *call,
                                    .in = in,
                                    .out = &out,
                                    .scratch = p->dense,
+                                   .packed = x_weights(p, d),
                                    .threads = call->threads};
     struct byoc_error err;
     const enum byoc_status status =
@@ -513,8 +534,9 @@ static enum byoc_status sequence_run(const struct byi_call *call,
     BYI_TRY(byi_sequence_check(s, call, err));
     if (s->hidden == 0 || s->batch == 0)
         return BYOC_OK; /* no results have elements */
-    if (p.packed)
+    if (p.packed && !call->packed)
         pack_weights(&p, call);
+    list_offsets(&p);
     set_bias(&p);
     set_states(&p);
     for (int64_t t = 0; t < s->time; t += p.ahead) {
@@ -528,6 +550,37 @@ static enum byoc_status sequence_run(const struct byi_call *call,
                 ((float *)s->y_h->data)[byi_sequence_state(s, d, n) + k] =
                     p.h[s->time % 2][h_at(&p, d, n, k)];
     return BYOC_OK;
+}
+
+/* The recurrent weights, then the input's, where the plan for them is known and
+ * has them packed. */
+uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
+{
+    const int64_t *dims = call->in->dims;
+    if (call->in->dtype != BYOC_F32 || dims[0] < 0 || dims[1] < 0 ||
+        dims[2] <= 0)
+        return 0;
+    struct byi_call dry = *call;
+    dry.scratch = NULL;
+    dry.packed = NULL;
+    struct plan p = make_plan(&dry);
+    const struct byi_sequence *s = &p.s;
+    if (!p.packed || s->hidden == 0)
+        return 0;
+    uint64_t bytes = (uint64_t)p.recurrent_floats * sizeof(float);
+    p.weights = to;
+    if (to)
+        pack_weights(&p, call);
+    for (int64_t d = 0; d < s->r.directions; d++) {
+        const struct byi_matrix x = {
+            .at = to ? (const float *)s->weights->data + d * p.rows * s->input
+                     : NULL,
+            .rs = 1,
+            .cs = s->input};
+        float *at = to ? (float *)to + bytes / sizeof(float) : NULL;
+        bytes += byi_gemm_pack(&x, s->input, p.rows, at);
+    }
+    return bytes;
 }
 
 BYI_FLOAT_KERNEL(recurrent, sequence_run, sequence_scratch)

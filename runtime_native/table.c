@@ -27,6 +27,9 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
         {BYI_OP_NN_CONV3D, 2, byi_conv_pack},
         {BYI_OP_NN_DENSE, 2, byi_matmul_pack},
         {BYI_OP_NN_MATMUL, 2, byi_matmul_pack},
+        {BYI_OP_NN_RNN, 6, byi_recurrent_pack},
+        {BYI_OP_NN_GRU, 6, byi_recurrent_pack},
+        {BYI_OP_NN_LSTM, 6, byi_recurrent_pack},
     };
     for (uint32_t i = 0; i < BYI_COUNT(packings); i++)
         if (packings[i].op == op)

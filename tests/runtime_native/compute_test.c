@@ -33,7 +33,11 @@ static void test_gemm_tiles(void **state)
             const bool add = round % 2;
             for (int i = 0; i < 16 * LDC; i++)
                 c[i] = d[i] = (float)i;
-            simd->gemm(K, a, b, NULL, c, LDC, m, n, add);
+            int64_t offsets[K];
+            for (int64_t k = 0; k < K; k++)
+                offsets[k] = k * simd->nr;
+            simd->gemm(K, a, b, round / 2 % 2 ? offsets : NULL, c, LDC, m, n,
+                       add);
             for (int64_t i = 0; i < m; i++)
                 for (int64_t j = 0; j < n; j++) {
                     float sum = add ? d[i * LDC + j] : 0;
