@@ -114,9 +114,8 @@ void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
             to[c * pitch + r] = from[r][c];
 }
 
-/* to[c pitch + r] = from[r stride + c] */
-static void transpose(const float *from, int64_t stride, int64_t rows,
-                      int64_t columns, float *to, int64_t pitch)
+void byi_transpose(const float *from, int64_t stride, int64_t rows,
+                   int64_t columns, float *to, int64_t pitch)
 {
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
@@ -136,7 +135,7 @@ static void pack(const float *from, int64_t rs, int64_t cs, int64_t n,
                  int64_t k, float *to, int64_t pitch)
 {
     if (cs == 1)
-        transpose(from, rs, n, k, to, pitch);
+        byi_transpose(from, rs, n, k, to, pitch);
     else if (rs == 1)
         for (int64_t j = 0; j < k; j++)
             memcpy(to + j * pitch, from + j * cs, (size_t)n * sizeof(float));

@@ -381,6 +381,11 @@ struct byi_simd {
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
+    /* y[i] *= by */
+    void (*scale)(float *y, int64_t n, float by);
+    /* y[i] = (x[i] - mean) scale gamma[i] + beta[i]; beta may be NULL */
+    void (*normalize)(const float *x, float *y, int64_t n, float mean,
+                      float scale, const float *gamma, const float *beta);
     /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) scale.
      * By the type of y; zero is one of its values. */
     void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,
@@ -447,6 +452,9 @@ uint64_t byi_gemm_pack(const struct byi_matrix *b, int64_t k, int64_t n,
 void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
                      int64_t n0, int64_t nc, int64_t nr, float *dst);
 
+/* to[c pitch + r] = from[r stride + c]; the bits of any elements of 4 bytes. */
+void byi_transpose(const float *from, int64_t stride, int64_t rows,
+                   int64_t columns, float *to, int64_t pitch);
 /* to[j pitch + i] = from[i][j] for i < pitch, j < n. */
 void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
                    float *to);

@@ -163,23 +163,23 @@ BYI_FLOAT_KERNEL(group, group_run_f32, NULL)
 
 /* --- layer -------------------------------------------------------------- */
 
-#define LAYER_ROW(id, type)                                                    \
-    static void layer_row_##id(const struct byi_call *call, int64_t at,        \
-                               int64_t n, struct stats s)                      \
-    {                                                                          \
-        const type *x = (const type *)call->in->data + at;                     \
-        const type *gamma = call->in[1].data;                                  \
-        const type *beta = call->n_in > 2 ? call->in[2].data : NULL;           \
-        type *restrict y = (type *)call->out->data + at;                       \
-        const type mean = (type)s.mean, scale = (type)s.scale;                 \
-        if (beta)                                                              \
-            for (int64_t i = 0; i < n; i++)                                    \
-                y[i] = (x[i] - mean) * scale * gamma[i] + beta[i];             \
-        else                                                                   \
-            for (int64_t i = 0; i < n; i++)                                    \
-                y[i] = (x[i] - mean) * scale * gamma[i];                       \
+/* A row of n elements from `at` on. */
+static void layer_row(const struct byi_call *call, int64_t at, int64_t n,
+                      struct stats s)
+{
+    const void *beta = call->n_in > 2 ? call->in[2].data : NULL;
+    if (call->in->dtype == BYOC_F32) {
+        byi_simd()->normalize((const float *)call->in->data + at,
+                              (float *)call->out->data + at, n, (float)s.mean,
+                              (float)s.scale, call->in[1].data, beta);
+        return;
     }
-BYI_EACH_FLOAT(LAYER_ROW)
+    const double *x = (const double *)call->in->data + at;
+    const double *gamma = call->in[1].data, *add = beta;
+    double *y = (double *)call->out->data + at;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - s.mean) * s.scale * gamma[i] + (add ? add[i] : 0);
+}
 
 static enum byoc_status layer_run_f32(const struct byi_call *call,
                                       struct byoc_error *err)
@@ -196,10 +196,7 @@ static enum byoc_status layer_run_f32(const struct byi_call *call,
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < rows; row++) {
         const struct stats s = stats_of(call, row * n, n, epsilon);
-        if (x->dtype == BYOC_F32)
-            layer_row_F32(call, row * n, n, s);
-        else
-            layer_row_F64(call, row * n, n, s);
+        layer_row(call, row * n, n, s);
     }
     return BYOC_OK;
 }

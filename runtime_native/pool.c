@@ -260,6 +260,30 @@ static void take_taps(const struct pool *v, const float *row, float *y)
     }
 }
 
+static float mean_of(float sum, int64_t count)
+{
+    return count ? sum / (float)count : 0;
+}
+
+/* A row's sums to means. Those that have their whole window in the row share a
+ * divisor, which takes divisions to find. */
+static void divide_row(const struct pool *v, int64_t outer, float *y)
+{
+    const struct byi_window *w = &v->w;
+    int64_t first, last, other;
+    byi_window_outputs(w, 2, 0, &first, &other);
+    byi_window_outputs(w, 2, w->size[2] - 1, &other, &last);
+    first = byi_min(first, w->out[2]);
+    last = byi_max(first, last);
+    for (int64_t i = 0; i < first; i++)
+        y[i] = mean_of(y[i], outer * divisor(v, 2, i));
+    const int64_t all = first < last ? outer * divisor(v, 2, first) : 0;
+    for (int64_t i = first; i < last; i++)
+        y[i] = mean_of(y[i], all);
+    for (int64_t i = last; i < w->out[2]; i++)
+        y[i] = mean_of(y[i], outer * divisor(v, 2, i));
+}
+
 static void pool_row(const struct pool *v, const float *x, int64_t d, int64_t h,
                      float *y)
 {
@@ -277,11 +301,7 @@ static void pool_row(const struct pool *v, const float *x, int64_t d, int64_t h,
         }
     if (v->kind == MAXIMUM)
         return;
-    const int64_t outer = divisor(v, 0, d) * divisor(v, 1, h);
-    for (int64_t i = 0; i < w->out[2]; i++) {
-        const int64_t count = outer * divisor(v, 2, i);
-        y[i] = count ? y[i] / (float)count : 0;
-    }
+    divide_row(v, divisor(v, 0, d) * divisor(v, 1, h), y);
 }
 
 static void fast_plane(const struct pool *v, int64_t plane)

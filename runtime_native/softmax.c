@@ -66,9 +66,7 @@ static void fast_row(const struct slices *s, int64_t row)
         simd->affine(x, y, s->n, 1.0f, (float)-((double)top + log(sum)));
         return;
     }
-    const float scale = (float)(1 / sum);
-    for (int64_t i = 0; i < s->n; i++)
-        y[i] *= scale;
+    simd->scale(y, s->n, (float)(1 / sum));
 }
 
 /* --- float32, inner > 1: some columns at a time -------------------------- */

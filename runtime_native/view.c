@@ -54,8 +54,15 @@ static struct byi_view simplify(const struct byi_view *v)
     static void row_##size(char *dst, const char *src, int64_t n,              \
                            int64_t stride)                                     \
     {                                                                          \
-        for (int64_t i = 0; i < n; i++)                                        \
-            memcpy(dst + i * size, src + i * stride * size, size);             \
+        if (stride == 1)                                                       \
+            for (int64_t i = 0; i < n; i++)                                    \
+                memcpy(dst + i * size, src + i * size, size);                  \
+        else if (stride == 2)                                                  \
+            for (int64_t i = 0; i < n; i++)                                    \
+                memcpy(dst + i * size, src + i * 2 * size, size);              \
+        else                                                                   \
+            for (int64_t i = 0; i < n; i++)                                    \
+                memcpy(dst + i * size, src + i * stride * size, size);         \
     }
 FOR_SIZES(ROW)
 
@@ -70,6 +77,14 @@ FOR_SIZES(ROW)
                        size);                                                  \
     }
 FOR_SIZES(SQUARE)
+
+/* The same for elements of four bytes, in vectors. */
+static void square_words(char *dst, int64_t out, const char *src, int64_t in,
+                         int64_t rows, int64_t cols)
+{
+    byi_transpose((const float *)(const void *)src, in, cols, rows,
+                  (float *)(void *)dst, out);
+}
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
 typedef void (*square_fn)(char *, int64_t, const char *, int64_t, int64_t,
@@ -93,6 +108,8 @@ static square_fn square_of(size_t size)
         FOR_SIZES(ENTRY)
 #undef ENTRY
     };
+    if (size == 4)
+        return square_words;
     assert(size < BYI_COUNT(squares) && squares[size]);
     return squares[size];
 }
