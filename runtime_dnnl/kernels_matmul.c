@@ -110,7 +110,10 @@ static struct byi_desc plain_matrix(const struct side *s)
 static enum byoc_status want_side(struct byi_build *b, const struct side *s,
                                   struct byi_view *view)
 {
-    struct byi_desc desc;
+    struct byi_desc desc = s->value->views[0].desc;
+    if (byi_elements(desc.rank, desc.dims) <= 0)
+        return byi_dn_refuse(b, "%s: an empty operand does not go to oneDNN",
+                             byi_dn_step0(b)->op->name);
     for (uint32_t i = 0; i < s->value->n_views; i++) {
         if (!try_view(s, &s->value->views[i].desc, &desc))
             continue;

@@ -226,6 +226,28 @@ BYOC_API enum byoc_status byoc_patterns_lint(
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
     struct byoc_error *err);
 
+/* How to try a plug-in. Zero-initialise. */
+struct byoc_conform_params {
+    const char *only; /* a case, or a group of them; NULL: all        */
+    uint64_t seed;    /* of what is made; 0: 1                        */
+    uint32_t cases;   /* graphs for each pattern; 0: 28               */
+    double seconds;   /* for one case; 0: 20                          */
+    void (*progress)(void *ctx, const char *what, uint32_t done,
+                     uint32_t of); /* or NULL                          */
+    void *progress_ctx;
+};
+
+/* Try the plug-in at `plugin`, an absolute path: its entry, its table, what it
+ * claims, its numbers, its memory, its threads (docs/conform.md). Every case
+ * runs in a process of its own, forked from this one, so that no crash and no
+ * hang of the plug-in is the caller's. *failed: how many cases fail; *text: the
+ * scorecard, as JSON when json is not 0, freed with byoc_string_free. Errors:
+ * BYOC_EINVAL (`only` names no case, the path is not absolute), BYOC_ENOMEM.
+ * Threads: the process should have no others, and have run no model. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_conform(const char *plugin, const struct byoc_conform_params *params,
+             int json, int *failed, char **text, struct byoc_error *err);
+
 #ifdef __cplusplus
 }
 #endif

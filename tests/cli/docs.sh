@@ -1,6 +1,7 @@
 #!/bin/sh
 # docs.sh BYOC: every pass that there is has a row in docs/passes.md, every row
-# of oneDNN's table one in docs/dnnl.md, and there are no others; every test that
+# of oneDNN's table one in docs/dnnl.md, every rule of the kit one in
+# docs/conform.md, and there are no others; every test that
 # tests/partition/README.md names is there.
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..
@@ -30,6 +31,11 @@ reasons=$(sed -n 's/^REASON([A-Z_]*, "\([a-z-]*\)".*/\1/p' \
 compare docs/ledger.md "$reasons" \
     "$(sed -n '/^| code /,/^$/s/^| `\([a-z-]*\)` .*/\1/p' "$top/docs/ledger.md" |
         sort)"
+rules=$(sed -n 's/^RULE([A-Z_]*, "\([a-z.]*\)".*/\1/p' "$top/conform/rules.def" |
+    sort)
+compare docs/conform.md "$rules" \
+    "$(sed -n '/^| Rule /,/^$/s/^| `\([a-z.]*\)` .*/\1/p' \
+        "$top/docs/conform.md" | sort)"
 
 cd "$top"
 named=$(sed -n '/^|/p' tests/partition/README.md | grep -o '`[a-z0-9_/.]*`' |

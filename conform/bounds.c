@@ -1,0 +1,169 @@
+/* bounds.c: how close is close enough: the sum, over the operators of a
+ * composite, of what each may be off (bounds.def), in units of the precision of
+ * its type, relative to the largest of the results.
+ */
+#include "kit.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    float wide, half;
+    bool known;
+} bounds[BYI_N_OPS] = {
+#define BOUND(id, wide_, half_) [BYI_OP_##id] = {wide_, half_, true},
+#include "bounds.def"
+};
+
+/* Where a small difference before becomes a whole step behind. */
+static const enum byi_op_id jumps[] = {
+    BYI_OP_CEIL,
+    BYI_OP_FLOOR,
+    BYI_OP_ROUND,
+    BYI_OP_SIGN,
+    BYI_OP_CAST,
+    BYI_OP_EQUAL,
+    BYI_OP_LESS,
+    BYI_OP_LESS_EQUAL,
+    BYI_OP_GREATER,
+    BYI_OP_MOD,
+    BYI_OP_GREATER_EQUAL,
+    BYI_OP_NOT_EQUAL,
+    BYI_OP_ARGMAX,
+    BYI_OP_ARGMIN,
+    BYI_OP_NN_HARDMAX,
+    BYI_OP_QUANTIZE,
+    BYI_OP_NN_THRESHOLDED_RELU,
+};
+
+static bool is_jump(enum byi_op_id op)
+{
+    for (size_t i = 0; i < BYI_COUNT(jumps); i++)
+        if (jumps[i] == op)
+            return true;
+    return false;
+}
+
+double byi_epsilon(enum byoc_dtype dtype)
+{
+    switch (dtype) {
+    case BYOC_F64:
+        return 0x1p-52;
+    case BYOC_F16:
+        return 0x1p-10;
+    case BYOC_BF16:
+        return 0x1p-7;
+    default:
+        return 0x1p-23;
+    }
+}
+
+/* How many terms one result is the sum of, about: for products the elements of
+ * the weights that one output has, else what is reduced. */
+static double terms_of(const struct byi_func *f, const struct byi_node *node)
+{
+    const struct byi_type *out = node->type;
+    const struct byi_type *in = f->nodes.at[node->args[0]].type;
+    if (out->kind != BYI_TENSOR)
+        out = out->fields[0];
+    const double n_out = (double)byi_elements(out->rank, out->dims);
+    const double n_in = (double)byi_elements(in->rank, in->dims);
+    const enum byi_op_cost cost = byi_op(node->op)->cost;
+    if (n_out <= 0 || n_in <= 0)
+        return 1;
+    if (cost == BYI_COST_CONV || cost == BYI_COST_DECONV ||
+        cost == BYI_COST_MATMUL || cost == BYI_COST_RECURRENT) {
+        const struct byi_type *w = f->nodes.at[node->args[1]].type;
+        return fmax(1, (double)byi_elements(w->rank, w->dims));
+    }
+    return fmax(1, n_in / n_out);
+}
+
+/* The least precise of the types that node computes with. */
+static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
+{
+    double eps = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_type *type = f->nodes.at[node->args[i]].type;
+        if (type->kind == BYI_TENSOR && byi_dtype_is_float(type->dtype))
+            eps = fmax(eps, byi_epsilon(type->dtype));
+    }
+    if (node->type->kind == BYI_TENSOR && byi_dtype_is_float(node->type->dtype))
+        eps = fmax(eps, byi_epsilon(node->type->dtype));
+    return eps;
+}
+
+struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
+                                      enum byoc_dtype dtype)
+{
+    struct byi_precision b = {0};
+    const struct byi_func *f = m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind != BYI_CALL_OP)
+            continue;
+        const double eps = epsilon_at(f, node);
+        const double units =
+            eps > 0x1p-20 ? bounds[node->op].half : bounds[node->op].wide;
+        if (is_jump(node->op) && (b.relative > 0 || units > 0))
+            b.share = 0.02;
+        b.relative += units * eps * sqrt(terms_of(f, node));
+    }
+    b.absolute = b.relative;
+    if (!byi_dtype_is_float(dtype))
+        b.relative = b.absolute = 0;
+    return b;
+}
+
+static bool is_close(double found, double want, double tolerance)
+{
+    return found == want || (isnan(found) && isnan(want)) ||
+           fabs(found - want) <= tolerance;
+}
+
+static double largest(const struct byi_tensor *t, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = fabs(byi_tensor_float(t, i));
+        if (isfinite(x) && x > most)
+            most = x;
+    }
+    return most;
+}
+
+enum byoc_status byi_kit_within(const struct byi_tensor *found,
+                                const struct byi_tensor *want,
+                                const double *slack,
+                                const struct byi_precision *bound,
+                                struct byoc_error *err)
+{
+    const int64_t n = byi_elements(want->rank, want->dims);
+    const double most = largest(want, n);
+    const int64_t allowed =
+        bound->share > 0 ? 1 + (int64_t)(bound->share * (double)n) : 0;
+    int64_t bad = 0, worst = 0;
+    double far = -1, limit = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = byi_tensor_float(found, i);
+        const double y = byi_tensor_float(want, i);
+        const double tolerance =
+            bound->relative * (fabs(y) + most) + bound->absolute + slack[i];
+        if (is_close(x, y, tolerance))
+            continue;
+        const double d = fabs(x - y);
+        if (bad++ == 0 || d > far || isnan(d)) {
+            worst = i;
+            far = d;
+            limit = tolerance;
+        }
+    }
+    if (bad <= allowed)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINTERNAL,
+                    "%lld of %lld elements are wrong; element %lld is %.9g, "
+                    "expected %.9g, at most %.3g off",
+                    (long long)bad, (long long)n, (long long)worst,
+                    byi_tensor_float(found, worst),
+                    byi_tensor_float(want, worst), limit);
+}

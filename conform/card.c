@@ -1,0 +1,194 @@
+/* card.c: what the cases came to, as text for people and as JSON.
+ */
+#include "conform.h"
+
+#include <byoc/runtime.h>
+
+#include <cjson/cJSON.h>
+
+#include <string.h>
+
+static const char *const outcomes[] = {[BYI_PASSED] = "pass",
+                                       [BYI_FAILED] = "fail",
+                                       [BYI_REFUSED] = "refused",
+                                       [BYI_UNTESTED] = "untested"};
+
+struct counts {
+    uint32_t of[BYI_COUNT(outcomes)];
+};
+
+uint32_t byi_card_failed(const struct byi_card *card)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < card->entries.n; i++)
+        n += card->entries.at[i].verdict.outcome == BYI_FAILED;
+    return n;
+}
+
+/* The group of a case, as long as it is. */
+static int group_of(const struct byi_entry *e)
+{
+    return (int)strcspn(e->what.name, "/");
+}
+
+static bool same_group(const struct byi_entry *a, const struct byi_entry *b)
+{
+    return group_of(a) == group_of(b) &&
+           strncmp(a->what.name, b->what.name, (size_t)group_of(a)) == 0;
+}
+
+static void add_counts(struct byi_text *out, const struct counts *n)
+{
+    byi_text_addf(out, "%6u pass", n->of[BYI_PASSED]);
+    if (n->of[BYI_FAILED])
+        byi_text_addf(out, ", %u FAIL", n->of[BYI_FAILED]);
+    if (n->of[BYI_REFUSED])
+        byi_text_addf(out, ", %u refused", n->of[BYI_REFUSED]);
+    if (n->of[BYI_UNTESTED])
+        byi_text_addf(out, ", %u untested", n->of[BYI_UNTESTED]);
+    byi_text_addf(out, "\n");
+}
+
+static void add_groups(const struct byi_card *card, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < card->entries.n; i++) {
+        const struct byi_entry *first = &card->entries.at[i];
+        struct counts n = {{0}};
+        bool seen = false;
+        for (uint32_t k = 0; k < i && !seen; k++)
+            seen = same_group(&card->entries.at[k], first);
+        for (uint32_t k = i; k < card->entries.n && !seen; k++)
+            if (same_group(&card->entries.at[k], first))
+                n.of[card->entries.at[k].verdict.outcome]++;
+        if (seen)
+            continue;
+        byi_text_addf(out, "  %-10.*s", group_of(first), first->what.name);
+        add_counts(out, &n);
+    }
+}
+
+/* Do they fail alike: the same rule, for the same row? */
+static bool alike(const struct byi_entry *a, const struct byi_entry *b)
+{
+    return b->verdict.outcome == BYI_FAILED &&
+           a->verdict.rule == b->verdict.rule &&
+           (a->what.row == b->what.row ||
+            (a->what.row && b->what.row &&
+             strcmp(a->what.row, b->what.row) == 0));
+}
+
+static void add_failure(const struct byi_card *card, uint32_t at,
+                        struct byi_text *out)
+{
+    const struct byi_entry *e = &card->entries.at[at];
+    uint32_t more = 0;
+    for (uint32_t i = 0; i < at; i++)
+        if (alike(e, &card->entries.at[i]))
+            return;
+    for (uint32_t i = at + 1; i < card->entries.n; i++)
+        more += alike(e, &card->entries.at[i]);
+    byi_text_addf(out, "\nFAIL %s (%s: %s)\n    ", e->what.name,
+                  byi_kit_rules[e->verdict.rule].name,
+                  byi_kit_rules[e->verdict.rule].text);
+    for (const char *p = e->verdict.text; *p; p++)
+        byi_text_addf(out, *p == '\n' && p[1] ? "\n    " : "%c", *p);
+    byi_text_addf(out, "\n");
+    if (*e->verdict.said)
+        byi_text_addf(out, "    it printed: %s\n", e->verdict.said);
+    if (more)
+        byi_text_addf(out, "    and %u more like it\n", more);
+    byi_text_addf(out, "    byoc conform %s --only %s --seed %llu\n",
+                  card->path, e->what.name, (unsigned long long)card->seed);
+}
+
+/* Rows of which no case said anything. */
+static void add_untested(const struct byi_card *card, struct byi_text *out)
+{
+    const char *row = card->listing->rows;
+    for (uint32_t i = 0; i < card->listing->n_rows;
+         i++, row += strlen(row) + 1) {
+        const struct byi_entry *why = NULL;
+        uint32_t tried = 0, ran = 0;
+        for (uint32_t k = 0; k < card->entries.n; k++) {
+            const struct byi_entry *e = &card->entries.at[k];
+            if (!e->what.row || strcmp(e->what.row, row) != 0 ||
+                strncmp(e->what.name, "numerics/", 9) != 0)
+                continue;
+            tried++;
+            ran += e->verdict.outcome == BYI_PASSED ||
+                   e->verdict.outcome == BYI_FAILED;
+            if (!why || e->verdict.outcome == BYI_REFUSED)
+                why = e;
+        }
+        if (tried && !ran)
+            byi_text_addf(out, "\nnot tested: %s: %s: %.300s\n", row,
+                          outcomes[why->verdict.outcome], why->verdict.text);
+    }
+}
+
+void byi_card_text(const struct byi_card *card, struct byi_text *out)
+{
+    const uint32_t failed = byi_card_failed(card);
+    byi_text_addf(out, "%s", card->path);
+    if (card->listing->n_rows)
+        byi_text_addf(out, ": %s %s, %u patterns, %s", card->listing->name,
+                      card->listing->version, card->listing->n_rows,
+                      card->listing->compiles ? "compiles regions itself"
+                                              : "takes JSON");
+    byi_text_addf(out, ", seed %llu\n", (unsigned long long)card->seed);
+    add_groups(card, out);
+    for (uint32_t i = 0; i < card->entries.n; i++)
+        if (card->entries.at[i].verdict.outcome == BYI_FAILED)
+            add_failure(card, i, out);
+    add_untested(card, out);
+    if (failed)
+        byi_text_addf(out, "\n%u of %u cases fail\n", failed, card->entries.n);
+    else
+        byi_text_addf(out, "\nconforms: no case of %u fails\n",
+                      card->entries.n);
+}
+
+static cJSON *entry_json(const struct byi_card *card, const struct byi_entry *e)
+{
+    cJSON *item = cJSON_CreateObject();
+    char again[600];
+    cJSON_AddStringToObject(item, "case", e->what.name);
+    cJSON_AddStringToObject(item, "outcome", outcomes[e->verdict.outcome]);
+    if (e->verdict.outcome == BYI_FAILED)
+        cJSON_AddStringToObject(item, "rule",
+                                byi_kit_rules[e->verdict.rule].name);
+    if (*e->verdict.text)
+        cJSON_AddStringToObject(item, "text", e->verdict.text);
+    if (e->verdict.outcome == BYI_FAILED) {
+        if (*e->verdict.said)
+            cJSON_AddStringToObject(item, "printed", e->verdict.said);
+        snprintf(again, sizeof again, "byoc conform %s --only %s --seed %llu",
+                 card->path, e->what.name, (unsigned long long)card->seed);
+        cJSON_AddStringToObject(item, "reproduce", again);
+    }
+    return item;
+}
+
+void byi_card_json(const struct byi_card *card, struct byi_text *out)
+{
+    cJSON *root = cJSON_CreateObject();
+    struct counts n = {{0}};
+    cJSON_AddStringToObject(root, "format", "byoc-conform");
+    cJSON_AddNumberToObject(root, "version", 1);
+    cJSON_AddStringToObject(root, "plugin", card->path);
+    cJSON_AddStringToObject(root, "name", card->listing->name);
+    cJSON_AddStringToObject(root, "backend_version", card->listing->version);
+    cJSON_AddStringToObject(root, "compat", card->listing->compat);
+    cJSON_AddNumberToObject(root, "patterns", card->listing->n_rows);
+    cJSON_AddNumberToObject(root, "seed", (double)card->seed);
+    cJSON *cases = cJSON_CreateArray();
+    for (uint32_t i = 0; i < card->entries.n; i++) {
+        n.of[card->entries.at[i].verdict.outcome]++;
+        cJSON_AddItemToArray(cases, entry_json(card, &card->entries.at[i]));
+    }
+    for (size_t i = 0; i < BYI_COUNT(outcomes); i++)
+        cJSON_AddNumberToObject(root, outcomes[i], n.of[i]);
+    cJSON_AddItemToObject(root, "cases", cases);
+    byi_json_print(root, out);
+    cJSON_Delete(root);
+}

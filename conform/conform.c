@@ -1,0 +1,220 @@
+/* conform.c: `byoc conform`: which cases there are for a plug-in, and what they
+ * came to (card.c).
+ */
+#include "conform.h"
+
+#include <byoc/byoc.h>
+
+#include "groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CASES = 28, MAX_HANGS = 3 };
+
+/* --- what the plug-in has, found out in a child --------------------------- */
+
+static struct byi_listing *listing; /* shared */
+
+static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    size_t at = 0;
+    (void)c;
+    snprintf(listing->name, sizeof listing->name, "%s", b->name);
+    snprintf(listing->version, sizeof listing->version, "%s", b->version);
+    snprintf(listing->compat, sizeof listing->compat, "%s", b->compat);
+    listing->compiles = b->compile != NULL;
+    for (uint32_t i = 0; i < b->n_patterns; i++) {
+        const size_t n = strlen(b->patterns[i].name) + 1;
+        if (at + n > sizeof listing->rows)
+            break;
+        memcpy(listing->rows + at, b->patterns[i].name, n);
+        at += n;
+        listing->n_rows++;
+    }
+}
+
+/* --- the cases ------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+} of_library[] = {
+    {"entry/open", byi_kit_try_open},
+    {"entry/query", byi_kit_try_query},
+    {"entry/old-host", byi_kit_try_old_host},
+    {"entry/new-host", byi_kit_try_new_host},
+    {"entry/why", byi_kit_try_why},
+    {"library/reload", byi_kit_try_reload},
+    {"library/unload", byi_kit_try_unload},
+};
+
+static const struct {
+    const char *group;
+    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+    bool many; /* a case for each graph that is made */
+} of_row[] = {
+    {"table", byi_kit_try_row, false},
+    {"numerics", byi_kit_try_numerics, true},
+    {"states", byi_kit_try_states, false},
+    {"threads", byi_kit_try_threads, false},
+    {"memory", byi_kit_try_memory, false},
+    {"heap", byi_kit_try_heap, false},
+    {"blob", byi_kit_try_blob, false},
+    {"manners", byi_kit_try_process, false},
+};
+
+/* NAME itself, or a group that it is in. */
+static bool is_wanted(const char *name, const char *only)
+{
+    const size_t n = only ? strlen(only) : 0;
+    return !only || (strncmp(name, only, n) == 0 &&
+                     (!name[n] || name[n] == '/' || (n && only[n - 1] == '/')));
+}
+
+static void add_case(struct byi_card *card, const char *only,
+                     struct byi_kit_case what)
+{
+    if (!is_wanted(what.name, only))
+        return;
+    const struct byi_entry entry = {.what = what};
+    BYI_PUSH(&card->entries, entry);
+}
+
+static void add_row(struct byi_card *card, const char *row,
+                    const struct byoc_conform_params *params)
+{
+    const uint32_t n = params->cases ? params->cases : CASES;
+    for (size_t i = 0; i < BYI_COUNT(of_row); i++) {
+        for (uint32_t k = 0; k < (of_row[i].many ? n : 1); k++) {
+            const char *name = of_row[i].many
+                                   ? byi_arena_printf(card->arena, "%s/%s/%u",
+                                                      of_row[i].group, row, k)
+                                   : byi_arena_printf(card->arena, "%s/%s",
+                                                      of_row[i].group, row);
+            add_case(card, params->only,
+                     (struct byi_kit_case){name, of_row[i].run, row, k});
+        }
+    }
+}
+
+static void add_cases(struct byi_card *card,
+                      const struct byoc_conform_params *params)
+{
+    for (size_t i = 0; i < BYI_COUNT(of_library); i++)
+        add_case(card, params->only,
+                 (struct byi_kit_case){of_library[i].name, of_library[i].run,
+                                       NULL, 0});
+    const char *row = card->listing->rows;
+    for (uint32_t i = 0; i < card->listing->n_rows; i++) {
+        add_row(card, row, params);
+        row += strlen(row) + 1;
+    }
+}
+
+/* A number beyond those that are drawn anyway: `--only numerics/ROW/1000`. */
+static void add_named(struct byi_card *card,
+                      const struct byoc_conform_params *params)
+{
+    const char *number = strrchr(params->only, '/');
+    const char *row = card->listing->rows;
+    for (uint32_t i = 0; number && i < card->listing->n_rows; i++) {
+        const char *group = byi_arena_printf(card->arena, "numerics/%s/", row);
+        if (strncmp(params->only, group, strlen(group)) == 0 &&
+            number[1 + strspn(number + 1, "0123456789")] == '\0')
+            add_case(
+                card, params->only,
+                (struct byi_kit_case){params->only, byi_kit_try_numerics, row,
+                                      (uint32_t)strtoul(number + 1, NULL, 10)});
+        row += strlen(row) + 1;
+    }
+}
+
+/* --- running them --------------------------------------------------------- */
+
+static void run_all(struct byi_kit *kit, struct byi_card *card,
+                    const struct byoc_conform_params *params)
+{
+    uint32_t hangs = 0;
+    for (uint32_t i = 0; i < card->entries.n; i++) {
+        struct byi_entry *e = &card->entries.at[i];
+        if (params->progress)
+            params->progress(params->progress_ctx, e->what.name, i,
+                             card->entries.n);
+        if (hangs >= MAX_HANGS) {
+            e->verdict.outcome = BYI_UNTESTED;
+            snprintf(e->verdict.text, sizeof e->verdict.text,
+                     "not tried: %u cases before it hang", hangs);
+            continue;
+        }
+        byi_run_case(kit, &e->what, &e->verdict);
+        hangs += e->verdict.outcome == BYI_FAILED &&
+                 e->verdict.rule == BYI_RULE_HANG;
+    }
+}
+
+/* The plug-in cannot be opened: that is all there is to say. */
+static void only_opening(struct byi_card *card,
+                         const struct byi_verdict *verdict)
+{
+    const struct byi_entry entry = {
+        .what = {"entry/open", byi_kit_try_open, NULL, 0}, .verdict = *verdict};
+    BYI_PUSH(&card->entries, entry);
+}
+
+enum byoc_status byoc_conform(const char *plugin,
+                              const struct byoc_conform_params *params,
+                              int json, int *failed, char **text,
+                              struct byoc_error *err)
+{
+    static const struct byoc_conform_params none;
+    params = params ? params : &none;
+    *text = NULL;
+    if (plugin[0] != '/')
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: expected the absolute path of a plug-in", plugin);
+    struct byi_kit kit = {.path = plugin,
+                          .seed = params->seed ? params->seed : 1,
+                          .seconds =
+                              params->seconds > 0 ? params->seconds : 20};
+    struct byi_card card = {.arena = byi_arena_new(),
+                            .path = plugin,
+                            .seed = kit.seed,
+                            .listing = byi_shared_new(sizeof *listing)};
+    enum byoc_status status = BYOC_OK;
+    struct byi_verdict verdict;
+    listing = card.listing;
+    if (!listing)
+        status = byi_fail(err, BYOC_ENOMEM, "no memory for the cases");
+    if (status == BYOC_OK) {
+        byi_run_case(
+            &kit,
+            &(const struct byi_kit_case){"entry/open", list_rows, NULL, 0},
+            &verdict);
+        if (verdict.outcome == BYI_FAILED)
+            only_opening(&card, &verdict);
+        else
+            add_cases(&card, params);
+        if (!card.entries.n && params->only)
+            add_named(&card, params);
+        if (!card.entries.n)
+            status = byi_fail(err, BYOC_EINVAL,
+                              "no case is called '%s'; without --only, --json "
+                              "names them all",
+                              params->only ? params->only : "");
+    }
+    if (status == BYOC_OK) {
+        if (verdict.outcome != BYI_FAILED)
+            run_all(&kit, &card, params);
+        *failed = (int)byi_card_failed(&card);
+        struct byi_text out = {0};
+        (json ? byi_card_json : byi_card_text)(&card, &out);
+        *text = strdup(out.at);
+        byi_text_free(&out);
+    }
+    byi_vec_free(card.entries.at);
+    byi_shared_free(card.listing, sizeof *listing);
+    byi_arena_free(&card.arena);
+    return status;
+}

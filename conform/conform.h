@@ -1,0 +1,35 @@
+/* conform/conform.h: the scorecard of a plug-in. */
+#ifndef BYI_CONFORM_H
+#define BYI_CONFORM_H
+
+#include "kit.h"
+
+/* What a plug-in says of itself; shared between processes. */
+struct byi_listing {
+    char name[64], version[128], compat[256];
+    bool compiles;
+    uint32_t n_rows;
+    char rows[1 << 17]; /* their names, each with its NUL */
+};
+
+struct byi_entry {
+    struct byi_kit_case what;
+    struct byi_verdict verdict;
+};
+
+struct byi_card {
+    struct byi_arena *arena;
+    const char *path;
+    uint64_t seed;
+    struct byi_listing *listing;
+    BYI_VEC(struct byi_entry) entries;
+};
+
+/* --- card.c --------------------------------------------------------------- */
+
+uint32_t byi_card_failed(const struct byi_card *card);
+/* For people; and as docs/conform.md describes it. */
+void byi_card_text(const struct byi_card *card, struct byi_text *out);
+void byi_card_json(const struct byi_card *card, struct byi_text *out);
+
+#endif

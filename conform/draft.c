@@ -1,0 +1,306 @@
+/* draft.c: the parts that recipes are made of: sizes that are drawn, operands
+ * that are there or are invented, attributes that the pattern pins or are
+ * drawn.
+ */
+#include "draft.h"
+
+#include <string.h>
+
+enum { MAX_ELEMENTS = 1 << 15 };
+
+uint32_t byi_draft_below(struct byi_draft *d, uint32_t n)
+{
+    return byi_draw_below(d->state, n);
+}
+
+bool byi_draft_chance(struct byi_draft *d, uint32_t percent)
+{
+    return byi_draft_below(d, 100) < percent;
+}
+
+/* --- sizes ----------------------------------------------------------------
+ */
+
+int64_t byi_draft_size(struct byi_draft *d)
+{
+    static const int64_t small[] = {1, 2, 3, 4, 5, 6, 8};
+    static const int64_t odd[] = {3, 5, 7, 11, 13};
+    static const int64_t large[] = {15, 16, 17, 24, 31, 32, 33, 48, 65};
+    switch (d->mood) {
+    case BYI_MOOD_ONES:
+        return byi_draft_chance(d, 65)
+                   ? 1
+                   : small[byi_draft_below(d, BYI_COUNT(small))];
+    case BYI_MOOD_ODD:
+        return odd[byi_draft_below(d, BYI_COUNT(odd))];
+    case BYI_MOOD_LARGE:
+        return large[byi_draft_below(d, BYI_COUNT(large))];
+    default:
+        return small[byi_draft_below(d, BYI_COUNT(small))];
+    }
+}
+
+static uint32_t draw_rank(struct byi_draft *d)
+{
+    static const uint32_t usual[] = {1, 2, 2, 3, 3, 4, 4, 4, 5};
+    static const uint32_t rare[] = {0, 1, 5, 6, 7};
+    return d->mood == BYI_MOOD_RANK
+               ? rare[byi_draft_below(d, BYI_COUNT(rare))]
+               : usual[byi_draft_below(d, BYI_COUNT(usual))];
+}
+
+bool byi_draft_fits(uint32_t rank, const int64_t *dims)
+{
+    const int64_t n = byi_elements(rank, dims);
+    return n >= 0 && n <= MAX_ELEMENTS;
+}
+
+static int64_t fit_dim(struct byi_draft *d, const struct byi_pat_dim *dim)
+{
+    const int64_t size = byi_draft_size(d);
+    if (dim->any)
+        return size;
+    switch (dim->cmp) {
+    case BYI_EQ:
+        return dim->value;
+    case BYI_GT:
+        return dim->value + size;
+    case BYI_GE:
+        return dim->value + size - 1;
+    case BYI_LT:
+        return size < dim->value ? size : dim->value - 1;
+    case BYI_LE:
+        return size < dim->value ? size : dim->value;
+    default:
+        return size == dim->value ? size + 1 : size;
+    }
+}
+
+/* The rank that the pattern asks for, or one that is drawn. */
+static uint32_t fit_rank(struct byi_draft *d, const struct byi_pat_type *asked)
+{
+    uint32_t rank = draw_rank(d);
+    if (asked && asked->has_dims)
+        return asked->n_dims + (asked->has_rest ? byi_draft_below(d, 3) : 0);
+    if (asked && !asked->rank.any) {
+        const struct byi_pat_dim *r = &asked->rank;
+        const int64_t v = r->value;
+        if (r->cmp == BYI_EQ || (r->cmp == BYI_GE && rank < v) ||
+            (r->cmp == BYI_LE && rank > v))
+            rank = (uint32_t)v;
+    }
+    return rank;
+}
+
+enum byoc_dtype byi_draft_fit_dtype(struct byi_draft *d,
+                                    const struct byi_pat_type *asked,
+                                    enum byoc_dtype dtype)
+{
+    if (!asked || !asked->n_dtypes)
+        return dtype;
+    for (uint32_t i = 0; i < asked->n_dtypes; i++)
+        if (asked->dtypes[i] == dtype)
+            return dtype;
+    return asked->dtypes[byi_draft_below(d, asked->n_dtypes)];
+}
+
+/* A shape out of nothing, of `rank` axes where that is not UINT32_MAX. */
+static bool draw_shape(struct byi_draft *d, struct byi_slot *s, uint32_t rank)
+{
+    const struct byi_pat_type *asked = s->asked;
+    s->rank = rank == UINT32_MAX ? fit_rank(d, asked) : rank;
+    if (s->rank > BYI_MAX_RANK)
+        return false;
+    for (uint32_t tries = 0; tries < 8; tries++) {
+        for (uint32_t i = 0; i < s->rank; i++) {
+            const struct byi_pat_dim *dim = NULL;
+            if (asked && asked->has_dims && i < asked->n_dims &&
+                (!asked->has_rest || i < asked->rest))
+                dim = &asked->dims[i];
+            s->dims[i] = dim ? fit_dim(d, dim) : byi_draft_size(d);
+        }
+        if (byi_draft_fits(s->rank, s->dims))
+            break;
+    }
+    if (asked && !asked->size.any && asked->size.cmp == BYI_EQ &&
+        asked->size.value == 1)
+        for (uint32_t i = 0; i < s->rank; i++)
+            s->dims[i] = 1;
+    else if (d->zero && s->rank)
+        s->dims[byi_draft_below(d, s->rank)] = 0;
+    d->zero = d->zero && !s->rank;
+    return byi_draft_fits(s->rank, s->dims);
+}
+
+/* --- slots ----------------------------------------------------------------
+ */
+
+bool byi_draft_is_known(const struct byi_draft *d, uint32_t i)
+{
+    return d->at[i].type != NULL;
+}
+
+uint32_t byi_draft_rank_of(const struct byi_draft *d, uint32_t i)
+{
+    return byi_draft_is_known(d, i) ? d->at[i].type->rank : d->at[i].rank;
+}
+
+const int64_t *byi_draft_dims_of(const struct byi_draft *d, uint32_t i)
+{
+    return byi_draft_is_known(d, i) ? d->at[i].type->dims : d->at[i].dims;
+}
+
+enum byoc_dtype byi_draft_dtype_of(const struct byi_draft *d, uint32_t i)
+{
+    return byi_draft_is_known(d, i) ? d->at[i].type->dtype : d->at[i].dtype;
+}
+
+void byi_draft_set_dims(struct byi_draft *d, uint32_t i, enum byoc_dtype dtype,
+                        uint32_t rank, const int64_t *dims)
+{
+    struct byi_slot *s = &d->at[i];
+    if (s->type || i >= d->n)
+        return;
+    s->dtype = byi_draft_fit_dtype(d, s->asked, dtype);
+    s->rank = rank;
+    memcpy(s->dims, dims, rank * sizeof *dims);
+}
+
+void byi_draft_set_ints(struct byi_draft *d, uint32_t i, const int64_t *values,
+                        uint32_t n)
+{
+    struct byi_slot *s = &d->at[i];
+    if (s->type || i >= d->n || n > BYI_MAX_INTS)
+        return;
+    *s = (struct byi_slot){.asked = s->asked,
+                           .dtype = BYOC_I64,
+                           .rank = 1,
+                           .dims = {n},
+                           .constant = true,
+                           .n = n};
+    memcpy(s->ints, values, n * sizeof *values);
+}
+
+/* Operand i, of `rank` axes (UINT32_MAX: any), out of nothing where it is not
+ * there. False: what is there has another rank. */
+bool byi_draft_want_free(struct byi_draft *d, uint32_t i, uint32_t rank)
+{
+    struct byi_slot *s = &d->at[i];
+    if (s->type)
+        return rank == UINT32_MAX || s->type->rank == rank;
+    s->dtype = byi_draft_fit_dtype(d, s->asked, d->dtype);
+    return draw_shape(d, s, rank);
+}
+
+/* --- attributes -----------------------------------------------------------
+ */
+
+const struct byi_pat_test *byi_draft_pinned(const struct byi_draft *d,
+                                            const char *name)
+{
+    for (uint32_t i = 0; i < d->pat->n_tests; i++)
+        if (d->pat->tests[i].cmp == BYI_EQ &&
+            strcmp(d->pat->tests[i].name, name) == 0)
+            return &d->pat->tests[i];
+    return NULL;
+}
+
+const struct byi_attr_def *byi_draft_def_of(const struct byi_draft *d,
+                                            const char *name)
+{
+    for (uint32_t i = 0; i < d->op->n_attrs; i++)
+        if (strcmp(d->op->attrs[i].name, name) == 0)
+            return &d->op->attrs[i];
+    return NULL;
+}
+
+bool byi_draft_is_given(const struct byi_draft *d, const char *name)
+{
+    for (uint32_t i = 0; i < d->n_given; i++)
+        if (strcmp(d->given[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void give(struct byi_draft *d, struct byi_attr attr)
+{
+    if (d->n_given < BYI_MAX_GIVEN && !byi_draft_is_given(d, attr.name))
+        d->given[d->n_given++] = attr;
+}
+
+/* An int, a bool or a dtype; what the pattern pins, or `value`. */
+int64_t byi_draft_give_int(struct byi_draft *d, const char *name, int64_t value)
+{
+    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
+    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    if (!def)
+        return value;
+    if (pin && pin->values[0].kind != BYI_ATTR_INTS)
+        value = pin->values[byi_draft_below(d, pin->n)].i;
+    give(d,
+         (struct byi_attr){.name = def->name, .kind = def->kind, .i = value});
+    return value;
+}
+
+double byi_draft_give_float(struct byi_draft *d, const char *name, double value)
+{
+    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
+    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    if (!def)
+        return value;
+    if (pin) {
+        const struct byi_attr *v = &pin->values[byi_draft_below(d, pin->n)];
+        value = v->kind == BYI_ATTR_INT ? (double)v->i : v->f;
+    }
+    give(d, (struct byi_attr){
+                .name = def->name, .kind = BYI_ATTR_FLOAT, .f = value});
+    return value;
+}
+
+const char *byi_draft_give_string(struct byi_draft *d, const char *name,
+                                  const char *value)
+{
+    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
+    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    if (!def)
+        return value;
+    if (pin)
+        value = pin->values[byi_draft_below(d, pin->n)].s;
+    give(d, (struct byi_attr){
+                .name = def->name, .kind = BYI_ATTR_STRING, .s = value});
+    return value;
+}
+
+/* A list; values[] becomes what the pattern pins of it. */
+void byi_draft_give_ints(struct byi_draft *d, const char *name, int64_t *values,
+                         uint32_t n)
+{
+    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
+    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    if (!def)
+        return;
+    if (pin) {
+        const struct byi_attr *v = &pin->values[byi_draft_below(d, pin->n)];
+        for (uint32_t i = 0; i < n; i++)
+            if (v->kind != BYI_ATTR_INTS)
+                values[i] = v->i;
+            else if (i < v->n && v->ints[i] != BYI_PAT_ANY_INT)
+                values[i] = v->ints[i];
+    }
+    give(d, (struct byi_attr){
+                .name = def->name,
+                .kind = BYI_ATTR_INTS,
+                .n = n,
+                .ints = byi_arena_copy(d->arena, values, n * sizeof *values)});
+}
+
+/* One of the words between bars. */
+const char *byi_draft_word(struct byi_draft *d, const char *words)
+{
+    uint32_t n = 1;
+    for (const char *p = words; *p; p++)
+        n += *p == '|';
+    for (uint32_t skip = byi_draft_below(d, n); skip > 0; skip--)
+        words = strchr(words, '|') + 1;
+    return byi_arena_strn(d->arena, words, strcspn(words, "|"));
+}

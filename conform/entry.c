@@ -1,0 +1,260 @@
+/* entry.c: the cases of the library: how it is opened, asked and closed.
+ */
+#include "groups.h"
+
+#include <dirent.h>
+#include <fenv.h>
+#include <locale.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint32_t count_entries(const char *folder)
+{
+    uint32_t n = 0;
+    DIR *dir = opendir(folder);
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static byoc_backend_query_fn find_query(struct byi_kit *kit)
+{
+    void *symbol;
+    byoc_backend_query_fn query;
+    struct byoc_error err;
+    byi_kit_place(kit, "dlopen()");
+    if (byoc_internal_library_find(kit->path, BYOC_BACKEND_QUERY, &symbol,
+                                   &err) != BYOC_OK)
+        byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
+    memcpy(&query, &symbol, sizeof query); /* POSIX: data to function */
+    return query;
+}
+
+void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    (void)c;
+    byi_kit_backend(kit);
+}
+
+void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    enum { TIMES = 500 };
+    const uint32_t threads = count_entries("/proc/self/task");
+    const struct byoc_host *host = byi_kit_host(kit);
+    const struct byi_host_books before = byi_host_books();
+    byoc_backend_query_fn query = find_query(kit);
+    const struct byoc_backend *first = NULL;
+    char why[256];
+    (void)c;
+    for (uint32_t i = 0; i < TIMES; i++) {
+        byi_kit_place(kit, "query, time %u", i + 1);
+        const struct byoc_backend *b = query(host, why, sizeof why);
+        if (!b)
+            byi_kit_failed(kit, BYI_RULE_QUERY,
+                           "query %u of this host gave NULL", i + 1);
+        if (first && b != first &&
+            (b->struct_size != first->struct_size ||
+             strcmp(b->name, first->name) != 0))
+            byi_kit_failed(kit, BYI_RULE_QUERY,
+                           "query %u gave another backend than the first",
+                           i + 1);
+        first = first ? first : b;
+    }
+    byi_host_balance(kit, &before, "queries");
+    if (count_entries("/proc/self/task") > threads)
+        byi_kit_failed(
+            kit, BYI_RULE_QUERY,
+            "found %u threads after opening and asking, before it were "
+            "%u",
+            count_entries("/proc/self/task"), threads);
+}
+
+/* A host that the plug-in cannot work with: a reason, in the room there is. */
+static void ask_too_old(struct byi_kit *kit, byoc_backend_query_fn query,
+                        uint32_t room)
+{
+    struct byoc_host old = *byi_kit_host(kit);
+    struct byi_zone *z = byi_zone_new(kit, room, 0, "the room for a reason");
+    char *why = byi_zone_data(z);
+    old.abi = 0;
+    memset(why, 'x', room);
+    byi_kit_place(kit, "query by a host of version 0, with room for %u bytes",
+                  room);
+    const struct byoc_backend *b = query(&old, why, room);
+    byi_zone_check(kit, z);
+    if (b)
+        byi_kit_failed(
+            kit, BYI_RULE_VERSIONS,
+            "a host of version 0 was given a backend, expected NULL and "
+            "a reason");
+    if (!memchr(why, '\0', room))
+        byi_kit_failed(kit, BYI_RULE_WHY,
+                       "a reason without its NUL in %u bytes", room);
+    if (room > 1 && !*why)
+        byi_kit_failed(kit, BYI_RULE_WHY,
+                       "NULL without a reason for a host of version 0");
+}
+
+void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    (void)c;
+    byi_zones_watch(kit);
+    ask_too_old(kit, find_query(kit), 256);
+}
+
+void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    static const uint32_t rooms[] = {1, 2, 7, 64};
+    (void)c;
+    byi_zones_watch(kit);
+    byoc_backend_query_fn query = find_query(kit);
+    for (size_t i = 0; i < BYI_COUNT(rooms); i++)
+        ask_too_old(kit, query, rooms[i]);
+}
+
+void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct {
+        struct byoc_host host;
+        void *later[16];
+    } next = {.host = *byi_kit_host(kit)};
+    char why[256] = "";
+    (void)c;
+    next.host.struct_size = sizeof next;
+    next.host.abi = BYOC_BACKEND_ABI + 1; /* a minor version */
+    byoc_backend_query_fn query = find_query(kit);
+    byi_kit_place(kit, "query by a newer host");
+    if (!query(&next.host, why, sizeof why))
+        byi_kit_failed(kit, BYI_RULE_VERSIONS,
+                       "a newer host (version %u, %u bytes) was refused: %s",
+                       next.host.abi, next.host.struct_size,
+                       *why ? why : "(no reason given)");
+}
+
+void byi_kit_try_row(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    struct byi_arena *arena = byi_arena_new();
+    const char **findings =
+        byi_arena_calloc(arena, b->n_patterns, sizeof *findings);
+    byi_patterns_lint(b->patterns, b->n_patterns, arena, findings);
+    for (uint32_t i = 0; i < b->n_patterns; i++)
+        if (findings[i] && strcmp(b->patterns[i].name, c->row) == 0)
+            byi_kit_failed(kit, BYI_RULE_ROW, "%s", findings[i]);
+}
+
+/* --- manners -------------------------------------------------------------- */
+
+/* What a process has once, and a plug-in leaves alone. */
+struct process {
+    int rounding;
+    char locale[200], folder[400];
+    cpu_set_t cpus;
+    void (*handlers[32])(int);
+    unsigned mxcsr;
+};
+
+static void look_at(struct process *p)
+{
+    *p = (struct process){.rounding = fegetround()};
+#if defined(__x86_64__)
+    p->mxcsr = __builtin_ia32_stmxcsr() & 0xffc0u; /* without its flags */
+#endif
+    snprintf(p->locale, sizeof p->locale, "%s", setlocale(LC_ALL, NULL));
+    if (!getcwd(p->folder, sizeof p->folder))
+        p->folder[0] = '\0';
+    sched_getaffinity(0, sizeof p->cpus, &p->cpus);
+    for (int i = 1; i < 32; i++) {
+        struct sigaction action;
+        if (sigaction(i, NULL, &action) == 0)
+            p->handlers[i] = action.sa_handler;
+    }
+}
+
+static const char *changed(const struct process *a, const struct process *b)
+{
+    for (int i = 1; i < 32; i++)
+        if (a->handlers[i] != b->handlers[i])
+            return "a signal handler";
+    return a->rounding != b->rounding          ? "the rounding mode"
+           : a->mxcsr != b->mxcsr              ? "the floating-point mode"
+           : strcmp(a->locale, b->locale) != 0 ? "the locale"
+           : strcmp(a->folder, b->folder) != 0 ? "the current directory"
+           : !CPU_EQUAL(&a->cpus, &b->cpus)    ? "the CPU affinity"
+                                               : NULL;
+}
+
+void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_sample sample;
+    struct byi_session s;
+    struct process before, after;
+    look_at(&before);
+    byi_sample_any(kit, c->row, &sample);
+    byi_session_open(kit, &sample, &s);
+    void *state = byi_state_open(kit, &s);
+    byi_kit_run_checked(kit, &s, state, 1, 0);
+    byi_state_close(kit, &s, state);
+    byi_session_close(kit, &s);
+    look_at(&after);
+    const char *what = changed(&before, &after);
+    if (what)
+        byi_kit_failed(kit, BYI_RULE_PROCESS, "%s is not what it was before it",
+                       what);
+}
+
+/* --- closing -------------------------------------------------------------- */
+
+void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    enum { SPANS = 4, CYCLES = 16 };
+    uint64_t heap[SPANS], files[SPANS];
+    struct byoc_error err;
+    (void)c;
+    for (uint32_t i = 0; i < SPANS; i++) {
+        for (uint32_t k = 0; k < CYCLES; k++) {
+            struct byi_plugin *plugin;
+            byi_kit_place(kit, "opening, time %u", i * CYCLES + k + 1);
+            if (byoc_internal_plugin_open(kit->path, 1, &plugin, &err))
+                byi_kit_failed(kit, BYI_RULE_RELOAD, "%s", err.text);
+            byi_kit_place(kit, "quiesce() and closing, time %u",
+                          i * CYCLES + k + 1);
+            byoc_internal_plugin_close(&plugin);
+        }
+        const struct mallinfo2 info = mallinfo2();
+        heap[i] = (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
+        files[i] =
+            count_entries("/proc/self/fd") + count_entries("/proc/self/task");
+    }
+    for (uint32_t i = 2; i < SPANS; i++) {
+        if (heap[i] < heap[i - 1] + 8 * CYCLES && files[i] <= files[i - 1])
+            return;
+    }
+    byi_kit_failed(
+        kit, BYI_RULE_RELOAD,
+        "every %d openings cost %llu bytes of heap and %lld files or "
+        "threads",
+        (int)CYCLES, (unsigned long long)(heap[3] - heap[2]),
+        (long long)(files[3] - files[2]));
+}
+
+void byi_kit_try_unload(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_plugin *plugin;
+    struct byoc_error err;
+    (void)c;
+    byi_kit_place(kit, "opening the library");
+    if (byoc_internal_plugin_open(kit->path, 1, &plugin, &err))
+        byi_kit_failed(kit, BYI_RULE_UNLOAD, "%s", err.text);
+    byi_kit_place(kit, "quiesce() and closing the library");
+    byoc_internal_plugin_close(&plugin);
+    byi_kit_place(kit, "exit() after the library was closed");
+    kit->verdict->done = true;
+    exit(0);
+}

@@ -1,0 +1,388 @@
+/* generate.c: a pattern as a graph: from the inside out, operands first, since
+ * what is inside decides the shapes outside. Where a pattern leaves a choice
+ * (operators, alternatives, how often a step stands) one is drawn.
+ */
+#include "generate.h"
+
+#include <string.h>
+
+const char *const byi_mood_text[BYI_N_MOODS] = {
+    [BYI_MOOD_SMALL] = "small",         [BYI_MOOD_ONES] = "axes of size 1",
+    [BYI_MOOD_ODD] = "odd sizes",       [BYI_MOOD_ZERO] = "an axis of size 0",
+    [BYI_MOOD_LARGE] = "larger",        [BYI_MOOD_RANK] = "other ranks",
+    [BYI_MOOD_DTYPE] = "another dtype",
+};
+
+enum { MAX_STEPS = 3 }; /* of a chain beyond those it must have */
+
+/* What a place of the pattern became: a value, or an operand that nobody has
+ * made yet. */
+struct made {
+    byi_id id; /* BYI_NO_ID: an operand */
+    const struct byi_pat *leaf;
+    const struct byi_pat_type *asked;
+};
+
+struct gen {
+    const struct byi_pattern *p;
+    struct byi_module *m;
+    struct byi_func *f;
+    struct byi_arena *arena;
+    enum byi_mood mood;
+    enum byoc_dtype dtype;
+    bool zero;
+    uint64_t state;
+    byi_id *named;    /* by name; BYI_NO_ID: not yet     */
+    byi_id *once;     /* by node, of those that stand once */
+    struct made hole; /* what stands before the step     */
+    uint32_t n_rest;
+    struct byoc_error *err;
+};
+
+static enum byoc_status make(struct gen *g, uint32_t at, struct made *out);
+
+static enum byoc_status misfit(struct gen *g, const char *what)
+{
+    return byi_fail(g->err, BYOC_ETYPE, "%s", what);
+}
+
+static const struct byi_type *type_of(const struct gen *g, byi_id id)
+{
+    return g->f->nodes.at[id].type;
+}
+
+/* --- operands -------------------------------------------------------------
+ */
+
+static byi_id add_const(struct gen *g, const struct byi_type *type,
+                        const struct byi_slot *slot, struct byi_domain domain)
+{
+    struct byi_tensor t;
+    if (!byi_const_alloc(g->m, type, &t))
+        return BYI_NO_ID;
+    if (slot && slot->n)
+        for (uint32_t i = 0; i < slot->n; i++)
+            byi_tensor_set(&t, i, (double)slot->ints[i]);
+    else
+        byi_domain_fill(&t, domain, byi_draw(&g->state));
+    return byi_add_const(g->m, g->f, byi_const_add(g->m, type, t.data, false),
+                         NULL);
+}
+
+/* The constant that a pattern writes out: one number. */
+static byi_id add_number(struct gen *g, const struct byi_type *type,
+                         double value)
+{
+    struct byi_tensor t;
+    if (!byi_const_alloc(g->m, type, &t))
+        return BYI_NO_ID;
+    byi_tensor_set(&t, 0, value);
+    return byi_add_const(g->m, g->f, byi_const_add(g->m, type, t.data, false),
+                         NULL);
+}
+
+static byi_id add_param(struct gen *g, const struct byi_type *type)
+{
+    char name[24];
+    snprintf(name, sizeof name, "x%u", g->f->params.n);
+    return byi_add_param(g->m, g->f, byi_arena_str(g->m->arena, name), type);
+}
+
+/* Make operand i of the draft, as its slot says. */
+static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
+                                     uint32_t i, struct made *made,
+                                     const struct byi_attrs *attrs)
+{
+    const struct byi_slot *s = &d->at[i];
+    const struct byi_pat *leaf = made->leaf;
+    const bool number = leaf && leaf->kind == BYI_PAT_CONST && leaf->has_value;
+    int64_t ones[BYI_MAX_RANK];
+    for (uint32_t k = 0; k < BYI_MAX_RANK; k++)
+        ones[k] = 1;
+    const uint32_t rank = number && s->rank > 1 ? 1 : s->rank;
+    const struct byi_type *type =
+        byi_type_tensor(g->m->arena, s->dtype, rank, number ? ones : s->dims);
+    const struct byi_type *types[BYI_MAX_SLOTS];
+    for (uint32_t k = 0; k < d->n; k++)
+        types[k] = d->at[k].type ? d->at[k].type : type;
+    const bool constant =
+        number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
+    if (number)
+        made->id = add_number(g, type, leaf->value);
+    else if (constant || (i > 0 && byi_draw_below(&g->state, 100) < 20))
+        made->id =
+            add_const(g, type, s, byi_domain_of(d->op, attrs, types, d->n, i));
+    else
+        made->id = add_param(g, type);
+    if (made->id == BYI_NO_ID)
+        return misfit(g, "a constant that is too large");
+    if (leaf && leaf->name != BYI_NO_NAME && leaf->kind != BYI_PAT_ONCE)
+        g->named[leaf->name] = made->id;
+    d->at[i].type = type;
+    return BYOC_OK;
+}
+
+/* --- operators ------------------------------------------------------------
+ */
+
+/* The same name twice is the same value. */
+static void look_up(const struct gen *g, struct made *made)
+{
+    if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
+        made->id = g->named[made->leaf->name];
+}
+
+static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
+                             enum byi_op_id op, struct made *args, uint32_t n,
+                             byi_id *id)
+{
+    static const struct byi_pat plain = {.kind = BYI_PAT_OP};
+    struct byi_draft d = {.op = byi_op(op),
+                          .pat = pat ? pat : &plain,
+                          .mood = g->mood,
+                          .dtype = g->dtype,
+                          .state = &g->state,
+                          .arena = g->m->arena,
+                          .zero = g->zero,
+                          .n = n};
+    byi_id ids[BYI_MAX_SLOTS];
+    const struct byi_attrs *attrs = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        look_up(g, &args[i]);
+        d.at[i].asked = args[i].asked;
+        d.at[i].constant = args[i].leaf && args[i].leaf->kind == BYI_PAT_CONST;
+        if (args[i].id != BYI_NO_ID)
+            d.at[i].type = type_of(g, args[i].id);
+        if (d.at[i].type && d.at[i].type->kind != BYI_TENSOR)
+            return misfit(g, "an operand is a tuple");
+        if (d.at[i].type && !d.dtype)
+            d.dtype = d.at[i].type->dtype;
+    }
+    if (!byi_draft_fill(&d))
+        return misfit(g, "shapes that do not go together");
+    g->zero = d.zero;
+    BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
+    for (uint32_t i = 0; i < n; i++) {
+        if (args[i].id == BYI_NO_ID)
+            look_up(g, &args[i]); /* an operand before it has the name */
+        if (args[i].id == BYI_NO_ID)
+            BYI_TRY(make_operand(g, &d, i, &args[i], attrs));
+        ids[i] = args[i].id;
+    }
+    BYI_TRY(byi_add_call(g->m, g->f, op, ids, n, d.given, d.n_given, NULL, id,
+                         g->err));
+    const struct byi_type *type = type_of(g, *id);
+    if (type->kind == BYI_TENSOR &&
+        byi_elements(type->rank, type->dims) > 1 << 18)
+        return misfit(g, "a result that is too large");
+    return BYOC_OK;
+}
+
+static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
+                                struct made *out)
+{
+    const enum byi_op_id op = pat->ops[byi_draw_below(&g->state, pat->n_ops)];
+    struct made args[BYI_MAX_SLOTS];
+    uint32_t n = pat->n_args;
+    if (n > BYI_MAX_SLOTS - 4)
+        return byi_fail(g->err, BYOC_EUNSUPPORTED, "%u operands", n);
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(make(g, pat->args[i], &args[i]));
+    const struct byi_op *row = byi_op(op);
+    for (uint32_t more = pat->has_rest ? byi_draw_below(&g->state, 4) : 0;
+         (more > 0 || n < row->min_in) && pat->has_rest &&
+         n<row->max_in; more -= more> 0)
+        args[n++] = (struct made){.id = BYI_NO_ID};
+    out->leaf = NULL;
+    return call(g, pat, op, args, n, &out->id);
+}
+
+/* add or multiply of several, grouped from the left; what is taken away or
+ * divided by comes after what is not. */
+static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
+                                   struct made *out)
+{
+    const bool sum = pat->ops[0] == BYI_OP_ADD;
+    struct made args[BYI_PATTERN_MAX_ARGS];
+    struct made all = {.id = BYI_NO_ID};
+    bool any = false;
+    for (uint32_t i = 0; i < pat->n_args; i++)
+        BYI_TRY(make(g, pat->args[i], &args[i]));
+    for (uint32_t turn = 0; turn < 2; turn++)
+        for (uint32_t i = 0; i < pat->n_args; i++) {
+            if ((pat->inverse >> i & 1) != turn)
+                continue;
+            if (!any) {
+                all = args[i];
+                any = true;
+                continue;
+            }
+            struct made pair[2] = {all, args[i]};
+            BYI_TRY(call(g, NULL,
+                         sum ? (turn ? BYI_OP_SUBTRACT : BYI_OP_ADD)
+                             : (turn ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
+                         pair, 2, &all.id));
+            all.leaf = NULL;
+        }
+    *out = all;
+    return BYOC_OK;
+}
+
+static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
+                                   struct made *out)
+{
+    byi_id ids[BYI_PATTERN_MAX_ARGS];
+    for (uint32_t i = 0; i < pat->n_args; i++) {
+        struct made field;
+        BYI_TRY(make(g, pat->args[i], &field));
+        look_up(g, &field);
+        if (field.id == BYI_NO_ID) {
+            struct byi_draft d = {.op = byi_op(BYI_OP_COPY),
+                                  .pat = pat,
+                                  .mood = g->mood,
+                                  .dtype = g->dtype,
+                                  .state = &g->state,
+                                  .arena = g->m->arena,
+                                  .n = 1};
+            d.at[0].asked = field.asked;
+            if (!byi_draft_fill(&d))
+                return misfit(g, "a field of no shape");
+            BYI_TRY(make_operand(g, &d, 0, &field, NULL));
+        }
+        ids[i] = field.id;
+    }
+    *out =
+        (struct made){.id = byi_add_tuple(g->m, g->f, ids, pat->n_args, NULL)};
+    return BYOC_OK;
+}
+
+/* --- the rest of the notation ---------------------------------------------
+ */
+
+/* Names of a step that may stand again stand for another value then. */
+static void forget_repeated(struct gen *g)
+{
+    for (uint32_t i = 0; i < g->p->n_names; i++)
+        if (g->p->repeated[i])
+            g->named[i] = BYI_NO_ID;
+}
+
+static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
+                                   struct made *out)
+{
+    const uint32_t room =
+        pat->max - pat->min < MAX_STEPS ? pat->max - pat->min : MAX_STEPS;
+    const uint32_t n =
+        pat->min + (room ? byi_draw_below(&g->state, room + 1) : 0);
+    const struct made before = g->hole;
+    BYI_TRY(make(g, pat->args[0], out));
+    for (uint32_t i = 0; i < n; i++) {
+        if (pat->max > 1)
+            forget_repeated(g);
+        g->hole = *out;
+        BYI_TRY(make(g, pat->args[1], out));
+    }
+    g->hole = before;
+    return BYOC_OK;
+}
+
+/* A node that stands once, whichever way leads to it. */
+static enum byoc_status make_once(struct gen *g, uint32_t at,
+                                  const struct byi_pat *pat, struct made *out)
+{
+    if (g->once[at] == BYI_NO_ID) {
+        BYI_TRY(make(g, pat->args[0], out));
+        g->once[at] = out->id;
+    } else {
+        *out = (struct made){.id = g->once[at]};
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
+                                 struct made *out)
+{
+    BYI_TRY(make(g, pat->args[0], out));
+    if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
+        type_of(g, out->id)->n_fields <= pat->index)
+        return misfit(g, "no such field");
+    return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
+}
+
+/* Recurses as deep as the pattern's text is nested. */
+static enum byoc_status make(struct gen *g, uint32_t at, struct made *out)
+{
+    const struct byi_pat *pat = &g->p->nodes[at];
+    *out = (struct made){.id = BYI_NO_ID};
+    switch (pat->kind) {
+    case BYI_PAT_ANY:
+    case BYI_PAT_CONST:
+        out->leaf = pat;
+        return BYOC_OK;
+    case BYI_PAT_OP:
+        return make_op(g, pat, out);
+    case BYI_PAT_GROUP:
+        return make_group(g, pat, out);
+    case BYI_PAT_TUPLE:
+        return make_tuple(g, pat, out);
+    case BYI_PAT_GET:
+        return make_get(g, pat, out);
+    case BYI_PAT_ALT:
+        return make(g, pat->args[byi_draw_below(&g->state, pat->n_args)], out);
+    case BYI_PAT_CHAIN:
+        return make_chain(g, pat, out);
+    case BYI_PAT_HOLE:
+        *out = g->hole;
+        return BYOC_OK;
+    case BYI_PAT_TYPE:
+        BYI_TRY(make(g, pat->args[0], out));
+        out->asked = pat->type;
+        return BYOC_OK;
+    case BYI_PAT_ONCE:
+        return make_once(g, at, pat, out);
+    case BYI_PAT_IF:
+        return byi_fail(g->err, BYOC_EUNSUPPORTED, "an `if`");
+    }
+    byi_unreachable();
+}
+
+static enum byoc_dtype draw_dtype(enum byi_mood mood, uint64_t *state)
+{
+    static const enum byoc_dtype others[] = {
+        BYOC_F16, BYOC_BF16, BYOC_F64, BYOC_I32, BYOC_I64, BYOC_I8, BYOC_U8};
+    return mood == BYI_MOOD_DTYPE
+               ? others[byi_draw_below(state, BYI_COUNT(others))]
+               : BYOC_F32;
+}
+
+enum byoc_status byi_generate(const struct byi_pattern *row, enum byi_mood mood,
+                              uint64_t seed, struct byi_module **m,
+                              struct byoc_error *err)
+{
+    struct gen g = {.p = row,
+                    .m = byi_module_new(),
+                    .arena = byi_arena_new(),
+                    .mood = mood,
+                    .zero = mood == BYI_MOOD_ZERO,
+                    .state = seed * 0x9e3779b97f4a7c15u + 1,
+                    .err = err};
+    byi_draw(&g.state);
+    g.dtype = draw_dtype(mood, &g.state);
+    const uint32_t func = byi_func_new(g.m, "main");
+    g.f = g.m->funcs.at[func];
+    g.named = byi_arena_calloc(g.arena, row->n_names + 1, sizeof *g.named);
+    g.once = byi_arena_calloc(g.arena, row->n_nodes, sizeof *g.once);
+    memset(g.named, 0xff, (row->n_names + 1) * sizeof *g.named);
+    memset(g.once, 0xff, row->n_nodes * sizeof *g.once);
+    struct made root;
+    enum byoc_status status = make(&g, row->root, &root);
+    if (status == BYOC_OK && (root.id == BYI_NO_ID || g.zero))
+        status = misfit(&g, "nothing that has this shape");
+    if (status == BYOC_OK)
+        g.f->result = root.id;
+    byi_arena_free(&g.arena);
+    *m = g.m;
+    if (status != BYOC_OK)
+        byi_module_free(m);
+    return status;
+}

@@ -1,0 +1,395 @@
+/* groups.c: the cases of a row: what is done with graphs that it takes. */
+#include "kit.h"
+
+#include "groups.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- numerics ------------------------------------------------------------- */
+
+void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_sample sample;
+    struct byi_session s;
+    byi_zones_watch(kit);
+    byi_sample_make(kit, c->row, c->number, &sample);
+    const struct byi_host_books before = byi_host_books();
+    byi_session_open(kit, &sample, &s);
+    void *state = byi_state_open(kit, &s);
+    byi_kit_run_checked(kit, &s, state, c->number * 3u + 1, 0);
+    byi_kit_run_checked(kit, &s, state, c->number * 3u + 2, BYI_ALIGN);
+    byi_kit_run_checked(kit, &s, state, c->number * 3u + 1, 0);
+    byi_state_close(kit, &s, state);
+    byi_session_close(kit, &s);
+    byi_host_balance(kit, &before, "unload()");
+}
+
+/* --- states --------------------------------------------------------------- */
+
+void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    enum { N = 4 };
+    static const int order[N] = {2, 0, 3, 1};
+    struct byi_sample sample;
+    struct byi_session s, other;
+    void *states[N];
+    byi_zones_watch(kit);
+    byi_sample_any(kit, c->row, &sample);
+    const struct byi_host_books before = byi_host_books();
+    byi_session_open(kit, &sample, &s);
+    byi_session_open(kit, &sample, &other); /* the same region once more */
+    for (int i = 0; i < N; i++)
+        states[i] = byi_state_open(kit, &s);
+    byi_session_close(kit, &other);
+    for (int i = 0; i < N; i++) {
+        for (int k = i; k < N; k++)
+            byi_kit_run_checked(kit, &s, states[order[k]], (uint64_t)(i + k),
+                                0);
+        byi_state_close(kit, &s, states[order[i]]);
+    }
+    void *late = byi_state_open(kit, &s);
+    byi_kit_run_checked(kit, &s, late, 9, 0);
+    byi_state_close(kit, &s, late);
+    byi_session_close(kit, &s);
+    byi_host_balance(kit, &before, "unload()");
+}
+
+/* --- memory that runs out ------------------------------------------------- */
+
+static void want_resource(struct byi_kit *kit, struct byoc_fail *fail,
+                          const char *call, uint32_t n)
+{
+    uint32_t code;
+    const char *said = byi_fail_said(fail, &code);
+    if (code != BYOC_FAIL_RESOURCE)
+        byi_kit_failed(kit, BYI_RULE_EXHAUSTED,
+                       "%s failed with code %u, expected %d (RESOURCE), when "
+                       "acquire() number %u gave NULL: %.600s",
+                       call, code, (int)BYOC_FAIL_RESOURCE, n, said);
+    if (!*said)
+        byi_kit_failed(kit, BYI_RULE_REASON, "%s failed with an empty sentence",
+                       call);
+}
+
+/* All calls with the n-th acquire() failing; true: none did. */
+static bool without(struct byi_kit *kit, const struct byi_sample *sample,
+                    const struct byi_expected *e, struct byi_arena *arena,
+                    uint32_t n)
+{
+    struct byi_tensor found[BYI_KIT_MAX_IO];
+    struct byi_session s = {.sample = sample};
+    struct byoc_blob blob = {.data = NULL};
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    const struct byi_host_books before = byi_host_books();
+    const char *call = "compile()";
+    void *state = NULL;
+    bool loaded = false, stated = false;
+    byi_host_exhaust(b->compile ? n : UINT32_MAX);
+    struct byoc_fail *fail = byi_kit_compile(kit, &s, &blob);
+    if (!b->compile)
+        byi_host_exhaust(n);
+    if (!fail) {
+        call = "load()";
+        fail = byi_kit_load(kit, &s, &blob);
+        loaded = !fail;
+    }
+    if (!fail) {
+        call = "state_new()";
+        fail = byi_kit_state_new(kit, &s, &state);
+        stated = !fail;
+    }
+    if (!fail) {
+        call = "run()";
+        fail = byi_kit_run(kit, &s, state, e, 0, arena, found);
+    }
+    const bool none = byi_host_books().acquired - before.acquired <= n;
+    byi_host_exhaust(UINT32_MAX);
+    if (fail && none)
+        byi_kit_failed(kit, BYI_RULE_BUILDS,
+                       "%s failed with all the memory it "
+                       "asked for: %.800s",
+                       call, byi_fail_said(fail, NULL));
+    if (fail)
+        want_resource(kit, fail, call, n);
+    if (stated)
+        byi_state_close(kit, &s, state);
+    if (loaded)
+        byi_session_close(kit, &s);
+    byi_kit_blob_free(kit, &blob);
+    char after[80];
+    snprintf(after, sizeof after, "%s without acquire() number %u",
+             fail ? call : "all", n);
+    byi_host_balance(kit, &before, after);
+    return none;
+}
+
+void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    enum { MOST = 2000 };
+    struct byi_sample sample;
+    struct byi_expected e;
+    struct byi_arena *arena = byi_arena_new();
+    byi_zones_watch(kit);
+    byi_sample_any(kit, c->row, &sample);
+    byi_kit_expect(kit, &sample, 1, arena, &e);
+    for (uint32_t n = 0; n < MOST; n++)
+        if (without(kit, &sample, &e, arena, n))
+            return;
+}
+
+/* --- the heap ------------------------------------------------------------- */
+
+static uint64_t heap_now(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
+}
+
+/* Growth that goes on in every one of several spans of `cycles` is a leak; one
+ * that stops is a cache, of the plug-in's or of malloc(). */
+static void want_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
+                       uint32_t cycles, const char *what)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        const uint64_t more = heap[i + 1] > heap[i] ? heap[i + 1] - heap[i] : 0;
+        least = more < least ? more : least;
+    }
+    if (least >= 16 * (uint64_t)cycles)
+        byi_kit_failed(kit, BYI_RULE_HEAP,
+                       "the heap grows by %llu bytes with every %s",
+                       (unsigned long long)(least / cycles), what);
+}
+
+void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    enum { SPANS = 6, CYCLES = 8, RUNS = 12 };
+    uint64_t heap[SPANS];
+    struct byi_sample sample;
+    struct byi_session s;
+    struct byi_expected e;
+    struct byi_tensor found[BYI_KIT_MAX_IO];
+    struct byi_arena *arena = byi_arena_new();
+    byi_zones_watch(kit);
+    byi_sample_any(kit, c->row, &sample);
+    byi_kit_expect(kit, &sample, 1, arena, &e);
+    for (uint32_t i = 0; i < SPANS; i++) {
+        for (uint32_t k = 0; k < CYCLES; k++) {
+            byi_session_open(kit, &sample, &s);
+            byi_state_close(kit, &s, byi_state_open(kit, &s));
+            byi_session_close(kit, &s);
+        }
+        heap[i] = heap_now();
+    }
+    want_level(kit, heap, SPANS, CYCLES, "load() and unload()");
+    byi_session_open(kit, &sample, &s);
+    void *state = byi_state_open(kit, &s);
+    for (uint32_t i = 0; i < SPANS; i++) {
+        for (uint32_t k = 0; k < RUNS; k++) {
+            struct byi_arena *own = byi_arena_new();
+            struct byoc_fail *fail =
+                byi_kit_run(kit, &s, state, &e, 0, own, found);
+            if (fail)
+                byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
+                               byi_fail_said(fail, NULL));
+            byi_arena_free(&own);
+        }
+        heap[i] = heap_now();
+    }
+    want_level(kit, heap, SPANS, RUNS, "run()");
+}
+
+/* --- regions and blobs that are wrong --------------------------------------
+ */
+
+/* Load these bytes; who takes them must be able to go on. */
+static void try_bytes(struct byi_kit *kit, const struct byi_sample *sample,
+                      const struct byoc_blob *blob, const char *what)
+{
+    const struct byi_host_books before = byi_host_books();
+    struct byi_session s = {.sample = sample};
+    struct byoc_fail *fail = byi_kit_load(kit, &s, blob);
+    if (fail) {
+        uint32_t code;
+        const char *said = byi_fail_said(fail, &code);
+        if (code == BYOC_FAIL_INTERNAL || !*said)
+            byi_kit_failed(kit, BYI_RULE_HOSTILE,
+                           "load() of %s failed with code %u and '%.300s', "
+                           "expected INVALID or INCOMPATIBLE and a sentence",
+                           what, code, said);
+    } else {
+        void *state;
+        fail = byi_kit_state_new(kit, &s, &state);
+        if (fail)
+            byi_fail_said(fail, NULL);
+        else
+            byi_state_close(kit, &s, state);
+        byi_session_close(kit, &s);
+    }
+    byi_host_balance(kit, &before, what);
+}
+
+static void cut_and_change(struct byi_kit *kit, const struct byi_sample *sample,
+                           const struct byoc_blob *whole, uint64_t seed)
+{
+    enum { CUTS = 48, CHANGES = 160 };
+    uint64_t state = seed + 1;
+    char what[80];
+    for (uint32_t i = 0; i < CUTS; i++) {
+        struct byoc_blob cut = *whole;
+        cut.bytes = i < 16 ? i : byi_draw(&state) % whole->bytes;
+        if (cut.bytes >= whole->bytes)
+            continue;
+        snprintf(what, sizeof what, "the first %llu of %llu bytes",
+                 (unsigned long long)cut.bytes,
+                 (unsigned long long)whole->bytes);
+        byi_kit_place(kit, "load() of %s", what);
+        try_bytes(kit, sample, &cut, what);
+    }
+    char *copy = malloc(whole->bytes);
+    for (uint32_t i = 0; copy && i < CHANGES; i++) {
+        memcpy(copy, whole->data, whole->bytes);
+        const uint32_t n = 1 + byi_draw_below(&state, 3);
+        uint64_t at = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            at = byi_draw(&state) % whole->bytes;
+            copy[at] = byi_draw_below(&state, 2)
+                           ? (char)byi_draw_below(&state, 256)
+                           : (char)(copy[at] ^ 1 << byi_draw_below(&state, 8));
+        }
+        const struct byoc_blob changed = {
+            .struct_size = sizeof changed, .data = copy, .bytes = whole->bytes};
+        snprintf(what, sizeof what, "a region with byte %llu changed (try %u)",
+                 (unsigned long long)at, i);
+        try_bytes(kit, sample, &changed, what);
+    }
+    free(copy);
+}
+
+void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_sample sample;
+    struct byoc_blob blob, again;
+    byi_zones_watch(kit);
+    byi_sample_any(kit, c->row, &sample);
+    struct byi_session s = {.sample = &sample};
+    for (int i = 0; i < 2; i++) {
+        struct byoc_fail *fail = byi_kit_compile(kit, &s, i ? &again : &blob);
+        if (fail)
+            byi_kit_failed(kit, BYI_RULE_BUILDS, "compile() failed: %.900s",
+                           byi_fail_said(fail, NULL));
+    }
+    if (blob.bytes != again.bytes ||
+        memcmp(blob.data, again.data, blob.bytes) != 0)
+        byi_kit_failed(
+            kit, BYI_RULE_SAME,
+            "compile() gave %llu bytes, and for the same region %llu "
+            "other ones",
+            (unsigned long long)blob.bytes, (unsigned long long)again.bytes);
+    cut_and_change(kit, &sample, &blob, kit->seed);
+    byi_kit_blob_free(kit, &blob);
+    byi_kit_blob_free(kit, &again);
+}
+
+/* --- threads -------------------------------------------------------------- */
+
+enum { THREADS = 4, ROUNDS = 60 };
+
+struct runner {
+    struct byi_kit *kit;
+    struct byi_session *s;
+    pthread_barrier_t *begin;
+    struct byi_expected e;
+    struct byi_arena *arena;
+    void *state;
+    char wrong[600]; /* what is; "": nothing */
+};
+
+/* Run again and again on plain memory: a fault is a crash of the case. */
+static void *run_along(void *arg)
+{
+    struct runner *r = arg;
+    const struct byi_sample *sample = r->s->sample;
+    const struct byoc_backend *b = byi_kit_backend(r->kit);
+    const struct byoc_host *host = byi_kit_host(r->kit);
+    struct byoc_view views[2 * BYI_KIT_MAX_IO];
+    struct byi_tensor out[BYI_KIT_MAX_IO];
+    const uint32_t n_in = sample->n_in, n_out = sample->n_out;
+    for (uint32_t i = 0; i < n_in + n_out; i++) {
+        struct byi_tensor *t = i < n_in ? &r->e.in[i] : &out[i - n_in];
+        if (i >= n_in) {
+            *t = r->e.out[i - n_in];
+            t->data = byi_arena_alloc(r->arena, byi_tensor_bytes(t) + 1);
+        }
+        views[i] = (struct byoc_view){.dtype = (uint32_t)t->dtype,
+                                      .rank = t->rank,
+                                      .dims = t->dims,
+                                      .data = t->data,
+                                      .bytes = byi_tensor_bytes(t)};
+    }
+    const struct byoc_run_args args = {.struct_size = sizeof args,
+                                       .n_inputs = n_in,
+                                       .n_outputs = n_out,
+                                       .inputs = views,
+                                       .outputs = views + n_in};
+    pthread_barrier_wait(r->begin);
+    for (int round = 0; round < ROUNDS && !*r->wrong; round++) {
+        for (uint32_t i = 0; i < n_out; i++)
+            memset(out[i].data, 0x7f, byi_tensor_bytes(&out[i]));
+        struct byoc_fail *fail = b->run(host, r->s->compiled, r->state, &args);
+        if (fail) {
+            snprintf(r->wrong, sizeof r->wrong, "run() failed: %.500s",
+                     host->fail_text(fail));
+            host->fail_free(fail);
+        }
+        for (uint32_t i = 0; !fail && i < n_out; i++) {
+            const struct byi_precision bound =
+                byi_precision_of(sample->m, sample->func, out[i].dtype);
+            struct byoc_error err;
+            if (byi_kit_within(&out[i], &r->e.out[i], r->e.slack[i], &bound,
+                               &err) != BYOC_OK)
+                snprintf(r->wrong, sizeof r->wrong,
+                         "round %d, output %u: %.500s", round, i, err.text);
+        }
+    }
+    return NULL;
+}
+
+void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_sample sample;
+    struct byi_session s;
+    struct runner runners[THREADS];
+    pthread_t threads[THREADS];
+    pthread_barrier_t begin;
+    byi_sample_any(kit, c->row, &sample);
+    byi_session_open(kit, &sample, &s);
+    pthread_barrier_init(&begin, NULL, THREADS);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        runners[i] = (struct runner){.kit = kit,
+                                     .s = &s,
+                                     .begin = &begin,
+                                     .arena = byi_arena_new(),
+                                     .state = byi_state_open(kit, &s)};
+        byi_kit_expect(kit, &sample, 100 + i, runners[i].arena, &runners[i].e);
+    }
+    byi_kit_place(kit, "run() on %d threads", (int)THREADS);
+    for (uint32_t i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, run_along, &runners[i]) != 0)
+            byi_kit_end(kit, BYI_UNTESTED, 0, "no threads");
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        if (*runners[i].wrong)
+            byi_kit_failed(
+                kit, BYI_RULE_RACES,
+                "%d threads run one compiled region, each with a state "
+                "of its own; on thread %u, %s",
+                (int)THREADS, i, runners[i].wrong);
+        byi_state_close(kit, &s, runners[i].state);
+    }
+    byi_session_close(kit, &s);
+}

@@ -1,0 +1,26 @@
+/* conform/groups.h: the kinds of cases; each a byi_case.run. */
+#ifndef BYI_GROUPS_H
+#define BYI_GROUPS_H
+
+#include "kit.h"
+
+/* groups.c: of a row */
+void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c);
+
+/* entry.c: of the library */
+void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_row(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c);
+void byi_kit_try_unload(struct byi_kit *kit, const struct byi_kit_case *c);
+
+#endif

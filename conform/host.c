@@ -1,0 +1,206 @@
+/* host.c: the host that plug-ins see in the kit: the runtime's services, with
+ * books. A block has a head and a tail that nobody else may touch.
+ */
+#include "kit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <omp.h>
+
+enum { THREADS = 2, TAIL = 64 };
+
+static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
+
+/* In front of the memory, a line long. */
+struct head {
+    uint64_t mark;
+    uint64_t bytes;
+    struct head *older, *newer; /* of those that live */
+    char place[32];             /* where it was acquired */
+};
+_Static_assert(sizeof(struct head) == 64, "what is behind it is aligned");
+
+struct byoc_fail {
+    uint32_t code;
+    char text[1000];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct byi_host_books books;
+static uint32_t exhausted_at = UINT32_MAX;
+static struct byi_kit *kit;
+static struct head *newest; /* under lock */
+
+static void *acquire(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    pthread_mutex_lock(&lock);
+    const bool none = books.acquired++ >= exhausted_at;
+    pthread_mutex_unlock(&lock);
+    if (none || bytes > (uint64_t)1 << 40)
+        return NULL;
+    struct head *head = byi_acquire(sizeof *head + bytes + TAIL);
+    if (!head)
+        return NULL;
+    *head = (struct head){.mark = living, .bytes = bytes};
+    memcpy(head->place, kit->verdict->place, sizeof head->place - 1);
+    memset((char *)(head + 1), 0xcd, bytes); /* not zeros */
+    memset((char *)(head + 1) + bytes, 0xa5, TAIL);
+    pthread_mutex_lock(&lock);
+    books.live++;
+    books.bytes += bytes;
+    head->older = newest;
+    if (newest)
+        newest->newer = head;
+    newest = head;
+    pthread_mutex_unlock(&lock);
+    return head + 1;
+}
+
+static void release(void *ctx, void *memory)
+{
+    (void)ctx;
+    if (!memory)
+        return;
+    struct head *head = (struct head *)memory - 1;
+    const unsigned char *tail = (const unsigned char *)memory + head->bytes;
+    if (head->mark != living)
+        byi_kit_failed(
+            kit, BYI_RULE_BALANCE, "%s released %s", kit->verdict->place,
+            head->mark == dead ? "a block twice"
+                               : "what was not acquired from the host");
+    for (uint32_t i = 0; i < TAIL; i++)
+        if (tail[i] != 0xa5)
+            byi_kit_failed(
+                kit, BYI_RULE_WRITES,
+                "wrote %u bytes past the end of a block of %llu bytes "
+                "that was acquired in %s",
+                i + 1, (unsigned long long)head->bytes, head->place);
+    head->mark = dead;
+    pthread_mutex_lock(&lock);
+    books.live--;
+    books.bytes -= head->bytes;
+    if (head->older)
+        head->older->newer = head->newer;
+    *(head->newer ? &head->newer->older : &newest) = head->older;
+    pthread_mutex_unlock(&lock);
+    byi_release(head);
+}
+
+static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
+{
+    (void)ctx;
+    struct byoc_fail *fail = byi_alloc(1, sizeof *fail);
+    if (!fail)
+        abort();
+    fail->code = code;
+    snprintf(fail->text, sizeof fail->text, "%s", text ? text : "");
+    pthread_mutex_lock(&lock);
+    books.fails++;
+    pthread_mutex_unlock(&lock);
+    return fail;
+}
+
+static const char *fail_text(const struct byoc_fail *fail)
+{
+    return fail->text;
+}
+
+static uint32_t fail_code(const struct byoc_fail *fail)
+{
+    return fail->code;
+}
+
+static void fail_free(struct byoc_fail *fail)
+{
+    pthread_mutex_lock(&lock);
+    books.fails--;
+    pthread_mutex_unlock(&lock);
+    free(fail);
+}
+
+static void host_log(void *ctx, const char *line)
+{
+    (void)ctx, (void)line;
+}
+
+static uint32_t threads(void *ctx)
+{
+    (void)ctx;
+    return THREADS;
+}
+
+static void parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                         void *arg)
+{
+    (void)ctx;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(THREADS)
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
+}
+
+const struct byoc_host *byi_kit_host(struct byi_kit *of)
+{
+    static struct byoc_host host;
+    kit = of;
+    if (host.struct_size)
+        return &host;
+    host = (struct byoc_host){.struct_size = sizeof host,
+                              .abi = BYOC_BACKEND_ABI,
+                              .acquire = acquire,
+                              .release = release,
+                              .fail = host_fail,
+                              .fail_text = fail_text,
+                              .fail_code = fail_code,
+                              .fail_free = fail_free,
+                              .log = host_log,
+                              .threads = threads,
+                              .parallel_for = parallel_for};
+    byi_match_host(&host);
+    return &host;
+}
+
+struct byi_host_books byi_host_books(void)
+{
+    return books;
+}
+
+void byi_host_exhaust(uint32_t n)
+{
+    pthread_mutex_lock(&lock);
+    exhausted_at = n == UINT32_MAX ? n : books.acquired + n;
+    pthread_mutex_unlock(&lock);
+}
+
+void byi_host_balance(struct byi_kit *of, const struct byi_host_books *before,
+                      const char *after)
+{
+    const struct byi_host_books b = books;
+    if (b.live > before->live)
+        byi_kit_failed(
+            of, BYI_RULE_BALANCE,
+            "%u block%s of %llu bytes that the host gave %s not "
+            "released after %s; the last one was acquired in %s",
+            b.live - before->live, b.live - before->live > 1 ? "s" : "",
+            (unsigned long long)(b.bytes - before->bytes),
+            b.live - before->live > 1 ? "are" : "is", after, newest->place);
+    if (b.fails > before->fails)
+        byi_kit_failed(
+            of, BYI_RULE_BALANCE,
+            "%u failure%s made with host->fail() and neither returned "
+            "nor freed by the end of %s",
+            b.fails - before->fails,
+            b.fails - before->fails > 1 ? "s were" : " was", after);
+}
+
+const char *byi_fail_said(struct byoc_fail *fail, uint32_t *code)
+{
+    static char said[sizeof fail->text];
+    snprintf(said, sizeof said, "%s", fail->text);
+    if (code)
+        *code = fail->code;
+    fail_free(fail);
+    return said;
+}

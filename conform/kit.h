@@ -1,0 +1,226 @@
+/* conform/kit.h: what the files of the kit share. A case is a function that
+ * runs in a process of its own (child.c), where it opens the plug-in, and
+ * leaves its verdict in memory that both processes see. Whatever the plug-in
+ * does, the kit goes on.
+ */
+#ifndef BYI_KIT_H
+#define BYI_KIT_H
+
+#include <byoc/backend.h>
+
+#include "core/core.h"
+#include "generate.h"
+#include "partition/partition.h"
+#include "runtime/internal.h"
+
+enum { BYI_KIT_MAX_IO = BYI_MATCH_MAX_OPERANDS };
+
+enum byi_rule {
+#define RULE(id, name, text) BYI_RULE_##id,
+#include "rules.def"
+    BYI_N_RULES
+};
+struct byi_rule_row {
+    const char *name, *text;
+};
+extern const struct byi_rule_row byi_kit_rules[BYI_N_RULES]; /* child.c */
+
+enum byi_outcome {
+    BYI_PASSED,
+    BYI_FAILED,
+    BYI_REFUSED, /* the plug-in did not take what was made for it, and said why
+                  */
+    BYI_UNTESTED /* nothing could be made for it */
+};
+
+/* What a case came to; shared between the two processes. */
+struct byi_verdict {
+    enum byi_outcome outcome;
+    enum byi_rule rule;
+    bool done;       /* the case came to its end */
+    char place[256]; /* what was going on: "run() of ref.add" */
+    char text[1400]; /* what is wrong, or why not */
+    char said[400];  /* what was printed meanwhile */
+    double seconds;
+};
+
+/* What the whole is about. */
+struct byi_kit {
+    const char *path; /* of the plug-in */
+    uint64_t seed;
+    double seconds;              /* for one case */
+    struct byi_verdict *verdict; /* in a child */
+};
+
+struct byi_kit_case {
+    const char *name;
+    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+    const char *row; /* of the table, or a path; NULL: of neither */
+    uint32_t number;
+};
+
+/* --- child.c ------------------------------------------------------------ */
+
+/* Run the case in a child; *verdict is what it came to. */
+void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
+                  struct byi_verdict *verdict);
+/* Memory that the processes share; zeroed. NULL: there is none. */
+void *byi_shared_new(size_t bytes);
+void byi_shared_free(void *memory, size_t bytes);
+
+/* In a child: what is going on from now on, as printf. */
+void byi_kit_place(struct byi_kit *kit, const char *format, ...)
+    BYI_PRINTF(2, 3);
+/* In a child: the case ends here, with this verdict. Does not return. */
+_Noreturn void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
+                           enum byi_rule rule, const char *format, ...)
+    BYI_PRINTF(4, 5);
+#define byi_kit_failed(kit, rule, ...)                                         \
+    byi_kit_end(kit, BYI_FAILED, rule, __VA_ARGS__)
+
+/* --- zones.c: memory that is watched, in a child ------------------------- */
+
+enum byi_lent { BYI_LENT_READ, BYI_LENT_WRITE, BYI_LENT_GONE };
+
+/* `bytes` bytes whose end is the end of what is mapped, at most align - 1
+ * bytes off; touching what is behind them, writing where they may only be
+ * read, and touching them once they are gone ends the case with a sentence.
+ * `what` is copied: "input 0". Lives as long as the process, or, once gone,
+ * until thousands came after it. */
+struct byi_zone;
+struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
+                              uint64_t align, const char *what);
+void *byi_zone_data(const struct byi_zone *zone);
+void byi_zone_lend(struct byi_zone *zone, enum byi_lent how);
+/* What lies around them is as it was; else the case ends. */
+void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone);
+/* The zone of this data is checked, and gone. */
+void byi_zone_give_back(struct byi_kit *kit, const void *data);
+/* Catch the faults from now on. */
+void byi_zones_watch(struct byi_kit *kit);
+
+/* --- host.c: the host that plug-ins see, in a child ----------------------- */
+
+/* Services with books: every block and failure is known while it lives. */
+const struct byoc_host *byi_kit_host(struct byi_kit *kit);
+struct byi_host_books {
+    uint32_t acquired; /* calls of acquire() */
+    uint32_t live;     /* blocks             */
+    uint64_t bytes;    /* of those           */
+    uint32_t fails;    /* that nobody freed  */
+};
+struct byi_host_books byi_host_books(void);
+/* The n-th acquire() from now on, from 0, and all that follow give NULL;
+ * UINT32_MAX: none. */
+void byi_host_exhaust(uint32_t n);
+/* The case fails unless as many blocks and failures live as in `before`. */
+void byi_host_balance(struct byi_kit *kit, const struct byi_host_books *before,
+                      const char *after);
+/* The text and code of a failure, which is freed; in static memory. */
+const char *byi_fail_said(struct byoc_fail *fail, uint32_t *code);
+
+/* --- sample.c: something a row takes -------------------------------------- */
+
+/* The plug-in, opened; ends the case where it cannot be. */
+const struct byoc_backend *byi_kit_backend(struct byi_kit *kit);
+
+struct byi_sample {
+    struct byi_module *m;
+    uint32_t func; /* the composite */
+    uint32_t n_in, n_out;
+    const struct byi_type *in[BYI_KIT_MAX_IO], *out[BYI_KIT_MAX_IO];
+    struct byi_text json;
+    uint32_t *consts, n_consts; /* of the module */
+    struct byi_arena *arena;
+};
+/* Graph `number` of the row: the vendor took it, all of it, under that row's
+ * name. Ends the case where there is none. */
+void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
+                     struct byi_sample *sample);
+/* The first of them; ends the case, too. */
+void byi_sample_any(struct byi_kit *kit, const char *row,
+                    struct byi_sample *sample);
+
+/* --- session.c: the calls of a plug-in, in their order -------------------- */
+
+struct byi_session {
+    const struct byi_sample *sample;
+    void *compiled;
+    struct byi_zone *consts[BYI_KIT_MAX_IO];
+};
+/* A region as the plug-in is lent it: all in zones. */
+struct byi_lent_region {
+    struct byoc_region *region;
+    struct byi_zone *parts[BYI_KIT_MAX_IO * 2 + 4];
+    uint32_t n;
+};
+/* The sample's region with this text (or blob). Constants are made once, in
+ * `session`. */
+struct byi_lent_region byi_lend_region(struct byi_kit *kit,
+                                       struct byi_session *session,
+                                       const void *text, uint64_t bytes);
+void byi_take_back(struct byi_lent_region *lent);
+/* What compile() makes of the sample's region, in host memory, or the region
+ * itself where it has none. */
+struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
+                                  struct byoc_blob *blob);
+void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob);
+/* compile() and load(), which must go well; and unload(). */
+void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
+                      struct byi_session *s);
+void byi_session_close(struct byi_kit *kit, struct byi_session *s);
+struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
+                               const struct byoc_blob *blob);
+/* A state, as the backend has it: memory of the size it names, what its
+ * state_new() makes, or NULL; in *state. And its end. */
+struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
+                                    void **state);
+/* One that must be there. */
+void *byi_state_open(struct byi_kit *kit, struct byi_session *s);
+void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state);
+
+/* Inputs of a seed and what the native kernels make of them; and how far, for
+ * each element, results move when the inputs do by a few units of their
+ * precision: a difference of close numbers, or a division by a small one, moves
+ * them more than any bound of an operator says. */
+struct byi_expected {
+    struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
+    double *slack[BYI_KIT_MAX_IO];
+};
+void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
+                    uint64_t seed, struct byi_arena *arena,
+                    struct byi_expected *expected);
+/* Run on watched memory, aligned to `align`, 0: to elements. `found` gets what
+ * came out, in `arena`. */
+struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
+                              void *state, const struct byi_expected *expected,
+                              uint64_t align, struct byi_arena *arena,
+                              struct byi_tensor *found);
+/* Run and hold the results against what is expected; ends the case where they
+ * are not. */
+void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
+                         void *state, uint64_t seed, uint64_t align);
+
+/* --- bounds.c -------------------------------------------------------------
+ */
+
+/* The precision of a float type: what 1 differs by from the next number. */
+double byi_epsilon(enum byoc_dtype dtype);
+/* How far results of function `func` may be from the native kernels', for an
+ * output of `dtype`: |found - want| <= relative (|want| + max |want|) +
+ * absolute + slack, but for a share of elements that may step over to the next
+ * value where the function is not continuous. */
+struct byi_precision {
+    double relative, absolute;
+    double share;
+};
+struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
+                                      enum byoc_dtype dtype);
+/* Says the largest difference in err. */
+enum byoc_status byi_kit_within(const struct byi_tensor *found,
+                                const struct byi_tensor *want,
+                                const double *slack,
+                                const struct byi_precision *bound,
+                                struct byoc_error *err);
+
+#endif

@@ -1,0 +1,277 @@
+/* sample.c: something that a row of the plug-in's table takes, found as a
+ * compile finds it: by its patterns, its predicates and its probe.
+ */
+#include "kit.h"
+
+#include "codegen_json/codegen_json.h"
+#include "interp.h"
+
+#include <string.h>
+
+enum { MAX_DRAWN = 400, MAX_REFUSED = 6, MAX_ANY = 24, MAX_ROWS = 4096 };
+
+static const struct byoc_backend *theirs;
+static struct byoc_backend asked; /* theirs, with questions heard */
+static struct byoc_pattern rows[MAX_ROWS];
+static struct byi_kit *asking;
+static char heard[1024]; /* the last refusal */
+static uint32_t refusals;
+
+const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
+{
+    struct byi_plugin *plugin;
+    struct byoc_error err;
+    if (theirs)
+        return theirs;
+    byi_kit_place(kit, "opening the library");
+    if (byoc_internal_plugin_open(kit->path, 2, &plugin, &err) != BYOC_OK)
+        byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
+    byi_kit_place(kit, "the kit");
+    return theirs = plugin->backend;
+}
+
+/* --- questions, heard -----------------------------------------------------
+ */
+
+static void refuse(const char *why)
+{
+    refusals++;
+    snprintf(heard, sizeof heard, "%s", why);
+}
+
+/* The row's own predicate, asked twice. */
+static const char *accept(const struct byoc_host *host,
+                          const struct byoc_match *m)
+{
+    const struct byi_match *match = (const void *)m;
+    const struct byoc_pattern *own =
+        &theirs->patterns[match->pattern->row - rows];
+    if (!own->accept)
+        return NULL;
+    char before[sizeof heard] = "";
+    byi_kit_place(asking, "accept() of %s", own->name);
+    const char *first = own->accept(host, m);
+    if (first)
+        snprintf(before, sizeof before, "%s", first);
+    const char *again = own->accept(host, m);
+    if (!first != !again || (again && strcmp(before, again) != 0))
+        byi_kit_failed(
+            asking, BYI_RULE_PURE,
+            "accept() of %s said '%.300s' at first, and '%.300s' when "
+            "it was asked again",
+            own->name, first ? before : "yes", again ? again : "yes");
+    if (again && !*again)
+        byi_kit_failed(asking, BYI_RULE_REASON,
+                       "accept() of %s refused with an empty sentence",
+                       own->name);
+    if (again)
+        refuse(again);
+    byi_kit_place(asking, "the kit");
+    return again;
+}
+
+static struct byoc_fail *probe(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result)
+{
+    const struct byi_host_books before = byi_host_books();
+    byi_kit_place(asking, "probe()");
+    struct byoc_fail *fail = theirs->probe(host, graph, result);
+    if (fail) {
+        if (!*host->fail_text(fail))
+            byi_kit_failed(asking, BYI_RULE_REASON,
+                           "probe() refused with an empty sentence");
+        if (host->fail_code(fail) == BYOC_FAIL_INTERNAL ||
+            host->fail_code(fail) == BYOC_FAIL_INVALID)
+            byi_kit_failed(asking, BYI_RULE_REASON,
+                           "probe() says that %s is at fault: %.600s",
+                           host->fail_code(fail) == BYOC_FAIL_INTERNAL
+                               ? "the backend"
+                               : "byoc's region",
+                           host->fail_text(fail));
+        refuse(host->fail_text(fail));
+    } else if (!memchr(result->impl, '\0', sizeof result->impl)) {
+        byi_kit_failed(asking, BYI_RULE_REASON,
+                       "probe() left impl without its NUL");
+    }
+    struct byi_host_books after = before;
+    after.fails += fail != NULL;
+    byi_host_balance(asking, &after, "probe()");
+    byi_kit_place(asking, "the kit");
+    return fail;
+}
+
+/* --- the plug-in's table, as partitioning sees it ------------------------- */
+
+static struct byi_vendors *open_vendors(struct byi_kit *kit)
+{
+    static struct byi_vendors vendors;
+    struct byoc_error err;
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    if (vendors.n)
+        return &vendors;
+    asking = kit;
+    asked = *b;
+    for (uint32_t i = 0; i < b->n_patterns && i < MAX_ROWS; i++) {
+        rows[i] = b->patterns[i];
+        rows[i].accept = accept;
+    }
+    asked.patterns = rows;
+    asked.probe = b->probe ? probe : NULL;
+    const struct byoc_backend *list[] = {&asked};
+    const struct byoc_host *hosts[] = {byi_kit_host(kit)};
+    if (byi_vendors_init(&vendors, list, hosts, 1, &err) != BYOC_OK)
+        byi_kit_failed(kit, BYI_RULE_ROW, "%s", err.text);
+    return &vendors;
+}
+
+static const struct byi_pattern *find_row(struct byi_kit *kit,
+                                          const struct byi_vendors *vendors,
+                                          const char *name)
+{
+    const struct byi_pattern_table *table = vendors->at[0].table;
+    for (uint32_t i = 0; i < table->n; i++)
+        if (strcmp(table->at[i].row->name, name) == 0)
+            return &table->at[i];
+    byi_kit_end(kit, BYI_UNTESTED, 0, "no row is called %s", name);
+}
+
+static uint32_t count_ops(const struct byi_func *f)
+{
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        n += f->nodes.at[id].kind == BYI_CALL_OP;
+    return n;
+}
+
+/* The one composite of m, when that is all of @main. */
+static bool find_composite(const struct byi_module *m, uint32_t n_ops,
+                           uint32_t *func)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.composite) {
+            *func = i;
+            n++;
+        }
+    return n == 1 && count_ops(m->funcs.at[*func]) == n_ops;
+}
+
+/* --- samples --------------------------------------------------------------
+ */
+
+static bool note_types(struct byi_sample *s)
+{
+    const struct byi_func *f = s->m->funcs.at[s->func];
+    const struct byi_type *type = f->nodes.at[f->result].type;
+    const bool tuple = type->kind == BYI_TUPLE;
+    s->n_in = f->params.n;
+    s->n_out = tuple ? type->n_fields : 1;
+    if (s->n_in > BYI_KIT_MAX_IO || s->n_out > BYI_KIT_MAX_IO)
+        return false;
+    for (uint32_t i = 0; i < s->n_in; i++)
+        s->in[i] = f->nodes.at[f->params.at[i]].type;
+    for (uint32_t i = 0; i < s->n_out; i++)
+        s->out[i] = tuple ? type->fields[i] : type;
+    return true;
+}
+
+/* The composite as the region that the plug-in gets. */
+static bool write_sample(struct byi_sample *s, struct byoc_error *err)
+{
+    uint32_t none[BYI_KIT_MAX_IO];
+    memset(none, 0xff, sizeof none);
+    s->arena = byi_arena_new();
+    return note_types(s) &&
+           byi_composite_write(s->m, s->func, none, s->arena, &s->json,
+                               &s->consts, &s->n_consts, err) == BYOC_OK &&
+           s->n_consts <= BYI_KIT_MAX_IO;
+}
+
+/* What a graph that was drawn came to. */
+enum drawn { TAKEN, MADE, REFUSED, ELSEWHERE };
+
+static enum drawn offer(struct byi_vendors *vendors, struct byi_module **m,
+                        const char *row, struct byi_sample *s,
+                        struct byoc_error *err)
+{
+    static const struct byi_pass *const passes[] = {&byi_pass_merge_composite};
+    struct byi_pass_context ctx = {
+        .opt_level = 2, .eval = byi_interp_eval, .vendors = vendors};
+    const uint32_t before = refusals;
+    const uint32_t n_ops = count_ops((*m)->funcs.at[byi_func_find(*m, "main")]);
+    s->m = *m;
+    if (byi_run_passes(s->m, passes, 1, &ctx, err) != BYOC_OK)
+        return MADE;
+    if (!find_composite(s->m, n_ops, &s->func))
+        return refusals > before ? REFUSED : MADE;
+    const char *name = s->m->funcs.at[s->func]->attr.composite;
+    if (strcmp(name, row) != 0) {
+        byi_fail(err, BYOC_EINVAL, "row %s takes it", name);
+        return refusals > before ? REFUSED : ELSEWHERE;
+    }
+    return write_sample(s, err) ? TAKEN : MADE;
+}
+
+/* Why a row has no sample. */
+static _Noreturn void give_up(struct byi_kit *kit, const char *row,
+                              uint32_t refused, uint32_t elsewhere,
+                              const struct byoc_error *err)
+{
+    if (refused)
+        byi_kit_end(kit, BYI_REFUSED, 0, "%s", heard);
+    byi_kit_end(kit, BYI_UNTESTED, 0, "no graph could be made for %s: %s%s",
+                row, elsewhere ? "another row comes first: " : "", err->text);
+}
+
+/* Try to make graph `number`; false: as give_up says. */
+static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
+                     struct byi_sample *s, uint32_t *refused,
+                     uint32_t *elsewhere, struct byoc_error *err)
+{
+    struct byi_vendors *vendors = open_vendors(kit);
+    const struct byi_pattern *pattern = find_row(kit, vendors, row);
+    const uint64_t base = byi_hash(kit->seed * 7919 + number, row, strlen(row));
+    *refused = *elsewhere = 0;
+    for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
+        struct byi_module *m;
+        *s = (struct byi_sample){0};
+        if (byi_generate(pattern, number % BYI_N_MOODS, base + i, &m, err) !=
+            BYOC_OK) {
+            if (err->status == BYOC_EUNSUPPORTED)
+                break;
+            continue;
+        }
+        const enum drawn drawn = offer(vendors, &m, row, s, err);
+        if (drawn == TAKEN)
+            return true;
+        *refused += drawn == REFUSED;
+        *elsewhere += drawn == ELSEWHERE;
+        byi_text_free(&s->json);
+        byi_arena_free(&s->arena);
+        byi_module_free(&m);
+    }
+    return false;
+}
+
+void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
+                     struct byi_sample *sample)
+{
+    struct byoc_error err = {.text = ""};
+    uint32_t refused, elsewhere;
+    if (!make_one(kit, row, number, sample, &refused, &elsewhere, &err))
+        give_up(kit, row, refused, elsewhere, &err);
+}
+
+void byi_sample_any(struct byi_kit *kit, const char *row,
+                    struct byi_sample *sample)
+{
+    struct byoc_error err = {.text = ""};
+    uint32_t refused = 0, elsewhere = 0, any = 0;
+    for (uint32_t i = 0; i < MAX_ANY; i++) {
+        if (make_one(kit, row, i, sample, &refused, &elsewhere, &err))
+            return;
+        any += refused;
+    }
+    give_up(kit, row, any, elsewhere, &err);
+}

@@ -1,0 +1,410 @@
+/* session.c: what the runtime does with a plug-in, call by call, on memory that
+ * is watched, and with what was lent taken away after every call.
+ */
+#include "kit.h"
+
+#include "interp.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t item_of(const struct byi_type *type)
+{
+    return byoc_dtype_size(type->dtype);
+}
+
+/* A copy of `n` bytes in a zone. */
+static struct byi_zone *zone_of(struct byi_kit *kit, const void *from,
+                                uint64_t n, uint64_t align, const char *what)
+{
+    struct byi_zone *z = byi_zone_new(kit, n, align, what);
+    if (n)
+        memcpy(byi_zone_data(z), from, n);
+    byi_zone_lend(z, BYI_LENT_READ);
+    return z;
+}
+
+static struct byoc_view view_of(enum byoc_dtype dtype, uint32_t rank,
+                                const struct byi_zone *dims,
+                                const struct byi_zone *data, uint64_t bytes)
+{
+    return (struct byoc_view){.dtype = (uint32_t)dtype,
+                              .rank = rank,
+                              .dims = byi_zone_data(dims),
+                              .data = byi_zone_data(data),
+                              .bytes = bytes};
+}
+
+/* --- regions --------------------------------------------------------------
+ */
+
+/* Constants stay from load() to unload(): each is made once. */
+static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
+                                   uint32_t i)
+{
+    const struct byi_sample *sample = s->sample;
+    const struct byi_const *c = &sample->m->consts.at[sample->consts[i]];
+    char what[40];
+    snprintf(what, sizeof what, "constant %u", i);
+    if (!s->consts[i])
+        s->consts[i] = zone_of(kit, c->data, c->bytes, BYI_ALIGN, what);
+    return s->consts[i];
+}
+
+struct byi_lent_region byi_lend_region(struct byi_kit *kit,
+                                       struct byi_session *s, const void *text,
+                                       uint64_t bytes)
+{
+    const struct byi_sample *sample = s->sample;
+    static const char name[] = "conform_region";
+    struct byi_lent_region lent = {0};
+    struct byoc_view views[BYI_KIT_MAX_IO];
+    for (uint32_t i = 0; i < sample->n_consts; i++) {
+        const struct byi_const *c = &sample->m->consts.at[sample->consts[i]];
+        struct byi_zone *dims =
+            zone_of(kit, c->type->dims, c->type->rank * sizeof *c->type->dims,
+                    8, "the dims of a constant");
+        lent.parts[lent.n++] = dims;
+        views[i] = view_of(c->type->dtype, c->type->rank, dims,
+                           const_zone(kit, s, i), c->bytes);
+    }
+    struct byi_zone *list =
+        zone_of(kit, views, sample->n_consts * sizeof *views, 8,
+                "the list of constants");
+    struct byi_zone *json = zone_of(kit, text, bytes, 0, "the region's text");
+    struct byi_zone *symbol =
+        zone_of(kit, name, sizeof name, 0, "the region's symbol");
+    const struct byoc_region region = {.struct_size = sizeof region,
+                                       .n_consts = sample->n_consts,
+                                       .json = byi_zone_data(json),
+                                       .json_bytes = bytes,
+                                       .consts = byi_zone_data(list),
+                                       .symbol = byi_zone_data(symbol)};
+    struct byi_zone *all =
+        zone_of(kit, &region, sizeof region, 8, "struct byoc_region");
+    lent.region = byi_zone_data(all);
+    lent.parts[lent.n++] = list;
+    lent.parts[lent.n++] = json;
+    lent.parts[lent.n++] = symbol;
+    lent.parts[lent.n++] = all;
+    return lent;
+}
+
+void byi_take_back(struct byi_lent_region *lent)
+{
+    for (uint32_t i = 0; i < lent->n; i++)
+        byi_zone_lend(lent->parts[i], BYI_LENT_GONE);
+}
+
+struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
+                                  struct byoc_blob *blob)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    const struct byoc_host *host = byi_kit_host(kit);
+    const struct byi_text *json = &s->sample->json;
+    *blob = (struct byoc_blob){.struct_size = sizeof *blob};
+    if (!b->compile) {
+        blob->data = host->acquire(host->ctx, json->n);
+        blob->bytes = json->n;
+        if (blob->data)
+            memcpy(blob->data, json->at, json->n);
+        return blob->data ? NULL
+                          : host->fail(host->ctx, BYOC_FAIL_RESOURCE,
+                                       "no memory for the region");
+    }
+    struct byi_lent_region lent = byi_lend_region(kit, s, json->at, json->n);
+    byi_kit_place(kit, "compile()");
+    struct byoc_fail *fail = b->compile(host, lent.region, blob);
+    byi_take_back(&lent);
+    if (!fail && blob->kind == BYOC_BLOB_C)
+        byi_kit_end(kit, BYI_UNTESTED, 0, "compile() gave C source");
+    if (!fail && (!blob->data || !blob->bytes))
+        byi_kit_failed(
+            kit, BYI_RULE_BUILDS,
+            "compile() succeeded and gave no blob (%llu bytes at %p)",
+            (unsigned long long)blob->bytes, blob->data);
+    byi_kit_place(kit, "the kit");
+    return fail;
+}
+
+void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob)
+{
+    const struct byoc_host *host = byi_kit_host(kit);
+    byi_kit_place(kit, "the release of a blob");
+    host->release(host->ctx, blob->data);
+    blob->data = NULL;
+}
+
+struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
+                               const struct byoc_blob *blob)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    struct byi_lent_region lent =
+        byi_lend_region(kit, s, blob->data, blob->bytes);
+    byi_kit_place(kit, "load()");
+    struct byoc_fail *fail =
+        b->load(byi_kit_host(kit), lent.region, &s->compiled);
+    byi_take_back(&lent);
+    byi_kit_place(kit, "the kit");
+    return fail;
+}
+
+void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
+                      struct byi_session *s)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    struct byoc_blob blob;
+    *s = (struct byi_session){.sample = sample};
+    struct byoc_fail *fail = byi_kit_compile(kit, s, &blob);
+    if (fail)
+        byi_kit_failed(
+            kit, BYI_RULE_BUILDS, "%s took it, and compile() failed: %.900s",
+            b->probe ? "probe()" : "accept()", byi_fail_said(fail, NULL));
+    fail = byi_kit_load(kit, s, &blob);
+    if (fail)
+        byi_kit_failed(kit, BYI_RULE_BUILDS,
+                       "%s took it, and load() failed: %.900s",
+                       b->compile ? "compile()"
+                       : b->probe ? "probe()"
+                                  : "accept()",
+                       byi_fail_said(fail, NULL));
+    byi_kit_blob_free(kit, &blob);
+}
+
+void byi_session_close(struct byi_kit *kit, struct byi_session *s)
+{
+    byi_kit_place(kit, "unload()");
+    byi_kit_backend(kit)->unload(byi_kit_host(kit), s->compiled);
+    for (uint32_t i = 0; i < s->sample->n_consts; i++)
+        if (s->consts[i]) {
+            byi_zone_lend(s->consts[i], BYI_LENT_GONE);
+            s->consts[i] = NULL;
+        }
+    byi_kit_place(kit, "the kit");
+}
+
+/* --- states ---------------------------------------------------------------
+ */
+
+struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
+                                    void **state)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    const struct byoc_host *host = byi_kit_host(kit);
+    struct byoc_fail *fail = NULL;
+    *state = NULL;
+    if (b->state_bytes) {
+        byi_kit_place(kit, "state_bytes()");
+        const uint64_t bytes = b->state_bytes(host, s->compiled);
+        if (b->state_bytes(host, s->compiled) != bytes)
+            byi_kit_failed(kit, BYI_RULE_RUNS,
+                           "state_bytes() says another size than before");
+        struct byi_zone *z =
+            byi_zone_new(kit, bytes, BYI_ALIGN, "the state's memory");
+        *state = byi_zone_data(z);
+        memset(*state, 0, (size_t)bytes);
+    } else if (b->state_new) {
+        byi_kit_place(kit, "state_new()");
+        fail = b->state_new(host, s->compiled, state);
+    }
+    byi_kit_place(kit, "the kit");
+    return fail;
+}
+
+void *byi_state_open(struct byi_kit *kit, struct byi_session *s)
+{
+    void *state;
+    struct byoc_fail *fail = byi_kit_state_new(kit, s, &state);
+    if (fail)
+        byi_kit_failed(kit, BYI_RULE_RUNS, "state_new() failed: %.900s",
+                       byi_fail_said(fail, NULL));
+    return state;
+}
+
+void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    byi_kit_place(kit, "state_free()");
+    if (b->state_bytes)
+        byi_zone_give_back(kit, state);
+    else if (b->state_free)
+        b->state_free(byi_kit_host(kit), s->compiled, state);
+    byi_kit_place(kit, "the kit");
+}
+
+/* --- what is expected
+ * ----------------------------------------------------------------- */
+
+static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
+                       const struct byi_tensor *in, struct byi_arena *arena,
+                       struct byi_tensor *out)
+{
+    struct byoc_error err;
+    uint32_t n;
+    if (byi_interp_run(sample->m, sample->func, in, sample->n_in, arena, out,
+                       BYI_KIT_MAX_IO, &n, &err) != BYOC_OK)
+        byi_kit_end(kit, BYI_UNTESTED, 0,
+                    "the native kernels cannot run it: %s", err.text);
+}
+
+/* The same numbers, each some units of its precision off. */
+static struct byi_tensor jitter(const struct byi_tensor *t,
+                                struct byi_arena *arena, uint64_t *state)
+{
+    enum { UNITS = 8 };
+    struct byi_tensor moved = *t;
+    if (!byi_dtype_is_float(t->dtype))
+        return moved;
+    const double off = UNITS * byi_epsilon(t->dtype);
+    moved.data = byi_arena_copy(arena, t->data, byi_tensor_bytes(t));
+    for (int64_t i = byi_elements(t->rank, t->dims); i-- > 0;)
+        byi_tensor_set(&moved, i,
+                       byi_tensor_float(t, i) *
+                           (byi_draw_below(state, 2) ? 1 + off : 1 - off));
+    return moved;
+}
+
+static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
+                      struct byi_arena *arena, struct byi_expected *e)
+{
+    enum { TRIES = 3, TIMES = 8 };
+    struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
+    uint64_t state = 1;
+    for (uint32_t k = 0; k < sample->n_out; k++)
+        e->slack[k] = byi_arena_calloc(
+            arena, (size_t)byi_elements(e->out[k].rank, e->out[k].dims) + 1,
+            sizeof *e->slack[k]);
+    for (int tries = 0; tries < TRIES; tries++) {
+        for (uint32_t i = 0; i < sample->n_in; i++)
+            in[i] = jitter(&e->in[i], arena, &state);
+        run_native(kit, sample, in, arena, out);
+        for (uint32_t k = 0; k < sample->n_out; k++)
+            for (int64_t i = byi_elements(out[k].rank, out[k].dims); i-- > 0;) {
+                const double d = TIMES * fabs(byi_tensor_float(&out[k], i) -
+                                              byi_tensor_float(&e->out[k], i));
+                if (d > e->slack[k][i])
+                    e->slack[k][i] = d;
+            }
+    }
+}
+
+void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
+                    uint64_t seed, struct byi_arena *arena,
+                    struct byi_expected *e)
+{
+    const struct byi_func *f = sample->m->funcs.at[sample->func];
+    for (uint32_t i = 0; i < sample->n_in; i++) {
+        if (!byi_interp_random(sample->in[i], 1, arena, &e->in[i]))
+            byi_kit_end(kit, BYI_UNTESTED, 0, "an input of strings");
+        byi_domain_fill(&e->in[i], byi_domain_of_param(f, i), seed * 64 + i);
+    }
+    run_native(kit, sample, e->in, arena, e->out);
+    add_slack(kit, sample, arena, e);
+}
+
+/* --- runs -----------------------------------------------------------------
+ */
+
+/* What one run is lent. */
+struct lent_run {
+    struct byi_zone *zones[2 * BYI_KIT_MAX_IO], *dims[2 * BYI_KIT_MAX_IO];
+    struct byi_zone *in, *out, *args;
+    uint32_t n;
+};
+
+static void lend_tensors(struct byi_kit *kit, struct lent_run *lent,
+                         const struct byi_type *const *types,
+                         const struct byi_tensor *data, uint32_t n,
+                         uint64_t align, const char *name,
+                         struct byoc_view *views)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        char what[40];
+        const uint64_t bytes = byi_type_bytes(types[i]);
+        const uint64_t at = align ? align : item_of(types[i]);
+        snprintf(what, sizeof what, "%s %u", name, i);
+        struct byi_zone *dims =
+            zone_of(kit, types[i]->dims,
+                    types[i]->rank * sizeof *types[i]->dims, 8, "dims");
+        struct byi_zone *z = data ? zone_of(kit, data[i].data, bytes, at, what)
+                                  : byi_zone_new(kit, bytes, at, what);
+        if (!data && bytes)
+            memset(byi_zone_data(z), 0x7f, bytes);
+        lent->dims[lent->n] = dims;
+        lent->zones[lent->n++] = z;
+        views[i] = view_of(types[i]->dtype, types[i]->rank, dims, z, bytes);
+    }
+}
+
+static void take_back_run(struct byi_kit *kit, struct lent_run *lent)
+{
+    for (uint32_t i = 0; i < lent->n; i++) {
+        byi_zone_check(kit, lent->zones[i]);
+        byi_zone_lend(lent->zones[i], BYI_LENT_GONE);
+        byi_zone_lend(lent->dims[i], BYI_LENT_GONE);
+    }
+    byi_zone_lend(lent->in, BYI_LENT_GONE);
+    byi_zone_lend(lent->out, BYI_LENT_GONE);
+    byi_zone_lend(lent->args, BYI_LENT_GONE);
+}
+
+struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
+                              void *state, const struct byi_expected *expected,
+                              uint64_t align, struct byi_arena *arena,
+                              struct byi_tensor *found)
+{
+    const struct byi_sample *sample = s->sample;
+    struct byoc_view in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
+    struct lent_run lent = {.n = 0};
+    lend_tensors(kit, &lent, sample->in, expected->in, sample->n_in, align,
+                 "input", in);
+    lend_tensors(kit, &lent, sample->out, NULL, sample->n_out, align, "output",
+                 out);
+    lent.in = zone_of(kit, in, sample->n_in * sizeof *in, 8, "the inputs");
+    lent.out = zone_of(kit, out, sample->n_out * sizeof *out, 8, "the outputs");
+    const struct byoc_run_args args = {.struct_size = sizeof args,
+                                       .n_inputs = sample->n_in,
+                                       .n_outputs = sample->n_out,
+                                       .inputs = byi_zone_data(lent.in),
+                                       .outputs = byi_zone_data(lent.out)};
+    lent.args = zone_of(kit, &args, sizeof args, 8, "struct byoc_run_args");
+    byi_kit_place(kit, "run()");
+    struct byoc_fail *fail = byi_kit_backend(kit)->run(
+        byi_kit_host(kit), s->compiled, state, byi_zone_data(lent.args));
+    for (uint32_t i = 0; !fail && i < sample->n_out; i++) {
+        found[i] = expected->out[i];
+        found[i].data =
+            byi_arena_copy(arena, out[i].data, (size_t)out[i].bytes);
+    }
+    take_back_run(kit, &lent);
+    byi_kit_place(kit, "the kit");
+    return fail;
+}
+
+void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
+                         void *state, uint64_t seed, uint64_t align)
+{
+    const struct byi_sample *sample = s->sample;
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_expected e;
+    struct byi_tensor found[BYI_KIT_MAX_IO];
+    byi_kit_expect(kit, sample, seed, arena, &e);
+    struct byoc_fail *fail =
+        byi_kit_run(kit, s, state, &e, align, arena, found);
+    if (fail)
+        byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
+                       byi_fail_said(fail, NULL));
+    for (uint32_t i = 0; i < sample->n_out; i++) {
+        const struct byi_precision bound =
+            byi_precision_of(sample->m, sample->func, e.out[i].dtype);
+        struct byoc_error err;
+        if (byi_kit_within(&found[i], &e.out[i], e.slack[i], &bound, &err) ==
+            BYOC_OK)
+            continue;
+        struct byi_text text = {0};
+        byi_print_module(sample->m, &text, NULL);
+        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of\n%.700s", i,
+                       err.text, text.at);
+    }
+    byi_arena_free(&arena);
+}

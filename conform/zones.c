@@ -1,0 +1,161 @@
+/* zones.c: memory whose end is the end of what is mapped. A touch of what is
+ * not lent, or not any more, is a fault of the machine; the handler finds the
+ * zone that the address belongs to, and ends the case with a sentence.
+ */
+#include "kit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { AROUND = 0xa5, MAX_ZONES = 4096 };
+
+struct byi_zone {
+    char *base;
+    size_t room; /* accessible, from base; behind it lies a page that is not */
+    char *data;
+    size_t bytes;
+    enum byi_lent how;
+    char what[60];
+};
+
+static struct byi_zone zones[MAX_ZONES]; /* the oldest goes first */
+static uint32_t n_zones, oldest;
+static struct byi_kit *watching;
+
+static size_t page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Room for one more: where there is none, that of the oldest which is gone. */
+static struct byi_zone *take_zone(struct byi_kit *kit)
+{
+    if (n_zones < MAX_ZONES)
+        return &zones[n_zones++];
+    for (uint32_t i = 0; i < MAX_ZONES; i++) {
+        struct byi_zone *z = &zones[oldest];
+        oldest = (oldest + 1) % MAX_ZONES;
+        if (z->how == BYI_LENT_GONE) {
+            munmap(z->base, z->room + page());
+            return z;
+        }
+    }
+    byi_kit_end(kit, BYI_UNTESTED, 0, "more than %d pieces of memory",
+                (int)MAX_ZONES);
+}
+
+struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
+                              uint64_t align, const char *what)
+{
+    const size_t p = page();
+    const size_t lead = align ? (bytes + align - 1) / align * align : bytes;
+    const size_t room = (lead + p - 1) / p * p + p;
+    char *base =
+        mmap(NULL, room + p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED || mprotect(base, room, PROT_READ | PROT_WRITE) != 0)
+        byi_kit_end(kit, BYI_UNTESTED, 0, "no memory for a case");
+    struct byi_zone *z = take_zone(kit);
+    *z = (struct byi_zone){.base = base,
+                           .room = room,
+                           .data = base + room - lead,
+                           .bytes = bytes,
+                           .how = BYI_LENT_WRITE};
+    snprintf(z->what, sizeof z->what, "%s", what);
+    memset(base, AROUND, room);
+    return z;
+}
+
+void *byi_zone_data(const struct byi_zone *zone)
+{
+    return zone->data;
+}
+
+void byi_zone_lend(struct byi_zone *zone, enum byi_lent how)
+{
+    static const int rights[] = {[BYI_LENT_READ] = PROT_READ,
+                                 [BYI_LENT_WRITE] = PROT_READ | PROT_WRITE,
+                                 [BYI_LENT_GONE] = PROT_NONE};
+    zone->how = how;
+    mprotect(zone->base, zone->room, rights[how]);
+    if (how == BYI_LENT_GONE) /* the pages themselves go back */
+        madvise(zone->base, zone->room, MADV_DONTNEED);
+}
+
+void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone)
+{
+    const unsigned char *at = (const unsigned char *)zone->base;
+    const size_t before = (size_t)(zone->data - zone->base);
+    for (size_t i = 0; i < zone->room; i++) {
+        if (i == before)
+            i += zone->bytes;
+        if (i < zone->room && at[i] != AROUND)
+            byi_kit_failed(kit, BYI_RULE_WRITES,
+                           "%s wrote %zd bytes %s %s (%zu bytes)",
+                           kit->verdict->place,
+                           i < before ? (ssize_t)(before - i)
+                                      : (ssize_t)(i - before - zone->bytes + 1),
+                           i < before ? "before" : "past the end of",
+                           zone->what, zone->bytes);
+    }
+}
+
+void byi_zone_give_back(struct byi_kit *kit, const void *data)
+{
+    for (uint32_t i = 0; i < n_zones; i++)
+        if (zones[i].data == data && zones[i].how != BYI_LENT_GONE) {
+            byi_zone_check(kit, &zones[i]);
+            byi_zone_lend(&zones[i], BYI_LENT_GONE);
+            return;
+        }
+}
+
+static void say(const struct byi_zone *z, const char *at, const char *did,
+                enum byi_rule past)
+{
+    struct byi_kit *kit = watching;
+    if (z->how == BYI_LENT_GONE)
+        byi_kit_failed(kit, BYI_RULE_KEPT,
+                       "%s %s %s of an earlier call, which is over",
+                       kit->verdict->place, did, z->what);
+    if (at < z->base + z->room)
+        byi_kit_failed(kit, BYI_RULE_CONSTANT,
+                       "%s %s %s, which is only to read", kit->verdict->place,
+                       did, z->what);
+    byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu",
+                   kit->verdict->place, did, at - z->data, z->what, z->bytes);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    const char *at = info->si_addr;
+    const char *did = "touched";
+    enum byi_rule past = BYI_RULE_READS;
+#if defined(__x86_64__)
+    const ucontext_t *c = context;
+    const bool write = c->uc_mcontext.gregs[REG_ERR] & 2;
+    did = write ? "wrote to" : "read";
+    past = write ? BYI_RULE_WRITES : BYI_RULE_READS;
+#else
+    (void)context;
+#endif
+    for (uint32_t i = n_zones; i-- > 0;)
+        if (at >= zones[i].base && at < zones[i].base + zones[i].room + page())
+            say(&zones[i], at, did, past);
+    signal(number, SIG_DFL); /* not ours: it happens again, for good */
+}
+
+void byi_zones_watch(struct byi_kit *kit)
+{
+    static char stack[1 << 16];
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_sigaction = on_fault,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    watching = kit;
+    sigaltstack(&own, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
