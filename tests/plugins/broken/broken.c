@@ -1,0 +1,164 @@
+/* broken.c: the vendor of ref.c, with one thing wrong that no check of its
+ * struct finds; which one, -DBROKEN says. What is said of each: tests/cli/
+ * broken.sh.
+ */
+#define REF_IS_A_PART
+#include "../ref.c"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum {
+    CRASH_IN_MATCH,
+    HANG_IN_COMPILE,
+    FAILS_TO_BUILD,
+    WRONG_NUMBERS,
+    RACES,
+    LEAKS,
+    WRITES_PAST,
+    KEEPS_POINTER,
+    SIGNAL_ON_UNLOAD
+};
+
+static struct byoc_backend broken;
+
+/* A predicate that looks at an operand its row does not have. */
+static const char *accept_crash(const struct byoc_host *host,
+                                const struct byoc_match *m)
+{
+    const volatile int64_t *dims =
+        (const volatile int64_t *)host->match_const(m, "bias", &(uint64_t){0});
+    return dims[0] ? NULL : "no bias";
+}
+
+static struct byoc_fail *compile_hang(const struct byoc_host *host,
+                                      const struct byoc_region *region,
+                                      struct byoc_blob *blob)
+{
+    static volatile int ready;
+    (void)host, (void)region, (void)blob;
+    while (!ready)
+        usleep(1000);
+    return NULL;
+}
+
+static struct byoc_fail *load_fails(const struct byoc_host *host,
+                                    const struct byoc_region *region,
+                                    void **compiled)
+{
+    (void)region, (void)compiled;
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                      "no kernel was built for this shape");
+}
+
+/* A block of every load is forgotten. */
+static struct byoc_fail *load_leaks(const struct byoc_host *host,
+                                    const struct byoc_region *region,
+                                    void **compiled)
+{
+    if (!host->acquire(host->ctx, 1000))
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+    return load(host, region, compiled);
+}
+
+/* The first output's last number, twice as large. */
+static struct byoc_fail *run_wrong(const struct byoc_host *host, void *compiled,
+                                   void *state,
+                                   const struct byoc_run_args *args)
+{
+    struct byoc_fail *fail = run(host, compiled, state, args);
+    float *out = args->outputs[0].data;
+    const uint64_t n = args->outputs[0].bytes / sizeof *out;
+    if (!fail && n)
+        out[n - 1] = 2 * out[n - 1] + 1;
+    return fail;
+}
+
+/* All runs share one state: the first one's. */
+static struct byoc_fail *run_races(const struct byoc_host *host, void *compiled,
+                                   void *state,
+                                   const struct byoc_run_args *args)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static void *of, *shared;
+    pthread_mutex_lock(&lock);
+    if (of != compiled) {
+        of = compiled;
+        shared = state;
+    }
+    pthread_mutex_unlock(&lock);
+    return run(host, compiled, shared, args);
+}
+
+static struct byoc_fail *run_past(const struct byoc_host *host, void *compiled,
+                                  void *state, const struct byoc_run_args *args)
+{
+    struct byoc_fail *fail = run(host, compiled, state, args);
+    float *out = args->outputs[0].data;
+    if (!fail)
+        out[args->outputs[0].bytes / sizeof *out] = 0;
+    return fail;
+}
+
+/* The inputs of the first run are good enough for all. */
+static struct byoc_fail *run_keeps(const struct byoc_host *host, void *compiled,
+                                   void *state,
+                                   const struct byoc_run_args *args)
+{
+    static const struct byoc_view *kept;
+    static void *of;
+    struct byoc_run_args mine = *args;
+    if (of != compiled) {
+        of = compiled;
+        kept = args->inputs;
+    }
+    mine.inputs = kept;
+    return run(host, compiled, state, &mine);
+}
+
+static void quiesce_signal(const struct byoc_host *host)
+{
+    (void)host;
+    raise(SIGABRT);
+}
+
+static const struct byoc_backend *query_broken(const struct byoc_host *host,
+                                               char *why, uint32_t why_bytes)
+{
+    broken = *query(host, why, why_bytes);
+    switch (BROKEN) {
+    case CRASH_IN_MATCH:
+        for (uint32_t i = 0; i < broken.n_patterns; i++)
+            patterns[i].accept = accept_crash;
+        break;
+    case HANG_IN_COMPILE:
+        broken.compile = compile_hang;
+        break;
+    case FAILS_TO_BUILD:
+        broken.probe = NULL;
+        broken.load = load_fails;
+        break;
+    case WRONG_NUMBERS:
+        broken.run = run_wrong;
+        break;
+    case RACES:
+        broken.run = run_races;
+        break;
+    case LEAKS:
+        broken.load = load_leaks;
+        break;
+    case WRITES_PAST:
+        broken.run = run_past;
+        break;
+    case KEEPS_POINTER:
+        broken.run = run_keeps;
+        break;
+    case SIGNAL_ON_UNLOAD:
+        broken.quiesce = quiesce_signal;
+        break;
+    }
+    return &broken;
+}
+
+BYOC_BACKEND_DEFINE(query_broken)
