@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool ends_in(const char *path, const char *suffix)
@@ -38,12 +39,16 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 }
 
 /* data + "input_0" + ".npy" or ".pb", whichever exists; NULL: neither. `data`
- * is a folder, or a prefix that ends in a dot. */
+ * is a folder, "." and those that end in it among them, or else a prefix that
+ * ends in a dot. */
 static const char *find_file(const char *data, const char *what, uint32_t k,
                              struct byi_arena *arena)
 {
     static const char *const suffixes[] = {".pb", ".npy"};
-    const char *slash = ends_in(data, ".") || ends_in(data, "/") ? "" : "/";
+    struct stat st;
+    const bool folder = stat(data, &st) == 0 && S_ISDIR(st.st_mode);
+    const char *slash =
+        (!folder && ends_in(data, ".")) || ends_in(data, "/") ? "" : "/";
     for (size_t i = 0; i < BYI_COUNT(suffixes); i++) {
         const char *path = byi_arena_printf(arena, "%s%s%s_%u%s", data, slash,
                                             what, k, suffixes[i]);
