@@ -29,6 +29,7 @@ extern const struct byi_verb byi_verb_check;     /* check.c     */
 extern const struct byi_verb byi_verb_compare;   /* compare.c   */
 extern const struct byi_verb byi_verb_compile;   /* compile.c   */
 extern const struct byi_verb byi_verb_conform;   /* conform.c   */
+extern const struct byi_verb byi_verb_extract;   /* extract.c   */
 extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
 extern const struct byi_verb byi_verb_opt;       /* opt.c       */
 extern const struct byi_verb byi_verb_partition; /* partition.c */

@@ -233,10 +233,25 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
     byi_trace_event(ctx, "primitive", name, impl, sources, begin_ns, end_ns);
 }
 
+/* Tell who asks what a region is given. */
+static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
+                        const struct byi_step *step)
+{
+    enum { MOST = 512 };
+    const struct byi_tensor *in[MOST];
+    if (step->n_in > MOST)
+        return;
+    for (uint32_t i = 0; i < step->n_in; i++)
+        in[i] = &fr->t[step->in[i]];
+    s->lend(s->lend_ctx, step->callee, step->n_in, in);
+}
+
 static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
+    if (s->lend)
+        lend_inputs(s, fr, step);
     struct byoc_view *views = fr->views[fr->at];
     if (!views)
         return byi_call_func(s, fr, step, err); /* the twin */
@@ -463,6 +478,13 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
 void byoc_state_cancel(struct byoc_state *state)
 {
     __atomic_store_n(&state->cancel, 1, __ATOMIC_RELAXED);
+}
+
+void byoc_internal_state_lend(struct byoc_state *state, byi_lend_fn lend,
+                              void *ctx)
+{
+    state->lend = lend;
+    state->lend_ctx = ctx;
 }
 
 void byoc_internal_state_watch(struct byoc_state *state, byi_watch_fn watch,

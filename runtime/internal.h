@@ -59,6 +59,27 @@ typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
 BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
                                         byi_watch_fn watch, void *ctx);
 
+/* Called before a region of any function runs, vendor or twin, with what it is
+ * given; lent for the call. NULL stops. */
+typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
+                            const struct byi_tensor *const *in);
+BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
+                                       byi_lend_fn lend, void *ctx);
+
+/* What is known of region `region` of a model; lives as long as it. */
+struct byi_region_facts {
+    const char *vendor, *symbol;
+    const char *blob; /* its JSON, or what the vendor's compile() made */
+    uint64_t blob_bytes;
+    uint32_t n_consts;
+    const struct byi_tensor *const *consts; /* by the JSON's "data" */
+};
+BYOC_API uint32_t byoc_internal_regions(const struct byoc_model *model);
+BYOC_API enum byoc_status
+byoc_internal_region(const struct byoc_model *model, uint32_t region,
+                     struct byi_arena *arena, struct byi_region_facts *facts,
+                     struct byoc_error *err);
+
 /* --- weights.c -------------------------------------------------------------
  */
 

@@ -478,3 +478,36 @@ const char *byoc_model_warnings(const struct byoc_model *model)
 {
     return model->warnings.at ? model->warnings.at : "";
 }
+
+/* --- regions, for tools --------------------------------------------------- */
+
+uint32_t byoc_internal_regions(const struct byoc_model *model)
+{
+    return model->plan->n_parts;
+}
+
+enum byoc_status byoc_internal_region(const struct byoc_model *model,
+                                      uint32_t region, struct byi_arena *arena,
+                                      struct byi_region_facts *facts,
+                                      struct byoc_error *err)
+{
+    const struct byi_plan_tables *plan = model->plan;
+    if (region >= plan->n_parts)
+        return byi_fail(err, BYOC_EINVAL,
+                        "no region %u: the model has %u, counted from 0", region,
+                        plan->n_parts);
+    const struct byi_plan_part *part = &plan->parts[region];
+    const struct byi_tensor **consts =
+        byi_arena_calloc(arena, part->n_consts + 1, sizeof *consts);
+    for (uint32_t i = 0; i < part->n_consts; i++)
+        consts[i] = &plan->consts[part->consts[i]].view;
+    *facts = (struct byi_region_facts){
+        .vendor = part->backend,
+        .symbol = part->symbol,
+        .blob = model->artifact.map ? model->artifact.image.blobs + part->blob
+                                    : NULL,
+        .blob_bytes = model->artifact.map ? part->blob_bytes : 0,
+        .n_consts = part->n_consts,
+        .consts = consts};
+    return BYOC_OK;
+}

@@ -307,6 +307,8 @@ struct byoc_state {
     volatile uint32_t cancel; /* not 0: the run is to end; atomic */
     byi_watch_fn watch; /* NULL: nobody does */
     void *watch_ctx;
+    byi_lend_fn lend; /* NULL: nobody asks */
+    void *lend_ctx;
 };
 
 /* exec.c: operands and results of a step, in `args`, as its kernel takes them.

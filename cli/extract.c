@@ -1,0 +1,234 @@
+/* extract.c: `byoc extract`: one region of a model, alone in a folder, and made
+ * smaller on request.
+ */
+#include "cli.h"
+
+#include "codegen_json/codegen_json.h"
+#include "driver/feed.h"
+#include "driver/pipeline.h"
+#include "extract/extract.h"
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A region while it is found out about. */
+struct region {
+    uint32_t number;
+    struct byi_arena *arena; /* of the inputs */
+    struct byi_tensor in[BYI_EXTRACT_MAX_IO];
+    uint32_t n_in;
+    bool seen; /* the run came by it */
+    struct byi_text json;
+    struct byi_tensor *consts;
+    uint32_t n_consts;
+    const char *vendor;
+};
+
+/* Of a run: what the region is given, the first time. */
+static void keep_inputs(void *ctx, uint32_t number, uint32_t n,
+                        const struct byi_tensor *const *in)
+{
+    struct region *r = ctx;
+    if (number != r->number || r->seen || n > BYI_EXTRACT_MAX_IO)
+        return;
+    r->seen = true;
+    r->n_in = n;
+    for (uint32_t i = 0; i < n; i++) {
+        r->in[i] = *in[i];
+        r->in[i].data = byi_arena_copy(r->arena, in[i]->data,
+                                       (size_t)byi_tensor_bytes(in[i]));
+    }
+}
+
+static enum byoc_status run_once(const struct byoc_model *model,
+                                 const struct byi_feed_params *params,
+                                 struct region *r, struct byoc_error *err)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_feed in, out = byi_feed_outputs(model, arena);
+    struct byoc_state *state = NULL;
+    enum byoc_status status = byi_feed_inputs(model, params, arena, &in, err);
+    if (status == BYOC_OK)
+        status = byoc_state_new(model, &state, err);
+    if (status == BYOC_OK) {
+        byoc_internal_state_lend(state, keep_inputs, r);
+        status = byoc_run(state, in.views, in.n, out.views, out.n, err);
+    }
+    byoc_state_free(&state);
+    byi_arena_free(&arena);
+    if (status == BYOC_OK && !r->seen)
+        status = byi_fail(err, BYOC_EINVAL,
+                          "region %u is not run with these inputs: it is in "
+                          "a branch that is not taken",
+                          r->number);
+    return status;
+}
+
+/* From a module in memory: the region's function written anew. */
+static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
+                                      struct region *r, struct byoc_error *err)
+{
+    const struct byi_module *m = byi_compiled_module(compiled);
+    uint32_t n = 0, *consts;
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        if (m->funcs.at[i]->dead || !m->funcs.at[i]->attr.compiler ||
+            n++ != r->number)
+            continue;
+        r->vendor = byi_arena_str(r->arena, m->funcs.at[i]->attr.compiler);
+        BYI_TRY(byi_region_write(m, i, r->arena, &r->json, &consts,
+                                 &r->n_consts, err));
+        r->consts = byi_arena_calloc(r->arena, r->n_consts, sizeof *r->consts);
+        for (uint32_t k = 0; k < r->n_consts; k++) {
+            const struct byi_const *c = &m->consts.at[consts[k]];
+            struct byi_tensor *t = &r->consts[k];
+            *t = (struct byi_tensor){.dtype = c->type->dtype,
+                                     .rank = c->type->rank,
+                                     .data = (void *)(uintptr_t)c->data};
+            memcpy(t->dims, c->type->dims, t->rank * sizeof *t->dims);
+        }
+        return BYOC_OK;
+    }
+    return byi_fail(err, BYOC_EINVAL, "no region %u: the model has %u%s",
+                    r->number, n,
+                    n ? ", counted from 0; `byoc check` shows them"
+                      : "; `byoc check` says why");
+}
+
+/* From an artifact: what was compiled into it. */
+static enum byoc_status read_loaded(const struct byoc_model *model,
+                                    struct region *r, struct byoc_error *err)
+{
+    struct byi_region_facts facts;
+    BYI_TRY(byoc_internal_region(model, r->number, r->arena, &facts, err));
+    r->vendor = facts.vendor;
+    byi_text_add(&r->json, facts.blob, facts.blob_bytes);
+    if (facts.blob_bytes == 0 || facts.blob[0] != '{')
+        return byi_fail(err, BYOC_EINVAL,
+                        "region %u is a blob that %s made, without its text; "
+                        "extract it from the model it was compiled from",
+                        r->number, facts.vendor);
+    r->n_consts = facts.n_consts;
+    r->consts = byi_arena_calloc(r->arena, r->n_consts, sizeof *r->consts);
+    for (uint32_t k = 0; k < r->n_consts; k++)
+        r->consts[k] = *facts.consts[k];
+    return BYOC_OK;
+}
+
+static enum byoc_status find_region(const char *path,
+                                    struct byi_model_options *o,
+                                    const struct byi_feed_params *feed,
+                                    struct byi_open_model *open,
+                                    struct region *r, struct byoc_error *err)
+{
+    o->twins = true; /* native kernels compute what the region is given */
+    BYI_TRY(byi_open_model(path, o, open, err));
+    BYI_TRY(open->compiled ? read_compiled(open->compiled, r, err)
+                           : read_loaded(open->model, r, err));
+    return run_once(open->model, feed, r, err);
+}
+
+static void say(void *ctx, const char *line)
+{
+    (void)ctx;
+    fprintf(stderr, "byoc extract: %s\n", line);
+}
+
+static enum byoc_status extract(const char *path, struct byi_model_options *o,
+                                const struct byi_feed_params *feed,
+                                struct byi_reduce *reduce, const char *folder,
+                                struct region *r, struct byoc_error *err)
+{
+    struct byi_open_model open = {0};
+    struct byi_extract x = {.n_in = 0};
+    enum byoc_status status = find_region(path, o, feed, &open, r, err);
+    if (status == BYOC_OK)
+        status = byi_region_module(r->json.at, r->json.n, r->consts,
+                                   r->n_consts, &x.m, err);
+    if (status == BYOC_OK) {
+        x.arena = r->arena;
+        x.n_in = r->n_in;
+        x.in = r->in;
+        x.vendor = byi_arena_str(x.m->arena, r->vendor);
+        x.json = &r->json;
+        x.consts = r->consts;
+        x.n_consts = r->n_consts;
+        r->arena = NULL; /* the extract's from now on */
+        const char *vendor = strdup(r->vendor);
+        x.vendor = vendor;
+        if (reduce->test)
+            status = byi_extract_reduce(&x, reduce, err);
+        if (status == BYOC_OK)
+            status = byi_extract_write(&x, folder, err);
+        if (status == BYOC_OK)
+            printf("%s: region %u of %s, for %s\n", folder, r->number, path,
+                   vendor);
+        byi_extract_free(&x);
+        free((void *)(uintptr_t)vendor);
+    }
+    byi_text_free(&r->json);
+    byi_close_model(&open);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct byi_model_options o = {0};
+    struct byi_feed_params feed = {.seed = 1};
+    struct byi_list inputs = {0};
+    struct byi_reduce reduce = {.say = say};
+    struct region region = {.n_in = 0};
+    const char *folder = NULL, *path;
+    bool shrink = false;
+    uint32_t seed = 1, n;
+    const struct byi_option options[] = {
+        {"region", 0, BYI_OPTION_COUNT, &region.number, "N",
+         "which one, from 0 (default: 0)"},
+        {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR", "the folder to make"},
+        {"reduce", 0, BYI_OPTION_FLAG, &shrink, NULL,
+         "make it smaller while --test fails"},
+        {"test", 0, BYI_OPTION_TEXT, &reduce.test, "COMMAND",
+         "run by sh in a folder as this one; must fail"},
+        {"max-tests", 0, BYI_OPTION_COUNT, &reduce.max_tests, "N",
+         "how often, at most (default: 500)"},
+        {"test-seconds", 0, BYI_OPTION_NUMBER, &reduce.seconds, "S",
+         "how long one may take (default: 60)"},
+        {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
+         "an input from a .npy or .pb file"},
+        {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
+         "all inputs: input_K.npy or .pb there"},
+        {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
+         "of inputs that no file is given for (default: 1)"},
+        BYI_MODEL_OPTIONS(o),
+    };
+    int code = byi_options(&byi_verb_extract, options, BYI_COUNT(options), argc,
+                           argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    if (!folder || shrink != (reduce.test != NULL)) {
+        fprintf(stderr, "byoc extract: found %s; expected %s\n",
+                !folder  ? "no -o"
+                : shrink ? "--reduce without --test"
+                         : "--test without --reduce",
+                !folder ? "-o DIR, the folder to make"
+                        : "both: what is made smaller is what fails");
+        return BYI_EXIT_USAGE;
+    }
+    feed.inputs = inputs.at;
+    feed.dims = o.dims.at;
+    feed.seed = seed;
+    region.arena = byi_arena_new();
+    struct byoc_error err;
+    code = BYI_EXIT_OK;
+    if (extract(path, &o, &feed, &reduce, folder, &region, &err) != BYOC_OK)
+        code = byi_complain(&byi_verb_extract, &err);
+    byi_arena_free(&region.arena);
+    return code;
+}
+
+const struct byi_verb byi_verb_extract = {
+    .name = "extract",
+    .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
+    .summary = "one region of a model as a program that runs alone",
+    .run = run,
+};

@@ -1,0 +1,144 @@
+/* folder.c: a program and its numbers as files.
+ */
+#include "extract.h"
+
+#include "conform/interp.h"
+#include "driver/npy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH = 4096 };
+
+static enum byoc_status write_text(const char *folder, const char *name,
+                                   const struct byi_text *text,
+                                   struct byoc_error *err)
+{
+    char path[PATH + 40];
+    struct byi_file file;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    BYI_TRY(byi_file_create(path, &file, err));
+    if (text->n)
+        fwrite(text->at, 1, text->n, file.stream);
+    return byi_file_commit(&file, err);
+}
+
+static enum byoc_status write_tensors(const char *folder, const char *what,
+                                      const struct byi_tensor *t, uint32_t n,
+                                      struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        char path[PATH + 40];
+        snprintf(path, sizeof path, "%s/%s_%u.npy", folder, what, i);
+        BYI_TRY(byi_npy_write(path, &t[i], err));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status write_module(const struct byi_extract *x,
+                                     const char *folder, struct byoc_error *err)
+{
+    char path[PATH + 40];
+    struct byi_file side;
+    struct byi_text text = {0};
+    snprintf(path, sizeof path, "%s/region.consts", folder);
+    BYI_TRY(byi_file_create(path, &side, err));
+    byi_print_module(x->m, &text, side.stream);
+    enum byoc_status status = byi_file_commit(&side, err);
+    if (status == BYOC_OK)
+        status = write_text(folder, "region.ir", &text, err);
+    byi_text_free(&text);
+    return status;
+}
+
+static enum byoc_status write_outputs(const struct byi_extract *x,
+                                      const char *folder,
+                                      struct byoc_error *err)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_tensor *out =
+        byi_arena_calloc(arena, BYI_EXTRACT_MAX_IO, sizeof *out);
+    uint32_t n = 0;
+    enum byoc_status status =
+        byi_interp_run(x->m, byi_func_find(x->m, "main"), x->in, x->n_in, arena,
+                       out, BYI_EXTRACT_MAX_IO, &n, err);
+    if (status == BYOC_OK)
+        status = write_tensors(folder, "output", out, n, err);
+    byi_arena_free(&arena);
+    return status;
+}
+
+static void add_readme(const struct byi_extract *x, struct byi_text *out)
+{
+    const char *v = x->vendor ? x->vendor : "VENDOR";
+    byi_text_addf(
+        out,
+        "A region of a model, as a program of its own: region.ir with its\n"
+        "constants in region.consts, the inputs it saw, and the outputs that\n"
+        "native kernels make of them.\n\n"
+        "    byoc run region.ir --data .                    # runs it\n"
+        "    byoc compare region.ir --data . --native       # expected: same\n"
+        "    byoc compare region.ir --data . --backend %s\n"
+        "    byoc partition region.ir --backend %s          # as JSON\n",
+        v, v);
+}
+
+static enum byoc_status fill_folder(const struct byi_extract *x,
+                                    const char *folder, struct byoc_error *err)
+{
+    struct byi_text readme = {0};
+    BYI_TRY(write_module(x, folder, err));
+    BYI_TRY(write_tensors(folder, "input", x->in, x->n_in, err));
+    BYI_TRY(write_outputs(x, folder, err));
+    if (x->json) {
+        BYI_TRY(write_text(folder, "region.json", x->json, err));
+        BYI_TRY(write_tensors(folder, "const", x->consts, x->n_consts, err));
+    }
+    add_readme(x, &readme);
+    const enum byoc_status status =
+        write_text(folder, "README.md", &readme, err);
+    byi_text_free(&readme);
+    return status;
+}
+
+void byi_folder_remove(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        char path[2 * PATH];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        unlink(path); /* no folders in it: "." and ".." stay */
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+}
+
+enum byoc_status byi_extract_write(const struct byi_extract *x,
+                                   const char *folder, struct byoc_error *err)
+{
+    char temp[PATH];
+    struct stat st;
+    if (stat(folder, &st) == 0)
+        return byi_fail(err, BYOC_EIO,
+                        "%s is there already; name a folder that is not",
+                        folder);
+    const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
+    if (n < 0 || n >= (int)sizeof temp || !mkdtemp(temp))
+        return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s", folder,
+                        strerror(errno));
+    chmod(temp, 0755);
+    enum byoc_status status = fill_folder(x, temp, err);
+    if (status == BYOC_OK && rename(temp, folder) != 0)
+        status = byi_fail(err, BYOC_EIO, "%s: cannot be put in place: %s",
+                          folder, strerror(errno));
+    if (status != BYOC_OK)
+        byi_folder_remove(temp);
+    return status;
+}

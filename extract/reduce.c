@@ -1,0 +1,505 @@
+/* reduce.c: delta debugging of a program: one change after the other is tried,
+ * kept when the test still fails as it did, and dropped when not, until none
+ * is left that helps.
+ */
+#include "extract.h"
+
+#include "conform/interp.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A program on its way to be smaller. */
+struct small {
+    struct byi_module *m;
+    struct byi_arena *arena;
+    uint32_t n_in;
+    struct byi_tensor *in;
+};
+
+/* What to do differently when the program is written anew. */
+struct edit {
+    byi_id result;        /* BYI_NO_ID: as it is                            */
+    byi_id input;         /* this node becomes an input                     */
+    byi_id gone, instead; /* readers of `gone` read `instead`              */
+    int64_t from, to;     /* sizes; from 0: none                            */
+    bool in_values;       /* and numbers of int64 constants alike           */
+    byi_id plain;         /* this parameter's or constant's numbers ...     */
+    double value;         /* ... are all this; NAN: rounded to whole ones   */
+};
+
+static const struct edit no_edit = {.result = BYI_NO_ID,
+                                    .input = BYI_NO_ID,
+                                    .gone = BYI_NO_ID,
+                                    .instead = BYI_NO_ID,
+                                    .plain = BYI_NO_ID};
+
+struct reducer {
+    struct byi_reduce *r;
+    const struct byi_extract *x; /* for what it is called */
+    struct small now;
+    struct byoc_error *err;
+    enum byoc_status status; /* of what has nothing to do with the program */
+};
+
+static const struct byi_func *main_of(const struct small *s)
+{
+    return s->m->funcs.at[byi_func_find(s->m, "main")];
+}
+
+static void free_small(struct small *s)
+{
+    byi_module_free(&s->m);
+    byi_arena_free(&s->arena);
+}
+
+/* --- the test ------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The exit code of the test in that folder; 128 + a signal; -1: no answer. */
+static int run_test(const struct byi_reduce *r, const char *folder)
+{
+    const double end = now() + (r->seconds > 0 ? r->seconds : 60);
+    const pid_t child = fork();
+    int status = 0;
+    if (child == 0) {
+        setpgid(0, 0);
+        if (chdir(folder) != 0 || !freopen("/dev/null", "w", stdout) ||
+            !freopen("/dev/null", "w", stderr))
+            _exit(125);
+        execl("/bin/sh", "sh", "-c", r->test, (char *)NULL);
+        _exit(125);
+    }
+    while (child > 0) {
+        const pid_t got = waitpid(child, &status, WNOHANG);
+        if (got == child)
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                       : WEXITSTATUS(status);
+        if ((got < 0 && errno != EINTR) || now() > end)
+            break;
+        nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    if (child > 0) {
+        kill(-child, SIGKILL);
+        waitpid(child, &status, 0);
+    }
+    return -1;
+}
+
+/* The test on a program; -1 where it cannot even be written. */
+static int try_program(struct reducer *d, const struct small *s)
+{
+    const char *base = getenv("TMPDIR");
+    char room[4096], folder[4096 + 20];
+    if (snprintf(room, sizeof room, "%s/byoc-reduce.XXXXXX",
+                 base ? base : "/tmp") >= (int)sizeof room ||
+        !mkdtemp(room)) {
+        d->status = byi_fail(d->err, BYOC_EIO, "no folder for a test in %s: %s",
+                             base ? base : "/tmp", strerror(errno));
+        return -1;
+    }
+    struct byoc_error why;
+    int code = -1;
+    const struct byi_extract x = {
+        .m = s->m, .n_in = s->n_in, .in = s->in, .vendor = d->x->vendor};
+    snprintf(folder, sizeof folder, "%s/region", room);
+    if (byi_extract_write(&x, folder, &why) == BYOC_OK)
+        code = run_test(d->r, folder);
+    byi_folder_remove(folder);
+    rmdir(room);
+    d->r->n_tests++;
+    return code;
+}
+
+/* --- a program written anew ----------------------------------------------- */
+
+struct rewrite {
+    const struct small *from;
+    const struct byi_func *f;
+    const struct edit *edit;
+    struct small to;
+    struct byi_func *fresh;
+    byi_id *map;
+    bool *used;
+};
+
+static int64_t new_size(const struct edit *e, int64_t size)
+{
+    return e->from && size == e->from ? e->to : size;
+}
+
+/* The leading part of `t` that new sizes leave, simpler where that is asked. */
+static struct byi_tensor new_tensor(struct rewrite *w,
+                                    const struct byi_tensor *t, bool plain,
+                                    bool constant)
+{
+    const struct edit *e = w->edit;
+    struct byi_tensor out = {.dtype = t->dtype, .rank = t->rank};
+    for (uint32_t i = 0; i < t->rank; i++)
+        out.dims[i] = new_size(e, t->dims[i]);
+    const uint64_t bytes = byi_tensor_bytes(&out);
+    out.data = byi_arena_alloc(w->to.arena, bytes + BYI_ALIGN);
+    const int64_t n = byi_elements(out.rank, out.dims);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, at = 0, step = 1;
+        for (uint32_t d = t->rank; d-- > 0;) {
+            at += rest % out.dims[d] * step;
+            rest /= out.dims[d];
+            step *= t->dims[d];
+        }
+        double x = byi_tensor_float(t, at);
+        if (constant && e->in_values && t->dtype == BYOC_I64)
+            x = (double)new_size(e, (int64_t)x);
+        if (plain)
+            x = isnan(e->value) ? round(x) : e->value;
+        byi_tensor_set(&out, i, x);
+    }
+    return out;
+}
+
+static const struct byi_type *type_of(struct rewrite *w,
+                                      const struct byi_tensor *t)
+{
+    return byi_type_tensor(w->to.m->arena, t->dtype, t->rank, t->dims);
+}
+
+static byi_id add_input(struct rewrite *w, const struct byi_tensor *t)
+{
+    char name[24];
+    snprintf(name, sizeof name, "input%u", w->to.n_in);
+    w->to.in[w->to.n_in++] = *t;
+    return byi_add_param(w->to.m, w->fresh, byi_arena_str(w->to.m->arena, name),
+                         type_of(w, t));
+}
+
+/* The value of one node, as native kernels compute it. */
+static bool value_of(const struct small *s, byi_id id, struct byi_arena *arena,
+                     struct byi_tensor *out)
+{
+    struct byi_func *f = s->m->funcs.at[byi_func_find(s->m, "main")];
+    const byi_id kept = f->result;
+    struct byoc_error why;
+    uint32_t n = 0;
+    f->result = id;
+    const bool fine =
+        byi_interp_run(s->m, byi_func_find(s->m, "main"), s->in, s->n_in, arena,
+                       out, 1, &n, &why) == BYOC_OK;
+    f->result = kept;
+    return fine && n == 1;
+}
+
+static byi_id source_of(const struct rewrite *w, byi_id id)
+{
+    return id == w->edit->gone ? w->edit->instead : id;
+}
+
+/* What the result needs. */
+static void mark(struct rewrite *w, byi_id result)
+{
+    w->used[result] = true;
+    for (byi_id id = w->f->nodes.n; id-- > 0;) {
+        const struct byi_node *n = &w->f->nodes.at[id];
+        if (w->used[id] && id != w->edit->input)
+            for (uint32_t a = 0; a < n->n_args; a++)
+                w->used[source_of(w, n->args[a])] = true;
+    }
+}
+
+static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
+{
+    const struct byi_node *n = &w->f->nodes.at[id];
+    struct byi_tensor t;
+    byi_id args[BYI_EXTRACT_MAX_IO];
+    if (id == w->edit->input) {
+        if (!value_of(w->from, id, w->to.arena, &t))
+            return false;
+        w->map[id] = add_input(w, &t);
+        return true;
+    }
+    if (n->n_args > BYI_EXTRACT_MAX_IO)
+        return false;
+    for (uint32_t a = 0; a < n->n_args; a++)
+        args[a] = w->map[source_of(w, n->args[a])];
+    switch (n->kind) {
+    case BYI_PARAM:
+        t = new_tensor(w, &w->from->in[n->index], id == w->edit->plain, false);
+        w->map[id] = add_input(w, &t);
+        return true;
+    case BYI_CONST:
+        if (!byi_const_view(w->from->m, w->f, id, &t))
+            return false;
+        t = new_tensor(w, &t, id == w->edit->plain, true);
+        w->map[id] = byi_add_const(
+            w->to.m, w->fresh,
+            byi_const_add(w->to.m, type_of(w, &t), t.data, false), NULL);
+        return true;
+    case BYI_CALL_OP:
+        return byi_add_op(w->to.m, w->fresh, n->op, args, n->n_args,
+                          byi_attrs_copy(w->to.m->arena, n->attrs), NULL,
+                          &w->map[id], err) == BYOC_OK;
+    case BYI_MAKE_TUPLE:
+        w->map[id] = byi_add_tuple(w->to.m, w->fresh, args, n->n_args, NULL);
+        return true;
+    case BYI_GET:
+        return byi_add_get(w->to.m, w->fresh, args[0], n->index, NULL,
+                           &w->map[id], err) == BYOC_OK;
+    default:
+        return false;
+    }
+}
+
+/* The program with the edit; false: there is none. */
+static bool rewrite(const struct small *from, const struct edit *edit,
+                    struct small *out)
+{
+    struct byi_arena *scratch = byi_arena_new();
+    struct rewrite w = {.from = from, .f = main_of(from), .edit = edit};
+    struct byoc_error why;
+    const byi_id result =
+        edit->result != BYI_NO_ID ? edit->result : w.f->result;
+    w.to = (struct small){.m = byi_module_new(), .arena = byi_arena_new()};
+    w.to.in = byi_arena_calloc(w.to.arena, BYI_EXTRACT_MAX_IO, sizeof *w.to.in);
+    const uint32_t func = byi_func_new(w.to.m, "main");
+    w.fresh = w.to.m->funcs.at[func];
+    w.map = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.map);
+    w.used = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.used);
+    mark(&w, result);
+    bool fine = true;
+    for (byi_id id = 0; fine && id < w.f->nodes.n; id++)
+        if (w.used[id])
+            fine = add_node(&w, id, &why) && w.to.n_in < BYI_EXTRACT_MAX_IO;
+    if (fine)
+        w.fresh->result = w.map[result];
+    byi_arena_free(&scratch);
+    if (!fine)
+        free_small(&w.to);
+    *out = w.to;
+    return fine;
+}
+
+/* Try the edit; keep it where the test still fails the same way. */
+static bool attempt(struct reducer *d, const struct edit *edit)
+{
+    struct small next;
+    const uint32_t most = d->r->max_tests ? d->r->max_tests : 500;
+    if (d->status != BYOC_OK || d->r->n_tests >= most ||
+        !rewrite(&d->now, edit, &next))
+        return false;
+    if (try_program(d, &next) != d->r->code) {
+        free_small(&next);
+        return false;
+    }
+    free_small(&d->now);
+    d->now = next;
+    return true;
+}
+
+/* --- what is tried -------------------------------------------------------- */
+
+static void say(const struct reducer *d, const char *what)
+{
+    const struct byi_func *f = main_of(&d->now);
+    char line[160];
+    uint32_t ops = 0;
+    int64_t elements = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *n = &f->nodes.at[id];
+        ops += n->kind == BYI_CALL_OP;
+        if (n->kind == BYI_PARAM || n->kind == BYI_CONST)
+            elements += byi_elements(n->type->rank, n->type->dims);
+    }
+    snprintf(line, sizeof line,
+             "%s: %u operator%s, %u input%s, %lld numbers in, after %u tests",
+             what, ops, ops == 1 ? "" : "s", d->now.n_in,
+             d->now.n_in == 1 ? "" : "s", (long long)elements, d->r->n_tests);
+    if (d->r->say)
+        d->r->say(d->r->say_ctx, line);
+}
+
+/* End at an earlier node: the earliest that will do. */
+static bool end_earlier(struct reducer *d)
+{
+    const struct byi_func *f = main_of(&d->now);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        struct edit e = no_edit;
+        const enum byi_node_kind kind = f->nodes.at[id].kind;
+        e.result = id;
+        if ((kind != BYI_CALL_OP && kind != BYI_GET) || id == f->result ||
+            f->nodes.at[id].type->kind != BYI_TENSOR)
+            continue;
+        if (attempt(d, &e))
+            return true;
+    }
+    return false;
+}
+
+/* What a node is given becomes an input: the latest that will do. */
+static bool begin_later(struct reducer *d)
+{
+    const struct byi_func *f = main_of(&d->now);
+    for (byi_id id = f->nodes.n; id-- > 0;) {
+        struct edit e = no_edit;
+        const enum byi_node_kind kind = f->nodes.at[id].kind;
+        e.input = id;
+        if ((kind == BYI_CALL_OP || kind == BYI_GET) && id != f->result &&
+            f->nodes.at[id].type->kind == BYI_TENSOR && attempt(d, &e))
+            return true;
+    }
+    return false;
+}
+
+/* A node that gives what it is given is left out. */
+static bool leave_out(struct reducer *d)
+{
+    const struct byi_func *f = main_of(&d->now);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *n = &f->nodes.at[id];
+        for (uint32_t a = 0; n->kind == BYI_CALL_OP && a < n->n_args; a++) {
+            struct edit e = no_edit;
+            if (id == f->result ||
+                !byi_type_equal(n->type, f->nodes.at[n->args[a]].type))
+                continue;
+            e.gone = id;
+            e.instead = n->args[a];
+            if (attempt(d, &e))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The largest size below `under` that anything has; 0: none. */
+static int64_t next_size(const struct reducer *d, int64_t under)
+{
+    const struct byi_func *f = main_of(&d->now);
+    int64_t most = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *n = &f->nodes.at[id];
+        for (uint32_t i = 0; n->type->kind == BYI_TENSOR && i < n->type->rank &&
+                             (n->kind == BYI_PARAM || n->kind == BYI_CONST);
+             i++)
+            if (n->type->dims[i] < under && n->type->dims[i] > most)
+                most = n->type->dims[i];
+    }
+    return most;
+}
+
+static bool smaller_size(struct reducer *d)
+{
+    for (int64_t size = next_size(d, INT64_MAX); size > 1;
+         size = next_size(d, size)) {
+        const int64_t to[] = {1, 2, size / 2, size - 1};
+        for (uint32_t i = 0; i < 2 * BYI_COUNT(to); i++) {
+            struct edit e = no_edit;
+            e.from = size;
+            e.to = to[i / 2];
+            e.in_values = i % 2;
+            if (e.to > 0 && e.to < size && (i < 2 || e.to > to[i / 2 - 1]) &&
+                attempt(d, &e))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers that are all one, or whole. */
+static bool is_plain(const struct small *s, byi_id id, double value)
+{
+    const struct byi_func *f = main_of(s);
+    struct byi_tensor t;
+    if (f->nodes.at[id].kind == BYI_PARAM)
+        t = s->in[f->nodes.at[id].index];
+    else if (!byi_const_view(s->m, f, id, &t))
+        return true;
+    for (int64_t i = byi_elements(t.rank, t.dims); i-- > 0;) {
+        const double x = byi_tensor_float(&t, i);
+        if (isnan(value) ? x != round(x) : x != value)
+            return false;
+    }
+    return true;
+}
+
+static bool simpler_numbers(struct reducer *d)
+{
+    static const double values[] = {0.0, 1.0, NAN};
+    const struct byi_func *f = main_of(&d->now);
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *n = &f->nodes.at[id];
+        if ((n->kind != BYI_PARAM && n->kind != BYI_CONST) ||
+            !byi_dtype_is_float(n->type->dtype))
+            continue;
+        for (size_t i = 0; i < BYI_COUNT(values); i++) {
+            struct edit e = no_edit;
+            e.plain = id;
+            e.value = values[i];
+            if (is_plain(&d->now, id, e.value))
+                break; /* as simple as that, or more so */
+            if (attempt(d, &e))
+                return true;
+        }
+    }
+    return false;
+}
+
+static const struct {
+    const char *what;
+    bool (*step)(struct reducer *d);
+} steps[] = {
+    {"ends earlier", end_earlier},        {"begins later", begin_later},
+    {"leaves one out", leave_out},        {"smaller", smaller_size},
+    {"simpler numbers", simpler_numbers},
+};
+
+enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
+                                    struct byoc_error *err)
+{
+    struct reducer d = {.r = r, .x = x, .err = err};
+    const struct small whole = {.m = x->m,
+                                .n_in = x->n_in,
+                                .in = (struct byi_tensor *)(uintptr_t)x->in};
+    r->n_tests = 0;
+    if (!rewrite(&whole, &no_edit, &d.now))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "the region has something that cannot be reduced");
+    r->code = try_program(&d, &d.now);
+    if (d.status == BYOC_OK && r->code <= 0)
+        d.status = byi_fail(
+            err, BYOC_EINVAL,
+            r->code == 0 ? "the test succeeds on the whole region, expected "
+                           "one that fails: '%s'"
+                         : "the test gives no answer on the whole region: '%s'",
+            r->test);
+    if (d.status == BYOC_OK)
+        say(&d, "the whole");
+    for (size_t i = 0; d.status == BYOC_OK && i < BYI_COUNT(steps);)
+        if (steps[i].step(&d)) {
+            say(&d, steps[i].what);
+            i = 0;
+        } else {
+            i++;
+        }
+    if (d.status != BYOC_OK) {
+        free_small(&d.now);
+        return d.status;
+    }
+    byi_module_free(&x->m);
+    byi_arena_free(&x->arena);
+    x->m = d.now.m;
+    x->arena = d.now.arena;
+    x->in = d.now.in;
+    x->n_in = d.now.n_in;
+    x->json = NULL;
+    return BYOC_OK;
+}

@@ -1,0 +1,87 @@
+#!/bin/sh
+# extract.sh BYOC PLUGINS: a region of a model runs alone, from a text and from
+# an artifact; made smaller, it still fails; what cannot be is refused, and
+# leaves nothing behind.
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: extract.sh BYOC PLUGINS" >&2; exit 2; }
+byoc=$1 ref=$2/libbyoc_backend_ref.so wrong=$2/wrong_numbers.so
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+passed=0 failed=0
+
+# holds WHAT COMMAND...
+holds() {
+    what=$1
+    shift
+    if "$@" >out 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what:"
+        cat out
+    fi
+}
+
+# refused WHAT PATTERN OPTIONS...: exit code 2, that sentence, no folder
+refused() {
+    what=$1 pattern=$2
+    shift 2
+    "$byoc" extract model.ir --plugin "$ref" "$@" >out 2>err
+    code=$?
+    if [ $code -eq 2 ] && grep -q "$pattern" err && [ ! -e no ] &&
+        [ -z "$(find . -name 'no.*')" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: exit code $code, $(cat err)"
+    fi
+}
+
+cat >model.ir <<'IR'
+def @main(%x: Tensor[(4, 6, 8), float32], %y: Tensor[(8), float32]) -> Tensor[(4, 6, 8), float32] {
+  %0 = nn.relu(%x);
+  %1 = tanh(%0);
+  %2 = add(%1, random[(8), float32, seed=3]);
+  %3 = multiply(%2, %0);
+  %4 = nn.relu(%3);
+  %5 = add(%4, %y);
+  multiply(%5, 0.5f)
+}
+IR
+
+holds "a region of a text" "$byoc" extract model.ir --plugin "$ref" \
+    --region 1 -o text
+holds "it has its JSON" grep -q '"format": *"byoc-graph"' text/region.json
+holds "it has its constants" test -e text/const_0.npy
+holds "it runs alone" "$byoc" run text/region.ir --data text --native -o ran
+holds "as native kernels do" cmp text/output_0.npy ran/output_0.npy
+holds "as its vendor does" "$byoc" compare text/region.ir --data text \
+    --plugin "$ref" --backend ref --require-offload 100
+holds "an artifact" "$byoc" compile model.ir --plugin "$ref" -o model.so
+holds "a region of an artifact" "$byoc" extract model.so --plugin "$ref" \
+    --region 1 -o artifact
+holds "is the same" cmp text/region.ir artifact/region.ir
+holds "with the same results" cmp text/output_0.npy artifact/output_0.npy
+
+test="'$byoc' compare region.ir --data . --plugin '$wrong' --backend ref"
+holds "a smaller one" "$byoc" extract model.ir --plugin "$wrong" \
+    --backend ref --region 1 -o small --reduce --test "$test"
+holds "has one operator" test "$(grep -c '[a-z](' small/region.ir)" -eq 2
+holds "and one number" grep -q 'input0: Tensor\[([1, ]*), float32\]) ' \
+    small/region.ir
+holds "and fails as before" sh -c "cd small && $test; [ \$? -eq 1 ]"
+holds "once more" "$byoc" extract model.ir --plugin "$wrong" \
+    --backend ref --region 1 -o again --reduce --test "$test"
+holds "to the same" diff -r small again
+
+mkdir here
+refused "no such region" "no region 7: the model has 2" --region 7 -o no
+refused "a folder that is there" "here is there already" --region 0 -o here
+refused "a folder that cannot be" "cannot make the folder" -o nowhere/no
+refused "a test that succeeds" "the test succeeds on the whole region" \
+    -o no --reduce --test true
+refused "no test" "reduce without --test" -o no --reduce
+refused "no folder" "found no -o" --region 0
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
