@@ -13,11 +13,37 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
         fprintf(stderr, "\r%70s\r", "");
 }
 
+#define UNDER "BYOC_UNDER_VALGRIND"
+
+/* The same command, by valgrind; its findings are the exit code of a case. */
+static int under_valgrind(int argc, char **argv)
+{
+    enum { MORE = 8 };
+    static char self[4096];
+    const char **args = calloc((size_t)argc + MORE, sizeof *args);
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    uint32_t k = 0;
+    if (!args || n <= 0)
+        return BYI_EXIT_USAGE;
+    args[k++] = "valgrind";
+    args[k++] = "-q";
+    args[k++] = "--error-exitcode=99";
+    args[k++] = self;
+    for (int i = 0; i < argc; i++)
+        args[k++] = argv[i];
+    setenv(UNDER, "1", 1);
+    execvp("valgrind", (char **)(uintptr_t)args);
+    fprintf(stderr, "byoc conform: --valgrind: cannot run valgrind; install "
+                    "it, or leave the option out\n");
+    free(args);
+    return BYI_EXIT_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
     struct byoc_conform_params params = {0};
     uint32_t seed = 1, n;
-    bool json = false;
+    bool json = false, no_onnx = false, valgrind = false;
     const char *path;
     const struct byi_option options[] = {
         {"only", 0, BYI_OPTION_TEXT, &params.only, "CASE",
@@ -28,13 +54,22 @@ static int run(int argc, char **argv)
          "graphs for each pattern (default: 28)"},
         {"seconds", 0, BYI_OPTION_NUMBER, &params.seconds, "S",
          "for one case (default: 20)"},
+        {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
+         "without ONNX's own cases"},
+        {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
+         "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
     };
     int code = byi_options(&byi_verb_conform, options, BYI_COUNT(options), argc,
                            argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
+    if (valgrind && !getenv(UNDER))
+        return under_valgrind(argc, argv);
     params.seed = seed;
+    params.no_onnx = no_onnx;
+    if (getenv(UNDER)) /* which is as much slower */
+        params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
     params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     struct byoc_error err;
     char *text = NULL, *real = realpath(path, NULL);

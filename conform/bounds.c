@@ -93,32 +93,40 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
     return eps;
 }
 
-struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
-                                      enum byoc_dtype dtype)
+/* Add up a function and the branches in it, which are few. */
+static void add_function(const struct byi_module *m, uint32_t func,
+                         struct byi_precision *p)
 {
-    struct byi_precision b = {0};
     const struct byi_func *f = m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_FN)
+            add_function(m, node->index, p);
         if (node->kind != BYI_CALL_OP)
             continue;
         const double eps = epsilon_at(f, node);
         const double units =
             eps > 0x1p-20 ? bounds[node->op].half : bounds[node->op].wide;
-        if (is_jump(node->op) && (b.relative > 0 || units > 0))
-            b.share = 0.02;
-        b.relative += units * eps * sqrt(terms_of(f, node));
+        if (is_jump(node->op) && (p->relative > 0 || units > 0))
+            p->share = 0.02;
+        p->relative += units * eps * sqrt(terms_of(f, node));
     }
-    b.absolute = b.relative;
+}
+
+struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
+                                      enum byoc_dtype dtype)
+{
+    struct byi_precision p = {0};
+    add_function(m, func, &p);
+    p.absolute = p.relative;
     if (!byi_dtype_is_float(dtype))
-        b.relative = b.absolute = 0;
-    return b;
+        p.relative = p.absolute = 0;
+    return p;
 }
 
 static bool is_close(double found, double want, double tolerance)
 {
-    return found == want || (isnan(found) && isnan(want)) ||
-           fabs(found - want) <= tolerance;
+    return found == want || isnan(want) || fabs(found - want) <= tolerance;
 }
 
 static double largest(const struct byi_tensor *t, int64_t n)

@@ -26,12 +26,13 @@ uint32_t byi_card_failed(const struct byi_card *card)
 }
 
 /* The group of a case, as long as it is. */
-static int group_of(const struct byi_entry *e)
+static int group_of(const struct byi_card_entry *e)
 {
     return (int)strcspn(e->what.name, "/");
 }
 
-static bool same_group(const struct byi_entry *a, const struct byi_entry *b)
+static bool same_group(const struct byi_card_entry *a,
+                       const struct byi_card_entry *b)
 {
     return group_of(a) == group_of(b) &&
            strncmp(a->what.name, b->what.name, (size_t)group_of(a)) == 0;
@@ -52,7 +53,7 @@ static void add_counts(struct byi_text *out, const struct counts *n)
 static void add_groups(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
-        const struct byi_entry *first = &card->entries.at[i];
+        const struct byi_card_entry *first = &card->entries.at[i];
         struct counts n = {{0}};
         bool seen = false;
         for (uint32_t k = 0; k < i && !seen; k++)
@@ -68,7 +69,8 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
 }
 
 /* Do they fail alike: the same rule, for the same row? */
-static bool alike(const struct byi_entry *a, const struct byi_entry *b)
+static bool alike(const struct byi_card_entry *a,
+                  const struct byi_card_entry *b)
 {
     return b->verdict.outcome == BYI_FAILED &&
            a->verdict.rule == b->verdict.rule &&
@@ -80,7 +82,7 @@ static bool alike(const struct byi_entry *a, const struct byi_entry *b)
 static void add_failure(const struct byi_card *card, uint32_t at,
                         struct byi_text *out)
 {
-    const struct byi_entry *e = &card->entries.at[at];
+    const struct byi_card_entry *e = &card->entries.at[at];
     uint32_t more = 0;
     for (uint32_t i = 0; i < at; i++)
         if (alike(e, &card->entries.at[i]))
@@ -107,10 +109,10 @@ static void add_untested(const struct byi_card *card, struct byi_text *out)
     const char *row = card->listing->rows;
     for (uint32_t i = 0; i < card->listing->n_rows;
          i++, row += strlen(row) + 1) {
-        const struct byi_entry *why = NULL;
+        const struct byi_card_entry *why = NULL;
         uint32_t tried = 0, ran = 0;
         for (uint32_t k = 0; k < card->entries.n; k++) {
-            const struct byi_entry *e = &card->entries.at[k];
+            const struct byi_card_entry *e = &card->entries.at[k];
             if (!e->what.row || strcmp(e->what.row, row) != 0 ||
                 strncmp(e->what.name, "numerics/", 9) != 0)
                 continue;
@@ -148,7 +150,8 @@ void byi_card_text(const struct byi_card *card, struct byi_text *out)
                       card->entries.n);
 }
 
-static cJSON *entry_json(const struct byi_card *card, const struct byi_entry *e)
+static cJSON *entry_json(const struct byi_card *card,
+                         const struct byi_card_entry *e)
 {
     cJSON *item = cJSON_CreateObject();
     char again[600];

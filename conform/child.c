@@ -126,6 +126,9 @@ static void judge(struct byi_verdict *v, int status)
     if (WIFSIGNALED(status)) {
         const int number = WTERMSIG(status);
         fail(v, BYI_RULE_CRASH, "SIG%s in %s", sigabbrev_np(number), v->place);
+    } else if (WEXITSTATUS(status) == BYI_VALGRIND_CODE) {
+        fail(v, BYI_RULE_VALGRIND,
+             "valgrind found errors, the last at or before %s", v->place);
     } else if (WEXITSTATUS(status) != 0) {
         fail(v, BYI_RULE_CRASH, "the process ended with exit code %d in %s",
              WEXITSTATUS(status), v->place);

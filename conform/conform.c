@@ -46,6 +46,7 @@ static const struct {
     {"entry/old-host", byi_kit_try_old_host},
     {"entry/new-host", byi_kit_try_new_host},
     {"entry/why", byi_kit_try_why},
+    {"entry/compat", byi_kit_try_compat},
     {"library/reload", byi_kit_try_reload},
     {"library/unload", byi_kit_try_unload},
 };
@@ -58,6 +59,7 @@ static const struct {
     {"table", byi_kit_try_row, false},
     {"numerics", byi_kit_try_numerics, true},
     {"states", byi_kit_try_states, false},
+    {"cancel", byi_kit_try_cancel, false},
     {"threads", byi_kit_try_threads, false},
     {"memory", byi_kit_try_memory, false},
     {"heap", byi_kit_try_heap, false},
@@ -78,7 +80,7 @@ static void add_case(struct byi_card *card, const char *only,
 {
     if (!is_wanted(what.name, only))
         return;
-    const struct byi_entry entry = {.what = what};
+    const struct byi_card_entry entry = {.what = what};
     BYI_PUSH(&card->entries, entry);
 }
 
@@ -99,6 +101,40 @@ static void add_row(struct byi_card *card, const char *row,
     }
 }
 
+/* What is added of ONNX's cases. */
+struct suite {
+    struct byi_card *card;
+    const char *only;
+};
+
+static void add_suite_case(void *ctx, const char *name, const char *folder)
+{
+    const struct suite *s = ctx;
+    struct byi_arena *arena = s->card->arena;
+    if (is_wanted(name, s->only))
+        add_case(s->card, s->only,
+                 (struct byi_kit_case){byi_arena_str(arena, name),
+                                       byi_kit_try_suite,
+                                       byi_arena_str(arena, folder), 0});
+}
+
+static void add_suite(struct byi_card *card,
+                      const struct byoc_conform_params *params)
+{
+    struct suite s = {.card = card, .only = params->only};
+    const char *data = getenv("ONNX_TESTDATA");
+    data = data ? data : "/usr/share/libonnx-testdata/data";
+    if (params->no_onnx || byi_suite_list(data, add_suite_case, &s) > 0 ||
+        !is_wanted("onnx", params->only))
+        return;
+    struct byi_card_entry skipped = {
+        .what = {"onnx", byi_kit_try_suite, NULL, 0},
+        .verdict = {.outcome = BYI_UNTESTED}};
+    snprintf(skipped.verdict.text, sizeof skipped.verdict.text,
+             "libonnx-testdata is not installed: nothing in %.400s", data);
+    BYI_PUSH(&card->entries, skipped);
+}
+
 static void add_cases(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
@@ -111,6 +147,7 @@ static void add_cases(struct byi_card *card,
         add_row(card, row, params);
         row += strlen(row) + 1;
     }
+    add_suite(card, params);
 }
 
 /* A number beyond those that are drawn anyway: `--only numerics/ROW/1000`. */
@@ -138,10 +175,12 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
 {
     uint32_t hangs = 0;
     for (uint32_t i = 0; i < card->entries.n; i++) {
-        struct byi_entry *e = &card->entries.at[i];
+        struct byi_card_entry *e = &card->entries.at[i];
         if (params->progress)
             params->progress(params->progress_ctx, e->what.name, i,
                              card->entries.n);
+        if (*e->verdict.text)
+            continue; /* it is known already */
         if (hangs >= MAX_HANGS) {
             e->verdict.outcome = BYI_UNTESTED;
             snprintf(e->verdict.text, sizeof e->verdict.text,
@@ -158,7 +197,7 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
 static void only_opening(struct byi_card *card,
                          const struct byi_verdict *verdict)
 {
-    const struct byi_entry entry = {
+    const struct byi_card_entry entry = {
         .what = {"entry/open", byi_kit_try_open, NULL, 0}, .verdict = *verdict};
     BYI_PUSH(&card->entries, entry);
 }

@@ -12,7 +12,7 @@ struct byi_listing {
     char rows[1 << 17]; /* their names, each with its NUL */
 };
 
-struct byi_entry {
+struct byi_card_entry {
     struct byi_kit_case what;
     struct byi_verdict verdict;
 };
@@ -22,7 +22,7 @@ struct byi_card {
     const char *path;
     uint64_t seed;
     struct byi_listing *listing;
-    BYI_VEC(struct byi_entry) entries;
+    BYI_VEC(struct byi_card_entry) entries;
 };
 
 /* --- card.c --------------------------------------------------------------- */

@@ -137,6 +137,46 @@ void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
                        *why ? why : "(no reason given)");
 }
 
+/* Answers to one artifact's compat; the code, 0: it runs. */
+static uint32_t ask_compat(struct byi_kit *kit, const char *text)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    const size_t n = strlen(text) + 1;
+    struct byi_zone *z = byi_zone_new(kit, n, 0, "the compat");
+    uint32_t code = 0;
+    memcpy(byi_zone_data(z), text, n);
+    byi_zone_lend(z, BYI_LENT_READ);
+    byi_kit_place(kit, "check_compat() of '%.60s'", text);
+    struct byoc_fail *fail =
+        b->check_compat(byi_kit_host(kit), byi_zone_data(z));
+    byi_zone_lend(z, BYI_LENT_GONE);
+    if (fail && !*byi_fail_said(fail, &code))
+        byi_kit_failed(kit, BYI_RULE_REASON,
+                       "check_compat() failed with an empty sentence");
+    return code;
+}
+
+void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    char large[4001];
+    (void)c;
+    if (!b->check_compat)
+        return;
+    byi_zones_watch(kit);
+    const uint32_t own = ask_compat(kit, b->compat);
+    if (own)
+        byi_kit_failed(kit, BYI_RULE_COMPAT,
+                       "check_compat() of its own compat, '%.200s', failed "
+                       "with code %u",
+                       b->compat, own);
+    memset(large, '9', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    const char *const others[] = {"", "x", ".", "-1 ; %s%n", large};
+    for (size_t i = 0; i < BYI_COUNT(others); i++)
+        ask_compat(kit, others[i]);
+}
+
 void byi_kit_try_row(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);

@@ -13,7 +13,11 @@ const char *const byi_mood_text[BYI_N_MOODS] = {
     [BYI_MOOD_DTYPE] = "another dtype",
 };
 
-enum { MAX_STEPS = 3 }; /* of a chain beyond those it must have */
+enum {
+    MAX_STEPS = 3, /* of a chain beyond those it must have */
+    MAX_CAPTURED = 32,
+    MAX_OUTSIDE = 4096 /* nodes around a branch */
+};
 
 /* What a place of the pattern became: a value, or an operand that nobody has
  * made yet. */
@@ -32,8 +36,12 @@ struct gen {
     enum byoc_dtype dtype;
     bool zero;
     uint64_t state;
-    byi_id *named;    /* by name; BYI_NO_ID: not yet     */
-    byi_id *once;     /* by node, of those that stand once */
+    byi_id *named;          /* by name; BYI_NO_ID: not yet     */
+    byi_id *once;           /* by node, of those that stand once */
+    struct byi_func *outer; /* of the branch that is made; NULL: none is */
+    byi_id *inside;         /* in a branch: what is what outside there */
+    byi_id captured[MAX_CAPTURED];
+    uint32_t n_captured;
     struct made hole; /* what stands before the step     */
     uint32_t n_rest;
     struct byoc_error *err;
@@ -49,6 +57,26 @@ static enum byoc_status misfit(struct gen *g, const char *what)
 static const struct byi_type *type_of(const struct gen *g, byi_id id)
 {
     return g->f->nodes.at[id].type;
+}
+
+/* A value outside of the branch that is made, in it: captured, or the same
+ * constant. */
+static byi_id bring_in(struct gen *g, byi_id id)
+{
+    if (!g->outer || id == BYI_NO_ID)
+        return id;
+    const struct byi_node *node = &g->outer->nodes.at[id];
+    if (id >= MAX_OUTSIDE || g->n_captured == MAX_CAPTURED)
+        return BYI_NO_ID;
+    if (g->inside[id] != BYI_NO_ID)
+        return g->inside[id];
+    if (node->kind == BYI_CONST) {
+        g->inside[id] = byi_add_const(g->m, g->f, node->index, NULL);
+    } else {
+        g->captured[g->n_captured++] = id;
+        g->inside[id] = byi_add_param(g->m, g->f, "captured", node->type);
+    }
+    return g->inside[id];
 }
 
 /* --- operands -------------------------------------------------------------
@@ -107,6 +135,9 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
         types[k] = d->at[k].type ? d->at[k].type : type;
     const bool constant =
         number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
+    struct byi_func *here = g->f;
+    if (g->outer)
+        g->f = g->outer; /* what a branch reads is outside of it */
     if (number)
         made->id = add_number(g, type, leaf->value);
     else if (constant || (i > 0 && byi_draw_below(&g->state, 100) < 20))
@@ -114,10 +145,12 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
             add_const(g, type, s, byi_domain_of(d->op, attrs, types, d->n, i));
     else
         made->id = add_param(g, type);
+    g->f = here;
     if (made->id == BYI_NO_ID)
         return misfit(g, "a constant that is too large");
     if (leaf && leaf->name != BYI_NO_NAME && leaf->kind != BYI_PAT_ONCE)
         g->named[leaf->name] = made->id;
+    made->id = bring_in(g, made->id);
     d->at[i].type = type;
     return BYOC_OK;
 }
@@ -126,10 +159,10 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
  */
 
 /* The same name twice is the same value. */
-static void look_up(const struct gen *g, struct made *made)
+static void look_up(struct gen *g, struct made *made)
 {
     if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
-        made->id = g->named[made->leaf->name];
+        made->id = bring_in(g, g->named[made->leaf->name]);
 }
 
 static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
@@ -228,6 +261,26 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
+/* A value, where it is an operand that nobody has made. */
+static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
+                               struct made *made)
+{
+    look_up(g, made);
+    if (made->id != BYI_NO_ID)
+        return BYOC_OK;
+    struct byi_draft d = {.op = byi_op(BYI_OP_COPY),
+                          .pat = pat,
+                          .mood = g->mood,
+                          .dtype = g->dtype,
+                          .state = &g->state,
+                          .arena = g->m->arena,
+                          .n = 1};
+    d.at[0].asked = made->asked;
+    if (!byi_draft_fill(&d))
+        return misfit(g, "a value of no shape");
+    return make_operand(g, &d, 0, made, NULL);
+}
+
 static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
                                    struct made *out)
 {
@@ -235,25 +288,58 @@ static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
     for (uint32_t i = 0; i < pat->n_args; i++) {
         struct made field;
         BYI_TRY(make(g, pat->args[i], &field));
-        look_up(g, &field);
-        if (field.id == BYI_NO_ID) {
-            struct byi_draft d = {.op = byi_op(BYI_OP_COPY),
-                                  .pat = pat,
-                                  .mood = g->mood,
-                                  .dtype = g->dtype,
-                                  .state = &g->state,
-                                  .arena = g->m->arena,
-                                  .n = 1};
-            d.at[0].asked = field.asked;
-            if (!byi_draft_fill(&d))
-                return misfit(g, "a field of no shape");
-            BYI_TRY(make_operand(g, &d, 0, &field, NULL));
-        }
+        BYI_TRY(settle(g, pat, &field));
         ids[i] = field.id;
     }
     *out =
         (struct made){.id = byi_add_tuple(g->m, g->f, ids, pat->n_args, NULL)};
     return BYOC_OK;
+}
+
+/* A branch as a function literal of the function around it. */
+static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
+                                    uint32_t branch, byi_id *fn)
+{
+    struct byi_func *outer = g->f;
+    const uint32_t func = byi_func_new(g->m, NULL);
+    struct made result;
+    g->inside = byi_arena_calloc(g->arena, MAX_OUTSIDE, sizeof *g->inside);
+    memset(g->inside, 0xff, MAX_OUTSIDE * sizeof *g->inside);
+    g->n_captured = 0;
+    g->outer = outer;
+    g->f = g->m->funcs.at[func];
+    enum byoc_status status = make(g, pat->args[branch], &result);
+    if (status == BYOC_OK)
+        status = settle(g, pat, &result);
+    g->f->result = result.id;
+    g->f->n_captures = g->n_captured;
+    g->f = outer;
+    g->outer = NULL;
+    BYI_TRY(status);
+    *fn = byi_add_fn(g->m, outer, func, g->captured, g->n_captured, NULL);
+    return BYOC_OK;
+}
+
+static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
+                                struct made *out)
+{
+    struct made cond;
+    byi_id fn[2];
+    if (g->outer)
+        return byi_fail(g->err, BYOC_EUNSUPPORTED, "an `if` in an `if`");
+    BYI_TRY(make(g, pat->args[0], &cond));
+    look_up(g, &cond);
+    if (cond.id == BYI_NO_ID) {
+        cond.id =
+            add_param(g, byi_type_tensor(g->m->arena, BYOC_BOOL, 0, NULL));
+        if (cond.leaf->name != BYI_NO_NAME)
+            g->named[cond.leaf->name] = cond.id;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        BYI_TRY(make_branch(g, pat, 1 + i, &fn[i]));
+    out->leaf = NULL;
+    return byi_add_if(g->m, g->f, cond.id, fn[0], fn[1], NULL, &out->id,
+                      g->err);
 }
 
 /* --- the rest of the notation ---------------------------------------------
@@ -290,6 +376,8 @@ static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
 static enum byoc_status make_once(struct gen *g, uint32_t at,
                                   const struct byi_pat *pat, struct made *out)
 {
+    if (g->outer)
+        return byi_fail(g->err, BYOC_EUNSUPPORTED, "a `with` in a branch");
     if (g->once[at] == BYI_NO_ID) {
         BYI_TRY(make(g, pat->args[0], out));
         g->once[at] = out->id;
@@ -341,7 +429,7 @@ static enum byoc_status make(struct gen *g, uint32_t at, struct made *out)
     case BYI_PAT_ONCE:
         return make_once(g, at, pat, out);
     case BYI_PAT_IF:
-        return byi_fail(g->err, BYOC_EUNSUPPORTED, "an `if`");
+        return make_if(g, pat, out);
     }
     byi_unreachable();
 }

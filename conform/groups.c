@@ -10,6 +10,32 @@
 
 /* --- numerics ------------------------------------------------------------- */
 
+/* What the plug-in is asked besides, where it can be. */
+static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    const struct byoc_host *host = byi_kit_host(kit);
+    struct byi_session s = {.sample = sample};
+    struct byi_lent_region lent =
+        byi_lend_region(kit, &s, sample->json.at, sample->json.n);
+    uint64_t ns = UINT64_MAX;
+    struct byoc_fail *fail = NULL;
+    if (b->cost) {
+        byi_kit_place(kit, "cost()");
+        fail = b->cost(host, lent.region, &ns);
+        if (!fail && ns == UINT64_MAX)
+            byi_kit_failed(kit, BYI_RULE_OPINION,
+                           "cost() succeeded and said nothing");
+    }
+    if (fail && !*byi_fail_said(fail, NULL))
+        byi_kit_failed(kit, BYI_RULE_REASON,
+                       "cost() failed with an empty sentence");
+    byi_take_back(&lent);
+    for (uint32_t i = 0; i < sample->n_consts; i++)
+        byi_zone_lend(s.consts[i], BYI_LENT_GONE);
+    byi_kit_place(kit, "the kit");
+}
+
 void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     struct byi_sample sample;
@@ -17,6 +43,7 @@ void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_zones_watch(kit);
     byi_sample_make(kit, c->row, c->number, &sample);
     const struct byi_host_books before = byi_host_books();
+    ask_opinions(kit, &sample);
     byi_session_open(kit, &sample, &s);
     void *state = byi_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, c->number * 3u + 1, 0);
@@ -55,6 +82,37 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_state_close(kit, &s, late);
     byi_session_close(kit, &s);
     byi_host_balance(kit, &before, "unload()");
+}
+
+/* --- cancelling ----------------------------------------------------------- */
+
+void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    static const volatile uint32_t now = 1;
+    struct byi_sample sample;
+    struct byi_session s;
+    struct byi_expected e;
+    struct byi_tensor found[BYI_KIT_MAX_IO];
+    struct byi_arena *arena = byi_arena_new();
+    byi_zones_watch(kit);
+    byi_sample_any(kit, c->row, &sample);
+    byi_kit_expect(kit, &sample, 1, arena, &e);
+    byi_session_open(kit, &sample, &s);
+    void *state = byi_state_open(kit, &s);
+    e.cancel = &now;
+    struct byoc_fail *fail = byi_kit_run(kit, &s, state, &e, 0, arena, found);
+    uint32_t code = BYOC_FAIL_CANCELLED;
+    const char *said = fail ? byi_fail_said(fail, &code) : "";
+    if (code != BYOC_FAIL_CANCELLED)
+        byi_kit_failed(kit, BYI_RULE_CANCEL,
+                       "a run that was cancelled failed with code %u, expected "
+                       "%d (CANCELLED): %.600s",
+                       code, BYOC_FAIL_CANCELLED, said);
+    if (!fail)
+        byi_kit_hold(kit, &sample, &e, found);
+    byi_kit_run_checked(kit, &s, state, 2, 0); /* it is as good as before */
+    byi_state_close(kit, &s, state);
+    byi_session_close(kit, &s);
 }
 
 /* --- memory that runs out ------------------------------------------------- */

@@ -12,7 +12,18 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c);
 
+void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
+
+/* suite.c: c->row is the folder of the case */
+void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c);
+/* Name ONNX's cases in the folder `data`; returns how many there are. */
+uint32_t byi_suite_list(const char *data,
+                        void (*use)(void *ctx, const char *name,
+                                    const char *folder),
+                        void *ctx);
+
 /* entry.c: of the library */
+void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c);

@@ -20,6 +20,9 @@ enum byi_rule {
 #include "rules.def"
     BYI_N_RULES
 };
+/* The exit code of a case in which valgrind found something. */
+enum { BYI_VALGRIND_CODE = 99 };
+
 struct byi_rule_row {
     const char *name, *text;
 };
@@ -186,6 +189,7 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state);
 struct byi_expected {
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     double *slack[BYI_KIT_MAX_IO];
+    const volatile uint32_t *cancel; /* of the run; NULL: none */
 };
 void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
                     uint64_t seed, struct byi_arena *arena,
@@ -196,6 +200,10 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                               void *state, const struct byi_expected *expected,
                               uint64_t align, struct byi_arena *arena,
                               struct byi_tensor *found);
+/* Hold results against what is expected; ends the case where they are not. */
+void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
+                  const struct byi_expected *expected,
+                  const struct byi_tensor *found);
 /* Run and hold the results against what is expected; ends the case where they
  * are not. */
 void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
@@ -216,7 +224,7 @@ struct byi_precision {
 };
 struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
                                       enum byoc_dtype dtype);
-/* Says the largest difference in err. */
+/* Says the largest difference in err. Where NaN is wanted, anything will do. */
 enum byoc_status byi_kit_within(const struct byi_tensor *found,
                                 const struct byi_tensor *want,
                                 const double *slack,

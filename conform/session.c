@@ -298,6 +298,7 @@ void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
             byi_kit_end(kit, BYI_UNTESTED, 0, "an input of strings");
         byi_domain_fill(&e->in[i], byi_domain_of_param(f, i), seed * 64 + i);
     }
+    e->cancel = NULL;
     run_native(kit, sample, e->in, arena, e->out);
     add_slack(kit, sample, arena, e);
 }
@@ -366,7 +367,8 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                                        .n_inputs = sample->n_in,
                                        .n_outputs = sample->n_out,
                                        .inputs = byi_zone_data(lent.in),
-                                       .outputs = byi_zone_data(lent.out)};
+                                       .outputs = byi_zone_data(lent.out),
+                                       .cancel = expected->cancel};
     lent.args = zone_of(kit, &args, sizeof args, 8, "struct byoc_run_args");
     byi_kit_place(kit, "run()");
     struct byoc_fail *fail = byi_kit_backend(kit)->run(
@@ -381,24 +383,14 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
-                         void *state, uint64_t seed, uint64_t align)
+void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
+                  const struct byi_expected *e, const struct byi_tensor *found)
 {
-    const struct byi_sample *sample = s->sample;
-    struct byi_arena *arena = byi_arena_new();
-    struct byi_expected e;
-    struct byi_tensor found[BYI_KIT_MAX_IO];
-    byi_kit_expect(kit, sample, seed, arena, &e);
-    struct byoc_fail *fail =
-        byi_kit_run(kit, s, state, &e, align, arena, found);
-    if (fail)
-        byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
-                       byi_fail_said(fail, NULL));
     for (uint32_t i = 0; i < sample->n_out; i++) {
         const struct byi_precision bound =
-            byi_precision_of(sample->m, sample->func, e.out[i].dtype);
+            byi_precision_of(sample->m, sample->func, e->out[i].dtype);
         struct byoc_error err;
-        if (byi_kit_within(&found[i], &e.out[i], e.slack[i], &bound, &err) ==
+        if (byi_kit_within(&found[i], &e->out[i], e->slack[i], &bound, &err) ==
             BYOC_OK)
             continue;
         struct byi_text text = {0};
@@ -406,5 +398,20 @@ void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
         byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of\n%.700s", i,
                        err.text, text.at);
     }
+}
+
+void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
+                         void *state, uint64_t seed, uint64_t align)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_expected e;
+    struct byi_tensor found[BYI_KIT_MAX_IO];
+    byi_kit_expect(kit, s->sample, seed, arena, &e);
+    struct byoc_fail *fail =
+        byi_kit_run(kit, s, state, &e, align, arena, found);
+    if (fail)
+        byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
+                       byi_fail_said(fail, NULL));
+    byi_kit_hold(kit, s->sample, &e, found);
     byi_arena_free(&arena);
 }

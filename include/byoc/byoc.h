@@ -232,6 +232,7 @@ struct byoc_conform_params {
     uint64_t seed;    /* of what is made; 0: 1                        */
     uint32_t cases;   /* graphs for each pattern; 0: 28               */
     double seconds;   /* for one case; 0: 20                          */
+    int no_onnx;      /* not 0: without ONNX's own cases              */
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* or NULL                          */
     void *progress_ctx;
