@@ -58,6 +58,16 @@ static uint32_t tensor_new(struct build *b, struct tensor t)
     return p->n_tensors++;
 }
 
+static double work_of(const struct program *p, const struct op *op)
+{
+    const struct window *w = &op->window;
+    const double size = w->size[0] ? (double)w->size[0] * w->size[1] : 1;
+    const size_t in = p->tensors[op->in[0]].bytes;
+    const size_t out = p->tensors[op->out].bytes;
+    const double each = op->weights && w->in ? size * (double)w->in : size;
+    return (double)(in > out && !w->in ? in : out) / sizeof(float) * each;
+}
+
 static int op_add(struct build *b, struct op op)
 {
     struct program *p = b->p;
@@ -66,6 +76,7 @@ static int op_add(struct build *b, struct op op)
         return no(b, BYOC_FAIL_RESOURCE, "out of memory");
     p->ops = at;
     op.source = b->kernel ? b->kernel->source : "";
+    op.work = work_of(p, &op);
     at[p->n_ops] = op;
     for (int i = 0; i < 2; i++)
         if (op.in[i] != NONE)

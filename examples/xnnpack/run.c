@@ -18,6 +18,9 @@
 #include <string.h>
 #include <time.h>
 
+/* What one thread does faster than two would meet. */
+enum { ALONE = 1 << 17 };
+
 /* Operators, one for each of a program's; NULL where that is a move. */
 struct set {
     struct set *next;
@@ -199,6 +202,14 @@ void xnn_unload(const struct byoc_host *host, void *compiled)
     xnn_deinitialize();
 }
 
+static int is_worth_threads(const struct program *p)
+{
+    uint32_t i = 0;
+    while (i < p->n_ops && (!p->ops[i].kind->create || p->ops[i].work < ALONE))
+        i++;
+    return i < p->n_ops;
+}
+
 /* The program, its operators and its threads, into `l`. */
 static struct byoc_fail *fill(const struct byoc_host *host,
                               const struct byoc_region *region,
@@ -209,7 +220,7 @@ static struct byoc_fail *fill(const struct byoc_host *host,
     fail = fail ? fail : program_new(host, graph, &l->program);
     fail = fail ? fail : set_new(host, l->program, &l->idle);
     const uint32_t threads = host->threads(host->ctx);
-    if (!fail && threads > 1) {
+    if (!fail && threads > 1 && is_worth_threads(l->program)) {
         l->pool = pool_use(threads);
         fail = l->pool ? NULL : exhausted(host);
     }
@@ -410,7 +421,8 @@ static struct byoc_fail *run_op(struct running *r, uint32_t i)
     enum xnn_status status = bind(r->l, r->s, i, a, b, out);
     if (status != xnn_status_success)
         return fail_of(r->host, status, "binding", op);
-    status = xnn_run_operator(r->s->set->at[i], r->pool);
+    status =
+        xnn_run_operator(r->s->set->at[i], op->work < ALONE ? NULL : r->pool);
     return status == xnn_status_success
                ? NULL
                : fail_of(r->host, status, "running", op);

@@ -68,6 +68,7 @@ struct op {
     float alpha;
     const float *weights, *bias; /* of the region; bias: NULL */
     size_t stride[4];            /* of weights, in elements: O, H, W, I  */
+    double work;                 /* multiplications, about */
     int transposed;              /* weights of a matrix product: (in, out) */
     const char *source;
 };
