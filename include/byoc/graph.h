@@ -526,7 +526,7 @@ static inline int byoc_graph_parse(struct byoc_graph_reader *r)
 }
 
 /* Read the region of load(), probe(), layout() or compile().
- * graph  set on success; byoc_graph_free() ends it; its texts live as long,
+ * graph  NULL on failure; byoc_graph_free() ends it; its texts live as long,
  *        the data of constants as long as the region's
  * Errors: INVALID with the node and what is wrong there, UNSUPPORTED ("if"),
  * RESOURCE. Threads: any. */
@@ -536,6 +536,7 @@ static inline struct byoc_fail *byoc_graph_read(
 {
     struct byoc_graph first, *g;
     struct byoc_graph_reader r;
+    *graph = NULL;
     memset(&first, 0, sizeof first);
     memset(&r, 0, sizeof r);
     r.host = host;
