@@ -3,6 +3,7 @@
  */
 #include "xnn.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A type as a match tells it. */
@@ -88,6 +89,13 @@ const char *accept_float(const struct byoc_host *host,
     for (size_t i = 0; !why && i < COUNT(operands); i++)
         if (type_of(host, m, operands[i], &t))
             why = check_number(host, m, &t, host->match_show(m, operands[i]));
+    for (int i = 0; !why; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "src%d", i);
+        if (!type_of(host, m, name, &t))
+            break;
+        why = check_number(host, m, &t, host->match_show(m, name));
+    }
     for (uint32_t i = 0; !why && i < host->match_n_ops(m); i++) {
         why = check_clip(host, m, i);
         if (!why && host->match_op_type(m, i, &t.dtype, &t.rank, &t.dims))
@@ -230,21 +238,30 @@ const char *accept_global_pool(const struct byoc_host *host,
     return why ? why : check_layout(host, m, "layout", &image);
 }
 
-const char *accept_softmax(const struct byoc_host *host,
-                           const struct byoc_match *m)
+/* The last axis, or the channels of images: what lies together in memory. */
+static const char *check_axis(const struct byoc_host *host,
+                              const struct byoc_match *m)
 {
     struct type t;
-    const char *why = accept_float(host, m);
-    if (why || !type_of(host, m, "src", &t))
-        return why;
-    const int64_t axis = int_of(host, m, "axis"), rank = t.rank;
+    const int64_t axis = int_of(host, m, "axis");
+    if (!type_of(host, m, NULL, &t))
+        return NULL;
+    const int64_t rank = t.rank;
     if (rank > 0 &&
         (axis == -1 || axis == rank - 1 || (rank == 4 && axis == 1)))
         return NULL;
     return host->match_say(m,
-                           "softmax along axis %lld of %s, expected the last "
-                           "one or an image's channels",
-                           (long long)axis, host->match_show(m, "src"));
+                           "%s along axis %lld of %s, expected the last one or "
+                           "an image's channels",
+                           host->match_op(m, 0), (long long)axis,
+                           host->match_show(m, NULL));
+}
+
+const char *accept_axis(const struct byoc_host *host,
+                        const struct byoc_match *m)
+{
+    const char *why = accept_float(host, m);
+    return why ? why : check_axis(host, m);
 }
 
 const char *accept_prelu(const struct byoc_host *host,

@@ -519,6 +519,35 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
     return shift.out != NONE && op_add(b, shift);
 }
 
+/* Along the last axis, or along the channels of images: each operand is copied
+ * to its columns of the result's rows. */
+static int build_join(struct build *b, struct job *j)
+{
+    const struct byoc_graph_value *out = value_of(b, j->out);
+    const int64_t rank = out->rank, axis = byoc_graph_int(j->step, "axis", 0);
+    const int channels = rank == 4 && axis == 1;
+    if (rank == 0 || (!channels && axis != -1 && axis != rank - 1))
+        return no(b, BYOC_FAIL_UNSUPPORTED, "joins along an inner axis");
+    const enum form form = channels ? LAST : PLAIN;
+    const int64_t at = channels ? 1 : rank - 1;
+    j->op.kind = &kind_join;
+    j->op.width = (size_t)out->dims[at];
+    j->op.rows = (size_t)out->count / j->op.width;
+    j->op.out = result(b, j->out, form);
+    for (uint32_t i = 0; i < j->step->n_args; i++) {
+        const struct byoc_graph_value *v = value_of(b, j->step->args[i]);
+        j->op.in[0] = tensor_of(b, j->step->args[i], form);
+        j->op.columns = v->rank == rank ? (size_t)v->dims[at] : 0;
+        if (j->op.columns * j->op.rows != v->count ||
+            j->op.first + j->op.columns > j->op.width)
+            return no(b, BYOC_FAIL_INVALID, "operands do not fit the result");
+        if (j->op.in[0] == NONE || j->op.out == NONE || !op_add(b, j->op))
+            return 0;
+        j->op.first += j->op.columns;
+    }
+    return 1;
+}
+
 /* The same memory, seen with other sizes. */
 static int build_view(struct build *b, struct job *j)
 {
@@ -533,7 +562,7 @@ static int build_view(struct build *b, struct job *j)
 /* clang-format off */
 static const struct {
     const char *name;
-    uint32_t n_args;
+    uint32_t n_args; /* 0: any number */
     int (*build)(struct build *b, struct job *j);
 } builders[] = {
     {"nn.conv2d", 2, build_convolution},
@@ -547,6 +576,7 @@ static const struct {
     {"nn.prelu", 2, build_prelu},
     {"nn.silu", 1, build_silu},
     {"nn.hard_sigmoid", 1, build_hard_sigmoid},
+    {"concatenate", 0, build_join},
     {"nn.flatten", 1, build_view},
     {"squeeze", 1, build_view},
     {"expand_dims", 1, build_view},
@@ -614,7 +644,7 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
     }
     for (size_t i = 0; i < COUNT(builders); i++)
         if (strcmp(builders[i].name, j.step->name) == 0 &&
-            builders[i].n_args == j.step->n_args)
+            (builders[i].n_args == 0 || builders[i].n_args == j.step->n_args))
             return builders[i].build(b, &j);
     return no(b, BYOC_FAIL_UNSUPPORTED, "an operator that is not known here");
 }
@@ -654,26 +684,32 @@ static uint64_t room_of(const struct tensor *t)
     return (t->bytes + XNN_EXTRA_BYTES + 63) & ~(uint64_t)63;
 }
 
+/* Does a tensor live while another is made? `i`: by which operator. */
+static int is_alive(const struct tensor *t, uint32_t i)
+{
+    return t->where == MEMORY && t->last != NONE && t->last >= i;
+}
+
 /* Place what each operator makes at the lowest address that no tensor has
- * which is read from there on. */
+ * which is read from there on. A join has several operators, of which the
+ * first one places it. */
 static void place(struct program *p)
 {
     for (uint32_t i = 0; i < p->n_ops; i++) {
         struct tensor *t = &p->tensors[p->ops[i].out];
-        if (t->where != MEMORY)
-            continue;
-        for (int moved = 1; moved;) {
+        int moved = t->where == MEMORY && p->ops[i].first == 0;
+        while (moved) {
             moved = 0;
             for (uint32_t k = 0; k < i; k++) {
                 const struct tensor *u = &p->tensors[p->ops[k].out];
-                if (u->where != MEMORY || u->last == NONE || u->last < i ||
-                    u->at >= t->at + room_of(t) || t->at >= u->at + room_of(u))
+                if (!is_alive(u, i) || u->at >= t->at + room_of(t) ||
+                    t->at >= u->at + room_of(u))
                     continue;
                 t->at = u->at + room_of(u);
                 moved = 1;
             }
         }
-        if (p->bytes < t->at + room_of(t))
+        if (t->where == MEMORY && p->bytes < t->at + room_of(t))
             p->bytes = t->at + room_of(t);
     }
 }

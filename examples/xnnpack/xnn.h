@@ -64,7 +64,8 @@ struct op {
     size_t rows, columns; /* of matrices; elements: 1 row                */
     size_t n_dims[2], dims[2][XNN_MAX_TENSOR_DIMS]; /* of in[0], in[1]   */
     struct window window;
-    float min, max; /* what results are clamped to */
+    size_t first, width; /* of joined rows: where these begin, all */
+    float min, max;      /* what results are clamped to */
     float alpha;
     const float *weights, *bias; /* of the region; bias: NULL */
     size_t stride[4];            /* of weights, in elements: O, H, W, I  */
@@ -94,7 +95,7 @@ struct program {
 /* --- kinds.c ------------------------------------------------------------ */
 
 extern const struct kind kind_convolution, kind_deconvolution, kind_dense,
-    kind_max_pool, kind_average_pool, kind_global_average_pool;
+    kind_max_pool, kind_average_pool, kind_global_average_pool, kind_join;
 extern const struct kind kind_to_last, kind_from_last, kind_copy;
 
 /* Of an operator of the IR on rows, or on two operands; NULL: none. */
@@ -123,7 +124,7 @@ const char *accept_dense(const struct byoc_host *, const struct byoc_match *);
 const char *accept_pool(const struct byoc_host *, const struct byoc_match *);
 const char *accept_global_pool(const struct byoc_host *,
                                const struct byoc_match *);
-const char *accept_softmax(const struct byoc_host *, const struct byoc_match *);
+const char *accept_axis(const struct byoc_host *, const struct byoc_match *);
 const char *accept_prelu(const struct byoc_host *, const struct byoc_match *);
 const char *accept_float(const struct byoc_host *, const struct byoc_match *);
 
