@@ -35,8 +35,8 @@ compiled() {
         --plugin "$plugins/$name.so" --backend "$vendor" "$@" >"$dir/out" 2>&1
     code=$?
     [ $code -ne 124 ] || code="hang"
-    printf '  %-12s %s: %s\n' "compile${1:+ $1}" "$code" \
-        "$(grep -v '^ *$' "$dir/out" | head -n 1 | cut -c 1-150)"
+    printf '  %-17s exit %s: %s\n' "compile${1:+ $1}" "$code" \
+        "$(grep -v '^ *$' "$dir/out" | head -n 1 | sed "s,$plugins/,,g")"
 }
 
 table=${3-}
@@ -76,7 +76,8 @@ IR
         case $name in bad_*) vendor=bad ;; *) vendor=ref ;; esac
         echo "$name"
         compiled "$name"
-        "$byoc" compile --help | grep -q isolate && compiled "$name" --isolate
+        "$byoc" compile --help | grep -q isolate &&
+            compiled "$name" --isolate --isolate-seconds 3
     done
 fi
 [ $failed -eq 0 ] || exit 1
