@@ -147,6 +147,12 @@ static void add_cases(struct byi_card *card,
         add_row(card, row, params);
         row += strlen(row) + 1;
     }
+    const uint32_t n = params->cases ? params->cases : CASES;
+    for (uint32_t i = 0; card->listing->n_rows && i < n; i++)
+        add_case(card, params->only,
+                 (struct byi_kit_case){
+                     byi_arena_printf(card->arena, "regions/%u", i),
+                     byi_kit_try_region, NULL, i});
     add_suite(card, params);
 }
 

@@ -16,7 +16,8 @@ const char *const byi_mood_text[BYI_N_MOODS] = {
 enum {
     MAX_STEPS = 3, /* of a chain beyond those it must have */
     MAX_CAPTURED = 32,
-    MAX_OUTSIDE = 4096 /* nodes around a branch */
+    MAX_OUTSIDE = 4096, /* nodes around a branch */
+    MAX_POOL = 32
 };
 
 /* What a place of the pattern became: a value, or an operand that nobody has
@@ -42,8 +43,9 @@ struct gen {
     byi_id *inside;         /* in a branch: what is what outside there */
     byi_id captured[MAX_CAPTURED];
     uint32_t n_captured;
-    struct made hole; /* what stands before the step     */
-    uint32_t n_rest;
+    struct made hole;      /* what stands before the step     */
+    byi_id pool[MAX_POOL]; /* what rows before this one give */
+    uint32_t n_pool;
     struct byoc_error *err;
 };
 
@@ -158,6 +160,19 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
 /* --- operators ------------------------------------------------------------
  */
 
+/* An operand that may be what an earlier row gives, is that now and then. */
+static void look_back(struct gen *g, struct made *made)
+{
+    const struct byi_pat *leaf = made->leaf;
+    if (made->id != BYI_NO_ID || !g->n_pool || g->outer ||
+        (leaf && leaf->kind != BYI_PAT_ANY) ||
+        byi_draw_below(&g->state, 100) >= 60)
+        return;
+    made->id = g->pool[byi_draw_below(&g->state, g->n_pool)];
+    if (leaf)
+        g->named[leaf->name] = made->id;
+}
+
 /* The same name twice is the same value. */
 static void look_up(struct gen *g, struct made *made)
 {
@@ -182,6 +197,7 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
     const struct byi_attrs *attrs = NULL;
     for (uint32_t i = 0; i < n; i++) {
         look_up(g, &args[i]);
+        look_back(g, &args[i]);
         d.at[i].asked = args[i].asked;
         d.at[i].constant = args[i].leaf && args[i].leaf->kind == BYI_PAT_CONST;
         if (args[i].id != BYI_NO_ID)
@@ -443,31 +459,61 @@ static enum byoc_dtype draw_dtype(enum byi_mood mood, uint64_t *state)
                : BYOC_F32;
 }
 
-enum byoc_status byi_generate(const struct byi_pattern *row, enum byi_mood mood,
-                              uint64_t seed, struct byi_module **m,
-                              struct byoc_error *err)
+/* What a row gives, for those after it, and for the result. */
+static enum byoc_status keep(struct gen *g, byi_id id)
 {
-    struct gen g = {.p = row,
-                    .m = byi_module_new(),
+    const struct byi_type *type = type_of(g, id);
+    if (type->kind == BYI_TENSOR && g->n_pool < MAX_POOL)
+        g->pool[g->n_pool++] = id;
+    for (uint32_t i = 0; type->kind == BYI_TUPLE && i < type->n_fields; i++) {
+        byi_id field;
+        BYI_TRY(byi_add_get(g->m, g->f, id, i, NULL, &field, g->err));
+        if (g->n_pool < MAX_POOL)
+            g->pool[g->n_pool++] = field;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
+                                 byi_id *id)
+{
+    struct made root;
+    g->p = row;
+    g->named = byi_arena_calloc(g->arena, row->n_names + 1, sizeof *g->named);
+    g->once = byi_arena_calloc(g->arena, row->n_nodes, sizeof *g->once);
+    memset(g->named, 0xff, (row->n_names + 1) * sizeof *g->named);
+    memset(g->once, 0xff, row->n_nodes * sizeof *g->once);
+    BYI_TRY(make(g, row->root, &root));
+    *id = root.id;
+    return root.id == BYI_NO_ID ? misfit(g, "no operator at all") : BYOC_OK;
+}
+
+enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
+                              enum byi_mood mood, uint64_t seed,
+                              struct byi_module **m, struct byoc_error *err)
+{
+    struct gen g = {.m = byi_module_new(),
                     .arena = byi_arena_new(),
                     .mood = mood,
                     .zero = mood == BYI_MOOD_ZERO,
                     .state = seed * 0x9e3779b97f4a7c15u + 1,
                     .err = err};
+    const uint32_t func = byi_func_new(g.m, "main");
+    enum byoc_status status = BYOC_OK;
+    byi_id last = BYI_NO_ID;
     byi_draw(&g.state);
     g.dtype = draw_dtype(mood, &g.state);
-    const uint32_t func = byi_func_new(g.m, "main");
     g.f = g.m->funcs.at[func];
-    g.named = byi_arena_calloc(g.arena, row->n_names + 1, sizeof *g.named);
-    g.once = byi_arena_calloc(g.arena, row->n_nodes, sizeof *g.once);
-    memset(g.named, 0xff, (row->n_names + 1) * sizeof *g.named);
-    memset(g.once, 0xff, row->n_nodes * sizeof *g.once);
-    struct made root;
-    enum byoc_status status = make(&g, row->root, &root);
-    if (status == BYOC_OK && (root.id == BYI_NO_ID || g.zero))
+    for (uint32_t i = 0; status == BYOC_OK && i < n; i++) {
+        status = make_row(&g, rows[i], &last);
+        if (status == BYOC_OK && n > 1)
+            status = keep(&g, last);
+    }
+    if (status == BYOC_OK && g.zero)
         status = misfit(&g, "nothing that has this shape");
     if (status == BYOC_OK)
-        g.f->result = root.id;
+        g.f->result =
+            n > 1 ? byi_add_tuple(g.m, g.f, g.pool, g.n_pool, NULL) : last;
     byi_arena_free(&g.arena);
     *m = g.m;
     if (status != BYOC_OK)

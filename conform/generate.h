@@ -26,13 +26,13 @@ extern const char *const byi_mood_text[BYI_N_MOODS];
 
 /* --- generate.c --------------------------------------------------------- */
 
-/* One graph: @main is the row once, its operands parameters or constants.
- * Errors: BYOC_ETYPE, what was drawn does not go together, and another seed
- * may; BYOC_EUNSUPPORTED, the row has something that cannot be made. *m is
- * NULL then. */
-enum byoc_status byi_generate(const struct byi_pattern *row, enum byi_mood mood,
-                              uint64_t seed, struct byi_module **m,
-                              struct byoc_error *err);
+/* One graph: @main is each of the rows once, in order; their operands are
+ * parameters, constants, or what rows before them give. Errors: BYOC_ETYPE,
+ * what was drawn does not go together, and another seed may; BYOC_EUNSUPPORTED,
+ * the row has something that cannot be made. *m is NULL then. */
+enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
+                              enum byi_mood mood, uint64_t seed,
+                              struct byi_module **m, struct byoc_error *err);
 
 /* --- random numbers ------------------------------------------------------ */
 
@@ -49,6 +49,8 @@ static inline uint32_t byi_draw_below(uint64_t *state, uint32_t n)
 }
 
 /* --- recipes.c ----------------------------------------------------------- */
+
+enum { BYI_GENERATE_MAX_ROWS = 6 };
 
 enum { BYI_MAX_SLOTS = 16, BYI_MAX_GIVEN = 16, BYI_MAX_INTS = 16 };
 

@@ -36,22 +36,37 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     byi_kit_place(kit, "the kit");
 }
 
-void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
+/* From load() to unload(), on one state, with other inputs in between. */
+static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
+                        uint64_t seed)
 {
-    struct byi_sample sample;
     struct byi_session s;
-    byi_zones_watch(kit);
-    byi_sample_make(kit, c->row, c->number, &sample);
     const struct byi_host_books before = byi_host_books();
-    ask_opinions(kit, &sample);
-    byi_session_open(kit, &sample, &s);
+    ask_opinions(kit, sample);
+    byi_session_open(kit, sample, &s);
     void *state = byi_state_open(kit, &s);
-    byi_kit_run_checked(kit, &s, state, c->number * 3u + 1, 0);
-    byi_kit_run_checked(kit, &s, state, c->number * 3u + 2, BYI_ALIGN);
-    byi_kit_run_checked(kit, &s, state, c->number * 3u + 1, 0);
+    byi_kit_run_checked(kit, &s, state, seed + 1, 0);
+    byi_kit_run_checked(kit, &s, state, seed + 2, BYI_ALIGN);
+    byi_kit_run_checked(kit, &s, state, seed + 1, 0);
     byi_state_close(kit, &s, state);
     byi_session_close(kit, &s);
     byi_host_balance(kit, &before, "unload()");
+}
+
+void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_sample sample;
+    byi_zones_watch(kit);
+    byi_sample_make(kit, c->row, c->number, &sample);
+    run_through(kit, &sample, c->number * 3u);
+}
+
+void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    struct byi_sample sample;
+    byi_zones_watch(kit);
+    byi_sample_region(kit, c->number, &sample);
+    run_through(kit, &sample, c->number * 3u);
 }
 
 /* --- states --------------------------------------------------------------- */

@@ -14,6 +14,9 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c);
 
 void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
 
+/* of several rows */
+void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c);
+
 /* suite.c: c->row is the folder of the case */
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c);
 /* Name ONNX's cases in the folder `data`; returns how many there are. */

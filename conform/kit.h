@@ -144,6 +144,11 @@ void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
 void byi_sample_any(struct byi_kit *kit, const char *row,
                     struct byi_sample *sample);
 
+/* A region of several kernels, of any rows; ends the case where there is none.
+ */
+void byi_sample_region(struct byi_kit *kit, uint32_t number,
+                       struct byi_sample *sample);
+
 /* --- session.c: the calls of a plug-in, in their order -------------------- */
 
 struct byi_session {

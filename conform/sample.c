@@ -236,8 +236,8 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
     for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
         struct byi_module *m;
         *s = (struct byi_sample){0};
-        if (byi_generate(pattern, number % BYI_N_MOODS, base + i, &m, err) !=
-            BYOC_OK) {
+        if (byi_generate(&pattern, 1, number % BYI_N_MOODS, base + i, &m,
+                         err) != BYOC_OK) {
             if (err->status == BYOC_EUNSUPPORTED)
                 break;
             continue;
@@ -274,4 +274,75 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
         any += refused;
     }
     give_up(kit, row, any, elsewhere, &err);
+}
+
+/* --- regions of several kernels ------------------------------------------- */
+
+/* How many composites a vendor's function calls. */
+static uint32_t count_kernels(const struct byi_func *f)
+{
+    uint32_t n = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        n += f->nodes.at[id].kind == BYI_CALL;
+    return n;
+}
+
+/* The largest region of m, of two kernels at least. */
+static bool find_region(struct byi_sample *s)
+{
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < s->m->funcs.n; i++) {
+        const struct byi_func *f = s->m->funcs.at[i];
+        if (f->dead || !f->attr.compiler || count_kernels(f) <= most)
+            continue;
+        most = count_kernels(f);
+        s->func = i;
+    }
+    return most > 1;
+}
+
+static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
+                      struct byoc_error *err)
+{
+    static const struct byi_pass *const passes[] = {
+        &byi_pass_merge_composite, &byi_pass_annotate_target,
+        &byi_pass_merge_regions, &byi_pass_partition_graph};
+    struct byi_pass_context ctx = {
+        .opt_level = 2, .eval = byi_interp_eval, .vendors = vendors};
+    if (byi_run_passes(s->m, passes, BYI_COUNT(passes), &ctx, err) != BYOC_OK ||
+        !find_region(s))
+        return false;
+    s->arena = byi_arena_new();
+    return note_types(s) &&
+           byi_region_write(s->m, s->func, s->arena, &s->json, &s->consts,
+                            &s->n_consts, err) == BYOC_OK &&
+           s->n_consts <= BYI_KIT_MAX_IO;
+}
+
+void byi_sample_region(struct byi_kit *kit, uint32_t number,
+                       struct byi_sample *s)
+{
+    enum { TRIES = 200 };
+    struct byi_vendors *vendors = open_vendors(kit);
+    const struct byi_pattern_table *table = vendors->at[0].table;
+    uint64_t state = (kit->seed * 7919 + number) * 0x9e3779b97f4a7c15u + 1;
+    struct byoc_error err = {.text = ""};
+    for (uint32_t i = 0; i < TRIES; i++) {
+        const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
+        const uint32_t n =
+            2 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS - 1);
+        for (uint32_t k = 0; k < n; k++)
+            list[k] = &table->at[byi_draw_below(&state, table->n)];
+        *s = (struct byi_sample){0};
+        if (byi_generate(list, n, number % BYI_MOOD_ZERO, byi_draw(&state),
+                         &s->m, &err) != BYOC_OK)
+            continue;
+        if (partition(vendors, s, &err))
+            return;
+        byi_text_free(&s->json);
+        byi_arena_free(&s->arena);
+        byi_module_free(&s->m);
+    }
+    byi_kit_end(kit, BYI_UNTESTED, 0,
+                "no region of several kernels could be made: %s", err.text);
 }
