@@ -103,6 +103,17 @@ static void add_failure(const struct byi_card *card, uint32_t at,
                   card->path, e->what.name, (unsigned long long)card->seed);
 }
 
+/* What was left out as a whole, and why. */
+static void add_skipped(const struct byi_card *card, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < card->entries.n; i++) {
+        const struct byi_card_entry *e = &card->entries.at[i];
+        if (e->verdict.outcome == BYI_UNTESTED && !strchr(e->what.name, '/'))
+            byi_text_addf(out, "\nnot tested: %s: %s\n", e->what.name,
+                          e->verdict.text);
+    }
+}
+
 /* Rows of which no case said anything. */
 static void add_untested(const struct byi_card *card, struct byi_text *out)
 {
@@ -143,6 +154,7 @@ void byi_card_text(const struct byi_card *card, struct byi_text *out)
         if (card->entries.at[i].verdict.outcome == BYI_FAILED)
             add_failure(card, i, out);
     add_untested(card, out);
+    add_skipped(card, out);
     if (failed)
         byi_text_addf(out, "\n%u of %u cases fail\n", failed, card->entries.n);
     else
