@@ -329,9 +329,10 @@ static void cut_and_change(struct byi_kit *kit, const struct byi_sample *sample,
         uint64_t at = 0;
         for (uint32_t k = 0; k < n; k++) {
             at = byi_draw(&state) % whole->bytes;
-            copy[at] = byi_draw_below(&state, 2)
-                           ? (char)byi_draw_below(&state, 256)
-                           : (char)(copy[at] ^ 1 << byi_draw_below(&state, 8));
+            copy[at] = (char)(byi_draw_below(&state, 2)
+                                  ? byi_draw_below(&state, 256)
+                                  : (unsigned char)copy[at] ^
+                                        1u << byi_draw_below(&state, 8));
         }
         const struct byoc_blob changed = {
             .struct_size = sizeof changed, .data = copy, .bytes = whole->bytes};

@@ -130,6 +130,7 @@ const struct byoc_backend *byi_kit_backend(struct byi_kit *kit);
 struct byi_sample {
     struct byi_module *m;
     uint32_t func; /* the composite */
+    bool joined;   /* several kernels, which may be too much together */
     uint32_t n_in, n_out;
     const struct byi_type *in[BYI_KIT_MAX_IO], *out[BYI_KIT_MAX_IO];
     struct byi_text json;

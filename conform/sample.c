@@ -333,7 +333,7 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
             2 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS - 1);
         for (uint32_t k = 0; k < n; k++)
             list[k] = &table->at[byi_draw_below(&state, table->n)];
-        *s = (struct byi_sample){0};
+        *s = (struct byi_sample){.joined = true};
         if (byi_generate(list, n, number % BYI_MOOD_ZERO, byi_draw(&state),
                          &s->m, &err) != BYOC_OK)
             continue;

@@ -149,25 +149,33 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
+/* A call that builds has failed, on what was taken. */
+static _Noreturn void not_built(struct byi_kit *kit,
+                                const struct byi_sample *sample,
+                                struct byoc_fail *fail, const char *took,
+                                const char *call)
+{
+    uint32_t code;
+    const char *said = byi_fail_said(fail, &code);
+    if (sample->joined && code == BYOC_FAIL_UNSUPPORTED && *said)
+        byi_kit_end(kit, BYI_REFUSED, 0, "%s: %s", call, said);
+    byi_kit_failed(kit, BYI_RULE_BUILDS, "%s took it, and %s failed: %.900s",
+                   took, call, said);
+}
+
 void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_session *s)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
+    const char *took = b->probe ? "probe()" : "accept()";
     struct byoc_blob blob;
     *s = (struct byi_session){.sample = sample};
     struct byoc_fail *fail = byi_kit_compile(kit, s, &blob);
     if (fail)
-        byi_kit_failed(
-            kit, BYI_RULE_BUILDS, "%s took it, and compile() failed: %.900s",
-            b->probe ? "probe()" : "accept()", byi_fail_said(fail, NULL));
+        not_built(kit, sample, fail, took, "compile()");
     fail = byi_kit_load(kit, s, &blob);
     if (fail)
-        byi_kit_failed(kit, BYI_RULE_BUILDS,
-                       "%s took it, and load() failed: %.900s",
-                       b->compile ? "compile()"
-                       : b->probe ? "probe()"
-                                  : "accept()",
-                       byi_fail_said(fail, NULL));
+        not_built(kit, sample, fail, b->compile ? "compile()" : took, "load()");
     byi_kit_blob_free(kit, &blob);
 }
 
