@@ -114,6 +114,8 @@ TABLE(unique, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"), ATTR("sorted"
 TABLE(dft, ATTR("axis", INT, "1"), ATTR("inverse", BOOL, "false"), ATTR("onesided", BOOL, "false"))
 TABLE(reverse_sequence, ATTR("batch_axis", INT, "1"), ATTR("time_axis", INT, "0"))
 TABLE(einsum, ATTR("equation", STRING, REQUIRED))
+/* aggregate: sum, average (over all trees), min, max */
+TABLE(tree_ensemble, ATTR("targets", INT, REQUIRED), ATTR("aggregate", STRING, "\"sum\""), ATTR("absent", FLOAT, "0.0"))
 TABLE(nms, ATTR("center_point_box", BOOL, "false"))
 /* as ONNX Resize: mode nearest, linear, cubic; nearest_mode round_prefer_floor,
  * round_prefer_ceil, floor, ceil; the coordinate modes by ONNX's names */

@@ -432,6 +432,7 @@ const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
 /* Domains by the one name of each that is used here (byi_onnx_domain). */
 #define BYI_ONNX "ai.onnx"
 #define BYI_MICROSOFT "com.microsoft"
+#define BYI_ML "ai.onnx.ml"
 
 struct byi_onnx_table {
     const char *domain;
@@ -461,6 +462,8 @@ extern const struct byi_onnx_table byi_microsoft_linear;
 extern const struct byi_onnx_table byi_microsoft_norm;
 extern const struct byi_onnx_table byi_microsoft_quant;
 extern const struct byi_onnx_table byi_microsoft_attention;
+extern const struct byi_onnx_table byi_ml_linear; /* ops_ml.c   */
+extern const struct byi_onnx_table byi_ml_tree;   /* ops_tree.c */
 
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */
@@ -487,5 +490,28 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
  * the name is empty (ops_element.c). */
 byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
                         const double *numbers, uint32_t n);
+
+/* --- ops_ml.c: what the operators of ai.onnx.ml share ---------------------- */
+
+/* n numbers, or those of attribute `name` (BYI_NO_ID and 0 where there are
+ * none), as a vector. */
+byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
+                     const float *values);
+byi_id byi_ml_numbers(struct byi_import *o, const char *name,
+                      enum byoc_dtype dtype, uint32_t *n);
+/* x as rows of features; a vector is one row. */
+byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
+/* The n class labels, of attribute `ints` or classlabels_strings; those at the
+ * given places. */
+byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);
+byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index);
+/* Of (rows, n): where each row's first maximum is. Of (rows, 1): whether the
+ * score is above the limit, as (rows); 1 - p; two columns side by side. */
+byi_id byi_ml_best(struct byi_import *o, byi_id scores);
+byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit);
+byi_id byi_ml_complement(struct byi_import *o, byi_id p);
+byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second);
+/* post_transform `name` of (rows, n). */
+byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name);
 
 #endif

@@ -13,7 +13,7 @@ static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_control,        &byi_onnx_signal,       &byi_onnx_random,
     &byi_onnx_text,           &byi_microsoft_element, &byi_microsoft_window,
     &byi_microsoft_linear,    &byi_microsoft_norm,    &byi_microsoft_quant,
-    &byi_microsoft_attention,
+    &byi_microsoft_attention, &byi_ml_linear,         &byi_ml_tree,
 };
 
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,

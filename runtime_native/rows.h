@@ -43,7 +43,8 @@ struct byi_kernel_rows {
     FAMILY(sample)                                                             \
     FAMILY(nms)                                                                \
     FAMILY(random)                                                             \
-    FAMILY(text)
+    FAMILY(text)                                                               \
+    FAMILY(tree)
 
 #define BYI_FAMILY_EXTERN(name)                                                \
     extern const struct byi_kernel_rows byi_rows_##name;

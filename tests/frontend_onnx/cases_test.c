@@ -15,7 +15,7 @@
 #include "frontend_onnx/import.h"
 #include "conform/interp.h"
 
-enum { MAX_VALUES = 64 };
+enum { MAX_VALUES = 128 };
 
 static const char folder[] = TEST_DIR "/frontend_onnx/cases/";
 

@@ -1,0 +1,532 @@
+/* ops_ml.c: ai.onnx.ml but for trees: scalers, encoders, linear models, as the
+ * operators they are made of. Numbers are float32 but where a row says so.
+ */
+#include "frontend_onnx/import.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- what these operators share ------------------------------------------- */
+
+byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
+                     const float *values)
+{
+    const size_t size = byoc_dtype_size(dtype);
+    struct byi_tensor t = {.data = byi_arena_calloc(o->scratch, n + 1, size),
+                           .dtype = dtype,
+                           .rank = 1,
+                           .dims = {(int64_t)n}};
+
+    for (size_t i = 0; i < n; i++)
+        byi_tensor_set(&t, (int64_t)i, (double)values[i]);
+    return byi_o_const(o, &t, false);
+}
+
+byi_id byi_ml_numbers(struct byi_import *o, const char *name,
+                      enum byoc_dtype dtype, uint32_t *n)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+
+    *n = 0;
+    if (!a || a->n_floats > UINT32_MAX)
+        return BYI_NO_ID;
+    *n = (uint32_t)a->n_floats;
+    return byi_ml_vector(o, dtype, a->n_floats, a->floats);
+}
+
+byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype)
+{
+    static const int64_t front[] = {0};
+    const uint32_t rank = byi_o_rank(o, x);
+
+    if (byi_o_ok(o) && rank != 1 && rank != 2)
+        byi_o_fail(o, BYOC_ETYPE, "x has rank %u, expected 1 or 2", rank);
+    return byi_o_cast(o, byi_o_expand(o, x, rank == 1 ? 1 : 0, front), dtype);
+}
+
+static byi_id string_vector(struct byi_import *o, uint32_t n,
+                            const char *const *texts)
+{
+    const struct byi_tensor t = {.data = (void *)(uintptr_t)texts,
+                                 .dtype = BYOC_STRING,
+                                 .rank = 1,
+                                 .dims = {n}};
+
+    return byi_o_const(o, &t, false);
+}
+
+byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
+{
+    const int64_t *numbers = byi_o_ints(o, ints, n);
+
+    if (numbers && *n)
+        return byi_o_vector(o, *n, numbers);
+    const char *const *texts = byi_o_strings(o, "classlabels_strings", n);
+    if (texts && *n)
+        return string_vector(o, *n, texts);
+    byi_o_fail(o, BYOC_EPARSE, "it has no class labels");
+    return BYI_NO_ID;
+}
+
+byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index)
+{
+    return byi_o_emit(o, BYI_OP_TAKE,
+                      ARGS(labels, byi_o_cast(o, index, BYOC_I64)),
+                      ATTRS(AN_INT("axis", 0)));
+}
+
+byi_id byi_ml_best(struct byi_import *o, byi_id scores)
+{
+    return byi_o_emit(o, BYI_OP_ARGMAX, ARGS(scores),
+                      ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
+}
+
+byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit)
+{
+    static const int64_t column[] = {1};
+    const byi_id above =
+        byi_o_binary(o, BYI_OP_GREATER, score,
+                     byi_o_scalar(o, byi_o_dtype(o, score), limit));
+
+    return byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(above),
+                      ATTRS(SOME_INTS("axis", 1, column)));
+}
+
+byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second)
+{
+    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(first, second),
+                      ATTRS(AN_INT("axis", 1)));
+}
+
+byi_id byi_ml_complement(struct byi_import *o, byi_id p)
+{
+    return byi_o_binary(o, BYI_OP_SUBTRACT,
+                        byi_o_scalar(o, byi_o_dtype(o, p), 1), p);
+}
+
+/* --- post transforms ------------------------------------------------------ */
+
+static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id x)
+{
+    return byi_o_emit(o, op, ARGS(x), NO_ATTRS);
+}
+
+static byi_id row_wise(struct byi_import *o, enum byi_op_id op, byi_id x)
+{
+    static const int64_t columns[] = {1};
+
+    return byi_o_emit(
+        o, op, ARGS(x),
+        ATTRS(SOME_INTS("axis", 1, columns), A_BOOL("keepdims", true)));
+}
+
+/* Softmax over the scores that are not 0, which stay (next to) 0. */
+static byi_id softmax_zero(struct byi_import *o, byi_id x)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id some = byi_o_binary(o, BYI_OP_GREATER, unary(o, BYI_OP_ABS, x),
+                                     byi_o_scalar(o, dtype, 1e-7));
+    const byi_id most = row_wise(o, BYI_OP_MAX, x);
+    const byi_id e =
+        unary(o, BYI_OP_EXP, byi_o_binary(o, BYI_OP_SUBTRACT, x, most));
+    const byi_id zero = byi_o_scalar(o, dtype, 0);
+    const byi_id kept =
+        byi_o_emit(o, BYI_OP_WHERE, ARGS(some, e, zero), NO_ATTRS);
+    const byi_id tiny =
+        byi_o_binary(o, BYI_OP_MULTIPLY, x,
+                     unary(o, BYI_OP_EXP, unary(o, BYI_OP_NEGATIVE, most)));
+
+    return byi_o_binary(
+        o, BYI_OP_DIVIDE,
+        byi_o_emit(o, BYI_OP_WHERE, ARGS(some, e, tiny), NO_ATTRS),
+        row_wise(o, BYI_OP_SUM, kept));
+}
+
+/* sqrt(2) erfinv(2 p - 1), with erfinv by Winitzki's approximation (A handy
+ * approximation for the error function and its inverse, 2008), a = 0.147:
+ *   l = ln(1 - x^2), v = 2 / (pi a) + l / 2, erfinv = sgn sqrt(sqrt(v^2 - l /
+ * a)
+ *   - v)
+ */
+static byi_id probit(struct byi_import *o, byi_id p)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, p);
+    const byi_id one = byi_o_scalar(o, dtype, 1);
+    const byi_id x =
+        byi_o_binary(o, BYI_OP_SUBTRACT, byi_o_scale(o, p, 2), one);
+    const byi_id l =
+        unary(o, BYI_OP_LOG,
+              byi_o_binary(o, BYI_OP_MULTIPLY,
+                           byi_o_binary(o, BYI_OP_SUBTRACT, one, x),
+                           byi_o_binary(o, BYI_OP_ADD, one, x)));
+    const byi_id v =
+        byi_o_binary(o, BYI_OP_ADD, byi_o_scale(o, l, 0.5),
+                     byi_o_scalar(o, dtype, 2 / (3.14159 * 0.147)));
+    const byi_id root = unary(
+        o, BYI_OP_SQRT,
+        byi_o_binary(o, BYI_OP_SUBTRACT, byi_o_binary(o, BYI_OP_MULTIPLY, v, v),
+                     byi_o_scale(o, l, 1 / 0.147)));
+    const byi_id size =
+        unary(o, BYI_OP_SQRT, byi_o_binary(o, BYI_OP_SUBTRACT, root, v));
+
+    return byi_o_scale(
+        o, byi_o_binary(o, BYI_OP_MULTIPLY, unary(o, BYI_OP_SIGN, x), size),
+        1.41421356);
+}
+
+byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
+{
+    if (strcmp(name, "NONE") == 0)
+        return scores;
+    if (strcmp(name, "LOGISTIC") == 0)
+        return unary(o, BYI_OP_SIGMOID, scores);
+    if (strcmp(name, "SOFTMAX") == 0)
+        return unary(o, BYI_OP_NN_SOFTMAX, scores);
+    if (strcmp(name, "SOFTMAX_ZERO") == 0)
+        return softmax_zero(o, scores);
+    if (strcmp(name, "PROBIT") == 0)
+        return probit(o, scores);
+    byi_o_refuse(o, "post_transform '%s'", name);
+    return BYI_NO_ID;
+}
+
+/* --- scaling -------------------------------------------------------------- */
+
+/* (x - offset) scale, by the feature */
+static void convert_scaler(struct byi_import *o)
+{
+    uint32_t n = 0;
+    byi_id x = byi_o_cast(o, byi_o_in(o, 0), BYOC_F32);
+    const byi_id offset = byi_ml_numbers(o, "offset", BYOC_F32, &n);
+    const byi_id scale = byi_ml_numbers(o, "scale", BYOC_F32, &n);
+
+    if (offset != BYI_NO_ID)
+        x = byi_o_binary(o, BYI_OP_SUBTRACT, x, offset);
+    if (scale != BYI_NO_ID)
+        x = byi_o_binary(o, BYI_OP_MULTIPLY, x, scale);
+    o->out[0] = x;
+}
+
+/* x by the largest, the sum of magnitudes or the length of its row; rows of
+ * which that is 0 stay. */
+static void convert_normalizer(struct byi_import *o)
+{
+    const char *norm = byi_o_string(o, "norm", "MAX");
+    const byi_id x = byi_o_cast(o, byi_o_in(o, 0), BYOC_F32);
+    const int64_t last[] = {(int64_t)byi_o_rank(o, x) - 1};
+    enum byi_op_id op = BYI_OP_MAX;
+
+    if (strcmp(norm, "L1") == 0)
+        op = BYI_OP_L1;
+    else if (strcmp(norm, "L2") == 0)
+        op = BYI_OP_L2;
+    else if (strcmp(norm, "MAX") != 0)
+        byi_o_refuse(o, "norm '%s'", norm);
+    const byi_id size =
+        byi_o_emit(o, op, ARGS(x),
+                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
+    const byi_id none =
+        byi_o_binary(o, BYI_OP_EQUAL, size, byi_o_scalar(o, BYOC_F32, 0));
+    const byi_id by =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(none, byi_o_scalar(o, BYOC_F32, 1), size), NO_ATTRS);
+    o->out[0] = byi_o_binary(o, BYI_OP_DIVIDE, x, by);
+}
+
+static void convert_binarizer(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id limit = byi_o_scalar(o, dtype, byi_o_float(o, "threshold", 0));
+
+    o->out[0] = byi_o_cast(o, byi_o_binary(o, BYI_OP_GREATER, x, limit), dtype);
+}
+
+/* Elements of a value are replaced by that of their feature. */
+static void convert_imputer(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const bool whole = byi_dtype_is_int(dtype);
+    const double old_float = byi_o_float(o, "replaced_value_float", 0);
+    const int64_t old_int = byi_o_int(o, "replaced_value_int64", 0);
+    uint32_t n = 0, n_ints = 0;
+    const int64_t *ints = byi_o_ints(o, "imputed_value_int64s", &n_ints);
+    byi_id fresh =
+        byi_ml_numbers(o, "imputed_value_floats", whole ? BYOC_F32 : dtype, &n);
+
+    if (whole)
+        fresh = ints ? byi_o_cast(o, byi_o_vector(o, n_ints, ints), dtype)
+                     : BYI_NO_ID;
+    if (fresh == BYI_NO_ID)
+        byi_o_fail(o, BYOC_EPARSE, "it has no imputed values of x's type, %s",
+                   byoc_dtype_name(dtype));
+    byi_id found;
+    if (!whole && isnan(old_float))
+        found = unary(o, BYI_OP_ISNAN, x);
+    else
+        found = byi_o_binary(
+            o, BYI_OP_EQUAL, x,
+            whole ? byi_o_cast(
+                        o,
+                        byi_o_const(o,
+                                    &(struct byi_tensor){
+                                        .data = (void *)(uintptr_t)&old_int,
+                                        .dtype = BYOC_I64},
+                                    false),
+                        dtype)
+                  : byi_o_scalar(o, dtype, old_float));
+    o->out[0] = byi_o_emit(o, BYI_OP_WHERE, ARGS(found, fresh, x), NO_ATTRS);
+}
+
+/* --- features ------------------------------------------------------------- */
+
+/* Columns of x by their numbers; of a vector as one row. */
+static void convert_array_feature(struct byi_import *o)
+{
+    static const int64_t all[] = {-1}, front[] = {0};
+    const byi_id x = byi_o_in(o, 0);
+    const byi_id index =
+        byi_o_reshape(o, byi_o_in(o, 1), byi_o_vector(o, 1, all), false);
+    const byi_id y =
+        byi_o_emit(o, BYI_OP_TAKE, ARGS(x, index),
+                   ATTRS(AN_INT("axis", (int64_t)byi_o_rank(o, x) - 1)));
+
+    o->out[0] = byi_o_expand(o, y, byi_o_rank(o, x) == 1 ? 1 : 0, front);
+}
+
+/* A new last axis: 1 at the category that x is. */
+static void convert_one_hot(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const bool text = byi_o_dtype(o, x) == BYOC_STRING;
+    const int64_t last[] = {byi_o_rank(o, x)};
+    uint32_t n = 0, n_texts = 0;
+    const int64_t *ints = byi_o_ints(o, "cats_int64s", &n);
+    const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
+
+    if (byi_o_int(o, "zeros", 1) == 0)
+        byi_o_refuse(o, "zeros is 0: an unknown category is an error");
+    if ((text ? n_texts : n) == 0)
+        byi_o_fail(o, BYOC_EPARSE, "it has no categories of x's type");
+    const byi_id known =
+        text ? string_vector(o, n_texts, texts) : byi_o_vector(o, n, ints);
+    const byi_id wide =
+        byi_o_expand(o, text ? x : byi_o_cast(o, x, BYOC_I64), 1, last);
+    o->out[0] =
+        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
+}
+
+/* --- encoders of labels --------------------------------------------------- */
+
+/* The list of attribute STEM_strings, STEM_int64s or STEM_floats as a vector;
+ * BYI_NO_ID where there is none. */
+static byi_id any_list(struct byi_import *o, const char *stem)
+{
+    uint32_t n = 0;
+    const char *name = byi_arena_printf(o->scratch, "%s_floats", stem);
+
+    if (byi_o_has(o, name))
+        return byi_ml_numbers(o, name, BYOC_F32, &n);
+    name = byi_arena_printf(o->scratch, "%s_int64s", stem);
+    if (byi_o_has(o, name)) {
+        const int64_t *ints = byi_o_ints(o, name, &n);
+        return byi_o_vector(o, n, ints);
+    }
+    name = byi_arena_printf(o->scratch, "%s_strings", stem);
+    const char *const *texts = byi_o_strings(o, name, &n);
+    return texts ? string_vector(o, n, texts) : BYI_NO_ID;
+}
+
+/* What values hold at the place where keys hold x; else the node's fallback of
+ * their type. */
+static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
+                      byi_id values)
+{
+    const int64_t last[] = {byi_o_rank(o, x)};
+    const struct byi_attr over[] = {AN_INT("axis", last[0]),
+                                    A_BOOL("keepdims", false)};
+    const int64_t other = byi_o_int(o, "default_int64", -1);
+    const double other_float = byi_o_float(o, "default_float", -0.0);
+    const char *other_text = byi_o_string(o, "default_string", "_Unused");
+    const struct byi_tensor number = {.data = (void *)(uintptr_t)&other,
+                                      .dtype = BYOC_I64};
+    const struct byi_tensor text = {.data = (void *)(uintptr_t)&other_text,
+                                    .dtype = BYOC_STRING};
+    byi_id fallback;
+
+    if (keys == BYI_NO_ID || values == BYI_NO_ID ||
+        byi_o_dim(o, keys, 0) != byi_o_dim(o, values, 0) ||
+        byi_o_dim(o, keys, 0) == 0)
+        byi_o_fail(o, BYOC_EPARSE, "it has not as many keys as values");
+    const byi_id same = byi_o_cast(
+        o, byi_o_binary(o, BYI_OP_EQUAL, byi_o_expand(o, x, 1, last), keys),
+        BYOC_I32);
+    const byi_id found =
+        byi_o_cast(o,
+                   byi_o_emit(o, BYI_OP_MAX, ARGS(same),
+                              ATTRS(SOME_INTS("axis", 1, last),
+                                    A_BOOL("keepdims", false))),
+                   BYOC_BOOL);
+    const byi_id at = byi_o_emit(o, BYI_OP_ARGMAX, ARGS(same), 2, over);
+    if (byi_o_dtype(o, values) == BYOC_F32)
+        fallback = byi_o_scalar(o, BYOC_F32, other_float);
+    else
+        fallback = byi_o_const(
+            o, byi_o_dtype(o, values) == BYOC_I64 ? &number : &text, false);
+    return byi_o_emit(o, BYI_OP_WHERE,
+                      ARGS(found, byi_ml_label(o, values, at), fallback),
+                      NO_ATTRS);
+}
+
+static void convert_label_encoder(struct byi_import *o)
+{
+    const byi_id keys = any_list(o, "keys"), values = any_list(o, "values");
+
+    o->out[0] = look_up(o, byi_o_in(o, 0), keys, values);
+}
+
+/* Strings are their places in a list, and the other way. */
+static void by_place(struct byi_import *o, byi_id texts, byi_id places)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const bool forward = byi_o_dtype(o, x) == BYOC_STRING;
+
+    o->out[0] =
+        look_up(o, x, forward ? texts : places, forward ? places : texts);
+}
+
+static void convert_label_encoder_1(struct byi_import *o)
+{
+    const byi_id texts = any_list(o, "classes");
+    const int64_t n = texts == BYI_NO_ID ? 0 : byi_o_dim(o, texts, 0);
+    int64_t *places = byi_arena_calloc(o->scratch, (size_t)(n > 0 ? n : 0) + 1,
+                                       sizeof *places);
+
+    for (int64_t i = 0; i < n; i++)
+        places[i] = i;
+    if (byi_o_ok(o))
+        by_place(o, texts, byi_o_vector(o, (uint32_t)n, places));
+}
+
+static void convert_category_mapper(struct byi_import *o)
+{
+    uint32_t n = 0, n_texts = 0;
+    const int64_t *places = byi_o_ints(o, "cats_int64s", &n);
+    const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
+
+    if (byi_o_ok(o))
+        by_place(o, string_vector(o, n_texts, texts),
+                 byi_o_vector(o, n, places));
+}
+
+static void refuse_map(struct byi_import *o)
+{
+    byi_o_refuse(o, "maps; export the model without it (skl2onnx: "
+                    "options={'zipmap': False})");
+}
+
+/* The columns of all inputs side by side. */
+static void convert_feature_vectorizer(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const int64_t *widths = byi_o_ints(o, "inputdimensions", &n);
+    byi_id *parts = byi_arena_calloc(o->scratch, o->n_in + 1, sizeof *parts);
+
+    if (n != o->n_in)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "inputdimensions has %u entries, expected %u", n, o->n_in);
+    for (uint32_t i = 0; i < o->n_in && byi_o_ok(o); i++) {
+        parts[i] = byi_ml_matrix(o, byi_o_in(o, i), BYOC_F32);
+        if (byi_o_dim(o, parts[i], 1) != widths[i])
+            byi_o_refuse(o, "input %u has %lld columns, inputdimensions %lld",
+                         i, (long long)byi_o_dim(o, parts[i], 1),
+                         (long long)widths[i]);
+    }
+    o->out[0] = byi_o_emit(o, BYI_OP_CONCATENATE, o->n_in, parts,
+                           ATTRS(AN_INT("axis", 1)));
+}
+
+/* --- linear models -------------------------------------------------------- */
+
+/* x coefficients^T + intercepts, of `n` targets. */
+static byi_id linear(struct byi_import *o, uint32_t n)
+{
+    const byi_id x = byi_ml_matrix(o, byi_o_in(o, 0), BYOC_F32);
+    uint32_t n_weights = 0, n_intercepts = 0;
+    const byi_id flat = byi_ml_numbers(o, "coefficients", BYOC_F32, &n_weights);
+    const byi_id intercepts =
+        byi_ml_numbers(o, "intercepts", BYOC_F32, &n_intercepts);
+
+    if (n == 0 || n_weights % n || n_weights == 0)
+        byi_o_fail(o, BYOC_EPARSE, "%u coefficients do not make %u rows",
+                   n_weights, n);
+    if (n_intercepts && n_intercepts != n)
+        byi_o_fail(o, BYOC_EPARSE, "found %u intercepts, expected %u",
+                   n_intercepts, n);
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    const int64_t shape[] = {n, n_weights / n};
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_NN_DENSE,
+        ARGS(x, byi_o_reshape(o, flat, byi_o_vector(o, 2, shape), false)),
+        NO_ATTRS);
+    return n_intercepts ? byi_o_binary(o, BYI_OP_ADD, y, intercepts) : y;
+}
+
+static void convert_linear_regressor(struct byi_import *o)
+{
+    const int64_t targets = byi_o_int(o, "targets", 1);
+    const char *transform = byi_o_string(o, "post_transform", "NONE");
+
+    if (targets < 1 || targets > UINT32_MAX)
+        byi_o_fail(o, BYOC_EPARSE, "targets is %lld", (long long)targets);
+    o->out[0] = byi_ml_transform(o, linear(o, (uint32_t)targets), transform);
+}
+
+/* As many scores as there are intercepts; one score is of two classes. */
+static void convert_linear_classifier(struct byi_import *o)
+{
+    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    uint32_t n_labels = 0, n = 0;
+    const byi_id labels = byi_ml_labels(o, "classlabels_ints", &n_labels);
+
+    byi_o_int(o, "multi_class", 0);
+    byi_ml_numbers(o, "intercepts", BYOC_F32, &n);
+    n = n ? n : n_labels;
+    if (n_labels != (n == 1 ? 2 : n))
+        byi_o_fail(o, BYOC_EPARSE, "found %u labels for %u scores", n_labels,
+                   n);
+    const byi_id scores = linear(o, n);
+    const byi_id y = byi_ml_transform(o, scores, transform);
+    if (n > 1) {
+        o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
+        o->out[1] = y;
+        return;
+    }
+    o->out[0] = byi_ml_label(o, labels, byi_ml_above(o, scores, 0));
+    o->out[1] = byi_ml_pair(o, byi_ml_complement(o, y), y);
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"ArrayFeatureExtractor", 1, 2, 2, convert_array_feature, BYI_OP_NONE},
+    {"Binarizer", 1, 1, 1, convert_binarizer, BYI_OP_NONE},
+    {"CastMap", 1, 1, 1, refuse_map, BYI_OP_NONE},
+    {"CategoryMapper", 1, 1, 1, convert_category_mapper, BYI_OP_NONE},
+    {"DictVectorizer", 1, 1, 1, refuse_map, BYI_OP_NONE},
+    {"FeatureVectorizer", 1, 1, BYI_MAX_ARGS, convert_feature_vectorizer, BYI_OP_NONE},
+    {"Imputer", 1, 1, 1, convert_imputer, BYI_OP_NONE},
+    {"LabelEncoder", 1, 1, 1, convert_label_encoder_1, BYI_OP_NONE},
+    {"LabelEncoder", 2, 1, 1, convert_label_encoder, BYI_OP_NONE},
+    {"LinearClassifier", 1, 1, 1, convert_linear_classifier, BYI_OP_NONE},
+    {"LinearRegressor", 1, 1, 1, convert_linear_regressor, BYI_OP_NONE},
+    {"Normalizer", 1, 1, 1, convert_normalizer, BYI_OP_NONE},
+    {"OneHotEncoder", 1, 1, 1, convert_one_hot, BYI_OP_NONE},
+    {"Scaler", 1, 1, 1, convert_scaler, BYI_OP_NONE},
+    {"ZipMap", 1, 1, 1, refuse_map, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_ml_linear = {BYI_ML, rows, BYI_COUNT(rows)};

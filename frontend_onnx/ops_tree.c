@@ -1,0 +1,580 @@
+/* ops_tree.c: ai.onnx.ml's tree ensembles, as ml.tree_ensemble and what is made
+ * of its sums. ONNX lists nodes by the numbers of tree and node, in any order;
+ * the operator wants each node's true child behind it (see ops.def), so trees
+ * are written out again, depth first. A node that turns the other way (>, >=,
+ * !=) has its children swapped.
+ */
+#include "frontend_onnx/import.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LESS = 1, EQUAL = 2, NAN_IS_TRUE = 4 }; /* bits of modes */
+
+struct key {
+    int64_t tree, node;
+    uint32_t at; /* in the node's lists */
+};
+
+/* Nodes and leaf weights as the attributes list them. */
+struct listed {
+    uint32_t n, n_weights;
+    const int64_t *trees, *nodes, *features, *yes, *no, *missing;
+    const char *const *modes;
+    const int64_t *weight_trees, *weight_nodes, *targets;
+    struct key *by_key, *weights; /* sorted */
+};
+
+/* What the operator takes. */
+struct flat {
+    BYI_VEC(int32_t) roots;
+    BYI_VEC(int32_t) targets;
+    int32_t (*splits)[2];
+    uint32_t *from; /* the node's place in the lists, for its threshold */
+    uint32_t *weight_from;
+    uint8_t *modes;
+    uint32_t n;
+    bool special; /* a mode is not 0 */
+};
+
+/* --- reading -------------------------------------------------------------- */
+
+static const int64_t *list(struct byi_import *o, const char *name, uint32_t n)
+{
+    uint32_t found = 0;
+    const int64_t *values = byi_o_ints(o, name, &found);
+
+    if (byi_o_ok(o) && found != n)
+        byi_o_fail(o, BYOC_EPARSE, "%s has %u entries, expected %u", name,
+                   found, n);
+    return values;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct key *x = a, *y = b;
+
+    if (x->tree != y->tree)
+        return x->tree < y->tree ? -1 : 1;
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static struct key *sorted(struct byi_import *o, uint32_t n,
+                          const int64_t *trees, const int64_t *nodes)
+{
+    struct key *keys = byi_arena_calloc(o->scratch, n + 1, sizeof *keys);
+
+    for (uint32_t i = 0; i < n; i++)
+        keys[i] = (struct key){trees[i], nodes[i], i};
+    qsort(keys, n, sizeof *keys, by_key);
+    return keys;
+}
+
+/* The first key of (tree, node); n where there is none. */
+static uint32_t find(const struct key *keys, uint32_t n, int64_t tree,
+                     int64_t node)
+{
+    const struct key wanted = {tree, node, 0};
+    uint32_t low = 0, high = n;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (by_key(&keys[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && keys[low].tree == tree && keys[low].node == node ? low
+                                                                       : n;
+}
+
+/* The attributes; those of weights are named PREFIX_... */
+static void read_lists(struct byi_import *o, const char *prefix,
+                       struct listed *l)
+{
+    uint32_t n_modes = 0;
+    char name[32];
+
+    l->trees = byi_o_ints(o, "nodes_treeids", &l->n);
+    l->nodes = list(o, "nodes_nodeids", l->n);
+    l->features = list(o, "nodes_featureids", l->n);
+    l->yes = list(o, "nodes_truenodeids", l->n);
+    l->no = list(o, "nodes_falsenodeids", l->n);
+    if (byi_o_has(o, "nodes_missing_value_tracks_true"))
+        l->missing = list(o, "nodes_missing_value_tracks_true", l->n);
+    l->modes = byi_o_strings(o, "nodes_modes", &n_modes);
+    snprintf(name, sizeof name, "%s_treeids", prefix);
+    l->weight_trees = byi_o_ints(o, name, &l->n_weights);
+    snprintf(name, sizeof name, "%s_nodeids", prefix);
+    l->weight_nodes = list(o, name, l->n_weights);
+    snprintf(name, sizeof name, "%s_ids", prefix);
+    l->targets = list(o, name, l->n_weights);
+    if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
+        l->n_weights > INT32_MAX)
+        byi_o_fail(o, BYOC_EPARSE, "found %u nodes with %u modes", l->n,
+                   n_modes);
+    if (!byi_o_ok(o))
+        return;
+    l->by_key = sorted(o, l->n, l->trees, l->nodes);
+    l->weights = sorted(o, l->n_weights, l->weight_trees, l->weight_nodes);
+    for (uint32_t i = 1; i < l->n; i++)
+        if (l->by_key[i].tree == l->by_key[i - 1].tree &&
+            l->by_key[i].node == l->by_key[i - 1].node)
+            byi_o_fail(o, BYOC_EPARSE, "tree %lld has two nodes %lld",
+                       (long long)l->by_key[i].tree,
+                       (long long)l->by_key[i].node);
+}
+
+/* --- writing trees out again ---------------------------------------------- */
+
+/* How a node turns: the bits of its mode, and whether its children swap. */
+static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
+                      uint8_t *mode, bool *swap)
+{
+    static const struct {
+        const char *name;
+        uint8_t mode;
+        bool swap;
+    } known[] = {
+        {"BRANCH_LEQ", 0, false},    {"BRANCH_LT", LESS, false},
+        {"BRANCH_GTE", LESS, true},  {"BRANCH_GT", 0, true},
+        {"BRANCH_EQ", EQUAL, false}, {"BRANCH_NEQ", EQUAL, true},
+    };
+    const bool tracks = l->missing && l->missing[at];
+
+    for (uint32_t i = 0; i < BYI_COUNT(known); i++) {
+        if (strcmp(l->modes[at], known[i].name) != 0)
+            continue;
+        *mode = known[i].mode;
+        *swap = known[i].swap;
+        /* NaN turns to what is named the false child; but x != NaN is true */
+        const bool to_named =
+            tracks || strcmp(known[i].name, "BRANCH_NEQ") == 0;
+        if (to_named != *swap)
+            *mode |= NAN_IS_TRUE;
+        return true;
+    }
+    if (strcmp(l->modes[at], "LEAF") != 0)
+        byi_o_refuse(o, "a node of mode '%s'", l->modes[at]);
+    return false;
+}
+
+static void add_leaf(const struct listed *l, struct flat *f, int32_t place,
+                     uint32_t at)
+{
+    const int64_t tree = l->trees[at], node = l->nodes[at];
+    uint32_t k = find(l->weights, l->n_weights, tree, node);
+    const int32_t first = (int32_t)f->targets.n;
+
+    for (; k < l->n_weights && l->weights[k].tree == tree &&
+           l->weights[k].node == node;
+         k++) {
+        f->weight_from[f->targets.n] = l->weights[k].at;
+        BYI_PUSH(&f->targets, (int32_t)l->targets[l->weights[k].at]);
+    }
+    f->splits[place][0] = -1 - ((int32_t)f->targets.n - first);
+    f->splits[place][1] = first;
+}
+
+/* A child that waits: its place in the lists, and whose false child it is. */
+struct waiting {
+    uint32_t at;
+    int32_t parent; /* -1: a root, or a true child */
+};
+
+/* The tree of the node at `root`, depth first. A node is met once. */
+static void write_tree(struct byi_import *o, const struct listed *l,
+                       uint32_t root, bool *met, struct flat *f)
+{
+    BYI_VEC(struct waiting) stack = {0};
+
+    BYI_PUSH(&f->roots, (int32_t)f->n);
+    BYI_PUSH(&stack, ((struct waiting){root, -1}));
+    while (stack.n && byi_o_ok(o)) {
+        const struct waiting w = stack.at[--stack.n];
+        const int32_t place = (int32_t)f->n;
+        bool swap = false;
+        if (met[w.at]) {
+            byi_o_fail(o, BYOC_EPARSE, "node %lld of tree %lld has two parents",
+                       (long long)l->nodes[w.at], (long long)l->trees[w.at]);
+            break;
+        }
+        met[w.at] = true;
+        if (w.parent >= 0)
+            f->splits[w.parent][1] = place;
+        f->from[f->n] = w.at;
+        const bool leaf = !read_mode(o, l, w.at, &f->modes[f->n++], &swap);
+        if (leaf) {
+            add_leaf(l, f, place, w.at);
+            continue;
+        }
+        const int64_t yes = l->yes[w.at], no = l->no[w.at];
+        const uint32_t next =
+            find(l->by_key, l->n, l->trees[w.at], swap ? no : yes);
+        const uint32_t other =
+            find(l->by_key, l->n, l->trees[w.at], swap ? yes : no);
+        if (next == l->n || other == l->n || l->features[w.at] < 0 ||
+            l->features[w.at] > INT32_MAX) {
+            byi_o_fail(o, BYOC_EPARSE,
+                       "node %lld of tree %lld has a child or a feature that "
+                       "is not there",
+                       (long long)l->nodes[w.at], (long long)l->trees[w.at]);
+            break;
+        }
+        f->splits[place][0] = (int32_t)l->features[w.at];
+        f->special |= f->modes[place] != 0;
+        BYI_PUSH(&stack, ((struct waiting){l->by_key[other].at, place}));
+        BYI_PUSH(&stack, ((struct waiting){l->by_key[next].at, -1}));
+    }
+    byi_vec_free(stack.at);
+}
+
+/* Whether a node is a child of another one: roots are not. */
+static bool *find_children(struct byi_import *o, const struct listed *l)
+{
+    bool *child = byi_arena_calloc(o->scratch, l->n, sizeof *child);
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (strcmp(l->modes[i], "LEAF") == 0)
+            continue;
+        const uint32_t both[] = {find(l->by_key, l->n, l->trees[i], l->yes[i]),
+                                 find(l->by_key, l->n, l->trees[i], l->no[i])};
+        for (uint32_t k = 0; k < 2; k++)
+            if (both[k] < l->n)
+                child[l->by_key[both[k]].at] = true;
+    }
+    return child;
+}
+
+static void write_trees(struct byi_import *o, const struct listed *l,
+                        struct flat *f)
+{
+    const bool *child = find_children(o, l);
+    bool *met = byi_arena_calloc(o->scratch, l->n, sizeof *met);
+
+    f->splits = byi_arena_calloc(o->scratch, l->n, sizeof *f->splits);
+    f->from = byi_arena_calloc(o->scratch, l->n, sizeof *f->from);
+    f->modes = byi_arena_calloc(o->scratch, l->n, sizeof *f->modes);
+    f->weight_from =
+        byi_arena_calloc(o->scratch, l->n_weights + 1, sizeof(uint32_t));
+    for (uint32_t i = 0; i < l->n && byi_o_ok(o); i++)
+        if (!child[i])
+            write_tree(o, l, i, met, f);
+    if (byi_o_ok(o) && f->n != l->n)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "%u of %u nodes are in trees; the rest are their own "
+                   "ancestors",
+                   f->n, l->n);
+}
+
+/* --- operands ------------------------------------------------------------- */
+
+/* The numbers of attribute NAME, or of the tensor NAME_as_tensor. */
+static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
+                         struct byi_tensor *t)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+    const char *tensor = byi_arena_printf(o->scratch, "%s_as_tensor", name);
+
+    *t = (struct byi_tensor){.dtype = BYOC_F32, .rank = 1};
+    if (a) {
+        t->data = a->floats;
+        t->dims[0] = (int64_t)a->n_floats;
+    }
+    a = byi_o_attr(o, tensor, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    if (a && byi_o_ok(o))
+        o->status = byi_onnx_decode(o->file, a->t, NULL, t, &o->err);
+    if (byi_o_ok(o) && !byi_dtype_is_float(t->dtype))
+        byi_o_fail(o, BYOC_ETYPE, "%s has type %s", name,
+                   byoc_dtype_name(t->dtype));
+    if (byi_o_ok(o) && n != UINT32_MAX &&
+        byi_elements(t->rank, t->dims) != (int64_t)n)
+        byi_o_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
+                   (long long)byi_elements(t->rank, t->dims), n);
+}
+
+/* t's elements from[0 .. n-1] as a vector. */
+static byi_id pick(struct byi_import *o, enum byoc_dtype dtype,
+                   const struct byi_tensor *t, const uint32_t *from, uint32_t n)
+{
+    struct byi_tensor picked = {
+        .data = byi_arena_calloc(o->scratch, n + 1, byoc_dtype_size(dtype)),
+        .dtype = dtype,
+        .rank = 1,
+        .dims = {n}};
+
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < n; i++)
+        byi_tensor_set(&picked, i, byi_tensor_float(t, from[i]));
+    return byi_o_const(o, &picked, false);
+}
+
+static byi_id constant(struct byi_import *o, enum byoc_dtype dtype,
+                       const void *data, int64_t n, int64_t columns)
+{
+    const struct byi_tensor t = {.data = (void *)(uintptr_t)data,
+                                 .dtype = dtype,
+                                 .rank = columns > 1 ? 2 : 1,
+                                 .dims = {n, columns}};
+
+    return byi_o_const(o, &t, false);
+}
+
+/* An ensemble, and what a post transform has to know of its weights. */
+struct ensemble {
+    byi_id sums; /* (rows, n); -inf where `partial` and no weight was met */
+    int64_t n;
+    bool partial; /* a row may miss a target */
+    bool used[2]; /* some weight is of target 0, 1 */
+    bool negative;
+};
+
+/* Is there a tree for each target whose leaves all have a weight for it? */
+static bool covers(struct byi_import *o, const struct flat *f, int64_t n)
+{
+    bool *all = byi_arena_calloc(o->scratch, (size_t)n, sizeof *all);
+    int64_t covered = 0;
+
+    for (uint32_t t = 0; t < f->roots.n; t++) {
+        const uint32_t end =
+            t + 1 < f->roots.n ? (uint32_t)f->roots.at[t + 1] : f->n;
+        int32_t only = -1;
+        bool same = true; /* each leaf has one weight, of the same target */
+        for (uint32_t i = (uint32_t)f->roots.at[t]; i < end; i++) {
+            if (f->splits[i][0] >= 0)
+                continue;
+            const int32_t to =
+                f->splits[i][0] == -2 ? f->targets.at[f->splits[i][1]] : -1;
+            same &= to >= 0 && (only < 0 || to == only);
+            only = to;
+        }
+        if (same && only >= 0 && !all[only]) {
+            all[only] = true;
+            covered++;
+        }
+    }
+    return covered == n;
+}
+
+static void describe(struct byi_import *o, const struct flat *f,
+                     const struct byi_tensor *weights, struct ensemble *e)
+{
+    for (uint32_t i = 0; i < f->targets.n && byi_o_ok(o); i++) {
+        const int32_t to = f->targets.at[i];
+        if (to < 0 || to >= e->n) {
+            byi_o_fail(o, BYOC_EPARSE,
+                       "a weight is of target %d, expected 0 to %lld", to,
+                       (long long)e->n - 1);
+            return;
+        }
+        if (to < 2)
+            e->used[to] = true;
+        e->negative |= byi_tensor_float(weights, f->weight_from[i]) < 0;
+    }
+    if (e->partial && byi_o_ok(o))
+        e->partial = !covers(o, f, e->n);
+}
+
+static byi_id emit(struct byi_import *o, const struct flat *f, byi_id x,
+                   const struct byi_tensor *thresholds,
+                   const struct byi_tensor *weights, const char *aggregate,
+                   const struct ensemble *e)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+
+    return byi_o_emit(
+        o, BYI_OP_TREE_ENSEMBLE,
+        ARGS(x, constant(o, BYOC_I32, f->roots.at, f->roots.n, 1),
+             constant(o, BYOC_I32, f->splits, f->n, 2),
+             pick(o, dtype, thresholds, f->from, f->n),
+             constant(o, BYOC_U8, f->modes, f->special ? f->n : 0, 1),
+             constant(o, BYOC_I32,
+                      f->targets.at ? f->targets.at : &(int32_t){0},
+                      f->targets.n, 1),
+             pick(o, dtype, weights, f->weight_from, f->targets.n)),
+        ATTRS(AN_INT("targets", e->n), A_STRING("aggregate", aggregate),
+              A_FLOAT("absent", e->partial ? -INFINITY : 0.0)));
+}
+
+/* The sums of all trees. x is compared as double where it is, else as float32.
+ */
+static void read_ensemble(struct byi_import *o, const char *prefix,
+                          const char *aggregate, struct ensemble *e)
+{
+    const byi_id given = byi_o_in(o, 0);
+    const bool wide = byi_o_dtype(o, given) == BYOC_F64;
+    const byi_id x = byi_ml_matrix(o, given, wide ? BYOC_F64 : BYOC_F32);
+    struct listed l = {0};
+    struct flat f = {0};
+    struct byi_tensor thresholds, weights, hits;
+
+    if (e->n < 1 || e->n > INT32_MAX)
+        byi_o_fail(o, BYOC_EPARSE, "found %lld targets", (long long)e->n);
+    read_lists(o, prefix, &l);
+    read_numbers(o, "nodes_values", l.n, &thresholds);
+    read_numbers(o, "nodes_hitrates", UINT32_MAX, &hits);
+    read_numbers(o, byi_arena_printf(o->scratch, "%s_weights", prefix),
+                 l.n_weights, &weights);
+    if (byi_o_ok(o))
+        write_trees(o, &l, &f);
+    if (byi_o_ok(o))
+        describe(o, &f, &weights, e);
+    if (byi_o_ok(o))
+        e->sums = emit(o, &f, x, &thresholds, &weights, aggregate, e);
+    byi_vec_free(f.roots.at);
+    byi_vec_free(f.targets.at);
+}
+
+/* base_values as a vector of the sums' type; *n: how many. */
+static byi_id base_values(struct byi_import *o, byi_id sums, uint32_t *n)
+{
+    struct byi_tensor t;
+
+    read_numbers(o, "base_values", UINT32_MAX, &t);
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    const int64_t count = byi_elements(t.rank, t.dims);
+    uint32_t *all =
+        byi_arena_calloc(o->scratch, (size_t)count + 1, sizeof *all);
+    for (int64_t i = 0; i < count; i++)
+        all[i] = (uint32_t)i;
+    *n = (uint32_t)count;
+    return count ? pick(o, byi_o_dtype(o, sums), &t, all, *n) : BYI_NO_ID;
+}
+
+/* --- the operators -------------------------------------------------------- */
+
+static void convert_tree_regressor(struct byi_import *o)
+{
+    static const char *const names[][2] = {
+        {"SUM", "sum"}, {"AVERAGE", "average"}, {"MIN", "min"}, {"MAX", "max"}};
+    const char *aggregate = byi_o_string(o, "aggregate_function", "SUM");
+    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    struct ensemble e = {.n = byi_o_int(o, "n_targets", 1)};
+    const char *combine = NULL;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < BYI_COUNT(names); i++)
+        if (strcmp(aggregate, names[i][0]) == 0)
+            combine = names[i][1];
+    if (!combine) {
+        byi_o_refuse(o, "aggregate_function '%s'", aggregate);
+        return;
+    }
+    read_ensemble(o, "target", combine, &e);
+    const byi_id base = base_values(o, e.sums, &n);
+    if (n && n != e.n)
+        byi_o_fail(o, BYOC_EPARSE, "found %u base_values, expected %lld", n,
+                   (long long)e.n);
+    byi_id y = n ? byi_o_binary(o, BYI_OP_ADD, e.sums, base) : e.sums;
+    y = byi_o_cast(o, y, BYOC_F32);
+    /* a single number is no distribution */
+    if (e.n == 1 && strcmp(transform, "PROBIT") != 0)
+        transform = "NONE";
+    o->out[0] = byi_ml_transform(o, y, transform);
+}
+
+/* Two classes and the sum of one: p, a probability where no weight is negative,
+ * else a score around 0. */
+static void binary(struct byi_import *o, const struct ensemble *e, byi_id p,
+                   byi_id labels, const char *transform)
+{
+    const bool logistic = strcmp(transform, "LOGISTIC") == 0;
+    byi_id first;
+
+    if (strcmp(transform, "PROBIT") == 0)
+        byi_o_refuse(o, "PROBIT of one score for two classes");
+    o->out[0] =
+        byi_ml_label(o, labels, byi_ml_above(o, p, e->negative ? 0 : 0.5));
+    p = byi_o_cast(o, p, BYOC_F32);
+    if (logistic)
+        p = byi_ml_transform(o, p, transform);
+    if (logistic || !e->negative)
+        first = byi_ml_complement(o, p);
+    else
+        first = byi_o_emit(o, BYI_OP_NEGATIVE, ARGS(p), NO_ATTRS);
+    o->out[1] = byi_ml_pair(o, first, p);
+}
+
+/* The column of target i, where all others are 0. */
+static byi_id column(struct byi_import *o, byi_id sums, double i)
+{
+    static const int64_t last[] = {1};
+
+    return byi_o_expand(o,
+                        byi_o_emit(o, BYI_OP_TAKE,
+                                   ARGS(sums, byi_o_scalar(o, BYOC_I64, i)),
+                                   ATTRS(AN_INT("axis", 1))),
+                        1, last);
+}
+
+/* Of the classes that a row met weights of, the one with the largest sum; a
+ * class that it met none of scores 0. */
+static void several(struct byi_import *o, const struct ensemble *e, byi_id sums,
+                    byi_id labels, const char *transform)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, sums);
+
+    o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, sums));
+    if (e->partial) {
+        const byi_id none = byi_o_binary(o, BYI_OP_EQUAL, sums,
+                                         byi_o_scalar(o, dtype, -INFINITY));
+        sums =
+            byi_o_emit(o, BYI_OP_WHERE,
+                       ARGS(none, byi_o_scalar(o, dtype, 0), sums), NO_ATTRS);
+    }
+    o->out[1] = byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
+}
+
+/* base_values: of every class, or of the one sum that two classes have. */
+static void convert_tree_classifier(struct byi_import *o)
+{
+    static const int64_t two[] = {0, 1};
+    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    uint32_t n_labels = 0, n = 0;
+    const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n_labels);
+    const bool based =
+        byi_o_has(o, "base_values") || byi_o_has(o, "base_values_as_tensor");
+    struct ensemble e = {.n = n_labels, .partial = n_labels > 2 && !based};
+
+    read_ensemble(o, "class", "sum", &e);
+    const byi_id base = base_values(o, e.sums, &n);
+    const bool single = n_labels == 2 && e.used[0] != e.used[1] &&
+                        (n == 0 || (n == 1 && e.used[0]));
+    if (n && n != n_labels && !single)
+        byi_o_refuse(o, "%u base_values for %u classes", n, n_labels);
+    if (!byi_o_ok(o))
+        return;
+    byi_id sums = single && e.used[0] ? column(o, e.sums, 0) : e.sums;
+    if (n)
+        sums = byi_o_binary(o, BYI_OP_ADD, sums, base);
+    if (n_labels == 1) {
+        o->out[0] =
+            byi_ml_label(o, byi_o_vector(o, 2, two), byi_ml_above(o, sums, 0));
+        o->out[1] = byi_o_cast(o, sums, BYOC_F32);
+    } else if (single && e.used[0]) {
+        binary(o, &e, sums, labels, transform);
+    } else if (single) { /* class 0 has a score of 0, whatever class 1 has */
+        o->out[1] =
+            byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
+        o->out[0] = byi_ml_label(
+            o, labels,
+            byi_ml_above(o, column(o, sums, 1), e.negative ? 0 : 0.5));
+    } else {
+        several(o, &e, sums, labels, transform);
+    }
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"TreeEnsembleClassifier", 1, 1, 1, convert_tree_classifier, BYI_OP_NONE},
+    {"TreeEnsembleRegressor", 1, 1, 1, convert_tree_regressor, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_ml_tree = {BYI_ML, rows, BYI_COUNT(rows)};

@@ -1,0 +1,235 @@
+/* tree.c: ensembles of decision trees, as flat arrays (ops.def):
+ *   x (rows, features) -> (rows, targets)
+ *
+ * A node's true child is the next node, its false child is named, and both
+ * come after it, so that a walk ends without being told how deep a tree is.
+ * Walks are chains of dependent loads; a group of them goes on in step, so that
+ * their loads overlap: as many rows in one tree, or, where rows are few, as
+ * many trees for one row. Sums are in double, in the order of the trees.
+ */
+#include "kernel.h"
+
+enum { GROUP = 8 }; /* walks in step */
+
+/* bits of a node's mode */
+enum { LESS = 1, EQUAL = 2, NAN_IS_TRUE = 4 };
+
+enum combine { SUM, AVERAGE, MIN, MAX };
+
+struct forest {
+    int64_t rows, features, trees, nodes, targets, weights;
+    const int32_t *roots;
+    const int32_t (*splits)[2]; /* feature, false child; a leaf: -1 - how many
+                                   weights, the first one */
+    const uint8_t *modes;       /* NULL: 0, all of them */
+    const int32_t *to;          /* target of each weight */
+    enum combine combine;
+    double absent;
+};
+
+static struct forest read_forest(const struct byi_call *call)
+{
+    static const char *const names[] = {"sum", "average", "min", "max"};
+    const struct byi_tensor *in = call->in;
+    const char *aggregate = byi_attr_string(call->attrs, "aggregate");
+    struct forest f = {
+        .rows = in[0].dims[0],
+        .features = in[0].dims[1],
+        .trees = in[1].dims[0],
+        .nodes = in[2].dims[0],
+        .targets = call->out->dims[1],
+        .weights = in[5].dims[0],
+        .roots = in[1].data,
+        .splits = in[2].data,
+        .modes = byi_count(&in[4]) ? in[4].data : NULL,
+        .to = in[5].data,
+        .absent = byi_attr_float(call->attrs, "absent"),
+    };
+    for (unsigned i = 0; i < BYI_COUNT(names); i++)
+        if (strcmp(aggregate, names[i]) == 0)
+            f.combine = (enum combine)i;
+    return f;
+}
+
+/* A leaf's number of weights and the first of them; false where they are not
+ * there. */
+static bool leaf_weights(const struct forest *f, int32_t leaf, int64_t *first,
+                         int64_t *n)
+{
+    *n = -1 - (int64_t)f->splits[leaf][0];
+    *first = f->splits[leaf][1];
+    return *first >= 0 && *first + *n <= f->weights;
+}
+
+/* What the weights that a row met come to. */
+static double combine(const struct forest *f, double sum, double weight,
+                      bool met)
+{
+    if (!met)
+        return weight;
+    switch (f->combine) {
+    case MIN:
+        return weight < sum ? weight : sum;
+    case MAX:
+        return weight > sum ? weight : sum;
+    default:
+        return sum + weight;
+    }
+}
+
+/* Sums of one block of rows; `met` says which targets had a weight. */
+struct sums {
+    double *at;
+    bool *met;
+};
+
+static double finish(const struct forest *f, double sum, bool met)
+{
+    if (!met)
+        return f->absent;
+    return f->combine == AVERAGE ? sum / (double)f->trees : sum;
+}
+
+/* Does the walk turn to the node's true child? NaN is no number to compare. */
+#define TURN(T)                                                                \
+    static bool turn_##T(uint8_t mode, T v, T threshold)                       \
+    {                                                                          \
+        if (isnan(v))                                                          \
+            return mode & NAN_IS_TRUE;                                         \
+        return mode & EQUAL  ? v == threshold                                  \
+               : mode & LESS ? v < threshold                                   \
+                             : v <= threshold;                                 \
+    }
+
+/* The leaves that walks from at[0 .. n-1] for rows x[0 .. n-1] end in. False: a
+ * child or a feature that is not there. */
+#define WALK(T)                                                                \
+    static bool walk_##T(const struct forest *f, const T *thresholds,          \
+                         const T *const *x, int32_t *at, int n)                \
+    {                                                                          \
+        for (bool moved = true; moved;) {                                      \
+            moved = false;                                                     \
+            for (int i = 0; i < n; i++) {                                      \
+                const int32_t node = at[i];                                    \
+                const int32_t feature = f->splits[node][0];                    \
+                if (feature < 0)                                               \
+                    continue;                                                  \
+                const int32_t other = f->splits[node][1];                      \
+                if (feature >= f->features || other <= node ||                 \
+                    other >= f->nodes || node + 1 >= f->nodes)                 \
+                    return false;                                              \
+                const T v = x[i][feature];                                     \
+                const bool yes =                                               \
+                    f->modes ? turn_##T(f->modes[node], v, thresholds[node])   \
+                             : v <= thresholds[node];                          \
+                at[i] = yes ? node + 1 : other;                                \
+                moved = true;                                                  \
+            }                                                                  \
+        }                                                                      \
+        return true;                                                           \
+    }
+
+#define ADD(T)                                                                 \
+    static bool add_##T(const struct forest *f, const T *weights,              \
+                        int32_t leaf, const struct sums *s, int64_t row)       \
+    {                                                                          \
+        int64_t first, n;                                                      \
+        if (!leaf_weights(f, leaf, &first, &n))                                \
+            return false;                                                      \
+        for (int64_t k = first; k < first + n; k++) {                          \
+            const int64_t at = row * f->targets + f->to[k];                    \
+            if (f->to[k] < 0 || f->to[k] >= f->targets)                        \
+                return false;                                                  \
+            s->at[at] = combine(f, s->at[at], (double)weights[k], s->met[at]); \
+            s->met[at] = true;                                                 \
+        }                                                                      \
+        return true;                                                           \
+    }
+
+/* Rows [begin, end) through all trees. */
+#define ROWS(T)                                                                \
+    static bool rows_##T(const struct forest *f, const struct byi_call *call,  \
+                         const struct sums *s, int64_t begin, int64_t end)     \
+    {                                                                          \
+        const T *x = call->in[0].data, *thresholds = call->in[3].data;         \
+        const T *weights = call->in[6].data;                                   \
+        const bool by_row = end - begin >= GROUP;                              \
+        const int64_t lines = by_row ? f->trees : end - begin;                 \
+        const int64_t length = by_row ? end - begin : f->trees;                \
+        for (int64_t line = 0; line < lines; line++)                           \
+            for (int64_t from = 0; from < length; from += GROUP) {             \
+                const int n = (int)byi_min(GROUP, length - from);              \
+                const T *of[GROUP];                                            \
+                int32_t at[GROUP];                                             \
+                for (int i = 0; i < n; i++) {                                  \
+                    const int64_t row = begin + (by_row ? from + i : line);    \
+                    const int32_t root = f->roots[by_row ? line : from + i];   \
+                    if (root < 0 || root >= f->nodes)                          \
+                        return false;                                          \
+                    of[i] = x + row * f->features;                             \
+                    at[i] = root;                                              \
+                }                                                              \
+                if (!walk_##T(f, thresholds, of, at, n))                       \
+                    return false;                                              \
+                for (int i = 0; i < n; i++)                                    \
+                    if (!add_##T(f, weights, at[i], s,                         \
+                                 begin + (by_row ? from + i : line)))          \
+                        return false;                                          \
+            }                                                                  \
+        return true;                                                           \
+    }
+
+#define FOREST(id, T) TURN(T) WALK(T) ADD(T) ROWS(T)
+BYI_EACH_FLOAT(FOREST)
+
+static enum byoc_status bad_forest(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: a node, feature, weight or target that is not there, "
+                    "or a child before its parent",
+                    call->op->name);
+}
+
+static uint64_t tree_scratch(const struct byi_call *call)
+{
+    const uint64_t n = (uint64_t)byi_count(call->out);
+    return byi_lines(n * sizeof(double)) + byi_lines(n * sizeof(bool));
+}
+
+static enum byoc_status tree_run(const struct byi_call *call,
+                                 struct byoc_error *err)
+{
+    enum { BLOCK = 64 }; /* rows that a tree stays in the cache for */
+    const struct forest f = read_forest(call);
+    const bool wide = call->in[0].dtype == BYOC_F64;
+    const int64_t n = byi_count(call->out);
+    const struct sums s = {
+        .at = call->scratch,
+        .met = (bool *)call->scratch + byi_lines((uint64_t)n * sizeof(double)),
+    };
+    const int team = byi_team(call, byi_min(f.rows, INT32_MAX) * f.trees);
+    bool ok = true;
+    if (!wide && call->in[0].dtype != BYOC_F32)
+        return byi_bad_dtype(call, call->in[0].dtype, "float32 or float64",
+                             err);
+    if (n == 0)
+        return BYOC_OK;
+    memset(s.at, 0, (size_t)n * sizeof *s.at);
+    memset(s.met, 0, (size_t)n * sizeof *s.met);
+#pragma omp parallel for num_threads(team) if (team > 1) reduction(&& : ok)
+    for (int64_t begin = 0; begin < f.rows; begin += BLOCK) {
+        const int64_t end = byi_min(begin + BLOCK, f.rows);
+        ok = (wide ? rows_double(&f, call, &s, begin, end)
+                   : rows_float(&f, call, &s, begin, end)) &&
+             ok;
+        for (int64_t i = begin * f.targets; i < end * f.targets; i++)
+            byi_tensor_set(call->out, i, finish(&f, s.at[i], s.met[i]));
+    }
+    return ok ? BYOC_OK : bad_forest(call, err);
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_TREE_ENSEMBLE, {tree_run, tree_scratch}},
+};
+const struct byi_kernel_rows byi_rows_tree = {rows, BYI_COUNT(rows)};

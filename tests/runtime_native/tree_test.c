@@ -1,0 +1,218 @@
+/* tree_test.c: ensembles of trees against one walk a row and tree; then arrays
+ * that are no trees.
+ */
+#include "kernels.h"
+
+enum { MOST = 4000, FEATURES = 5 };
+
+/* A random forest as the operator takes it. */
+struct forest {
+    int32_t roots[64], splits[MOST][2], targets[MOST];
+    double thresholds[MOST], weights[MOST];
+    uint8_t modes[MOST];
+    int64_t trees, nodes, n_weights;
+};
+
+/* Trees depth first with a stack of the nodes whose false child is to come. */
+static void grow(struct forest *f, int64_t trees, int64_t n_targets)
+{
+    *f = (struct forest){.trees = trees};
+    for (int64_t t = 0; t < trees; t++) {
+        int64_t waiting[16], levels[16], depth = 0;
+        f->roots[t] = (int32_t)f->nodes;
+        for (int64_t level = 0;;) {
+            const int64_t at = f->nodes++;
+            f->thresholds[at] = (double)random_in(-3, 3) / 2;
+            f->modes[at] = (uint8_t)(random_in(0, 2) + 4 * random_in(0, 1));
+            if (level < 7 && random_in(0, 9) > 2) {
+                f->splits[at][0] = (int32_t)random_in(0, FEATURES - 1);
+                waiting[depth] = at;
+                levels[depth++] = ++level;
+                continue;
+            }
+            const int64_t n = random_in(0, 3);
+            f->splits[at][0] = (int32_t)(-1 - n);
+            f->splits[at][1] = (int32_t)f->n_weights;
+            for (int64_t k = 0; k < n; k++, f->n_weights++) {
+                f->targets[f->n_weights] = (int32_t)random_in(0, n_targets - 1);
+                f->weights[f->n_weights] = (double)random_in(-40, 40) / 8;
+            }
+            if (depth == 0)
+                break;
+            level = levels[--depth];
+            f->splits[waiting[depth]][1] = (int32_t)f->nodes;
+        }
+        assert_true(f->nodes < MOST / 2);
+    }
+}
+
+static struct byi_tensor copy_ints(int64_t n, const int32_t *values)
+{
+    struct byi_tensor t = empty_tensor(BYOC_I32, 1, &n);
+    if (n)
+        memcpy(t.data, values, (size_t)n * sizeof *values);
+    return t;
+}
+
+static struct byi_tensor copy_reals(enum byoc_dtype dtype, int64_t n,
+                                    const double *values)
+{
+    struct byi_tensor t = empty_tensor(dtype, 1, &n);
+    set(&t, values);
+    return t;
+}
+
+/* Features that meet thresholds, and what is no number to meet one. */
+static struct byi_tensor features(enum byoc_dtype dtype, int64_t rows)
+{
+    struct byi_tensor x = empty_tensor(dtype, 2, DIMS(rows, FEATURES));
+    for (int64_t i = 0; i < byi_count(&x); i++) {
+        const int64_t kind = random_in(0, 19);
+        byi_tensor_set(&x, i,
+                       kind == 0   ? NAN
+                       : kind == 1 ? INFINITY
+                                   : (double)random_in(-8, 8) / 4);
+    }
+    return x;
+}
+
+static struct eval make_call(const struct forest *f, enum byoc_dtype dtype,
+                             int64_t rows, int64_t n_targets,
+                             const char *aggregate, double absent, bool modes)
+{
+    const int64_t n_modes = modes ? f->nodes : 0;
+    struct byi_tensor splits = empty_tensor(BYOC_I32, 2, DIMS(f->nodes, 2));
+    struct byi_tensor mode = empty_tensor(BYOC_U8, 1, &n_modes);
+    memcpy(splits.data, f->splits, (size_t)f->nodes * sizeof *f->splits);
+    memcpy(mode.data, f->modes, (size_t)n_modes);
+    const struct byi_tensor in[] = {
+        features(dtype, rows),
+        copy_ints(f->trees, f->roots),
+        splits,
+        copy_reals(dtype, f->nodes, f->thresholds),
+        mode,
+        copy_ints(f->n_weights, f->targets),
+        copy_reals(dtype, f->n_weights, f->weights),
+    };
+    const struct byi_attr attrs[] = {INT("targets", n_targets),
+                                     STRING("aggregate", aggregate),
+                                     FLOAT("absent", absent)};
+    return prepare(BYI_OP_TREE_ENSEMBLE, attrs, BYI_COUNT(attrs), in,
+                   BYI_COUNT(in));
+}
+
+/* One row through one tree: the leaf. */
+static int32_t walk(const struct byi_call *call, int64_t row, int64_t tree)
+{
+    const int32_t(*splits)[2] = call->in[2].data;
+    int32_t at = ((const int32_t *)call->in[1].data)[tree];
+    while (splits[at][0] >= 0) {
+        const double v =
+            byi_tensor_float(&call->in[0], row * FEATURES + splits[at][0]);
+        const double t = byi_tensor_float(&call->in[3], at);
+        const int64_t mode =
+            byi_count(&call->in[4]) ? byi_tensor_int(&call->in[4], at) : 0;
+        const int64_t test = mode & 3;
+        bool yes = test == 0 ? v <= t : test == 1 ? v < t : v == t;
+        if (isnan(v))
+            yes = (mode & 4) != 0;
+        at = yes ? at + 1 : splits[at][1];
+    }
+    return at;
+}
+
+static enum byoc_status plain(const struct byi_call *call,
+                              struct byoc_error *error)
+{
+    const char *how = byi_attr_string(call->attrs, "aggregate");
+    const int64_t trees = call->in[1].dims[0], n = call->out->dims[1];
+    (void)error;
+    for (int64_t i = 0; i < byi_count(call->out); i++) {
+        double y = byi_attr_float(call->attrs, "absent");
+        bool met = false;
+        for (int64_t t = 0; t < trees; t++) {
+            const int32_t *leaf =
+                (const int32_t *)call->in[2].data + 2 * walk(call, i / n, t);
+            for (int64_t k = leaf[1]; k < leaf[1] - 1 - leaf[0]; k++) {
+                const double w = byi_tensor_float(&call->in[6], k);
+                if (byi_tensor_int(&call->in[5], k) != i % n)
+                    continue;
+                y = !met                      ? w
+                    : strcmp(how, "min") == 0 ? fmin(y, w)
+                    : strcmp(how, "max") == 0 ? fmax(y, w)
+                                              : y + w;
+                met = true;
+            }
+        }
+        if (met && strcmp(how, "average") == 0)
+            y /= (double)trees;
+        byi_tensor_set(call->out, i, y);
+    }
+    return BYOC_OK;
+}
+
+static void forests(void **state)
+{
+    static const char *const how[] = {"sum", "average", "min", "max"};
+    static const int64_t rows[] = {0, 1, 3, 8, 65, 200};
+    struct forest *f = byi_arena_alloc(arena, sizeof *f);
+    (void)state;
+    for (uint32_t i = 0; i < 48; i++) {
+        const int64_t n_targets = random_in(1, 4);
+        grow(f, random_in(1, 12), n_targets);
+        struct eval e =
+            make_call(f, i % 3 ? BYOC_F32 : BYOC_F64, rows[i % BYI_COUNT(rows)],
+                      n_targets, how[i % 4], i % 5 ? 0 : -INFINITY, i % 2);
+        expect_plain(&e, plain, 1e-6, how[i % 4]);
+    }
+}
+
+/* What is not there is found, however the walk comes to it. */
+static void no_trees(void **state)
+{
+    static const struct {
+        uint32_t operand;
+        int64_t at;
+        int32_t value;
+    } wrong[] = {
+        {1, 0, -1},        /* a root before the first node */
+        {1, 0, 3},         /* one behind the last */
+        {2, 0, FEATURES},  /* a feature */
+        {2, 1, 0},         /* a child that is the node itself */
+        {2, 1, 3},         /* a child behind the last */
+        {2, 2, INT32_MIN}, /* more weights than there are */
+        {2, 3, -1},        /* a weight before the first */
+        {2, 4, 0},         /* a split at the end, whose child is beyond */
+        {5, 1, 2},         /* a target */
+        {5, 0, -1},
+    };
+    struct forest f = {.trees = 1,
+                       .nodes = 3,
+                       .n_weights = 2,
+                       .splits = {{0, 2}, {-2, 0}, {-2, 1}},
+                       .targets = {0, 1}};
+    (void)state;
+    for (uint32_t i = 0; i < BYI_COUNT(wrong); i++)
+        for (int64_t rows = 1; rows < 20; rows += 18) {
+            struct eval e = make_call(&f, BYOC_F32, rows, 2, "sum", 0, false);
+            for (int64_t r = 0; r < rows; r++) /* both leaves, if it can */
+                byi_tensor_set(&e.in[0], r * FEATURES, i == 4 || i >= 7);
+            ((int32_t *)e.in[wrong[i].operand].data)[wrong[i].at] =
+                wrong[i].value;
+            if (i == 9 || i == 5 || i == 6)
+                for (int64_t r = 0; r < rows; r++)
+                    byi_tensor_set(&e.in[0], r * FEATURES, -1);
+            assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
+            assert_non_null(strstr(err.text, "that is not there"));
+            finish(&e);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forests),
+        cmocka_unit_test(no_trees),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
