@@ -1,0 +1,363 @@
+/* cases_move.c: random calls of operators that move data, of norms, and of
+ * those on 8 bits; see cases.c.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+/* --- movement ------------------------------------------------------------- */
+
+static void transpose(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 5, dims);
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    for (uint32_t i = 0; i < rank; i++) {
+        const uint32_t k = (uint32_t)draw_int(d, 0, i);
+        axes[i] = axes[k];
+        axes[k] = i;
+    }
+    if (draw_chance(d, 85))
+        draw_attr_ints(d, "perm", rank, axes);
+}
+
+static void concat(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t axis = draw_axis(d, rank), n = draw_int(d, 1, 5);
+
+    for (int64_t i = 0; i < n; i++) {
+        dims[axis < 0 ? axis + rank : axis] = draw_int(d, 0, 6);
+        draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    }
+    draw_attr_int(d, "axis", axis);
+}
+
+static void slice(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], start[4], end[4], axes[4], step[4];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const bool known = draw_chance(d, 60);
+    int64_t n = 0;
+
+    for (uint32_t i = 0; i < rank; i++) {
+        if (draw_chance(d, 30))
+            continue;
+        axes[n] = draw_chance(d, 50) ? i : (int64_t)i - rank;
+        step[n] = draw_chance(d, 40) ? -draw_int(d, 1, 3) : draw_int(d, 1, 3);
+        start[n] = draw_int(d, -9, 9);
+        /* backwards, ONNX Runtime takes INT64_MAX for the first element */
+        end[n] =
+            draw_chance(d, 15) && step[n] > 0 ? INT64_MAX : draw_int(d, -9, 9);
+        n++;
+    }
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_ints(d, BYOC_I64, n, start, known);
+    draw_ints(d, BYOC_I64, n, end, known);
+    draw_ints(d, BYOC_I64, n, axes, true);
+    draw_ints(d, BYOC_I64, n, step, known);
+}
+
+/* Indices of an axis of this size, from its end as well. */
+static void indices(struct draw *d, uint32_t rank, const int64_t *dims,
+                    int64_t size)
+{
+    struct byi_tensor *t = draw_operand(
+        d, draw_chance(d, 50) ? BYOC_I64 : BYOC_I32, rank, dims, ORDINARY);
+
+    for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
+        byi_tensor_set(t, i, (double)draw_int(d, -size, size - 1));
+}
+
+static void gather(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], at[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const bool elements = strcmp(op_now->op, "GatherElements") == 0;
+    const int64_t axis = draw_axis(d, rank);
+    const uint32_t a = (uint32_t)(axis < 0 ? axis + rank : axis);
+
+    dims[a] = dims[a] ? dims[a] : 1;
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    const int64_t size = dims[a];
+    if (elements) {
+        dims[a] = draw_int(d, 1, 5);
+        indices(d, rank, dims, size);
+    } else {
+        const uint32_t ri = draw_shape(d, 0, 2, at);
+        indices(d, ri, at, size);
+    }
+    draw_attr_int(d, "axis", axis);
+}
+
+/* Places that differ: what happens to equal ones is nobody's rule. */
+static void scatter(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = dims[i] ? dims[i] : 2;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    const int64_t size = dims[rank - 1];
+    dims[rank - 1] = draw_int(d, 1, size);
+    struct byi_tensor *t = draw_operand(d, BYOC_I64, rank, dims, ORDINARY);
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
+        byi_tensor_set(t, i, (double)((i + i / dims[rank - 1]) % size));
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
+        byi_tensor_set(t, i, (double)(i % dims[rank - 1]));
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    draw_attr_int(d, "axis", -1);
+}
+
+static void pad(struct draw *d)
+{
+    static const char *const modes[] = {"constant", "edge", "reflect"};
+    int64_t dims[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t mode = draw_int(d, 0, 2), two = 2;
+
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = mode && !dims[i] ? 3 : dims[i];
+        const int64_t most = mode == 2 ? dims[i] - 1 : 4;
+        pads[i] = draw_int(d, mode ? 0 : -dims[i] / 2, most);
+        pads[i + rank] = draw_int(d, mode ? 0 : -dims[i] / 2, most);
+    }
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    draw_ints(d, BYOC_I64, 2 * (int64_t)rank, pads, draw_chance(d, 60));
+    if (mode == 0 && draw_chance(d, 50))
+        draw_ints(d, d->dtype, -1, &two, draw_chance(d, 50));
+    draw_attr_string(d, "mode", modes[mode]);
+}
+
+static void tile(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], times[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+
+    for (uint32_t i = 0; i < rank; i++)
+        times[i] = draw_int(d, draw_chance(d, 10) ? 0 : 1, 3);
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_ints(d, BYOC_I64, rank, times, draw_chance(d, 60));
+}
+
+static void expand(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const uint32_t rb = draw_narrower(d, rank, dims, b);
+
+    draw_operand(d, d->dtype, rb, b, op_now->flavour);
+    draw_ints(d, BYOC_I64, rank, dims, draw_chance(d, 60));
+}
+
+static void reshape(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t shape[] = {-1, dims[rank - 1] ? dims[rank - 1] : 1};
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_ints(d, BYOC_I64, draw_int(d, 1, 2), shape, draw_chance(d, 60));
+}
+
+static void blocks(struct draw *d)
+{
+    const bool back = strcmp(op_now->op, "DepthToSpace") == 0;
+    const int64_t b = draw_int(d, 1, 3), c = draw_int(d, 1, 3),
+                  h = draw_int(d, 1, 4), w = draw_int(d, 1, 4);
+    const int64_t k = back ? b * b : 1, s = back ? 1 : b;
+
+    draw_operand(d, d->dtype, 4,
+                 (int64_t[]){draw_int(d, 1, 2), c * k, h * s, w * s},
+                 op_now->flavour);
+    draw_attr_int(d, "blocksize", b);
+    if (back)
+        draw_attr_string(d, "mode", draw_chance(d, 50) ? "DCR" : "CRD");
+}
+
+static void trilu(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 2, 4, dims);
+    const int64_t k = draw_int(d, -5, 5);
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    if (draw_chance(d, 70))
+        draw_ints(d, BYOC_I64, -1, &k, draw_chance(d, 50));
+    draw_attr_int(d, "upper", draw_int(d, 0, 1));
+}
+
+static void compress(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 3, dims);
+    const int64_t axis = draw_axis(d, rank);
+    const int64_t size = dims[axis < 0 ? axis + rank : axis];
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, BYOC_BOOL, 1, (int64_t[]){draw_int(d, 0, size)}, ORDINARY);
+    draw_attr_int(d, "axis", axis);
+}
+
+/* --- norms ---------------------------------------------------------------- */
+
+static void channel_norm(struct draw *d)
+{
+    const bool batch = strcmp(op_now->op, "BatchNormalization") == 0;
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, batch ? 2 : 3, 5, dims);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = dims[i] ? dims[i] : 2;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    for (int i = 0; i < (batch ? 3 : 2); i++)
+        draw_operand(d, d->dtype, 1, &dims[1], ORDINARY);
+    if (batch)
+        draw_operand(d, d->dtype, 1, &dims[1], POSITIVE);
+    draw_attr_float(d, "epsilon", 0.01f);
+}
+
+static void layer_norm(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const uint32_t axis = (uint32_t)draw_int(d, 0, rank - 1);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = dims[i] ? dims[i] : 2;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    draw_operand(d, d->dtype, rank - axis, dims + axis, ORDINARY);
+    if (draw_chance(d, 60))
+        draw_operand(d, d->dtype, rank - axis, dims + axis, ORDINARY);
+    draw_attr_int(d, "axis", draw_chance(d, 50) ? axis : (int64_t)axis - rank);
+    draw_attr_float(d, "epsilon", 0.01f);
+}
+
+static void lrn(struct draw *d)
+{
+    int64_t dims[4];
+
+    for (int i = 0; i < 4; i++)
+        dims[i] = draw_int(d, 1, 6);
+    draw_operand(d, d->dtype, 4, dims, ORDINARY);
+    draw_attr_int(d, "size", 1 + 2 * draw_int(d, 0, 2));
+    draw_attr_float(d, "alpha", 0.25f);
+    draw_attr_float(d, "bias", 1.5f);
+}
+
+/* --- 8 bits --------------------------------------------------------------- */
+
+static void scale_of(struct draw *d, float value)
+{
+    struct byi_tensor *t = draw_operand(d, BYOC_F32, 0, NULL, POSITIVE);
+
+    byi_tensor_set(t, 0, (double)value);
+}
+
+static void zero_of(struct draw *d)
+{
+    const int64_t zero =
+        d->dtype == BYOC_U8 ? draw_int(d, 100, 140) : draw_int(d, -9, 9);
+
+    draw_ints(d, d->dtype, -1, &zero, draw_chance(d, 70));
+}
+
+static void quantize(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+
+    draw_operand(d, BYOC_F32, rank, dims, op_now->flavour);
+    scale_of(d, 0.0625f);
+    zero_of(d);
+}
+
+static void dequantize(struct draw *d)
+{
+    draw_same(d);
+    scale_of(d, 0.03f);
+    zero_of(d);
+}
+
+static void qlinear_binary(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+
+    draw_operand(d, d->dtype, rank, dims, EXTREME);
+    scale_of(d, 0.02f);
+    zero_of(d);
+    const uint32_t rb = draw_narrower(d, rank, dims, b);
+    draw_operand(d, d->dtype, rb, b, EXTREME);
+    scale_of(d, 0.03f);
+    zero_of(d);
+    scale_of(d, 0.04f);
+    zero_of(d);
+}
+
+static void qlinear_unary(struct draw *d)
+{
+    dequantize(d);
+    scale_of(d, 0.04f);
+    zero_of(d);
+}
+
+static void matmul_integer(struct draw *d)
+{
+    const int64_t m = draw_int(d, 1, 20), k = draw_int(d, 1, 40),
+                  n = draw_int(d, 1, 36);
+
+    draw_operand(d, d->dtype, 2, (int64_t[]){m, k}, EXTREME);
+    draw_operand(d, d->dtype, 2, (int64_t[]){k, n}, EXTREME);
+    if (draw_chance(d, 60)) {
+        zero_of(d);
+        zero_of(d);
+    }
+}
+
+static void float_only(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = dims[i] ? dims[i] : 1;
+    draw_operand(d, BYOC_F32, rank, dims, ORDINARY);
+}
+
+#define MS "com.microsoft"
+/* clang-format off */
+static const struct op_case rows[] = {
+    {"BatchNormalization", 15, "f", channel_norm, ORDINARY, 1, 1e-5, NULL},
+    {"Compress", 11, "fiub", compress, EXTREME, 1, 0, NULL},
+    {"Concat", 13, "fhiub", concat, EXTREME, 1, 0, NULL},
+    {"DepthToSpace", 13, "f", blocks, EXTREME, 1, 0, NULL},
+    {"DequantizeLinear", 13, "8", dequantize, EXTREME, 1, 1e-6, NULL},
+    {"DynamicQuantizeLinear", 11, "-", float_only, ORDINARY, 3, 1e-6, NULL},
+    {"Expand", 13, "fiub", expand, EXTREME, 1, 0, NULL},
+    {"Gather", 13, "fhiub", gather, EXTREME, 1, 0, NULL},
+    {"GatherElements", 13, "fiub", gather, EXTREME, 1, 0, NULL},
+    {"InstanceNormalization", 6, "f", channel_norm, ORDINARY, 1, 1e-4, NULL},
+    {"LRN", 13, "f", lrn, ORDINARY, 1, 1e-5, NULL},
+    {"LayerNormalization", 17, "f", layer_norm, ORDINARY, 1, 1e-4, NULL},
+    {"MatMulInteger", 10, "8", matmul_integer, EXTREME, 1, 0, NULL},
+    {"Pad", 13, "fiu", pad, ORDINARY, 1, 0, NULL},
+    {"QuantizeLinear", 13, "8", quantize, EXTREME, 1, 0, NULL},
+    {"Reshape", 14, "fhiub", reshape, EXTREME, 1, 0, NULL},
+    {"ScatterElements", 16, "fiub", scatter, ORDINARY, 1, 0, NULL},
+    {"Slice", 13, "fhiub", slice, EXTREME, 1, 0, NULL},
+    {"SpaceToDepth", 13, "f", blocks, EXTREME, 1, 0, NULL},
+    {"Tile", 13, "fiub", tile, EXTREME, 1, 0, NULL},
+    {"Transpose", 13, "fhiub", transpose, EXTREME, 1, 0, NULL},
+    {"Trilu", 14, "fi", trilu, EXTREME, 1, 0, NULL},
+    {"QLinearAdd", 1, "8", qlinear_binary, EXTREME, 1, 1, MS},
+    {"QLinearMul", 1, "8", qlinear_binary, EXTREME, 1, 1, MS},
+    {"QLinearSigmoid", 1, "8", qlinear_unary, EXTREME, 1, 1, MS},
+    {"QLinearLeakyRelu", 1, "8", qlinear_unary, EXTREME, 1, 1, MS},
+};
+/* clang-format on */
+
+const struct op_table op_cases_move = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,339 @@
+/* draw.c: random numbers, shapes, operands and attributes of one node. */
+#include "fuzz.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* xorshift64* (Vigna 2014) */
+static uint64_t bits(struct draw *d)
+{
+    d->seed ^= d->seed >> 12;
+    d->seed ^= d->seed << 25;
+    d->seed ^= d->seed >> 27;
+    return d->seed * 2685821657736338717u;
+}
+
+int64_t draw_int(struct draw *d, int64_t low, int64_t high)
+{
+    return low + (int64_t)(bits(d) % (uint64_t)(high - low + 1));
+}
+
+bool draw_chance(struct draw *d, int percent)
+{
+    return draw_int(d, 0, 99) < percent;
+}
+
+uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims)
+{
+    const uint32_t rank = (uint32_t)draw_int(d, low, high);
+    const bool large = draw_chance(d, 10), empty = draw_chance(d, 6);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = draw_chance(d, 15) ? 1 : draw_int(d, 1, 7);
+    if (rank && large)
+        dims[draw_int(d, 0, rank - 1)] = draw_int(d, 8, 70);
+    if (rank && empty)
+        dims[draw_int(d, 0, rank - 1)] = 0;
+    return rank;
+}
+
+/* --- elements ------------------------------------------------------------- */
+
+static double odd_float(struct draw *d, enum byoc_dtype dtype)
+{
+    const double least = dtype == BYOC_F64   ? 5e-324
+                         : dtype == BYOC_F16 ? 6e-8
+                                             : 1.4e-45;
+    const double most = dtype == BYOC_F64   ? DBL_MAX
+                        : dtype == BYOC_F16 ? 65504
+                                            : (double)FLT_MAX;
+    const double odd[] = {NAN,   INFINITY, -INFINITY, 0.0,   -0.0,
+                          least, -least,   most,      -most, 1e-30};
+
+    return odd[draw_int(d, 0, BYI_COUNT(odd) - 1)];
+}
+
+static void set_int(struct draw *d, struct byi_tensor *t, int64_t i,
+                    enum flavour flavour)
+{
+    const uint32_t width = 8 * byoc_dtype_size(t->dtype);
+    const bool is_signed = t->dtype == BYOC_I8 || t->dtype == BYOC_I16 ||
+                           t->dtype == BYOC_I32 || t->dtype == BYOC_I64;
+    uint64_t v = (uint64_t)draw_int(d, is_signed ? -9 : 0, 9);
+
+    if (flavour == POSITIVE || flavour == UNIT)
+        v = (uint64_t)draw_int(d, 1, 9);
+    else if (flavour == EXTREME && draw_chance(d, 12))
+        v = draw_chance(d, 50) ? (uint64_t)1 << (width - 1)
+                               : ((uint64_t)1 << (width - 1)) - 1;
+    else if (flavour == EXTREME && draw_chance(d, 12))
+        v = bits(d);
+    memcpy((char *)t->data + (size_t)i * (width / 8), &v, width / 8);
+}
+
+static void fill(struct draw *d, struct byi_tensor *t, enum flavour flavour)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+
+    for (int64_t i = 0; i < n; i++) {
+        if (t->dtype == BYOC_BOOL)
+            ((uint8_t *)t->data)[i] = (uint8_t)draw_int(d, 0, 1);
+        else if (!byi_dtype_is_float(t->dtype))
+            set_int(d, t, i, flavour);
+        else if (flavour == EXTREME && draw_chance(d, 12))
+            byi_tensor_set(t, i, odd_float(d, t->dtype));
+        else if (flavour == UNIT)
+            byi_tensor_set(t, i, (double)draw_int(d, 1, 255) / 256);
+        else if (flavour == POSITIVE)
+            byi_tensor_set(t, i, (double)draw_int(d, 16, 1024) / 256);
+        else
+            byi_tensor_set(t, i,
+                           draw_chance(d, 30)
+                               ? (double)draw_int(d, -8, 8) / 2
+                               : (double)draw_int(d, -4096, 4096) / 1024);
+    }
+}
+
+/* --- shapes and axes ------------------------------------------------------ */
+
+uint32_t draw_narrower(struct draw *d, uint32_t rank, const int64_t *to,
+                       int64_t *dims)
+{
+    const uint32_t drop =
+        draw_chance(d, 30) ? (uint32_t)draw_int(d, 0, rank) : 0;
+
+    for (uint32_t i = drop; i < rank; i++)
+        dims[i - drop] = draw_chance(d, 25) ? 1 : to[i];
+    return rank - drop;
+}
+
+int64_t draw_axis(struct draw *d, uint32_t rank)
+{
+    return draw_int(d, -(int64_t)rank, (int64_t)rank - 1);
+}
+
+/* --- the model ------------------------------------------------------------ */
+
+static void *list_add(struct draw *d, void *list, size_t *n, const void *item)
+{
+    void **longer = byi_arena_calloc(d->arena, *n + 1, sizeof *longer);
+
+    if (list)
+        memcpy(longer, list, *n * sizeof *longer);
+    memcpy(&longer[(*n)++], &item, sizeof item);
+    return longer;
+}
+
+static void add_input(struct draw *d, const char *name,
+                      const struct byi_tensor *t)
+{
+    static const Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
+    static const Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
+    static const Onnx__TypeProto__Tensor tensor =
+        ONNX__TYPE_PROTO__TENSOR__INIT;
+    static const Onnx__TensorShapeProto shape = ONNX__TENSOR_SHAPE_PROTO__INIT;
+    static const Onnx__TensorShapeProto__Dimension dim =
+        ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT;
+    Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);
+
+    v->name = byi_arena_str(d->arena, name);
+    v->type = byi_arena_copy(d->arena, &type, sizeof type);
+    v->type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    v->type->tensor_type = byi_arena_copy(d->arena, &tensor, sizeof tensor);
+    v->type->tensor_type->has_elem_type = 1;
+    v->type->tensor_type->elem_type = (int32_t)t->dtype;
+    Onnx__TensorShapeProto *s = byi_arena_copy(d->arena, &shape, sizeof shape);
+    v->type->tensor_type->shape = s;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        Onnx__TensorShapeProto__Dimension *x =
+            byi_arena_copy(d->arena, &dim, sizeof dim);
+        x->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        x->dim_value = t->dims[i];
+        s->dim = list_add(d, s->dim, &s->n_dim, x);
+    }
+    d->graph->input = list_add(d, d->graph->input, &d->graph->n_input, v);
+}
+
+static void add_weight(struct draw *d, const char *name,
+                       const struct byi_tensor *t)
+{
+    static const Onnx__TensorProto proto = ONNX__TENSOR_PROTO__INIT;
+    Onnx__TensorProto *w = byi_arena_copy(d->arena, &proto, sizeof proto);
+
+    w->name = byi_arena_str(d->arena, name);
+    w->has_data_type = 1;
+    w->data_type = (int32_t)t->dtype;
+    w->n_dims = t->rank;
+    w->dims = byi_arena_copy(d->arena, t->dims, t->rank * sizeof *t->dims);
+    w->has_raw_data = 1;
+    w->raw_data.len = (size_t)byi_tensor_bytes(t);
+    w->raw_data.data = t->data;
+    d->graph->initializer =
+        list_add(d, d->graph->initializer, &d->graph->n_initializer, w);
+}
+
+static struct byi_tensor *add_operand(struct draw *d,
+                                      const struct byi_tensor *t, bool constant)
+{
+    const char *name = byi_arena_printf(d->arena, "x%u", d->n);
+
+    d->node->input = list_add(d, d->node->input, &d->node->n_input, name);
+    if (constant)
+        add_weight(d, name, t);
+    else
+        add_input(d, name, t);
+    d->in[d->n] = *t;
+    d->constant[d->n] = constant;
+    return &d->in[d->n++];
+}
+
+struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
+                                uint32_t rank, const int64_t *dims,
+                                enum flavour flavour)
+{
+    struct byi_tensor t = {.dtype = dtype, .rank = rank};
+
+    memcpy(t.dims, dims, rank * sizeof *dims);
+    t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
+    fill(d, &t, flavour);
+    return add_operand(d, &t, false);
+}
+
+void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
+               const int64_t *values, bool constant)
+{
+    struct byi_tensor t = {.dtype = dtype, .rank = n < 0 ? 0 : 1, .dims = {n}};
+    const int64_t count = n < 0 ? 1 : n;
+
+    t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
+    for (int64_t i = 0; i < count; i++)
+        byi_tensor_set(&t, i, (double)values[i]);
+    add_operand(d, &t, constant);
+}
+
+void draw_nothing(struct draw *d)
+{
+    d->node->input = list_add(d, d->node->input, &d->node->n_input, "");
+}
+
+static Onnx__AttributeProto *attr(struct draw *d, const char *name, int type)
+{
+    static const Onnx__AttributeProto proto = ONNX__ATTRIBUTE_PROTO__INIT;
+    Onnx__AttributeProto *a = byi_arena_copy(d->arena, &proto, sizeof proto);
+
+    a->name = byi_arena_str(d->arena, name);
+    a->has_type = 1;
+    a->type = (Onnx__AttributeProto__AttributeType)type;
+    d->node->attribute =
+        list_add(d, d->node->attribute, &d->node->n_attribute, a);
+    return a;
+}
+
+void draw_attr_int(struct draw *d, const char *name, int64_t v)
+{
+    Onnx__AttributeProto *a =
+        attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    a->has_i = 1;
+    a->i = v;
+}
+
+void draw_attr_float(struct draw *d, const char *name, float v)
+{
+    Onnx__AttributeProto *a =
+        attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    a->has_f = 1;
+    a->f = v;
+}
+
+void draw_attr_string(struct draw *d, const char *name, const char *v)
+{
+    Onnx__AttributeProto *a =
+        attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    a->has_s = 1;
+    a->s.len = strlen(v);
+    a->s.data = (uint8_t *)byi_arena_str(d->arena, v);
+}
+
+void draw_attr_ints(struct draw *d, const char *name, size_t n,
+                    const int64_t *v)
+{
+    Onnx__AttributeProto *a =
+        attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    a->n_ints = n;
+    a->ints = byi_arena_copy(d->arena, v, n * sizeof *v);
+}
+
+static void add_opset(struct draw *d, const char *domain, int64_t version)
+{
+    static const Onnx__OperatorSetIdProto id =
+        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    Onnx__OperatorSetIdProto *set = byi_arena_copy(d->arena, &id, sizeof id);
+
+    set->domain = byi_arena_str(d->arena, domain);
+    set->has_version = 1;
+    set->version = version;
+    d->model->opset_import =
+        list_add(d, d->model->opset_import, &d->model->n_opset_import, set);
+}
+
+void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
+                const char *domain, enum byoc_dtype dtype, uint32_t results)
+{
+    static const Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
+    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    static const Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
+    static const Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
+
+    *d = (struct draw){.seed = seed * 2654435769u + 88172645463325252u,
+                       .arena = byi_arena_new(),
+                       .dtype = dtype};
+    d->model = byi_arena_copy(d->arena, &model, sizeof model);
+    d->graph = byi_arena_copy(d->arena, &graph, sizeof graph);
+    d->node = byi_arena_copy(d->arena, &node, sizeof node);
+    d->model->has_ir_version = 1;
+    d->model->ir_version = 8;
+    d->model->graph = d->graph;
+    d->graph->name = byi_arena_str(d->arena, "fuzz");
+    d->node->op_type = byi_arena_str(d->arena, op);
+    d->node->domain = byi_arena_str(d->arena, domain ? domain : "");
+    d->graph->node = list_add(d, NULL, &d->graph->n_node, d->node);
+    add_opset(d, "", domain ? 17 : opset);
+    if (domain)
+        add_opset(d, domain, opset);
+    for (uint32_t i = 0; i < results; i++) {
+        char *name = byi_arena_printf(d->arena, "y%u", i);
+        Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);
+        v->name = name;
+        d->node->output =
+            list_add(d, d->node->output, &d->node->n_output, name);
+        d->graph->output =
+            list_add(d, d->graph->output, &d->graph->n_output, v);
+    }
+    for (int i = 0; i < 8; i++)
+        bits(d);
+}
+
+uint8_t *draw_pack(struct draw *d, size_t *n)
+{
+    *n = onnx__model_proto__get_packed_size(d->model);
+    uint8_t *bytes = byi_arena_alloc(d->arena, *n + 1);
+
+    onnx__model_proto__pack(d->model, bytes);
+    return bytes;
+}
+
+void draw_end(struct draw *d)
+{
+    byi_arena_free(&d->arena);
+}
+
+void draw_same(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+}

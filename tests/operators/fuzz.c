@@ -1,0 +1,477 @@
+/* fuzz.c: each operator of ONNX on random shapes, attributes and values:
+ *
+ *     operators_fuzz [--count N] [--seed S] [--only OP] [--ort LIBRARY] [-v]
+ *
+ * N calls (200) for each operator and type are imported and run by the native
+ * kernels on every instruction set this machine has; held against the kernel's
+ * plain form where it has one, and against ONNX Runtime where its C library is
+ * given. Exit 1 when one differs. Each operator and type has a process, since
+ * ONNX Runtime ends some of them: such a case is passed over and counted.
+ */
+#include "fuzz.h"
+
+#include "conform/interp.h"
+#include "runtime_native/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct options {
+    long count;
+    uint64_t seed;
+    const char *only, *ort;
+    bool verbose;
+};
+
+/* What the process of an operator and type leaves behind. */
+struct tally {
+    long at; /* the case under way */
+    bool in_ort;
+    long same, differ, refused, plain, ort, ort_refused, ort_died;
+};
+
+/* --- comparing ------------------------------------------------------------ */
+
+static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
+                 int64_t i, double bound)
+{
+    if (!byi_dtype_is_float(a->dtype)) {
+        const int64_t x = byi_tensor_int(a, i), y = byi_tensor_int(b, i);
+        return bound >= 1 ? llabs(x - y) <= 1 : x == y;
+    }
+    const double x = byi_tensor_float(a, i), y = byi_tensor_float(b, i);
+    const double half = a->dtype == BYOC_BF16  ? 1e-2
+                        : a->dtype == BYOC_F16 ? 2e-3
+                                               : 0;
+    if (isnan(x) || isnan(y))
+        return isnan(x) && isnan(y);
+    if (isinf(x) || isinf(y))
+        return x == y;
+    return fabs(x - y) <= (bound > half ? bound : half) * (1 + fabs(y));
+}
+
+/* Are they the same within the bound? Says where they are not. */
+static bool agree(const struct byi_tensor *a, const struct byi_tensor *b,
+                  double bound, char *why, size_t room)
+{
+    char x[64], y[64];
+    const int64_t n = byi_elements(a->rank, a->dims);
+
+    if (a->dtype != b->dtype ||
+        !byi_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
+        snprintf(why, room, "is %s %s, expected %s %s",
+                 byoc_dtype_name(a->dtype),
+                 byi_dims_text(x, sizeof x, a->rank, a->dims),
+                 byoc_dtype_name(b->dtype),
+                 byi_dims_text(y, sizeof y, b->rank, b->dims));
+        return false;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (!near(a, b, i, bound)) {
+            snprintf(why, room, "element %lld of %lld is %.9g, expected %.9g",
+                     (long long)i, (long long)n, byi_tensor_float(a, i),
+                     byi_tensor_float(b, i));
+            return false;
+        }
+    return true;
+}
+
+/* --- plain forms ---------------------------------------------------------- */
+
+typedef enum byoc_status (*plain_fn)(const struct byi_call *call,
+                                     struct byoc_error *err);
+
+static enum byoc_status plain_unary(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    double numbers[4] = {0};
+    (void)err;
+
+    for (uint32_t i = 0; i < call->op->n_attrs && i < 4; i++)
+        if (call->op->attrs[i].kind == BYI_ATTR_FLOAT)
+            numbers[i] = byi_attr_float(call->attrs, call->op->attrs[i].name);
+    for (int64_t i = 0; i < byi_count(call->in); i++)
+        byi_tensor_set(call->out, i,
+                       byi_unary_plain(call->op->id,
+                                       byi_tensor_float(call->in, i), numbers));
+    return BYOC_OK;
+}
+
+/* NULL: it has none for operands of this type. */
+static plain_fn plain_of(const struct byi_op *op, enum byoc_dtype dtype)
+{
+    static const enum byi_op_id by_attribute[] = {BYI_OP_NN_GELU, BYI_OP_CAST,
+                                                  BYI_OP_ISINF, BYI_OP_ISNAN,
+                                                  BYI_OP_LOGICAL_NOT};
+
+    if (dtype != BYOC_F32)
+        return NULL;
+    for (uint32_t i = 0; i < BYI_COUNT(by_attribute); i++)
+        if (op->id == by_attribute[i])
+            return NULL;
+    if (op->kind == BYI_ELEMWISE && op->min_in == 1)
+        return plain_unary;
+    switch (op->id) {
+    case BYI_OP_ADD:
+    case BYI_OP_SUBTRACT:
+    case BYI_OP_MULTIPLY:
+    case BYI_OP_DIVIDE:
+    case BYI_OP_MAXIMUM:
+    case BYI_OP_MINIMUM:
+        return byi_binary_plain;
+    case BYI_OP_NN_MATMUL:
+    case BYI_OP_NN_DENSE:
+        return byi_matmul_plain;
+    case BYI_OP_NN_CONV1D:
+    case BYI_OP_NN_CONV2D:
+    case BYI_OP_NN_CONV3D:
+        return byi_conv_plain;
+    case BYI_OP_NN_CONV1D_TRANSPOSE:
+    case BYI_OP_NN_CONV2D_TRANSPOSE:
+    case BYI_OP_NN_CONV3D_TRANSPOSE:
+        return byi_deconv_plain;
+    case BYI_OP_NN_SOFTMAX:
+    case BYI_OP_NN_LOG_SOFTMAX:
+        return byi_softmax_plain;
+    case BYI_OP_NN_AVG_POOL1D:
+    case BYI_OP_NN_AVG_POOL2D:
+    case BYI_OP_NN_AVG_POOL3D:
+    case BYI_OP_NN_MAX_POOL1D:
+    case BYI_OP_NN_MAX_POOL2D:
+    case BYI_OP_NN_MAX_POOL3D:
+        return byi_pool_plain;
+    default:
+        return op->kind == BYI_REDUCE && op->id != BYI_OP_ARGMAX &&
+                       op->id != BYI_OP_ARGMIN
+                   ? byi_reduce_plain
+                   : NULL;
+    }
+}
+
+/* The operands of a call whose arguments are parameters and constants. */
+static bool operands_of(const struct byi_module *m, const struct byi_func *f,
+                        const struct byi_node *node,
+                        const struct byi_tensor *given, struct byi_tensor *in)
+{
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        uint32_t p = 0;
+        while (p < f->params.n && f->params.at[p] != node->args[i])
+            p++;
+        if (p < f->params.n)
+            in[i] = given[p];
+        else if (!byi_const_view(m, f, node->args[i], &in[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Hold the model's result against the plain form of its only call. */
+static bool check_plain(const struct byi_module *m, const struct draw *d,
+                        const struct byi_tensor *given,
+                        const struct byi_tensor *found, struct tally *tally,
+                        char *why, size_t room)
+{
+    const struct byi_func *f = m->funcs.at[0];
+    const struct byi_node *node = &f->nodes.at[f->result];
+    struct byi_tensor in[MAX_OPERANDS], out = *found;
+    struct byoc_error err = {0};
+
+    if (node->kind != BYI_CALL_OP || node->n_args > MAX_OPERANDS ||
+        !operands_of(m, f, node, given, in))
+        return true;
+    const plain_fn plain = plain_of(byi_op(node->op), in[0].dtype);
+    if (!plain)
+        return true;
+    out.data =
+        byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&out) + 8, 1);
+    const struct byi_call call = {
+        .op = byi_op(node->op),
+        .attrs = node->attrs,
+        .n_in = node->n_args,
+        .n_out = 1,
+        .in = in,
+        .out = &out,
+        .scratch = byi_arena_calloc(d->arena, 1, 1 << 20),
+        .threads = 1,
+    };
+    tally->plain++;
+    if (plain(&call, &err) != BYOC_OK) {
+        snprintf(why, room, "plain: %.900s", err.text);
+        return false;
+    }
+    const double bound = op_now->bound > 1e-5 ? op_now->bound : 1e-5;
+    if (agree(found, &out, bound, why, room))
+        return true;
+    snprintf(why + strlen(why), room - strlen(why), " by its plain form");
+    return false;
+}
+
+/* --- one case ------------------------------------------------------------- */
+
+static struct byi_module *import(const uint8_t *bytes, size_t n,
+                                 struct byoc_error *err)
+{
+    const struct byi_onnx_params params = {.eval = byi_interp_eval};
+    char path[] = "/tmp/byoc-fuzz-XXXXXX";
+    const int fd = mkstemp(path);
+    struct byi_module *m = NULL;
+
+    if (fd < 0 || write(fd, bytes, n) != (ssize_t)n) {
+        perror(path);
+        exit(2);
+    }
+    close(fd);
+    byi_onnx_import(path, &params, &m, err);
+    unlink(path);
+    return m;
+}
+
+/* The elements, where they are few and whole. */
+static void print_few(const struct byi_tensor *t)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+
+    if (n > 8 || t->dtype != BYOC_I64)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        printf("%s%lld", i ? "," : " = ", (long long)byi_tensor_int(t, i));
+}
+
+static void print_case(const struct draw *d, long i, const char *why)
+{
+    char text[64];
+
+    printf("%s %s case %ld: %s\n   ", op_now->op, byoc_dtype_name(d->dtype), i,
+           why);
+    for (uint32_t k = 0; k < d->n; k++) {
+        printf("%s %s %s%s", k ? ";" : "", byoc_dtype_name(d->in[k].dtype),
+               byi_dims_text(text, sizeof text, d->in[k].rank, d->in[k].dims),
+               d->constant[k] ? " constant" : "");
+        print_few(&d->in[k]);
+    }
+    for (size_t k = 0; k < d->node->n_attribute; k++) {
+        const Onnx__AttributeProto *a = d->node->attribute[k];
+        printf(" %s=", a->name);
+        if (a->has_i)
+            printf("%lld", (long long)a->i);
+        else if (a->has_f)
+            printf("%g", (double)a->f);
+        else if (a->has_s)
+            printf("%.*s", (int)a->s.len, (const char *)a->s.data);
+        for (size_t j = 0; j < a->n_ints; j++)
+            printf("%s%lld", j ? "," : "", (long long)a->ints[j]);
+    }
+    printf("\n");
+}
+
+/* The model's results on every instruction set; out: on the widest. */
+static bool run_all(const struct byi_module *m, struct draw *d,
+                    const struct byi_tensor *given, uint32_t n_given,
+                    struct byi_tensor *out, uint32_t *n_out, char *why,
+                    size_t room)
+{
+    struct byoc_error err = {0};
+    struct byi_tensor first[MAX_RESULTS];
+    const double bound = op_now->bound > 1e-5 ? op_now->bound : 1e-5;
+    bool any = false;
+
+    for (int isa = 0; isa < BYI_N_ISAS; isa++) {
+        if (!byi_simd_use((enum byi_isa)isa))
+            continue;
+        if (byi_interp_run(m, 0, given, n_given, d->arena, out, MAX_RESULTS,
+                           n_out, &err) != BYOC_OK) {
+            snprintf(why, room, "%s", err.text);
+            return false;
+        }
+        for (uint32_t k = 0; any && k < *n_out; k++)
+            if (!agree(&out[k], &first[k], bound, why, room)) {
+                snprintf(why + strlen(why), room - strlen(why),
+                         " on narrower vectors than %s",
+                         byi_isa_name((enum byi_isa)isa));
+                return false;
+            }
+        if (!any)
+            memcpy(first, out, sizeof first);
+        any = true;
+    }
+    return true;
+}
+
+static bool check_ort(struct draw *d, const uint8_t *bytes, size_t n,
+                      const struct byi_tensor *out, struct tally *tally,
+                      char *why, size_t room)
+{
+    struct byi_tensor theirs[MAX_RESULTS];
+    uint32_t count = 0;
+
+    tally->in_ort = true;
+    const bool ran = ort_run(bytes, n, d, d->arena, theirs, &count, why, room);
+    tally->in_ort = false;
+    if (!ran) {
+        tally->ort_refused++;
+        return true;
+    }
+    tally->ort++;
+    for (uint32_t k = 0; k < count; k++)
+        if (!agree(&out[k], &theirs[k], op_now->bound, why, room)) {
+            snprintf(why + strlen(why), room - strlen(why),
+                     " (output %u, ONNX Runtime)", k);
+            return false;
+        }
+    return true;
+}
+
+static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
+                     struct tally *tally)
+{
+    struct draw d;
+    struct byoc_error err = {0};
+    struct byi_tensor given[MAX_OPERANDS], out[MAX_RESULTS];
+    uint32_t n_given = 0, n_out = 0;
+    char why[1024] = "";
+    size_t n = 0;
+
+    draw_begin(&d, o->seed + (uint64_t)i, op_now->op, op_now->opset,
+               op_now->domain, dtype, op_now->results);
+    op_now->make(&d);
+    const uint8_t *bytes = draw_pack(&d, &n);
+    struct byi_module *m = import(bytes, n, &err);
+    for (uint32_t k = 0; k < d.n; k++)
+        if (!d.constant[k])
+            given[n_given++] = d.in[k];
+    if (!m) {
+        tally->refused++;
+        if (o->verbose)
+            print_case(&d, i, err.text);
+    } else if (run_all(m, &d, given, n_given, out, &n_out, why, sizeof why) &&
+               check_plain(m, &d, given, out, tally, why, sizeof why) &&
+               (!o->ort ||
+                check_ort(&d, bytes, n, out, tally, why, sizeof why))) {
+        tally->same++;
+    } else {
+        tally->differ++;
+        if (tally->differ <= 3 || o->verbose)
+            print_case(&d, i, why);
+    }
+    byi_module_free(&m);
+    draw_end(&d);
+}
+
+/* --- operators and types -------------------------------------------------- */
+
+/* All cases of an operator and type, in processes of their own. */
+static void run_type(const struct options *o, enum byoc_dtype dtype,
+                     struct tally *tally)
+{
+    *tally = (struct tally){.at = -1};
+    while (tally->at + 1 < o->count) {
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0) {
+            if (o->ort && !ort_open(o->ort))
+                _exit(2);
+            for (tally->at++; tally->at < o->count; tally->at++)
+                run_case(o, dtype, tally->at, tally);
+            fflush(stdout);
+            _exit(0);
+        }
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) != child)
+            exit(2);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            return;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+            exit(2);
+        if (tally->in_ort) {
+            tally->ort_died++;
+        } else {
+            printf("%s %s case %ld: the process ended\n", op_now->op,
+                   byoc_dtype_name(dtype), tally->at);
+            tally->differ++;
+        }
+        tally->in_ort = false;
+    }
+}
+
+static const struct {
+    char letter;
+    enum byoc_dtype types[3];
+} letters[] = {
+    {'f', {BYOC_F32, BYOC_F64, BYOC_NONE}},
+    {'h', {BYOC_F16, BYOC_NONE, BYOC_NONE}},
+    {'i', {BYOC_I32, BYOC_I64, BYOC_NONE}},
+    {'u', {BYOC_U32, BYOC_U64, BYOC_NONE}},
+    {'b', {BYOC_BOOL, BYOC_NONE, BYOC_NONE}},
+    {'8', {BYOC_U8, BYOC_I8, BYOC_NONE}},
+    {'-', {BYOC_F32, BYOC_NONE, BYOC_NONE}},
+};
+
+static long run_op(const struct options *o, struct tally *tally)
+{
+    long differ = 0;
+
+    for (const char *t = op_now->types; *t; t++)
+        for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
+            for (int k = 0; letters[i].letter == *t && letters[i].types[k];
+                 k++) {
+                run_type(o, letters[i].types[k], tally);
+                printf("%-24s %-8s %5ld same %5ld differ %5ld refused; %5ld "
+                       "plain, %5ld ort (%ld refused, %ld ended it)\n",
+                       op_now->op, byoc_dtype_name(letters[i].types[k]),
+                       tally->same, tally->differ, tally->refused, tally->plain,
+                       tally->ort, tally->ort_refused, tally->ort_died);
+                differ += tally->differ;
+            }
+    return differ;
+}
+
+static bool read_options(int argc, char **argv, struct options *o)
+{
+    *o = (struct options){.count = 200, .seed = 1};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-v") == 0)
+            o->verbose = true;
+        else if (i + 1 == argc)
+            return false;
+        else if (strcmp(argv[i], "--count") == 0)
+            o->count = atol(argv[++i]);
+        else if (strcmp(argv[i], "--seed") == 0)
+            o->seed = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--only") == 0)
+            o->only = argv[++i];
+        else if (strcmp(argv[i], "--ort") == 0)
+            o->ort = argv[++i];
+        else
+            return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct op_table *const tables[] = {&op_cases_compute,
+                                                    &op_cases_move};
+    struct options o;
+    long differ = 0;
+
+    if (!read_options(argc, argv, &o)) {
+        fprintf(stderr, "usage: operators_fuzz [--count N] [--seed S] [--only "
+                        "OP] [--ort LIBRARY] [-v]\n");
+        return 2;
+    }
+    struct tally *tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (tally == MAP_FAILED)
+        return 2;
+    for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
+        for (uint32_t i = 0; i < tables[t]->n; i++) {
+            op_now = &tables[t]->at[i];
+            if (!o.only || strcmp(o.only, op_now->op) == 0)
+                differ += run_op(&o, tally);
+        }
+    printf("%ld cases differ\n", differ);
+    return differ != 0;
+}

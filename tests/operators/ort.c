@@ -1,0 +1,141 @@
+/* ort.c: ONNX Runtime, opened at run time and called through its versioned
+ * function table (OrtGetApiBase, ABI version 1, which only ever grows at its
+ * end), so that building this needs nothing of it.
+ */
+#include "fuzz.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Places in the table of version 1. */
+enum {
+    GET_ERROR_MESSAGE = 2,
+    CREATE_ENV = 3,
+    CREATE_SESSION_FROM_BYTES = 8,
+    RUN = 9,
+    CREATE_SESSION_OPTIONS = 10,
+    SET_LOG_SEVERITY = 22,
+    SET_OPTIMIZATION_LEVEL = 23,
+    SET_INTRA_THREADS = 24,
+    CREATE_TENSOR = 49,
+    GET_DATA = 51,
+    GET_ELEMENT_TYPE = 60,
+    GET_N_DIMS = 61,
+    GET_DIMS = 62,
+    GET_TYPE_AND_SHAPE = 65,
+    CREATE_CPU_MEMORY_INFO = 69,
+    RELEASE_STATUS = 93,
+    RELEASE_SESSION = 95,
+    RELEASE_VALUE = 96,
+    RELEASE_SHAPE = 99,
+    FATAL = 4
+};
+
+typedef void *(*ort_fn)(); /* every entry is called with its own arguments */
+
+struct ort_base {
+    const ort_fn *(*get_api)(uint32_t version);
+    const char *(*get_version)(void);
+};
+
+static const ort_fn *api;
+static void *env, *options, *memory;
+
+static bool failed(void *status, char *why, size_t room)
+{
+    if (!status)
+        return false;
+    snprintf(why, room, "%s", (const char *)api[GET_ERROR_MESSAGE](status));
+    api[RELEASE_STATUS](status);
+    return true;
+}
+
+bool ort_open(const char *library)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    const struct ort_base *(*base)(void);
+    void *symbol = handle ? dlsym(handle, "OrtGetApiBase") : NULL;
+    char why[256];
+
+    if (!symbol) {
+        fprintf(stderr, "%s\n", dlerror());
+        return false;
+    }
+    memcpy(&base, &symbol, sizeof base);
+    api = base()->get_api(1);
+    return !failed(api[CREATE_ENV](FATAL, "fuzz", &env), why, sizeof why) &&
+           !failed(api[CREATE_SESSION_OPTIONS](&options), why, sizeof why) &&
+           !failed(api[SET_LOG_SEVERITY](options, FATAL), why, sizeof why) &&
+           !failed(api[SET_OPTIMIZATION_LEVEL](options, 0), why, sizeof why) &&
+           !failed(api[SET_INTRA_THREADS](options, 1), why, sizeof why) &&
+           !failed(api[CREATE_CPU_MEMORY_INFO](1, 0, &memory), why, sizeof why);
+}
+
+/* A result as a tensor of the arena's. */
+static bool take(void *value, struct byi_arena *arena, struct byi_tensor *t,
+                 char *why, size_t room)
+{
+    void *shape = NULL, *data = NULL;
+    int type = 0;
+    size_t rank = 0;
+
+    if (failed(api[GET_TYPE_AND_SHAPE](value, &shape), why, room))
+        return false;
+    api[GET_ELEMENT_TYPE](shape, &type);
+    api[GET_N_DIMS](shape, &rank);
+    *t = (struct byi_tensor){.dtype = (enum byoc_dtype)type,
+                             .rank = (uint32_t)rank};
+    if (rank <= BYI_MAX_RANK)
+        api[GET_DIMS](shape, t->dims, rank);
+    api[RELEASE_SHAPE](shape);
+    if (rank > BYI_MAX_RANK || type == BYOC_STRING)
+        return false;
+    const size_t bytes = (size_t)byi_tensor_bytes(t);
+    t->data = byi_arena_alloc(arena, bytes + 8);
+    if (bytes && failed(api[GET_DATA](value, &data), why, room))
+        return false;
+    if (bytes)
+        memcpy(t->data, data, bytes);
+    return true;
+}
+
+bool ort_run(const void *model, size_t n, const struct draw *d,
+             struct byi_arena *arena, struct byi_tensor *out, uint32_t *n_out,
+             char *why, size_t room)
+{
+    void *session = NULL, *in[MAX_OPERANDS] = {0}, *found[MAX_RESULTS] = {0};
+    const char *in_names[MAX_OPERANDS], *out_names[MAX_RESULTS];
+    uint32_t n_in = 0;
+    bool ok = !failed(
+        api[CREATE_SESSION_FROM_BYTES](env, model, n, options, &session), why,
+        room);
+
+    for (uint32_t i = 0; i < d->n && ok; i++) {
+        const struct byi_tensor *t = &d->in[i];
+        if (d->constant[i])
+            continue;
+        in_names[n_in] = byi_arena_printf(arena, "x%u", i);
+        ok = !failed(api[CREATE_TENSOR](
+                         memory, t->data, (size_t)byi_tensor_bytes(t), t->dims,
+                         (size_t)t->rank, (int)t->dtype, &in[n_in++]),
+                     why, room);
+    }
+    *n_out = (uint32_t)d->graph->n_output;
+    for (uint32_t i = 0; i < *n_out; i++)
+        out_names[i] = d->graph->output[i]->name;
+    ok = ok && !failed(api[RUN](session, (void *)0, in_names, in, (size_t)n_in,
+                                out_names, (size_t)*n_out, found),
+                       why, room);
+    for (uint32_t i = 0; i < *n_out && ok; i++)
+        ok = take(found[i], arena, &out[i], why, room);
+    for (uint32_t i = 0; i < *n_out; i++)
+        if (found[i])
+            api[RELEASE_VALUE](found[i]);
+    for (uint32_t i = 0; i < n_in; i++)
+        if (in[i])
+            api[RELEASE_VALUE](in[i]);
+    if (session)
+        api[RELEASE_SESSION](session);
+    return ok;
+}
