@@ -49,7 +49,7 @@ static void convert_dequantize(struct byi_import *o)
 }
 
 /* x as bytes, by the scale and the zero point that spread [min(x, 0),
- * max(x, 0)] over 0 .. 255. */
+ * max(x, 0)] over 0 .. 255; all zeros have the scale 1. */
 static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
                                byi_id *zero_of)
 {
@@ -59,9 +59,14 @@ static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
         o, BYI_OP_MINIMUM, byi_o_emit(o, BYI_OP_MIN, ARGS(x), 1, all), zero);
     const byi_id high = byi_o_binary(
         o, BYI_OP_MAXIMUM, byi_o_emit(o, BYI_OP_MAX, ARGS(x), 1, all), zero);
-    const byi_id scale = byi_o_binary(
-        o, BYI_OP_DIVIDE, byi_o_binary(o, BYI_OP_SUBTRACT, high, low),
-        byi_o_scalar(o, BYOC_F32, 255));
+    const byi_id spread = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
+    const byi_id step =
+        byi_o_binary(o, BYI_OP_DIVIDE, spread, byi_o_scalar(o, BYOC_F32, 255));
+    const byi_id scale =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(byi_o_binary(o, BYI_OP_EQUAL, spread, zero),
+                        byi_o_scalar(o, BYOC_F32, 1), step),
+                   NO_ATTRS);
     const byi_id start = byi_o_binary(
         o, BYI_OP_DIVIDE, byi_o_binary(o, BYI_OP_SUBTRACT, zero, low), scale);
     const byi_id inside =
