@@ -232,6 +232,40 @@ static void einsum(struct draw *d)
     draw_attr_string(d, "equation", forms[f].text);
 }
 
+static void det(struct draw *d)
+{
+    int64_t dims[3];
+    const int64_t n = draw_int(d, 1, 6);
+
+    dims[0] = draw_int(d, 0, 4);
+    dims[1] = dims[2] = n;
+    draw_operand(d, d->dtype, 3, dims, ORDINARY);
+}
+
+/* RNN, GRU, LSTM: x, weights, recurrent, bias; forward or both ways. */
+static void recurrent(struct draw *d)
+{
+    static const char *const ways[] = {"forward", "reverse", "bidirectional"};
+    const int64_t gates = op_now->op[0] == 'L'   ? 4
+                          : op_now->op[0] == 'G' ? 3
+                                                 : 1;
+    const int64_t way = draw_int(d, 0, 2), n = way == 2 ? 2 : 1;
+    const int64_t hidden = draw_int(d, 1, 9), input = draw_int(d, 1, 9);
+
+    draw_operand(d, d->dtype, 3,
+                 (int64_t[]){draw_int(d, 1, 6), draw_int(d, 1, 4), input},
+                 ORDINARY);
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, gates * hidden, input}, UNIT);
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, gates * hidden, hidden}, UNIT);
+    if (draw_chance(d, 60))
+        draw_operand(d, d->dtype, 2, (int64_t[]){n, 2 * gates * hidden},
+                     ORDINARY);
+    draw_attr_int(d, "hidden_size", hidden);
+    draw_attr_string(d, "direction", ways[way]);
+    if (gates == 3)
+        draw_attr_int(d, "linear_before_reset", draw_int(d, 0, 1));
+}
+
 /* --- windows -------------------------------------------------------------- */
 
 struct window {
@@ -418,10 +452,14 @@ static const struct op_case rows[] = {
     {"Cos", 7, "f", draw_same, ORDINARY, 1, 1e-6, NULL},
     {"Cosh", 9, "f", draw_same, ORDINARY, 1, 1e-6, NULL},
     {"CumSum", 14, "fi", cumsum, ORDINARY, 1, 1e-5, NULL},
+    {"Det", 11, "f", det, ORDINARY, 1, 1e-3, NULL},
     {"Div", 14, "fiu", quotient, EXTREME, 1, 0, NULL},
     {"Einsum", 12, "f", einsum, ORDINARY, 1, 1e-4, NULL},
     {"Elu", 6, "f", with_alpha, EXTREME, 1, 1e-6, NULL},
     {"Equal", 13, "fib", broadcast, EXTREME, 1, 0, NULL},
+    {"GRU", 14, "f", recurrent, ORDINARY, 2, 1e-4, NULL},
+    {"LSTM", 14, "f", recurrent, ORDINARY, 3, 1e-4, NULL},
+    {"RNN", 14, "f", recurrent, ORDINARY, 2, 1e-4, NULL},
     {"Erf", 13, "f", draw_same, EXTREME, 1, 1e-5, NULL},
     {"Exp", 13, "f", draw_same, EXTREME, 1, 1e-5, NULL},
     {"Floor", 13, "f", draw_same, EXTREME, 1, 0, NULL},

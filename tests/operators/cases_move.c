@@ -202,6 +202,109 @@ static void compress(struct draw *d)
     draw_attr_int(d, "axis", axis);
 }
 
+static void axes_operand(struct draw *d)
+{
+    const bool drop = strcmp(op_now->op, "Squeeze") == 0;
+    int64_t dims[BYI_MAX_RANK], axes[2];
+    const uint32_t rank = draw_shape(d, 2, 4, dims);
+    const int64_t n = draw_int(d, 1, 2);
+
+    axes[0] = 0;
+    axes[1] = -1;
+    if (drop)
+        dims[0] = dims[rank - 1] = 1;
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_ints(d, BYOC_I64, n, axes, draw_chance(d, 60));
+}
+
+static void flatten(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_attr_int(d, "axis", draw_int(d, -(int64_t)rank, rank));
+}
+
+static void split(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t axis = draw_axis(d, rank);
+    const int64_t sizes[] = {draw_int(d, 0, 5), draw_int(d, 0, 5)};
+
+    dims[axis < 0 ? axis + rank : axis] = sizes[0] + sizes[1];
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_ints(d, BYOC_I64, 2, sizes, draw_chance(d, 60));
+    draw_attr_int(d, "axis", axis);
+}
+
+static void one_hot(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 3, dims);
+    const int64_t depth = draw_int(d, 1, 7);
+
+    indices(d, rank, dims, depth);
+    draw_ints(d, BYOC_I64, -1, &depth, draw_chance(d, 60));
+    draw_operand(d, d->dtype, 1, (int64_t[]){2}, ORDINARY);
+    draw_attr_int(d, "axis", draw_int(d, -(int64_t)rank - 1, rank));
+}
+
+static void gather_nd(struct draw *d)
+{
+    const bool scatters = strcmp(op_now->op, "ScatterND") == 0;
+    const int64_t dims[] = {4, 4, draw_int(d, 1, 5)};
+    const int64_t n = draw_int(d, 1, 4), depth = draw_int(d, 1, 2);
+    const int64_t updates[] = {n, depth == 1 ? 4 : dims[2], dims[2]};
+
+    draw_operand(d, d->dtype, 3, dims, ORDINARY);
+    struct byi_tensor *at =
+        draw_operand(d, BYOC_I64, 2, (int64_t[]){n, depth}, ORDINARY);
+    for (int64_t i = 0; i < n * depth; i++) /* rows differ by their first */
+        byi_tensor_set(at, i,
+                       (double)(i % depth ? draw_int(d, -4, 3) : i / depth));
+    if (scatters)
+        draw_operand(d, d->dtype, depth == 1 ? 3 : 2, updates, ORDINARY);
+}
+
+static void reverse_sequence(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 2, 4, dims);
+    const bool batch_first = draw_chance(d, 50);
+
+    for (uint32_t i = 0; i < 2; i++)
+        dims[i] = dims[i] ? dims[i] : 2;
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    struct byi_tensor *t =
+        draw_operand(d, BYOC_I64, 1, &dims[batch_first ? 0 : 1], ORDINARY);
+    for (int64_t i = 0; i < t->dims[0]; i++)
+        byi_tensor_set(t, i, (double)draw_int(d, 1, dims[batch_first ? 1 : 0]));
+    draw_attr_int(d, "batch_axis", batch_first ? 0 : 1);
+    draw_attr_int(d, "time_axis", batch_first ? 1 : 0);
+}
+
+static void range(struct draw *d)
+{
+    const int64_t start = draw_int(d, -9, 9), end = draw_int(d, -9, 9);
+    const int64_t step =
+        draw_chance(d, 50) ? draw_int(d, 1, 3) : -draw_int(d, 1, 3);
+
+    draw_ints(d, d->dtype, -1, &start, draw_chance(d, 50));
+    draw_ints(d, d->dtype, -1, &end, draw_chance(d, 50));
+    draw_ints(d, d->dtype, -1, &step, draw_chance(d, 50));
+}
+
+static void eye_like(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+
+    draw_shape(d, 2, 2, dims);
+    draw_operand(d, d->dtype, 2, dims, ORDINARY);
+    draw_attr_int(d, "k", draw_int(d, -4, 4));
+}
+
 /* --- norms ---------------------------------------------------------------- */
 
 static void channel_norm(struct draw *d)
@@ -318,6 +421,26 @@ static void matmul_integer(struct draw *d)
     }
 }
 
+/* x, scale, zero, w, scale, zero, scale, zero */
+static void qlinear_product(struct draw *d)
+{
+    const bool conv = strcmp(op_now->op, "QLinearConv") == 0;
+    const int64_t c = draw_int(d, 1, 5), n = draw_int(d, 1, 9);
+    const int64_t x[] = {1, c, draw_int(d, 3, 8), draw_int(d, 3, 8)};
+    const int64_t w[] = {n, c, draw_int(d, 1, 3), draw_int(d, 1, 3)};
+
+    draw_operand(d, d->dtype, conv ? 4 : 2,
+                 conv ? x : (int64_t[]){draw_int(d, 1, 9), c}, EXTREME);
+    scale_of(d, 0.02f);
+    zero_of(d);
+    draw_operand(d, d->dtype, conv ? 4 : 2, conv ? w : (int64_t[]){c, n},
+                 EXTREME);
+    scale_of(d, 0.03f);
+    zero_of(d);
+    scale_of(d, 0.25f);
+    zero_of(d);
+}
+
 static void float_only(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -345,6 +468,21 @@ static const struct op_case rows[] = {
     {"LayerNormalization", 17, "f", layer_norm, ORDINARY, 1, 1e-4, NULL},
     {"MatMulInteger", 10, "8", matmul_integer, EXTREME, 1, 0, NULL},
     {"Pad", 13, "fiu", pad, ORDINARY, 1, 0, NULL},
+    {"EyeLike", 9, "fi", eye_like, ORDINARY, 1, 0, NULL},
+    {"Flatten", 13, "fiub", flatten, EXTREME, 1, 0, NULL},
+    {"GatherND", 13, "fib", gather_nd, ORDINARY, 1, 0, NULL},
+    {"Identity", 16, "fhiub", draw_same, EXTREME, 1, 0, NULL},
+    {"OneHot", 11, "fi", one_hot, ORDINARY, 1, 0, NULL},
+    {"QLinearConv", 10, "8", qlinear_product, EXTREME, 1, 1, NULL},
+    {"QLinearMatMul", 10, "8", qlinear_product, EXTREME, 1, 1, NULL},
+    {"Range", 11, "fi", range, ORDINARY, 1, 1e-6, NULL},
+    {"ReverseSequence", 10, "fib", reverse_sequence, EXTREME, 1, 0, NULL},
+    {"ScatterND", 16, "fib", gather_nd, ORDINARY, 1, 0, NULL},
+    {"Shape", 15, "fib", draw_same, ORDINARY, 1, 0, NULL},
+    {"Size", 13, "fib", draw_same, ORDINARY, 1, 0, NULL},
+    {"Split", 13, "fiu", split, EXTREME, 2, 0, NULL},
+    {"Squeeze", 13, "fib", axes_operand, EXTREME, 1, 0, NULL},
+    {"Unsqueeze", 13, "fib", axes_operand, EXTREME, 1, 0, NULL},
     {"QuantizeLinear", 13, "8", quantize, EXTREME, 1, 0, NULL},
     {"Reshape", 14, "fhiub", reshape, EXTREME, 1, 0, NULL},
     {"ScatterElements", 16, "fiub", scatter, ORDINARY, 1, 0, NULL},
