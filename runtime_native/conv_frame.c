@@ -83,27 +83,41 @@ static void list_offsets(const struct byi_conv *v, const struct frame *f,
         offsets[i] = offsets[i - v->w.taps] + f->channel;
 }
 
-/* to[j] = row[j stride + from], zero beyond the row's ends. */
-static void fill_row(const float *row, int64_t n, int64_t from, int64_t stride,
-                     float *to, int64_t dim)
+/* Elements of a row of an image: [first, last) are row[i stride + from] of the
+ * channel's, the others are zero. */
+struct span {
+    int64_t from, stride, first, last, n;
+};
+
+static struct span span_of(const struct byi_window *w, const struct frame *f,
+                           int64_t from)
 {
-    int64_t first = from < 0 ? byi_ceil_div(-from, stride) : 0;
-    int64_t last = from < n ? byi_ceil_div(n - from, stride) : 0;
-    first = byi_min(first, dim);
-    last = byi_max(first, byi_min(last, dim));
-    for (int64_t j = 0; j < first; j++)
-        to[j] = 0;
+    struct span s = {.from = from, .stride = w->stride[2], .n = f->dims[2]};
+    if (from < 0)
+        s.first = byi_min(byi_ceil_div(-from, s.stride), s.n);
+    if (from < w->in[2])
+        s.last = byi_min(byi_ceil_div(w->in[2] - from, s.stride), s.n);
+    s.last = byi_max(s.first, s.last);
+    return s;
+}
+
+static void fill_row(const struct span *s, const float *row, float *to)
+{
+    const int64_t first = s->first, last = s->last, stride = s->stride;
+    row += s->from + first * stride;
+    for (int64_t i = 0; i < first; i++)
+        to[i] = 0;
     if (stride == 1)
-        for (int64_t j = first; j < last; j++)
-            to[j] = row[from + j];
+        for (int64_t i = 0; i < last - first; i++)
+            to[first + i] = row[i];
     else if (stride == 2)
-        for (int64_t j = first; j < last; j++)
-            to[j] = row[from + j * 2];
+        for (int64_t i = 0; i < last - first; i++)
+            to[first + i] = row[i * 2];
     else
-        for (int64_t j = first; j < last; j++)
-            to[j] = row[from + j * stride];
-    for (int64_t j = last; j < dim; j++)
-        to[j] = 0;
+        for (int64_t i = 0; i < last - first; i++)
+            to[first + i] = row[i * stride];
+    for (int64_t i = last; i < s->n; i++)
+        to[i] = 0;
 }
 
 /* One of a channel's images, `phase` on each axis. */
@@ -113,16 +127,17 @@ static void fill_image(const struct byi_window *w, const struct frame *f,
     int64_t from[3]; /* where its first element is in the channel */
     for (int i = 0; i < 3; i++)
         from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
-    const int64_t rows = f->dims[0] * f->dims[1], n = f->dims[2];
-    for (int64_t row = 0; row < rows; row++, to += n) {
-        const int64_t d = row / f->dims[1] * w->stride[0] + from[0];
-        const int64_t h = row % f->dims[1] * w->stride[1] + from[1];
-        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
-            memset(to, 0, (size_t)n * sizeof *to);
-        else
-            fill_row(x + (d * w->in[1] + h) * w->in[2], w->in[2], from[2],
-                     w->stride[2], to, n);
-    }
+    const struct span span = span_of(w, f, from[2]);
+    for (int64_t i = 0; i < f->dims[0]; i++)
+        for (int64_t j = 0; j < f->dims[1]; j++, to += span.n) {
+            const int64_t d = i * w->stride[0] + from[0];
+            const int64_t h = j * w->stride[1] + from[1];
+            if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1] ||
+                span.first == span.last)
+                memset(to, 0, (size_t)span.n * sizeof *to);
+            else
+                fill_row(&span, x + (d * w->in[1] + h) * w->in[2], to);
+        }
 }
 
 static void fill_frame(const struct byi_window *w, const struct frame *f,
@@ -146,15 +161,17 @@ static void take_outputs(const struct byi_window *w, const struct frame *f,
         return;
     }
     const int64_t width = w->out[2], dim = f->dims[2];
+    int64_t d = from / dim / f->dims[1], h = from / dim % f->dims[1];
     for (int64_t at = from - from % dim; at < to; at += dim) {
-        const int64_t d = at / dim / f->dims[1], h = at / dim % f->dims[1];
         const int64_t first = byi_max(at, from);
         const int64_t last = byi_min(at + width, to);
-        if (h >= w->out[1])
-            continue;
         float *row = y + (d * w->out[1] + h) * width;
-        for (int64_t i = first; i < last; i++)
+        for (int64_t i = first; i < last && h < w->out[1]; i++)
             row[i - at] = run[i - from];
+        if (++h == f->dims[1]) {
+            h = 0;
+            d++;
+        }
     }
 }
 
