@@ -18,6 +18,9 @@ struct byi_kernels {
 /* Whether a group may hold node `id` of f: there is C for its operator on these
  * types. For struct byi_pass_context. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
+/* Whether node `id` is worth a function of its own. Same. */
+bool byi_kernels_take_alone(const struct byi_module *m,
+                            const struct byi_func *f, byi_id id);
 /* A function for each group (Primitive=1, without captures, called where it
  * stands) that C is good at. Without any, *kernels is all zero. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);

@@ -6,6 +6,7 @@
 #include "codegen_c.h"
 
 #include "group.h"
+#include "image.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -89,7 +90,13 @@ static const char *unique_name(const struct writer *w, const struct byi_func *f,
 
 /* --- a group ------------------------------------------------------------ */
 
-static bool is_group(const struct byi_func *f)
+bool byi_kernels_take_alone(const struct byi_module *m,
+                            const struct byi_func *f, byi_id id)
+{
+    return byi_image_takes(m, f, id);
+}
+
+static bool is_group(const struct byi_module *m, const struct byi_func *f)
 {
     uint32_t work = 0;
     if (f->dead || !f->attr.primitive || f->attr.compiler || f->n_captures)
@@ -97,7 +104,7 @@ static bool is_group(const struct byi_func *f)
     for (byi_id id = 0; id < f->nodes.n; id++)
         work += f->nodes.at[id].kind == BYI_CALL_OP &&
                 !byi_op_is_view(f->nodes.at[id].op);
-    return work >= LEAST_NODES;
+    return work >= LEAST_NODES || byi_kernels_take_alone(m, f, f->result);
 }
 
 static void print_ops(struct byi_text *to, const struct byi_func *f)
@@ -190,15 +197,19 @@ static void write_group(struct writer *w, uint32_t func,
     struct byi_group *parts = byi_arena_calloc(arena, MAX_PARTS, sizeof *parts);
     struct byi_text body = {0};
     const char *refused = NULL;
-    const uint32_t n = read_parts(w, func, arena, parts, &refused);
+    const struct byi_func *f = w->m->funcs.at[func];
+    const bool image = byi_image_takes(w->m, f, f->result);
+    const uint32_t n = image ? 0 : read_parts(w, func, arena, parts, &refused);
     if (w->out->list.n == MAX_KERNELS)
         refused = "there are too many kernels";
     if (!refused) {
-        byi_nest_print(parts, n, &body);
+        if (image)
+            byi_image_print(w->m, f, &body);
+        else
+            byi_nest_print(parts, n, &body);
         w->out->of[func] = 1 + find_kernel(w, func, sources, body.at);
     } else {
         char name[MAX_NAME];
-        const struct byi_func *f = w->m->funcs.at[func];
         make_name(w, f, sources, name, sizeof name);
         byi_text_addf(&w->refused, "\n/* %s runs operator by operator (", name);
         print_ops(&w->refused, f);
@@ -220,7 +231,7 @@ static void write_calls(struct writer *w, const struct byi_func *f)
             continue;
         const struct byi_node *callee = &f->nodes.at[node->args[0]];
         if (callee->kind == BYI_FN && !w->out->of[callee->index] &&
-            is_group(w->m->funcs.at[callee->index]))
+            is_group(w->m, w->m->funcs.at[callee->index]))
             write_group(w, callee->index, node->sources);
     }
 }

@@ -346,6 +346,9 @@ struct byi_pass_context {
     byi_eval_fn eval;                   /* NULL: no folding */
     /* Whether there is code for a node in a fused group; NULL: for any. */
     bool (*generates)(const struct byi_func *f, byi_id id);
+    /* ... in a function of its own; NULL: for none. */
+    bool (*generates_alone)(const struct byi_module *m,
+                            const struct byi_func *f, byi_id id);
     uint64_t fold_limit;                /* largest folded constant, bytes;
                                            0: 64 MiB */
     struct byi_ledger *ledger;          /* for partitioning, or NULL */

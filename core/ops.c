@@ -122,10 +122,11 @@ TABLE(nms, ATTR("center_point_box", BOOL, "false"))
 TABLE(resize, ATTR("mode", STRING, "\"nearest\""), ATTR("coordinate_transformation_mode", STRING, "\"half_pixel\""),
       ATTR("nearest_mode", STRING, "\"round_prefer_floor\""), ATTR("cubic_coeff_a", FLOAT, "-0.75"),
       ATTR("exclude_outside", BOOL, "false"), ATTR("extrapolation_value", FLOAT, "0.0"),
-      ATTR("roi", FLOATS, "[]"))
+      ATTR("antialias", BOOL, "false"), ATTR("roi", FLOATS, "[]"))
 TABLE(dyn_resize, ATTR("mode", STRING, "\"nearest\""), ATTR("coordinate_transformation_mode", STRING, "\"tf_crop_and_resize\""),
       ATTR("nearest_mode", STRING, "\"round_prefer_floor\""), ATTR("cubic_coeff_a", FLOAT, "-0.75"),
-      ATTR("exclude_outside", BOOL, "false"), ATTR("extrapolation_value", FLOAT, "0.0"))
+      ATTR("exclude_outside", BOOL, "false"), ATTR("extrapolation_value", FLOAT, "0.0"),
+      ATTR("antialias", BOOL, "false"))
 TABLE(grid_sample, ATTR("mode", STRING, "\"bilinear\""), ATTR("padding_mode", STRING, "\"zeros\""), ATTR("align_corners", BOOL, "false"))
 TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"), ATTR("output_width", INT, "1"),
       ATTR("sampling_ratio", INT, "0"), ATTR("spatial_scale", FLOAT, "1.0"),

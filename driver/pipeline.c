@@ -155,6 +155,7 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .verify = params->verify != 0,
         .eval = eval,
         .generates = byi_kernels_take,
+        .generates_alone = byi_kernels_take_alone,
         .ledger = c->ledger,
         .vendors = &c->found.vendors};
     const enum byoc_status status = work(c, what, &ctx, err);

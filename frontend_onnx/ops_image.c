@@ -6,6 +6,7 @@
  */
 #include "frontend_onnx/import.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *resize_mode(struct byi_import *o)
@@ -105,22 +106,88 @@ static byi_id wanted_roi(struct byi_import *o)
     return byi_o_in(o, 1);
 }
 
+/* Sizes of the same shape as x, no larger or no smaller than those that are
+ * asked for. */
+static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
+                       uint32_t rank, int64_t *sizes)
+{
+    double scale = smaller ? INFINITY : 0;
+
+    for (uint32_t i = 0; i < rank; i++) {
+        const double own =
+            (double)sizes[i] / (double)byi_o_dim(o, byi_o_in(o, 0), i);
+        if (asked[i])
+            scale = smaller ? fmin(scale, own) : fmax(scale, own);
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (asked[i])
+            sizes[i] = (int64_t)floor(
+                scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
+}
+
+/* Sizes or scales of every axis, where they are given for some, or where the
+ * shape is to stay what it is. */
+static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
+{
+    const char *policy = byi_o_string(o, "keep_aspect_ratio_policy", "stretch");
+    const bool stretch = !sized || strcmp(policy, "stretch") == 0;
+    uint32_t n = 0;
+    const int64_t *axes = byi_o_ints(o, "axes", &n);
+    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
+    bool asked[BYI_MAX_RANK] = {false};
+    int64_t sizes[BYI_MAX_RANK];
+    float scales[BYI_MAX_RANK];
+    struct byi_tensor t;
+
+    if ((n == 0 && stretch) || !byi_o_ok(o))
+        return given;
+    if (!byi_o_value(o, given, &t)) {
+        byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with sizes that "
+                        "only a run knows");
+        return BYI_NO_ID;
+    }
+    if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
+        byi_o_fail(o, BYOC_EPARSE, "found %lld sizes, expected %u",
+                   (long long)t.dims[0], n ? n : rank);
+        return BYI_NO_ID;
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        sizes[i] = byi_o_dim(o, byi_o_in(o, 0), i);
+        scales[i] = 1;
+        if (sized && (sizes[i] <= 0)) {
+            byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with dims "
+                            "that only a run knows");
+            return BYI_NO_ID;
+        }
+    }
+    for (uint32_t i = 0; i < t.dims[0]; i++) {
+        const uint32_t axis = n ? byi_o_axis(o, axes[i], rank) : i;
+        asked[axis] = true;
+        scales[axis] = (float)byi_tensor_float(&t, i);
+        if (sized)
+            sizes[axis] = byi_tensor_int(&t, i);
+    }
+    if (!stretch)
+        keep_ratio(o, asked, strcmp(policy, "not_larger") == 0, rank, sizes);
+    const struct byi_tensor all = {.data = sized ? (void *)sizes : scales,
+                                   .dtype = sized ? BYOC_I64 : BYOC_F32,
+                                   .rank = 1,
+                                   .dims = {rank}};
+    return byi_o_const(o, &all, false);
+}
+
 static void convert_resize(struct byi_import *o)
 {
     const bool sized = is_given(o, 3);
     byi_id size = byi_o_in(o, 2);
     uint32_t n = 0;
 
-    if (byi_o_int(o, "antialias", 0) != 0)
-        byi_o_refuse(o, "antialias");
-    if (strcmp(byi_o_string(o, "keep_aspect_ratio_policy", "stretch"),
-               "stretch") != 0)
-        byi_o_refuse(o, "a keep_aspect_ratio_policy that is not stretch");
     if (sized == is_given(o, 2))
         byi_o_fail(o, BYOC_EPARSE, "found %s, expected one of scales and sizes",
                    sized ? "both" : "neither");
     if (sized)
         size = byi_o_cast(o, byi_o_in(o, 3), BYOC_I64);
+    size = wanted_size(o, size, sized);
     const char *transform =
         byi_o_string(o, "coordinate_transformation_mode", "half_pixel");
     const double *roi = read_roi(o, transform, &n);
@@ -133,6 +200,7 @@ static void convert_resize(struct byi_import *o)
         A_BOOL("exclude_outside", byi_o_int(o, "exclude_outside", 0) != 0),
         A_FLOAT("extrapolation_value",
                 byi_o_float(o, "extrapolation_value", 0)),
+        A_BOOL("antialias", byi_o_int(o, "antialias", 0) != 0),
         {.name = "roi", .kind = BYI_ATTR_FLOATS, .n = n, .floats = roi},
     };
     if (!roi && strcmp(transform, "tf_crop_and_resize") == 0)

@@ -11,6 +11,7 @@
 
 #include "core/isa.h"
 #include "core/layout.h"
+#include "core/taps.h"
 #include "rows.h"
 
 /* T(id, C type): element types by what C can do with them. */
@@ -397,6 +398,9 @@ struct byi_simd {
      * zero up to BYI_SLACK beyond n. */
     bool (*overlaps)(const float *boxes, int64_t pitch, int64_t n,
                      const float *box, float iou);
+    /* rows [begin, end) of a resized image: resample.inc */
+    void (*resample)(const struct byi_planes *p, const float *x, float *y,
+                     int64_t begin, int64_t end, float *room);
     /* c (m, n), rows ldc apart, = or += a b. a holds k columns of mr elements;
      * row p of b is at b + p nr, or with offsets at b + offsets[p], and nr
      * elements of it are read. Sums over k are in order, in float. */

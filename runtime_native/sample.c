@@ -2,6 +2,8 @@
  * Transformer Networks, arXiv:1506.02025, with PyTorch's rules at borders) and
  * roi_align (Mask R-CNN, arXiv:1703.06870).
  */
+#include "core/resample.h"
+
 #include "move.h"
 
 static double get(const struct byi_tensor *t, int64_t i)
@@ -60,16 +62,6 @@ static double settle(const struct sampler *s, double at, int64_t size)
     return at > -1e9 && at < 1e9 ? at : -100;
 }
 
-/* Keys' kernel with a = -0.75, as PyTorch */
-static void cubic_weights(double t, double *w)
-{
-    const double a = -0.75, far = 1 + t, near = 1 - t, last = 2 - t;
-    w[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
-    w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
-    w[2] = ((a + 2) * near - (a + 3)) * near * near + 1;
-    w[3] = ((a * last - 5 * a) * last + 8 * a) * last - 4 * a;
-}
-
 /* Taps of one axis: indices, -1 where nothing is read, and weights. */
 static void axis_taps(const struct sampler *s, double where, int64_t size,
                       int64_t *index, double *w)
@@ -87,8 +79,9 @@ static void axis_taps(const struct sampler *s, double where, int64_t size,
         w[1] = settled - first;
         w[0] = 1 - w[1];
     } else {
-        cubic_weights(settled - first, w);
-        first -= 1;
+        first -= 1; /* Keys' kernel with a = -0.75, as PyTorch */
+        for (uint32_t t = 0; t < s->taps; t++)
+            w[t] = byi_cubic_weight(-0.75, first + t - settled);
     }
     for (uint32_t t = 0; t < s->taps; t++) {
         double i = first + t;

@@ -24,6 +24,7 @@
 
 struct fuser {
     struct byi_module *m;
+    const struct byi_pass_context *ctx;
     const struct byi_func *f;
     struct byi_func *fresh;
     struct byi_arena *scratch;
@@ -53,6 +54,13 @@ static bool counts(const struct byi_func *f, byi_id id, bool singles)
     return is_op(f, id) && (singles || !byi_op_is_view(f->nodes.at[id].op));
 }
 
+/* Whether there is code for node id, in a function of its own. */
+static bool is_kernel(const struct fuser *s, byi_id id)
+{
+    return s->ctx->generates_alone && is_op(s->f, id) &&
+           s->ctx->generates_alone(s->m, s->f, id);
+}
+
 /* Node id ends its group in a tuple, which it makes of one value. */
 static bool ends_in_tuple(const struct fuser *s, byi_id id)
 {
@@ -63,20 +71,22 @@ static bool ends_in_tuple(const struct fuser *s, byi_id id)
 
 /* Groups with enough to compute; a field leaves a group without its tuple, and
  * where a group has to give one tensor, so does what ends it in a tuple. */
-static void choose(struct fuser *s, bool singles, bool tensors)
+static void choose(struct fuser *s, bool singles, bool generated)
 {
-    const uint32_t n = s->f->nodes.n;
+    const uint32_t n = s->f->nodes.n, least = singles ? 1 : 2;
     uint32_t *work = byi_arena_calloc(s->scratch, n, sizeof *work);
     s->home = byi_arena_calloc(s->scratch, n, sizeof *s->home);
     s->last = byi_arena_calloc(s->scratch, n, sizeof *s->last);
     for (byi_id id = 0; id < n; id++) {
         work[s->groups[id]] += counts(s->f, id, singles);
+        if (generated && is_kernel(s, id))
+            work[s->groups[id]] += least;
         s->last[s->groups[id]] = id;
     }
     for (byi_id id = 0; id < n; id++) {
         const struct byi_node *node = &s->f->nodes.at[id];
         const uint32_t group = s->groups[id];
-        if (tensors && ends_in_tuple(s, id)) {
+        if (generated && ends_in_tuple(s, id)) {
             s->last[group] = node->args[0];
             work[group]--;
         }
@@ -87,7 +97,7 @@ static void choose(struct fuser *s, bool singles, bool tensors)
         const bool leaves =
             (node->kind == BYI_GET && s->groups[node->args[0]] != group) ||
             id > s->last[group];
-        if (work[group] >= (singles ? 1 : 2) && !leaves)
+        if (work[group] >= least && !leaves)
             s->home[id] = group + 1;
     }
 }
@@ -288,8 +298,11 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
     struct byi_fuse_limits limits;
     BYI_TRY(read_limits(ctx, &limits, err));
     byi_sweep(m, m->funcs.at[func], scratch); /* readers that nobody reads */
-    struct fuser s = {
-        .m = m, .f = m->funcs.at[func], .scratch = scratch, .err = err};
+    struct fuser s = {.m = m,
+                      .ctx = ctx,
+                      .f = m->funcs.at[func],
+                      .scratch = scratch,
+                      .err = err};
     const int64_t asked = byi_option_int(ctx, "FuseOps.level");
     const int64_t level = asked < 0 ? ctx->opt_level : asked;
     const struct byi_uses uses = byi_uses_of(s.f, scratch);

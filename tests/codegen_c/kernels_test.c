@@ -606,10 +606,12 @@ static void test_random(void **state)
 
 /* --- the forms of loops --------------------------------------------------- */
 
-static const struct {
+struct form {
     const char *params, *type, *body; /* parameters are main's %a, %b, ... */
     const char *has;                  /* what the C must have */
-} forms[] = {
+};
+
+static const struct form forms[] = {
     {"%p0: Tensor[(300, 210), float32], %p1: Tensor[(300), float32]",
      "Tensor[(210, 300), float32]",
      "    %0 = transpose(%p0, axes=[1, 0]);\n    add(%0, %p1)", "b0_end"},
@@ -657,11 +659,36 @@ static const struct {
      "+ 5]"},
 };
 
+/* Images, for sizes that are known, alone. */
+static const struct form images[] = {
+    {"%p0: Tensor[(2, 3, 20, 37), float32]", "Tensor[(2, 3, 40, 74), float32]",
+     "    image.resize(%p0, [2, 3, 40, 74], mode=\"linear\")", ".fits = 24"},
+    {"%p0: Tensor[(1, 2, 9, 5), float32]", "Tensor[(1, 2, 31, 12), float32]",
+     "    image.resize(%p0, [1, 2, 31, 12], mode=\"cubic\", "
+     "coordinate_transformation_mode=\"align_corners\")",
+     ".high_first = 0"},
+    {"%p0: Tensor[(1, 2, 50, 61), float32]", "Tensor[(1, 2, 11, 9), float32]",
+     "    image.resize(%p0, [1, 2, 11, 9], mode=\"linear\", antialias=true)",
+     ".at_t = 1"},
+    {"%p0: Tensor[(1, 2, 70, 71), float32]", "Tensor[(1, 2, 11, 9), float32]",
+     "    image.resize(%p0, [1, 2, 11, 9], mode=\"cubic\", antialias=true, "
+     "exclude_outside=true)",
+     ".at_t = 1"},
+    {"%p0: Tensor[(3, 7, 40), float32]", "Tensor[(3, 14, 100), float32]",
+     "    image.resize(%p0, [3, 14, 100])", ".first = high_first"},
+    {"%p0: Tensor[(2, 7, 9, 3), float32]", "Tensor[(2, 13, 5, 3), float32]",
+     "    image.resize(%p0, [2, 13, 5, 3], mode=\"linear\")", ".inner = 3"},
+    {"%p0: Tensor[(2, 7, 9), float32]", "Tensor[(2, 7, 40), float32]",
+     "    image.resize(%p0, [2, 7, 40], mode=\"cubic\")", ".high = {.in = 1,"},
+    {"%p0: Tensor[(2, 7, 9), float32]", "Tensor[(2, 3, 9), float32]",
+     "    image.resize(%p0, [2, 3, 9], mode=\"linear\")", ".wide = {.in = 1,"},
+};
+
 /* Main calls each form with inputs of its own: %p0 of form 3 is %f3_p0. */
-static void add_form(struct bench *b, uint32_t i)
+static void add_form(struct bench *b, const struct form *form, uint32_t i)
 {
     struct byi_text args = {0};
-    const char *at = forms[i].params;
+    const char *at = form->params;
     for (uint32_t k = 0; at; k++) {
         const char *type = strchr(at, ':'), *end = strstr(at, ", %");
         byi_text_addf(&b->params, "%s%%f%u_p%u%.*s", b->params.n ? ", " : "", i,
@@ -669,7 +696,7 @@ static void add_form(struct bench *b, uint32_t i)
         byi_text_addf(&args, "%s%%f%u_p%u", k ? ", " : "", i, k);
         at = end ? end + 2 : NULL;
     }
-    add_group(b, forms[i].params, args.at, forms[i].type, forms[i].body);
+    add_group(b, form->params, args.at, form->type, form->body);
     byi_text_free(&args);
 }
 
@@ -691,30 +718,46 @@ static void check_same_bytes(struct setup *s)
     byi_unmap(second, k);
 }
 
-static void test_forms(void **state)
+/* Each form becomes a kernel that has the text it should have. */
+static void set_up_forms(struct setup *s, const struct form *list, uint32_t n)
 {
     struct bench b = {0};
-    struct setup s;
-    (void)state;
-    for (uint32_t i = 0; i < BYI_COUNT(forms); i++)
-        add_form(&b, i);
-    set_up(&s, finish_text(&b));
-    assert_int_equal(s.kernels.list.n, BYI_COUNT(forms));
-    for (uint32_t i = 0; i < BYI_COUNT(forms); i++) {
+    for (uint32_t i = 0; i < n; i++)
+        add_form(&b, &list[i], i);
+    set_up(s, finish_text(&b));
+    assert_int_equal(s->kernels.list.n, n);
+    for (uint32_t i = 0; i < n; i++) {
         char name[128];
         snprintf(name, sizeof name, "static void %s(",
-                 s.kernels.list.at[i].symbol);
-        const char *code = strstr(s.kernels.source.at, name);
+                 s->kernels.list.at[i].symbol);
+        const char *code = strstr(s->kernels.source.at, name);
         const char *end = strstr(code, "\n}\n");
-        const char *has = strstr(code, forms[i].has);
+        const char *has = strstr(code, list[i].has);
         if (!has || has > end)
-            fail_msg("no \"%s\" in\n%.*s", forms[i].has, (int)(end - code),
+            fail_msg("no \"%s\" in\n%.*s", list[i].has, (int)(end - code),
                      code);
     }
-    write_artifact(&s);
+    write_artifact(s);
+}
+
+static void test_forms(void **state)
+{
+    struct setup s;
+    (void)state;
+    set_up_forms(&s, forms, BYI_COUNT(forms));
     check_same_bytes(&s);
     run_all(&s, 5, false, 1e-5);
     run_all(&s, 6, true, 1e-5);
+    tear_down(&s);
+}
+
+static void test_images(void **state)
+{
+    struct setup s;
+    (void)state;
+    set_up_forms(&s, images, BYI_COUNT(images));
+    check_same_bytes(&s);
+    run_all(&s, 7, false, 1e-5);
     tear_down(&s);
 }
 
@@ -835,8 +878,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators), cmocka_unit_test(test_casts),
         cmocka_unit_test(test_random),    cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_twin),
-        cmocka_unit_test(test_plan_lies),
+        cmocka_unit_test(test_images),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_twin),      cmocka_unit_test(test_plan_lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "runtime_native/kernel.h"
+
 /* Bilinear by its definition, with half-pixel centres. */
 static double bilinear(const struct byi_tensor *x, int64_t plane, double r,
                        double c)
@@ -54,6 +56,127 @@ static void test_resize(void **state)
                         byi_tensor_float(&t.in[0], flat(&t.in[0], at)));
         }
     }
+}
+
+/* What input i, which may lie outside, counts `away` from a position. */
+static double counts(bool cubic, double a, double away)
+{
+    const double d = fabs(away);
+    if (!cubic)
+        return fmax(0, 1 - d);
+    return d < 1   ? (a + 2) * d * d * d - (a + 3) * d * d + 1
+           : d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a
+                   : 0;
+}
+
+/* Row j of the matrix that resizes an axis of `in` to one of `out`. */
+static void matrix_row(int64_t in, int64_t out, int64_t j, bool corners,
+                       bool cubic, bool smooth, bool exclude, double *row)
+{
+    const double scale = (double)out / (double)in;
+    const double narrow = smooth && scale < 1 ? scale : 1;
+    const double at = !corners   ? ((double)j + 0.5) / scale - 0.5
+                      : out == 1 ? 0
+                                 : (double)(j * (in - 1)) / (double)(out - 1);
+    double sum = 0;
+    memset(row, 0, (size_t)in * sizeof *row);
+    for (int64_t i = -4 * in - 4; i < 5 * in + 4; i++) {
+        const int64_t end = i < 0 ? 0 : i >= in ? in - 1 : i;
+        const double w = i != end && exclude
+                             ? 0
+                             : counts(cubic, -0.75, ((double)i - at) * narrow);
+        row[end] += w;
+        sum += w;
+    }
+    for (int64_t i = 0; i < in; i++)
+        row[i] /= sum;
+}
+
+/* Two axes by a matrix each, for every filter and instruction set. */
+static void test_filters(void **state)
+{
+    enum { MOST = 90 };
+    static double high[MOST][MOST], wide[MOST][MOST], half[MOST][MOST];
+    (void)state;
+    for (int round = 0; round < 6 * ROUNDS; round++) {
+        const bool corners = round & 1, cubic = round & 2, smooth = round & 4;
+        const bool exclude = round % 3 == 0, last = round % 5 == 0;
+        const int64_t c = pick(1, 3);
+        const int64_t h = pick(1, MOST), w = pick(1, MOST);
+        const int64_t to_h = pick(0, 3) ? pick(1, MOST) : h;
+        const int64_t to_w = pick(0, 3) ? pick(1, MOST) : w;
+        const int64_t dims[] = {last ? 1 : c, h, w, last ? c : 1};
+        const int64_t sizes[] = {dims[0], to_h, to_w, dims[3]};
+        char attrs[200];
+        struct trial t = {.n_in = 2};
+        if (!byi_simd_use((enum byi_isa)(round % BYI_N_ISAS)))
+            continue;
+        t.in[0] = make(round % 7 ? BYOC_F32 : BYOC_F64, 4, dims);
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, (double)pick(-999, 999) / 100);
+        t.in[1] = ints(4, sizes);
+        snprintf(attrs, sizeof attrs,
+                 "{\"mode\": \"%s\", \"coordinate_transformation_mode\": "
+                 "\"%s\", \"antialias\": %s, \"exclude_outside\": %s}",
+                 cubic ? "cubic" : "linear",
+                 corners ? "align_corners" : "half_pixel",
+                 smooth ? "true" : "false", exclude ? "true" : "false");
+        must_run(&t, BYI_OP_RESIZE, attrs);
+        for (int64_t j = 0; j < to_h; j++)
+            matrix_row(h, to_h, j, corners, cubic, smooth, exclude, high[j]);
+        for (int64_t j = 0; j < to_w; j++)
+            matrix_row(w, to_w, j, corners, cubic, smooth, exclude, wide[j]);
+        for (int64_t plane = 0; plane < c; plane++) {
+            for (int64_t r = 0; r < h; r++)
+                for (int64_t j = 0; j < to_w; j++) {
+                    half[r][j] = 0;
+                    for (int64_t i = 0; i < w; i++) {
+                        const int64_t at[] = {last ? 0 : plane, r, i,
+                                              last ? plane : 0};
+                        half[r][j] +=
+                            wide[j][i] *
+                            byi_tensor_float(&t.in[0], flat(&t.in[0], at));
+                    }
+                }
+            for (int64_t i = 0; i < to_h * to_w; i++) {
+                const int64_t at[] = {last ? 0 : plane, i / to_w, i % to_w,
+                                      last ? plane : 0};
+                double want = 0;
+                for (int64_t r = 0; r < h; r++)
+                    want += high[i / to_w][r] * half[r][i % to_w];
+                const double found =
+                    byi_tensor_float(&t.out[0], flat(&t.out[0], at));
+                if (!(fabs(found - want) < 1e-4))
+                    fail_msg("%s: %lld x %lld to %lld x %lld: found %g, "
+                             "expected %g",
+                             attrs, (long long)h, (long long)w, (long long)to_h,
+                             (long long)to_w, found, want);
+            }
+        }
+    }
+    byi_simd_use(byi_isa_widest());
+}
+
+/* What weighs nothing is not read: infinities and NaN stay where they are. */
+static void test_resize_odd(void **state)
+{
+    const int64_t dims[] = {1, 40}, sizes[] = {1, 80};
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++) {
+        struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 2, dims)}};
+        if (!byi_simd_use((enum byi_isa)isa))
+            continue;
+        for (int64_t i = 0; i < 40; i++)
+            byi_tensor_set(&t.in[0], i, i % 8 == 4 ? NAN : (double)i);
+        t.in[1] = ints(2, sizes);
+        must_run(&t, BYI_OP_RESIZE,
+                 "{\"mode\": \"linear\", "
+                 "\"coordinate_transformation_mode\": \"asymmetric\"}");
+        for (int64_t j = 0; j < 80; j++)
+            assert_int_equal(isnan(byi_tensor_float(&t.out[0], j)),
+                             j % 16 >= 7 && j % 16 <= 9);
+    }
+    byi_simd_use(byi_isa_widest());
 }
 
 /* A grid on the pixels' centres gives the image back; so does a roi of it. */
@@ -142,6 +265,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_resize_odd),
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_roi_pool),
         cmocka_unit_test(test_nms),

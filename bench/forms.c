@@ -1,0 +1,347 @@
+/* forms.c: a fast form of an operator against the plain one, native, in turns
+ * in one process, with every instruction set in turn.
+ *     forms [--threads N] resize|tables|math
+ */
+#include "turns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/resample.h"
+
+enum { ROUNDS = 21 };
+
+static uint32_t n_threads = 1;
+static const char *const isas[] = {"sse4.2", "avx2", "avx512"};
+
+/* --- in turns ------------------------------------------------------------- */
+
+/* Something that is run over and over. */
+struct form {
+    double (*run)(void *ctx); /* seconds */
+    void *ctx;
+    double times[ROUNDS];
+};
+
+/* Medians; and of the ratios of each round to form 0. */
+static void measure(struct form *forms, uint32_t n, double *ratios)
+{
+    double list[ROUNDS], first = 0;
+    for (uint32_t i = 0; i < 2 * n; i++)
+        first = forms[i % n].run(forms[i % n].ctx);
+    const int repeat = first > 2e-3 ? 1 : (int)(2e-3 / first) + 1;
+    for (int round = 0; round < ROUNDS; round++)
+        for (uint32_t i = 0; i < n; i++) {
+            forms[i].times[round] = 0;
+            for (int k = 0; k < repeat; k++)
+                forms[i].times[round] += forms[i].run(forms[i].ctx) / repeat;
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        for (int round = 0; round < ROUNDS; round++)
+            list[round] = forms[i].times[round] / forms[0].times[round];
+        ratios[i] = bench_median(list, ROUNDS);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        forms[i].times[0] = bench_median(forms[i].times, ROUNDS);
+}
+
+static double run_side(void *ctx)
+{
+    return bench_run(ctx);
+}
+
+static void check(enum byoc_status status, const struct byoc_error *err)
+{
+    if (status == BYOC_OK)
+        return;
+    fprintf(stderr, "forms: %s\n", err->text);
+    bench_folder_remove();
+    exit(2);
+}
+
+/* Two artifacts of the text: the second without the passes `disable`, or the
+ * second with those of `add`. */
+static void compile_both(const char *text, const char *const *disable,
+                         const char *const *add, struct bench_side both[2])
+{
+    static const char *const none[] = {NULL};
+    char path[64];
+    snprintf(path, sizeof path, "%s/program.ir", bench_folder());
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    for (int i = 0; i < 2; i++) {
+        const struct byoc_compile_params params = {
+            .backends = none,
+            .disable = i ? disable : NULL,
+            .add_passes = i ? add : NULL};
+        bench_open(path, i ? "plain" : "fast", &params, n_threads, &both[i]);
+    }
+    unlink(path);
+}
+
+/* --- resize ----------------------------------------------------------------
+ */
+
+struct resize {
+    const char *mode, *coordinates;
+    bool antialias;
+    int64_t channels, in, out; /* squares */
+};
+
+static const struct resize resizes[] = {
+    {"nearest", "half_pixel", false, 64, 56, 112},
+    {"linear", "half_pixel", false, 64, 56, 112},
+    {"linear", "half_pixel", false, 256, 13, 26},
+    {"linear", "half_pixel", false, 3, 512, 224},
+    {"linear", "align_corners", false, 19, 65, 513},
+    {"cubic", "half_pixel", false, 3, 224, 672},
+    {"linear", "half_pixel", true, 3, 512, 224},
+    {"cubic", "half_pixel", true, 3, 1024, 224},
+};
+
+/* The single pass: every output is the sum of its inputs, rows by columns; a
+ * plain loop, for the least instruction set. */
+struct single {
+    struct byi_resample r;
+    struct byi_tensor x, y, sizes;
+    int64_t dims[4];
+};
+
+/* nh and nw: the taps, constants where the callers' are. */
+static inline __attribute__((always_inline)) void single_pass(
+    const struct single *s, int64_t nh, int64_t nw)
+{
+    const struct byi_taps *h = &s->r.axes[2], *w = &s->r.axes[3];
+    const float *x = s->x.data, *wh = h->weight, *ww = w->weight;
+    float *y = s->y.data;
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
+    for (int64_t row = 0; row < s->x.dims[1] * h->out; row++) {
+        const int64_t i = row % h->out;
+        const float *plane = x + (row / h->out * h->in + h->first[i]) * w->in;
+        for (int64_t j = 0; j < w->out; j++) {
+            const float *from = plane + w->first[j];
+            float sum = nh == 1 ? *from : 0;
+            for (int64_t a = 0; a < nh && nh > 1; a++)
+                for (int64_t b = 0; b < nw; b++)
+                    sum += wh[i * h->at_j + a * h->at_t] *
+                           ww[j * w->at_j + b * w->at_t] * from[a * w->in + b];
+            y[row * w->out + j] = sum;
+        }
+    }
+}
+
+static double run_single(void *ctx)
+{
+    const struct single *s = ctx;
+    const int64_t nh = s->r.axes[2].n, nw = s->r.axes[3].n;
+    const double began = bench_now();
+    if (nh == 1)
+        single_pass(s, 1, 1);
+    else if (nh == 2)
+        single_pass(s, 2, 2);
+    else if (nh == 4)
+        single_pass(s, 4, 4);
+    else
+        single_pass(s, nh, nw);
+    return bench_now() - began;
+}
+
+static void make_single(const struct resize *r, const DLTensor *in,
+                        struct byi_arena *arena, struct single *s)
+{
+    const struct byi_attr given[] = {
+        {.name = "mode", .kind = BYI_ATTR_STRING, .s = r->mode},
+        {.name = "coordinate_transformation_mode",
+         .kind = BYI_ATTR_STRING,
+         .s = r->coordinates},
+        {.name = "antialias", .kind = BYI_ATTR_BOOL, .i = r->antialias},
+    };
+    const struct byi_attrs *attrs;
+    struct byoc_error err;
+    *s = (struct single){
+        .dims = {1, r->channels, r->out, r->out},
+        .x = {.data = in->data, .dtype = BYOC_F32, .rank = 4},
+        .y = {.dtype = BYOC_F32, .rank = 4},
+        .sizes = {.dtype = BYOC_I64, .rank = 1, .dims = {4}},
+    };
+    const int64_t n = r->channels * r->out * r->out;
+    memcpy(s->x.dims, in->shape, sizeof s->dims);
+    memcpy(s->y.dims, s->dims, sizeof s->dims);
+    s->sizes.data = s->dims;
+    s->y.data = byi_arena_alloc(arena, (size_t)n * sizeof(float));
+    check(byi_attrs_make(arena, byi_op(BYI_OP_RESIZE), given, BYI_COUNT(given),
+                         &attrs, &err),
+          &err);
+    s->r = (struct byi_resample){.op = BYI_OP_RESIZE,
+                                 .attrs = attrs,
+                                 .x = &s->x,
+                                 .y = &s->y,
+                                 .given = &s->sizes};
+    const uint64_t bytes = byi_resample_plan(&s->r, NULL);
+    byi_resample_plan(&s->r, byi_arena_alloc(arena, (size_t)bytes));
+    check(byi_resample_fill(&s->r, &err), &err);
+}
+
+static void bench_resize(const char *isa, const struct resize *r)
+{
+    static const char *const fuse[] = {"FuseOps", NULL};
+    static struct bench_side both[2];
+    struct byi_arena *arena = byi_arena_new();
+    struct single single;
+    double ratios[3];
+    compile_both(
+        byi_arena_printf(
+            arena,
+            "def @main(%%x: Tensor[(1, %lld, %lld, %lld), float32]) -> "
+            "Tensor[(1, %lld, %lld, %lld), float32] {\n"
+            "  image.resize(%%x, [1, %lld, %lld, %lld], mode=\"%s\", "
+            "coordinate_transformation_mode=\"%s\", antialias=%s)\n}\n",
+            (long long)r->channels, (long long)r->in, (long long)r->in,
+            (long long)r->channels, (long long)r->out, (long long)r->out,
+            (long long)r->channels, (long long)r->out, (long long)r->out,
+            r->mode, r->coordinates, r->antialias ? "true" : "false"),
+        fuse, NULL, both);
+    make_single(r, &both[0].in[0], arena, &single);
+    struct form forms[] = {{run_side, &both[0], {0}},
+                           {run_side, &both[1], {0}},
+                           {run_single, &single, {0}}};
+    measure(forms, 3, ratios);
+    printf("| %s | %s%s | %s | %lldx%lld^2 to %lld^2 | %.1f | %.1f | %.1f | "
+           "%.2f | %.2f |\n",
+           isa, r->mode, r->antialias ? " antialias" : "", r->coordinates,
+           (long long)r->channels, (long long)r->in, (long long)r->out,
+           1e6 * forms[0].times[0], 1e6 * forms[1].times[0],
+           1e6 * forms[2].times[0], ratios[1], ratios[2]);
+    bench_close(&both[0]);
+    bench_close(&both[1]);
+    byi_arena_free(&arena);
+}
+
+static void bench_resizes(const char *isa)
+{
+    for (size_t i = 0; i < BYI_COUNT(resizes); i++)
+        bench_resize(isa, &resizes[i]);
+}
+
+/* --- functions -------------------------------------------------------------
+ */
+
+/* `call` of %x, or of 8 bits that are numbers meanwhile. */
+struct function {
+    const char *call;
+    int64_t n;
+};
+
+static void bench_function(const char *isa, const struct function *f,
+                           bool table)
+{
+    static const char *const tabulate[] = {"Tabulate", NULL};
+    static const char *const exact[] = {"ExactMath", NULL};
+    static struct bench_side both[2];
+    double ratios[2];
+    char text[600];
+    const char *dtype = table ? "uint8" : "float32";
+    int at =
+        snprintf(text, sizeof text, "def @main(%%x: Tensor[(%lld), %s]) {\n",
+                 (long long)f->n, dtype);
+    at += snprintf(text + at, sizeof text - (size_t)at,
+                   table ? "  %%0 = qnn.dequantize(%%x, 0.05f, cast(128, "
+                           "dtype=\"uint8\"));\n  %%1 = %s(%%0);\n"
+                           "  qnn.quantize(%%1, 0.01f, cast(9, "
+                           "dtype=\"uint8\"))\n}\n"
+                         : "  %s(%%x)\n}\n",
+                   f->call);
+    compile_both(text, table ? tabulate : NULL, table ? NULL : exact, both);
+    struct form forms[] = {{run_side, &both[0], {0}},
+                           {run_side, &both[1], {0}}};
+    measure(forms, 2, ratios);
+    printf("| %s | %s | %lld | %.1f | %.1f | %.2f |\n", isa, f->call,
+           (long long)f->n, 1e6 * forms[0].times[0], 1e6 * forms[1].times[0],
+           ratios[1]);
+    bench_close(&both[0]);
+    bench_close(&both[1]);
+}
+
+static void bench_tables(const char *isa)
+{
+    static const struct function functions[] = {
+        {"sigmoid", 100000}, {"tanh", 100000}, {"erf", 100000},
+        {"exp", 100000},     {"exp", 4000000},
+    };
+    for (size_t i = 0; i < BYI_COUNT(functions); i++)
+        bench_function(isa, &functions[i], true);
+}
+
+static void bench_math(const char *isa)
+{
+    static const struct function functions[] = {
+        {"exp", 100000},     {"log", 100000}, {"tanh", 100000},
+        {"sigmoid", 100000}, {"erf", 100000}, {"rsqrt", 100000},
+    };
+    for (size_t i = 0; i < BYI_COUNT(functions); i++)
+        bench_function(isa, &functions[i], false);
+}
+
+/* --- what is measured ------------------------------------------------------
+ */
+
+static const struct {
+    const char *name, *head;
+    void (*run)(const char *isa);
+} benches[] = {
+    {"resize",
+     "| ISA | mode | coordinates | sizes | generated us | generic us | single "
+     "pass us | generic / generated | single / generated |\n"
+     "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n",
+     bench_resizes},
+    {"tables",
+     "| ISA | function | elements | table us | computed us | computed / table |"
+     "\n| --- | --- | ---: | ---: | ---: | ---: |\n",
+     bench_tables},
+    {"math",
+     "| ISA | function | elements | approximated us | exact us | exact / "
+     "approximated |\n| --- | --- | ---: | ---: | ---: | ---: |\n",
+     bench_math},
+};
+
+/* One process an instruction set, since it is chosen once. */
+static int run_at(const char *isa, void (*run)(const char *isa))
+{
+    int status = 0;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        setenv("BYOC_MAX_ISA", isa, 1);
+        run(isa);
+        fflush(stdout);
+        _exit(0);
+    }
+    return child < 0 || waitpid(child, &status, 0) < 0 || status != 0;
+}
+
+int main(int argc, char **argv)
+{
+    int i = 1, failed = 0;
+    if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) {
+        n_threads = (uint32_t)atoi(argv[i + 1]);
+        i += 2;
+    }
+    size_t what = 0;
+    while (what < BYI_COUNT(benches) &&
+           (i + 1 != argc || strcmp(argv[i], benches[what].name) != 0))
+        what++;
+    if (what == BYI_COUNT(benches) || n_threads == 0) {
+        fprintf(stderr, "usage: forms [--threads N] resize|tables|math\n");
+        return 2;
+    }
+    bench_folder(); /* of all processes */
+    printf("%s", benches[what].head);
+    for (size_t k = 0; k < BYI_COUNT(isas) && !failed; k++)
+        failed = run_at(isas[k], benches[what].run);
+    bench_folder_remove();
+    return failed;
+}

@@ -1,0 +1,15 @@
+/* codegen_c/image.h: operators that are a kernel of their own. */
+#ifndef BYI_IMAGE_H
+#define BYI_IMAGE_H
+
+#include "group.h"
+
+/* Whether there is C for node `id`, alone: float32 of known sizes, one axis or
+ * two neighbours, tables that are not too long. */
+bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
+                     byi_id id);
+/* The body of the function that f, whose result it takes, becomes. */
+void byi_image_print(const struct byi_module *m, const struct byi_func *f,
+                     struct byi_text *out);
+
+#endif

@@ -1,0 +1,405 @@
+/* resample.c: see resample.h. An output position lies somewhere between inputs;
+ * the filter says how much each of those around it counts. What it asks for
+ * beyond an end of the axis counts for the last one there.
+ */
+#include "resample.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    LANES = 16,     /* lists go on to a multiple of them             */
+    FAR = 4,        /* positions are kept as near to the input       */
+    SHORT_TAPS = 8, /* as many go by vectors of positions            */
+    SLOW = 8,       /* a row that does not, beside a sum of rows     */
+};
+
+enum coordinates {
+    HALF_PIXEL,
+    PYTORCH_HALF_PIXEL,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    TF_HALF_PIXEL_FOR_NN,
+    TF_CROP_AND_RESIZE
+};
+enum nearest { ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, FLOOR, CEIL };
+enum mode { NEAREST, LINEAR, CUBIC };
+
+static const char *const coordinate_names[] = {
+    "half_pixel", "pytorch_half_pixel",   "align_corners",
+    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+static const char *const nearest_names[] = {
+    "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+static const char *const mode_names[] = {"nearest", "linear", "cubic"};
+
+/* The attributes, and one axis. */
+struct filter {
+    enum mode mode;
+    enum coordinates coordinates;
+    enum nearest nearest;
+    double cubic_a;
+    bool exclude_outside, antialias;
+    int64_t in, out;
+    double scale, length; /* out / in; the length that scale stands for */
+    double begin, end;    /* of the part that is resized                */
+    double narrow;        /* what distances are multiplied by           */
+    int64_t radius;       /* taps on either side; nearest: 0            */
+};
+
+static uint32_t find(const char *const *names, const char *name)
+{
+    uint32_t i = 0;
+    while (strcmp(names[i], name) != 0)
+        i++; /* the type rule knows no other words */
+    return i;
+}
+
+static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
+{
+    const struct byi_attrs *attrs = r->attrs;
+    const char *coordinates =
+        byi_attr_string(attrs, "coordinate_transformation_mode");
+    return (struct filter){
+        .mode = (enum mode)find(mode_names, byi_attr_string(attrs, "mode")),
+        .coordinates = (enum coordinates)find(coordinate_names, coordinates),
+        .nearest = (enum nearest)find(nearest_names,
+                                      byi_attr_string(attrs, "nearest_mode")),
+        .cubic_a = byi_attr_float(attrs, "cubic_coeff_a"),
+        .exclude_outside = byi_attr_int(attrs, "exclude_outside") != 0,
+        .antialias = byi_attr_int(attrs, "antialias") != 0,
+        .in = r->x->dims[axis],
+        .out = r->y->dims[axis],
+        .narrow = 1,
+    };
+}
+
+/* --- where everything lies ---------------------------------------------- */
+
+/* The most taps of a position: whatever the scales are, so is the size. */
+static int64_t most_taps(const struct filter *f)
+{
+    const double support = f->mode == CUBIC ? 2 : 1;
+    const double shrinks = (double)f->in / (double)f->out;
+    if (f->mode == NEAREST)
+        return 1;
+    double most = 2 * support;
+    if (f->antialias && f->coordinates == TF_CROP_AND_RESIZE)
+        most = (double)f->in;
+    else if (f->antialias && shrinks > 1)
+        most = 2 * ceil(support * shrinks) + 2;
+    return most < (double)f->in ? (int64_t)most : f->in;
+}
+
+static void *piece(char *base, uint64_t *used, uint64_t bytes)
+{
+    void *at = base ? base + *used : NULL;
+    *used += (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    return at;
+}
+
+uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
+{
+    const uint64_t size = r->x->dtype == BYOC_F64 ? sizeof(double) : 4;
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < r->x->rank; i++) {
+        const struct filter f = read_filter(r, i);
+        struct byi_taps *a = &r->axes[i];
+        *a = (struct byi_taps){.in = f.in, .out = f.out};
+        if (f.in > INT32_MAX || f.out > INT32_MAX || f.out == 0)
+            continue; /* refused when it is filled, or never read */
+        const int64_t pitch = (f.out + LANES - 1) / LANES * LANES;
+        a->n = most_taps(&f);
+        if (pitch > (INT64_C(1) << 40) / a->n)
+            return UINT64_MAX / 2; /* more than there is anywhere */
+        r->first[i] = piece(memory, &used, (uint64_t)pitch * sizeof(int32_t));
+        r->outside[i] = piece(memory, &used, (uint64_t)f.out);
+        if (f.mode != NEAREST)
+            r->weight[i] =
+                piece(memory, &used, (uint64_t)(pitch * a->n) * size);
+    }
+    return used;
+}
+
+/* --- one position -------------------------------------------------------- */
+
+static double source_of(const struct filter *f, int64_t j)
+{
+    const double at = (double)j, last = (double)(f->in - 1);
+    switch (f->coordinates) {
+    case HALF_PIXEL:
+        return (at + 0.5) / f->scale - 0.5;
+    case PYTORCH_HALF_PIXEL:
+        return f->length > 1 ? (at + 0.5) / f->scale - 0.5 : 0;
+    case ALIGN_CORNERS:
+        return f->length == 1 ? 0 : at * last / (f->length - 1);
+    case ASYMMETRIC:
+        return at / f->scale;
+    case TF_HALF_PIXEL_FOR_NN:
+        return (at + 0.5) / f->scale;
+    default:
+        if (f->out > 1)
+            return f->begin * last +
+                   at * (f->end - f->begin) * last / ((double)f->out - 1);
+        return 0.5 * (f->begin + f->end) * last;
+    }
+}
+
+/* Positions are kept near the input, so that none overflows an integer. */
+static double bound(const struct filter *f, double at)
+{
+    const double out = (double)(FAR + f->radius), far = (double)f->in + out;
+    return !(at > -out) ? -out : at > far ? far : at;
+}
+
+static int64_t round_nearest(enum nearest mode, double at)
+{
+    switch (mode) {
+    case ROUND_PREFER_FLOOR:
+        return (int64_t)ceil(at - 0.5);
+    case ROUND_PREFER_CEIL:
+        return (int64_t)floor(at + 0.5);
+    case FLOOR:
+        return (int64_t)floor(at);
+    default:
+        return (int64_t)ceil(at);
+    }
+}
+
+double byi_cubic_weight(double a, double distance)
+{
+    const double d = fabs(distance);
+    if (d < 1)
+        return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/* What input i, which may lie outside, counts at the position `at`. */
+static double weight_of(const struct filter *f, int64_t i, double at)
+{
+    const double d = fabs((double)i - at) * f->narrow;
+    if (f->exclude_outside && (i < 0 || i >= f->in))
+        return 0;
+    if (f->mode == CUBIC)
+        return byi_cubic_weight(f->cubic_a, d);
+    return d < 1 ? 1 - d : 0;
+}
+
+/* The sum that the weights are divided by. */
+static double whole_of(const struct filter *f, int64_t first, double at)
+{
+    double sum = 0;
+    if (!f->exclude_outside && f->narrow == 1)
+        return 1; /* as they come */
+    for (int64_t i = first; i < first + 2 * f->radius; i++)
+        sum += weight_of(f, i, at);
+    return sum != 0 ? sum : 1;
+}
+
+static int64_t clamp(int64_t i, int64_t low, int64_t high)
+{
+    return i < low ? low : i > high ? high : i;
+}
+
+static void set_weights(const struct filter *f, const struct byi_taps *a,
+                        int64_t j, double at, bool f64, void *weights)
+{
+    const int64_t first = (int64_t)floor(at) + 1 - f->radius;
+    const int64_t low = a->first[j], last = f->in - 1;
+    const double whole = whole_of(f, first, at);
+    double w = 0;
+    int64_t to = 0;
+    for (int64_t t = 0; t < 2 * f->radius; t++) {
+        w += weight_of(f, first + t, at);
+        to = clamp(clamp(first + t, 0, last) - low, 0, a->n - 1);
+        const int64_t next = clamp(first + t + 1, 0, last) - low;
+        if (t + 1 < 2 * f->radius && next == to)
+            continue; /* beyond the end: it counts for the same input */
+        if (f64)
+            ((double *)weights)[j * a->at_j + to * a->at_t] = w / whole;
+        else
+            ((float *)weights)[j * a->at_j + to * a->at_t] = (float)(w / whole);
+        w = 0;
+    }
+}
+
+/* --- one axis ------------------------------------------------------------ */
+
+/* The part of the axis that roi, an attribute or an operand, asks for. */
+static void read_part(const struct byi_resample *r, uint32_t i,
+                      struct filter *f)
+{
+    const uint32_t rank = r->x->rank;
+    uint32_t n = 0;
+    f->begin = 0;
+    f->end = 1;
+    if (r->roi) {
+        f->begin = byi_tensor_float(r->roi, i);
+        f->end = byi_tensor_float(r->roi, rank + i);
+        return;
+    }
+    const double *roi = byi_attr_floats(r->attrs, "roi", &n);
+    if (n == 2 * rank) {
+        f->begin = roi[i];
+        f->end = roi[rank + i];
+    }
+}
+
+static void read_scale(const struct byi_resample *r, uint32_t i,
+                       struct filter *f)
+{
+    f->scale = (double)f->out / (double)f->in;
+    f->length = (double)f->out;
+    if (r->given->dtype == BYOC_F32) {
+        /* The length is what the scale says, before it is rounded down: so
+         * do the reference and its test data. */
+        f->scale = byi_tensor_float(r->given, i);
+        f->length = f->scale * (double)f->in;
+    }
+    if (f->antialias && f->scale < 1)
+        f->narrow = f->scale;
+    const double support = f->mode == CUBIC ? 2 : 1;
+    const double most = 2 * (double)(f->in + f->out) + FAR;
+    const double radius = ceil(support / f->narrow);
+    if (f->mode != NEAREST)
+        f->radius = (int64_t)(radius < most ? radius : most);
+}
+
+/* Whether position j is input j itself. */
+static bool is_copy(const struct byi_taps *a, int64_t j, bool f64,
+                    const void *weights)
+{
+    for (int64_t t = 0; t < a->n && weights; t++) {
+        const int64_t at = j * a->at_j + t * a->at_t;
+        const double w =
+            f64 ? ((const double *)weights)[at] : ((const float *)weights)[at];
+        if (w != (a->first[j] + t == j ? 1 : 0))
+            return false;
+    }
+    return weights || a->first[j] == j;
+}
+
+/* Whether vectors of W positions reach all that they read. */
+static bool fits(const struct byi_taps *a, int64_t width)
+{
+    for (int64_t j = 0; j < a->out; j++) {
+        const int64_t from = a->first[j / width * width];
+        if (a->first[j] < from || a->first[j] + a->n > from + 2 * width)
+            return false;
+    }
+    return a->n <= SHORT_TAPS;
+}
+
+static void set_firsts(struct byi_resample *r, uint32_t i,
+                       const struct filter *f)
+{
+    struct byi_taps *a = &r->axes[i];
+    const int64_t pitch = (f->out + LANES - 1) / LANES * LANES;
+    for (int64_t j = 0; j < f->out; j++) {
+        const double at = bound(f, source_of(f, j));
+        const int64_t first = f->mode == NEAREST
+                                  ? round_nearest(f->nearest, at)
+                                  : (int64_t)floor(at) + 1 - f->radius;
+        r->first[i][j] = (int32_t)clamp(first, 0, f->in - a->n);
+    }
+    for (int64_t j = f->out; j < pitch; j++)
+        r->first[i][j] = r->first[i][f->out - 1];
+    a->first = r->first[i];
+}
+
+static void fill_axis(struct byi_resample *r, uint32_t i)
+{
+    struct byi_taps *a = &r->axes[i];
+    struct filter f = read_filter(r, i);
+    const bool f64 = r->x->dtype == BYOC_F64;
+    const int64_t pitch = (f.out + LANES - 1) / LANES * LANES;
+    const size_t size = f64 ? sizeof(double) : sizeof(float);
+    read_part(r, i, &f);
+    read_scale(r, i, &f);
+    if (f.mode != NEAREST) {
+        a->n = clamp(2 * f.radius, 1, a->n);
+        memset(r->weight[i], 0, (size_t)(pitch * a->n) * size);
+    }
+    set_firsts(r, i, &f);
+    a->fits = (fits(a, 8) ? 8 : 0) | (fits(a, 16) ? 16 : 0);
+    a->at_j = a->fits ? 1 : a->n;
+    a->at_t = a->fits ? pitch : 1;
+    a->weight = r->weight[i];
+    r->stays[i] = f.in == f.out;
+    for (int64_t j = 0; j < f.out; j++) {
+        const double real = source_of(&f, j);
+        if (f.mode != NEAREST)
+            set_weights(&f, a, j, bound(&f, real), f64, r->weight[i]);
+        r->outside[i][j] = f.coordinates == TF_CROP_AND_RESIZE &&
+                           !(real >= 0 && real <= (double)(f.in - 1));
+        r->reaches_out |= r->outside[i][j];
+        r->stays[i] = r->stays[i] && !r->outside[i][j] &&
+                      is_copy(a, j, f64, r->weight[i]);
+    }
+}
+
+enum byoc_status byi_resample_fill(struct byi_resample *r,
+                                   struct byoc_error *err)
+{
+    r->reaches_out = false;
+    for (uint32_t i = 0; i < r->x->rank; i++) {
+        if (r->x->dims[i] > INT32_MAX || r->y->dims[i] > INT32_MAX)
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "%s: axis %u goes from %lld to %lld positions, at "
+                            "most 2^31 - 1 are supported",
+                            byi_op(r->op)->name, i, (long long)r->x->dims[i],
+                            (long long)r->y->dims[i]);
+        fill_axis(r, i);
+    }
+    return BYOC_OK;
+}
+
+/* --- steps --------------------------------------------------------------- */
+
+static int64_t span(const struct byi_tensor *t, uint32_t begin, uint32_t end)
+{
+    int64_t n = 1;
+    for (uint32_t i = begin; i < end; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+/* Which axis goes first, and the rows that are kept meanwhile. */
+static void order(struct byi_planes *p)
+{
+    const struct byi_taps *h = &p->high, *w = &p->wide;
+    const double by_row =
+        (double)(w->out * w->n) * (p->inner == 1 && !w->fits ? SLOW : 1);
+    const double first =
+        (double)h->out * (double)w->in * (double)h->n + (double)h->out * by_row;
+    const double last =
+        (double)h->in * by_row + (double)h->out * (double)w->out * (double)h->n;
+    if (h->n == 0 || w->n == 0)
+        return;
+    p->high_first = first < last;
+    p->room = p->high_first ? w->in * p->inner : h->n * (w->out * p->inner + 2);
+}
+
+uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
+                            struct byi_planes steps[BYI_MAX_RANK])
+{
+    static const struct byi_taps one = {.in = 1, .out = 1};
+    const uint32_t rank = r->x->rank;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (r->stays[i])
+            continue;
+        struct byi_planes *p = &steps[n++];
+        const bool two = most > 1 && i + 1 < rank && !r->stays[i + 1];
+        *p = (struct byi_planes){.high = r->axes[i],
+                                 .wide = two ? r->axes[i + 1] : one,
+                                 .planes = span(r->y, 0, i),
+                                 .inner = span(r->x, i + 1 + two, rank)};
+        if (!two && p->inner == 1) { /* the last axis: rows of a plane */
+            p->wide = p->high;
+            p->high = one;
+        }
+        order(p);
+        i += two;
+    }
+    return n;
+}
