@@ -335,6 +335,19 @@ enum byoc_status byi_rule_quantize(struct byi_infer *t,
     return byi_rule_like(t, 0, t->in[2]->dtype, out);
 }
 
+enum byoc_status byi_rule_lookup(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    const unsigned bytes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
+    BYI_TRY(byi_want_dtype(t, 0, bytes, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, bytes, "table"));
+    BYI_TRY(byi_want_rank(t, 1, 1, "table"));
+    if (!byi_dims_agree(t->in[1]->dims[0], 256))
+        return byi_rule_fail(t, "table has %lld entries, expected 256",
+                             (long long)t->in[1]->dims[0]);
+    return byi_rule_like(t, 0, t->in[1]->dtype, out);
+}
+
 enum byoc_status byi_rule_dequantize(struct byi_infer *t,
                                      const struct byi_type **out)
 {

@@ -417,6 +417,18 @@ const struct byi_simd *byi_simd(void);
  * False, and nothing changes, where there is none or the CPU lacks it. */
 bool byi_simd_use(enum byi_isa isa);
 
+/* --- lookup.c ------------------------------------------------------------ */
+
+/* y[i] = table[x[i]], for CPUs that have `isa` and of which `runs` says so;
+ * the kernel takes the first such row. */
+struct byi_lookup {
+    enum byi_isa isa;
+    bool (*runs)(void);
+    void (*run)(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n);
+};
+extern const struct byi_lookup byi_lookups[];
+extern const uint32_t byi_n_lookups;
+
 /* --- gemm.c ------------------------------------------------------------- */
 
 /* A matrix as the packers see it: element (row, column) is at

@@ -30,6 +30,7 @@ struct byi_kernel_rows {
     FAMILY(norm)                                                               \
     FAMILY(softmax)                                                            \
     FAMILY(quantize)                                                           \
+    FAMILY(lookup)                                                             \
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
     FAMILY(dft)                                                                \

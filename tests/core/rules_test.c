@@ -98,6 +98,9 @@ static const struct row element_rows[] = {
     {"qnn.quantize", "{}", "f32[2,3] f32[3] i8[3]", "i8[2,3]"},
     {"qnn.quantize", "{}", "f32[2,3] f32[2] i8[2]", "!scale has 2 elements, x has 3 along axis 1"},
     {"qnn.quantize", "{}", "f32[2,3] f32[3] i8[]", "!scale has shape (3,) and zero point"},
+    {"qnn.lookup", "{}", "i8[2,3] u8[256]", "u8[2,3]"},
+    {"qnn.lookup", "{}", "i8[2,3] u8[255]", "!table has 255 entries, expected 256"},
+    {"qnn.lookup", "{}", "f32[2,3] u8[256]", "!x has type float32"},
     {"qnn.dequantize", "{\"axis\": 0}", "i8[2,3] f16[2] i8[2]", "f16[2,3]"},
     {"qnn.dequantize", "{}", "i8[2,3] f32[] u8[]", "!zero point has type uint8, expected int8"},
 };

@@ -413,6 +413,50 @@ static void test_quantize(void **state)
     finish(&e);
 }
 
+/* --- tables of bytes ---------------------------------------------------- */
+
+static enum byoc_status look_up_plain(const struct byi_call *call,
+                                      struct byoc_error *error)
+{
+    const uint8_t *x = call->in[0].data, *table = call->in[1].data;
+    (void)error;
+    for (int64_t i = 0; i < byi_count(call->out); i++)
+        ((uint8_t *)call->out->data)[i] = table[x[i]];
+    return BYOC_OK;
+}
+
+/* Every row that runs here, at lengths around those of vectors, in place of
+ * memory that ends where they end. */
+static void test_lookups(void **state)
+{
+    enum { MOST = 200 };
+    uint8_t table[256];
+    (void)state;
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)random_in(0, 255);
+    for (uint32_t row = 0; row < byi_n_lookups; row++) {
+        const struct byi_lookup *lookup = &byi_lookups[row];
+        if (!byi_isa_runs(lookup->isa) || !lookup->runs())
+            continue;
+        for (int64_t n = 0; n <= MOST; n++) {
+            uint8_t *x = malloc((size_t)n + 1), *y = malloc((size_t)n + 1);
+            for (int64_t i = 0; i < n; i++)
+                x[i] = (uint8_t)(n == MOST ? i : random_in(0, 255));
+            y[n] = 0xa5;
+            lookup->run(x, table, y, n);
+            for (int64_t i = 0; i < n; i++)
+                assert_int_equal(y[i], table[x[i]]);
+            assert_int_equal(y[n], 0xa5);
+            free(x);
+            free(y);
+        }
+    }
+    struct byi_tensor in[] = {TENSOR(BYOC_U8, 3, 70000), TENSOR(BYOC_I8, 256)};
+    memcpy(in[1].data, table, sizeof table);
+    struct eval e = prepare(BYI_OP_LOOKUP, NULL, 0, in, 2);
+    expect_plain(&e, look_up_plain, 0, "lookup");
+}
+
 /* --- refusals, alignment ------------------------------------------------ */
 
 static void test_unsupported(void **state)
@@ -469,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_other_norms),
         cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_lookups),
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_unaligned_operand),
     };

@@ -1,0 +1,129 @@
+/* lookup.c: qnn.lookup: y[i] = table[x[i]], bytes. A table of 256 is 16 of the
+ * 16 entries that a byte shuffle looks up at once, or two of 128 where AVX-512
+ * has VBMI.
+ */
+#include "kernel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+static void look_up_plain(const uint8_t *restrict x, const uint8_t *table,
+                          uint8_t *restrict y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+#if defined(__x86_64__)
+
+/* In part k a byte of x counts if its upper half is k: x ^ 16 k is below 16
+ * then, and adding 0x70 leaves bit 7 clear; else the sum has bit 7, for which
+ * the shuffle gives 0. Load, splat, and the rest by their instructions. */
+#define SHUFFLES(name, target_, WIDTH, vec, load, store, splat, part, xor_,    \
+                 add, shuffle, or_)                                            \
+    __attribute__((target(target_))) static void name(                         \
+        const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n)         \
+    {                                                                          \
+        vec parts[16];                                                         \
+        int64_t i = 0;                                                         \
+        for (int k = 0; k < 16; k++)                                           \
+            parts[k] = part(_mm_loadu_si128((const void *)(table + 16 * k)));  \
+        for (; i + (WIDTH) <= n; i += (WIDTH)) {                               \
+            const vec at = load((const void *)(x + i));                        \
+            vec found = splat(0);                                              \
+            for (int k = 0; k < 16; k++) {                                     \
+                const vec in =                                                 \
+                    add(xor_(at, splat((char)(16 * k))), splat(0x70));         \
+                found = or_(found, shuffle(parts[k], in));                     \
+            }                                                                  \
+            store((void *)(y + i), found);                                     \
+        }                                                                      \
+        look_up_plain(x + i, table, y + i, n - i);                             \
+    }
+#define ITSELF(v) (v)
+SHUFFLES(look_up_ssse3, "ssse3", 16, __m128i, _mm_loadu_si128, _mm_storeu_si128,
+         _mm_set1_epi8, ITSELF, _mm_xor_si128, _mm_adds_epu8, _mm_shuffle_epi8,
+         _mm_or_si128)
+SHUFFLES(look_up_avx2, "avx2", 32, __m256i, _mm256_loadu_si256,
+         _mm256_storeu_si256, _mm256_set1_epi8, _mm256_broadcastsi128_si256,
+         _mm256_xor_si256, _mm256_adds_epu8, _mm256_shuffle_epi8,
+         _mm256_or_si256)
+SHUFFLES(look_up_avx512, "avx512f,avx512bw", 64, __m512i, _mm512_loadu_si512,
+         _mm512_storeu_si512, _mm512_set1_epi8, _mm512_broadcast_i32x4,
+         _mm512_xor_si512, _mm512_adds_epu8, _mm512_shuffle_epi8,
+         _mm512_or_si512)
+
+/* Halves of the table by bits 0 to 6, and bit 7 says which. */
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) static void look_up_vbmi(
+    const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n)
+{
+    __m512i part[4];
+    for (int k = 0; k < 4; k++)
+        part[k] = _mm512_loadu_si512(table + 64 * k);
+    for (int64_t i = 0; i < n; i += 64) {
+        const __mmask64 some =
+            n - i < 64 ? (UINT64_C(1) << (n - i)) - 1 : UINT64_MAX;
+        const __m512i at = _mm512_maskz_loadu_epi8(some, x + i);
+        const __m512i low = _mm512_permutex2var_epi8(part[0], at, part[1]);
+        const __m512i high = _mm512_permutex2var_epi8(part[2], at, part[3]);
+        _mm512_mask_storeu_epi8(
+            y + i, some,
+            _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high));
+    }
+}
+
+static bool has_vbmi(void)
+{
+    return __builtin_cpu_supports("avx512vbmi");
+}
+#endif
+
+const struct byi_lookup byi_lookups[] = {
+/* widest first */
+#if defined(__x86_64__)
+    {BYI_ISA_AVX512, has_vbmi, look_up_vbmi},
+    {BYI_ISA_AVX512, always, look_up_avx512},
+    {BYI_ISA_AVX2, always, look_up_avx2},
+    {BYI_ISA_SSE42, always, look_up_ssse3},
+#endif
+    {(enum byi_isa)0, always, look_up_plain},
+};
+const uint32_t byi_n_lookups = BYI_COUNT(byi_lookups);
+
+static const struct byi_lookup *choose(void)
+{
+    const enum byi_isa widest = byi_simd()->isa;
+    uint32_t i = 0;
+    /* the tables of loops have none between the least set and AVX2 */
+    const enum byi_isa most = widest > 0 ? widest : byi_isa_widest();
+    while (byi_lookups[i].isa > most || !byi_lookups[i].runs())
+        i++;
+    return &byi_lookups[i];
+}
+
+static enum byoc_status lookup_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    enum { CHUNK = 32768 };
+    const struct byi_lookup *lookup = choose();
+    const uint8_t *x = call->in[0].data, *table = call->in[1].data;
+    uint8_t *y = call->out->data;
+    const int64_t n = byi_count(call->in);
+    const int team = byi_team(call, n / 8);
+    (void)err;
+#pragma omp parallel for schedule(static) num_threads(team) if (team > 1)
+    for (int64_t at = 0; at < n; at += CHUNK)
+        lookup->run(x + at, table, y + at, byi_min(CHUNK, n - at));
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_LOOKUP, {lookup_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_lookup = {rows, BYI_COUNT(rows)};

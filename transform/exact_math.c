@@ -1,0 +1,56 @@
+/* ExactMath: functions of float32 by way of float64, where native kernels are
+ * those of the C library: results are the nearest float32 but for rare ties.
+ * requires: types                         breaks: nothing
+ *
+ *                           %0 = cast(%x, dtype="float64");
+ *   tanh(%x)        ==>     %1 = tanh(%0);
+ *                           cast(%1, dtype="float32")
+ *
+ * Not in a compile's list: --pass ExactMath asks for it. It comes before the
+ * partition, so that no vendor approximates them either.
+ */
+#include "transform.h"
+
+#include "rewrite.h"
+
+static byi_id cast(struct byi_rewrite *rw, byi_id x, enum byoc_dtype dtype)
+{
+    const struct byi_attr to = {
+        .name = "dtype", .kind = BYI_ATTR_DTYPE, .i = dtype};
+    return byi_rw_call(rw, BYI_OP_CAST, &x, 1, &to, 1);
+}
+
+static byi_id widen(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_type *type = byi_rw_tensor(rw, at);
+    if (!type || type->dtype != BYOC_F32)
+        return BYI_NO_ID;
+    const byi_id x = cast(rw, byi_rw_arg(rw, at, 0), BYOC_F64);
+    return cast(rw, byi_rw_again(rw, at, &x), BYOC_F32);
+}
+
+/* Those whose float32 kernels approximate: runtime_native/numbers.inc. */
+static const struct byi_rule rules[] = {
+    {BYI_OP_EXP, widen},         {BYI_OP_LOG, widen},
+    {BYI_OP_ERF, widen},         {BYI_OP_TANH, widen},
+    {BYI_OP_SIGMOID, widen},     {BYI_OP_RSQRT, widen},
+    {BYI_OP_NN_ELU, widen},      {BYI_OP_NN_SELU, widen},
+    {BYI_OP_NN_CELU, widen},     {BYI_OP_NN_GELU, widen},
+    {BYI_OP_NN_SILU, widen},     {BYI_OP_NN_MISH, widen},
+    {BYI_OP_NN_SOFTPLUS, widen},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_exact_math = {
+    .name = "ExactMath",
+    .summary = "functions of float32 through float64, not approximated",
+    .opt_level = 3,
+    .run_func = run,
+};

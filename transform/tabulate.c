@@ -1,0 +1,147 @@
+/* Tabulate: what is computed of 8 bits alone, and becomes 8 bits again, is a
+ * table of 256 entries.
+ * requires: types                         breaks: nothing
+ *
+ *   %0 = qnn.dequantize(%x, const, const);
+ *   %1 = sigmoid(%0);                        ==>  qnn.lookup(%x, const)
+ *   qnn.quantize(%1, const, const)
+ *
+ * Between the two stand operators of one operand, or of others that are single
+ * numbers; nobody else reads what is between. Scales and zero points are single
+ * numbers too. The entries are what the operators' kernels give, so results
+ * stay the same to the bit. A compile runs this behind the partition: a vendor
+ * has had its convolution with what quantises its result by then.
+ */
+#include "transform.h"
+
+#include <string.h>
+
+#include "rewrite.h"
+
+enum { ENTRIES = 256, MAX_STEPS = 32, MAX_OPERANDS = 4 };
+
+/* From the quantize, first, to the dequantize, last; and which operand of each
+ * is the one before it. */
+struct chain {
+    byi_id at[MAX_STEPS];
+    uint32_t operand[MAX_STEPS], n;
+};
+
+static bool is_number(const struct byi_rewrite *rw, byi_id id)
+{
+    struct byi_tensor t;
+    return byi_rw_view(rw, id, &t) && byi_elements(t.rank, t.dims) == 1;
+}
+
+static bool is_byte(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_type *type = byi_rw_tensor(rw, id);
+    return type && (type->dtype == BYOC_I8 || type->dtype == BYOC_U8);
+}
+
+/* All operands of node `id` but one are numbers, and it has that one's shape.
+ */
+static bool is_step(const struct byi_rewrite *rw, byi_id id, uint32_t *operand)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    uint32_t n = 0;
+    if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR ||
+        node->n_args > MAX_OPERANDS || byi_op(node->op)->kind > BYI_BROADCAST)
+        return false;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (!is_number(rw, node->args[i])) {
+            *operand = i;
+            n++;
+        }
+    const struct byi_type *from =
+        n == 1 ? byi_rw_tensor(rw, node->args[*operand]) : NULL;
+    return from && byi_dims_equal(from->rank, from->dims, node->type->rank,
+                                  node->type->dims);
+}
+
+static bool read_chain(const struct byi_rewrite *rw, byi_id at,
+                       struct chain *chain)
+{
+    chain->n = 0;
+    if (!is_byte(rw, at))
+        return false;
+    while (chain->n < MAX_STEPS) {
+        uint32_t operand;
+        if ((chain->n && !byi_rw_once(rw, at)) || !is_step(rw, at, &operand))
+            return false;
+        chain->at[chain->n] = at;
+        chain->operand[chain->n++] = operand;
+        const bool last = byi_rw_is(rw, at, BYI_OP_DEQUANTIZE);
+        at = byi_rw_arg(rw, at, operand);
+        if (last)
+            return operand == 0 && is_byte(rw, at);
+    }
+    return false;
+}
+
+/* One step on ENTRIES elements. */
+static bool compute(struct byi_rewrite *rw, const struct byi_node *node,
+                    uint32_t operand, struct byi_tensor *values)
+{
+    struct byi_tensor in[MAX_OPERANDS];
+    struct byi_tensor out = {
+        .dtype = node->type->dtype, .rank = 1, .dims = {ENTRIES}};
+    const uint32_t size = byoc_dtype_size(out.dtype);
+    if (!size)
+        return false;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        if (i != operand && !byi_rw_view(rw, node->args[i], &in[i]))
+            return false;
+        in[i].rank = 0;
+    }
+    in[operand] = *values;
+    out.data = byi_arena_alloc(rw->scratch, (size_t)ENTRIES * size);
+    *values = out;
+    return rw->ctx->eval(byi_op(node->op), node->attrs, node->n_args, in, 1,
+                         values, NULL) == BYOC_OK;
+}
+
+static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
+{
+    struct chain chain;
+    uint8_t bytes[ENTRIES];
+    if (!rw->ctx->eval || !read_chain(rw, at, &chain))
+        return BYI_NO_ID;
+    const byi_id x = byi_rw_arg(rw, chain.at[chain.n - 1], 0);
+    struct byi_tensor values = {.data = bytes,
+                                .dtype = byi_rw_tensor(rw, x)->dtype,
+                                .rank = 1,
+                                .dims = {ENTRIES}};
+    for (uint32_t i = 0; i < ENTRIES; i++)
+        bytes[i] = (uint8_t)i;
+    for (uint32_t i = chain.n; i-- > 0;)
+        if (!compute(rw, byi_rw_node(rw, chain.at[i]), chain.operand[i],
+                     &values))
+            return BYI_NO_ID;
+    struct byi_tensor table;
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, values.dtype, 1, values.dims);
+    if (!byi_rw_alloc(rw, type, &table))
+        return BYI_NO_ID;
+    memcpy(table.data, values.data, ENTRIES);
+    return byi_rw_op2(rw, BYI_OP_LOOKUP, x, byi_rw_const(rw, type, &table));
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_QUANTIZE, tabulate},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_tabulate = {
+    .name = "Tabulate",
+    .summary = "what 8 bits become through a chain of functions, as a table",
+    .opt_level = 1,
+    .run_func = run,
+};
