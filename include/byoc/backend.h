@@ -331,9 +331,9 @@ struct byoc_backend {
     struct byoc_fail *(*layout)(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *wish);
-    /* Optional; NULL: it has to be timed. How long would a run of this region
-     * take here, in nanoseconds? The host asks where it has no time to measure,
-     * or may not. A failure is no opinion. Any thread. */
+    /* Optional; NULL: no opinion, as is a failure. About how long would a run of
+     * this region take here, in nanoseconds? For hosts that cannot measure.
+     * Any thread. */
     struct byoc_fail *(*cost)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               uint64_t *nanoseconds);

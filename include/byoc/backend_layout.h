@@ -71,6 +71,17 @@
     M(byoc_blob, kind) \
     M(byoc_blob, data) \
     M(byoc_blob, bytes) \
+    S(byoc_run_args) \
+    M(byoc_run_args, struct_size) \
+    M(byoc_run_args, n_inputs) \
+    M(byoc_run_args, n_outputs) \
+    M(byoc_run_args, reserved) \
+    M(byoc_run_args, inputs) \
+    M(byoc_run_args, outputs) \
+    M(byoc_run_args, trace) \
+    M(byoc_run_args, trace_ctx) \
+    M(byoc_run_args, cancel) \
+    M(byoc_run_args, ext) \
     S(byoc_backend) \
     M(byoc_backend, struct_size) \
     M(byoc_backend, flags) \
