@@ -3,19 +3,22 @@
  */
 #include "cli.h"
 
+#include "runtime/internal.h"
+
 #include <string.h>
 
 static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_backends = {
     .name = "backends",
-    .usage = "[--plugin PATH[:PATH]] [--lint [MODEL...]]",
+    .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
     .summary = "list the vendors' plug-ins, with a verdict on each",
     .run = run,
 };
 
 struct count {
     uint32_t good, bad;
+    struct byi_text *json; /* the list, where that is wanted */
 };
 
 static void print_backend(void *ctx, const char *path, const char *name,
@@ -31,6 +34,74 @@ static void print_backend(void *ctx, const char *path, const char *name,
         printf("%-9s %s (%s)\n", name, path, version);
         count->good++;
     }
+}
+
+static void put_member(struct byi_text *json, const char *name,
+                       const char *value)
+{
+    byi_text_addf(json, "\"%s\": ", name);
+    if (value)
+        byi_json_quote(json, value);
+    else
+        byi_text_addf(json, "null");
+}
+
+static void add_backend(void *ctx, const char *path, const char *name,
+                        const char *version, const char *verdict)
+{
+    struct count *count = ctx;
+    struct byi_text *json = count->json;
+    byi_text_addf(json, "%s\n    {", count->good + count->bad ? "," : "");
+    put_member(json, "path", path);
+    byi_text_addf(json, ", ");
+    put_member(json, "name", name);
+    byi_text_addf(json, ", ");
+    put_member(json, "version", version);
+    byi_text_addf(json, ", \"usable\": %s, ", verdict ? "false" : "true");
+    put_member(json, "why", verdict);
+    byi_text_addf(json, "}");
+    if (verdict)
+        count->bad++;
+    else
+        count->good++;
+}
+
+static void print_list(const struct byi_text *copies)
+{
+    printf("native    in libbyoc_runtime.so (byoc %s), always there\n",
+           byoc_version());
+    for (const char *line = copies->at; line && *line;
+         line = strchr(line, '\n') + 1)
+        printf("warning   %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+static void print_json(const struct byi_text *plugins,
+                       const struct byi_text *copies)
+{
+    struct byi_text json = {0};
+    byi_text_addf(&json, "{\"plugins\": [%s\n  ],\n  ",
+                  plugins->at ? plugins->at : "");
+    put_member(&json, "native", byoc_version());
+    byi_text_addf(&json, ",\n  ");
+    put_member(&json, "warnings", copies->n ? copies->at : NULL);
+    printf("%s}\n", json.at);
+    byi_text_free(&json);
+}
+
+/* Every candidate with its verdict, and what they brought twice. */
+static int list_backends(const char *plugins, bool as_json)
+{
+    struct byi_text json = {0}, copies = {0};
+    struct count count = {.json = &json};
+    byoc_backends_list(plugins, as_json ? add_backend : print_backend, &count);
+    byoc_internal_copies(&copies);
+    if (as_json)
+        print_json(&json, &copies);
+    else
+        print_list(&copies);
+    byi_text_free(&json);
+    byi_text_free(&copies);
+    return count.bad ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
 /* --- lint ------------------------------------------------------------------
@@ -134,11 +205,12 @@ static int run_lint(const struct byi_model_options *o,
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {0};
-    bool lint = false;
+    bool lint = false, json = false;
     const char *models[MAX_MODELS];
     const struct byi_option options[] = {
         {"plugin", 0, BYI_OPTION_TEXT, &o.plugins, "PATH[:PATH]",
          "plug-ins, or folders of them, by absolute path"},
+        {"json", 0, BYI_OPTION_FLAG, &json, NULL, "the list as JSON"},
         {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
          "check the rows of their tables; with models, whether each matches"},
         {"pattern", 0, BYI_OPTION_LIST, &o.patterns, "NAME=PATTERN",
@@ -157,9 +229,5 @@ static int run(int argc, char **argv)
     o.native = o.patterns.n > 0;
     if (lint)
         return run_lint(&o, models, n);
-    struct count count = {0};
-    byoc_backends_list(o.plugins, print_backend, &count);
-    printf("native    in libbyoc_runtime.so (byoc %s), always there\n",
-           byoc_version());
-    return count.bad ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
+    return list_backends(o.plugins, json);
 }

@@ -232,14 +232,29 @@ const char *byi_found_fall(const struct byi_found *found, uint32_t plugin)
 
 /* --- listing backends ----------------------------------------------------- */
 
+struct named {
+    const char *name, *path;
+};
+
 struct listing {
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
+    struct byi_arena *arena;
+    BYI_VEC(struct named) seen; /* good ones */
 };
+
+/* The path of the plug-in of this name that was found before. */
+static const char *found_before(const struct listing *l, const char *name)
+{
+    for (uint32_t i = 0; i < l->seen.n; i++)
+        if (strcmp(l->seen.at[i].name, name) == 0)
+            return l->seen.at[i].path;
+    return NULL;
+}
 
 static void list_plugin(void *ctx, const char *path)
 {
-    const struct listing *l = ctx;
+    struct listing *l = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
     if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
@@ -249,6 +264,16 @@ static void list_plugin(void *ctx, const char *path)
     struct byi_pattern_table *table = NULL;
     enum byoc_status status = byi_patterns_compile(
         plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
+    const char *first = found_before(l, plugin->backend->name);
+    if (status == BYOC_OK && first && strcmp(first, path) != 0)
+        status = byi_fail(&err, BYOC_EBACKEND,
+                          "%s: its backend is called '%s', as that of %s, "
+                          "which was found first; leave one of them out",
+                          path, plugin->backend->name, first);
+    const struct named one = {byi_arena_str(l->arena, plugin->backend->name),
+                              byi_arena_str(l->arena, path)};
+    if (status == BYOC_OK)
+        BYI_PUSH(&l->seen, one);
     l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
            status == BYOC_OK ? NULL : err.text);
     byi_patterns_free(&table);
@@ -260,10 +285,12 @@ void byoc_backends_list(const char *plugins,
                                     const char *, const char *),
                         void *ctx)
 {
-    struct listing listing = {.use = use, .ctx = ctx};
+    struct listing listing = {.use = use, .ctx = ctx, .arena = byi_arena_new()};
     struct byoc_error err;
     if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
         use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
+    byi_vec_free(listing.seen.at);
+    byi_arena_free(&listing.arena);
 }
 
 /* --- checking tables ------------------------------------------------------ */

@@ -117,7 +117,7 @@ enum byoc_status byi_load_region(const struct byi_module *m,
         const struct byoc_region region = region_of(r, views);
         void *compiled = NULL;
         struct byoc_fail *fail =
-            plugin->backend->load(&plugin->host, &region, &compiled);
+            byoc_internal_plugin_load(plugin, &region, &compiled);
         if (fail)
             r->fault = take_fault(plugin, fail, arena);
         else

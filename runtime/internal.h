@@ -202,6 +202,10 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);
 
+/* Load a region: a blob that is not aligned is lent as a copy that is. */
+BYOC_API struct byoc_fail *
+byoc_internal_plugin_load(const struct byi_plugin *plugin,
+                          const struct byoc_region *region, void **compiled);
 /* Make a state for runs of `compiled`, and free it, as the backend says. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
@@ -216,6 +220,12 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
  * (machine, version, sanitizer, the first struct or member that differs). */
 enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
                                   struct byoc_error *err);
+
+/* --- copies.c -------------------------------------------------------------- */
+
+/* A line for each kind of library that this process should have once, but has
+ * loaded twice or more: what, and which. Text: "" where there is none. */
+BYOC_API void byoc_internal_copies(struct byi_text *out);
 
 /* --- threads.c ------------------------------------------------------------ */
 

@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/descriptor.h"
 
@@ -204,7 +206,7 @@ static enum byoc_status load_region(struct byoc_model *model,
                                  .consts = consts};
     void *compiled = NULL;
     struct byoc_fail *fail =
-        plugin->backend->load(&plugin->host, &region, &compiled);
+        byoc_internal_plugin_load(plugin, &region, &compiled);
     free(consts);
     BYI_TRY(byi_plugin_status(fail, plugin, part->symbol, err));
     model->own.regions[i].plugin = plugin;
@@ -256,6 +258,19 @@ static enum byoc_status load_vendor(struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* Vendors bring libraries; two of a kind are a warning each. */
+static void warn_copies(struct byoc_model *model)
+{
+    struct byi_text copies = {0};
+    if (model->plugins)
+        byoc_internal_copies(&copies);
+    char *rest = NULL;
+    for (char *line = copies.at ? strtok_r(copies.at, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest))
+        warn(model, line);
+    byi_text_free(&copies);
+}
+
 static enum byoc_status load_vendors(struct byoc_model *model,
                                      const struct byoc_load_params *params,
                                      const struct byi_facts *facts,
@@ -273,6 +288,7 @@ static enum byoc_status load_vendors(struct byoc_model *model,
         if (!seen[i])
             status = load_vendor(model, params, facts, image, i, seen, err);
     free(seen);
+    warn_copies(model);
     return status;
 }
 
@@ -383,6 +399,36 @@ void byoc_internal_code_close(struct byi_code_library *code)
     *code = (struct byi_code_library){0};
 }
 
+/* Let go of the pages that hold `t` alone; the file has them. */
+static void let_go(const struct byi_tensor *t)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t from = ((uintptr_t)t->data + page - 1) / page * page;
+    const uintptr_t to =
+        ((uintptr_t)t->data + byi_tensor_bytes(t)) / page * page;
+    if (from < to)
+        madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+/* Constants in the mapped file whose vendors have copies of their own. */
+static void drop_consts(const struct byoc_model *m)
+{
+    const char *weights = m->artifact.image.weights;
+    const uint64_t bytes = m->artifact.image.weights_bytes;
+    for (uint32_t i = 0; i < m->plan->n_parts; i++) {
+        const struct byi_plan_part *part = &m->plan->parts[i];
+        const struct byi_plugin *plugin = m->own.regions[i].plugin;
+        if (!plugin || !(plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
+            continue;
+        for (uint32_t k = 0; k < part->n_consts; k++) {
+            const struct byi_tensor *t = &m->plan->consts[part->consts[k]].view;
+            const char *at = t->data;
+            if (at >= weights && at < weights + bytes)
+                let_go(t);
+        }
+    }
+}
+
 enum byoc_status byoc_model_load(const char *path,
                                  const struct byoc_load_params *params,
                                  struct byoc_model **model,
@@ -402,6 +448,7 @@ enum byoc_status byoc_model_load(const char *path,
     }
     (*model)->artifact = a;
     (*model)->library = library;
+    drop_consts(*model);
     return BYOC_OK;
 }
 

@@ -144,6 +144,24 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
     return status;
 }
 
+struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
+                                            const struct byoc_region *region,
+                                            void **compiled)
+{
+    const struct byoc_backend *b = plugin->backend;
+    struct byoc_region lent = *region;
+    if (!b->compile || (uintptr_t)region->json % BYI_ALIGN == 0)
+        return b->load(&plugin->host, region, compiled);
+    char *copy = byi_acquire(region->json_bytes);
+    if (!copy)
+        return host_fail(plugin->host.ctx, BYOC_FAIL_RESOURCE,
+                         "no memory for its blob");
+    lent.json = memcpy(copy, region->json, region->json_bytes);
+    struct byoc_fail *fail = b->load(&plugin->host, &lent, compiled);
+    byi_release(copy);
+    return fail;
+}
+
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state)
 {

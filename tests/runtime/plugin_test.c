@@ -68,6 +68,54 @@ static void test_world_writable(void **state)
     unlink(path);
 }
 
+/* A library for another processor, and one whose descriptor was cut off. */
+static void test_other_machine(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    const void *at;
+    size_t n;
+    char path[] = PLUGIN_DIR "/machine-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(byi_map_file(REF, &at, &n, &err), BYOC_OK);
+    char *copy = malloc(n);
+    memcpy(copy, at, n);
+    byi_unmap(at, n);
+    copy[18] = 40; /* e_machine: EM_ARM */
+    assert_int_equal(write(fd, copy, n), n);
+    fails(path, BYOC_EINCOMPATIBLE, "another processor (ELF machine 40");
+    copy[18] = 62;
+    char *magic = memmem(copy, n, BYOC_BACKEND_MAGIC, 8);
+    assert_non_null(magic);
+    magic[7] = '!';
+    assert_int_equal(pwrite(fd, copy, n, 0), n);
+    fails(path, BYOC_EPARSE, "is damaged");
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    fails(path, BYOC_EPARSE, "truncated");
+    free(copy);
+    close(fd);
+    unlink(path);
+}
+
+/* Two of a kind are noticed and named. */
+static void test_copies(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    struct byi_plugin *p = NULL;
+    struct byi_text text = {0};
+    assert_int_equal(
+        byoc_internal_plugin_open(PLUGIN_DIR "/second_copy.so", 1, &p, &err),
+        BYOC_OK);
+    byoc_internal_copies(&text);
+    assert_non_null(strstr(text.at, "2 OpenMP runtimes in this process: "));
+    assert_non_null(strstr(text.at, "2 copies of oneDNN in this process: "));
+    assert_non_null(strstr(text.at, "second_copy.so"));
+    byi_text_free(&text);
+    byoc_internal_plugin_close(&p);
+}
+
 static void test_open_twice(void **state)
 {
     (void)state;
@@ -272,6 +320,64 @@ static void test_load_fails(void **state)
     fixture_close(&x);
 }
 
+/* A run that is cancelled ends there, and the next one is not. */
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    struct byoc_model *model =
+        open_model(&x, two_regions, &(struct byoc_load_params){.plugins = REF});
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    byoc_state_cancel(s);
+    assert_int_equal(fixture_run(&x, s, 1, true, &err), BYOC_ECANCELLED);
+    assert_non_null(strstr(err.text, "cancelled in @main, after 0 of"));
+    assert_int_equal(fixture_run(&x, s, 1, true, &err), BYOC_OK);
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+static uint32_t count_maps(const char *word)
+{
+    char line[4096];
+    uint32_t n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, word) != NULL;
+    fclose(maps);
+    return n;
+}
+
+/* The library comes and goes with its models, and leaves nothing: neither a
+ * mapping, nor memory, which the leak checker would see at the end. */
+static void test_a_thousand_times(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    const struct byoc_load_params params = {.plugins = REF, .threads = 1};
+    struct byoc_model *model = open_model(&x, two_regions, &params);
+    uint32_t all = 0;
+    assert_true(count_maps("libbyoc_backend_ref.so") > 0);
+    byoc_model_free(&model);
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(
+            byoc_internal_model_open(&x.image, &params, &model, &err), BYOC_OK);
+        assert_true(model->own.regions[0].plugin != NULL);
+        if (i % 100 == 0)
+            check_runs(&x, model);
+        byoc_model_free(&model);
+        if (i == 100)
+            all = count_maps("");
+    }
+    assert_int_equal(count_maps("libbyoc_backend_ref.so"), 0);
+    assert_true(count_maps("") <= all);
+    fixture_close(&x);
+}
+
 static void test_trace(void **state)
 {
     (void)state;
@@ -314,6 +420,10 @@ int main(void)
         cmocka_unit_test(test_missing_vendor),
         cmocka_unit_test(test_load_fails),
         cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_a_thousand_times),
+        cmocka_unit_test(test_other_machine),
+        cmocka_unit_test(test_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

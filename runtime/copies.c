@@ -1,0 +1,75 @@
+/* copies.c: libraries that a process should have once: two OpenMP runtimes
+ * share the cores out twice, two copies of oneDNN keep two sets of caches, and
+ * either may take the other's symbols. Found by a function that each defines,
+ * so that a copy linked into a plug-in counts as well.
+ */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+static const struct {
+    const char *what, *function;
+} kinds[] = {
+    {"OpenMP runtimes", "omp_get_max_threads"},
+    {"copies of oneDNN", "dnnl_version"},
+};
+
+enum { MAX_COPIES = 8 };
+
+struct copies {
+    const char *path[MAX_COPIES]; /* as the loader has them */
+    const void *base[MAX_COPIES];
+    uint32_t n;
+};
+
+/* The library that `function` comes from, when asked for in the library of this
+ * path. */
+static void add_copy(const char *path, const char *function,
+                     struct copies *found)
+{
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    const void *symbol = handle ? dlsym(handle, function) : NULL;
+    Dl_info info;
+    bool known = !symbol || !dladdr(symbol, &info) || !info.dli_fname;
+    for (uint32_t i = 0; !known && i < found->n; i++)
+        known = found->base[i] == info.dli_fbase;
+    if (!known && found->n < MAX_COPIES) {
+        found->base[found->n] = info.dli_fbase;
+        found->path[found->n++] = info.dli_fname;
+    }
+    if (handle)
+        dlclose(handle);
+}
+
+static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size;
+    if (info->dlpi_name && info->dlpi_name[0] == '/')
+        byi_text_addf(ctx, "%s\n", info->dlpi_name);
+    return 0;
+}
+
+void byoc_internal_copies(struct byi_text *out)
+{
+    struct byi_text objects = {0};
+    struct copies found[BYI_COUNT(kinds)] = {{.n = 0}};
+    byi_text_add(out, "", 0);
+    dl_iterate_phdr(list_object, &objects); /* which holds the loader's lock */
+    char *rest = NULL;
+    for (char *path = objects.at ? strtok_r(objects.at, "\n", &rest) : NULL;
+         path; path = strtok_r(NULL, "\n", &rest))
+        for (size_t k = 0; k < BYI_COUNT(kinds); k++)
+            add_copy(path, kinds[k].function, &found[k]);
+    for (size_t k = 0; k < BYI_COUNT(kinds); k++) {
+        if (found[k].n < 2)
+            continue;
+        byi_text_addf(out, "%u %s in this process:", found[k].n, kinds[k].what);
+        for (uint32_t i = 0; i < found[k].n; i++)
+            byi_text_addf(out, "%s %s", i ? "," : "", found[k].path[i]);
+        byi_text_addf(out, "; runs may be slow or wrong, try plug-ins built "
+                           "for one of them\n");
+    }
+    byi_text_free(&objects);
+}

@@ -1,0 +1,21 @@
+/* second_copy.c: a plug-in without fault that brings an OpenMP runtime and a
+ * oneDNN of its own, as one that was linked with static libraries does.
+ */
+#include "bad.h"
+
+BYOC_VISIBLE int omp_get_max_threads(void);
+BYOC_VISIBLE const void *dnnl_version(void);
+
+int omp_get_max_threads(void)
+{
+    return 1;
+}
+
+const void *dnnl_version(void)
+{
+    return NULL;
+}
+
+static const struct byoc_backend backend = {GOOD_BACKEND};
+
+PLUGIN(&backend)
