@@ -93,7 +93,7 @@ static enum byoc_status time_run(struct byoc_state *state,
                                  struct byoc_error *err)
 {
     double began = now();
-    BYI_TRY(byoc_run(state, in->views, in->n, out->views, out->n, err));
+    BYI_TRY(byi_feed_run(state, in, out, err));
     *seconds = now() - began;
     return BYOC_OK;
 }

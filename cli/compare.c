@@ -77,7 +77,7 @@ static enum byoc_status run_once(const struct byoc_model *model,
     BYI_TRY(byoc_state_new(model, state, err));
     if (steps)
         byoc_internal_state_watch(*state, watch_step, steps);
-    return byoc_run(*state, in->views, in->n, out->views, out->n, err);
+    return byi_feed_run(*state, in, out, err);
 }
 
 static void print_difference(const char *name, const struct byi_difference *d,
@@ -93,6 +93,32 @@ static void print_difference(const char *name, const struct byi_difference *d,
     printf("\n");
 }
 
+/* Trees: the worst of their tensors. Recursion is as deep as the signature. */
+static enum byoc_status compare_values(const struct byoc_value *found,
+                                       const struct byoc_value *expected,
+                                       const struct byi_tolerance *tolerance,
+                                       struct byi_difference *worst,
+                                       struct byoc_error *err)
+{
+    struct byi_difference d;
+    if (found->kind != expected->kind || found->n != expected->n)
+        return byi_fail(err, BYOC_ETYPE, "found %u values, expected %u",
+                        found->n, expected->n);
+    for (uint32_t i = 0; i < found->n; i++)
+        BYI_TRY(compare_values(&found->elements[i], &expected->elements[i],
+                               tolerance, worst, err));
+    if (found->kind != BYOC_TENSOR)
+        return BYOC_OK;
+    const struct byi_tensor f = byi_feed_tensor(&found->tensor);
+    const struct byi_tensor e = byi_feed_tensor(&expected->tensor);
+    BYI_TRY(byi_difference(&f, &e, tolerance, &d, err));
+    d.n_bad += worst->n_bad;
+    if (worst->worst < 0 || d.max_abs > worst->max_abs)
+        *worst = d;
+    worst->n_bad = d.n_bad;
+    return BYOC_OK;
+}
+
 /* Every output; the first that differs is named at the end. */
 static int judge(const struct byoc_model *model, const struct byi_feed *out,
                  const struct byi_feed *expected,
@@ -101,13 +127,19 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
     const char *first = NULL;
     for (uint32_t i = 0; i < out->n; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
-        struct byi_tensor found = byi_feed_tensor(&out->views[i]);
-        struct byi_difference d;
+        struct byi_difference d = {.worst = -1};
         struct byoc_error err;
-        if (io->dtype == BYOC_BOOL)
-            found.dtype = BYOC_BOOL;
-        bool fits = byi_difference(&found, &expected->at[i], tolerance, &d,
-                                   &err) == BYOC_OK;
+        bool fits;
+        if (io->kind != BYOC_TENSOR) {
+            fits = compare_values(&out->values[i], &expected->values[i],
+                                  tolerance, &d, &err) == BYOC_OK;
+        } else {
+            struct byi_tensor found = byi_feed_tensor(&out->views[i]);
+            if (io->dtype == BYOC_BOOL)
+                found.dtype = BYOC_BOOL;
+            fits = byi_difference(&found, &expected->at[i], tolerance, &d,
+                                  &err) == BYOC_OK;
+        }
         if (!fits)
             printf("DIFFERENT %s: %s\n", io->name, err.text);
         else
@@ -136,7 +168,8 @@ static enum byoc_status run_native(
     BYI_TRY(run_once(native->model, in, expected, steps, state, err));
     expected->at = byi_arena_calloc(arena, expected->n, sizeof *expected->at);
     for (uint32_t i = 0; i < expected->n; i++)
-        expected->at[i] = byi_feed_tensor(&expected->views[i]);
+        if (byoc_model_output(native->model, i)->kind == BYOC_TENSOR)
+            expected->at[i] = byi_feed_tensor(&expected->views[i]);
     return BYOC_OK;
 }
 

@@ -52,6 +52,23 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
     printf("\n");
 }
 
+/* A tree, a line for each tensor: "name[2] (3,) float32: ...". Recursion is as
+ * deep as the signature. */
+static void print_value(const char *name, const struct byoc_value *value)
+{
+    if (value->kind == BYOC_TENSOR) {
+        const struct byi_tensor t = byi_feed_tensor(&value->tensor);
+        print_output(&(struct byoc_io){.name = name}, &t);
+        return;
+    }
+    printf("%s: %u %s\n", name, value->n, value->n == 1 ? "value" : "values");
+    for (uint32_t i = 0; i < value->n; i++) {
+        char inner[256];
+        snprintf(inner, sizeof inner, "%.200s[%u]", name, i);
+        print_value(inner, &value->elements[i]);
+    }
+}
+
 static enum byoc_status write_outputs(const struct byoc_model *model,
                                       const struct byi_feed *out,
                                       const char *folder,
@@ -61,8 +78,17 @@ static enum byoc_status write_outputs(const struct byoc_model *model,
     if (folder)
         (void)mkdir(folder, 0777); /* writing says what is wrong */
     for (uint32_t i = 0; i < out->n; i++) {
-        struct byi_tensor t = byi_feed_tensor(&out->views[i]);
         const struct byoc_io *io = byoc_model_output(model, i);
+        if (io->kind != BYOC_TENSOR) {
+            if (folder)
+                return byi_fail(err, BYOC_EUNSUPPORTED,
+                                "output '%s' is no tensor, which .npy files "
+                                "cannot hold",
+                                io->name);
+            print_value(io->name, &out->values[i]);
+            continue;
+        }
+        struct byi_tensor t = byi_feed_tensor(&out->views[i]);
         if (io->dtype == BYOC_BOOL)
             t.dtype = BYOC_BOOL;
         print_output(io, &t);
@@ -88,7 +114,7 @@ static enum byoc_status run_model(const struct byoc_model *model,
     if (trace)
         status = byoc_state_trace(state, trace, err);
     if (status == BYOC_OK)
-        status = byoc_run(state, in.views, in.n, out.views, out.n, err);
+        status = byi_feed_run(state, &in, &out, err);
     if (status == BYOC_OK && trace)
         status = byoc_state_trace(state, NULL, err);
     if (status == BYOC_OK && in.n_made_up)

@@ -1,7 +1,7 @@
 /* manifest.c: the manifest of a model (docs/artifact.md): its signature, its
  * vendors, the hashes of the other sections, and a symbol no other model has.
  */
-#include "codegen_json.h"
+#include "plan.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static void list_leaves(struct writer *w, const struct byi_type *type)
     BYI_PUSH(&w->stack, type);
     while (w->stack.n > 0) {
         const struct byi_type *t = w->stack.at[--w->stack.n];
-        if (t->kind == BYI_TENSOR)
+        if (t->kind == BYI_TENSOR || byi_type_is_list(t))
             BYI_PUSH(&w->leaves, t);
         for (uint32_t i = t->n_fields; t->kind == BYI_TUPLE && i-- > 0;)
             BYI_PUSH(&w->stack, t->fields[i]);
@@ -42,6 +42,12 @@ static void print_tensor(struct writer *w, bool first, const char *name,
 {
     byi_text_addf(w->json, "%s\n  {\"name\": ", first ? "" : ",");
     byi_json_quote(w->json, name);
+    if (byi_type_is_list(type)) {
+        byi_text_addf(w->json, ", ");
+        byi_list_type_print(type, w->json);
+        byi_text_addf(w->json, "}");
+        return;
+    }
     byi_text_addf(w->json, ", \"dtype\": \"%s\", \"shape\": [",
                   byoc_dtype_name(type->dtype));
     for (uint32_t i = 0; i < type->rank; i++) {

@@ -506,8 +506,8 @@ static enum byoc_status claim_outputs(struct byi_planner *b, struct run result)
         uint32_t v = b->out.flat.at[result.first + i];
         BYI_PUSH(&b->out.outputs, v);
         struct byi_pvalue *root = &b->out.values.at[byi_pfunc_root(&b->out, v)];
-        bool function = root->type->kind == BYI_FUNC;
-        if (function && b->out_index == 0)
+        bool object = root->type->kind != BYI_TENSOR;
+        if (root->type->kind == BYI_FUNC && b->out_index == 0)
             return byi_fail(b->err, BYOC_EUNSUPPORTED,
                             "@%s: result %u is a function; what a model gives "
                             "are tensors; call the function, or start with "
@@ -515,7 +515,7 @@ static enum byoc_status claim_outputs(struct byi_planner *b, struct run result)
                             b->out.name, i);
         bool in_place = root->fixed == b->out.values.at[v].fixed &&
                         (root->fixed || root == &b->out.values.at[v]);
-        if (root->kind != BYI_P_TEMP || !in_place || function)
+        if (root->kind != BYI_P_TEMP || !in_place || object)
             continue;
         root->kind = BYI_P_OUTPUT;
         root->index = i;

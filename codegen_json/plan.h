@@ -108,6 +108,8 @@ uint32_t byi_plan_leaves(const struct byi_type *type);
 void byi_plan_memory(struct byi_pfunc *f);
 
 /* plan_json.c */
+/* The members of a sequence's or optional's type. */
+void byi_list_type_print(const struct byi_type *type, struct byi_text *json);
 void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
                          struct byi_text *json);
 void byi_plan_print_consts(const struct byi_module *m,

@@ -14,9 +14,34 @@ static const char *const index_names[] = {
     [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "of",
 };
 
+void byi_list_type_print(const struct byi_type *type, struct byi_text *json)
+{
+    uint32_t n = 0;
+    for (; byi_type_is_list(type); type = type->fields[0], n++)
+        byi_text_addf(json, "\"dtype\": \"%s\", \"of\": {",
+                      type->kind == BYI_SEQ ? "sequence" : "optional");
+    byi_text_addf(
+        json, "\"dtype\": \"%s\", \"shape\": ", byoc_dtype_name(type->dtype));
+    if (type->kind != BYI_TENSOR)
+        byi_text_addf(json, "\"%s\"",
+                      type->kind == BYI_ANY_TENSOR ? "any" : "none");
+    for (uint32_t i = 0; type->kind == BYI_TENSOR && i < type->rank; i++)
+        byi_text_addf(json, "%s%lld", i ? ", " : "[",
+                      type->dims[i] == BYI_ANY_DIM ? -1LL
+                                                   : (long long)type->dims[i]);
+    if (type->kind == BYI_TENSOR)
+        byi_text_addf(json, type->rank ? "]" : "[]");
+    while (n-- > 0)
+        byi_text_addf(json, "}");
+}
+
 static void print_type(const struct byi_module *m, const struct byi_type *type,
                        struct byi_text *json)
 {
+    if (byi_type_is_list(type)) {
+        byi_list_type_print(type, json);
+        return;
+    }
     if (type->kind == BYI_FUNC) {
         byi_text_addf(json, "\"dtype\": \"function\"");
         return;

@@ -178,7 +178,19 @@ char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
 /* A dim is a number >= 0, or a symbol: -1 - its index in the symbol table. */
 #define BYI_IS_SYMBOL(dim) ((dim) < 0)
 
-enum byi_type_kind { BYI_TENSOR, BYI_TUPLE, BYI_FUNC };
+/* What only a run knows of a dim, each time anew: in types of elements. */
+#define BYI_ANY_DIM INT64_MIN
+
+enum byi_type_kind {
+    BYI_TENSOR,
+    BYI_TUPLE,
+    BYI_FUNC,
+    BYI_SEQ,        /* a list of values of one type, fields[0] */
+    BYI_OPTIONAL,   /* a value of type fields[0], or none      */
+    BYI_ANY_TENSOR, /* as fields[0] of those alone: tensors of dtype of any rank
+                     */
+    BYI_NO_TENSOR /* the same: there is none, and dtype is all that is known */
+};
 
 /* Immutable; lives in an arena; compare with byi_type_equal. */
 struct byi_type {
@@ -199,6 +211,27 @@ const struct byi_type *byi_type_tuple(struct byi_arena *arena, uint32_t n,
 const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
                                      const struct byi_type *const *params,
                                      const struct byi_type *result);
+/* A sequence or optional (`kind`) of `element`: a tensor type, whose symbols
+ * become BYI_ANY_DIM, one of the kinds for elements, or a sequence. */
+const struct byi_type *byi_type_list(struct byi_arena *arena,
+                                     enum byi_type_kind kind,
+                                     const struct byi_type *element);
+/* The kinds for elements. */
+const struct byi_type *byi_type_of_any(struct byi_arena *arena,
+                                       enum byi_type_kind kind,
+                                       enum byoc_dtype dtype);
+static inline bool byi_type_is_list(const struct byi_type *type)
+{
+    return type->kind == BYI_SEQ || type->kind == BYI_OPTIONAL;
+}
+/* "a sequence" and so on, for messages. */
+const char *byi_type_kind_text(enum byi_type_kind kind);
+/* Whether values of sequence or optional `from` are values of `to`. */
+bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);
+/* The least sequence or optional that accepts both; NULL: there is none. */
+const struct byi_type *byi_type_join(struct byi_arena *arena,
+                                     const struct byi_type *a,
+                                     const struct byi_type *b);
 bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
 /* A tensor type without symbols. */
 bool byi_type_static(const struct byi_type *type);
@@ -332,6 +365,9 @@ bool byi_op_is_view(enum byi_op_id id);
 /* Whether two calls that look the same may give different results: there is
  * nothing to compute before the run. */
 bool byi_op_is_random(enum byi_op_id id);
+/* Whether operands or results are sequences or optionals: the executor does
+ * what kernels do for tensors. */
+bool byi_op_is_list(enum byi_op_id id);
 /* Whether its type rule asks for the value of that operand. */
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 
@@ -390,7 +426,8 @@ struct byi_infer {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     uint32_t n_in;
-    const struct byi_type *const *in;      /* all are tensor types      */
+    const struct byi_type *const *in;      /* all are tensor types but for
+                                              operators on lists         */
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
     int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim     */
     void *fresh_ctx;
@@ -480,7 +517,7 @@ struct byi_name_table {
 };
 /* The number of a name, which is kept where it is new. */
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
-                       const char *name);
+                         const char *name);
 
 /* --- place.c ------------------------------------------------------------ */
 

@@ -146,13 +146,22 @@ byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
 static const char *describe(char buf[160], const struct byi_type *type)
 {
     char dims[120];
+    int n = 0;
 
+    for (; byi_type_is_list(type) && n < 64; type = type->fields[0])
+        n += snprintf(buf + n, 160 - (size_t)n, "%s of ",
+                      byi_type_kind_text(type->kind));
+    char *rest = buf + n;
+    const size_t room = 160 - (size_t)n;
     if (type->kind == BYI_TENSOR)
-        snprintf(buf, 160, "%s %s", byoc_dtype_name(type->dtype),
+        snprintf(rest, room, "%s %s", byoc_dtype_name(type->dtype),
                  byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+    else if (type->kind == BYI_ANY_TENSOR || type->kind == BYI_NO_TENSOR)
+        snprintf(rest, room, "%s %s",
+                 type->kind == BYI_ANY_TENSOR ? "any" : "no",
+                 byoc_dtype_name(type->dtype));
     else
-        snprintf(buf, 160, "%s of %u",
-                 type->kind == BYI_TUPLE ? "a tuple" : "a function",
+        snprintf(rest, room, "%s of %u", byi_type_kind_text(type->kind),
                  type->n_fields);
     return buf;
 }
@@ -170,7 +179,7 @@ static enum byoc_status check_tensors(const struct byi_op *op,
 {
     char found[160];
 
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n && !byi_op_is_list(op->id); i++)
         if (types[i]->kind != BYI_TENSOR)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is %s, expected a tensor", op->name,
@@ -342,6 +351,8 @@ static bool bind_type(struct bindings *b, const struct byi_type *param,
 {
     if (param->kind == BYI_TENSOR)
         return bind_tensor(b, param, arg);
+    if (byi_type_is_list(param))
+        return byi_type_accepts(param, arg);
     if (param->kind != BYI_TUPLE || arg->kind != BYI_TUPLE)
         return byi_type_equal(param, arg);
     if (param->n_fields != arg->n_fields)
@@ -349,6 +360,7 @@ static bool bind_type(struct bindings *b, const struct byi_type *param,
     for (uint32_t i = 0; i < param->n_fields; i++) {
         const struct byi_type *p = param->fields[i], *a = arg->fields[i];
         if (p->kind == BYI_TENSOR ? !bind_tensor(b, p, a)
+            : byi_type_is_list(p) ? !byi_type_accepts(p, a)
                                   : !byi_type_equal(p, a))
             return false;
     }
@@ -490,6 +502,8 @@ static const struct byi_type *join_tensors(struct byi_arena *arena,
 
     if (byi_type_equal(a, b))
         return a;
+    if (byi_type_is_list(a))
+        return byi_type_join(arena, a, b);
     if (a->kind != BYI_TENSOR || b->kind != BYI_TENSOR ||
         a->dtype != b->dtype || a->rank != b->rank || a->rank > BYI_MAX_RANK)
         return NULL;

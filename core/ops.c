@@ -93,6 +93,10 @@ TABLE(depth_to_space, ATTR("block_size", INT, REQUIRED), ATTR("mode", STRING, "\
 TABLE(space_to_depth, ATTR("block_size", INT, REQUIRED), LAYOUT("layout", "NCHW"))
 TABLE(layout_transform, ATTR("src_layout", STRING, REQUIRED), ATTR("dst_layout", STRING, REQUIRED))
 TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
+TABLE(sequence_make, ATTR("dtype", DTYPE, "float32"))
+TABLE(sequence_split, ATTR("axis", INT, "0"), ATTR("keepdims", BOOL, "true"))
+TABLE(sequence_concatenate, ATTR("axis", INT, REQUIRED), ATTR("new_axis", BOOL, "false"))
+TABLE(optional_none, ATTR("dtype", DTYPE, REQUIRED), ATTR("sequence", BOOL, "false"))
 TABLE(text_normalize, ATTR("case", STRING, "\"NONE\""), ATTR("case_sensitive", BOOL, "false"),
       ATTR("locale", STRING, "\"\""), ATTR("stopwords", STRINGS, "[]"))
 TABLE(text_tf_idf, ATTR("mode", STRING, REQUIRED), ATTR("min_gram_length", INT, REQUIRED),
@@ -198,6 +202,14 @@ bool byi_op_is_random(enum byi_op_id id)
         return false;
     }
 }
+
+bool byi_op_is_list(enum byi_op_id id)
+{
+    return id >= BYI_OP_SEQ_MAKE && id <= BYI_OP_OPT_GET;
+}
+
+_Static_assert(BYI_OP_OPT_GET == BYI_OP_SEQ_MAKE + 10,
+               "byi_op_is_list counts on this order of ops.def");
 
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
 {

@@ -8,10 +8,18 @@
 
 /* --- types -------------------------------------------------------------- */
 
-static enum byoc_status parse_dim(struct byi_parser *p, int64_t *dim)
+/* Sizes of elements have no names: '?' is any. */
+static enum byoc_status parse_dim(struct byi_parser *p, bool element,
+                                  int64_t *dim)
 {
     const struct byi_token *tok = &p->lex.tok;
 
+    if (element && byi_lex_accept(&p->lex, '?')) {
+        *dim = BYI_ANY_DIM;
+        return BYOC_OK;
+    }
+    if (element)
+        return byi_lex_int(&p->lex, 0, INT64_MAX, "a size or '?'", dim, p->err);
     if (tok->kind == BYI_TOK_IDENT || tok->kind == BYI_TOK_STRING) {
         *dim = byi_symbol(p->m, byi_lex_text(p->scratch, tok));
         byi_lex_next(&p->lex);
@@ -21,14 +29,14 @@ static enum byoc_status parse_dim(struct byi_parser *p, int64_t *dim)
                        p->err);
 }
 
-static enum byoc_status parse_dims(struct byi_parser *p, uint32_t *rank,
-                                   int64_t *dims)
+static enum byoc_status parse_dims(struct byi_parser *p, bool element,
+                                   uint32_t *rank, int64_t *dims)
 {
     BYI_TRY(byi_lex_expect(&p->lex, '(', "'(' and the sizes", p->err));
     while (!byi_lex_is(&p->lex, ')')) {
         if (*rank == BYI_MAX_RANK)
             return byi_parse_limit(p, &p->lex.tok, "axes", BYI_MAX_RANK);
-        BYI_TRY(parse_dim(p, &dims[*rank]));
+        BYI_TRY(parse_dim(p, element, &dims[*rank]));
         ++*rank;
         if (!byi_lex_accept(&p->lex, ','))
             break;
@@ -51,24 +59,30 @@ static enum byoc_status parse_dtype(struct byi_parser *p,
     return BYOC_OK;
 }
 
-enum byoc_status byi_parse_shape(struct byi_parser *p,
-                                 const struct byi_type **type)
+static enum byoc_status parse_shape(struct byi_parser *p, bool element,
+                                    const struct byi_type **type)
 {
     int64_t dims[BYI_MAX_RANK];
     uint32_t rank = 0;
     enum byoc_dtype dtype;
 
     BYI_TRY(byi_lex_expect(&p->lex, '[', "'[' and a shape", p->err));
-    BYI_TRY(parse_dims(p, &rank, dims));
+    BYI_TRY(parse_dims(p, element, &rank, dims));
     BYI_TRY(byi_lex_expect(&p->lex, ',', "',' and an element type", p->err));
     BYI_TRY(parse_dtype(p, &dtype));
     *type = byi_type_tensor(p->m->arena, dtype, rank, dims);
     return BYOC_OK;
 }
 
+enum byoc_status byi_parse_shape(struct byi_parser *p,
+                                 const struct byi_type **type)
+{
+    return parse_shape(p, false, type);
+}
+
 /* A type that is being read: its fields so far are fields[base..]. */
 struct open_type {
-    enum { IN_TUPLE, IN_PARAMS, IN_RESULT } kind;
+    enum { IN_TUPLE, IN_PARAMS, IN_RESULT, IN_SEQ, IN_OPTIONAL } kind;
     bool comma; /* a ',' stood behind the last field */
     uint32_t base;
 };
@@ -91,6 +105,38 @@ static enum byoc_status open_type(struct byi_parser *p, struct types *t,
     return BYOC_OK;
 }
 
+static bool in_list(const struct types *t)
+{
+    const struct open_type *top = t->open.n ? &t->open.at[t->open.n - 1] : NULL;
+
+    return top && (top->kind == IN_SEQ || top->kind == IN_OPTIONAL);
+}
+
+/* Behind "Tensor", of an element: [(2, ?), float32], [any, float32] or
+ * [none, float32]. */
+static enum byoc_status parse_element(struct byi_parser *p,
+                                      const struct byi_type **type)
+{
+    const struct byi_token open = byi_lex_peek(&p->lex);
+    enum byi_type_kind kind = BYI_TENSOR;
+    enum byoc_dtype dtype;
+
+    if (open.kind == BYI_TOK_IDENT && open.n == 3 &&
+        memcmp(open.at, "any", 3) == 0)
+        kind = BYI_ANY_TENSOR;
+    if (open.kind == BYI_TOK_IDENT && open.n == 4 &&
+        memcmp(open.at, "none", 4) == 0)
+        kind = BYI_NO_TENSOR;
+    if (kind == BYI_TENSOR)
+        return parse_shape(p, true, type);
+    BYI_TRY(byi_lex_expect(&p->lex, '[', "'[' and a shape", p->err));
+    byi_lex_next(&p->lex);
+    BYI_TRY(byi_lex_expect(&p->lex, ',', "',' and an element type", p->err));
+    BYI_TRY(parse_dtype(p, &dtype));
+    *type = byi_type_of_any(p->m->arena, kind, dtype);
+    return BYOC_OK;
+}
+
 /* Read up to the end of a type, or to where its first field starts: *type is
  * NULL then. */
 static enum byoc_status start_type(struct byi_parser *p, struct types *t,
@@ -98,13 +144,21 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
 {
     *type = NULL;
     if (t->open.n > 0 && t->open.at[t->open.n - 1].kind != IN_RESULT &&
-        byi_lex_is(&p->lex, ')'))
+        !in_list(t) && byi_lex_is(&p->lex, ')'))
         return BYOC_OK; /* no (further) field */
     if (byi_lex_accept_word(&p->lex, "Tensor")) {
-        BYI_TRY(byi_parse_shape(p, type));
+        BYI_TRY(in_list(t) ? parse_element(p, type) : byi_parse_shape(p, type));
         return byi_lex_expect(&p->lex, ']', "']' after an element type",
                               p->err);
     }
+    for (int kind = IN_SEQ; kind <= IN_OPTIONAL; kind++)
+        if (byi_lex_accept_word(&p->lex, kind == IN_SEQ ? "Seq" : "Optional")) {
+            BYI_TRY(byi_lex_expect(&p->lex, '[', "'[' and a type", p->err));
+            return open_type(p, t, kind);
+        }
+    if (in_list(t))
+        return byi_lex_expected(&p->lex, "a tensor's or a sequence's type",
+                                p->err);
     if (byi_lex_accept_word(&p->lex, "fn")) {
         BYI_TRY(byi_lex_expect(&p->lex, '(', "'(' and the parameters' types",
                                p->err));
@@ -148,6 +202,13 @@ static enum byoc_status take_type(struct byi_parser *p, struct types *t,
 {
     struct open_type *o = &t->open.at[t->open.n - 1];
 
+    if (in_list(t)) {
+        *type = byi_type_list(
+            p->m->arena, o->kind == IN_SEQ ? BYI_SEQ : BYI_OPTIONAL, *type);
+        t->open.n--;
+        return byi_lex_expect(&p->lex, ']', "']' after an element's type",
+                              p->err);
+    }
     if (o->kind == IN_RESULT) {
         *type = byi_type_func(p->m->arena, t->fields.n - o->base,
                               t->fields.at + o->base, *type);
@@ -178,8 +239,9 @@ static enum byoc_status parse_type(struct byi_parser *p, struct types *t,
             if (*type)
                 continue;
             o = &t->open.at[t->open.n - 1];
-            if (o->kind == IN_RESULT || (!byi_lex_is(&p->lex, ')') &&
-                                         (o->comma || t->fields.n == o->base)))
+            if (o->kind == IN_RESULT || in_list(t) ||
+                (!byi_lex_is(&p->lex, ')') &&
+                 (o->comma || t->fields.n == o->base)))
                 break; /* another field, or the result, comes next */
             BYI_TRY(close_type(p, t, type));
             if (!*type)

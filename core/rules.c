@@ -378,6 +378,17 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
     return BYOC_OK;
 }
 
+const char *byi_type_kind_text(enum byi_type_kind kind)
+{
+    static const char *const texts[] = {
+        [BYI_TENSOR] = "a tensor",      [BYI_TUPLE] = "a tuple",
+        [BYI_FUNC] = "a function",      [BYI_SEQ] = "a sequence",
+        [BYI_OPTIONAL] = "an optional", [BYI_ANY_TENSOR] = "an element",
+        [BYI_NO_TENSOR] = "an element",
+    };
+    return texts[kind];
+}
+
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out)
 {
@@ -387,9 +398,11 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
                              op->min_in, op->max_in);
     for (uint32_t i = 0; i < t->n_in; i++) {
         const struct byi_type *in = t->in[i];
+        if (in->kind != BYI_TENSOR && byi_op_is_list(op->id))
+            continue;
         if (in->kind != BYI_TENSOR)
-            return byi_rule_fail(t, "operand %u is a %s, expected a tensor", i,
-                                 in->kind == BYI_TUPLE ? "tuple" : "function");
+            return byi_rule_fail(t, "operand %u is %s, expected a tensor", i,
+                                 byi_type_kind_text(in->kind));
         if (in->rank > BYI_MAX_RANK)
             return byi_rule_fail(t,
                                  "operand %u has rank %u, at most %d is "

@@ -68,6 +68,10 @@ static const struct byi_type *type_step(struct step *step, struct byi_text *out)
     bool func = type->kind == BYI_FUNC;
     uint32_t i = step->i++;
 
+    if (byi_type_is_list(type)) {
+        add(out, i ? "]" : type->kind == BYI_SEQ ? "Seq[" : "Optional[");
+        return i ? NULL : type->fields[0];
+    }
     if (i == 0)
         add(out, func ? "fn (" : "(");
     if (i < type->n_fields) {
@@ -95,6 +99,11 @@ void byi_text_type(const struct byi_module *m, const struct byi_type *type,
         struct step *top = &steps.at[steps.n - 1];
         if (top->type->kind == BYI_TENSOR)
             add_tensor(m, top->type, out);
+        else if (top->type->kind == BYI_ANY_TENSOR ||
+                 top->type->kind == BYI_NO_TENSOR)
+            byi_text_addf(out, "Tensor[%s, %s]",
+                          top->type->kind == BYI_ANY_TENSOR ? "any" : "none",
+                          byoc_dtype_name(top->type->dtype));
         else
             next = type_step(top, out);
         if (next)

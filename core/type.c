@@ -56,7 +56,7 @@ static bool heads_equal(const struct byi_type *a, const struct byi_type *b)
     if (a->kind != b->kind)
         return false;
     if (a->kind != BYI_TENSOR)
-        return a->n_fields == b->n_fields;
+        return a->n_fields == b->n_fields && a->dtype == b->dtype;
     return a->dtype == b->dtype &&
            byi_dims_equal(a->rank, a->dims, b->rank, b->dims);
 }
@@ -95,6 +95,98 @@ bool byi_type_equal(const struct byi_type *a, const struct byi_type *b)
     if (a->kind == BYI_TENSOR || b->kind == BYI_TENSOR)
         return heads_equal(a, b);
     return trees_equal(a, b);
+}
+
+/* --- sequences and optionals ---------------------------------------------- */
+
+enum { MAX_NESTED = 16 };
+
+const struct byi_type *byi_type_of_any(struct byi_arena *arena,
+                                       enum byi_type_kind kind,
+                                       enum byoc_dtype dtype)
+{
+    struct byi_type *type = byi_arena_alloc(arena, sizeof *type);
+
+    *type = (struct byi_type){.kind = kind, .dtype = dtype};
+    return type;
+}
+
+const struct byi_type *byi_type_list(struct byi_arena *arena,
+                                     enum byi_type_kind kind,
+                                     const struct byi_type *element)
+{
+    struct byi_type *type = byi_arena_alloc(arena, sizeof *type);
+
+    if (element->kind == BYI_TENSOR) {
+        int64_t dims[BYI_MAX_RANK];
+        for (uint32_t d = 0; d < element->rank; d++)
+            dims[d] = BYI_IS_SYMBOL(element->dims[d]) ? BYI_ANY_DIM
+                                                      : element->dims[d];
+        element = byi_type_tensor(arena, element->dtype, element->rank, dims);
+    }
+    *type = (struct byi_type){
+        .kind = kind,
+        .n_fields = 1,
+        .fields = byi_arena_copy(arena, &element, sizeof element),
+    };
+    return type;
+}
+
+bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from)
+{
+    while (byi_type_is_list(to) && to->kind == from->kind) {
+        to = to->fields[0];
+        from = from->fields[0];
+    }
+    if (to->dtype != from->dtype || byi_type_is_list(to) ||
+        byi_type_is_list(from))
+        return false;
+    if (from->kind == BYI_NO_TENSOR || to->kind == BYI_ANY_TENSOR)
+        return true;
+    if (to->kind != from->kind || to->rank != from->rank)
+        return false;
+    for (uint32_t d = 0; to->kind == BYI_TENSOR && d < to->rank; d++)
+        if (to->dims[d] != BYI_ANY_DIM && to->dims[d] != from->dims[d])
+            return false;
+    return true;
+}
+
+static const struct byi_type *join_elements(struct byi_arena *arena,
+                                            const struct byi_type *a,
+                                            const struct byi_type *b)
+{
+    int64_t dims[BYI_MAX_RANK];
+
+    if (a->dtype != b->dtype || byi_type_is_list(a) || byi_type_is_list(b))
+        return NULL;
+    if (a->kind == BYI_NO_TENSOR || b->kind == BYI_NO_TENSOR)
+        return a->kind == BYI_NO_TENSOR ? b : a;
+    if (a->kind == BYI_ANY_TENSOR || b->kind == BYI_ANY_TENSOR ||
+        a->rank != b->rank)
+        return byi_type_of_any(arena, BYI_ANY_TENSOR, a->dtype);
+    for (uint32_t d = 0; d < a->rank; d++)
+        dims[d] = a->dims[d] == b->dims[d] ? a->dims[d] : BYI_ANY_DIM;
+    return byi_type_tensor(arena, a->dtype, a->rank, dims);
+}
+
+const struct byi_type *byi_type_join(struct byi_arena *arena,
+                                     const struct byi_type *a,
+                                     const struct byi_type *b)
+{
+    enum byi_type_kind kinds[MAX_NESTED];
+    uint32_t n = 0;
+
+    for (; byi_type_is_list(a) && a->kind == b->kind; n++) {
+        if (n == MAX_NESTED)
+            return NULL;
+        kinds[n] = a->kind;
+        a = a->fields[0];
+        b = b->fields[0];
+    }
+    const struct byi_type *type = join_elements(arena, a, b);
+    while (type && n-- > 0)
+        type = byi_type_list(arena, kinds[n], type);
+    return type;
 }
 
 bool byi_type_static(const struct byi_type *type)

@@ -104,6 +104,8 @@ static bool pair_fits(struct naming *n, struct pair p)
         return false;
     if (p.type->kind == BYI_TENSOR)
         return tensor_fits(n, p.type, p.inferred);
+    if (byi_type_is_list(p.type))
+        return byi_type_equal(p.type, p.inferred);
     if (p.type->n_fields != p.inferred->n_fields)
         return false;
     for (uint32_t i = 0; i < p.type->n_fields; i++)
@@ -224,7 +226,7 @@ static enum byoc_status check_op(struct checker *c, const struct byi_node *node)
     BYI_TRY(check_attrs(c, op, node->attrs));
     for (uint32_t i = 0; i < node->n_args; i++) {
         types[i] = c->f->nodes.at[node->args[i]].type;
-        if (types[i]->kind != BYI_TENSOR)
+        if (types[i]->kind != BYI_TENSOR && !byi_op_is_list(op->id))
             return broken(c, "%s: operand %u is not a tensor", op->name, i);
         if (byi_const_view(c->m, c->f, node->args[i], &views[i]))
             values[i] = &views[i];

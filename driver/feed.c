@@ -159,6 +159,18 @@ static enum byoc_status check_names(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+static enum byoc_status read_list(const char *path, const struct byoc_io *io,
+                                  struct byi_arena *arena,
+                                  struct byoc_value *value,
+                                  struct byoc_error *err)
+{
+    if (path && ends_in(path, ".pb"))
+        return byi_onnx_value(path, io, arena, value, err);
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "'%s' is a sequence or optional; give it as a .pb file",
+                    io->name);
+}
+
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,
@@ -168,12 +180,18 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
     *feed = (struct byi_feed){.n = n};
     feed->at = byi_arena_calloc(arena, n, sizeof *feed->at);
     feed->views = byi_arena_calloc(arena, n, sizeof *feed->views);
+    feed->values = byi_arena_calloc(arena, n, sizeof *feed->values);
     BYI_TRY(check_names(model, params, err));
     for (uint32_t i = 0; i < n; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
         const char *path = given_file(params, io->name);
         if (!path && params->data)
             path = find_file(params->data, "input", i, arena);
+        if (io->kind != BYOC_TENSOR) {
+            feed->lists = true;
+            BYI_TRY(read_list(path, io, arena, &feed->values[i], err));
+            continue;
+        }
         if (path)
             BYI_TRY(read_file(path, arena, &feed->at[i], err));
         else if (params->npz)
@@ -190,6 +208,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
         }
         adopt_bits(io, &feed->at[i]);
         feed->views[i] = view_of(&feed->at[i]);
+        feed->values[i].tensor = feed->views[i];
     }
     return BYOC_OK;
 }
@@ -206,7 +225,9 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
     if (!params->data || !find_file(params->data, "output", 0, arena))
         return BYOC_OK;
     feed->at = byi_arena_calloc(arena, n, sizeof *feed->at);
+    feed->values = byi_arena_calloc(arena, n, sizeof *feed->values);
     for (uint32_t i = 0; i < n; i++) {
+        const struct byoc_io *io = byoc_model_output(model, i);
         const char *path = find_file(params->data, "output", i, arena);
         if (!path)
             return byi_fail(err, BYOC_EIO,
@@ -214,8 +235,12 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
                             "output_%u.pb at %s",
                             i, byoc_model_output(model, i)->name, i, i,
                             params->data);
+        if (io->kind != BYOC_TENSOR) {
+            BYI_TRY(read_list(path, io, arena, &feed->values[i], err));
+            continue;
+        }
         BYI_TRY(read_file(path, arena, &feed->at[i], err));
-        adopt_bits(byoc_model_output(model, i), &feed->at[i]);
+        adopt_bits(io, &feed->at[i]);
     }
     *found = true;
     return BYOC_OK;
@@ -225,8 +250,29 @@ struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena)
 {
     uint32_t n = byoc_model_n_outputs(model);
-    return (struct byi_feed){
-        .n = n, .views = byi_arena_calloc(arena, n, sizeof(DLTensor))};
+    struct byi_feed feed = {
+        .n = n,
+        .views = byi_arena_calloc(arena, n, sizeof(DLTensor)),
+        .values = byi_arena_calloc(arena, n, sizeof(struct byoc_value)),
+    };
+    for (uint32_t i = 0; i < n; i++)
+        feed.lists |= byoc_model_output(model, i)->kind != BYOC_TENSOR;
+    return feed;
+}
+
+enum byoc_status byi_feed_run(struct byoc_state *state,
+                              const struct byi_feed *in, struct byi_feed *out,
+                              struct byoc_error *err)
+{
+    if (!in->lists && !out->lists)
+        return byoc_run(state, in->views, in->n, out->views, out->n, err);
+    for (uint32_t i = 0; i < out->n; i++)
+        out->values[i] = (struct byoc_value){.tensor = out->views[i]};
+    BYI_TRY(
+        byoc_run_values(state, in->values, in->n, out->values, out->n, err));
+    for (uint32_t i = 0; i < out->n; i++)
+        out->views[i] = out->values[i].tensor;
+    return BYOC_OK;
 }
 
 struct byi_tensor byi_feed_tensor(const DLTensor *view)

@@ -21,8 +21,10 @@ struct byi_feed_params {
 struct byi_feed {
     uint32_t n;
     struct byi_tensor *at;
-    DLTensor *views;    /* of the same memory */
-    uint32_t n_made_up; /* inputs that no file was given for */
+    DLTensor *views;           /* of the same memory */
+    struct byoc_value *values; /* the same, and what is no tensor */
+    bool lists;                /* whether there is any such       */
+    uint32_t n_made_up;        /* inputs that no file was given for */
 };
 
 /* The inputs of `model`. What no file is given for is made up from the seed:
@@ -41,6 +43,10 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
 /* Views without data, for byoc_run to fill in. */
 struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena);
+/* Run, by byoc_run where all are tensors, else by byoc_run_values. */
+enum byoc_status byi_feed_run(struct byoc_state *state,
+                              const struct byi_feed *in, struct byi_feed *out,
+                              struct byoc_error *err);
 /* A filled-in view as a tensor. */
 struct byi_tensor byi_feed_tensor(const DLTensor *view);
 

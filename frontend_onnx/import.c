@@ -345,6 +345,21 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o)
 
 /* --- the whole ------------------------------------------------------------ */
 
+/* An optional where the file says that a value is there: it must be. */
+static byi_id as_declared(struct byi_import *o, const Onnx__TypeProto *type,
+                          byi_id id)
+{
+    const struct byi_op *op = byi_op(BYI_OP_OPT_GET);
+
+    if (!type || o->f->nodes.at[id].type->kind != BYI_OPTIONAL ||
+        type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE ||
+        type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET)
+        return id;
+    o->status =
+        byi_add_op(o->m, o->f, op->id, &id, 1, NULL, o->sources, &id, &o->err);
+    return id;
+}
+
 static enum byoc_status add_result(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
@@ -359,6 +374,9 @@ static enum byoc_status add_result(struct byi_import *o)
     for (size_t i = 0; i < n; i++) {
         const char *name = byi_text_or(graph->output[i]->name, "");
         ids[i] = byi_o_read(o, name, "the graph's outputs");
+        if (!byi_o_ok(o))
+            return o->status;
+        ids[i] = as_declared(o, graph->output[i]->type, ids[i]);
         if (!byi_o_ok(o))
             return o->status;
         BYI_PUSH(&o->f->result_names, byi_arena_str(o->m->arena, name));

@@ -52,6 +52,11 @@ enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err);
 
+/* A TensorProto in memory; `path` is for messages and external data. */
+enum byoc_status byi_onnx_tensor_bytes(
+    const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
+    struct byi_tensor *tensor, const char **name, struct byoc_error *err);
+
 /* --- tensor.c ----------------------------------------------------------- */
 
 /* The tensor of a message. Its data is in the mapping, or in file->arena,
@@ -132,7 +137,7 @@ struct byi_import {
     struct byi_onnx_file *file;
     struct byi_scope *scope;
     struct byi_node_sources *node_sources; /* of nodes met so far */
-    struct byi_names *functions; /* of the model; NULL: it has none */
+    struct byi_names *functions;           /* of the model; NULL: it has none */
     const struct byi_expansion *expansion; /* NULL: in the model's graph */
     BYI_VEC(const struct byi_item *) items; /* by node; see dims.c */
     enum byoc_status status;
@@ -282,11 +287,11 @@ byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
 struct byi_body {
     const Onnx__GraphProto *graph;
     struct byi_scope scope;
-    struct byi_import inner;  /* imports into the function */
+    struct byi_import inner; /* imports into the function */
     uint32_t func;
     struct byi_outside *outside; /* values from around; n_outside of them */
     uint32_t n_outside;
-    byi_id *captures;         /* those of them that are no constants */
+    byi_id *captures; /* those of them that are no constants */
 };
 
 /* A value from around: its name there, NULL where the node itself needs it,
@@ -352,7 +357,8 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
 void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
                          uint32_t source);
 
-/* --- loop.c: Loop and Scan ------------------------------------------------- */
+/* --- loop.c: Loop and Scan -------------------------------------------------
+ */
 
 /* An input of Scan that is read slice by slice, or an output that grows. */
 struct byi_slices {
@@ -360,6 +366,8 @@ struct byi_slices {
     int64_t wanted_axis; /* as the node says */
     uint32_t axis;       /* counted from the front */
     bool backward;
+    bool list;                  /* slices are elements of a sequence */
+    bool each;                  /* of an input: all of it, each time */
     const struct byi_type *row; /* of an output: one slice, once known */
 };
 
@@ -439,22 +447,23 @@ struct byi_onnx_table {
     const struct byi_onnx_op *at;
     uint32_t n;
 };
-extern const struct byi_onnx_table byi_onnx_element; /* ops_element.c */
-extern const struct byi_onnx_table byi_onnx_window;  /* ops_window.c  */
-extern const struct byi_onnx_table byi_onnx_linear;  /* ops_linear.c  */
+extern const struct byi_onnx_table byi_onnx_element;  /* ops_element.c */
+extern const struct byi_onnx_table byi_onnx_window;   /* ops_window.c  */
+extern const struct byi_onnx_table byi_onnx_linear;   /* ops_linear.c  */
 extern const struct byi_onnx_table byi_onnx_sequence; /* ops_sequence.c */
-extern const struct byi_onnx_table byi_onnx_norm;    /* ops_norm.c    */
-extern const struct byi_onnx_table byi_onnx_reduce;  /* ops_reduce.c  */
-extern const struct byi_onnx_table byi_onnx_shape;   /* ops_shape.c   */
-extern const struct byi_onnx_table byi_onnx_index;   /* ops_index.c   */
-extern const struct byi_onnx_table byi_onnx_make;    /* ops_make.c    */
-extern const struct byi_onnx_table byi_onnx_image;   /* ops_image.c   */
-extern const struct byi_onnx_table byi_onnx_quant;   /* ops_quant.c   */
-extern const struct byi_onnx_table byi_onnx_loss;    /* ops_loss.c    */
-extern const struct byi_onnx_table byi_onnx_control; /* ops_control.c */
-extern const struct byi_onnx_table byi_onnx_signal;  /* ops_signal.c  */
-extern const struct byi_onnx_table byi_onnx_random;  /* ops_random.c  */
-extern const struct byi_onnx_table byi_onnx_text;    /* ops_text.c    */
+extern const struct byi_onnx_table byi_onnx_norm;     /* ops_norm.c    */
+extern const struct byi_onnx_table byi_onnx_reduce;   /* ops_reduce.c  */
+extern const struct byi_onnx_table byi_onnx_shape;    /* ops_shape.c   */
+extern const struct byi_onnx_table byi_onnx_index;    /* ops_index.c   */
+extern const struct byi_onnx_table byi_onnx_make;     /* ops_make.c    */
+extern const struct byi_onnx_table byi_onnx_image;    /* ops_image.c   */
+extern const struct byi_onnx_table byi_onnx_quant;    /* ops_quant.c   */
+extern const struct byi_onnx_table byi_onnx_loss;     /* ops_loss.c    */
+extern const struct byi_onnx_table byi_onnx_control;  /* ops_control.c */
+extern const struct byi_onnx_table byi_onnx_signal;   /* ops_signal.c  */
+extern const struct byi_onnx_table byi_onnx_random;   /* ops_random.c  */
+extern const struct byi_onnx_table byi_onnx_text;     /* ops_text.c    */
+extern const struct byi_onnx_table byi_onnx_list;     /* ops_list.c    */
 /* of com.microsoft, each where its family is; attention: ops_attention.c */
 extern const struct byi_onnx_table byi_microsoft_element;
 extern const struct byi_onnx_table byi_microsoft_window;
@@ -464,6 +473,12 @@ extern const struct byi_onnx_table byi_microsoft_quant;
 extern const struct byi_onnx_table byi_microsoft_attention;
 extern const struct byi_onnx_table byi_ml_linear; /* ops_ml.c   */
 extern const struct byi_onnx_table byi_ml_tree;   /* ops_tree.c */
+
+/* ops_list.c: the type of a sequence or optional; NULL: it is none, or of no
+ * tensors. A sequence without elements. */
+const struct byi_type *byi_o_list_type(struct byi_import *o,
+                                       const Onnx__TypeProto *type);
+byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype);
 
 /* Converters that several tables use (ops.c): all inputs, and those ONNX
  * attributes that the operator has by the same name and fallback. */

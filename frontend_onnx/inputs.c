@@ -289,11 +289,14 @@ static enum byoc_status refuse_input(struct byi_import *o, const char *name,
             if (strcmp(graph->node[i]->input[k], name) == 0)
                 return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                                 "input '%s' of operator %s is %s; only "
-                                "tensors are supported",
+                                "tensors, and sequences and optionals of "
+                                "those, are supported",
                                 name, byi_text_or(graph->node[i]->op_type, "?"),
                                 kind);
     return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                    "input '%s' is %s; only tensors are supported", name, kind);
+                    "input '%s' is %s; only tensors, and sequences and "
+                    "optionals of those, are supported",
+                    name, kind);
 }
 
 static enum byoc_status add_input(struct byi_import *o,
@@ -312,6 +315,12 @@ static enum byoc_status add_input(struct byi_import *o,
     if (!entry)
         return byi_fail(&o->err, BYOC_EPARSE,
                         "input '%s' has no name, or one that is taken", name);
+    const struct byi_type *list = byi_o_list_type(o, info->type);
+    if (list) {
+        entry->id =
+            byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name), list);
+        return BYOC_OK;
+    }
     if (!info->type ||
         info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return refuse_input(o, name, info->type);

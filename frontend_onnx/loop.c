@@ -40,6 +40,9 @@ static const struct byi_type *rows_type(struct byi_import *o,
     int64_t dims[BYI_MAX_RANK + 1];
     const uint32_t rank = s->row->rank;
 
+    if (s->list)
+        return byi_type_list(o->m->arena, BYI_SEQ, s->row);
+
     for (uint32_t i = 0, k = 0; i <= rank; i++)
         dims[i] = i == s->axis ? size : s->row->dims[k++];
     return byi_type_tensor(o->m->arena, s->row->dtype, rank + 1, dims);
@@ -57,6 +60,9 @@ static const struct byi_type *result_type(struct byi_import *o,
         const struct byi_type *type = loop->types[i];
         const struct byi_type *first = o->f->nodes.at[loop->states[i]].type;
         int64_t dims[BYI_MAX_RANK];
+        fields[i] = type;
+        if (type->kind != BYI_TENSOR)
+            continue;
         for (uint32_t d = 0; d < type->rank; d++)
             dims[d] = type->dims[d] == first->dims[d] ? type->dims[d]
                                                       : byi_symbol_fresh(o->m);
@@ -146,6 +152,10 @@ static byi_id read_slice(const struct byi_loop *loop, struct round *r,
     const struct byi_slices *s = &loop->reads[k];
     byi_id at = inside(r, r->i_at);
 
+    if (s->each)
+        return inside(r, r->read_at[k]);
+    if (s->list)
+        return byi_o_binary(in, BYI_OP_SEQ_AT, inside(r, r->read_at[k]), at);
     if (s->backward) {
         at = byi_o_binary(in, BYI_OP_SUBTRACT, inside(r, trips_at), at);
         at = byi_o_binary(in, BYI_OP_SUBTRACT, at,
@@ -213,6 +223,16 @@ static bool widen_state(struct byi_import *o, struct byi_loop *loop, uint32_t i,
     int64_t dims[BYI_MAX_RANK];
     bool wider = false;
 
+    if (byi_type_is_list(type)) {
+        if (type->kind == BYI_OPTIONAL && found->kind != BYI_OPTIONAL)
+            found = byi_type_list(o->m->arena, BYI_OPTIONAL, found);
+        const struct byi_type *both = byi_type_join(o->m->arena, type, found);
+        if (!both)
+            byi_o_refuse(o, "state %u changes its type", i);
+        wider = both && !byi_type_equal(both, type);
+        loop->types[i] = both ? both : type;
+        return wider;
+    }
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
         found->rank != type->rank) {
         byi_o_refuse(o, "state %u changes its type or number of axes", i);
@@ -239,6 +259,10 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
     int64_t dims[BYI_MAX_RANK];
     const Onnx__TensorShapeProto *shape = NULL;
 
+    if (row->list) {
+        row->row = byi_type_list(o->m->arena, BYI_SEQ, found)->fields[0];
+        return true;
+    }
     if (info->type &&
         info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         shape = info->type->tensor_type->shape;
@@ -296,8 +320,11 @@ static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->rows[i];
-    const struct byi_type *type = rows_type(in, s, 1);
     const byi_id rows = inside(r, r->row_at[i]);
+
+    if (s->list)
+        return byi_o_binary(in, BYI_OP_SEQ_INSERT, rows, found);
+    const struct byi_type *type = rows_type(in, s, 1);
 
     /* a reshape where the type is the file's word */
     if (byi_o_ok(in) && byi_type_static(in->f->nodes.at[found].type))
@@ -309,6 +336,16 @@ static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
                            s->backward ? rows : found};
     return byi_o_emit(in, BYI_OP_CONCATENATE, 2, both,
                       ATTRS(AN_INT("axis", s->axis)));
+}
+
+/* A value where the state is an optional of such. */
+static byi_id as_state(struct byi_import *in, const struct byi_type *type,
+                       byi_id value)
+{
+    if (!byi_o_ok(in) || type->kind != BYI_OPTIONAL ||
+        in->f->nodes.at[value].type->kind == BYI_OPTIONAL)
+        return value;
+    return byi_o_emit(in, BYI_OP_OPT_MAKE, ARGS(value), NO_ATTRS);
 }
 
 /* The call of the next round. */
@@ -327,7 +364,7 @@ static byi_id next_round(const struct byi_loop *loop, struct round *r,
     if (loop->go != BYI_NO_ID)
         args[n++] = byi_o_as_scalar(in, outputs[0]);
     for (uint32_t i = 0; i < loop->n_states; i++)
-        args[n++] = outputs[first + i];
+        args[n++] = as_state(in, loop->types[i], outputs[first + i]);
     for (uint32_t i = 0; i < loop->n_made; i++)
         args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
     if (!byi_o_ok(in))
@@ -426,8 +463,9 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_loop *loop)
         byi_arena_calloc(o->scratch, loop->n_states + 1, sizeof *loop->types);
     for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++) {
         loop->types[i] = o->f->nodes.at[loop->states[i]].type;
-        if (loop->types[i]->kind != BYI_TENSOR)
-            byi_o_refuse(o, "state %u is no tensor", i);
+        if (loop->types[i]->kind == BYI_TUPLE ||
+            loop->types[i]->kind == BYI_FUNC)
+            byi_o_refuse(o, "state %u is no tensor, sequence or optional", i);
     }
     while (byi_o_ok(o) && fn == BYI_NO_ID) { /* each try fixes a size more */
         fn = try_loop(o, loop);
@@ -443,6 +481,8 @@ byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows)
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
+    if (rows->list)
+        return byi_o_no_elements(o, rows->row->dtype);
     const struct byi_type *type = rows_type(o, rows, 0);
     t.dtype = type->dtype;
     t.rank = type->rank;

@@ -240,12 +240,20 @@ enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err)
 {
-    struct byi_onnx_file file = {.arena = arena,
-                                 .folder = folder_of(path, arena)};
     const uint8_t *data = NULL;
     size_t n = 0;
 
     BYI_TRY(byi_onnx_map(path, arena, &data, &n, err));
+    return byi_onnx_tensor_bytes(data, n, path, arena, tensor, name, err);
+}
+
+enum byoc_status byi_onnx_tensor_bytes(
+    const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
+    struct byi_tensor *tensor, const char **name, struct byoc_error *err)
+{
+    struct byi_onnx_file file = {.arena = arena,
+                                 .folder = folder_of(path, arena)};
+
     BYI_TRY(
         byi_wire_check(data, n, &onnx__tensor_proto__descriptor, path, err));
     Onnx__TensorProto *proto =

@@ -35,6 +35,13 @@ enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err);
 
+/* A SequenceProto or OptionalProto file, as `io` says which: a tree in `arena`.
+ */
+enum byoc_status byi_onnx_value(const char *path, const struct byoc_io *io,
+                                struct byi_arena *arena,
+                                struct byoc_value *value,
+                                struct byoc_error *err);
+
 /* --- annotate.c ----------------------------------------------------------- */
 
 /* Metadata. Keys start with "byoc."; bytes that are no UTF-8 are replaced. */

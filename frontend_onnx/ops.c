@@ -11,7 +11,7 @@ static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_index,          &byi_onnx_make,         &byi_onnx_image,
     &byi_onnx_quant,          &byi_onnx_loss,         &byi_onnx_sequence,
     &byi_onnx_control,        &byi_onnx_signal,       &byi_onnx_random,
-    &byi_onnx_text,           &byi_microsoft_element, &byi_microsoft_window,
+    &byi_onnx_text, &byi_onnx_list,           &byi_microsoft_element, &byi_microsoft_window,
     &byi_microsoft_linear,    &byi_microsoft_norm,    &byi_microsoft_quant,
     &byi_microsoft_attention, &byi_ml_linear,         &byi_ml_tree,
 };

@@ -80,8 +80,8 @@ static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, to);
     const struct byi_value *root = &f->values[f->values[v].root];
     const struct byi_value *input = &callee->values[callee->inputs[i]];
-    if (byi_value_is_func(input)) {
-        to->fn[callee->inputs[i]] = byi_closure_share(fr->fn[v]);
+    if (byi_value_is_object(input)) {
+        to->obj[callee->inputs[i]] = byi_object_share(fr->obj[v]);
         return BYOC_OK;
     }
     uint32_t block = fr->block[f->values[v].root];
@@ -97,18 +97,18 @@ static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
 /* What `c` captured is the last inputs of `to`. */
 static enum byoc_status pass_captures(struct byoc_state *s,
                                       const struct byi_step *step,
-                                      struct byi_closure *c,
+                                      struct byi_object *c,
                                       struct byi_frame *to,
                                       struct byoc_error *err)
 {
     const struct byi_plan_func *callee = func_of(s, to);
     uint32_t first = callee->n_inputs - c->n;
-    to->self = byi_closure_share(c);
+    to->self = byi_object_share(c);
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct byi_captured *k = &c->at[i];
+        const struct byi_item *k = &c->at[i];
         uint32_t v = callee->inputs[first + i];
-        if (k->func) {
-            to->fn[v] = byi_closure_share(k->func);
+        if (k->object) {
+            to->obj[v] = byi_object_share(k->object);
             continue;
         }
         if (!dims_fit(callee->values[v].type, &k->t))
@@ -134,7 +134,7 @@ static enum byoc_status place_results(struct byoc_state *s,
         uint32_t v = step->out[i];
         const struct byi_value *result = &callee->values[callee->outputs[i]];
         to->dest[i].data = NULL;
-        if (byi_value_is_func(result))
+        if (byi_value_is_object(result))
             continue;
         if (!f->values[v].fixed) {
             if (!result->fixed)
@@ -170,8 +170,8 @@ static enum byoc_status take_result(struct byoc_state *s,
     const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, from);
     const struct byi_value *value = &f->values[v];
     uint32_t root = callee->values[w].root;
-    if (byi_value_is_func(value)) {
-        fr->fn[v] = byi_closure_share(from->fn[w]);
+    if (byi_value_is_object(value)) {
+        fr->obj[v] = byi_object_share(from->obj[w]);
         return BYOC_OK;
     }
     if (!dims_fit(value->type, &from->t[w]))
@@ -211,7 +211,7 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
 struct call {
     const struct byi_step *step;
     uint32_t first, func;
-    struct byi_closure *c; /* or NULL */
+    struct byi_object *c; /* or NULL */
 };
 
 static enum byoc_status bind_call(struct byoc_state *s, struct byi_frame *fr,
@@ -320,7 +320,8 @@ static enum byoc_status check_pair(const struct byi_step *step,
                                    struct byoc_error *err)
 {
     bool same = need->kind == have->kind && need->dtype == have->dtype &&
-                need->rank == have->rank;
+                need->rank == have->rank &&
+                (!byi_type_is_list(need) || byi_type_accepts(need, have));
     for (uint32_t d = 0; same && d < need->rank; d++)
         same = need->dims[d] == have->dims[d] || BYI_IS_SYMBOL(need->dims[d]) ||
                BYI_IS_SYMBOL(have->dims[d]);
@@ -335,7 +336,7 @@ static enum byoc_status check_pair(const struct byi_step *step,
 static enum byoc_status check_apply(const struct byoc_state *s,
                                     const struct byi_plan_func *f,
                                     const struct byi_step *step,
-                                    const struct byi_closure *c,
+                                    const struct byi_object *c,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *callee = &s->in->plan->funcs[c->func];
@@ -361,7 +362,7 @@ enum byoc_status byi_call_apply(struct byoc_state *s, struct byi_frame *fr,
                                 const struct byi_step *step,
                                 struct byoc_error *err)
 {
-    struct byi_closure *c = fr->fn[step->in[0]];
+    struct byi_object *c = fr->obj[step->in[0]];
     BYI_TRY(check_apply(s, func_of(s, fr), step, c, err));
     const struct call call = {
         .step = step, .first = 1, .func = c->func, .c = c};

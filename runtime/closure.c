@@ -1,33 +1,34 @@
 /* closure.c: functions as values: a function of the plan with what it
  * captured. They are counted, and immutable, so none can hold itself. What one
  * captured lives as long as it does: in a block that it shares, or in a copy.
+ * Sequences and optionals (list.c) are the same without a function.
  */
 #include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct byi_closure *byi_closure_share(struct byi_closure *c)
+struct byi_object *byi_object_share(struct byi_object *c)
 {
     c->readers++;
     return c;
 }
 
-static uint64_t closure_bytes(uint32_t n)
+static uint64_t bytes_of(uint32_t n)
 {
-    return sizeof(struct byi_closure) + n * sizeof(struct byi_captured);
+    return sizeof(struct byi_object) + n * sizeof(struct byi_item);
 }
 
 /* A list, for functions may capture functions as deep as a run is long. */
-void byi_closure_give(struct byoc_state *s, struct byi_closure *c)
+void byi_object_give(struct byoc_state *s, struct byi_object *c)
 {
     if (!c || --c->readers > 0)
         return;
     c->next = NULL;
     while (c) {
-        struct byi_closure *rest = c->next;
+        struct byi_object *rest = c->next;
         for (uint32_t i = 0; i < c->n; i++) {
-            struct byi_closure *inner = c->at[i].func;
+            struct byi_object *inner = c->at[i].object;
             if (c->at[i].block)
                 byi_pool_give(&s->pool, c->at[i].block - 1);
             if (!inner || --inner->readers > 0)
@@ -35,10 +36,18 @@ void byi_closure_give(struct byoc_state *s, struct byi_closure *c)
             inner->next = rest;
             rest = inner;
         }
-        byi_pool_refund(&s->pool, closure_bytes(c->n));
+        byi_pool_refund(&s->pool, bytes_of(c->room));
         free(c);
         c = rest;
     }
+}
+
+void byi_object_drop(struct byoc_state *s, struct byi_item *item)
+{
+    if (item->block)
+        byi_pool_give(&s->pool, item->block - 1);
+    byi_object_give(s, item->object);
+    *item = (struct byi_item){0};
 }
 
 /* Does value `v` lie in memory that outlives the run's activations? */
@@ -49,14 +58,14 @@ static bool is_lasting(const struct byi_plan_func *f,
     return kind == BYI_V_CONST || (kind == BYI_V_INPUT && !fr->up);
 }
 
-static enum byoc_status capture(struct byoc_state *s, struct byi_frame *fr,
-                                uint32_t v, struct byi_captured *to,
-                                struct byoc_error *err)
+enum byoc_status byi_object_capture(struct byoc_state *s, struct byi_frame *fr,
+                                    uint32_t v, struct byi_item *to,
+                                    struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     uint32_t block = fr->block[f->values[v].root];
-    if (byi_value_is_func(&f->values[v])) {
-        to->func = byi_closure_share(fr->fn[v]);
+    if (byi_value_is_object(&f->values[v])) {
+        to->object = byi_object_share(fr->obj[v]);
         return BYOC_OK;
     }
     to->t = fr->t[v];
@@ -78,25 +87,25 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
                                   const struct byi_step *step,
                                   struct byoc_error *err)
 {
-    struct byi_closure *c = fr->self;
+    struct byi_object *c = fr->self;
     if (step->self && c && c->func == step->callee && c->n == step->n_in) {
-        fr->fn[step->out[0]] = byi_closure_share(c);
+        fr->obj[step->out[0]] = byi_object_share(c);
         return BYOC_OK;
     }
-    BYI_TRY(byi_pool_charge(&s->pool, closure_bytes(step->n_in), err));
-    c = byi_alloc(1, closure_bytes(step->n_in));
+    BYI_TRY(byi_pool_charge(&s->pool, bytes_of(step->n_in), err));
+    c = byi_alloc(1, bytes_of(step->n_in));
     if (!c) {
-        byi_pool_refund(&s->pool, closure_bytes(step->n_in));
+        byi_pool_refund(&s->pool, bytes_of(step->n_in));
         return byi_fail(err, BYOC_ENOMEM,
                         "no memory for a function that captures %u values",
                         step->n_in);
     }
     c->readers = 1;
     c->func = step->callee;
-    c->n = step->n_in;
-    fr->fn[step->out[0]] = c;
+    c->n = c->room = step->n_in;
+    fr->obj[step->out[0]] = c;
     for (uint32_t i = 0; i < step->n_in; i++)
-        BYI_TRY(capture(s, fr, step->in[i], &c->at[i], err));
+        BYI_TRY(byi_object_capture(s, fr, step->in[i], &c->at[i], err));
     return BYOC_OK;
 }
 
@@ -107,6 +116,6 @@ enum byoc_status byi_closure_choose(struct byoc_state *s, struct byi_frame *fr,
     bool is = false;
     (void)s;
     BYI_TRY(byi_call_condition(fr, step, &is, err));
-    fr->fn[step->out[0]] = byi_closure_share(fr->fn[step->in[is ? 1 : 2]]);
+    fr->obj[step->out[0]] = byi_object_share(fr->obj[step->in[is ? 1 : 2]]);
     return BYOC_OK;
 }

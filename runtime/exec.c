@@ -206,6 +206,8 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
                                    struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    if (byi_op_is_list(step->op->id))
+        return byi_list_run(s, fr, step, err);
     if (step->infer)
         BYI_TRY(infer_step(s, f, fr, step, err));
     if (step->view)
@@ -373,7 +375,7 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
 {
     const struct byi_step *step = &f->steps[fr->at++];
     for (uint32_t i = 0; s->watch && !fr->up && i < step->n_out; i++)
-        if (!byi_value_is_func(&f->values[step->out[i]]))
+        if (!byi_value_is_object(&f->values[step->out[i]]))
             s->watch(s->watch_ctx, step->name, step->sources,
                      &fr->t[step->out[i]]);
     for (uint32_t i = 0; i < step->n_dead; i++)
@@ -444,21 +446,27 @@ static void unwind(struct byoc_state *s)
         byi_frame_give(s, fr);
         fr = up;
     }
-    const struct byi_plan_func *f = &s->in->plan->funcs[0];
-    for (uint32_t v = 0; v < f->n_values; v++) {
-        byi_closure_give(s, fr->fn[v]);
-        fr->fn[v] = NULL;
-    }
     fr->active = false;
     s->top = NULL;
+}
+
+void byi_exec_begin(struct byoc_state *s)
+{
+    struct byi_frame *fr = s->work->frames[0];
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        byi_object_give(s, fr->obj[v]);
+        fr->obj[v] = NULL;
+    }
+    byi_pool_reset(&s->pool);
+    byi_store_reset(&s->strings);
+    byi_arena_free(&s->given);
 }
 
 enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
 {
     struct byi_frame *fr = s->work->frames[0];
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
-    byi_pool_reset(&s->pool);
-    byi_store_reset(&s->strings);
     memset(fr->block, 0, f->n_values * sizeof *fr->block);
     fr->active = true;
     fr->at = 0;

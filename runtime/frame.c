@@ -39,7 +39,7 @@ static void lay_out(const struct byi_instance *in,
     put(l, 1, sizeof *fr);
     fr->t = put(l, f->n_values, sizeof *fr->t);
     fr->block = put(l, f->n_values, sizeof *fr->block);
-    fr->fn = put(l, f->n_values, sizeof(void *));
+    fr->obj = put(l, f->n_values, sizeof(void *));
     fr->dest = put(l, f->n_outputs, sizeof *fr->dest);
     fr->views = put(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
@@ -168,17 +168,17 @@ void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
     if (fr->block[v])
         byi_pool_give(&s->pool, fr->block[v] - 1);
     fr->block[v] = 0;
-    byi_closure_give(s, fr->fn[v]);
-    fr->fn[v] = NULL;
+    byi_object_give(s, fr->obj[v]);
+    fr->obj[v] = NULL;
 }
 
 void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
     for (uint32_t v = 0; v < f->n_values; v++)
-        if (fr->block[v] || fr->fn[v])
+        if (fr->block[v] || fr->obj[v])
             byi_frame_drop(s, fr, v);
-    byi_closure_give(s, fr->self);
+    byi_object_give(s, fr->self);
     fr->self = NULL;
     fr->active = false;
     if (!fr->extra)

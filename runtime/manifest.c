@@ -24,16 +24,18 @@ static enum byoc_status get_string(struct reader *r, const struct byi_json *at,
 static enum byoc_status read_io(struct reader *r, const struct byi_json *at,
                                 struct byi_fact_io *io)
 {
-    static const char *const keys[] = {"name", "dtype", "shape"};
+    static const char *const keys[] = {"name", "dtype", "shape", "of"};
     const char *dtype;
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(get_string(r, at, "name", &io->name));
     BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
+    if (byi_list_kind(dtype) != BYI_TENSOR)
+        return byi_list_type_read(at, r->arena, &io->list, r->err);
     io->dtype = byi_dtype_of_name(dtype, strlen(dtype));
     if (io->dtype == BYOC_NONE)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.dtype: \"%.40s\" is not an element type",
-                        at->path, dtype);
+                        "%s.dtype: \"%.40s\" is not an element type", at->path,
+                        dtype);
     struct byi_json shape, item = {0};
     BYI_TRY(
         byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &io->rank, r->err));

@@ -30,7 +30,9 @@ static enum byoc_status check_io(const struct byi_plan_tables *plan,
                                  const char *what, struct byoc_error *err)
 {
     const struct byi_type *type = plan->funcs[0].values[v].type;
-    bool same = io->dtype == type->dtype && io->rank == type->rank;
+    bool same =
+        io->dtype == type->dtype && io->rank == type->rank &&
+        (io->list ? byi_type_equal(io->list, type) : type->kind == BYI_TENSOR);
     for (uint32_t d = 0; same && d < io->rank; d++) {
         if (BYI_IS_SYMBOL(type->dims[d]))
             same = io->dim_names[d] &&
@@ -46,6 +48,30 @@ static enum byoc_status check_io(const struct byi_plan_tables *plan,
                     what, io->name);
 }
 
+/* What the values of a sequence or optional are. */
+static struct byoc_io *make_element(struct byi_arena *arena,
+                                    const struct byi_type *type)
+{
+    struct byoc_io *first = byi_arena_alloc(arena, sizeof *first), *io = first;
+    for (; byi_type_is_list(type); type = type->fields[0]) {
+        struct byoc_io *next = byi_arena_alloc(arena, sizeof *next);
+        *io = (struct byoc_io){.name = "", .element = next};
+        io->kind = type->kind == BYI_SEQ ? BYOC_SEQUENCE : BYOC_OPTIONAL;
+        io = next;
+    }
+    int64_t *dims = byi_arena_calloc(arena, type->rank + 1u, sizeof *dims);
+    for (uint32_t d = 0; d < type->rank; d++)
+        dims[d] = BYI_IS_SYMBOL(type->dims[d]) ? -1 : type->dims[d];
+    *io = (struct byoc_io){
+        .name = "",
+        .dtype = type->dtype,
+        .rank = type->kind == BYI_TENSOR ? type->rank : UINT32_MAX,
+        .dims = dims,
+        .dim_names = byi_arena_calloc(arena, type->rank + 1u, sizeof(char *)),
+    };
+    return first;
+}
+
 static struct byoc_io *make_ios(struct byi_arena *arena,
                                 const struct byi_fact_io *facts, uint32_t n)
 {
@@ -56,6 +82,12 @@ static struct byoc_io *make_ios(struct byi_arena *arena,
                                   .rank = facts[i].rank,
                                   .dims = facts[i].dims,
                                   .dim_names = facts[i].dim_names};
+    for (uint32_t i = 0; i < n; i++) {
+        if (!facts[i].list)
+            continue;
+        ios[i] = *make_element(arena, facts[i].list);
+        ios[i].name = facts[i].name;
+    }
     return ios;
 }
 
@@ -541,8 +573,8 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
     const struct byi_plan_tables *plan = model->plan;
     if (region >= plan->n_parts)
         return byi_fail(err, BYOC_EINVAL,
-                        "no region %u: the model has %u, counted from 0", region,
-                        plan->n_parts);
+                        "no region %u: the model has %u, counted from 0",
+                        region, plan->n_parts);
     const struct byi_plan_part *part = &plan->parts[region];
     const struct byi_tensor **consts =
         byi_arena_calloc(arena, part->n_consts + 1, sizeof *consts);

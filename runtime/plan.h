@@ -12,9 +12,9 @@
 enum {
     BYI_PLAN_MAX_BYTES = 1 << 30,
     BYI_PLAN_MAX_FUNCS = 1 << 20,
-    BYI_PLAN_MAX_ITEMS = 64 << 20,  /* values or steps of a function     */
-    BYI_PLAN_MAX_ACTIVE = 1000000,  /* calls that wait for one another   */
-    BYI_PLAN_MAX_CALLS = 100000000  /* of one run                        */
+    BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function     */
+    BYI_PLAN_MAX_ACTIVE = 1000000, /* calls that wait for one another   */
+    BYI_PLAN_MAX_CALLS = 100000000 /* of one run                        */
 };
 
 enum byi_value_kind {
@@ -32,12 +32,19 @@ struct byi_value {
     bool fixed;    /* no dim varies; false for a function */
     uint64_t offset;
     const struct byi_type *type; /* of a tensor, whose dims are numbers or the
-                                    plan's symbols; or BYI_FUNC, no more said */
+                                    plan's symbols; of a sequence or optional;
+                                    or BYI_FUNC, no more said                 */
 };
 
 static inline bool byi_value_is_func(const struct byi_value *v)
 {
     return v->type->kind == BYI_FUNC;
+}
+
+/* A function, a sequence, an optional. */
+static inline bool byi_value_is_object(const struct byi_value *v)
+{
+    return v->type->kind != BYI_TENSOR;
 }
 
 enum byi_step_kind {
@@ -118,6 +125,14 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
                                struct byoc_error *err);
 void byi_plan_tables_free(struct byi_plan_tables **plan);
 
+/* What kind of list a dtype in JSON is; BYI_TENSOR: none. */
+enum byi_type_kind byi_list_kind(const char *dtype);
+/* {"dtype": "sequence", "of": {...}}: the type, in `arena`. */
+enum byoc_status byi_list_type_read(const struct byi_json *at,
+                                    struct byi_arena *arena,
+                                    const struct byi_type **type,
+                                    struct byoc_error *err);
+
 /* --- plan_check.c: what plan_read.c cannot see line by line -------------- */
 
 /* Check the types of every step against its operator's rule, find kernels,
@@ -145,12 +160,12 @@ struct byoc_model {
     struct byi_artifact artifact; /* map NULL: the image was lent */
     void *library;                /* of the artifact, or NULL     */
     void *copied;                 /* constants that had to move   */
-    void *packed; /* constants as kernels read them best */
+    void *packed;                 /* constants as kernels read them best */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
     struct byi_instance own; /* of this plan */
-    byi_fused_fn *kernels;  /* by the plan's kernel; NULL: its twin runs */
-    const char *code_level; /* what they were compiled for, or NULL      */
+    byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
+    const char *code_level;  /* what they were compiled for, or NULL      */
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     uint32_t threads;
@@ -172,14 +187,16 @@ enum byoc_status byi_code_bind(struct byoc_model *model,
                                const struct byi_image *image,
                                struct byoc_error *err);
 
+struct byi_frame;
+
 /* --- pool.c: memory of values whose size varies -------------------------- */
 
 struct byi_block {
     void *at; /* NULL: a slot without memory */
     uint64_t bytes;
-    uint64_t run;      /* the last run that used it */
-    uint32_t readers;  /* who has it; 0: free       */
-    uint32_t next;     /* 1 + the next one of its list, when free */
+    uint64_t run;     /* the last run that used it */
+    uint32_t readers; /* who has it; 0: free       */
+    uint32_t next;    /* 1 + the next one of its list, when free */
 };
 
 enum { BYI_POOL_CLASSES = 64 };
@@ -206,26 +223,47 @@ enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
 void byi_pool_refund(struct byi_pool *pool, uint64_t bytes);
 void byi_pool_free(struct byi_pool *pool);
 
-/* --- closure.c: functions as values -------------------------------------- */
+/* --- closure.c: values that hold values ---------------------------------- */
 
-/* One thing that a function captured. */
-struct byi_captured {
+/* One thing that a function captured, or an element. */
+struct byi_item {
     struct byi_tensor t;
-    uint32_t block;             /* 1 + the pool's block that t is in; 0: its
-                                   memory outlives the run */
-    struct byi_closure *func;   /* not NULL: a function, no tensor */
+    uint32_t block;            /* 1 + the pool's block that t is in; 0: its
+                                  memory outlives the run */
+    struct byi_object *object; /* not NULL: no tensor */
 };
 
-/* A function of the plan with values for its last inputs. */
-struct byi_closure {
-    uint32_t readers, func, n;
-    struct byi_closure *next; /* of those that are being freed */
-    struct byi_captured at[];
+/* A function of the plan with values for its last inputs; the elements of a
+ * sequence; an optional, which has one or none. Counted, and immutable once
+ * somebody else has it, so none can hold itself. */
+struct byi_object {
+    uint32_t readers, func, n, room; /* room: of a list's items */
+    struct byi_object *next;         /* of those that are being freed */
+    struct byi_item at[];
 };
 
-struct byi_closure *byi_closure_share(struct byi_closure *closure);
+struct byi_object *byi_object_share(struct byi_object *object);
 /* Give it back; NULL is fine. The last to do so frees it. */
-void byi_closure_give(struct byoc_state *state, struct byi_closure *closure);
+void byi_object_give(struct byoc_state *state, struct byi_object *object);
+/* Value `v` of an activation as an item: shared, or copied where it lies in
+ * memory that does not last. */
+enum byoc_status byi_object_capture(struct byoc_state *state,
+                                    struct byi_frame *frame, uint32_t v,
+                                    struct byi_item *item,
+                                    struct byoc_error *err);
+/* An item is not needed any more. */
+void byi_object_drop(struct byoc_state *state, struct byi_item *item);
+
+/* --- list.c: sequences and optionals ---------------------------------------
+ */
+
+/* A list of n items, to be filled in. */
+enum byoc_status byi_list_new(struct byoc_state *state, uint32_t n,
+                              struct byi_object **list, struct byoc_error *err);
+/* A step whose operator byi_op_is_list. */
+enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
+                              const struct byi_step *step,
+                              struct byoc_error *err);
 
 /* --- frame.c: activations of functions ----------------------------------- */
 
@@ -236,13 +274,13 @@ struct byi_frame {
     uint32_t at;              /* the step that runs                         */
     struct byi_frame *up;     /* who called; NULL: nobody                   */
     struct byi_frame *next;   /* of the spare ones                          */
-    struct byi_closure *self; /* what was applied, or NULL                  */
+    struct byi_object *self;  /* what was applied, or NULL                  */
     uint64_t began;           /* when it was called, where there is a trace */
     uint64_t bytes;           /* all its memory                             */
     bool active, extra;       /* extra: not the function's first            */
     struct byi_tensor *t;     /* by value                                   */
     uint32_t *block;          /* by value: 1 + the pool's block it has      */
-    struct byi_closure **fn;  /* by value, of functions                     */
+    struct byi_object **obj;  /* by value, of those that are no tensors     */
     struct byi_tensor *dest;  /* by output: where it goes; data NULL: open  */
     struct byoc_view **views; /* by step: a vendor's operands, results      */
 };
@@ -284,16 +322,16 @@ struct byoc_state {
     const struct byoc_model *model;
     const struct byi_instance *in; /* what runs           */
     struct byi_work *work;         /* of it               */
-    struct byi_frame *top;         /* the activation that runs                 */
-    uint32_t depth;                /* how many there are                       */
+    struct byi_frame *top; /* the activation that runs                 */
+    uint32_t depth;        /* how many there are                       */
     uint32_t max_depth;
-    uint64_t calls, max_calls;     /* of one run                               */
-    uint64_t draws;                /* of random numbers, in all its runs       */
-    void **out;                    /* by output of main: memory for callers who
-                                      bring none; NULL where the size varies */
-    int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
-    struct byi_tensor *args;       /* of the kernel that runs                 */
-    void **buffers;                /* of the fused kernel that runs           */
+    uint64_t calls, max_calls; /* of one run                               */
+    uint64_t draws;            /* of random numbers, in all its runs       */
+    void **out;                /* by output of main: memory for callers who
+                                  bring none; NULL where the size varies */
+    int64_t *dims;             /* by symbol: bound by the inputs; -1 open */
+    struct byi_tensor *args;   /* of the kernel that runs                 */
+    void **buffers;            /* of the fused kernel that runs           */
     const struct byi_type **types; /* of its operands, when inferring    */
     struct byi_type *type_store;
     const struct byi_tensor **known;
@@ -301,11 +339,12 @@ struct byoc_state {
     uint64_t scratch_bytes;
     struct byi_pool pool;
     struct byi_string_store strings; /* of the run, and of its outputs */
-    struct byi_arena *infer; /* types of this run's last steps */
+    struct byi_arena *given;         /* trees of outputs that are no tensors */
+    struct byi_arena *infer;         /* types of this run's last steps */
     uint64_t n_inferred;
     struct byi_trace *trace;
     volatile uint32_t cancel; /* not 0: the run is to end; atomic */
-    byi_watch_fn watch; /* NULL: nobody does */
+    byi_watch_fn watch;       /* NULL: nobody does */
     void *watch_ctx;
     byi_lend_fn lend; /* NULL: nobody asks */
     void *lend_ctx;
@@ -319,6 +358,8 @@ struct byi_call byi_exec_call(struct byi_tensor *args,
 /* exec.c: at least so much scratch. */
 enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
                                struct byoc_error *err);
+/* exec.c: what the run before left, its outputs among it, is no more. */
+void byi_exec_begin(struct byoc_state *state);
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
@@ -354,6 +395,27 @@ enum byoc_status byi_call_condition(const struct byi_frame *fr,
                                     const struct byi_step *step, bool *is,
                                     struct byoc_error *err);
 
+/* values.c: callers' trees into objects, and back. `io` is what the model
+ * says. A tree that is made lives in state->given until the next run. */
+enum byoc_status byi_value_read(struct byoc_state *state,
+                                const struct byoc_value *value,
+                                const struct byoc_io *io,
+                                struct byi_object **object,
+                                struct byoc_error *err);
+enum byoc_status byi_value_write(struct byoc_state *state,
+                                 const struct byi_object *object,
+                                 const struct byoc_io *io,
+                                 struct byoc_value *value,
+                                 struct byoc_error *err);
+/* state.c: what holds of a caller's tensor. */
+enum byoc_status byi_check_view(const DLTensor *view, const char *what,
+                                const struct byoc_io *io, struct byi_tensor *t,
+                                struct byoc_error *err);
+/* state.c: have the state own the strings of a tensor. */
+enum byoc_status byi_own_strings(struct byoc_state *state,
+                                 const struct byi_tensor *t, void *data,
+                                 struct byoc_error *err);
+
 /* --- trace.c ---------------------------------------------------------------
  */
 
@@ -374,6 +436,8 @@ void byi_trace_event(struct byi_trace *trace, const char *kind,
 /* One input or output, and a vendor, as the manifest says. */
 struct byi_fact_io {
     const char *name;
+    const struct byi_type *list; /* of a sequence or optional, or NULL: then the
+                                    rest is not there                       */
     enum byoc_dtype dtype;
     uint32_t rank;
     int64_t *dims; /* -1 where it varies */

@@ -162,6 +162,9 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
 {
     bool same = need->kind == have->kind && need->dtype == have->dtype &&
                 need->rank == have->rank;
+    if (same && byi_type_is_list(need))
+        same = what[0] == 'i' ? byi_type_accepts(need, have)
+                              : byi_type_accepts(have, need);
     for (uint32_t d = 0; same && d < need->rank; d++) {
         if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(have->dims[d]))
             step->infer = true;
@@ -217,7 +220,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(match_types(c, step, "out", i, tuple ? out->fields[i] : out,
                             c->f->values[step->out[i]].type));
-    for (uint32_t i = 0; i < step->n_in; i++)
+    for (uint32_t i = 0; i < step->n_in && !byi_op_is_list(step->op->id); i++)
         if (!c->f->values[step->in[i]].fixed)
             step->infer = true; /* a rule may have trusted equal names */
     return BYOC_OK;
@@ -228,15 +231,17 @@ static enum byoc_status check_tensors(struct checker *c,
                                       const struct byi_step *step)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
-        if (byi_value_is_func(&c->f->values[step->in[i]]))
-            return fault(c, "in[%u]: value %u is a function, expected a tensor",
-                         i, step->in[i]);
+        if (byi_value_is_object(&c->f->values[step->in[i]]))
+            return fault(
+                c, "in[%u]: value %u is %s, expected a tensor", i, step->in[i],
+                byi_type_kind_text(c->f->values[step->in[i]].type->kind));
     return BYOC_OK;
 }
 
 static enum byoc_status check_op(struct checker *c, struct byi_step *step)
 {
-    BYI_TRY(check_tensors(c, step));
+    if (!byi_op_is_list(step->op->id))
+        BYI_TRY(check_tensors(c, step));
     struct byi_tensor *t =
         byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *t);
     for (uint32_t i = 0; i < step->n_in; i++)
@@ -327,8 +332,8 @@ static enum byoc_status expect_func(struct checker *c, const char *what,
 {
     if (byi_value_is_func(&c->f->values[v]))
         return BYOC_OK;
-    return fault(c, "%s[%u]: value %u is a tensor, expected a function", what,
-                 i, v);
+    return fault(c, "%s[%u]: value %u is %s, expected a function", what, i, v,
+                 byi_type_kind_text(c->f->values[v].type->kind));
 }
 
 /* Captures are the callee's last inputs. */
@@ -429,7 +434,7 @@ static void find_tail(struct byi_plan_func *f)
     for (uint32_t i = 0; i < step->n_out; i++) {
         const struct byi_value *v = &f->values[step->out[i]];
         if (step->out[i] != f->outputs[i] ||
-            (!byi_value_is_func(v) &&
+            (!byi_value_is_object(v) &&
              (v->kind != BYI_V_OUTPUT || v->index != i)))
             step->tail = false;
     }

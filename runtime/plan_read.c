@@ -40,8 +40,8 @@ static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
     bool fixed = true;
     for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++) {
         if (byi_json_as_string(&item, &name, NULL) == BYOC_OK) {
-            dims[i] =
-                -1 - (int64_t)byi_name_number(&r->symbols, r->plan->arena, name);
+            dims[i] = -1 - (int64_t)byi_name_number(&r->symbols, r->plan->arena,
+                                                    name);
             fixed = false;
             continue;
         }
@@ -87,6 +87,79 @@ static enum byoc_status read_index(struct reader *r, const struct byi_json *at,
                     at->path, key, (long long)v, limit);
 }
 
+/* --- sequences and optionals ---------------------------------------------- */
+
+enum byi_type_kind byi_list_kind(const char *dtype)
+{
+    return strcmp(dtype, "sequence") == 0   ? BYI_SEQ
+           : strcmp(dtype, "optional") == 0 ? BYI_OPTIONAL
+                                            : BYI_TENSOR;
+}
+
+/* {"dtype": "float32", "shape": [2, null]}, or "any" or "none" as its shape. */
+static enum byoc_status read_element(const struct byi_json *at,
+                                     struct byi_arena *arena,
+                                     const struct byi_type **type,
+                                     struct byoc_error *err)
+{
+    struct byi_json shape, item = {0};
+    int64_t dims[BYI_MAX_RANK];
+    const char *text;
+    uint32_t rank;
+    BYI_TRY(byi_json_string(at, "dtype", &text, err));
+    const enum byoc_dtype dtype = byi_dtype_of_name(text, strlen(text));
+    if (dtype == BYOC_NONE)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s.dtype: \"%.40s\" is not an element type", at->path,
+                        text);
+    if (byi_json_string(at, "shape", &text, NULL) == BYOC_OK) {
+        const bool any = strcmp(text, "any") == 0;
+        *type =
+            byi_type_of_any(arena, any ? BYI_ANY_TENSOR : BYI_NO_TENSOR, dtype);
+        return any || strcmp(text, "none") == 0
+                   ? BYOC_OK
+                   : byi_fail(err, BYOC_EPARSE,
+                              "%s.shape: \"%.40s\", expected sizes, any or "
+                              "none",
+                              at->path, text);
+    }
+    BYI_TRY(byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &rank, err));
+    for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++) {
+        BYI_TRY(byi_json_as_int(&item, -1, INT64_C(1) << 40, &dims[i], err));
+        dims[i] = dims[i] < 0 ? BYI_ANY_DIM : dims[i];
+    }
+    *type = byi_type_tensor(arena, dtype, rank, dims);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_list_type_read(const struct byi_json *at,
+                                    struct byi_arena *arena,
+                                    const struct byi_type **type,
+                                    struct byoc_error *err)
+{
+    enum { NESTED = 4 };
+    enum byi_type_kind kinds[NESTED];
+    struct byi_json now = *at, of;
+    const char *dtype;
+    uint32_t n = 0;
+    for (;;) {
+        BYI_TRY(byi_json_string(&now, "dtype", &dtype, err));
+        const enum byi_type_kind kind = byi_list_kind(dtype);
+        if (kind == BYI_TENSOR)
+            break;
+        if (n == NESTED)
+            return byi_fail(err, BYOC_ELIMIT, "%s: more than %d in each other",
+                            now.path, NESTED);
+        kinds[n++] = kind;
+        BYI_TRY(byi_json_get(&now, "of", &of, err));
+        now = of;
+    }
+    BYI_TRY(read_element(&now, arena, type, err));
+    while (n-- > 0)
+        *type = byi_type_list(arena, kinds[n], *type);
+    return BYOC_OK;
+}
+
 /* --- values ------------------------------------------------------------- */
 
 static const char *const kind_names[] = {
@@ -121,7 +194,7 @@ static enum byoc_status read_alias(struct reader *r, const struct byi_json *at,
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s.of: value %u is an alias itself", at->path,
                         v->root);
-    if (byi_value_is_func(root) || root->type->dtype != v->type->dtype ||
+    if (byi_value_is_object(root) || root->type->dtype != v->type->dtype ||
         (v->fixed && root->fixed &&
          byi_type_bytes(root->type) != byi_type_bytes(v->type)))
         return byi_fail(r->err, BYOC_EPARSE,
@@ -149,24 +222,27 @@ static enum byoc_status read_offset(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
-/* A function value: an input, or made as the run goes. */
-static enum byoc_status read_func_value(struct reader *r,
-                                        const struct byi_json *at,
-                                        struct byi_plan_func *f,
-                                        struct byi_value *v)
+/* A function, sequence or optional: an input, or made as the run goes. */
+static enum byoc_status read_object(struct reader *r, const struct byi_json *at,
+                                    struct byi_plan_func *f,
+                                    struct byi_value *v)
 {
-    static const char *const keys[] = {"dtype", "kind", "input"};
-    static const struct byi_type type = {.kind = BYI_FUNC};
+    static const char *const keys[] = {"dtype", "of", "kind", "input"};
+    static const struct byi_type func = {.kind = BYI_FUNC};
+    const char *dtype;
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(read_kind(r, at, &v->kind));
-    v->type = &type;
+    BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
+    v->type = &func;
+    if (strcmp(dtype, "function") != 0)
+        BYI_TRY(byi_list_type_read(at, r->plan->arena, &v->type, r->err));
     v->root = (uint32_t)(v - f->values);
     if (v->kind == BYI_V_INPUT)
         return read_index(r, at, "input", f->n_inputs, &v->index);
     if (v->kind == BYI_V_TEMP)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.kind: a function is an input or temp", at->path);
+                    "%s.kind: no tensor, and neither input nor temp", at->path);
 }
 
 static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
@@ -176,8 +252,8 @@ static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
                                        "const", "output", "of",   "offset"};
     const char *dtype;
     BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
-    if (strcmp(dtype, "function") == 0)
-        return read_func_value(r, at, f, v);
+    if (strcmp(dtype, "function") == 0 || byi_list_kind(dtype) != BYI_TENSOR)
+        return read_object(r, at, f, v);
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(read_type(r, at, &v->type));
     BYI_TRY(read_kind(r, at, &v->kind));
@@ -240,7 +316,7 @@ static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
                         step->name);
     step->name = step->op->name;
     step->kernel = byi_kernel_of(step->op->id);
-    if (!step->kernel || !step->kernel->run)
+    if (!byi_op_is_list(step->op->id) && (!step->kernel || !step->kernel->run))
         return byi_fail(r->err, BYOC_EUNSUPPORTED,
                         "%s: operator %s has no native kernel in this "
                         "build",

@@ -98,7 +98,10 @@ void byoc_state_free(struct byoc_state **state)
     if (!s)
         return;
     const struct byi_plan_tables *plan = s->model->plan;
+    if (s->work)
+        byi_exec_begin(s); /* gives back what the last run left */
     byi_work_free(&s->work);
+    byi_arena_free(&s->given);
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_release(s->out[i]);
     byi_pool_free(&s->pool);
@@ -130,9 +133,9 @@ static bool is_dense(const DLTensor *view)
 
 /* What holds of inputs and of outputs that bring memory: dtype, rank, fixed
  * dims, layout, alignment. *t gets data and dims. */
-static enum byoc_status check_view(const DLTensor *view, const char *what,
-                                   const struct byoc_io *io,
-                                   struct byi_tensor *t, struct byoc_error *err)
+enum byoc_status byi_check_view(const DLTensor *view, const char *what,
+                                const struct byoc_io *io, struct byi_tensor *t,
+                                struct byoc_error *err)
 {
     DLDataType want = byoc_dtype_dlpack(io->dtype);
     const char *given = byoc_dtype_name(byi_dtype_of_dlpack(view->dtype));
@@ -149,10 +152,11 @@ static enum byoc_status check_view(const DLTensor *view, const char *what,
                         byoc_dtype_name(io->dtype), view->dtype.code,
                         view->dtype.bits, view->dtype.lanes, want.code,
                         want.bits);
-    bool fits = view->ndim >= 0 && (uint32_t)view->ndim == io->rank;
-    for (uint32_t d = 0; fits && d < io->rank; d++) {
-        fits = io->dims[d] < 0 ? view->shape[d] >= 0
-                               : view->shape[d] == io->dims[d];
+    bool any = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
+    bool fits = view->ndim >= 0 && (any || (uint32_t)view->ndim == io->rank);
+    for (int d = 0; fits && d < view->ndim; d++) {
+        fits = any || io->dims[d] < 0 ? view->shape[d] >= 0
+                                      : view->shape[d] == io->dims[d];
         t->dims[d] = view->shape[d];
     }
     if (!fits) {
@@ -165,10 +169,11 @@ static enum byoc_status check_view(const DLTensor *view, const char *what,
             "%s \"%s\" has shape %s of rank %d, expected %s (-1: any size)",
             what, io->name,
             byi_dims_text(found, sizeof found, rank, view->shape), view->ndim,
-            byi_dims_text(expected, sizeof expected, io->rank, io->dims));
+            byi_dims_text(expected, sizeof expected, any ? 0 : io->rank,
+                          io->dims));
     }
     t->dtype = io->dtype;
-    t->rank = io->rank;
+    t->rank = (uint32_t)view->ndim;
     if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))
         return byi_fail(err, BYOC_ELIMIT, "%s \"%s\" has more than 16 TiB",
                         what, io->name);
@@ -225,8 +230,40 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
     return BYOC_OK;
 }
 
-static enum byoc_status bind_inputs(struct byoc_state *s,
-                                    const DLTensor *inputs,
+/* What a run is given and gives: tensors, or values of any kind. */
+struct ends {
+    const DLTensor *in;
+    DLTensor *out;
+    const struct byoc_value *values_in; /* NULL: those */
+    struct byoc_value *values_out;
+};
+
+static const DLTensor *input_of(const struct ends *e, uint32_t i)
+{
+    return e->values_in ? &e->values_in[i].tensor : &e->in[i];
+}
+
+static DLTensor *output_of(const struct ends *e, uint32_t i)
+{
+    return e->values_out ? &e->values_out[i].tensor : &e->out[i];
+}
+
+/* Input i where it is no tensor, or should be none. */
+static enum byoc_status bind_value(struct byoc_state *s, const struct ends *e,
+                                   uint32_t i, struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const struct byoc_io *io = &s->model->inputs[i];
+    if (!e->values_in)
+        return byi_fail(err, BYOC_EINVAL,
+                        "input \"%s\" is no tensor; run the model with "
+                        "byoc_run_values",
+                        io->name);
+    return byi_value_read(s, &e->values_in[i], io,
+                          &s->work->frames[0]->obj[f->inputs[i]], err);
+}
+
+static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
@@ -234,7 +271,13 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
         s->dims[i] = -1;
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
-        BYI_TRY(check_view(&inputs[i], "input", &s->model->inputs[i], t, err));
+        const struct byoc_io *io = &s->model->inputs[i];
+        if (io->kind != BYOC_TENSOR ||
+            (e->values_in && e->values_in[i].kind != BYOC_TENSOR)) {
+            BYI_TRY(bind_value(s, e, i, err));
+            continue;
+        }
+        BYI_TRY(byi_check_view(input_of(e, i), "input", io, t, err));
         BYI_TRY(check_strings(&s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
     }
@@ -268,17 +311,25 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
     return BYOC_OK;
 }
 
-static enum byoc_status bind_outputs(struct byoc_state *s,
-                                     const DLTensor *outputs,
+static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
                                      struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
+        const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
-        if (outputs[i].data) {
-            BYI_TRY(check_view(&outputs[i], "output", &s->model->outputs[i],
-                               &fr->dest[i], err));
+        if (io->kind != BYOC_TENSOR) {
+            if (!e->values_out)
+                return byi_fail(err, BYOC_EINVAL,
+                                "output \"%s\" is no tensor; run the model "
+                                "with byoc_run_values",
+                                io->name);
+            continue;
+        }
+        if (output_of(e, i)->data) {
+            BYI_TRY(byi_check_view(output_of(e, i), "output", io, &fr->dest[i],
+                                   err));
             BYI_TRY(check_overlap(s, i, err));
         } else if (s->out[i]) {
             fr->dest[i] = fr->t[f->outputs[i]];
@@ -290,9 +341,9 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
 
 /* Strings of an output are the state's, whoever's its memory is: they may be
  * the caller's or the model's own until here. */
-static enum byoc_status own_strings(struct byoc_state *s,
-                                    const struct byi_tensor *t, void *data,
-                                    struct byoc_error *err)
+enum byoc_status byi_own_strings(struct byoc_state *s,
+                                 const struct byi_tensor *t, void *data,
+                                 struct byoc_error *err)
 {
     const char **at = data;
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -309,7 +360,7 @@ static enum byoc_status own_strings(struct byoc_state *s,
 
 /* Fill in the views of callers who brought no memory. A result that lives in
  * an input or a constant is copied: it must stay until the next run. */
-static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
+static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
@@ -318,8 +369,15 @@ static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];
         void *data = fr->dest[i].data;
-        if (outputs[i].data) {
-            BYI_TRY(own_strings(s, t, data, err));
+        if (s->model->outputs[i].kind != BYOC_TENSOR) {
+            BYI_TRY(byi_value_write(s, fr->obj[v], &s->model->outputs[i],
+                                    &e->values_out[i], err));
+            continue;
+        }
+        if (e->values_out)
+            e->values_out[i].kind = BYOC_TENSOR;
+        if (output_of(e, i)->data) {
+            BYI_TRY(byi_own_strings(s, t, data, err));
             continue;
         }
         if (!data && fr->block[root])
@@ -330,29 +388,29 @@ static enum byoc_status hand_over(struct byoc_state *s, DLTensor *outputs,
             data = s->pool.at[block].at;
             memcpy(data, t->data, byi_tensor_bytes(t));
         }
-        BYI_TRY(own_strings(s, t, data, err));
-        outputs[i] = (DLTensor){.data = data,
-                                .device = {kDLCPU, 0},
-                                .ndim = (int)t->rank,
-                                .dtype = byoc_dtype_dlpack(t->dtype),
-                                .shape = t->dims};
+        BYI_TRY(byi_own_strings(s, t, data, err));
+        *output_of(e, i) = (DLTensor){.data = data,
+                                      .device = {kDLCPU, 0},
+                                      .ndim = (int)t->rank,
+                                      .dtype = byoc_dtype_dlpack(t->dtype),
+                                      .shape = t->dims};
     }
     return BYOC_OK;
 }
 
-static enum byoc_status run_bound(struct byoc_state *s, DLTensor *outputs,
+static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
     int before = omp_get_max_threads();
     omp_set_num_threads((int)s->model->threads);
     enum byoc_status status = byi_exec_main(s, err);
     omp_set_num_threads(before);
-    return status == BYOC_OK ? hand_over(s, outputs, err) : status;
+    return status == BYOC_OK ? hand_over(s, e, err) : status;
 }
 
-enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
-                          uint32_t n_inputs, DLTensor *outputs,
-                          uint32_t n_outputs, struct byoc_error *err)
+static enum byoc_status run(struct byoc_state *state, const struct ends *e,
+                            uint32_t n_inputs, uint32_t n_outputs,
+                            struct byoc_error *err)
 {
     const struct byi_plan_func *f = &state->model->plan->funcs[0];
     if (n_inputs != f->n_inputs || n_outputs != f->n_outputs)
@@ -360,14 +418,34 @@ enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
                         "%u inputs and %u outputs were given, but the model "
                         "has %u and %u",
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
-    BYI_TRY(bind_inputs(state, inputs, err));
-    BYI_TRY(bind_outputs(state, outputs, err));
+    byi_exec_begin(state);
+    BYI_TRY(bind_inputs(state, e, err));
+    BYI_TRY(bind_outputs(state, e, err));
     uint64_t begin = state->trace ? byi_trace_now() : 0;
-    enum byoc_status status = run_bound(state, outputs, err);
+    enum byoc_status status = run_bound(state, e, err);
     if (state->trace)
         byi_trace_event(state->trace, "run", f->name, "", "", begin,
                         byi_trace_now());
     return status;
+}
+
+enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
+                          uint32_t n_inputs, DLTensor *outputs,
+                          uint32_t n_outputs, struct byoc_error *err)
+{
+    const struct ends e = {.in = inputs, .out = outputs};
+    return run(state, &e, n_inputs, n_outputs, err);
+}
+
+enum byoc_status byoc_run_values(struct byoc_state *state,
+                                 const struct byoc_value *inputs,
+                                 uint32_t n_inputs, struct byoc_value *outputs,
+                                 uint32_t n_outputs, struct byoc_error *err)
+{
+    static const struct byoc_value none;
+    const struct ends e = {.values_in = inputs ? inputs : &none,
+                           .values_out = outputs};
+    return run(state, &e, n_inputs, n_outputs, err);
 }
 
 enum byoc_status byoc_state_trace(struct byoc_state *state, const char *path,

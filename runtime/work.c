@@ -85,7 +85,7 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
                              uint32_t func, const struct byi_step *step)
 {
     if (step->kind != BYI_STEP_OP || step->infer || step->view ||
-        !step->kernel->scratch)
+        !step->kernel || !step->kernel->scratch)
         return 0;
     struct byi_call call =
         byi_exec_call(args, w->frames[func], step, w->in->model->threads);
@@ -117,8 +117,8 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
         const struct byi_plugin *plugin = region->plugin;
         if (!plugin)
             continue;
-        struct byoc_fail *fail = byi_plugin_state_new(
-            plugin, region->compiled, &w->region_states[i]);
+        struct byoc_fail *fail = byi_plugin_state_new(plugin, region->compiled,
+                                                      &w->region_states[i]);
         BYI_TRY(
             byi_plugin_status(fail, plugin, w->in->plan->parts[i].symbol, err));
         w->region_made[i] = true;

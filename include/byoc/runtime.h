@@ -103,21 +103,21 @@ BYOC_API const char *byoc_version(void);
 
 /* Options of loading. Zero-initialise; a zero field means the default. */
 struct byoc_load_params {
-    uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
-                              CPUs this process may use (affinity, cgroup)  */
-    const char *plugins;   /* where vendors' plug-ins are: absolute paths of
-                              files or folders, ':' between; NULL: those of
-                              the environment's BYOC_PLUGIN_PATH; where that
-                              is unset or empty, as is "" here: the folder of
-                              libbyoc_runtime.so and its subfolder "byoc"   */
-    int native_only;       /* not 0: every region runs its native twin      */
-    int require_vendors;   /* not 0: a vendor that is missing or fails is an
-                              error, not a reason to run the native twin    */
+    uint32_t threads;    /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
+                            CPUs this process may use (affinity, cgroup)  */
+    const char *plugins; /* where vendors' plug-ins are: absolute paths of
+                            files or folders, ':' between; NULL: those of
+                            the environment's BYOC_PLUGIN_PATH; where that
+                            is unset or empty, as is "" here: the folder of
+                            libbyoc_runtime.so and its subfolder "byoc"   */
+    int native_only;     /* not 0: every region runs its native twin      */
+    int require_vendors; /* not 0: a vendor that is missing or fails is an
+                            error, not a reason to run the native twin    */
     void (*log)(void *ctx, const char *line); /* progress, warnings and what
                               vendors say, a line without newline; NULL:
                               none. Called while the model lives, by vendors
                               from any thread                               */
-    void *log_ctx;         /* lives as long as the model                    */
+    void *log_ctx; /* lives as long as the model                    */
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */
@@ -132,20 +132,31 @@ struct byoc_state; /* memory of one run at a time: one per thread   */
  * BYOC_NUM_THREADS), BYOC_ELIMIT, BYOC_ENOMEM. On failure *model is NULL and
  * nothing is left behind but the libraries of vendors that cannot be closed.
  * Threads: safe. */
-BYOC_API BYOC_CHECKED enum byoc_status
-byoc_model_load(const char *path, const struct byoc_load_params *params,
-                struct byoc_model **model, struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
+    const char *path, const struct byoc_load_params *params,
+    struct byoc_model **model, struct byoc_error *err);
 
 /* Free *model and null it; *model may be NULL. Its states must be gone. */
 BYOC_API void byoc_model_free(struct byoc_model **model);
+
+/* What a value is. */
+enum byoc_kind {
+    BYOC_TENSOR = 0,
+    BYOC_SEQUENCE = 1, /* any number of values of one type */
+    BYOC_OPTIONAL = 2  /* one value, or none               */
+};
 
 /* One input or output of a model. Strings and arrays live as long as it. */
 struct byoc_io {
     const char *name;
     enum byoc_dtype dtype;
     uint32_t rank;
-    const int64_t *dims;       /* rank numbers; -1 where the size varies */
+    const int64_t *dims;          /* rank numbers; -1 where the size varies */
     const char *const *dim_names; /* the symbol of a dim that varies, or NULL */
+    enum byoc_kind kind; /* no tensor: the above are BYOC_NONE, 0, NULL */
+    const struct byoc_io
+        *element; /* of a sequence or optional: what is in it,
+                     name "" ; rank UINT32_MAX: any. Else NULL */
 };
 
 BYOC_API uint32_t byoc_model_n_inputs(const struct byoc_model *model);
@@ -153,8 +164,8 @@ BYOC_API uint32_t byoc_model_n_outputs(const struct byoc_model *model);
 /* Input or output `index`; NULL when there is none of that number. */
 BYOC_API const struct byoc_io *byoc_model_input(const struct byoc_model *model,
                                                 uint32_t index);
-BYOC_API const struct byoc_io *
-byoc_model_output(const struct byoc_model *model, uint32_t index);
+BYOC_API const struct byoc_io *byoc_model_output(const struct byoc_model *model,
+                                                 uint32_t index);
 /* How many threads a run uses; *why, unless NULL, gets a phrase that says
  * where the number is from, and lives as long as the model. */
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
@@ -167,9 +178,9 @@ BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
  * The model must outlive it. Errors: BYOC_ENOMEM, and what a vendor says
  * (BYOC_EBACKEND, BYOC_EUNSUPPORTED, BYOC_EINCOMPATIBLE). On failure *state is
  * NULL. Threads: safe. */
-BYOC_API BYOC_CHECKED enum byoc_status
-byoc_state_new(const struct byoc_model *model, struct byoc_state **state,
-               struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
+    const struct byoc_model *model, struct byoc_state **state,
+    struct byoc_error *err);
 /* Free *state, close its trace, and null it; *state may be NULL. */
 BYOC_API void byoc_state_free(struct byoc_state **state);
 
@@ -190,22 +201,44 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable.
  * Threads: one run per state at a time. Allocates: not when every shape is
  * fixed. */
-BYOC_API BYOC_CHECKED enum byoc_status
-byoc_run(struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
-         DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status byoc_run(
+    struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
+    DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
+
+/* A value as it crosses byoc_run_values: a tree of tensors. */
+struct byoc_value {
+    enum byoc_kind kind;
+    DLTensor tensor; /* BYOC_TENSOR */
+    uint32_t n;      /* elements; of an optional 0 or 1 */
+    const struct byoc_value *elements;
+};
+
+/* Run once, as byoc_run does, a model with inputs or outputs that are sequences
+ * or optionals; byoc_run refuses those.
+ * inputs   one value per input; the tree and its tensors are the caller's, are
+ *          read in the run and not kept
+ * outputs  one value per output. A tensor is as byoc_run has it: with data
+ *          given, or filled in. Anything else is filled in: the tree and its
+ *          tensors are the state's, to be read, and valid until its next run
+ *          or its end.
+ * Errors, threads: as byoc_run; BYOC_ETYPE for a value of another kind.
+ * Allocates: for what is no tensor. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
+    struct byoc_state *state, const struct byoc_value *inputs,
+    uint32_t n_inputs, struct byoc_value *outputs, uint32_t n_outputs,
+    struct byoc_error *err);
 
 /* Make the run of `state` that goes on, else its next one, end with
- * BYOC_ECANCELLED as soon as a kernel, or a vendor that looks, is done. Threads:
- * any; also from a signal handler. */
+ * BYOC_ECANCELLED as soon as a kernel, or a vendor that looks, is done.
+ * Threads: any; also from a signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
 /* Write a Chrome trace of the runs that follow to `path`: one event per
  * kernel, primitive, copy and reorder, naming the model's nodes. NULL stops
  * and closes. Errors: BYOC_EIO, also for what the trace before could not
  * write; BYOC_ENOMEM. Threads: as byoc_run. */
-BYOC_API BYOC_CHECKED enum byoc_status
-byoc_state_trace(struct byoc_state *state, const char *path,
-                 struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status byoc_state_trace(
+    struct byoc_state *state, const char *path, struct byoc_error *err);
 
 #ifdef __cplusplus
 }

@@ -643,7 +643,7 @@ static void test_every_rule(void **state)
     };
     for (uint32_t id = 1; id < BYI_N_OPS; id++) {
         const struct byi_op *op = byi_op((enum byi_op_id)id);
-        bool tested = false;
+        bool tested = byi_op_is_list(op->id); /* text_lists.ir, bad_list_* */
         for (size_t k = 0; k < BYI_COUNT(tables) && !tested; k++)
             for (size_t i = 0; i < tables[k].n && !tested; i++) {
                 const char *name = tables[k].at[i].op;

@@ -171,6 +171,130 @@ static void test_strings(void **state)
     fixture_close(&x);
 }
 
+/* A loop that appends, cuts, joins; what a caller gives and gets. */
+static void test_lists(void **state)
+{
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    (void)state;
+    struct byoc_model *model = open_model(
+        &x,
+        "def @grow(%i: Tensor[(), int64], %s: Seq[Tensor[(?), float32]],\n"
+        "          %x: Tensor[(N), float32]) -> Seq[Tensor[(?), float32]] {\n"
+        "  %0 = less(%i, 3);\n"
+        "  if (%0) {\n"
+        "    %1 = sequence.insert(%s, %x, 0);\n"
+        "    %2 = add(%i, 1);\n"
+        "    %3 = concatenate(%x, %x);\n"
+        "    @grow(%2, %1, %3)\n"
+        "  } else {\n"
+        "    %s\n"
+        "  }\n"
+        "}\n"
+        "def @main(%s: Seq[Tensor[(?), float32]], %x: Tensor[(N), float32],\n"
+        "          %o: Optional[Tensor[(2), float32]]) {\n"
+        "  %0 = @grow(0, %s, %x);\n"
+        "  %1 = sequence.concatenate(%0, axis=0);\n"
+        "  %2 = sequence.erase(%0);\n"
+        "  %3 = optional.has(%o);\n"
+        "  %4 = sequence.split(%x, 2, axis=0);\n"
+        "  (%0, %1, %2, %3, %s, %4)\n"
+        "}\n");
+    float a[] = {1, 2}, b[] = {3}, c[] = {4, 5, 6};
+    int64_t sizes[] = {2, 1, 3};
+    struct byoc_value elements[] = {{.tensor = string_view(NULL, &sizes[0])},
+                                    {.tensor = string_view(NULL, &sizes[1])}};
+    struct byoc_value in[3] = {
+        {.kind = BYOC_SEQUENCE, .n = 2, .elements = elements},
+        {.tensor = string_view(NULL, &sizes[2])},
+        {.kind = BYOC_OPTIONAL}};
+    struct byoc_value out[6];
+    elements[0].tensor.data = a;
+    elements[1].tensor.data = b;
+    in[1].tensor.data = c;
+    elements[0].tensor.dtype = elements[1].tensor.dtype = in[1].tensor.dtype =
+        byoc_dtype_dlpack(BYOC_F32);
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    for (int run = 0; run < 3; run++) {
+        memset(out, 0, sizeof out);
+        if (byoc_run_values(s, in, 3, out, 6, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(out[0].n, 5); /* 12, 6, 3, 2 and 1 numbers */
+        assert_int_equal(out[0].elements[0].tensor.shape[0], 12);
+        assert_true(((float *)out[0].elements[2].tensor.data)[2] == 6);
+        assert_true(((float *)out[0].elements[4].tensor.data)[0] == 3);
+        assert_int_equal(out[1].tensor.shape[0], 24);
+        assert_true(((float *)out[1].tensor.data)[21] == 1);
+        assert_int_equal(out[2].n, 4);
+        assert_int_equal(*(uint8_t *)out[3].tensor.data, 0);
+        assert_int_equal(out[4].n, 2); /* the caller's is as it was */
+        assert_int_equal(out[5].n, 2);
+        assert_int_equal(out[5].elements[1].tensor.shape[0], 1);
+    }
+    DLTensor views[6] = {{0}};
+    assert_int_equal(byoc_run(s, views, 3, views, 6, &err), BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "byoc_run_values"));
+    in[2].kind = BYOC_SEQUENCE;
+    assert_int_equal(byoc_run_values(s, in, 3, out, 6, &err), BYOC_ETYPE);
+    assert_string_equal(err.text,
+                        "input \"o\": found a sequence, expected an optional");
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
+/* Positions and values that are not there. */
+static void test_lists_refused(void **state)
+{
+    static const struct {
+        const char *body, *word;
+    } rows[] = {
+        {"sequence.at(%s, %p)", "position 7 is out of range, expected -2 to 1"},
+        {"sequence.erase(%s, %p)", "position 7 is out of range"},
+        {"sequence.insert(%s, %x, %p)", "expected -2 to 2"},
+        {"sequence.split(%x, %p, axis=0)", NULL},
+        {"sequence.concatenate(sequence.make(%x, %y), axis=1)",
+         "element 1 has shape (3, 5), which does not fit"},
+        {"optional.get(optional.none(dtype=\"float32\", sequence=true))",
+         "there is no value"},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        char ir[600];
+        struct fixture x;
+        struct byoc_error err;
+        struct byoc_state *s = NULL;
+        float two[6] = {0}, three[15] = {0};
+        int64_t dims[] = {2, 3, 3, 5}, position = 7;
+        snprintf(ir, sizeof ir,
+                 "def @main(%%x: Tensor[(2, 3), float32], "
+                 "%%y: Tensor[(N, M), float32], %%p: Tensor[(), int64]) {\n"
+                 "  %%s = sequence.make(%%x, %%x);\n  %s\n}\n",
+                 rows[i].body);
+        struct byoc_model *model = open_model(&x, ir);
+        struct byoc_value in[3] = {{.tensor = string_view(NULL, dims)},
+                                   {.tensor = string_view(NULL, dims + 2)},
+                                   {.tensor = string_view(NULL, dims)}};
+        struct byoc_value out[1] = {{.kind = BYOC_TENSOR}};
+        in[0].tensor.data = two;
+        in[1].tensor.data = three;
+        in[2].tensor.data = &position;
+        in[0].tensor.ndim = in[1].tensor.ndim = 2;
+        in[2].tensor.ndim = 0;
+        in[0].tensor.dtype = in[1].tensor.dtype = byoc_dtype_dlpack(BYOC_F32);
+        in[2].tensor.dtype = byoc_dtype_dlpack(BYOC_I64);
+        assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+        const enum byoc_status status = byoc_run_values(s, in, 3, out, 1, &err);
+        assert_int_equal(status, rows[i].word ? BYOC_EINVAL : BYOC_OK);
+        if (rows[i].word && !strstr(err.text, rows[i].word))
+            fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i].word);
+        byoc_state_free(&s);
+        byoc_model_free(&model);
+        fixture_close(&x);
+    }
+}
+
 /* Each run of a state draws anew, each call for itself; a new state starts
  * over. */
 static void test_random(void **state)
@@ -583,6 +707,8 @@ int main(void)
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_dynamic),
         cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_lists_refused),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_calls),

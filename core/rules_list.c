@@ -1,0 +1,197 @@
+/* rules_list.c: type rules of operators on sequences and optionals. What a
+ * sequence holds are tensors of one dtype; their ranks and sizes are known as
+ * far as all of them agree.
+ */
+#include "rules.h"
+
+static enum byoc_status want_kind(const struct byi_infer *t, uint32_t i,
+                                  enum byi_type_kind kind)
+{
+    if (t->in[i]->kind == kind)
+        return BYOC_OK;
+    return byi_rule_fail(t, "operand %u is %s, expected %s", i,
+                         byi_type_kind_text(t->in[i]->kind),
+                         byi_type_kind_text(kind));
+}
+
+/* A position: one integer. */
+static enum byoc_status want_position(const struct byi_infer *t, uint32_t i)
+{
+    BYI_TRY(want_kind(t, i, BYI_TENSOR));
+    BYI_TRY(byi_want_dtype(t, i, BYI_INDEX, "position"));
+    return byi_want_scalar(t, i, "position");
+}
+
+/* The sequence `list` with an element of the type of operand i. */
+static enum byoc_status add_element(const struct byi_infer *t,
+                                    const struct byi_type *list, uint32_t i,
+                                    const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, i, BYI_TENSOR));
+    *out = byi_type_join(t->arena, list,
+                         byi_type_list(t->arena, BYI_SEQ, t->in[i]));
+    if (*out)
+        return BYOC_OK;
+    return byi_rule_fail(t, "operand %u has type %s, its sequence holds %s", i,
+                         byoc_dtype_name(t->in[i]->dtype),
+                         byoc_dtype_name(list->fields[0]->dtype));
+}
+
+static enum byoc_status attr_dtype(const struct byi_infer *t,
+                                   enum byoc_dtype *dtype)
+{
+    *dtype = (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    if (byoc_dtype_name(*dtype) && *dtype != BYOC_NONE)
+        return BYOC_OK;
+    return byi_rule_fail(t, "dtype is unknown, expected an element type");
+}
+
+enum byoc_status byi_rule_sequence_make(struct byi_infer *t,
+                                        const struct byi_type **out)
+{
+    enum byoc_dtype dtype = BYOC_NONE;
+    BYI_TRY(attr_dtype(t, &dtype));
+    if (t->n_in)
+        dtype = t->in[0]->dtype;
+    *out = byi_type_list(t->arena, BYI_SEQ,
+                         byi_type_of_any(t->arena, BYI_NO_TENSOR, dtype));
+    for (uint32_t i = 0; i < t->n_in; i++)
+        BYI_TRY(add_element(t, *out, i, out));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_sequence_insert(struct byi_infer *t,
+                                          const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, 0, BYI_SEQ));
+    if (t->n_in > 2)
+        BYI_TRY(want_position(t, 2));
+    return add_element(t, t->in[0], 1, out);
+}
+
+enum byoc_status byi_rule_sequence_erase(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, 0, BYI_SEQ));
+    if (t->n_in > 1)
+        BYI_TRY(want_position(t, 1));
+    *out = t->in[0];
+    return BYOC_OK;
+}
+
+/* One of the elements as a value of its own. */
+static enum byoc_status take_element(const struct byi_infer *t,
+                                     const struct byi_type *element,
+                                     const struct byi_type **out)
+{
+    int64_t dims[BYI_MAX_RANK];
+    *out = element;
+    if (byi_type_is_list(element))
+        return BYOC_OK;
+    if (element->kind != BYI_TENSOR)
+        return byi_rule_fail(t, "the rank of its elements is not known; insert "
+                                "tensors of one rank, or declare their shape");
+    for (uint32_t d = 0; d < element->rank; d++)
+        dims[d] = element->dims[d] == BYI_ANY_DIM ? byi_rule_fresh(t)
+                                                  : element->dims[d];
+    return byi_rule_tensor(t, element->dtype, element->rank, dims, out);
+}
+
+enum byoc_status byi_rule_sequence_at(struct byi_infer *t,
+                                      const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, 0, BYI_SEQ));
+    BYI_TRY(want_position(t, 1));
+    return take_element(t, t->in[0]->fields[0], out);
+}
+
+enum byoc_status byi_rule_sequence_length(struct byi_infer *t,
+                                          const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, 0, BYI_SEQ));
+    return byi_rule_tensor(t, BYOC_I64, 0, NULL, out);
+}
+
+enum byoc_status byi_rule_sequence_split(struct byi_infer *t,
+                                         const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const bool kept = t->n_in > 1 || byi_attr_int(t->attrs, "keepdims") != 0;
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t axis = 0, rank = 0;
+    BYI_TRY(want_kind(t, 0, BYI_TENSOR));
+    BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    if (t->n_in > 1) {
+        BYI_TRY(want_kind(t, 1, BYI_TENSOR));
+        BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "sizes"));
+        if (t->in[1]->rank > 1)
+            return byi_rule_fail(t, "sizes have rank %u, expected 0 or 1",
+                                 t->in[1]->rank);
+    }
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (d != axis || kept)
+            dims[rank++] = d != axis     ? x->dims[d]
+                           : t->n_in > 1 ? BYI_ANY_DIM
+                                         : 1;
+    *out = byi_type_list(t->arena, BYI_SEQ,
+                         byi_type_tensor(t->arena, x->dtype, rank, dims));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t,
+                                               const struct byi_type **out)
+{
+    const bool stacked = byi_attr_int(t->attrs, "new_axis") != 0;
+    const struct byi_type *x = NULL;
+    int64_t dims[BYI_MAX_RANK + 1];
+    uint32_t axis = 0, k = 0;
+    BYI_TRY(want_kind(t, 0, BYI_SEQ));
+    BYI_TRY(take_element(t, t->in[0]->fields[0], &x));
+    const uint32_t rank = x->rank + stacked;
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), rank, &axis));
+    for (uint32_t d = 0; d < rank; d++) {
+        const bool joined = d == axis;
+        const int64_t own = stacked && joined ? 0 : x->dims[k++];
+        dims[d] = joined ? byi_rule_fresh(t) : own;
+    }
+    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_optional_make(struct byi_infer *t,
+                                        const struct byi_type **out)
+{
+    if (t->in[0]->kind != BYI_TENSOR && t->in[0]->kind != BYI_SEQ)
+        return byi_rule_fail(t,
+                             "operand 0 is %s, expected a tensor or a "
+                             "sequence",
+                             byi_type_kind_text(t->in[0]->kind));
+    *out = byi_type_list(t->arena, BYI_OPTIONAL, t->in[0]);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_optional_none(struct byi_infer *t,
+                                        const struct byi_type **out)
+{
+    enum byoc_dtype dtype = BYOC_NONE;
+    BYI_TRY(attr_dtype(t, &dtype));
+    *out = byi_type_of_any(t->arena, BYI_NO_TENSOR, dtype);
+    if (byi_attr_int(t->attrs, "sequence"))
+        *out = byi_type_list(t->arena, BYI_SEQ, *out);
+    *out = byi_type_list(t->arena, BYI_OPTIONAL, *out);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_optional_has(struct byi_infer *t,
+                                       const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, 0, BYI_OPTIONAL));
+    return byi_rule_tensor(t, BYOC_BOOL, 0, NULL, out);
+}
+
+enum byoc_status byi_rule_optional_get(struct byi_infer *t,
+                                       const struct byi_type **out)
+{
+    BYI_TRY(want_kind(t, 0, BYI_OPTIONAL));
+    return take_element(t, t->in[0]->fields[0], out);
+}

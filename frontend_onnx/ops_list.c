@@ -1,0 +1,223 @@
+/* ops_list.c: sequences and optionals.
+ *
+ * SequenceInsert(s, x)       -> sequence.insert(%s, %x)
+ * Optional(type=seq(float))  -> optional.none(dtype="float32", sequence=true)
+ * OptionalHasElement(x)      -> true, where x is no optional
+ * SequenceMap(s, x, body)    -> a loop (loop.c) over the elements of s
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
+{
+    return byi_o_ok(o) && id != BYI_NO_ID ? o->f->nodes.at[id].type->kind
+                                          : BYI_TENSOR;
+}
+
+/* The type of an element: what the file knows of its shape, which may be
+ * nothing. */
+static const struct byi_type *element_type(struct byi_import *o,
+                                           const Onnx__TypeProto__Tensor *t)
+{
+    const enum byoc_dtype dtype = (enum byoc_dtype)t->elem_type;
+    int64_t dims[BYI_MAX_RANK];
+
+    if (!t->has_elem_type || !byoc_dtype_name(dtype))
+        return NULL;
+    if (!t->shape || t->shape->n_dim > BYI_MAX_RANK)
+        return byi_type_of_any(o->m->arena, BYI_ANY_TENSOR, dtype);
+    for (size_t d = 0; d < t->shape->n_dim; d++) {
+        const Onnx__TensorShapeProto__Dimension *dim = t->shape->dim[d];
+        dims[d] = BYI_ANY_DIM;
+        if (dim->value_case ==
+                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            dim->dim_value >= 0)
+            dims[d] = dim->dim_value;
+    }
+    return byi_type_tensor(o->m->arena, dtype, (uint32_t)t->shape->n_dim, dims);
+}
+
+const struct byi_type *byi_o_list_type(struct byi_import *o,
+                                       const Onnx__TypeProto *type)
+{
+    enum { NESTED = 3 };
+    enum byi_type_kind kinds[NESTED];
+    uint32_t n = 0;
+
+    for (; type && n < NESTED; n++) {
+        if (type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
+            kinds[n] = BYI_SEQ;
+            type = type->sequence_type->elem_type;
+        } else if (type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
+            kinds[n] = BYI_OPTIONAL;
+            type = type->optional_type->elem_type;
+        } else {
+            break;
+        }
+    }
+    if (n == 0 || !type ||
+        type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return NULL;
+    const struct byi_type *made = element_type(o, type->tensor_type);
+    while (made && n-- > 0)
+        made = byi_type_list(o->m->arena, kinds[n], made);
+    return made;
+}
+
+/* All operands as they are; trailing ones may be left out. */
+static void convert_list(struct byi_import *o)
+{
+    uint32_t n = o->n_in;
+
+    while (n > 0 && o->in[n - 1] == BYI_NO_ID)
+        n--;
+    o->out[0] = byi_o_emit(o, o->row->op, n, o->in, NO_ATTRS);
+}
+
+byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype)
+{
+    return byi_o_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
+                      ATTRS(A_DTYPE("dtype", dtype)));
+}
+
+static void convert_empty(struct byi_import *o)
+{
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+
+    o->out[0] = byi_o_no_elements(o, given == BYOC_NONE ? BYOC_F32 : given);
+}
+
+static void convert_split(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), sizes = byi_o_in(o, 1);
+    const struct byi_attr attrs[] = {
+        AN_INT("axis", byi_o_int(o, "axis", 0)),
+        A_BOOL("keepdims", byi_o_int(o, "keepdims", 1) != 0)};
+    const byi_id args[] = {x, sizes};
+
+    o->out[0] = byi_o_emit(o, BYI_OP_SEQ_SPLIT, sizes == BYI_NO_ID ? 1 : 2,
+                           args, BYI_N(attrs), attrs);
+}
+
+static void convert_concat(struct byi_import *o)
+{
+    const struct byi_attr attrs[] = {
+        AN_INT("axis", byi_o_int(o, "axis", 0)),
+        A_BOOL("new_axis", byi_o_int(o, "new_axis", 0) != 0)};
+
+    o->out[0] = byi_o_emit(o, BYI_OP_SEQ_CONCATENATE, ARGS(byi_o_in(o, 0)),
+                           BYI_N(attrs), attrs);
+}
+
+static void convert_optional(struct byi_import *o)
+{
+    const Onnx__TypeProto *type = NULL;
+
+    for (size_t i = 0; i < o->node->n_attribute; i++)
+        if (strcmp(byi_text_or(o->node->attribute[i]->name, ""), "type") == 0) {
+            type = o->node->attribute[i]->tp;
+            o->seen |= UINT64_C(1) << i;
+        }
+    if (byi_o_in(o, 0) != BYI_NO_ID) {
+        o->out[0] =
+            byi_o_emit(o, BYI_OP_OPT_MAKE, ARGS(byi_o_in(o, 0)), NO_ATTRS);
+        return;
+    }
+    const bool sequence =
+        type && type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+    if (sequence)
+        type = type->sequence_type->elem_type;
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
+        byi_o_refuse(o, "of a type that is no tensor or sequence of tensors");
+        return;
+    }
+    o->out[0] = byi_o_emit(o, BYI_OP_OPT_NONE, 0, NULL,
+                           ATTRS(A_DTYPE("dtype", type->tensor_type->elem_type),
+                                 A_BOOL("sequence", sequence)));
+}
+
+static void convert_has(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+
+    if (kind_of(o, x) != BYI_OPTIONAL)
+        o->out[0] = byi_o_scalar(o, BYOC_BOOL, 1);
+    else
+        o->out[0] = byi_o_emit(o, BYI_OP_OPT_HAS, ARGS(x), NO_ATTRS);
+}
+
+static void convert_get(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+
+    if (kind_of(o, x) != BYI_OPTIONAL)
+        o->out[0] = x;
+    else
+        o->out[0] = byi_o_emit(o, BYI_OP_OPT_GET, ARGS(x), NO_ATTRS);
+}
+
+/* --- SequenceMap ------------------------------------------------------------
+ */
+
+static void convert_map(struct byi_import *o)
+{
+    const Onnx__GraphProto *graph = byi_o_graph(o, "body");
+    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    struct byi_loop loop = {.graph = graph, .go = BYI_NO_ID};
+    byi_id *args = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *args), id;
+
+    if (!byi_o_ok(o))
+        return;
+    if (graph->n_input != o->n_in || graph->n_output < o->n_out) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "its body has %zu inputs and %zu outputs for %u and %u",
+                   graph->n_input, graph->n_output, o->n_in, o->n_out);
+        return;
+    }
+    loop.n_reads = o->n_in;
+    loop.n_rows = (uint32_t)graph->n_output;
+    loop.reads =
+        byi_arena_calloc(o->scratch, loop.n_reads + 1, sizeof *loop.reads);
+    loop.rows =
+        byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *loop.rows);
+    for (uint32_t i = 0; i < loop.n_reads; i++) {
+        loop.reads[i].whole = byi_o_in(o, i);
+        loop.reads[i].list = kind_of(o, byi_o_in(o, i)) == BYI_SEQ;
+        loop.reads[i].each = !loop.reads[i].list;
+    }
+    for (uint32_t i = 0; i < loop.n_rows; i++)
+        loop.rows[i].list = true;
+    loop.trips =
+        byi_o_emit(o, BYI_OP_SEQ_LENGTH, ARGS(byi_o_in(o, 0)), NO_ATTRS);
+    const byi_id func = byi_loop_make(o, &loop);
+    args = byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *args);
+    args[0] = zero;
+    for (uint32_t i = 0; i < loop.n_rows && byi_o_ok(o); i++)
+        args[1 + i] = byi_loop_no_rows(o, &loop.rows[i]);
+    if (!byi_o_ok(o))
+        return;
+    o->status = byi_add_apply(o->m, o->f, func, args, loop.n_rows + 1,
+                              o->sources, &id, &o->err);
+    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++)
+        o->out[i] = loop.n_rows == 1 ? id : byi_o_get(o, id, i);
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"ConcatFromSequence", 11, 1, 1, convert_concat, BYI_OP_NONE},
+    {"Optional", 15, 0, 1, convert_optional, BYI_OP_NONE},
+    {"OptionalGetElement", 15, 1, 1, convert_get, BYI_OP_NONE},
+    {"OptionalHasElement", 15, 1, 1, convert_has, BYI_OP_NONE},
+    {"SequenceAt", 11, 2, 2, convert_list, BYI_OP_SEQ_AT},
+    {"SequenceConstruct", 11, 1, BYI_MAX_ARGS, convert_list, BYI_OP_SEQ_MAKE},
+    {"SequenceEmpty", 11, 0, 0, convert_empty, BYI_OP_NONE},
+    {"SequenceErase", 11, 1, 2, convert_list, BYI_OP_SEQ_ERASE},
+    {"SequenceInsert", 11, 2, 3, convert_list, BYI_OP_SEQ_INSERT},
+    {"SequenceLength", 11, 1, 1, convert_list, BYI_OP_SEQ_LENGTH},
+    {"SequenceMap", 17, 1, BYI_MAX_ARGS / 2, convert_map, BYI_OP_NONE},
+    {"SplitToSequence", 11, 1, 2, convert_split, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_list = {BYI_ONNX, rows, BYI_COUNT(rows)};

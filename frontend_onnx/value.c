@@ -1,0 +1,86 @@
+/* value.c: files of sequences and optionals, as in ONNX test data
+ * (onnx-data.proto). The two messages are alike: an element is field 3 where it
+ * is a tensor, 5 a sequence, 7 an optional.
+ */
+#include "frontend_onnx/import.h"
+#include "frontend_onnx/wire.h"
+
+#include <string.h>
+
+static uint64_t element_field(const struct byoc_io *element)
+{
+    return element->kind == BYOC_TENSOR     ? 3
+           : element->kind == BYOC_SEQUENCE ? 5
+                                            : 7;
+}
+
+static enum byoc_status read_tensor(const struct byi_field *f, const char *path,
+                                    struct byi_arena *arena,
+                                    struct byoc_value *value,
+                                    struct byoc_error *err)
+{
+    struct byi_tensor *t = byi_arena_alloc(arena, sizeof *t);
+
+    BYI_TRY(byi_onnx_tensor_bytes(f->data, f->n, path, arena, t, NULL, err));
+    *value = (struct byoc_value){
+        .kind = BYOC_TENSOR,
+        .tensor = {.data = t->data,
+                   .device = {kDLCPU, 0},
+                   .ndim = (int)t->rank,
+                   .dtype = byoc_dtype_dlpack(t->dtype),
+                   .shape = t->dims},
+    };
+    return BYOC_OK;
+}
+
+/* Recursion is as deep as the model's signature. */
+static enum byoc_status read_list(const uint8_t *data, size_t n,
+                                  const struct byoc_io *io, const char *path,
+                                  struct byi_arena *arena,
+                                  struct byoc_value *value,
+                                  struct byoc_error *err)
+{
+    const uint64_t wanted = element_field(io->element);
+    struct byi_wire w = {data, data + n};
+    struct byi_field f;
+    uint32_t count = 0, i = 0;
+
+    while (w.at < w.end) {
+        if (!byi_wire_read(&w, &f))
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: not a SequenceProto or OptionalProto", path);
+        if (f.number >= 3 && (f.number != wanted || f.kind != 2))
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: found an element as field %u, expected %u for "
+                            "what the model takes",
+                            path, (unsigned)f.number, (unsigned)wanted);
+        count += f.number == wanted;
+    }
+    struct byoc_value *elements =
+        byi_arena_calloc(arena, count + 1u, sizeof *elements);
+    w = (struct byi_wire){data, data + n};
+    while (byi_wire_read(&w, &f)) {
+        if (f.number != wanted)
+            continue;
+        if (io->element->kind == BYOC_TENSOR)
+            BYI_TRY(read_tensor(&f, path, arena, &elements[i++], err));
+        else
+            BYI_TRY(read_list(f.data, f.n, io->element, path, arena,
+                              &elements[i++], err));
+    }
+    *value =
+        (struct byoc_value){.kind = io->kind, .n = count, .elements = elements};
+    return BYOC_OK;
+}
+
+enum byoc_status byi_onnx_value(const char *path, const struct byoc_io *io,
+                                struct byi_arena *arena,
+                                struct byoc_value *value,
+                                struct byoc_error *err)
+{
+    const uint8_t *data = NULL;
+    size_t n = 0;
+
+    BYI_TRY(byi_onnx_map(path, arena, &data, &n, err));
+    return read_list(data, n, io, path, arena, value, err);
+}

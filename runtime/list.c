@@ -1,0 +1,470 @@
+/* list.c: operators on sequences and optionals. Their values are counted and
+ * immutable, as functions are (closure.c): a tensor is in as many of them as
+ * hold it, in one block. One that nobody else has, and that is read here for
+ * the last time, grows in place, so that a loop that appends does not copy.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum byoc_status fault(const struct byi_step *step,
+                              enum byoc_status status, struct byoc_error *err,
+                              const char *fmt, ...) BYI_PRINTF(4, 5);
+
+static enum byoc_status fault(const struct byi_step *step,
+                              enum byoc_status status, struct byoc_error *err,
+                              const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return byi_fail(err, status, "%s (%s): %s", step->name, step->sources,
+                    text);
+}
+
+/* --- values ----------------------------------------------------------------
+ */
+
+static uint64_t bytes_of(uint32_t n)
+{
+    return sizeof(struct byi_object) + n * sizeof(struct byi_item);
+}
+
+enum byoc_status byi_list_new(struct byoc_state *s, uint32_t n,
+                              struct byi_object **list, struct byoc_error *err)
+{
+    BYI_TRY(byi_pool_charge(&s->pool, bytes_of(n), err));
+    *list = byi_alloc(1, bytes_of(n));
+    if (!*list) {
+        byi_pool_refund(&s->pool, bytes_of(n));
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a list of %u values",
+                        n);
+    }
+    (*list)->readers = 1;
+    (*list)->n = n;
+    (*list)->room = n;
+    return BYOC_OK;
+}
+
+static void share_item(struct byoc_state *s, struct byi_item *to,
+                       const struct byi_item *from)
+{
+    *to = *from;
+    if (to->block)
+        byi_pool_share(&s->pool, to->block - 1);
+    if (to->object)
+        byi_object_share(to->object);
+}
+
+/* Room for `room` values in a list of our own. */
+static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
+                             uint32_t room, struct byoc_error *err)
+{
+    const uint64_t more = bytes_of(room) - bytes_of((*list)->room);
+    BYI_TRY(byi_pool_charge(&s->pool, more, err));
+    struct byi_object *fresh = byi_realloc(*list, 1, bytes_of(room));
+    if (!fresh) {
+        byi_pool_refund(&s->pool, more);
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a list of %u values",
+                        room);
+    }
+    memset(&fresh->at[fresh->room], 0,
+           (room - fresh->room) * sizeof *fresh->at);
+    fresh->room = room;
+    *list = fresh;
+    return BYOC_OK;
+}
+
+static bool is_last_reader(const struct byi_step *step, uint32_t v)
+{
+    for (uint32_t i = 0; i < step->n_dead; i++)
+        if (step->dead[i] == v)
+            return true;
+    return false;
+}
+
+/* Operand 0 as a list of our own with `more` values of room at its end: itself
+ * where nobody else needs it, else a copy. */
+static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
+                                 const struct byi_step *step, uint32_t more,
+                                 struct byi_object **list,
+                                 struct byoc_error *err)
+{
+    struct byi_object **from = &fr->obj[step->in[0]];
+    const uint32_t n = (*from)->n;
+    if ((*from)->readers == 1 && is_last_reader(step, step->in[0])) {
+        if (n + more > (*from)->room)
+            BYI_TRY(grow(s, from, n + more + n / 2, err));
+        *list = *from;
+        *from = NULL;
+        return BYOC_OK;
+    }
+    BYI_TRY(byi_list_new(s, n + more, list, err));
+    (*list)->n = n;
+    for (uint32_t i = 0; i < n; i++)
+        share_item(s, &(*list)->at[i], &(*from)->at[i]);
+    return BYOC_OK;
+}
+
+/* The position that operand `i` says, among n; `usual` without it. */
+static enum byoc_status read_position(const struct byi_frame *fr,
+                                      const struct byi_step *step, uint32_t i,
+                                      uint32_t n, uint32_t usual,
+                                      uint32_t *position,
+                                      struct byoc_error *err)
+{
+    *position = usual;
+    if (i >= step->n_in && n > 0)
+        return BYOC_OK;
+    const int64_t found =
+        i < step->n_in ? byi_tensor_int(&fr->t[step->in[i]], 0) : -1;
+    const int64_t at = found < 0 ? found + n : found;
+    if (at < 0 || at >= n)
+        return fault(step, BYOC_EINVAL, err,
+                     "position %lld is out of range, expected %lld to %lld",
+                     (long long)found, -(long long)n, (long long)n - 1);
+    *position = (uint32_t)at;
+    return BYOC_OK;
+}
+
+/* --- values out of lists ----------------------------------------------------
+ */
+
+/* The tensor of an item as value `v`, whose block it shares where it may. */
+static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
+                                    const struct byi_step *step, uint32_t v,
+                                    const struct byi_item *item,
+                                    struct byoc_error *err)
+{
+    const struct byi_value *value = &s->in->plan->funcs[fr->func].values[v];
+    const struct byi_type *type = value->type;
+    bool fits = type->rank == item->t.rank && type->dtype == item->t.dtype;
+    for (uint32_t d = 0; fits && d < type->rank; d++)
+        fits = BYI_IS_SYMBOL(type->dims[d]) || type->dims[d] == item->t.dims[d];
+    if (!fits) {
+        char found[128];
+        return fault(
+            step, BYOC_ETYPE, err,
+            "the element is %s %s, which is not what its sequence "
+            "was said to hold",
+            byoc_dtype_name(item->t.dtype),
+            byi_dims_text(found, sizeof found, item->t.rank, item->t.dims));
+    }
+    memcpy(fr->t[v].dims, item->t.dims, sizeof item->t.dims);
+    if (item->block && value->kind == BYI_V_TEMP && !value->fixed) {
+        byi_pool_share(&s->pool, item->block - 1);
+        fr->block[v] = item->block;
+        fr->t[v].data = item->t.data;
+        return BYOC_OK;
+    }
+    BYI_TRY(byi_exec_provide(s, fr, v, err));
+    memcpy(fr->t[v].data, item->t.data, byi_tensor_bytes(&item->t));
+    return BYOC_OK;
+}
+
+static enum byoc_status take_item(struct byoc_state *s, struct byi_frame *fr,
+                                  const struct byi_step *step,
+                                  const struct byi_item *item,
+                                  struct byoc_error *err)
+{
+    if (!item->object)
+        return take_tensor(s, fr, step, step->out[0], item, err);
+    fr->obj[step->out[0]] = byi_object_share(item->object);
+    return BYOC_OK;
+}
+
+/* --- operators ---------------------------------------------------------------
+ */
+
+typedef enum byoc_status (*list_fn)(struct byoc_state *s, struct byi_frame *fr,
+                                    const struct byi_step *step,
+                                    struct byoc_error *err);
+
+/* sequence.make, optional.make, optional.none */
+static enum byoc_status run_make(struct byoc_state *s, struct byi_frame *fr,
+                                 const struct byi_step *step,
+                                 struct byoc_error *err)
+{
+    struct byi_object *list;
+    BYI_TRY(byi_list_new(s, step->n_in, &list, err));
+    fr->obj[step->out[0]] = list;
+    for (uint32_t i = 0; i < step->n_in; i++)
+        BYI_TRY(byi_object_capture(s, fr, step->in[i], &list->at[i], err));
+    return BYOC_OK;
+}
+
+static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
+                                   const struct byi_step *step,
+                                   struct byoc_error *err)
+{
+    const uint32_t n = fr->obj[step->in[0]]->n;
+    struct byi_object *list;
+    struct byi_item item = {0};
+    uint32_t at;
+    if (n == BYI_PLAN_MAX_ITEMS)
+        return fault(step, BYOC_ELIMIT, err, "more than %d elements",
+                     BYI_PLAN_MAX_ITEMS);
+    /* one more place than there are elements: behind the last */
+    const bool end = step->n_in < 3;
+    int64_t position = end ? n : byi_tensor_int(&fr->t[step->in[2]], 0);
+    position += position < 0 ? n : 0;
+    if (position < 0 || position > n)
+        return fault(step, BYOC_EINVAL, err,
+                     "position %lld is out of range, expected %lld to %lld",
+                     (long long)byi_tensor_int(&fr->t[step->in[2]], 0),
+                     -(long long)n, (long long)n);
+    at = (uint32_t)position;
+    BYI_TRY(byi_object_capture(s, fr, step->in[1], &item, err));
+    enum byoc_status status = own_list(s, fr, step, 1, &list, err);
+    if (status != BYOC_OK) {
+        if (item.block)
+            byi_pool_give(&s->pool, item.block - 1);
+        return status;
+    }
+    memmove(&list->at[at + 1], &list->at[at], (n - at) * sizeof *list->at);
+    list->at[at] = item;
+    list->n = n + 1;
+    fr->obj[step->out[0]] = list;
+    return BYOC_OK;
+}
+
+static enum byoc_status run_erase(struct byoc_state *s, struct byi_frame *fr,
+                                  const struct byi_step *step,
+                                  struct byoc_error *err)
+{
+    const uint32_t n = fr->obj[step->in[0]]->n;
+    struct byi_object *list;
+    uint32_t at;
+    BYI_TRY(read_position(fr, step, 1, n, n - 1, &at, err));
+    BYI_TRY(own_list(s, fr, step, 0, &list, err));
+    byi_object_drop(s, &list->at[at]);
+    memmove(&list->at[at], &list->at[at + 1], (n - at - 1) * sizeof *list->at);
+    list->at[--list->n] = (struct byi_item){0};
+    fr->obj[step->out[0]] = list;
+    return BYOC_OK;
+}
+
+static enum byoc_status run_at(struct byoc_state *s, struct byi_frame *fr,
+                               const struct byi_step *step,
+                               struct byoc_error *err)
+{
+    const struct byi_object *list = fr->obj[step->in[0]];
+    uint32_t at;
+    BYI_TRY(read_position(fr, step, 1, list->n, 0, &at, err));
+    return take_item(s, fr, step, &list->at[at], err);
+}
+
+/* A scalar result: its place is fixed. */
+static enum byoc_status put_scalar(struct byoc_state *s, struct byi_frame *fr,
+                                   const struct byi_step *step, int64_t value,
+                                   struct byoc_error *err)
+{
+    BYI_TRY(byi_exec_provide(s, fr, step->out[0], err));
+    byi_tensor_set(&fr->t[step->out[0]], 0, (double)value);
+    return BYOC_OK;
+}
+
+static enum byoc_status run_length(struct byoc_state *s, struct byi_frame *fr,
+                                   const struct byi_step *step,
+                                   struct byoc_error *err)
+{
+    return put_scalar(s, fr, step, fr->obj[step->in[0]]->n, err);
+}
+
+static enum byoc_status run_has(struct byoc_state *s, struct byi_frame *fr,
+                                const struct byi_step *step,
+                                struct byoc_error *err)
+{
+    return put_scalar(s, fr, step, fr->obj[step->in[0]]->n != 0, err);
+}
+
+static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
+                                const struct byi_step *step,
+                                struct byoc_error *err)
+{
+    const struct byi_object *value = fr->obj[step->in[0]];
+    if (value->n == 0)
+        return fault(step, BYOC_EINVAL, err,
+                     "there is no value; ask optional.has first");
+    return take_item(s, fr, step, &value->at[0], err);
+}
+
+/* --- cutting and joining ----------------------------------------------------
+ */
+
+/* What is around an axis: `outer` rows of `size` pieces of `bytes` each. */
+struct lines {
+    int64_t outer, size;
+    uint64_t bytes;
+};
+
+static struct lines lines_of(const struct byi_tensor *t, uint32_t axis)
+{
+    struct lines l = {
+        .outer = 1, .size = t->dims[axis], .bytes = byi_dtype_bytes(t->dtype)};
+    for (uint32_t d = 0; d < t->rank; d++) {
+        l.outer *= d < axis ? t->dims[d] : 1;
+        l.bytes *= d > axis ? (uint64_t)t->dims[d] : 1;
+    }
+    return l;
+}
+
+static uint32_t axis_of(const struct byi_step *step, uint32_t rank)
+{
+    const int64_t axis = byi_attr_int(step->attrs, "axis");
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* Part [from, from + size) of x along axis as an item; without that axis where
+ * it is not kept. */
+static enum byoc_status cut(struct byoc_state *s, const struct byi_tensor *x,
+                            uint32_t axis, int64_t from, int64_t size,
+                            bool kept, struct byi_item *item,
+                            struct byoc_error *err)
+{
+    const struct lines l = lines_of(x, axis);
+    struct byi_tensor *t = &item->t;
+    uint32_t block;
+    *t = *x;
+    t->dims[axis] = size;
+    BYI_TRY(byi_pool_take(&s->pool, byi_tensor_bytes(t), &block, err));
+    item->block = block + 1;
+    t->data = s->pool.at[block].at;
+    for (int64_t o = 0; o < l.outer && size > 0; o++)
+        memcpy((char *)t->data + (uint64_t)(o * size) * l.bytes,
+               (const char *)x->data + (uint64_t)(o * l.size + from) * l.bytes,
+               (uint64_t)size * l.bytes);
+    if (!kept)
+        memmove(&t->dims[axis], &t->dims[axis + 1],
+                (--t->rank - axis) * sizeof *t->dims);
+    return BYOC_OK;
+}
+
+static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
+                                  const struct byi_step *step,
+                                  struct byoc_error *err)
+{
+    const struct byi_tensor *x = &fr->t[step->in[0]];
+    const struct byi_tensor *sizes =
+        step->n_in > 1 ? &fr->t[step->in[1]] : NULL;
+    const uint32_t axis = axis_of(step, x->rank);
+    const bool listed = sizes && sizes->rank == 1;
+    const bool kept = sizes || byi_attr_int(step->attrs, "keepdims") != 0;
+    const int64_t whole = x->dims[axis];
+    const int64_t one = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
+    if (one < 1)
+        return fault(step, BYOC_EINVAL, err,
+                     "parts of size %lld, expected 1 or more", (long long)one);
+    const int64_t n = listed ? sizes->dims[0] : (whole + one - 1) / one;
+    int64_t from = 0;
+    struct byi_object *list;
+    if (n > BYI_PLAN_MAX_ITEMS)
+        return fault(step, BYOC_ELIMIT, err, "more than %d parts",
+                     BYI_PLAN_MAX_ITEMS);
+    BYI_TRY(byi_list_new(s, (uint32_t)n, &list, err));
+    fr->obj[step->out[0]] = list;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t size = listed ? byi_tensor_int(sizes, i) : one;
+        if (!listed && size > whole - from)
+            size = whole - from;
+        if (size < 0 || size > whole - from)
+            return fault(step, BYOC_EINVAL, err,
+                         "part %lld has size %lld, of %lld that are left",
+                         (long long)i, (long long)size,
+                         (long long)(whole - from));
+        BYI_TRY(cut(s, x, axis, from, size, kept, &list->at[i], err));
+        from += size;
+    }
+    if (from == whole)
+        return BYOC_OK;
+    return fault(step, BYOC_EINVAL, err, "the parts come to %lld of %lld",
+                 (long long)from, (long long)whole);
+}
+
+/* The result's dims, from elements that must fit each other. */
+static enum byoc_status joined_dims(const struct byi_object *list,
+                                    const struct byi_step *step, bool stacked,
+                                    uint32_t axis, struct byi_tensor *out,
+                                    struct byoc_error *err)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct byi_tensor *t = &list->at[i].t;
+        bool fits = t->rank + stacked == out->rank;
+        for (uint32_t d = 0, k = 0; fits && d < out->rank; d++) {
+            if (stacked && d == axis)
+                continue;
+            if (i == 0)
+                out->dims[d] = t->dims[k];
+            fits = d == axis || out->dims[d] == t->dims[k];
+            k++;
+        }
+        if (!fits) {
+            char found[128];
+            return fault(step, BYOC_EINVAL, err,
+                         "element %u has shape %s, which does not fit those "
+                         "before it",
+                         i,
+                         byi_dims_text(found, sizeof found, t->rank, t->dims));
+        }
+        sum += stacked ? 1 : t->dims[axis];
+    }
+    out->dims[axis] = sum;
+    return BYOC_OK;
+}
+
+static enum byoc_status run_concatenate(struct byoc_state *s,
+                                        struct byi_frame *fr,
+                                        const struct byi_step *step,
+                                        struct byoc_error *err)
+{
+    const struct byi_object *list = fr->obj[step->in[0]];
+    const bool stacked = byi_attr_int(step->attrs, "new_axis") != 0;
+    struct byi_tensor *out = &fr->t[step->out[0]];
+    const uint32_t axis = axis_of(step, out->rank);
+    uint64_t at = 0;
+    if (list->n == 0)
+        return fault(step, BYOC_EINVAL, err,
+                     "the sequence is empty, expected an element");
+    BYI_TRY(joined_dims(list, step, stacked, axis, out, err));
+    BYI_TRY(byi_exec_provide(s, fr, step->out[0], err));
+    const struct lines l = lines_of(out, axis);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct byi_tensor *t = &list->at[i].t;
+        const uint64_t run = (stacked ? 1 : (uint64_t)t->dims[axis]) * l.bytes;
+        for (int64_t o = 0; o < l.outer && run; o++)
+            memcpy((char *)out->data + (uint64_t)(o * l.size) * l.bytes + at,
+                   (const char *)t->data + (uint64_t)o * run, run);
+        at += run;
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_list_run(struct byoc_state *s, struct byi_frame *fr,
+                              const struct byi_step *step,
+                              struct byoc_error *err)
+{
+    static const struct {
+        enum byi_op_id op;
+        list_fn run;
+    } rows[] = {
+        {BYI_OP_SEQ_MAKE, run_make},
+        {BYI_OP_SEQ_INSERT, run_insert},
+        {BYI_OP_SEQ_ERASE, run_erase},
+        {BYI_OP_SEQ_AT, run_at},
+        {BYI_OP_SEQ_LENGTH, run_length},
+        {BYI_OP_SEQ_SPLIT, run_split},
+        {BYI_OP_OPT_MAKE, run_make},
+        {BYI_OP_OPT_NONE, run_make},
+        {BYI_OP_OPT_HAS, run_has},
+        {BYI_OP_OPT_GET, run_get},
+        {BYI_OP_SEQ_CONCATENATE, run_concatenate},
+    };
+    for (size_t i = 0; i < BYI_COUNT(rows); i++)
+        if (rows[i].op == step->op->id)
+            return rows[i].run(s, fr, step, err);
+    byi_unreachable();
+}

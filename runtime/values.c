@@ -1,0 +1,141 @@
+/* values.c: sequences and optionals across the public interface: callers'
+ * trees are made objects that lend their tensors, and what a run gives is made
+ * a tree of the state's. Both go down as far as the model's signature says.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [BYOC_TENSOR] = "a tensor",
+    [BYOC_SEQUENCE] = "a sequence",
+    [BYOC_OPTIONAL] = "an optional",
+};
+
+static enum byoc_status check_kind(const struct byoc_value *value,
+                                   const struct byoc_io *io, const char *name,
+                                   struct byoc_error *err)
+{
+    if (value->kind == io->kind && io->kind == BYOC_OPTIONAL && value->n > 1)
+        return byi_fail(err, BYOC_ETYPE,
+                        "input \"%s\": an optional of %u values, expected one "
+                        "or none",
+                        name, value->n);
+    if (value->kind == io->kind)
+        return BYOC_OK;
+    return byi_fail(
+        err, BYOC_ETYPE, "input \"%s\": found %s, expected %s", name,
+        (unsigned)value->kind < BYI_COUNT(kind_names) ? kind_names[value->kind]
+                                                      : "an unknown kind",
+        kind_names[io->kind]);
+}
+
+static enum byoc_status read_tensor(const struct byoc_value *value,
+                                    const struct byoc_io *io, const char *name,
+                                    struct byi_item *item,
+                                    struct byoc_error *err)
+{
+    struct byoc_io named = *io;
+    named.name = name;
+    BYI_TRY(byi_check_view(&value->tensor, "element of input", &named, &item->t,
+                           err));
+    const char *const *at = item->t.data;
+    const int64_t n = byi_elements(item->t.rank, item->t.dims);
+    for (int64_t i = 0; io->dtype == BYOC_STRING && i < n; i++)
+        if (!at[i])
+            return byi_fail(err, BYOC_EINVAL,
+                            "element of input \"%s\": string %lld is NULL",
+                            name, (long long)i);
+    return BYOC_OK;
+}
+
+/* Recursion is as deep as the signature, which the manifest's reader bounds. */
+static enum byoc_status read_value(struct byoc_state *s,
+                                   const struct byoc_value *value,
+                                   const struct byoc_io *io, const char *name,
+                                   struct byi_object **object,
+                                   struct byoc_error *err)
+{
+    BYI_TRY(check_kind(value, io, name, err));
+    if (value->n && !value->elements)
+        return byi_fail(err, BYOC_EINVAL,
+                        "input \"%s\": %u values, but elements is NULL", name,
+                        value->n);
+    if (value->n > BYI_PLAN_MAX_ITEMS)
+        return byi_fail(err, BYOC_ELIMIT, "input \"%s\": more than %d values",
+                        name, BYI_PLAN_MAX_ITEMS);
+    BYI_TRY(byi_list_new(s, value->n, object, err));
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct byi_item *item = &(*object)->at[i];
+        if (io->element->kind != BYOC_TENSOR)
+            BYI_TRY(read_value(s, &value->elements[i], io->element, name,
+                               &item->object, err));
+        else {
+            BYI_TRY(check_kind(&value->elements[i], io->element, name, err));
+            BYI_TRY(
+                read_tensor(&value->elements[i], io->element, name, item, err));
+        }
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_value_read(struct byoc_state *s,
+                                const struct byoc_value *value,
+                                const struct byoc_io *io,
+                                struct byi_object **object,
+                                struct byoc_error *err)
+{
+    if (io->kind == BYOC_TENSOR)
+        return check_kind(value, io, io->name, err);
+    return read_value(s, value, io, io->name, object, err);
+}
+
+/* A tensor that stays until the next run: its own where it is in a block. */
+static enum byoc_status write_tensor(struct byoc_state *s,
+                                     const struct byi_item *item,
+                                     struct byoc_value *value,
+                                     struct byoc_error *err)
+{
+    const struct byi_tensor *t = &item->t;
+    void *data = t->data;
+    if (!item->block || t->dtype == BYOC_STRING) {
+        uint32_t block;
+        BYI_TRY(byi_pool_take(&s->pool, byi_tensor_bytes(t), &block, err));
+        data = s->pool.at[block].at;
+        memcpy(data, t->data, byi_tensor_bytes(t));
+    }
+    BYI_TRY(byi_own_strings(s, t, data, err));
+    *value = (struct byoc_value){
+        .kind = BYOC_TENSOR,
+        .tensor = {.data = data,
+                   .device = {kDLCPU, 0},
+                   .ndim = (int)t->rank,
+                   .dtype = byoc_dtype_dlpack(t->dtype),
+                   .shape = byi_arena_copy(s->given, t->dims,
+                                           t->rank * sizeof *t->dims)},
+    };
+    return BYOC_OK;
+}
+
+enum byoc_status byi_value_write(struct byoc_state *s,
+                                 const struct byi_object *object,
+                                 const struct byoc_io *io,
+                                 struct byoc_value *value,
+                                 struct byoc_error *err)
+{
+    if (!s->given)
+        s->given = byi_arena_new();
+    struct byoc_value *elements =
+        byi_arena_calloc(s->given, object->n + 1u, sizeof *elements);
+    for (uint32_t i = 0; i < object->n; i++) {
+        const struct byi_item *item = &object->at[i];
+        if (item->object)
+            BYI_TRY(byi_value_write(s, item->object, io->element, &elements[i],
+                                    err));
+        else
+            BYI_TRY(write_tensor(s, item, &elements[i], err));
+    }
+    *value = (struct byoc_value){
+        .kind = io->kind, .n = object->n, .elements = elements};
+    return BYOC_OK;
+}
