@@ -91,6 +91,7 @@ struct byi_manifest {
     const char *name;     /* of the model, for people */
     const struct byi_manifest_vendor *vendors;
     uint32_t n_vendors;
+    struct byi_warm warm; /* sizes to be ready for when it is loaded */
     bool hashes;          /* false: of an image that never becomes a file */
 };
 

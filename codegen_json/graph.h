@@ -61,7 +61,7 @@ struct byi_gnode {
     const char *name;              /* input: its name                   */
     uint32_t data;                 /* const: index of the constant      */
     uint32_t n_out;                /* 1 for input and const             */
-    const struct byi_type *const *out; /* static tensor types           */
+    const struct byi_type *const *out; /* tensor types                  */
     /* kernel */
     const char *pattern;           /* "dnnl.conv"                       */
     uint32_t n_operands;
@@ -82,6 +82,8 @@ struct byi_graph {
     uint32_t n_inputs, n_outputs, n_consts;
     const uint32_t *inputs;        /* node indices, in order */
     const struct byi_gref *outputs;
+    uint32_t n_symbols;
+    const char *const *symbols;    /* dim -1 - i has the name symbols[i] */
 };
 
 /* Read and check a region: counts, order (so no cycles), references, operator
@@ -90,6 +92,11 @@ struct byi_graph {
 enum byoc_status byi_graph_read(const char *json, size_t n,
                                 struct byi_graph **graph,
                                 struct byoc_error *err);
+/* The same of a region whose dims may be names, as an artifact has it: before
+ * the host has put numbers there. */
+enum byoc_status byi_graph_read_varying(const char *json, size_t n,
+                                        struct byi_graph **graph,
+                                        struct byoc_error *err);
 void byi_graph_free(struct byi_graph **graph);
 
 #endif

@@ -110,6 +110,23 @@ static void print_vendors(struct writer *w, const struct byi_manifest *what)
     byi_text_addf(w->json, "],\n");
 }
 
+/* "warm": [{"batch": 1, "sequence": 16}] */
+static void print_warm(struct writer *w, const struct byi_warm *warm)
+{
+    byi_text_addf(w->json, "\"warm\": [");
+    for (uint32_t i = 0; i < warm->n; i++) {
+        byi_text_addf(w->json, "%s{", i ? ", " : "");
+        for (uint32_t d = 0; d < warm->at[i].n; d++) {
+            byi_text_addf(w->json, "%s", d ? ", " : "");
+            byi_json_quote(w->json, warm->at[i].dims[d].name);
+            byi_text_addf(w->json, ": %lld",
+                          (long long)warm->at[i].dims[d].size);
+        }
+        byi_text_addf(w->json, "}");
+    }
+    byi_text_addf(w->json, "],\n");
+}
+
 static void hash_text(const void *data, size_t n, char hex[65])
 {
     struct byi_sha256 s;
@@ -170,6 +187,8 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     print_inputs(&w, f);
     print_outputs(&w, f);
     print_vendors(&w, what);
+    if (what->warm.n)
+        print_warm(&w, &what->warm);
     if (image->source)
         print_kernels(&w, image);
     if (what->hashes)

@@ -18,7 +18,9 @@ struct reader {
     struct byi_gstep *steps; /* of the kernel that is read            */
     bool *visible;           /* of each: may be read where we are     */
     uint32_t n_steps;
-    uint32_t depth;  /* ifs around                            */
+    uint32_t depth; /* ifs around                            */
+    bool varying;   /* dims may be names */
+    struct byi_name_table symbols;
     int64_t n_fresh; /* unknown dims of the type rules */
     struct byoc_error *err;
 };
@@ -43,9 +45,13 @@ static enum byoc_status read_tensor(struct reader *r,
     BYI_TRY(byi_json_array(json, "shape", BYI_MAX_RANK, &shape, &rank, r->err));
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++)
-        BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
+        if (r->varying && byi_json_as_string(&item, &name, NULL) == BYOC_OK)
+            dims[i] = -1 - (int64_t)byi_name_number(&r->symbols, r->arena, name);
+        else
+            BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
     *type = byi_type_tensor(r->arena, dtype, rank, dims);
-    if (byi_type_bytes(*type) == UINT64_MAX && dtype != BYOC_STRING)
+    if (byi_type_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
+        dtype != BYOC_STRING)
         return byi_fail(r->err, BYOC_ELIMIT,
                         "%s: a tensor of more than 2^63 bytes", json->path);
     return BYOC_OK;
@@ -262,13 +268,15 @@ static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
     return BYOC_OK;
 }
 
+/* No name is one of these. */
 static int64_t make_symbol(void *ctx)
 {
     struct reader *r = ctx;
-    return -1 - r->n_fresh++;
+    return INT64_MIN + r->n_fresh++;
 }
 
-/* What the rule could not know (it reads no constants here) fits anything. */
+/* What the rule could not know (it reads no constants here) fits anything, and
+ * so does a name. */
 static bool fits_tensor(const struct byi_type *inferred,
                         const struct byi_type *type)
 {
@@ -277,7 +285,7 @@ static bool fits_tensor(const struct byi_type *inferred,
         return false;
     for (uint32_t i = 0; i < type->rank; i++)
         if (!BYI_IS_SYMBOL(inferred->dims[i]) &&
-            inferred->dims[i] != type->dims[i])
+            !BYI_IS_SYMBOL(type->dims[i]) && inferred->dims[i] != type->dims[i])
             return false;
     return true;
 }
@@ -731,24 +739,41 @@ static enum byoc_status read_graph(struct reader *r,
     return read_outputs(r, root);
 }
 
-enum byoc_status byi_graph_read(const char *json, size_t n,
-                                struct byi_graph **graph,
-                                struct byoc_error *err)
+static enum byoc_status read_text(const char *json, size_t n, bool varying,
+                                  struct byi_graph **graph,
+                                  struct byoc_error *err)
 {
     struct cJSON *tree = NULL;
     BYI_TRY(byi_json_parse(json, n, BYI_GRAPH_MAX_BYTES, &tree, err));
     struct byi_arena *arena = byi_arena_new();
     struct byi_graph *g = byi_arena_calloc(arena, 1, sizeof *g);
     g->arena = arena;
-    struct reader r = {.arena = arena, .graph = g, .err = err};
+    struct reader r = {
+        .arena = arena, .graph = g, .varying = varying, .err = err};
     const struct byi_json root = byi_json_root(tree);
     const enum byoc_status status = read_graph(&r, &root);
+    g->n_symbols = r.symbols.n;
+    g->symbols = r.symbols.at;
     byi_json_free(&tree);
     if (status != BYOC_OK)
         byi_graph_free(&g);
     else
         *graph = g;
     return status;
+}
+
+enum byoc_status byi_graph_read(const char *json, size_t n,
+                                struct byi_graph **graph,
+                                struct byoc_error *err)
+{
+    return read_text(json, n, false, graph, err);
+}
+
+enum byoc_status byi_graph_read_varying(const char *json, size_t n,
+                                        struct byi_graph **graph,
+                                        struct byoc_error *err)
+{
+    return read_text(json, n, true, graph, err);
 }
 
 void byi_graph_free(struct byi_graph **graph)

@@ -105,6 +105,11 @@ static size_t count_bytes(const struct block *b)
     return bytes;
 }
 
+size_t byi_arena_bytes(const struct byi_arena *arena)
+{
+    return count_bytes(arena->blocks) + count_bytes(arena->spare);
+}
+
 void byi_arena_reset(struct byi_arena *arena)
 {
     const size_t used = count_bytes(arena->blocks);

@@ -63,6 +63,8 @@ void byi_arena_free(struct byi_arena **arena);
  * again: at most as much as was in use at once. Takes time for what was used.
  */
 void byi_arena_reset(struct byi_arena *arena);
+/* Memory it holds. */
+size_t byi_arena_bytes(const struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);

@@ -5,8 +5,8 @@
 #include <byoc/byoc.h>
 
 #include "partition/partition.h"
+#include "runtime/internal.h"
 
-struct byi_plugin;
 struct byi_sketch; /* a vendor that is only patterns */
 
 /* A vendor whose isolated plug-in fell. */
@@ -17,6 +17,7 @@ struct byi_fallen {
 /* Zero-initialise. Ends before `arena`. */
 struct byi_found {
     struct byi_vendors vendors;
+    struct byi_warm warm; /* sizes that the model is to be ready for */
     BYI_VEC(struct byi_plugin *) plugins;
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
@@ -33,6 +34,13 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
                                   struct byi_arena *arena,
                                   const struct byoc_compile_params *params,
                                   struct byoc_error *err);
+/* warm.c: set found->warm and the sizes that vendors are asked for, from texts
+ * as "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL. */
+enum byoc_status byi_find_warm(struct byi_found *found,
+                               const struct byi_module *m,
+                               const char *const *warm,
+                               struct byi_arena *arena,
+                               struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
 /* Why the plug-in of this compile with that index fell; NULL: it did not. */
 const char *byi_found_fall(const struct byi_found *found, uint32_t plugin);

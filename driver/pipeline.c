@@ -330,11 +330,15 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
             byi_found_plugin(&c->found, f->attr.compiler);
         if (!plugin || r->fault)
             continue;
-        BYI_TRY(byi_load_region(c->m, plugin, c->arena, r, err));
+        if (r->varies)
+            BYI_TRY(byi_try_region(c->m, r->func, plugin, c->arena, &r->fault,
+                                   err));
+        else
+            BYI_TRY(byi_load_region(c->m, plugin, c->arena, r, err));
         if (r->fault) /* as a model that is loaded says it */
-            r->fault = byi_arena_printf(c->arena, "%s: %s: %s",
-                                        plugin->backend->name, f->name,
-                                        r->fault);
+            r->fault =
+                byi_arena_printf(c->arena, "%s: %s: %s", plugin->backend->name,
+                                 f->name, r->fault);
     }
     return BYOC_OK;
 }
@@ -515,9 +519,8 @@ struct fallen {
     BYI_VEC(struct byi_fallen) list;
 };
 
-static struct byoc_compiled *
-new_compiled(const struct byoc_compile_params *params,
-             const struct fallen *fallen)
+static struct byoc_compiled *new_compiled(
+    const struct byoc_compile_params *params, const struct fallen *fallen)
 {
     struct byi_arena *arena = byi_arena_new();
     struct byoc_compiled *c = byi_arena_alloc(arena, sizeof *c);
@@ -539,8 +542,7 @@ static bool add_fallen(struct fallen *fallen, const struct byoc_compiled *c)
         if (!why)
             continue;
         const struct byi_fallen one = {
-            byi_arena_str(fallen->arena,
-                          c->found.plugins.at[i]->backend->name),
+            byi_arena_str(fallen->arena, c->found.plugins.at[i]->backend->name),
             byi_arena_str(fallen->arena, why)};
         BYI_PUSH(&fallen->list, one);
     }

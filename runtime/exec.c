@@ -450,7 +450,7 @@ static void unwind(struct byoc_state *s)
     s->top = NULL;
 }
 
-void byi_exec_begin(struct byoc_state *s)
+void byi_exec_drop(struct byoc_state *s)
 {
     struct byi_frame *fr = s->work->frames[0];
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
@@ -458,6 +458,12 @@ void byi_exec_begin(struct byoc_state *s)
         byi_object_give(s, fr->obj[v]);
         fr->obj[v] = NULL;
     }
+}
+
+void byi_exec_begin(struct byoc_state *s)
+{
+    if (s->work)
+        byi_exec_drop(s);
     byi_pool_reset(&s->pool);
     byi_store_reset(&s->strings);
     byi_arena_free(&s->given);

@@ -80,6 +80,39 @@ byoc_internal_region(const struct byoc_model *model, uint32_t region,
                      struct byi_arena *arena, struct byi_region_facts *facts,
                      struct byoc_error *err);
 
+/* Sizes to make a model ready for; each set has every symbol of the inputs. */
+struct byi_warm_set {
+    uint32_t n;
+    const struct byoc_dim *dims;
+};
+struct byi_warm {
+    uint32_t n;
+    const struct byi_warm_set *at;
+};
+
+/* --- bind.c --------------------------------------------------------------- */
+
+/* The constants that a region is lent. */
+struct byi_region_consts {
+    uint32_t n;
+    const struct byoc_view *at;
+};
+/* A region for given sizes, in an arena. */
+struct byi_sized {
+    const char *json; /* dims are numbers */
+    size_t json_bytes;
+    uint32_t n_outputs;
+    const struct byi_type **outputs;
+};
+/* The region `json`, whose dims may be names, for inputs of these types. What
+ * `sized` gets is in `arena`. Errors: BYOC_ETYPE (an input does not fit, a name
+ * has two sizes, an operator does not take these sizes), BYOC_EUNSUPPORTED (a
+ * size depends on data), and those of reading it. */
+BYOC_API enum byoc_status byoc_internal_region_bind(
+    const char *json, size_t n, const struct byi_region_consts *consts,
+    uint32_t n_inputs, const struct byi_type *const *inputs,
+    struct byi_arena *arena, struct byi_sized *sized, struct byoc_error *err);
+
 /* --- weights.c -------------------------------------------------------------
  */
 
@@ -170,6 +203,7 @@ struct byi_plugin {
     uint32_t threads;
     void (*log)(void *ctx, const char *line); /* NULL: none */
     void *log_ctx;
+    _Atomic uint64_t held; /* bytes that it acquired and has not released */
     struct byi_plugin *next;
 };
 /* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,
@@ -195,6 +229,8 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
+/* Bytes that a plug-in has acquired of its host. Threads: safe. */
+uint64_t byi_plugin_held(const struct byi_plugin *plugin);
 /* What a call of a plug-in came to: NULL is success; a failure is freed and
  * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "VENDOR: WHERE: TEXT".
  */

@@ -4,9 +4,17 @@
  */
 #include "plan.h"
 
+#include <cjson/cJSON.h>
+
 #include <string.h>
 
-enum { MAX_MANIFEST = 64 << 20, MAX_IO = 1 << 20, MAX_VENDORS = 256 };
+enum {
+    MAX_MANIFEST = 64 << 20,
+    MAX_IO = 1 << 20,
+    MAX_VENDORS = 256,
+    MAX_WARM = 1024,
+    MAX_WARM_DIMS = 64
+};
 
 struct reader {
     struct byi_arena *arena;
@@ -87,6 +95,44 @@ static enum byoc_status read_vendors(struct reader *r,
     return BYOC_OK;
 }
 
+/* {"batch": 1, "sequence": 16} */
+static enum byoc_status read_set(struct reader *r, const struct byi_json *json,
+                                 struct byi_warm_set *set)
+{
+    const cJSON *member = NULL;
+    const int n = cJSON_GetArraySize(json->at);
+    if (!cJSON_IsObject(json->at) || n > MAX_WARM_DIMS)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: expected an object of sizes by name", json->path);
+    struct byoc_dim *dims =
+        byi_arena_calloc(r->arena, (size_t)n + 1, sizeof *dims);
+    cJSON_ArrayForEach(member, json->at)
+    {
+        dims[set->n].name = byi_arena_str(r->arena, member->string);
+        BYI_TRY(byi_json_int(json, member->string, 0, INT64_C(1) << 40,
+                             &dims[set->n].size, r->err));
+        set->n++;
+    }
+    set->dims = dims;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_warm(struct reader *r, const struct byi_json *root,
+                                  struct byi_warm *warm)
+{
+    struct byi_json array, item = {0};
+    BYI_TRY(byi_json_opt(root, "warm", &array, r->err));
+    if (!array.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_array(root, "warm", MAX_WARM, &array, &warm->n, r->err));
+    struct byi_warm_set *sets =
+        byi_arena_calloc(r->arena, warm->n + 1u, sizeof *sets);
+    for (uint32_t i = 0; byi_json_next(&array, &item, i); i++)
+        BYI_TRY(read_set(r, &item, &sets[i]));
+    warm->at = sets;
+    return BYOC_OK;
+}
+
 static enum byoc_status read_hashes(struct reader *r,
                                     const struct byi_json *root,
                                     struct byi_facts *facts)
@@ -139,8 +185,8 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
                                   struct byi_facts *facts)
 {
     static const char *const keys[] = {
-        "format",  "version", "byoc",    "name",   "isa",   "inputs",
-        "outputs", "vendors", "kernels", "hashes", "symbol"};
+        "format",  "version", "byoc", "name",    "isa",    "inputs",
+        "outputs", "vendors", "warm", "kernels", "hashes", "symbol"};
     BYI_TRY(check_version(r, root)); /* before keys of later versions */
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(get_string(r, root, "byoc", &facts->byoc));
@@ -151,6 +197,7 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
     BYI_TRY(read_ios(r, root, "inputs", &facts->inputs, &facts->n_inputs));
     BYI_TRY(read_ios(r, root, "outputs", &facts->outputs, &facts->n_outputs));
     BYI_TRY(read_vendors(r, root, facts));
+    BYI_TRY(read_warm(r, root, &facts->warm));
     return read_hashes(r, root, facts);
 }
 

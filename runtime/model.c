@@ -113,6 +113,36 @@ static enum byoc_status set_signature(struct byoc_model *model,
     return BYOC_OK;
 }
 
+static bool all_tensors(const struct byoc_io *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i].kind != BYOC_TENSOR)
+            return false;
+    return true;
+}
+
+/* The symbols of the inputs' shapes, each once; none where values other than
+ * tensors go in or out, which stay in the memory of the run that made them. */
+static void find_keys(struct byoc_model *model)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[0];
+    const uint32_t n = model->plan->n_symbols;
+    if (!all_tensors(model->inputs, f->n_inputs) ||
+        !all_tensors(model->outputs, f->n_outputs))
+        return;
+    bool *seen = byi_arena_calloc(model->arena, n + 1u, sizeof *seen);
+    model->keys = byi_arena_calloc(model->arena, n + 1u, sizeof *model->keys);
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        const struct byi_type *type = f->values[f->inputs[i]].type;
+        for (uint32_t d = 0; d < type->rank; d++) {
+            if (!BYI_IS_SYMBOL(type->dims[d]) || seen[-1 - type->dims[d]])
+                continue;
+            seen[-1 - type->dims[d]] = true;
+            model->keys[model->n_keys++] = (uint32_t)(-1 - type->dims[d]);
+        }
+    }
+}
+
 /* --- constants ---------------------------------------------------------- */
 
 /* Constants of an image may lie where a model file left them; a kernel wants
@@ -213,16 +243,12 @@ static enum byoc_status open_vendor(struct byoc_model *model,
     return status;
 }
 
-static enum byoc_status load_region(struct byoc_model *model,
-                                    const struct byi_image *image, uint32_t i,
-                                    struct byi_plugin *plugin,
-                                    struct byoc_error *err)
+const struct byoc_view *byi_region_consts(const struct byoc_model *model,
+                                          const struct byi_plan_part *part,
+                                          struct byi_arena *arena)
 {
-    const struct byi_plan_part *part = &model->plan->parts[i];
-    struct byoc_view *consts = byi_alloc(part->n_consts + 1u, sizeof *consts);
-    if (!consts)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for region %s",
-                        part->symbol);
+    struct byoc_view *consts =
+        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *consts);
     for (uint32_t k = 0; k < part->n_consts; k++) {
         const struct byi_tensor *t = &model->plan->consts[part->consts[k]].view;
         consts[k] = (struct byoc_view){.dtype = t->dtype,
@@ -231,26 +257,82 @@ static enum byoc_status load_region(struct byoc_model *model,
                                        .data = t->data,
                                        .bytes = byi_tensor_bytes(t)};
     }
-    struct byoc_region region = {.struct_size = sizeof region,
-                                 .n_consts = part->n_consts,
-                                 .json = image->blobs + part->blob,
-                                 .json_bytes = part->blob_bytes,
-                                 .consts = consts};
+    return consts;
+}
+
+static enum byoc_status load_blob(const struct byi_plugin *plugin,
+                                  const char *symbol,
+                                  const struct byoc_region *from,
+                                  struct byi_region *region,
+                                  struct byoc_error *err)
+{
     void *compiled = NULL;
     struct byoc_fail *fail =
-        byoc_internal_plugin_load(plugin, &region, &compiled);
-    free(consts);
-    BYI_TRY(byi_plugin_status(fail, plugin, part->symbol, err));
-    model->own.regions[i].plugin = plugin;
-    model->own.regions[i].compiled = compiled;
+        byoc_internal_plugin_load(plugin, from, &compiled);
+    BYI_TRY(byi_plugin_status(fail, plugin, symbol, err));
+    region->plugin = plugin;
+    region->compiled = compiled;
     return BYOC_OK;
+}
+
+enum byoc_status byi_region_load(const struct byi_plugin *plugin,
+                                 const char *symbol,
+                                 const struct byi_region_consts *consts,
+                                 const char *json, size_t n,
+                                 struct byi_region *region,
+                                 struct byoc_error *err)
+{
+    struct byoc_region from = {.struct_size = sizeof from,
+                               .n_consts = consts->n,
+                               .json = json,
+                               .json_bytes = n,
+                               .consts = consts->at};
+    struct byoc_blob blob = {.struct_size = sizeof blob};
+    if (!plugin->backend->compile)
+        return load_blob(plugin, symbol, &from, region, err);
+    BYI_TRY(
+        byi_plugin_status(plugin->backend->compile(&plugin->host, &from, &blob),
+                          plugin, symbol, err));
+    from.json = blob.data;
+    from.json_bytes = blob.bytes;
+    enum byoc_status status =
+        blob.kind == BYOC_BLOB_DATA
+            ? load_blob(plugin, symbol, &from, region, err)
+            : byi_fail(err, BYOC_EUNSUPPORTED,
+                       "%s: the vendor's answer for sizes that vary is C, "
+                       "which only a compile can take",
+                       symbol);
+    plugin->host.release(plugin->host.ctx, blob.data);
+    return status;
+}
+
+/* A region that varies waits for sizes: its blob is JSON. */
+static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
+                                    const struct byi_plugin *plugin,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_part *part = &model->plan->parts[i];
+    if (part->varies) {
+        model->own.regions[i].plugin = plugin;
+        return BYOC_OK;
+    }
+    struct byi_arena *scratch = byi_arena_new();
+    const struct byoc_region region = {
+        .struct_size = sizeof region,
+        .n_consts = part->n_consts,
+        .json = model->image.blobs + part->blob,
+        .json_bytes = part->blob_bytes,
+        .consts = byi_region_consts(model, part, scratch)};
+    enum byoc_status status =
+        load_blob(plugin, part->symbol, &region, &model->own.regions[i], err);
+    byi_arena_free(&scratch);
+    return status;
 }
 
 /* Load the regions of one vendor: from `first` on, those of the same name. */
 static enum byoc_status load_vendor(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,
-                                    const struct byi_image *image,
                                     uint32_t first, bool *seen,
                                     struct byoc_error *err)
 {
@@ -275,8 +357,7 @@ static enum byoc_status load_vendor(struct byoc_model *model,
             continue;
         seen[i] = true;
         enum byoc_status status =
-            missing == BYOC_OK ? load_region(model, image, i, plugin, &why)
-                               : missing;
+            missing == BYOC_OK ? load_region(model, i, plugin, &why) : missing;
         if (status == BYOC_OK)
             continue;
         if (params->require_vendors)
@@ -306,7 +387,6 @@ static void warn_copies(struct byoc_model *model)
 static enum byoc_status load_vendors(struct byoc_model *model,
                                      const struct byoc_load_params *params,
                                      const struct byi_facts *facts,
-                                     const struct byi_image *image,
                                      struct byoc_error *err)
 {
     uint32_t n = model->plan->n_parts;
@@ -318,10 +398,41 @@ static enum byoc_status load_vendors(struct byoc_model *model,
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
         if (!seen[i])
-            status = load_vendor(model, params, facts, image, i, seen, err);
+            status = load_vendor(model, params, facts, i, seen, err);
     free(seen);
     warn_copies(model);
     return status;
+}
+
+/* Where no input varies, what does depends on data: the twins run. */
+static void settle_varying(struct byoc_model *model)
+{
+    for (uint32_t i = 0; i < model->plan->n_parts; i++) {
+        struct byi_region *region = &model->own.regions[i];
+        if (!model->plan->parts[i].varies || !region->plugin)
+            continue;
+        region->plugin = NULL;
+        region->fault = "its sizes depend on data";
+    }
+}
+
+/* What the artifact says it will be run with; a size that fails is a warning,
+ * for runs with others do not need it. */
+static enum byoc_status warm_up(struct byoc_model *model,
+                                const struct byi_warm *sets,
+                                struct byoc_error *err)
+{
+    struct byoc_error why;
+    for (uint32_t i = 0; i < sets->n; i++) {
+        const struct byi_warm_set *set = &sets->at[i];
+        enum byoc_status status =
+            byoc_model_warm(model, set->dims, set->n, &why);
+        if (status == BYOC_ENOMEM || status == BYOC_EINVAL)
+            return byi_fail(err, status, "%s", why.text);
+        if (status != BYOC_OK)
+            warn(model, why.text);
+    }
+    return BYOC_OK;
 }
 
 /* --- a model ------------------------------------------------------------ */
@@ -332,6 +443,8 @@ static enum byoc_status init_model(struct byoc_model *model,
                                    struct byoc_error *err)
 {
     struct byi_facts facts;
+    model->image = *image;
+    model->require_vendors = params->require_vendors != 0;
     model->log = params->log;
     model->log_ctx = params->log_ctx;
     model->arena = byi_arena_new();
@@ -350,10 +463,17 @@ static enum byoc_status init_model(struct byoc_model *model,
     model->own.model = model;
     model->own.plan = model->plan;
     BYI_TRY(set_signature(model, &facts, err));
+    find_keys(model);
     BYI_TRY(align_consts(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
-    BYI_TRY(load_vendors(model, params, &facts, image, err));
-    return byi_prepack(model, err);
+    BYI_TRY(load_vendors(model, params, &facts, err));
+    if (model->n_keys == 0)
+        settle_varying(model);
+    BYI_TRY(byi_prepack(model, err));
+    if (model->n_keys == 0)
+        return BYOC_OK;
+    BYI_TRY(byi_cache_new(model, params, err));
+    return warm_up(model, &facts.warm, err);
 }
 
 enum byoc_status byoc_internal_model_open(const struct byi_image *image,
@@ -490,10 +610,11 @@ void byoc_model_free(struct byoc_model **model)
     *model = NULL;
     if (!m)
         return;
+    byi_cache_free(m);
     for (uint32_t i = 0; m->plan && m->own.regions && i < m->plan->n_parts;
          i++) {
         const struct byi_region *region = &m->own.regions[i];
-        if (region->plugin)
+        if (region->plugin && !m->plan->parts[i].varies)
             region->plugin->backend->unload(&region->plugin->host,
                                             region->compiled);
     }

@@ -98,6 +98,7 @@ struct byi_plan_part {
     uint32_t twin;             /* function           */
     uint32_t n_consts;
     const uint32_t *consts;
+    bool varies; /* a shape at its border has names: the blob is its JSON */
 };
 
 struct byi_plan_kernel {
@@ -147,6 +148,7 @@ struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
     const char *fault;               /* why it does; NULL: as asked for */
     void *compiled;
+    bool lent; /* by the model's own instance */
 };
 
 /* What runs: a plan, and its regions as their vendors built them. Immutable. */
@@ -156,24 +158,56 @@ struct byi_instance {
     struct byi_region *regions;
 };
 
+struct byi_cache;
 struct byoc_model {
     struct byi_artifact artifact; /* map NULL: the image was lent */
+    struct byi_image image;       /* borrowed                     */
     void *library;                /* of the artifact, or NULL     */
     void *copied;                 /* constants that had to move   */
     void *packed;                 /* constants as kernels read them best */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
-    struct byi_instance own; /* of this plan */
-    byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
-    const char *code_level;  /* what they were compiled for, or NULL      */
+    struct byi_instance own; /* of this plan; its regions that vary are
+                                not built, but have their plug-in    */
+    uint32_t n_keys;         /* symbols of the inputs' shapes        */
+    uint32_t *keys;
+    struct byi_cache *cache; /* NULL: there are none, and `own` runs */
+    byi_fused_fn *kernels;  /* by the plan's kernel; NULL: its twin runs */
+    const char *code_level; /* what they were compiled for, or NULL      */
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     uint32_t threads;
+    bool require_vendors;
     char threads_why[256];
     struct byi_text warnings;
     void (*log)(void *ctx, const char *line);
     void *log_ctx;
 };
+
+/* Constants of a part, as its vendor is lent them; in `arena`. */
+const struct byoc_view *byi_region_consts(const struct byoc_model *model,
+                                          const struct byi_plan_part *part,
+                                          struct byi_arena *arena);
+/* Have a vendor build a region from its JSON. */
+enum byoc_status byi_region_load(const struct byi_plugin *plugin,
+                                 const char *symbol,
+                                 const struct byi_region_consts *consts,
+                                 const char *json, size_t n,
+                                 struct byi_region *region,
+                                 struct byoc_error *err);
+
+/* --- specialise.c --------------------------------------------------------- */
+
+/* Make *in for these sizes, by symbol of the plan, -1 where it is not the
+ * inputs'. A region that its vendor cannot build has a fault; for want of
+ * memory only with `last`, otherwise that is an error. End it with
+ * byi_instance_end. Errors: BYOC_ETYPE (the model does not take these sizes),
+ * BYOC_ELIMIT, BYOC_ENOMEM. */
+enum byoc_status byi_specialise(const struct byoc_model *model,
+                                const int64_t *sizes, bool last,
+                                struct byi_instance *in,
+                                struct byoc_error *err);
+void byi_instance_end(struct byi_instance *in);
 
 /* --- prepack.c ------------------------------------------------------------ */
 
@@ -300,6 +334,8 @@ void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
 
 struct byi_work {
     const struct byi_instance *in;
+    struct byi_work *next; /* of a list of idle ones                       */
+    uint64_t bytes;        /* of the frames                                */
     struct byi_frame **frames; /* by function: the first; NULL: never runs */
     struct byi_frame **spare;  /* by function: more of them, a list        */
     uint64_t spare_bytes;
@@ -315,15 +351,46 @@ uint32_t byi_step_callees(const struct byi_instance *in,
 enum byoc_status byi_work_new(const struct byi_instance *in,
                               struct byi_work **work, struct byoc_error *err);
 void byi_work_free(struct byi_work **work);
+/* Free the frames that a recursion took, for which the run's pool was charged:
+ * before another state's run takes the work. */
+void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
+
+/* --- cache.c: instances by the sizes that they are for --------------------- */
+
+struct byi_entry;
+/* An instance and memory to run it in, taken from the cache. */
+struct byi_lease {
+    struct byi_entry *entry;
+    const struct byi_instance *in;
+    struct byi_work *work;
+    bool made; /* it was not there */
+};
+/* After the vendors are open. */
+enum byoc_status byi_cache_new(struct byoc_model *model,
+                               const struct byoc_load_params *params,
+                               struct byoc_error *err);
+void byi_cache_free(struct byoc_model *model); /* none is fine */
+/* Sizes as for byi_specialise. Threads: safe. */
+enum byoc_status byi_cache_take(const struct byoc_model *model,
+                                const int64_t *sizes, struct byi_lease *lease,
+                                struct byoc_error *err);
+void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
+/* "batch=3, sequence=7". Returns buf. */
+char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
+                     char *buf, size_t n);
 
 /* --- state.c, exec.c, call.c ---------------------------------------------- */
 
 struct byoc_state {
     const struct byoc_model *model;
-    const struct byi_instance *in; /* what runs           */
-    struct byi_work *work;         /* of it               */
-    struct byi_frame *top; /* the activation that runs                 */
-    uint32_t depth;        /* how many there are                       */
+    const struct byi_instance *in; /* what runs                              */
+    struct byi_work *work;         /* of it                                    */
+    struct byi_lease lease;        /* while a run lasts, where sizes vary      */
+    struct byi_tensor *inputs;     /* of the run, by input                     */
+    struct byi_tensor *results;    /* as callers saw them: their dims live
+                                      here, by output                          */
+    struct byi_frame *top;         /* the activation that runs                 */
+    uint32_t depth;                /* how many there are                       */
     uint32_t max_depth;
     uint64_t calls, max_calls; /* of one run                               */
     uint64_t draws;            /* of random numbers, in all its runs       */
@@ -350,6 +417,8 @@ struct byoc_state {
     void *lend_ctx;
 };
 
+/* state.c: bytes of the machine's memory. */
+uint64_t byi_memory_limit(void);
 /* exec.c: operands and results of a step, in `args`, as its kernel takes them.
  */
 struct byi_call byi_exec_call(struct byi_tensor *args,
@@ -360,6 +429,8 @@ enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
                                struct byoc_error *err);
 /* exec.c: what the run before left, its outputs among it, is no more. */
 void byi_exec_begin(struct byoc_state *state);
+/* exec.c: give back the sequences and functions that main holds. */
+void byi_exec_drop(struct byoc_state *state);
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
@@ -451,6 +522,7 @@ struct byi_facts {
     uint32_t n_inputs, n_outputs, n_vendors;
     struct byi_fact_io *inputs, *outputs;
     struct byi_fact_vendor *vendors;
+    struct byi_warm warm;
     const char *plan_hash, *ledger_hash, *blobs_hash,
         *weights_hash; /* or NULL */
 };

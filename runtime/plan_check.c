@@ -321,9 +321,11 @@ static enum byoc_status check_code(struct checker *c, struct byi_step *step)
     BYI_TRY(check_tensors(c, step));
     BYI_TRY(check_signature(c, step, 0, twin));
     BYI_TRY(check_count(c, step->n_in, c->plan->funcs[twin].n_inputs));
+    if (step->infer && !region)
+        return fault(c, "a shape of %s varies; kernels need fixed shapes",
+                     step->name);
     if (step->infer)
-        return fault(c, "a shape of %s varies; %s need fixed shapes",
-                     step->name, region ? "regions" : "kernels");
+        c->plan->parts[step->callee].varies = true;
     return BYOC_OK;
 }
 

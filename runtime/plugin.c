@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,16 +39,34 @@ static struct {
     char text[sizeof "out of memory"];
 } const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
 
+/* What was acquired has its size before it, in BYI_ALIGN bytes. */
 static void *host_acquire(void *ctx, uint64_t bytes)
 {
-    (void)ctx;
-    return byi_acquire(bytes);
+    struct byi_plugin *plugin = ctx;
+    char *at =
+        bytes <= UINT64_MAX - BYI_ALIGN ? byi_acquire(bytes + BYI_ALIGN) : NULL;
+    if (!at)
+        return NULL;
+    memcpy(at, &bytes, sizeof bytes);
+    atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
+    return at + BYI_ALIGN;
 }
 
 static void host_release(void *ctx, void *memory)
 {
-    (void)ctx;
-    byi_release(memory);
+    struct byi_plugin *plugin = ctx;
+    uint64_t bytes;
+    if (!memory)
+        return;
+    char *at = (char *)memory - BYI_ALIGN;
+    memcpy(&bytes, at, sizeof bytes);
+    atomic_fetch_sub_explicit(&plugin->held, bytes, memory_order_relaxed);
+    byi_release(at);
+}
+
+uint64_t byi_plugin_held(const struct byi_plugin *plugin)
+{
+    return atomic_load_explicit(&plugin->held, memory_order_relaxed);
 }
 
 static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)

@@ -17,7 +17,7 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* Memory for outputs of callers who bring none. */
+/* Memory for outputs of callers who bring none, where sizes do not vary. */
 static enum byoc_status init_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
 {
@@ -48,7 +48,7 @@ static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
     return BYOC_OK;
 }
 
-static uint64_t memory_limit(void)
+uint64_t byi_memory_limit(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0)
@@ -59,15 +59,19 @@ static uint64_t memory_limit(void)
 static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = s->model->plan;
-    s->pool.limit = s->strings.limit = memory_limit();
+    s->pool.limit = s->strings.limit = byi_memory_limit();
     s->max_depth = BYI_PLAN_MAX_ACTIVE;
     s->max_calls = BYI_PLAN_MAX_CALLS;
     s->out = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out);
     s->dims = byi_alloc(plan->n_symbols + 1u, sizeof *s->dims);
-    if (!s->out || !s->dims)
+    s->inputs = byi_alloc(plan->funcs[0].n_inputs + 1u, sizeof *s->inputs);
+    s->results = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->results);
+    if (!s->out || !s->dims || !s->inputs || !s->results)
         return no_memory(err, plan->n_symbols);
-    BYI_TRY(init_outputs(s, err));
     BYI_TRY(init_args(s, err));
+    if (s->model->cache)
+        return BYOC_OK; /* the first run knows what it needs */
+    BYI_TRY(init_outputs(s, err));
     s->in = &s->model->own;
     BYI_TRY(byi_work_new(s->in, &s->work, err));
     return byi_exec_need(s, s->work->scratch + BYI_ALIGN, err);
@@ -98,9 +102,9 @@ void byoc_state_free(struct byoc_state **state)
     if (!s)
         return;
     const struct byi_plan_tables *plan = s->model->plan;
-    if (s->work)
-        byi_exec_begin(s); /* gives back what the last run left */
-    byi_work_free(&s->work);
+    byi_exec_begin(s); /* gives back what the last run left */
+    if (!s->model->cache)
+        byi_work_free(&s->work);
     byi_arena_free(&s->given);
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_release(s->out[i]);
@@ -114,6 +118,8 @@ void byoc_state_free(struct byoc_state **state)
     free(s->known);
     free(s->out);
     free(s->dims);
+    free(s->inputs);
+    free(s->results);
     byi_trace_close(&s->trace, NULL);
     free(s);
 }
@@ -259,8 +265,10 @@ static enum byoc_status bind_value(struct byoc_state *s, const struct ends *e,
                         "input \"%s\" is no tensor; run the model with "
                         "byoc_run_values",
                         io->name);
-    return byi_value_read(s, &e->values_in[i], io,
-                          &s->work->frames[0]->obj[f->inputs[i]], err);
+    struct byi_object *none = NULL; /* of a tensor's: reading refuses */
+    struct byi_object **to =
+        s->work ? &s->work->frames[0]->obj[f->inputs[i]] : &none;
+    return byi_value_read(s, &e->values_in[i], io, to, err);
 }
 
 static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
@@ -270,7 +278,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
     for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
         s->dims[i] = -1;
     for (uint32_t i = 0; i < f->n_inputs; i++) {
-        struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
+        struct byi_tensor *t = &s->inputs[i];
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR ||
             (e->values_in && e->values_in[i].kind != BYOC_TENSOR)) {
@@ -282,6 +290,43 @@ static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
         BYI_TRY(bind_symbols(s, i, t, err));
     }
     return BYOC_OK;
+}
+
+/* Have an instance for the sizes of the inputs, and memory to run it in. */
+static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
+{
+    char text[256];
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    if (s->model->cache) {
+        uint64_t begin = s->trace ? byi_trace_now() : 0;
+        BYI_TRY(byi_cache_take(s->model, s->dims, &s->lease, err));
+        if (s->trace && s->lease.made)
+            byi_trace_event(
+                s->trace, "specialise",
+                byi_sizes_text(s->model, s->dims, text, sizeof text), "", "",
+                begin, byi_trace_now());
+        s->in = s->lease.in;
+        s->work = s->lease.work;
+    }
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
+        if (s->model->inputs[i].kind != BYOC_TENSOR)
+            continue;
+        t->data = s->inputs[i].data;
+        memcpy(t->dims, s->inputs[i].dims, sizeof t->dims);
+    }
+    return BYOC_OK;
+}
+
+static void leave(struct byoc_state *s)
+{
+    if (!s->model->cache)
+        return;
+    byi_exec_drop(s);
+    byi_work_clear(s->work, &s->pool);
+    byi_cache_give(s->model, &s->lease);
+    s->in = NULL;
+    s->work = NULL;
 }
 
 static bool overlaps(const struct byi_tensor *a, const struct byi_tensor *b)
@@ -311,10 +356,27 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
     return BYOC_OK;
 }
 
+/* Memory for output i, whose size is known, of a caller who brings none. */
+static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    struct byi_frame *fr = s->work->frames[0];
+    fr->dest[i] = fr->t[f->outputs[i]];
+    fr->dest[i].data = s->out[i];
+    if (s->out[i])
+        return BYOC_OK;
+    uint32_t block;
+    BYI_TRY(
+        byi_pool_take(&s->pool, byi_tensor_bytes(&fr->dest[i]), &block, err));
+    fr->dest[i].data = s->pool.at[block].at;
+    return BYOC_OK;
+}
+
 static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
                                      struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         const struct byoc_io *io = &s->model->outputs[i];
@@ -331,9 +393,8 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
             BYI_TRY(byi_check_view(output_of(e, i), "output", io, &fr->dest[i],
                                    err));
             BYI_TRY(check_overlap(s, i, err));
-        } else if (s->out[i]) {
-            fr->dest[i] = fr->t[f->outputs[i]];
-            fr->dest[i].data = s->out[i];
+        } else if (f->values[f->outputs[i]].fixed) {
+            BYI_TRY(take_output(s, i, err));
         }
     }
     return BYOC_OK;
@@ -363,7 +424,7 @@ enum byoc_status byi_own_strings(struct byoc_state *s,
 static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         uint32_t v = f->outputs[i], root = f->values[v].root;
@@ -388,12 +449,13 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
             data = s->pool.at[block].at;
             memcpy(data, t->data, byi_tensor_bytes(t));
         }
+        s->results[i] = *t;
         BYI_TRY(byi_own_strings(s, t, data, err));
         *output_of(e, i) = (DLTensor){.data = data,
                                       .device = {kDLCPU, 0},
                                       .ndim = (int)t->rank,
                                       .dtype = byoc_dtype_dlpack(t->dtype),
-                                      .shape = t->dims};
+                                      .shape = s->results[i].dims};
     }
     return BYOC_OK;
 }
@@ -401,11 +463,24 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
 static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
+    BYI_TRY(bind_outputs(s, e, err));
+    BYI_TRY(byi_exec_need(s, s->work->scratch, err));
+    BYI_TRY(byi_exec_main(s, err));
+    return hand_over(s, e, err);
+}
+
+static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
+                                   struct byoc_error *err)
+{
     int before = omp_get_max_threads();
     omp_set_num_threads((int)s->model->threads);
-    enum byoc_status status = byi_exec_main(s, err);
+    enum byoc_status status = enter(s, err);
+    if (status == BYOC_OK) {
+        status = run_bound(s, e, err);
+        leave(s);
+    }
     omp_set_num_threads(before);
-    return status == BYOC_OK ? hand_over(s, e, err) : status;
+    return status;
 }
 
 static enum byoc_status run(struct byoc_state *state, const struct ends *e,
@@ -420,9 +495,8 @@ static enum byoc_status run(struct byoc_state *state, const struct ends *e,
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
     byi_exec_begin(state);
     BYI_TRY(bind_inputs(state, e, err));
-    BYI_TRY(bind_outputs(state, e, err));
     uint64_t begin = state->trace ? byi_trace_now() : 0;
-    enum byoc_status status = run_bound(state, e, err);
+    enum byoc_status status = run_inputs(state, e, err);
     if (state->trace)
         byi_trace_event(state->trace, "run", f->name, "", "", begin,
                         byi_trace_now());

@@ -151,6 +151,8 @@ enum byoc_status byi_work_new(const struct byi_instance *in,
         return no_memory(err, sizeof *w);
     w->in = in;
     enum byoc_status status = init_work(w, err);
+    for (uint32_t f = 0; status == BYOC_OK && f < in->plan->n_funcs; f++)
+        w->bytes += w->frames[f] ? w->frames[f]->bytes : 0;
     if (status == BYOC_OK)
         *work = w;
     else
@@ -165,6 +167,16 @@ static void free_spare(struct byi_frame *fr)
         byi_release(fr);
         fr = next;
     }
+}
+
+void byi_work_clear(struct byi_work *w, struct byi_pool *pool)
+{
+    for (uint32_t f = 0; w->spare_bytes > 0 && f < w->in->plan->n_funcs; f++) {
+        free_spare(w->spare[f]);
+        w->spare[f] = NULL;
+    }
+    byi_pool_refund(pool, w->spare_bytes);
+    w->spare_bytes = 0;
 }
 
 void byi_work_free(struct byi_work **work)

@@ -87,6 +87,11 @@ struct byoc_compile_params {
     const char *keep_c;          /* a folder, made when it is not there: the
                                     artifact's fused kernels are left in it
                                     as C, in kernels.c; NULL: nowhere      */
+    const char *const *warm;     /* sizes of symbolic dims, each text as
+                                    "batch=1,2,8,sequence=16": all combinations
+                                    are made ready when the artifact is loaded,
+                                    and vendors are asked for these; NULL: they
+                                    are asked for 1, 2 and 64               */
     int verify;                  /* not 0: check the IR after every pass    */
     const char *function;        /* the function of a text that the model
                                     starts with; NULL: main                */

@@ -103,16 +103,21 @@ BYOC_API const char *byoc_version(void);
 
 /* Options of loading. Zero-initialise; a zero field means the default. */
 struct byoc_load_params {
-    uint32_t threads;    /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
-                            CPUs this process may use (affinity, cgroup)  */
-    const char *plugins; /* where vendors' plug-ins are: absolute paths of
-                            files or folders, ':' between; NULL: those of
-                            the environment's BYOC_PLUGIN_PATH; where that
-                            is unset or empty, as is "" here: the folder of
-                            libbyoc_runtime.so and its subfolder "byoc"   */
-    int native_only;     /* not 0: every region runs its native twin      */
-    int require_vendors; /* not 0: a vendor that is missing or fails is an
-                            error, not a reason to run the native twin    */
+    uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
+                              CPUs this process may use (affinity, cgroup)  */
+    const char *plugins;   /* where vendors' plug-ins are: absolute paths of
+                              files or folders, ':' between; NULL: those of
+                              the environment's BYOC_PLUGIN_PATH; where that
+                              is unset or empty, as is "" here: the folder of
+                              libbyoc_runtime.so and its subfolder "byoc"   */
+    int native_only;       /* not 0: every region runs its native twin      */
+    int require_vendors;   /* not 0: a vendor that is missing or fails is an
+                              error, not a reason to run the native twin    */
+    uint32_t cache_shapes; /* of a model whose inputs' sizes vary: for so many
+                              sizes it is kept ready; 0: BYOC_CACHE_SHAPES,
+                              else 32                                       */
+    uint64_t cache_bytes;  /* and in so much memory; 0: BYOC_CACHE_BYTES, else
+                              1 GiB                                         */
     void (*log)(void *ctx, const char *line); /* progress, warnings and what
                               vendors say, a line without newline; NULL:
                               none. Called while the model lives, by vendors
@@ -174,6 +179,44 @@ BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
  * a line, "" when there are none. Lives as long as the model. */
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
+/* A symbolic dim and a size for it. */
+struct byoc_dim {
+    const char *name;
+    int64_t size;
+};
+
+/* Make the model ready for sizes before traffic comes: as a run with them
+ * would, its vendors build their regions, and memory for one run is there.
+ * dims  one for every symbolic dim of the inputs, in any order
+ * Errors: BYOC_EINVAL (a name that no input's shape has, one that is missing,
+ * a negative size, inputs that do not vary), BYOC_ETYPE (sizes that the model
+ * does not take), BYOC_ELIMIT, BYOC_ENOMEM. Threads: safe. */
+BYOC_API BYOC_CHECKED enum byoc_status
+byoc_model_warm(const struct byoc_model *model, const struct byoc_dim *dims,
+                uint32_t n, struct byoc_error *err);
+
+/* What a model whose inputs' sizes vary keeps ready, and how that went. All
+ * are 0 where they do not vary. */
+struct byoc_cache_stats {
+    uint64_t hits;       /* runs whose sizes were there, or being built     */
+    uint64_t misses;     /* runs whose sizes were not                       */
+    uint64_t builds;     /* sizes that were built                           */
+    uint64_t failures;   /* sizes that the model does not take, and builds
+                            that ran out of memory                          */
+    uint64_t refusals;   /* regions that run their native twin for the sizes
+                            of a build, for their vendor refused            */
+    uint64_t evictions;  /* sizes that went to keep to the limits           */
+    uint64_t bytes;      /* held now: plans, memory of runs, and what vendors
+                            acquired of the host for them                   */
+    uint64_t peak_bytes; /* the most after any run                          */
+    uint64_t max_bytes;  /* the limits: what runs may exceed them           */
+    uint32_t max_shapes;
+    uint32_t shapes;     /* sizes that are kept now                         */
+};
+/* Threads: safe. */
+BYOC_API void byoc_model_cache(const struct byoc_model *model,
+                               struct byoc_cache_stats *stats);
+
 /* Make a state for `model`: all memory a run needs where shapes are fixed.
  * The model must outlive it. Errors: BYOC_ENOMEM, and what a vendor says
  * (BYOC_EBACKEND, BYOC_EUNSUPPORTED, BYOC_EINCOMPATIBLE). On failure *state is
@@ -200,7 +243,7 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
  * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable.
  * Threads: one run per state at a time. Allocates: not when every shape is
- * fixed. */
+ * fixed, and hardly when no size depends on data and the sizes are kept ready. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run(
     struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
     DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);

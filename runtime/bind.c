@@ -1,0 +1,283 @@
+/* bind.c: a vendor's region whose dims have names, for the sizes of one run.
+ * The inputs' sizes are given; the type rules of the region's steps, which are
+ * shape functions as well, tell all others. What comes out is what the vendor
+ * would have been given had the model been compiled for these sizes.
+ */
+#include "internal.h"
+
+#include "codegen_json/graph.h"
+
+#include <cjson/cJSON.h>
+
+#include <string.h>
+
+struct binder {
+    const struct byi_graph *g;
+    struct byi_arena *arena;
+    const struct byi_region_consts *consts;
+    const struct byi_type ***out;  /* by node, by result */
+    const struct byi_type **steps; /* of the kernel that is looked at */
+    int64_t *sizes;                /* by symbol of the region; -1: not met */
+    struct byoc_error *err;
+};
+
+/* --- types ---------------------------------------------------------------- */
+
+/* Whether a type without names may stand where `want` does. */
+static bool fits(const struct byi_type *have, const struct byi_type *want)
+{
+    bool fit = have->kind == BYI_TENSOR && want->kind == BYI_TENSOR &&
+               have->dtype == want->dtype && have->rank == want->rank;
+    for (uint32_t d = 0; fit && d < want->rank; d++)
+        fit = BYI_IS_SYMBOL(want->dims[d]) || have->dims[d] == want->dims[d];
+    return fit;
+}
+
+/* A name has one size in all inputs of a region. */
+static enum byoc_status bind_input(struct binder *b, uint32_t i,
+                                   const struct byi_type *have)
+{
+    const struct byi_gnode *node = &b->g->nodes[b->g->inputs[i]];
+    const struct byi_type *want = node->out[0];
+    char found[128];
+    if (!byi_type_static(have) || !fits(have, want))
+        return byi_fail(
+            b->err, BYOC_ETYPE,
+            "%s: input %u is %s %s, which is not what it was "
+            "compiled for",
+            b->g->symbol, i, byoc_dtype_name(have->dtype),
+            byi_dims_text(found, sizeof found, have->rank, have->dims));
+    for (uint32_t d = 0; d < want->rank; d++) {
+        if (!BYI_IS_SYMBOL(want->dims[d]))
+            continue;
+        int64_t *size = &b->sizes[-1 - want->dims[d]];
+        if (*size >= 0 && *size != have->dims[d])
+            return byi_fail(b->err, BYOC_ETYPE,
+                            "%s: dim %u of input %u is %lld, but %s is %lld "
+                            "in an input before it",
+                            b->g->symbol, d, i, (long long)have->dims[d],
+                            b->g->symbols[-1 - want->dims[d]],
+                            (long long)*size);
+        *size = have->dims[d];
+    }
+    b->out[b->g->inputs[i]][0] = have;
+    return BYOC_OK;
+}
+
+static int64_t refuse_fresh(void *ctx)
+{
+    (void)ctx;
+    return -1;
+}
+
+static bool is_known(const struct byi_type *type)
+{
+    bool known = type->kind == BYI_TUPLE || byi_type_static(type);
+    for (uint32_t i = 0; type->kind == BYI_TUPLE && i < type->n_fields; i++)
+        known = known && byi_type_static(type->fields[i]);
+    return known;
+}
+
+static bool fits_step(const struct byi_type *have, const struct byi_type *want)
+{
+    if (want->kind != BYI_TUPLE)
+        return fits(have, want);
+    bool fit = have->kind == BYI_TUPLE && have->n_fields == want->n_fields;
+    for (uint32_t i = 0; fit && i < want->n_fields; i++)
+        fit = fits(have->fields[i], want->fields[i]);
+    return fit;
+}
+
+/* The type of an argument, and its value where it is a constant. */
+static const struct byi_type *arg_type(const struct binder *b,
+                                       const struct byi_gnode *node,
+                                       struct byi_garg arg,
+                                       const struct byi_tensor **value)
+{
+    if (arg.is_step) {
+        const struct byi_type *type = b->steps[arg.index];
+        return arg.is_field ? type->fields[arg.field] : type;
+    }
+    const struct byi_gref ref = node->operands[arg.index].ref;
+    const struct byi_gnode *from = &b->g->nodes[ref.node];
+    if (from->kind == BYI_G_CONST && from->data < b->consts->n) {
+        const struct byoc_view *view = &b->consts->at[from->data];
+        struct byi_tensor *t = byi_arena_calloc(b->arena, 1, sizeof *t);
+        *t = (struct byi_tensor){.data = view->data,
+                                 .dtype = (enum byoc_dtype)view->dtype,
+                                 .rank = view->rank};
+        memcpy(t->dims, view->dims, view->rank * sizeof t->dims[0]);
+        *value = view->data ? t : NULL;
+    }
+    return b->out[ref.node][ref.output];
+}
+
+static enum byoc_status infer_step(struct binder *b,
+                                   const struct byi_gnode *node, uint32_t at)
+{
+    const struct byi_gstep *step = &node->steps[at];
+    const struct byi_type **in =
+        byi_arena_calloc(b->arena, step->n_args, sizeof *in);
+    const struct byi_tensor **value =
+        byi_arena_calloc(b->arena, step->n_args, sizeof *value);
+    for (uint32_t i = 0; i < step->n_args; i++)
+        in[i] = arg_type(b, node, step->args[i], &value[i]);
+    struct byi_infer infer = {.arena = b->arena,
+                              .op = step->op,
+                              .attrs = step->attrs,
+                              .n_in = step->n_args,
+                              .in = in,
+                              .value = value,
+                              .fresh = refuse_fresh,
+                              .err = b->err};
+    if (byi_infer_type(&infer, &b->steps[at]) != BYOC_OK)
+        return byi_prefix(b->err, "%s", b->g->symbol);
+    if (!is_known(b->steps[at]))
+        return byi_fail(b->err, BYOC_EUNSUPPORTED,
+                        "%s: the size of what %s gives depends on data",
+                        b->g->symbol, step->op->name);
+    if (!fits_step(b->steps[at], step->type))
+        return byi_fail(b->err, BYOC_ETYPE,
+                        "%s: for these sizes %s gives another shape than the "
+                        "region was compiled for",
+                        b->g->symbol, step->op->name);
+    return BYOC_OK;
+}
+
+/* Steps first .. end-1. An `if` has its type from what its branches give, which
+ * stand behind it; it recurses as deep as `if`s may stand in each other. */
+static enum byoc_status infer_steps(struct binder *b,
+                                    const struct byi_gnode *node,
+                                    uint32_t first, uint32_t end)
+{
+    for (uint32_t s = first; s < end;) {
+        const struct byi_gbranch *branch = node->steps[s].branch;
+        uint32_t next = s + 1;
+        for (uint32_t k = 0; k < 2 && branch[k].n; k++) {
+            next = branch[k].first + branch[k].n;
+            BYI_TRY(infer_steps(b, node, branch[k].first, next));
+        }
+        BYI_TRY(infer_step(b, node, s));
+        s = next;
+    }
+    return BYOC_OK;
+}
+
+/* --- the text ------------------------------------------------------------- */
+
+static cJSON *type_json(const struct byi_type *type)
+{
+    if (type->kind == BYI_TENSOR)
+        return byi_json_from_type(type, NULL, NULL);
+    cJSON *tuple = cJSON_CreateArray();
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        cJSON_AddItemToArray(tuple, type_json(type->fields[i]));
+    return tuple;
+}
+
+/* Steps are numbered as they stand: an `if`, those of its branches, the next.
+ * It recurses as infer_steps does. */
+static void write_step(const struct binder *b, cJSON *json, uint32_t *step)
+{
+    static const char *const keys[] = {"then", "else"};
+    cJSON_ReplaceItemInObjectCaseSensitive(json, "type",
+                                           type_json(b->steps[(*step)++]));
+    for (uint32_t k = 0; k < 2; k++) {
+        cJSON *branch = cJSON_GetObjectItemCaseSensitive(json, keys[k]);
+        cJSON *inner, *list = cJSON_GetObjectItemCaseSensitive(branch, "steps");
+        cJSON_ArrayForEach(inner, list) write_step(b, inner, step);
+    }
+}
+
+static void write_outs(const struct binder *b, cJSON *json, uint32_t node)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (uint32_t i = 0; i < b->g->nodes[node].n_out; i++)
+        cJSON_AddItemToArray(list, type_json(b->out[node][i]));
+    cJSON_ReplaceItemInObjectCaseSensitive(json, "out", list);
+}
+
+/* --- nodes ---------------------------------------------------------------- */
+
+static enum byoc_status bind_kernel(struct binder *b, uint32_t at, cJSON *json)
+{
+    const struct byi_gnode *node = &b->g->nodes[at];
+    uint32_t step = 0;
+    cJSON *post;
+    b->steps = byi_arena_calloc(b->arena, node->n_steps, sizeof *b->steps);
+    BYI_TRY(infer_steps(b, node, 0, node->n_steps));
+    const struct byi_type *last = b->steps[node->last];
+    for (uint32_t i = 0; i < node->n_out; i++)
+        b->out[at][i] = last->kind == BYI_TUPLE ? last->fields[i] : last;
+    write_step(b, json, &step);
+    cJSON_ArrayForEach(post, cJSON_GetObjectItemCaseSensitive(json, "post_ops"))
+        write_step(b, post, &step);
+    return BYOC_OK;
+}
+
+static enum byoc_status bind_nodes(struct binder *b, cJSON *root)
+{
+    cJSON *json = cJSON_GetObjectItemCaseSensitive(root, "nodes")->child;
+    for (uint32_t i = 0; i < b->g->n_nodes; i++, json = json->next) {
+        const struct byi_gnode *node = &b->g->nodes[i];
+        if (node->kind == BYI_G_CONST)
+            b->out[i][0] = node->out[0];
+        if (node->kind == BYI_G_KERNEL)
+            BYI_TRY(bind_kernel(b, i, json));
+        write_outs(b, json, i);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status bind_graph(struct binder *b, cJSON *root,
+                                   uint32_t n_inputs,
+                                   const struct byi_type *const *inputs,
+                                   struct byi_sized *sized)
+{
+    const struct byi_graph *g = b->g;
+    if (n_inputs != g->n_inputs)
+        return byi_fail(b->err, BYOC_EINVAL, "%s: %u inputs, expected %u",
+                        g->symbol, n_inputs, g->n_inputs);
+    b->out = byi_arena_calloc(b->arena, g->n_nodes, sizeof *b->out);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        b->out[i] =
+            byi_arena_calloc(b->arena, g->nodes[i].n_out, sizeof *b->out[i]);
+    b->sizes = byi_arena_calloc(b->arena, g->n_symbols, sizeof *b->sizes);
+    memset(b->sizes, 0xff, g->n_symbols * sizeof *b->sizes);
+    for (uint32_t i = 0; i < n_inputs; i++)
+        BYI_TRY(bind_input(b, i, inputs[i]));
+    BYI_TRY(bind_nodes(b, root));
+    sized->n_outputs = g->n_outputs;
+    sized->outputs =
+        byi_arena_calloc(b->arena, g->n_outputs, sizeof *sized->outputs);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        sized->outputs[i] = b->out[g->outputs[i].node][g->outputs[i].output];
+    return BYOC_OK;
+}
+
+enum byoc_status byoc_internal_region_bind(
+    const char *json, size_t n, const struct byi_region_consts *consts,
+    uint32_t n_inputs, const struct byi_type *const *inputs,
+    struct byi_arena *arena, struct byi_sized *sized, struct byoc_error *err)
+{
+    struct byi_graph *graph = NULL;
+    cJSON *root = NULL;
+    *sized = (struct byi_sized){0};
+    BYI_TRY(byi_graph_read_varying(json, n, &graph, err));
+    struct binder b = {
+        .g = graph, .arena = arena, .consts = consts, .err = err};
+    enum byoc_status status =
+        byi_json_parse(json, n, BYI_GRAPH_MAX_BYTES, &root, err);
+    if (status == BYOC_OK)
+        status = bind_graph(&b, root, n_inputs, inputs, sized);
+    if (status == BYOC_OK) {
+        struct byi_text text = {0};
+        byi_json_print(root, &text);
+        sized->json = byi_arena_copy(arena, text.at, text.n);
+        sized->json_bytes = text.n;
+        byi_text_free(&text);
+    }
+    byi_json_free(&root);
+    byi_graph_free(&graph);
+    return status;
+}

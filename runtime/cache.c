@@ -1,0 +1,462 @@
+/* cache.c: a model whose inputs' sizes vary has an instance for each of the
+ * sizes it is run with, made when they are first met, and kept while there is
+ * room: so many instances, and so many bytes of plans, frames and what vendors
+ * acquired. The one used longest ago goes first; what runs stays until its run
+ * ends. Instances are made outside of the lock, each by one thread, for which
+ * others that want the same one wait.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_SHAPES = 32 };
+#define DEFAULT_BYTES (UINT64_C(1) << 30)
+
+enum stage { BUILDING, READY, FAILED };
+
+struct byi_entry {
+    struct byi_instance in;
+    enum stage stage;
+    uint32_t users; /* runs of it, and those who wait for it     */
+    bool listed;    /* false: goes when the last user does       */
+    struct byi_entry *newer, *older;
+    struct byi_work *idle; /* a list                             */
+    uint64_t bytes;        /* of its plan and of its works       */
+    uint64_t micros;       /* that it took to make it            */
+    uint32_t refused;      /* regions whose twin runs            */
+    struct byoc_error why; /* FAILED                             */
+    int64_t sizes[];       /* by key                             */
+};
+
+struct byi_cache {
+    pthread_mutex_t lock;
+    pthread_cond_t made;
+    struct byi_entry *newest, *oldest;
+    uint64_t own;      /* bytes of entries, those that are not listed too */
+    uint64_t baseline; /* what vendors had acquired before                */
+    struct byoc_cache_stats stats;
+};
+
+/* --- limits --------------------------------------------------------------- */
+
+static enum byoc_status read_limit(const char *name, uint64_t option,
+                                   uint64_t fallback, uint64_t *limit,
+                                   struct byoc_error *err)
+{
+    const char *text = getenv(name);
+    char *end;
+    *limit = option ? option : fallback;
+    if (option || !text || !*text)
+        return BYOC_OK;
+    errno = 0;
+    *limit = strtoull(text, &end, 10);
+    if (errno == 0 && *text >= '0' && *text <= '9' && !*end && *limit > 0)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL, "%s is \"%.40s\", expected a number",
+                    name, text);
+}
+
+/* --- what is held --------------------------------------------------------- */
+
+static uint64_t held(const struct byoc_model *model)
+{
+    const struct byi_cache *c = model->cache;
+    uint64_t bytes = 0;
+    for (const struct byi_plugin *p = model->plugins; p; p = p->next)
+        bytes += byi_plugin_held(p);
+    return c->own + (bytes > c->baseline ? bytes - c->baseline : 0);
+}
+
+static void unlist(struct byi_cache *c, struct byi_entry *e)
+{
+    *(e->newer ? &e->newer->older : &c->newest) = e->older;
+    *(e->older ? &e->older->newer : &c->oldest) = e->newer;
+    e->newer = e->older = NULL;
+    e->listed = false;
+    c->stats.shapes--;
+}
+
+static void list(struct byi_cache *c, struct byi_entry *e)
+{
+    e->older = c->newest;
+    e->newer = NULL;
+    *(c->newest ? &c->newest->newer : &c->oldest) = e;
+    c->newest = e;
+    e->listed = true;
+    c->stats.shapes++;
+}
+
+/* Nobody has it. Called without the lock: vendors are asked. */
+static void free_entry(struct byi_entry *e)
+{
+    while (e->idle) {
+        struct byi_work *work = e->idle;
+        e->idle = work->next;
+        byi_work_free(&work);
+    }
+    if (e->stage == READY)
+        byi_instance_end(&e->in);
+    free(e);
+}
+
+/* Under the lock, which is let go of meanwhile. */
+static void drop(struct byi_cache *c, struct byi_entry *e)
+{
+    c->own -= e->bytes;
+    pthread_mutex_unlock(&c->lock);
+    free_entry(e);
+    pthread_mutex_lock(&c->lock);
+}
+
+/* The entry used longest ago; with `idle` of those that nobody uses. */
+static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
+{
+    struct byi_entry *e = c->oldest;
+    while (e && idle && e->users > 0)
+        e = e->newer;
+    return e;
+}
+
+static void evict(struct byi_cache *c, struct byi_entry *e)
+{
+    unlist(c, e);
+    c->stats.evictions++;
+    if (e->users == 0)
+        drop(c, e);
+}
+
+/* Keep to the limits, as far as what runs allows. */
+static void trim(const struct byoc_model *model)
+{
+    struct byi_cache *c = model->cache;
+    for (;;) {
+        const bool many = c->stats.shapes > c->stats.max_shapes;
+        c->stats.bytes = held(model);
+        if (c->stats.bytes > c->stats.peak_bytes)
+            c->stats.peak_bytes = c->stats.bytes;
+        struct byi_entry *e = NULL;
+        if (many || c->stats.bytes > c->stats.max_bytes)
+            e = find_oldest(c, !many);
+        if (!e)
+            return;
+        evict(c, e);
+    }
+}
+
+/* Memory is out: all goes that nobody uses. False: nothing did. */
+static bool make_room(struct byi_cache *c)
+{
+    bool any = false;
+    for (struct byi_entry *e; (e = find_oldest(c, true)); any = true)
+        evict(c, e);
+    return any;
+}
+
+static void leave(struct byi_cache *c, struct byi_entry *e)
+{
+    if (--e->users == 0 && !e->listed)
+        drop(c, e);
+}
+
+/* --- making --------------------------------------------------------------- */
+
+char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
+                     char *buf, size_t n)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t k = 0; k < model->n_keys && at < n; k++)
+        at += (size_t)snprintf(buf + at, n - at, "%s%s=%lld", k ? ", " : "",
+                               model->plan->symbols[model->keys[k]],
+                               (long long)sizes[model->keys[k]]);
+    return buf;
+}
+
+static void say(const struct byoc_model *model, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+
+static void say(const struct byoc_model *model, const char *fmt, ...)
+{
+    char line[1400];
+    va_list args;
+    if (!model->log)
+        return;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    model->log(model->log_ctx, line);
+}
+
+static void say_made(const struct byoc_model *model, const struct byi_entry *e,
+                     const int64_t *sizes)
+{
+    char text[256];
+    byi_sizes_text(model, sizes, text, sizeof text);
+    for (uint32_t i = 0; i < model->plan->n_parts; i++)
+        if (e->in.regions[i].fault && !model->own.regions[i].fault)
+            say(model, "region %s runs its native twin for %s: %s",
+                model->plan->parts[i].symbol, text, e->in.regions[i].fault);
+    say(model, "shapes %s: made in %.1f ms", text, (double)e->micros / 1e3);
+}
+
+/* Make the entry's instance, and account for it. Under the lock, which is let
+ * go of meanwhile. */
+static enum byoc_status make(const struct byoc_model *model,
+                             const int64_t *sizes, struct byi_entry *e,
+                             struct byoc_error *err)
+{
+    struct byi_cache *c = model->cache;
+    const uint64_t began = byi_trace_now();
+    pthread_mutex_unlock(&c->lock);
+    enum byoc_status status = byi_specialise(model, sizes, false, &e->in, err);
+    pthread_mutex_lock(&c->lock);
+    if (status == BYOC_ENOMEM) {
+        make_room(c);
+        pthread_mutex_unlock(&c->lock);
+        status = byi_specialise(model, sizes, true, &e->in, err);
+        pthread_mutex_lock(&c->lock);
+    }
+    if (status != BYOC_OK)
+        return status;
+    e->micros = (byi_trace_now() - began) / 1000;
+    e->bytes = byi_arena_bytes(e->in.plan->arena);
+    c->own += e->bytes;
+    for (uint32_t i = 0; i < model->plan->n_parts; i++)
+        e->refused += e->in.regions[i].fault && !model->own.regions[i].fault;
+    c->stats.builds++;
+    c->stats.refusals += e->refused;
+    say_made(model, e, sizes);
+    return BYOC_OK;
+}
+
+/* --- taking and giving back ----------------------------------------------- */
+
+static struct byi_entry *find(const struct byoc_model *model,
+                              const int64_t *sizes)
+{
+    struct byi_entry *e = model->cache->newest;
+    for (; e; e = e->older) {
+        uint32_t k = 0;
+        while (k < model->n_keys && e->sizes[k] == sizes[model->keys[k]])
+            k++;
+        if (k == model->n_keys)
+            return e;
+    }
+    return NULL;
+}
+
+static enum byoc_status wait_for(struct byi_cache *c, struct byi_entry *e,
+                                 struct byoc_error *err)
+{
+    while (e->stage == BUILDING)
+        pthread_cond_wait(&c->made, &c->lock);
+    if (e->stage == READY)
+        return BYOC_OK;
+    return byi_fail(err, e->why.status, "%s", e->why.text);
+}
+
+static enum byoc_status add(const struct byoc_model *model,
+                            const int64_t *sizes, struct byi_entry **entry,
+                            struct byoc_error *err)
+{
+    struct byi_cache *c = model->cache;
+    struct byi_entry *e =
+        byi_alloc(1, sizeof *e + model->n_keys * sizeof e->sizes[0]);
+    if (!e)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for other sizes");
+    for (uint32_t k = 0; k < model->n_keys; k++)
+        e->sizes[k] = sizes[model->keys[k]];
+    e->users = 1;
+    list(c, e);
+    enum byoc_status status = make(model, sizes, e, &e->why);
+    e->stage = status == BYOC_OK ? READY : FAILED;
+    pthread_cond_broadcast(&c->made);
+    *entry = e;
+    if (status == BYOC_OK)
+        return BYOC_OK;
+    c->stats.failures++;
+    if (e->listed)
+        unlist(c, e);
+    return byi_fail(err, status, "%s", e->why.text);
+}
+
+/* Under the lock. */
+static enum byoc_status find_entry(const struct byoc_model *model,
+                                   const int64_t *sizes,
+                                   struct byi_lease *lease,
+                                   struct byoc_error *err)
+{
+    struct byi_cache *c = model->cache;
+    struct byi_entry *e = lease->entry = find(model, sizes);
+    if (!e) {
+        c->stats.misses++;
+        lease->made = true;
+        return add(model, sizes, &lease->entry, err);
+    }
+    c->stats.hits++;
+    e->users++;
+    unlist(c, e);
+    list(c, e);
+    return wait_for(c, e, err);
+}
+
+static enum byoc_status find_work(const struct byoc_model *model,
+                                  struct byi_lease *lease,
+                                  struct byoc_error *err)
+{
+    struct byi_cache *c = model->cache;
+    struct byi_entry *e = lease->entry;
+    lease->work = e->idle;
+    if (lease->work) {
+        e->idle = lease->work->next;
+        return BYOC_OK;
+    }
+    pthread_mutex_unlock(&c->lock);
+    enum byoc_status status = byi_work_new(&e->in, &lease->work, err);
+    pthread_mutex_lock(&c->lock);
+    if (status == BYOC_ENOMEM && make_room(c)) {
+        pthread_mutex_unlock(&c->lock);
+        status = byi_work_new(&e->in, &lease->work, err);
+        pthread_mutex_lock(&c->lock);
+    }
+    if (status == BYOC_OK) {
+        e->bytes += lease->work->bytes;
+        c->own += lease->work->bytes;
+    }
+    return status;
+}
+
+enum byoc_status byi_cache_take(const struct byoc_model *model,
+                                const int64_t *sizes, struct byi_lease *lease,
+                                struct byoc_error *err)
+{
+    struct byi_cache *c = model->cache;
+    *lease = (struct byi_lease){0};
+    pthread_mutex_lock(&c->lock);
+    enum byoc_status status = find_entry(model, sizes, lease, err);
+    if (status == BYOC_OK)
+        status = find_work(model, lease, err);
+    if (status == BYOC_OK)
+        lease->in = &lease->entry->in;
+    else if (lease->entry)
+        leave(c, lease->entry);
+    trim(model);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease)
+{
+    struct byi_cache *c = model->cache;
+    struct byi_entry *e = lease->entry;
+    pthread_mutex_lock(&c->lock);
+    lease->work->next = e->idle;
+    e->idle = lease->work;
+    leave(c, e);
+    trim(model);
+    pthread_mutex_unlock(&c->lock);
+    *lease = (struct byi_lease){0};
+}
+
+/* --- a model's ------------------------------------------------------------ */
+
+enum byoc_status byi_cache_new(struct byoc_model *model,
+                               const struct byoc_load_params *params,
+                               struct byoc_error *err)
+{
+    uint64_t shapes, bytes;
+    BYI_TRY(read_limit("BYOC_CACHE_SHAPES", params->cache_shapes,
+                       DEFAULT_SHAPES, &shapes, err));
+    BYI_TRY(read_limit("BYOC_CACHE_BYTES", params->cache_bytes, DEFAULT_BYTES,
+                       &bytes, err));
+    struct byi_cache *c = byi_alloc(1, sizeof *c);
+    if (!c)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a cache of shapes");
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->made, NULL);
+    c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
+    c->stats.max_bytes = bytes;
+    model->cache = c;
+    c->baseline = held(model);
+    return BYOC_OK;
+}
+
+void byi_cache_free(struct byoc_model *model)
+{
+    struct byi_cache *c = model->cache;
+    model->cache = NULL;
+    if (!c)
+        return;
+    while (c->oldest) {
+        struct byi_entry *e = c->oldest;
+        unlist(c, e);
+        free_entry(e);
+    }
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->made);
+    free(c);
+}
+
+void byoc_model_cache(const struct byoc_model *model,
+                      struct byoc_cache_stats *stats)
+{
+    struct byi_cache *c = model->cache;
+    *stats = (struct byoc_cache_stats){0};
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->stats.bytes = held(model);
+    *stats = c->stats;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static enum byoc_status bind_dims(const struct byoc_model *model,
+                                  const struct byoc_dim *dims, uint32_t n,
+                                  int64_t *sizes, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < model->n_keys &&
+               strcmp(model->plan->symbols[model->keys[k]], dims[i].name) != 0)
+            k++;
+        if (k == model->n_keys || dims[i].size < 0)
+            return byi_fail(err, BYOC_EINVAL,
+                            "warm %.40s=%lld: expected a symbolic dim of the "
+                            "inputs, and a size",
+                            dims[i].name, (long long)dims[i].size);
+        sizes[model->keys[k]] = dims[i].size;
+    }
+    for (uint32_t k = 0; k < model->n_keys; k++)
+        if (sizes[model->keys[k]] < 0)
+            return byi_fail(err, BYOC_EINVAL,
+                            "warm: no size is given for %s; every symbolic dim "
+                            "of the inputs needs one",
+                            model->plan->symbols[model->keys[k]]);
+    return BYOC_OK;
+}
+
+enum byoc_status byoc_model_warm(const struct byoc_model *model,
+                                 const struct byoc_dim *dims, uint32_t n,
+                                 struct byoc_error *err)
+{
+    const uint32_t n_symbols = model->plan->n_symbols;
+    if (!model->cache)
+        return byi_fail(err, BYOC_EINVAL,
+                        "warm: the model's inputs have no symbolic dims");
+    int64_t *sizes = byi_alloc(n_symbols + 1u, sizeof *sizes);
+    if (!sizes)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for %u sizes", n_symbols);
+    for (uint32_t i = 0; i < n_symbols; i++)
+        sizes[i] = -1;
+    struct byi_lease lease;
+    enum byoc_status status = bind_dims(model, dims, n, sizes, err);
+    if (status == BYOC_OK)
+        status = byi_cache_take(model, sizes, &lease, err);
+    if (status == BYOC_OK)
+        byi_cache_give(model, &lease);
+    free(sizes);
+    return status;
+}

@@ -1,0 +1,601 @@
+/* specialise.c: a plan for given sizes of the inputs' symbols. The type rules,
+ * which are shape functions as well, tell the sizes of all values that do not
+ * depend on data; small values that follow from sizes alone are computed, and
+ * their steps go; regions are given to their vendors with numbers in place of
+ * names; temporaries get places by their lifetimes. What is left is the plan of
+ * a model compiled for these sizes, but for the values whose sizes depend on
+ * data, which stay as they were.
+ *
+ *   %n = shape_of(%x: (batch, 3))       %n = const [2, 3]
+ *   @dnnl_0(%x): (batch, 10)      ==>   @dnnl_0(%x): (2, 10)   batch=2
+ */
+#include "plan.h"
+
+#include <string.h>
+
+enum { MAX_COMPUTED = 1024 }; /* elements of a value that is computed here */
+
+enum stage { NEW, BEGUN, DONE };
+
+/* A function that is looked at, and the one it was called from waits. */
+struct activation {
+    uint32_t func, step;
+};
+
+struct maker {
+    const struct byoc_model *model;
+    struct byi_instance *in;
+    struct byi_plan_tables *plan; /* what is made */
+    struct byi_arena *arena, *scratch;
+    const int64_t *sizes; /* by symbol; -1: not one of the inputs' */
+    bool last;            /* for want of memory, a twin will do    */
+    enum stage *stage;    /* by function */
+    uint32_t *callers;    /* by function: steps that may call it */
+    uint32_t *uses;       /* by region: steps */
+    bool *tried;          /* by region */
+    const struct byi_tensor ***known; /* by function, by value */
+    bool **gone;                      /* by function, by step  */
+    BYI_VEC(struct activation) stack;
+    BYI_VEC(struct byi_plan_const) consts;
+    struct byoc_error *err;
+};
+
+/* --- values --------------------------------------------------------------- */
+
+static const struct byi_type *put_sizes(struct maker *m,
+                                        const struct byi_type *type)
+{
+    int64_t dims[BYI_MAX_RANK];
+    bool changed = false;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        dims[d] = type->dims[d];
+        if (BYI_IS_SYMBOL(dims[d]) && m->sizes[-1 - dims[d]] >= 0) {
+            dims[d] = m->sizes[-1 - dims[d]];
+            changed = true;
+        }
+    }
+    return changed ? byi_type_tensor(m->arena, type->dtype, type->rank, dims)
+                   : type;
+}
+
+static enum byoc_status check_bytes(struct maker *m,
+                                    const struct byi_type *type)
+{
+    if (byi_type_bytes(type) <= UINT64_C(1) << 44)
+        return BYOC_OK;
+    char dims[128];
+    return byi_fail(m->err, BYOC_ELIMIT,
+                    "for these sizes a tensor has shape %s: more than 16 TiB",
+                    byi_dims_text(dims, sizeof dims, type->rank, type->dims));
+}
+
+/* Value v of f is a tensor without names. */
+static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
+                                 const struct byi_step *step, uint32_t v,
+                                 const struct byi_type *have)
+{
+    const struct byi_type *want = f->values[v].type;
+    bool fit = have->kind == BYI_TENSOR && have->dtype == want->dtype &&
+               have->rank == want->rank;
+    for (uint32_t d = 0; fit && d < want->rank; d++)
+        fit = BYI_IS_SYMBOL(want->dims[d]) || want->dims[d] == have->dims[d];
+    if (!fit) {
+        char found[128];
+        return byi_fail(
+            m->err, BYOC_ETYPE,
+            "%s (%s): for these sizes a result has shape %s, which "
+            "is not what the model was compiled for",
+            step->name, step->sources,
+            byi_dims_text(found, sizeof found, have->rank, have->dims));
+    }
+    f->values[v].type =
+        byi_type_tensor(m->arena, have->dtype, have->rank, have->dims);
+    f->values[v].fixed = true;
+    return check_bytes(m, have);
+}
+
+/* --- operators ------------------------------------------------------------ */
+
+static int64_t refuse_fresh(void *ctx)
+{
+    (void)ctx;
+    return -1;
+}
+
+static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
+                      uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!f->values[list[i]].fixed)
+            return false;
+    return true;
+}
+
+static struct byi_tensor *tensor_of(struct byi_arena *arena,
+                                    const struct byi_type *type)
+{
+    struct byi_tensor *t = byi_arena_calloc(arena, 1, sizeof *t);
+    t->dtype = type->dtype;
+    t->rank = type->rank;
+    memcpy(t->dims, type->dims, type->rank * sizeof t->dims[0]);
+    return t;
+}
+
+/* What value v is, where that is known: also as an alias that no step sets
+ * up. */
+static const struct byi_tensor *known_of(const struct maker *m,
+                                         const struct byi_plan_func *f,
+                                         uint32_t v)
+{
+    const struct byi_tensor **known = m->known[f - m->plan->funcs];
+    const struct byi_value *value = &f->values[v];
+    const struct byi_tensor *root = known[value->root];
+    if (!known[v] && value->kind == BYI_V_ALIAS && value->fixed && root) {
+        struct byi_tensor *t = tensor_of(m->scratch, value->type);
+        t->data = root->data;
+        known[v] = t;
+    }
+    return known[v];
+}
+
+/* The step's results have sizes where its operands have, unless they depend on
+ * data. */
+static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
+                                      struct byi_step *step)
+{
+    const struct byi_type **types =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
+    const struct byi_tensor **values =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *values);
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        types[i] = f->values[step->in[i]].type;
+        values[i] = known_of(m, f, step->in[i]);
+    }
+    struct byi_infer infer = {.arena = m->scratch,
+                              .op = step->op,
+                              .attrs = step->attrs,
+                              .n_in = step->n_in,
+                              .in = types,
+                              .value = values,
+                              .fresh = refuse_fresh,
+                              .err = m->err};
+    const struct byi_type *out;
+    if (byi_infer_type(&infer, &out) != BYOC_OK)
+        return byi_prefix(m->err, "%s",
+                          step->sources[0] ? step->sources : step->name);
+    const bool tuple = out->kind == BYI_TUPLE;
+    for (uint32_t i = 0; i < step->n_out; i++)
+        if (!byi_type_static(tuple ? out->fields[i] : out))
+            return BYOC_OK;
+    for (uint32_t i = 0; i < step->n_out; i++)
+        BYI_TRY(
+            set_type(m, f, step, step->out[i], tuple ? out->fields[i] : out));
+    step->infer = false;
+    return BYOC_OK;
+}
+
+/* A step that asks for no value but the shape of its operand. */
+static bool asks_shape(const struct byi_step *step)
+{
+    return step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF;
+}
+
+/* All that the step reads is known, and what it gives is small. */
+static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
+                          const struct byi_step *step)
+{
+    if (step->n_in == 0 || step->infer || byi_op_is_random(step->op->id))
+        return false;
+    for (uint32_t i = 0; i < step->n_in; i++)
+        if (!known_of(m, f, step->in[i]) && !asks_shape(step))
+            return false;
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        const struct byi_value *v = &f->values[step->out[i]];
+        if (v->kind == BYI_V_OUTPUT || v->type->kind != BYI_TENSOR ||
+            v->type->dtype == BYOC_STRING ||
+            byi_elements(v->type->rank, v->type->dims) > MAX_COMPUTED)
+            return false;
+    }
+    return true;
+}
+
+/* Value v is known from now on. */
+static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
+                       const struct byi_tensor *t)
+{
+    struct byi_value *value = &f->values[v];
+    const struct byi_plan_const c = {.view = *t};
+    m->known[f - m->plan->funcs][v] = t;
+    value->kind = BYI_V_CONST;
+    value->root = v;
+    value->index = m->consts.n;
+    BYI_PUSH(&m->consts, c);
+}
+
+/* Compute the step here; where its kernel refuses, the run will say so. */
+static bool compute(struct maker *m, struct byi_plan_func *f,
+                    const struct byi_step *step)
+{
+    struct byi_tensor *in =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *in);
+    struct byi_tensor *out =
+        byi_arena_calloc(m->arena, step->n_out, sizeof *out);
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        const struct byi_tensor *known = known_of(m, f, step->in[i]);
+        in[i] = known ? *known
+                      : *tensor_of(m->scratch, f->values[step->in[i]].type);
+    }
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        out[i] = *tensor_of(m->scratch, f->values[step->out[i]].type);
+        out[i].data = byi_arena_alloc(m->arena, byi_tensor_bytes(&out[i]) + 1);
+    }
+    if (byoc_internal_kernel_eval(step->op, step->attrs, step->n_in, in,
+                                  step->n_out, out, 1, NULL) != BYOC_OK)
+        return false;
+    for (uint32_t i = 0; i < step->n_out; i++)
+        make_const(m, f, step->out[i], &out[i]);
+    return true;
+}
+
+/* An alias that nobody has to set up any more. */
+static bool is_settled(const struct byi_plan_func *f,
+                       const struct byi_step *step)
+{
+    const struct byi_value *v = &f->values[step->out[0]];
+    return step->view && !step->infer && v->fixed && f->values[v->root].fixed;
+}
+
+static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
+                              struct byi_step *step)
+{
+    bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
+    if (step->infer && all_fixed(f, step->in, step->n_in)) {
+        enum byoc_status status = infer_results(m, f, step);
+        if (status != BYOC_OK && f == m->plan->funcs)
+            return status;
+        if (status != BYOC_OK)
+            return BYOC_OK; /* said when it runs, if it runs */
+    }
+    *gone = (is_computable(m, f, step) && compute(m, f, step)) ||
+            is_settled(f, step);
+    return BYOC_OK;
+}
+
+/* --- regions -------------------------------------------------------------- */
+
+static enum byoc_status load_region(struct maker *m,
+                                    const struct byi_plan_func *f,
+                                    const struct byi_step *step,
+                                    struct byi_region *region,
+                                    struct byi_sized *sized)
+{
+    const struct byi_plan_part *part = &m->plan->parts[step->callee];
+    const struct byi_plugin *plugin =
+        m->model->own.regions[step->callee].plugin;
+    const struct byi_image *image = &m->model->image;
+    const struct byi_type **types =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
+    const struct byi_region_consts consts = {
+        part->n_consts, byi_region_consts(m->model, part, m->scratch)};
+    if (m->uses[step->callee] > 1)
+        return byi_fail(m->err, BYOC_EUNSUPPORTED,
+                        "%s is called in several places", part->symbol);
+    for (uint32_t i = 0; i < step->n_in; i++)
+        types[i] = f->values[step->in[i]].type;
+    if (!all_fixed(f, step->in, step->n_in))
+        return byi_fail(m->err, BYOC_EUNSUPPORTED,
+                        "%s: the size of an input depends on data",
+                        part->symbol);
+    BYI_TRY(byoc_internal_region_bind(image->blobs + part->blob,
+                                      part->blob_bytes, &consts, step->n_in,
+                                      types, m->scratch, sized, m->err));
+    return byi_region_load(plugin, part->symbol, &consts, sized->json,
+                           sized->json_bytes, region, m->err);
+}
+
+/* Have the vendor build the region for these sizes; where it cannot, the twin
+ * runs, and the instance says why. */
+static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
+                                  struct byi_step *step)
+{
+    struct byi_region *region = &m->in->regions[step->callee];
+    struct byi_sized sized;
+    if (m->tried[step->callee] || !m->plan->parts[step->callee].varies ||
+        !m->model->own.regions[step->callee].plugin)
+        return BYOC_OK;
+    m->tried[step->callee] = true;
+    struct byoc_error *err = m->err, why;
+    m->err = &why;
+    enum byoc_status status = load_region(m, f, step, region, &sized);
+    m->err = err;
+    if (status != BYOC_OK) {
+        if (status == BYOC_ENOMEM && !m->last)
+            return byi_fail(err, status, "%s", why.text);
+        if (m->model->require_vendors)
+            return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
+        region->fault = byi_arena_str(m->arena, why.text);
+        return BYOC_OK;
+    }
+    for (uint32_t i = 0; i < step->n_out; i++)
+        BYI_TRY(set_type(m, f, step, step->out[i], sized.outputs[i]));
+    return BYOC_OK;
+}
+
+/* --- calls ---------------------------------------------------------------- */
+
+/* The type of result i of all that the step may call; NULL: it is not known, or
+ * they differ. */
+static const struct byi_type *result_type(const struct maker *m,
+                                          const struct byi_step *step,
+                                          uint32_t i)
+{
+    uint32_t callees[2];
+    uint32_t n = byi_step_callees(m->in, step, callees);
+    const struct byi_type *type = NULL;
+    for (uint32_t c = 0; c < n; c++) {
+        const struct byi_plan_func *g = &m->plan->funcs[callees[c]];
+        const struct byi_value *v = &g->values[g->outputs[i]];
+        if (m->stage[callees[c]] != DONE || !v->fixed ||
+            (type && !byi_type_equal(type, v->type)))
+            return NULL;
+        type = v->type;
+    }
+    return type;
+}
+
+static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
+                                     const struct byi_step *step)
+{
+    for (uint32_t i = 0; i < step->n_out && step->kind != BYI_STEP_CLOSURE;
+         i++) {
+        const struct byi_type *type = result_type(m, step, i);
+        if (type && !f->values[step->out[i]].fixed)
+            BYI_TRY(set_type(m, f, step, step->out[i], type));
+    }
+    return BYOC_OK;
+}
+
+/* Start with function `func`: its values with the sizes that are known. */
+static enum byoc_status begin(struct maker *m, uint32_t func)
+{
+    struct byi_plan_func *f = &m->plan->funcs[func];
+    f->values = byi_arena_copy(m->arena, f->values,
+                               (f->n_values + 1u) * sizeof *f->values);
+    f->steps = byi_arena_copy(m->arena, f->steps,
+                              (f->n_steps + 1u) * sizeof *f->steps);
+    m->known[func] =
+        byi_arena_calloc(m->scratch, f->n_values + 1u, sizeof **m->known);
+    m->gone[func] =
+        byi_arena_calloc(m->scratch, f->n_steps + 1u, sizeof **m->gone);
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        struct byi_value *value = &f->values[v];
+        if (value->kind == BYI_V_CONST)
+            m->known[func][v] = &m->model->plan->consts[value->index].view;
+        if (value->fixed || value->type->kind != BYI_TENSOR)
+            continue;
+        value->type = put_sizes(m, value->type);
+        value->fixed = byi_type_static(value->type);
+        if (value->fixed)
+            BYI_TRY(check_bytes(m, value->type));
+    }
+    m->stage[func] = BEGUN;
+    const struct activation a = {.func = func};
+    BYI_PUSH(&m->stack, a);
+    return BYOC_OK;
+}
+
+/* What is called from one place only has the sizes that it is given there. */
+static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
+                       const struct byi_step *step, uint32_t first,
+                       uint32_t func)
+{
+    struct byi_plan_func *g = &m->plan->funcs[func];
+    if (m->callers[func] != 1 || step->kind == BYI_STEP_CLOSURE)
+        return;
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const struct byi_value *from = &f->values[step->in[first + i]];
+        struct byi_value *to = &g->values[g->inputs[i]];
+        if (!from->fixed || to->fixed || to->type->kind != BYI_TENSOR ||
+            to->type->dtype != from->type->dtype ||
+            to->type->rank != from->type->rank)
+            continue;
+        to->type = from->type;
+        to->fixed = true;
+    }
+}
+
+/* Begin with a function that the step calls and that is not looked at yet;
+ * false: there is none. */
+static enum byoc_status enter_callee(struct maker *m,
+                                     const struct byi_plan_func *f,
+                                     const struct byi_step *step, bool *entered)
+{
+    uint32_t callees[2];
+    uint32_t n = byi_step_callees(m->in, step, callees);
+    *entered = false;
+    for (uint32_t c = 0; c < n; c++) {
+        if (m->stage[callees[c]] != NEW)
+            continue;
+        uint32_t first = step->kind == BYI_STEP_IF;
+        if (c == 1)
+            first += m->plan->funcs[callees[0]].n_inputs;
+        BYI_TRY(begin(m, callees[c]));
+        pass_sizes(m, f, step, first, callees[c]);
+        *entered = true;
+        return BYOC_OK;
+    }
+    return BYOC_OK;
+}
+
+/* --- a function ----------------------------------------------------------- */
+
+/* Places for the temporaries whose sizes are known; steps that went go. */
+static enum byoc_status finish(struct maker *m, uint32_t func)
+{
+    struct byi_plan_func *f = &m->plan->funcs[func];
+    const uint32_t n = f->n_values + 1;
+    uint32_t *last = byi_arena_calloc(m->scratch, n, sizeof *last);
+    uint32_t *values = byi_arena_calloc(m->scratch, n, sizeof *values);
+    struct byi_life *lives = byi_arena_calloc(m->scratch, n, sizeof *lives);
+    uint32_t n_steps = 0, n_lives = 0;
+    for (uint32_t s = 0; s < f->n_steps; s++)
+        if (!m->gone[func][s])
+            f->steps[n_steps++] = f->steps[s];
+    f->n_steps = n_steps;
+    for (uint32_t s = 0; s < n_steps; s++) {
+        const struct byi_step *step = &f->steps[s];
+        for (uint32_t i = 0; i < step->n_in; i++)
+            last[f->values[step->in[i]].root] = s;
+        for (uint32_t i = 0; i < step->n_out; i++)
+            last[f->values[step->out[i]].root] = s;
+    }
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        last[f->values[f->outputs[i]].root] = UINT32_MAX;
+    for (uint32_t s = 0; s < n_steps; s++) {
+        const struct byi_step *step = &f->steps[s];
+        for (uint32_t i = 0; i < step->n_out; i++) {
+            const uint32_t v = step->out[i];
+            if (f->values[v].kind != BYI_V_TEMP || !f->values[v].fixed)
+                continue;
+            lives[n_lives] =
+                (struct byi_life){.first = s,
+                                  .last = last[v],
+                                  .bytes = byi_type_bytes(f->values[v].type)};
+            values[n_lives++] = v;
+        }
+    }
+    f->arena = byi_place(lives, n_lives);
+    for (uint32_t i = 0; i < n_lives; i++)
+        f->values[values[i]].offset = lives[i].at;
+    m->stage[func] = DONE;
+    m->stack.n--;
+    if (f->arena > byi_memory_limit())
+        return byi_fail(m->err, BYOC_ELIMIT,
+                        "for these sizes @%s needs %llu bytes, more than the "
+                        "machine has; use smaller inputs",
+                        f->name, (unsigned long long)f->arena);
+    return BYOC_OK;
+}
+
+/* One step of the function on top, or into the function that it calls first. */
+static enum byoc_status walk(struct maker *m)
+{
+    struct activation *top = &m->stack.at[m->stack.n - 1];
+    struct byi_plan_func *f = &m->plan->funcs[top->func];
+    if (top->step == f->n_steps)
+        return finish(m, top->func);
+    struct byi_step *step = &f->steps[top->step];
+    bool entered;
+    if (step->kind == BYI_STEP_REGION)
+        BYI_TRY(do_region(m, f, step));
+    BYI_TRY(enter_callee(m, f, step, &entered));
+    if (entered)
+        return BYOC_OK;
+    top->step++;
+    return step->kind == BYI_STEP_OP ? do_op(m, f, step)
+                                     : take_results(m, f, step);
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static void count_callers(struct maker *m)
+{
+    const struct byi_plan_tables *plan = m->model->plan;
+    m->callers[0] = 2; /* whoever runs the model, and perhaps itself */
+    for (uint32_t f = 0; f < plan->n_funcs; f++)
+        for (uint32_t s = 0; s < plan->funcs[f].n_steps; s++) {
+            const struct byi_step *step = &plan->funcs[f].steps[s];
+            switch (step->kind) {
+            case BYI_STEP_REGION:
+                m->uses[step->callee]++;
+                m->callers[plan->parts[step->callee].twin]++;
+                break;
+            case BYI_STEP_KERNEL:
+                m->callers[plan->kernels[step->callee].twin]++;
+                break;
+            case BYI_STEP_IF:
+                m->callers[step->other]++;
+                m->callers[step->callee]++;
+                break;
+            case BYI_STEP_CALL:
+                m->callers[step->callee]++;
+                break;
+            case BYI_STEP_CLOSURE:
+                m->callers[step->callee] += 2; /* nobody knows */
+                break;
+            case BYI_STEP_OP:
+            case BYI_STEP_APPLY:
+            case BYI_STEP_CHOOSE:
+                break;
+            }
+        }
+}
+
+static enum byoc_status make(struct maker *m)
+{
+    const struct byi_plan_tables *plan = m->model->plan;
+    m->stage = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->stage);
+    m->callers =
+        byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->callers);
+    m->uses = byi_arena_calloc(m->scratch, plan->n_parts, sizeof *m->uses);
+    m->tried = byi_arena_calloc(m->scratch, plan->n_parts, sizeof *m->tried);
+    m->known = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->known);
+    m->gone = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->gone);
+    count_callers(m);
+    for (uint32_t i = 0; i < plan->n_consts; i++)
+        BYI_PUSH(&m->consts, plan->consts[i]);
+    BYI_TRY(begin(m, 0));
+    while (m->stack.n > 0)
+        BYI_TRY(walk(m));
+    m->plan->n_consts = m->consts.n;
+    m->plan->consts = byi_arena_copy(m->arena, m->consts.at,
+                                     m->consts.n * sizeof *m->consts.at);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_specialise(const struct byoc_model *model,
+                                const int64_t *sizes, bool last,
+                                struct byi_instance *in, struct byoc_error *err)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_plan_tables *plan = byi_arena_alloc(arena, sizeof *plan);
+    *plan = *model->plan;
+    plan->arena = arena;
+    plan->funcs =
+        byi_arena_copy(arena, plan->funcs, plan->n_funcs * sizeof *plan->funcs);
+    *in = (struct byi_instance){.model = model, .plan = plan};
+    in->regions =
+        byi_arena_calloc(arena, plan->n_parts + 1u, sizeof *in->regions);
+    for (uint32_t i = 0; i < plan->n_parts; i++)
+        if (!plan->parts[i].varies) {
+            in->regions[i] = model->own.regions[i];
+            in->regions[i].lent = true;
+        }
+    struct maker m = {.model = model,
+                      .in = in,
+                      .plan = plan,
+                      .arena = arena,
+                      .scratch = byi_arena_new(),
+                      .sizes = sizes,
+                      .last = last,
+                      .err = err};
+    enum byoc_status status = make(&m);
+    byi_vec_free(m.stack.at);
+    byi_vec_free(m.consts.at);
+    byi_arena_free(&m.scratch);
+    if (status != BYOC_OK)
+        byi_instance_end(in);
+    return status;
+}
+
+void byi_instance_end(struct byi_instance *in)
+{
+    for (uint32_t i = 0; i < in->plan->n_parts; i++) {
+        const struct byi_region *region = &in->regions[i];
+        if (region->plugin && !region->lent)
+            region->plugin->backend->unload(&region->plugin->host,
+                                            region->compiled);
+    }
+    struct byi_arena *arena = in->plan->arena;
+    byi_arena_free(&arena);
+}

@@ -1,0 +1,579 @@
+/* cache_test.c: models whose inputs' sizes vary: instances by sizes, their
+ * bounds and counters, vendors that refuse, threads, want of memory. This
+ * program is linked so that the runtime's large allocations come here first.
+ */
+#include "tests/fixture.h"
+
+#include "runtime/internal.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CHOOSY PLUGIN_DIR "/choosy.so"
+
+static int64_t fail_at = -1; /* so many calls from now on; -1: none fails */
+
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    if (fail_at >= 0 && fail_at-- == 0)
+        return NULL;
+    return __real_aligned_alloc(alignment, bytes);
+}
+
+/* exp native, relu of what is doubled by the vendor; 2 N values, so that the
+ * inner size is not the input's. */
+static const char varying[] =
+    "def @r0(%i: Tensor[(N), float32], Compiler=\"ref\") {\n"
+    "  %f = fn (%x: Tensor[(N), float32], Composite=\"ref.relu\") {\n"
+    "    nn.relu(%x)\n"
+    "  };\n"
+    "  %f(%i)\n"
+    "}\n"
+    "def @main(%x: Tensor[(N), float32]) {\n"
+    "  %0 = @r0(%x);\n"
+    "  concatenate(%0, %x, axis=0)\n"
+    "}\n";
+
+struct model {
+    struct fixture x;
+    struct byoc_model *model;
+    char said[4096];
+};
+
+static void keep_lines(void *ctx, const char *line)
+{
+    struct model *m = ctx;
+    const size_t n = strlen(m->said);
+    snprintf(m->said + n, sizeof m->said - n, "%s\n", line);
+}
+
+static void open_model(struct model *m, const char *ir,
+                       struct byoc_load_params params)
+{
+    struct byoc_error err;
+    m->model = NULL;
+    m->said[0] = '\0';
+    params.plugins = CHOOSY;
+    params.threads = 1;
+    if (fixture_open(&m->x, ir, &err) != BYOC_OK ||
+        byoc_internal_model_open(&m->x.image, &params, &m->model, &err) !=
+            BYOC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void close_model(struct model *m)
+{
+    byoc_model_free(&m->model);
+    fixture_close(&m->x);
+}
+
+static struct byoc_cache_stats stats_of(const struct model *m)
+{
+    struct byoc_cache_stats stats;
+    byoc_model_cache(m->model, &stats);
+    return stats;
+}
+
+static struct byoc_state *new_state(const struct model *m)
+{
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    if (byoc_state_new(m->model, &s, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    return s;
+}
+
+/* Run `varying` on n numbers; false: another result than the right one. */
+static bool run(struct byoc_state *s, int64_t n, enum byoc_status *status,
+                struct byoc_error *err)
+{
+    float x[64];
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(i % 3 - 1) * (float)n;
+    const DLTensor in = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = 1,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = &n};
+    DLTensor out = {0};
+    *status = byoc_run(s, &in, 1, &out, 1, err);
+    if (*status != BYOC_OK)
+        return false;
+    const float *y = out.data;
+    bool right = out.ndim == 1 && out.shape[0] == 2 * n;
+    for (int64_t i = 0; right && i < n; i++)
+        right = y[i] == (x[i] > 0 ? x[i] : 0) && y[n + i] == x[i];
+    return right;
+}
+
+static void run_right(struct byoc_state *s, int64_t n)
+{
+    struct byoc_error err = {0};
+    enum byoc_status status;
+    if (!run(s, n, &status, &err))
+        fail_msg("%lld numbers: %s", (long long)n, err.text);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 3, 7, 16, 1, 0};
+    struct model m;
+    open_model(&m, varying, (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++)
+        run_right(s, sizes[i]);
+    const struct byoc_cache_stats stats = stats_of(&m);
+    assert_int_equal(stats.misses, 6);
+    assert_int_equal(stats.builds, 6);
+    assert_int_equal(stats.hits, 1);
+    assert_int_equal(stats.shapes, 6);
+    assert_int_equal(stats.evictions, 0);
+    assert_int_equal(stats.refusals, 0);
+    assert_true(stats.bytes > 0 && stats.bytes <= stats.peak_bytes);
+    assert_int_equal(stats.max_shapes, 32);
+    assert_int_equal(stats.max_bytes, 1 << 30);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+static void test_count_bound(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying, (struct byoc_load_params){.cache_shapes = 2});
+    struct byoc_state *s = new_state(&m);
+    for (int64_t n = 1; n <= 5; n++)
+        run_right(s, n);
+    run_right(s, 4); /* is used again, so 5 is the older one */
+    run_right(s, 6);
+    run_right(s, 4);
+    const struct byoc_cache_stats stats = stats_of(&m);
+    assert_int_equal(stats.shapes, 2);
+    assert_int_equal(stats.evictions, 4);
+    assert_int_equal(stats.hits, 2);
+    assert_int_equal(stats.builds, 6);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* Nothing fits: each run's instance lives as long as the run, its result
+ * longer. */
+static void test_byte_bound(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying, (struct byoc_load_params){.cache_bytes = 1});
+    struct byoc_state *s = new_state(&m);
+    for (int64_t n = 1; n <= 5; n++)
+        run_right(s, n);
+    const struct byoc_cache_stats stats = stats_of(&m);
+    assert_int_equal(stats.shapes, 0);
+    assert_int_equal(stats.bytes, 0);
+    assert_int_equal(stats.evictions, 5);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* The vendor builds nothing for 13 numbers: the twin runs, once and for all. */
+static void test_refusal(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying,
+               (struct byoc_load_params){.log = keep_lines, .log_ctx = &m});
+    struct byoc_state *s = new_state(&m);
+    run_right(s, 12);
+    assert_null(strstr(m.said, "twin"));
+    run_right(s, 13);
+    run_right(s, 13);
+    if (!strstr(m.said, "region r0 runs its native twin for N=13: ref: r0: a "
+                        "ref.relu of 13 numbers, which brings bad luck\n"))
+        fail_msg("%s", m.said);
+    assert_non_null(strstr(m.said, "shapes N=12: made in "));
+    assert_int_equal(stats_of(&m).refusals, 1);
+    assert_int_equal(stats_of(&m).hits, 1);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+static void test_required(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    enum byoc_status status;
+    open_model(&m, varying, (struct byoc_load_params){.require_vendors = 1});
+    struct byoc_state *s = new_state(&m);
+    assert_false(run(s, 13, &status, &err));
+    assert_int_equal(status, BYOC_EBACKEND);
+    assert_non_null(strstr(err.text, "brings bad luck"));
+    assert_int_equal(stats_of(&m).failures, 1);
+    assert_int_equal(stats_of(&m).shapes, 0);
+    run_right(s, 12);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+static void test_native_only(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying, (struct byoc_load_params){.native_only = 1});
+    struct byoc_state *s = new_state(&m);
+    run_right(s, 13);
+    assert_int_equal(stats_of(&m).refusals, 0);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* --- two symbols ---------------------------------------------------------- */
+
+static enum byoc_status run_two(struct byoc_state *s, int64_t n, int64_t k,
+                                int64_t other, DLTensor *out,
+                                struct byoc_error *err)
+{
+    static float data[256];
+    int64_t x[] = {n, k}, y[] = {other};
+    const DLTensor in[] = {{.data = data,
+                            .device = {kDLCPU, 0},
+                            .ndim = 2,
+                            .dtype = byoc_dtype_dlpack(BYOC_F32),
+                            .shape = x},
+                           {.data = data,
+                            .device = {kDLCPU, 0},
+                            .ndim = 1,
+                            .dtype = byoc_dtype_dlpack(BYOC_F32),
+                            .shape = y}};
+    *out = (DLTensor){0};
+    return byoc_run(s, in, 2, out, 1, err);
+}
+
+static void test_two_symbols(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    DLTensor out;
+    open_model(&m,
+               "def @main(%x: Tensor[(N, K), float32], %y: Tensor[(K), "
+               "float32]) {\n"
+               "  %0 = add(%x, %y);\n"
+               "  transpose(%0)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    assert_int_equal(run_two(s, 2, 3, 3, &out, &err), BYOC_OK);
+    assert_int_equal(out.shape[0], 3);
+    assert_int_equal(run_two(s, 3, 2, 2, &out, &err), BYOC_OK);
+    assert_int_equal(out.shape[0], 2);
+    assert_int_equal(out.shape[1], 3);
+    assert_int_equal(run_two(s, 2, 3, 3, &out, &err), BYOC_OK);
+    assert_int_equal(stats_of(&m).builds, 2);
+    /* a name has one size in a run */
+    assert_int_equal(run_two(s, 2, 3, 4, &out, &err), BYOC_ETYPE);
+    assert_non_null(strstr(err.text, "K is 3"));
+    assert_int_equal(stats_of(&m).misses, 2);
+    assert_int_equal(stats_of(&m).failures, 0);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* --- sizes that fail ------------------------------------------------------ */
+
+static void test_bad_sizes(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    enum byoc_status status;
+    open_model(&m,
+               "def @main(%x: Tensor[(N), float32]) {\n"
+               "  %0 = reshape(%x, [7, -1]) #[\"seven\": \"Reshape\"];\n"
+               "  %1 = reshape(%0, [-1]);\n"
+               "  concatenate(nn.relu(%1), %x, axis=0)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    for (int i = 0; i < 2; i++) {
+        assert_false(run(s, 8, &status, &err));
+        assert_int_equal(status, BYOC_ETYPE);
+        assert_non_null(strstr(err.text, "seven"));
+    }
+    assert_int_equal(stats_of(&m).failures, 2);
+    assert_int_equal(stats_of(&m).shapes, 0);
+    run_right(s, 14);
+    assert_int_equal(stats_of(&m).builds, 1);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* A size that depends on data stays open, what comes behind it too. */
+static void test_data_dependent(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    float x[] = {0, 1, 0, 2};
+    int64_t n = 4;
+    const DLTensor in = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = 1,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = &n};
+    DLTensor out = {0};
+    open_model(&m,
+               "def @main(%x: Tensor[(N), float32]) {\n"
+               "  %0 = nonzero(%x);\n"
+               "  add(%0, 10)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    for (int i = 0; i < 3; i++) {
+        x[0] = (float)i; /* as many sizes with the same input's */
+        out = (DLTensor){0};
+        if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(out.shape[1], i ? 3 : 2);
+        assert_int_equal(((int64_t *)out.data)[out.shape[1] - 1], 13);
+    }
+    assert_int_equal(stats_of(&m).builds, 1);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* A size that is computed from the input's, seen as another shape on the way:
+ * the region behind it is the vendor's. */
+static void test_computed_size(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    enum byoc_status status;
+    open_model(&m,
+               "def @r0(%i: Tensor[(?1), float32], Compiler=\"ref\") {\n"
+               "  %f = fn (%x: Tensor[(?1), float32], "
+               "Composite=\"ref.relu\") {\n"
+               "    nn.relu(%x)\n"
+               "  };\n"
+               "  %f(%i)\n"
+               "}\n"
+               "def @main(%x: Tensor[(N), float32]) {\n"
+               "  %0 = shape_of(%x);\n"
+               "  %1 = reshape(%0, []);\n"
+               "  %2 = arange(0, %1, 1);\n"
+               "  @r0(cast(%2, dtype=\"float32\"))\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    run(s, 5, &status, &err);
+    if (status != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(stats_of(&m).refusals, 0);
+    run(s, 13, &status, &err);
+    assert_int_equal(stats_of(&m).refusals, 1); /* so it was asked */
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* The n-th large allocation of a run fails: the run says so or does without,
+ * and the next one is right. Returns how many n failed. */
+static int fail_each(bool kept)
+{
+    int failed = 0;
+    bool done = false;
+    for (int64_t at = 0; !done; at++) {
+        struct model m;
+        struct byoc_error err;
+        enum byoc_status status;
+        open_model(&m, varying, (struct byoc_load_params){0});
+        struct byoc_state *s = new_state(&m);
+        if (kept)
+            run_right(s, 3);
+        fail_at = at;
+        bool right = run(s, 4, &status, &err);
+        done = fail_at >= 0;
+        fail_at = -1;
+        if (!right)
+            assert_int_equal(status, BYOC_ENOMEM);
+        failed += !right;
+        run_right(s, 4);
+        assert_int_equal(stats_of(&m).refusals, 0);
+        byoc_state_free(&s);
+        close_model(&m);
+        assert_true(at < 1000);
+    }
+    return failed;
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    assert_true(fail_each(false) > 1);
+    assert_int_equal(fail_each(true), 0); /* what is kept makes room */
+}
+
+/* --- threads -------------------------------------------------------------- */
+
+struct worker {
+    const struct model *m;
+    pthread_barrier_t *start;
+    uint64_t seed;
+    int runs;
+    int64_t size; /* 0: random */
+    bool wrong;
+};
+
+static void *work(void *ctx)
+{
+    struct worker *w = ctx;
+    struct byoc_error err;
+    enum byoc_status status;
+    struct byoc_state *s = NULL;
+    w->wrong = byoc_state_new(w->m->model, &s, &err) != BYOC_OK;
+    pthread_barrier_wait(w->start);
+    for (int i = 0; i < w->runs && !w->wrong; i++) {
+        w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
+        const int64_t n = w->size ? w->size : (int64_t)(w->seed >> 33) % 16;
+        w->wrong = !run(s, n, &status, &err);
+    }
+    byoc_state_free(&s);
+    return NULL;
+}
+
+enum { WORKERS = 8 };
+
+static void run_workers(const struct model *m, int runs, int64_t size)
+{
+    pthread_t threads[WORKERS];
+    struct worker workers[WORKERS];
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, WORKERS);
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = (struct worker){.m = m,
+                                     .start = &start,
+                                     .seed = (uint64_t)i + 1,
+                                     .runs = runs,
+                                     .size = size};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]),
+                         0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_false(workers[i].wrong);
+    }
+    pthread_barrier_destroy(&start);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying, (struct byoc_load_params){.cache_shapes = 5});
+    run_workers(&m, 300, 0);
+    const struct byoc_cache_stats stats = stats_of(&m);
+    assert_int_equal(stats.hits + stats.misses, WORKERS * 300);
+    assert_int_equal(stats.builds, stats.misses);
+    assert_int_equal(stats.builds, stats.evictions + stats.shapes);
+    assert_int_equal(stats.failures, 0);
+    assert_int_equal(stats.shapes, 5);
+    close_model(&m);
+}
+
+static void test_same_sizes_at_once(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying, (struct byoc_load_params){0});
+    run_workers(&m, 1, 9);
+    assert_int_equal(stats_of(&m).builds, 1);
+    assert_int_equal(stats_of(&m).hits, WORKERS - 1);
+    close_model(&m);
+}
+
+/* --- warming -------------------------------------------------------------- */
+
+static void warm_fails(const struct model *m, const char *name, int64_t size,
+                       const char *word)
+{
+    struct byoc_error err;
+    const struct byoc_dim dim = {name, size};
+    assert_int_equal(byoc_model_warm(m->model, &dim, name ? 1 : 0, &err),
+                     BYOC_EINVAL);
+    if (!strstr(err.text, word))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+}
+
+static void test_warm(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    open_model(&m, varying, (struct byoc_load_params){0});
+    const struct byoc_dim dim = {"N", 5};
+    assert_int_equal(byoc_model_warm(m.model, &dim, 1, &err), BYOC_OK);
+    struct byoc_state *s = new_state(&m);
+    run_right(s, 5);
+    assert_int_equal(stats_of(&m).hits, 1);
+    warm_fails(&m, "M", 5, "M=5");
+    warm_fails(&m, "N", -1, "N=-1");
+    warm_fails(&m, NULL, 0, "for N");
+    byoc_state_free(&s);
+    close_model(&m);
+    open_model(&m, "def @main(%x: Tensor[(2), float32]) {\n  exp(%x)\n}\n",
+               (struct byoc_load_params){0});
+    warm_fails(&m, "N", 5, "no symbolic dims");
+    assert_int_equal(stats_of(&m).max_shapes, 0);
+    close_model(&m);
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    setenv("BYOC_CACHE_SHAPES", "3", 1);
+    setenv("BYOC_CACHE_BYTES", "4096", 1);
+    open_model(&m, varying, (struct byoc_load_params){.cache_bytes = 8192});
+    assert_int_equal(stats_of(&m).max_shapes, 3);
+    assert_int_equal(stats_of(&m).max_bytes, 8192);
+    byoc_model_free(&m.model);
+    setenv("BYOC_CACHE_SHAPES", "many", 1);
+    assert_int_equal(byoc_internal_model_open(&m.x.image, NULL, &m.model, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "BYOC_CACHE_SHAPES is \"many\""));
+    unsetenv("BYOC_CACHE_SHAPES");
+    unsetenv("BYOC_CACHE_BYTES");
+    close_model(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_count_bound),
+        cmocka_unit_test(test_byte_bound),
+        cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_required),
+        cmocka_unit_test(test_native_only),
+        cmocka_unit_test(test_two_symbols),
+        cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_data_dependent),
+        cmocka_unit_test(test_computed_size),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_same_sizes_at_once),
+        cmocka_unit_test(test_warm),
+        cmocka_unit_test(test_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
