@@ -83,7 +83,7 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 
 /* What the verbs that take a model share. */
 struct byi_model_options {
-    struct byi_list backends, patterns, dims, shapes, values;
+    struct byi_list backends, patterns, dims, shapes, values, warm;
     struct byi_list exclude, only, disable;
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
@@ -120,6 +120,8 @@ struct byi_model_options {
          "fix a symbolic dim"},                                               \
         {"shape", 0, BYI_OPTION_LIST, &(o).shapes, "x=1x3x224x224",           \
          "fix an input's shape"},                                             \
+        {"warm", 0, BYI_OPTION_LIST, &(o).warm, "N=1,2,8[,M=16]",             \
+         "be ready for these sizes of dims that vary, in all combinations"},  \
         {"const", 0, BYI_OPTION_LIST, &(o).values, "x=0.5",                   \
          "make an input a constant, each element that value"},                \
         {"require-vendors", 0, BYI_OPTION_FLAG, &(o).require_vendors, NULL,   \

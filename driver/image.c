@@ -23,6 +23,17 @@ static const char *take_fault(const struct byi_plugin *plugin,
     return why;
 }
 
+/* A region that varies stays JSON: the runtime puts sizes in, and the vendor
+ * sees it then. */
+static bool varies(const struct byi_module *m, uint32_t func)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    for (uint32_t i = 0; i < f->params.n; i++)
+        if (!byi_type_static(f->nodes.at[f->params.at[i]].type))
+            return true;
+    return false;
+}
+
 /* Hand the region to its vendor's own compiler, where it has one. */
 static void compile_region(const struct byi_module *m,
                            const struct byi_plugin *plugin,
@@ -61,7 +72,8 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
     *r = (struct byi_built_region){.func = func};
     BYI_TRY(byi_region_write(m, func, arena, &r->blob, &r->consts, &r->n_consts,
                              err));
-    if (plugin)
+    r->varies = varies(m, func);
+    if (plugin && !r->varies)
         compile_region(m, plugin, arena, r);
     return BYOC_OK;
 }
@@ -128,6 +140,38 @@ enum byoc_status byi_load_region(const struct byi_module *m,
     return status;
 }
 
+/* One size in place of every name, of those that the region takes. False: it
+ * takes none of these. */
+static bool put_size(const struct byi_module *m, struct byi_arena *arena,
+                     struct byi_built_region *r)
+{
+    static const int64_t sizes[] = {2, 64, 1};
+    const struct byi_func *f = m->funcs.at[r->func];
+    const struct byi_region_consts consts = {
+        r->n_consts, byi_const_views(m, r->consts, r->n_consts, arena)};
+    const struct byi_type **types =
+        byi_arena_calloc(arena, f->params.n, sizeof *types);
+    for (size_t s = 0; s < BYI_COUNT(sizes); s++) {
+        for (uint32_t i = 0; i < f->params.n; i++) {
+            const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+            int64_t dims[BYI_MAX_RANK];
+            for (uint32_t d = 0; d < type->rank; d++)
+                dims[d] =
+                    BYI_IS_SYMBOL(type->dims[d]) ? sizes[s] : type->dims[d];
+            types[i] = byi_type_tensor(arena, type->dtype, type->rank, dims);
+        }
+        struct byi_sized sized;
+        if (byoc_internal_region_bind(r->blob.at, r->blob.n, &consts,
+                                      f->params.n, types, arena, &sized,
+                                      NULL) != BYOC_OK)
+            continue;
+        r->blob.n = 0;
+        byi_text_add(&r->blob, sized.json, sized.json_bytes);
+        return true;
+    }
+    return false;
+}
+
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
                                 const struct byi_plugin *plugin,
                                 struct byi_arena *arena, const char **why,
@@ -135,7 +179,12 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
 {
     struct byi_built_region r;
     enum byoc_status status = write_region(m, func, plugin, arena, &r, err);
-    if (status == BYOC_OK && !r.fault)
+    bool sized = status == BYOC_OK && !r.varies;
+    if (status == BYOC_OK && r.varies && put_size(m, arena, &r)) {
+        sized = true;
+        compile_region(m, plugin, arena, &r);
+    }
+    if (sized && !r.fault)
         status = byi_load_region(m, plugin, arena, &r, err);
     byi_text_free(&r.blob);
     *why = r.fault;
@@ -194,6 +243,7 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
     const struct byi_manifest what = {.name = byi_entry_name(m),
                                       .vendors = vendors,
                                       .n_vendors = n,
+                                      .warm = found->warm,
                                       .hashes = hashes};
     return byi_manifest_write(m, &what, image, text, err);
 }

@@ -13,6 +13,7 @@ struct byi_built_region {
     struct byi_text blob;
     uint32_t *consts;
     uint32_t n_consts;
+    bool varies;       /* inputs' dims have names: the blob is its JSON */
     const char *fault; /* why the vendor cannot build it; NULL: it can */
 };
 
@@ -43,7 +44,7 @@ enum byoc_status byi_load_region(const struct byi_module *m,
                                  struct byi_built_region *r,
                                  struct byoc_error *err);
 /* Whether the plug-in builds and loads function `func` of the module, alone:
- * *why is why not, in `arena`, or NULL. */
+ * *why is why not, in `arena`, or NULL. Where dims have names, for one size. */
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
                                 const struct byi_plugin *plugin,
                                 struct byi_arena *arena, const char **why,

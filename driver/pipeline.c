@@ -361,23 +361,30 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         byoc_model_free(&model);
         return try_isolated(c, err);
     }
+    enum byoc_status status = BYOC_OK;
     bool whole = true;
-    for (uint32_t i = 0; i < c->built.regions.n; i++) {
+    for (uint32_t i = 0; i < c->built.regions.n && status == BYOC_OK; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
         const char *fault = byoc_internal_region_fault(model, i);
         whole = whole && !fault && !r->fault; /* compile() may have refused */
-        if (fault && !r->fault &&
-            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler))
+        const struct byi_plugin *plugin =
+            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
+        if (!plugin || r->fault)
+            continue; /* patterns without a plug-in are never loaded */
+        if (fault)
             r->fault = byi_arena_str(c->arena, fault);
-        /* patterns without a plug-in are never loaded */
+        else if (r->varies)
+            status =
+                byi_try_region(c->m, r->func, plugin, c->arena, &r->fault, err);
+        whole = whole && !r->fault;
     }
-    if (!whole)
+    if (!whole || status != BYOC_OK)
         byoc_model_free(&model);
     c->tried = model;
     c->tried_threads = params->threads;
     c->tried_plugins =
         params->plugins ? byi_arena_str(c->arena, params->plugins) : NULL;
-    return BYOC_OK;
+    return status;
 }
 
 /* A struct byi_builds: the vendor is asked as a load would ask it. */
@@ -504,6 +511,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
     BYI_TRY(check_named(c->m, "only", params->only, err));
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
+    BYI_TRY(byi_find_warm(&c->found, c->m, params->warm, c->arena, err));
     BYI_TRY(set_partition_by(c, params, err));
     BYI_TRY(open_ledger(c, path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));

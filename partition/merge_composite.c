@@ -38,6 +38,7 @@ struct merger {
     struct byi_arena *scratch;
     struct byoc_error *err;
     const struct byi_vendor *vendor;
+    const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
     uint32_t *claimed;         /* of each node: 1 + its group, BRANCH */
     struct merger *const *all; /* of each function; NULL: it has none     */
@@ -191,32 +192,42 @@ static bool has_nested(const struct byi_node *node)
     return false;
 }
 
-/* What to say of a tensor without a fixed shape. A dim with a name comes from
- * the inputs; one without may follow from such a dim, or from data. */
-static const char *say_dynamic(const struct merger *g, const char *what,
-                               const struct byi_type *type)
+/* The shape of a value for the sizes of a round; NULL: it has none. */
+static const struct byi_type *sample_of(const struct merger *g,
+                                        const struct byi_match *match,
+                                        byi_id value, uint32_t round)
 {
-    const char *name = "?";
-    bool open = false; /* has an input a symbolic dim? */
-    for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!type_known(type->fields[i]))
-            type = type->fields[i];
-    for (uint32_t i = 0; i < type->rank && *name == '?'; i++)
-        if (BYI_IS_SYMBOL(type->dims[i]))
-            name = byi_symbol_name(g->m, type->dims[i]);
-    if (*name != '?')
+    const struct byi_type *type = byi_match_node(match, value)->type;
+    if (type_known(type))
+        return type;
+    return value < g->f->nodes.n
+               ? byi_sample_type(g->samples, round, g->func, value)
+               : NULL;
+}
+
+static bool is_sampled(const struct merger *g, const struct byi_match *match,
+                       byi_id value)
+{
+    if (type_known(byi_match_node(match, value)->type))
+        return true;
+    for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++)
+        if (sample_of(g, match, value, r))
+            return true;
+    return false;
+}
+
+/* What to say of a tensor whose shape no sizes of the inputs tell. */
+static const char *say_dynamic(const struct merger *g, const char *what)
+{
+    const char *fault = g->samples ? byi_sample_fault(g->samples) : NULL;
+    if (!fault)
         return byi_arena_printf(g->scratch,
-                                "%s has the symbolic dim %s; fix it with --dim "
-                                "%s=1, or --shape",
-                                what, name, name);
-    for (uint32_t i = 0; i < g->m->symbols.n && !open; i++)
-        open = *g->m->symbols.at[i] != '?';
+                                "%s has a size that only a run tells", what);
     return byi_arena_printf(
         g->scratch,
-        open ? "%s has a size that is not known; fixing the inputs with --dim "
-               "or --shape may tell"
-             : "%s has a size that only a run tells",
-        what);
+        "%s has no size for %s, nor for others that were tried: %s; give sizes "
+        "that the model takes with --warm NAME=N",
+        what, byi_sample_text(g->samples, 0), fault);
 }
 
 /* Why the assignment gives an operator of the match to somebody else. */
@@ -251,8 +262,8 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (has_nested(node))
             return "a result is a tuple in a tuple; a composite gives tensors";
         *reason = BYI_REASON_DYNAMIC;
-        if (!type_known(node->type))
-            return say_dynamic(g, "a result", node->type);
+        if (!is_sampled(g, match, match->ops[i]))
+            return say_dynamic(g, "a result");
     }
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
@@ -261,8 +272,8 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (type->kind != BYI_TENSOR)
             return "an operand is no tensor; a composite takes tensors";
         *reason = BYI_REASON_DYNAMIC;
-        if (!type_known(type))
-            return say_dynamic(g, "an operand", type);
+        if (!is_sampled(g, match, match->bound[i].value))
+            return say_dynamic(g, "an operand");
     }
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
@@ -337,6 +348,79 @@ static void claim(struct merger *g, const struct byi_match *match,
     }
 }
 
+/* The types of a composite's parameters for the sizes of a round; NULL: a value
+ * of the match has no shape then. */
+static const struct byi_type *const *param_types(const struct merger *g,
+                                                 const struct byi_match *match,
+                                                 uint32_t round)
+{
+    uint32_t n = 0;
+    const struct byi_type **types =
+        byi_arena_calloc(g->scratch, match->n_bound, sizeof *types);
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (!byi_composite_embeds(match, i)) {
+            types[n] = sample_of(g, match, match->bound[i].value, round);
+            if (!types[n++])
+                return NULL;
+        }
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (!sample_of(g, match, match->ops[i], round))
+            return NULL;
+    return types;
+}
+
+static bool varies(const struct byi_match *match)
+{
+    for (uint32_t i = 0; i < match->n_bound; i++)
+        if (!type_known(byi_match_node(match, match->bound[i].value)->type))
+            return true;
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (!type_known(byi_match_node(match, match->ops[i])->type))
+            return true;
+    return false;
+}
+
+/* Ask for the sizes of every round that the match has shapes for: it is taken
+ * where all are. */
+static enum byoc_status probe_samples(struct merger *g,
+                                      const struct byi_match *match,
+                                      uint32_t func, const uint32_t *none,
+                                      struct byi_probed *probed)
+{
+    bool asked = false, reference = false;
+    *probed = (struct byi_probed){.impl = ""};
+    for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++) {
+        const struct byi_type *const *types = param_types(g, match, r);
+        if (!types)
+            continue;
+        asked = true;
+        BYI_TRY(byi_probe(g->ctx->vendors, g->vendor, g->m, func, none, types,
+                          probed, g->err));
+        if (probed->refused) {
+            probed->refused = byi_arena_printf(g->scratch, "for %s: %s",
+                                               byi_sample_text(g->samples, r),
+                                               probed->refused);
+            return BYOC_OK;
+        }
+        reference = reference || probed->reference;
+    }
+    probed->reference = reference;
+    if (!asked)
+        probed->refused = "no sizes that were tried suit all of it";
+    return BYOC_OK;
+}
+
+static enum byoc_status probe(struct merger *g, const struct byi_match *match,
+                              uint32_t func, struct byi_probed *probed)
+{
+    uint32_t none[BYI_MATCH_MAX_OPERANDS];
+    memset(none, 0xff, sizeof none);
+    if (varies(match))
+        return probe_samples(g, match, func, none, probed);
+    return byi_probe(g->ctx->vendors, g->vendor, g->m, func, none, NULL, probed,
+                     g->err);
+}
+
 static bool take(const struct byi_match *match, void *ctx)
 {
     struct merger *g = ctx;
@@ -355,12 +439,9 @@ static bool take(const struct byi_match *match, void *ctx)
     }
     uint32_t func;
     struct byi_probed probed;
-    uint32_t none[BYI_MATCH_MAX_OPERANDS];
-    memset(none, 0xff, sizeof none);
     g->status = byi_composite_build(g->m, match, g->scratch, &func, g->err);
     if (g->status == BYOC_OK)
-        g->status = byi_probe(g->ctx->vendors, g->vendor, g->m, func, none,
-                              &probed, g->err);
+        g->status = probe(g, match, func, &probed);
     if (g->status != BYOC_OK)
         return false;
     if (!probed.refused && probed.reference && g->ctx->vendors->forbid_ref) {
@@ -550,7 +631,8 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                        .ctx = ctx,
                        .scratch = arena,
                        .err = err,
-                       .vendor = vendor};
+                       .vendor = vendor,
+                       .samples = byi_samples_new(m, ctx, arena)};
     struct merger *const list[] = {&g};
     find_groups(vendor, list, 1);
     for (uint32_t i = 0; i < g.groups.n; i++)
@@ -597,6 +679,7 @@ static enum byoc_status merge_for(struct byi_module *m,
     const uint32_t n_all = m->funcs.n; /* composites made here need no visit */
     struct merger **all = byi_arena_calloc(scratch, n_all, sizeof *all);
     struct merger **list = byi_arena_calloc(scratch, n_all, sizeof *list);
+    const struct byi_samples *samples = byi_samples_new(m, ctx, scratch);
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_all; i++) {
         struct byi_func *f = m->funcs.at[i];
@@ -610,6 +693,7 @@ static enum byoc_status merge_for(struct byi_module *m,
                                      .scratch = scratch,
                                      .err = err,
                                      .vendor = vendor,
+                                     .samples = samples,
                                      .all = all,
                                      .n_all = n_all};
     }

@@ -61,10 +61,19 @@ struct byi_limits {
     uint32_t max_regions; /* of the module: those with the most flops stay */
 };
 
+/* Sizes that a symbolic dim of the inputs takes. */
+struct byi_size_list {
+    const char *name;
+    uint32_t n;
+    const int64_t *at;
+};
+
 /* What partitioning may use and do, in order of preference. */
 struct byi_vendors {
     uint32_t n;
     struct byi_vendor *at;
+    uint32_t n_sizes; /* of dims that the user gave sizes for */
+    const struct byi_size_list *sizes;
     bool forbid_ref;                 /* refuse reference implementations */
     struct byi_limits limits;
     const char *const *exclude;      /* node names or operators, NULL-ended */
@@ -100,11 +109,14 @@ enum byoc_status byi_vendors_init(struct byi_vendors *v,
 void byi_vendors_free(struct byi_vendors *v);
 /* Ask whether the vendor can build a composite (a nested function with
  * Composite) whose i-th parameter is the module's constant const_args[i], or
- * computed where that is BYI_NO_ID. Answers are kept by signature. */
+ * computed where that is BYI_NO_ID. types[i], where `types` is not NULL, is the
+ * i-th parameter's type in place of its own, whose dims have names. Answers are
+ * kept by signature. */
 enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_vendor *vendor,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
+                           const struct byi_type *const *types,
                            struct byi_probed *probed, struct byoc_error *err);
 
 /* The layouts a vendor would like for a composite of one operator; empty: as
@@ -115,6 +127,27 @@ struct byi_wish {
 enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
                              const struct byi_module *m, uint32_t func,
                              struct byi_wish *wish, struct byoc_error *err);
+
+/* --- samples.c: shapes for some sizes of the inputs' symbolic dims ---------- */
+
+/* The shapes of all values of the module, for sizes that the user gave, or 1,
+ * 2 and 64: a number of rounds. NULL where no input's dim has a name. Lives in
+ * `arena`, and as long as the module is not changed. */
+struct byi_samples;
+struct byi_samples *byi_samples_new(const struct byi_module *m,
+                                    struct byi_pass_context *ctx,
+                                    struct byi_arena *arena);
+/* 0 for NULL. */
+uint32_t byi_samples_rounds(const struct byi_samples *samples);
+/* A tensor or tuple without names; NULL where the shape depends on data, or the
+ * model does not take this round's sizes. */
+const struct byi_type *byi_sample_type(const struct byi_samples *samples,
+                                       uint32_t round, uint32_t func,
+                                       byi_id id);
+/* Why the model takes the sizes of no round; NULL: it takes some. */
+const char *byi_sample_fault(const struct byi_samples *samples);
+/* "batch=2, sequence=2" */
+const char *byi_sample_text(const struct byi_samples *samples, uint32_t round);
 
 /* --- give_back.c: regions that cannot stay as they are ------------------- */
 

@@ -163,10 +163,30 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
     return status;
 }
 
+/* The composite's JSON, all of whose parameters are computed, with these types
+ * in place of its own. */
+static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
+                                  const uint32_t *consts, uint32_t n_consts,
+                                  const struct byi_type *const *types,
+                                  struct byi_arena *scratch,
+                                  struct byi_text *json, struct byoc_error *err)
+{
+    struct byi_sized sized;
+    const struct byi_region_consts lent = {
+        n_consts, byi_const_views(m, consts, n_consts, scratch)};
+    BYI_TRY(byoc_internal_region_bind(json->at, json->n, &lent,
+                                      m->funcs.at[func]->params.n, types,
+                                      scratch, &sized, err));
+    json->n = 0;
+    byi_text_add(json, sized.json, sized.json_bytes);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_vendor *vendor,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
+                           const struct byi_type *const *types,
                            struct byi_probed *probed, struct byoc_error *err)
 {
     *probed = (struct byi_probed){.impl = ""};
@@ -178,6 +198,8 @@ enum byoc_status byi_probe(struct byi_vendors *v,
     uint32_t *consts = NULL, n = 0;
     enum byoc_status status = byi_composite_write(m, func, const_args, scratch,
                                                   &json, &consts, &n, err);
+    if (status == BYOC_OK && types)
+        status = put_types(m, func, consts, n, types, scratch, &json, err);
     if (status == BYOC_OK) {
         byi_text_addf(&key, "%s:", vendor->name);
         byi_text_add(&key, json.at, json.n);
