@@ -1,0 +1,231 @@
+/* shapes.c: a model whose inputs' sizes vary, run with random ones: what its
+ * cache holds, how often sizes are there, and what the process comes to.
+ *
+ *     shapes MODEL.so [NAME=LEAST..MOST]... [OPTION=N]...
+ *
+ * Every dim that is not named is 1 to 16. Options: runs (10000), threads (1),
+ * shapes and bytes (the cache's bounds; 0: the defaults), seed (1). Inputs are
+ * random; integers are 0 or 1. Exits with 1 where the cache holds more than its
+ * bound after the runs, or a run fails.
+ */
+#include <byoc/runtime.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { MAX_IO = 64, MAX_DIMS = 64, MAX_THREADS = 256 };
+
+struct range {
+    const char *name; /* "" from the first digit on is not part of it */
+    size_t n;
+    long long least, most;
+};
+
+static struct options {
+    long long runs, threads, shapes, bytes, seed;
+    struct range ranges[MAX_DIMS];
+    int n_ranges;
+} o = {.runs = 10000, .threads = 1, .seed = 1};
+
+struct worker {
+    const struct byoc_model *model;
+    uint64_t seed;
+    long long runs;
+    struct byoc_error err;
+    bool failed;
+};
+
+/* splitmix64 (Steele, Lea, Flood 2014) */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int64_t pick_size(const char *name, uint64_t *seed)
+{
+    struct range r = {.least = 1, .most = 16};
+    for (int i = 0; i < o.n_ranges; i++)
+        if (strlen(name) == o.ranges[i].n &&
+            strncmp(name, o.ranges[i].name, o.ranges[i].n) == 0)
+            r = o.ranges[i];
+    return r.least +
+           (int64_t)(next_random(seed) % (uint64_t)(r.most - r.least + 1));
+}
+
+static void fill(void *data, enum byoc_dtype dtype, int64_t n, uint64_t *seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t bits = next_random(seed);
+        if (dtype == BYOC_F32)
+            ((float *)data)[i] = (float)(bits >> 40) / (1 << 23) - 1;
+        else if (dtype == BYOC_I64)
+            ((int64_t *)data)[i] = (int64_t)(bits >> 63);
+        else if (dtype == BYOC_I32)
+            ((int32_t *)data)[i] = (int32_t)(bits >> 63);
+    }
+}
+
+/* One input of a run: sizes by name are those of the run. */
+static void make_input(const struct byoc_io *io, const char **names,
+                       int64_t *sizes, int *n_names, uint64_t *seed,
+                       DLTensor *in, int64_t *dims, void **data)
+{
+    int64_t n = 1;
+    for (uint32_t d = 0; d < io->rank; d++) {
+        dims[d] = io->dims[d];
+        for (int k = 0; k < *n_names && dims[d] < 0; k++)
+            if (strcmp(names[k], io->dim_names[d]) == 0)
+                dims[d] = sizes[k];
+        if (dims[d] < 0) {
+            names[*n_names] = io->dim_names[d];
+            dims[d] = sizes[(*n_names)++] = pick_size(io->dim_names[d], seed);
+        }
+        n *= dims[d];
+    }
+    *data = realloc(*data, (size_t)n * byoc_dtype_size(io->dtype) + 64);
+    if (!*data)
+        exit(3);
+    fill(*data, io->dtype, n, seed);
+    *in = (DLTensor){.data = *data,
+                     .device = {kDLCPU, 0},
+                     .ndim = (int)io->rank,
+                     .dtype = byoc_dtype_dlpack(io->dtype),
+                     .shape = dims};
+}
+
+static void *work(void *ctx)
+{
+    struct worker *w = ctx;
+    static _Thread_local int64_t dims[MAX_IO][16];
+    void *data[MAX_IO] = {0};
+    struct byoc_state *state = NULL;
+    const uint32_t n_in = byoc_model_n_inputs(w->model);
+    const uint32_t n_out = byoc_model_n_outputs(w->model);
+    w->failed = byoc_state_new(w->model, &state, &w->err) != BYOC_OK;
+    for (long long i = 0; i < w->runs && !w->failed; i++) {
+        DLTensor in[MAX_IO], out[MAX_IO] = {0};
+        const char *names[MAX_DIMS];
+        int64_t sizes[MAX_DIMS];
+        int n_names = 0;
+        for (uint32_t k = 0; k < n_in; k++)
+            make_input(byoc_model_input(w->model, k), names, sizes, &n_names,
+                       &w->seed, &in[k], dims[k], &data[k]);
+        w->failed = byoc_run(state, in, n_in, out, n_out, &w->err) != BYOC_OK;
+    }
+    byoc_state_free(&state);
+    for (uint32_t k = 0; k < n_in; k++)
+        free(data[k]);
+    return NULL;
+}
+
+static bool read_option(const char *text)
+{
+    const struct {
+        const char *name;
+        long long *to;
+    } known[] = {{"runs", &o.runs},
+                 {"threads", &o.threads},
+                 {"shapes", &o.shapes},
+                 {"bytes", &o.bytes},
+                 {"seed", &o.seed}};
+    const char *value = strchr(text, '=');
+    if (!value)
+        return false;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strncmp(text, known[i].name, strlen(known[i].name)) == 0 &&
+            text[strlen(known[i].name)] == '=')
+            return sscanf(value + 1, "%lld", known[i].to) == 1;
+    if (o.n_ranges == MAX_DIMS)
+        return false;
+    struct range *r = &o.ranges[o.n_ranges++];
+    r->name = text;
+    r->n = (size_t)(value - text);
+    return sscanf(value + 1, "%lld..%lld", &r->least, &r->most) == 2 &&
+           r->least >= 0 && r->least <= r->most;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int report(const struct byoc_model *model, double seconds)
+{
+    struct byoc_cache_stats s;
+    struct rusage usage;
+    byoc_model_cache(model, &s);
+    getrusage(RUSAGE_SELF, &usage);
+    const double runs = (double)(s.hits + s.misses);
+    printf("runs       %10.0f in %.1f s\n", runs, seconds);
+    printf("hit rate   %10.1f %%\n",
+           runs > 0 ? 100 * (double)s.hits / runs : 0);
+    printf("builds     %10llu\n", (unsigned long long)s.builds);
+    printf("refusals   %10llu\n", (unsigned long long)s.refusals);
+    printf("evictions  %10llu\n", (unsigned long long)s.evictions);
+    printf("shapes     %10u of %u\n", s.shapes, s.max_shapes);
+    printf("held       %10.1f MB of %.1f, %.1f at most\n",
+           (double)s.bytes / 1e6, (double)s.max_bytes / 1e6,
+           (double)s.peak_bytes / 1e6);
+    printf("process    %10.1f MB at most\n", (double)usage.ru_maxrss / 1024);
+    return s.shapes <= s.max_shapes && s.bytes <= s.max_bytes ? 0 : 1;
+}
+
+static int run_all(const struct byoc_model *model)
+{
+    static struct worker workers[MAX_THREADS];
+    static pthread_t threads[MAX_THREADS];
+    const double began = now();
+    int code = 0;
+    for (int i = 0; i < (int)o.threads; i++) {
+        workers[i] = (struct worker){.model = model,
+                                     .seed = (uint64_t)(o.seed * 1000 + i),
+                                     .runs = o.runs / o.threads};
+        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
+            return 3;
+    }
+    for (int i = 0; i < (int)o.threads; i++) {
+        pthread_join(threads[i], NULL);
+        if (workers[i].failed) {
+            fprintf(stderr, "shapes: %s\n", workers[i].err.text);
+            code = 1;
+        }
+    }
+    return report(model, now() - began) | code;
+}
+
+int main(int argc, char **argv)
+{
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    bool right = argc >= 2;
+    for (int i = 2; i < argc && right; i++)
+        right = read_option(argv[i]);
+    if (!right || o.threads < 1 || o.threads > MAX_THREADS) {
+        fprintf(stderr, "usage: shapes MODEL.so [NAME=LEAST..MOST]... [runs=N] "
+                        "[threads=N] [shapes=N] [bytes=N] [seed=N]\n");
+        return 2;
+    }
+    const struct byoc_load_params params = {.threads = o.threads > 1 ? 1 : 0,
+                                            .cache_shapes = (uint32_t)o.shapes,
+                                            .cache_bytes = (uint64_t)o.bytes};
+    if (byoc_model_load(argv[1], &params, &model, &err) != BYOC_OK) {
+        fprintf(stderr, "shapes: %s\n", err.text);
+        return 2;
+    }
+    const int code = byoc_model_n_inputs(model) <= MAX_IO &&
+                             byoc_model_n_outputs(model) <= MAX_IO
+                         ? run_all(model)
+                         : 2;
+    byoc_model_free(&model);
+    return code;
+}

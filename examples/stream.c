@@ -1,0 +1,59 @@
+/* Run a model on a stream, its state fed back: float32 chunks of its first input
+ * come from stdin, the first output of each goes to stdout as float32; output 1
+ * is input 1 of the next chunk, zeros at first. Other inputs are constants of
+ * the model (byoc compile --const).
+ *     cc stream.c $(pkg-config --cflags --libs byoc-runtime)
+ *     byoc compile vad.onnx --shape input=1x576 --shape state=2x1x128 \
+ *         --const sr=16000 -o vad.so && ./stream vad.so <chunks >probabilities */
+#include <byoc/runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t count(const int64_t *dims, uint32_t rank)
+{
+    size_t n = 1;
+    for (uint32_t i = 0; i < rank; i++)
+        n *= dims[i] > 0 ? (size_t)dims[i] : 0;
+    return n;
+}
+
+static DLTensor tensor_of(const struct byoc_io *io)
+{
+    return (DLTensor){.data = calloc(count(io->dims, io->rank) + 1,
+                                     byoc_dtype_size(io->dtype)),
+                      .device = {kDLCPU, 0},
+                      .ndim = (int)io->rank,
+                      .dtype = byoc_dtype_dlpack(io->dtype),
+                      .shape = (int64_t *)io->dims};
+}
+
+int main(int argc, char **argv)
+{
+    struct byoc_error err = {.text = "usage: stream MODEL.so <CHUNKS >RESULTS"};
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    if (argc != 2 || byoc_model_load(argv[1], NULL, &model, &err) ||
+        byoc_state_new(model, &state, &err))
+        return fprintf(stderr, "%s\n", err.text), 2;
+    if (byoc_model_n_inputs(model) != 2 || byoc_model_n_outputs(model) != 2)
+        return fprintf(stderr, "expected a chunk and a state, in and out\n"), 2;
+    const struct byoc_io *io[] = {byoc_model_input(model, 0),
+                                  byoc_model_input(model, 1)};
+    DLTensor in[] = {tensor_of(io[0]), tensor_of(io[1])};
+    const size_t n = count(io[0]->dims, io[0]->rank);
+    const size_t bytes =
+        count(io[1]->dims, io[1]->rank) * byoc_dtype_size(io[1]->dtype);
+    while (n > 0 && fread(in[0].data, sizeof(float), n, stdin) == n) {
+        DLTensor out[2] = {0}; /* without data: the state's own memory */
+        if (byoc_run(state, in, 2, out, 2, &err))
+            return fprintf(stderr, "%s\n", err.text), 2;
+        fwrite(out[0].data, sizeof(float),
+               count(out[0].shape, (uint32_t)out[0].ndim), stdout);
+        memcpy(in[1].data, out[1].data, bytes);
+    }
+    free(in[0].data);
+    free(in[1].data);
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+}
