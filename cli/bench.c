@@ -26,6 +26,7 @@ struct result {
     uint32_t n, warmup, threads;
     const char *why;
     double peak_mb;
+    struct byoc_cache_stats cache; /* all 0 where sizes do not vary */
 };
 
 static double now(void)
@@ -63,8 +64,35 @@ static void print_text(const struct result *r)
     printf("P95     %10.3f ms\n", 1e3 * percentile(r, 95));
     printf("P99     %10.3f ms\n", 1e3 * percentile(r, 99));
     printf("memory  %10.1f MB peak\n", r->peak_mb);
+    if (r->cache.max_shapes)
+        printf("shapes  %10u of %u, %.1f of %.1f MB; %llu hits, %llu misses, "
+               "%llu evicted, %llu regions refused\n",
+               r->cache.shapes, r->cache.max_shapes,
+               (double)r->cache.bytes / 1e6, (double)r->cache.max_bytes / 1e6,
+               (unsigned long long)r->cache.hits,
+               (unsigned long long)r->cache.misses,
+               (unsigned long long)r->cache.evictions,
+               (unsigned long long)r->cache.refusals);
     printf("runs    %10u after %u of warm-up, %u thread%s (%s)\n", r->n,
            r->warmup, r->threads, r->threads == 1 ? "" : "s", r->why);
+}
+
+static void add_cache(cJSON *root, const struct byoc_cache_stats *cache)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"hits", cache->hits},           {"misses", cache->misses},
+        {"builds", cache->builds},       {"failures", cache->failures},
+        {"refusals", cache->refusals},   {"evictions", cache->evictions},
+        {"shapes", cache->shapes},       {"max_shapes", cache->max_shapes},
+        {"bytes", cache->bytes},         {"peak_bytes", cache->peak_bytes},
+        {"max_bytes", cache->max_bytes},
+    };
+    cJSON *object = cJSON_AddObjectToObject(root, "cache");
+    for (size_t i = 0; i < BYI_COUNT(rows); i++)
+        cJSON_AddNumberToObject(object, rows[i].name, (double)rows[i].value);
 }
 
 static void print_json(const struct result *r)
@@ -80,6 +108,8 @@ static void print_json(const struct result *r)
     cJSON_AddNumberToObject(root, "runs", r->n);
     cJSON_AddNumberToObject(root, "warmup", r->warmup);
     cJSON_AddNumberToObject(root, "threads", r->threads);
+    if (r->cache.max_shapes)
+        add_cache(root, &r->cache);
     struct byi_text text = {0};
     byi_json_print(root, &text);
     fputs(text.at, stdout);
@@ -141,6 +171,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     getrusage(RUSAGE_SELF, &usage);
     r->peak_mb = (double)usage.ru_maxrss / 1024;
     r->threads = byoc_model_threads(model, &r->why);
+    byoc_model_cache(model, &r->cache);
     byoc_state_free(&state);
     return status;
 }
