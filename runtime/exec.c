@@ -340,6 +340,22 @@ static void bind_lent(const struct byi_plan_func *f, struct byi_frame *fr)
     }
 }
 
+enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
+                               const struct byi_tensor *t,
+                               const struct byi_tensor *dest,
+                               struct byoc_error *err)
+{
+    char found[128], want[128];
+    if (same_dims(t, dest))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_ETYPE,
+                    "output %u of @%s has shape %s, but the memory "
+                    "given for it has %s",
+                    output, f->name,
+                    byi_dims_text(found, sizeof found, t->rank, t->dims),
+                    byi_dims_text(want, sizeof want, dest->rank, dest->dims));
+}
+
 /* Copy the results that were not computed in place. */
 static enum byoc_status copy_results(struct byoc_state *s,
                                      const struct byi_plan_func *f,
@@ -351,15 +367,7 @@ static enum byoc_status copy_results(struct byoc_state *s,
         const struct byi_tensor *dest = &fr->dest[i];
         if (!dest->data || t->data == dest->data)
             continue;
-        char found[128], want[128];
-        if (!same_dims(t, dest))
-            return byi_fail(
-                err, BYOC_ETYPE,
-                "output %u of @%s has shape %s, but the memory "
-                "given for it has %s",
-                i, f->name,
-                byi_dims_text(found, sizeof found, t->rank, t->dims),
-                byi_dims_text(want, sizeof want, dest->rank, dest->dims));
+        BYI_TRY(byi_exec_fits(f, i, t, dest, err));
         uint64_t begin = s->trace ? byi_trace_now() : 0;
         memcpy(dest->data, t->data, byi_tensor_bytes(t));
         if (s->trace)

@@ -431,6 +431,11 @@ enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
 void byi_exec_begin(struct byoc_state *state);
 /* exec.c: give back the sequences and functions that main holds. */
 void byi_exec_drop(struct byoc_state *state);
+/* exec.c: the memory given for an output has its shape. */
+enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
+                               const struct byi_tensor *t,
+                               const struct byi_tensor *dest,
+                               struct byoc_error *err);
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);

@@ -392,6 +392,9 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
         if (output_of(e, i)->data) {
             BYI_TRY(byi_check_view(output_of(e, i), "output", io, &fr->dest[i],
                                    err));
+            if (f->values[f->outputs[i]].fixed)
+                BYI_TRY(byi_exec_fits(f, i, &fr->t[f->outputs[i]],
+                                      &fr->dest[i], err));
             BYI_TRY(check_overlap(s, i, err));
         } else if (f->values[f->outputs[i]].fixed) {
             BYI_TRY(take_output(s, i, err));
