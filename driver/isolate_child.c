@@ -363,9 +363,13 @@ static void open_plugin(struct server *s, const char *path, uint32_t threads)
     byi_text_free(&out);
 }
 
-/* So much more than it has now; no core files; nothing in byoc's output. */
+/* So much more than it has now; no core files; nothing in byoc's output. What
+ * kills it is seen as it is, not as a handler of this process makes it. */
 static void limit(uint64_t bytes)
 {
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < BYI_COUNT(deadly); i++)
+        signal(deadly[i], SIG_DFL);
     const struct rlimit no_core = {0, 0};
     unsigned long long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "r");

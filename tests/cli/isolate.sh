@@ -42,14 +42,15 @@ falls() {
         failed=1
         return
     }
-    expect "$1" "$dir/err" "falls was left out: its process $2"
+    expect "$1" "$dir/err" "falls was left out: its process "
+    expect "$1" "$dir/err" "$2"
     expect "$1" "$dir/$1.json" '"vendor-failed"'
     expect "$1" "$dir/$1.json" '"ref.add"'
 }
 
 falls tanh 'died of signal 11 (Segmentation fault) in accept() of falls.any'
 falls exp 'gave no answer within 1 s in probe()' 1
-falls sqrt 'died of signal 11'
+falls sqrt ' in compile()'
 falls sigmoid 'left with exit code 3 in load or unload()'
 falls abs 'died of signal 6 (Aborted) in load or unload()'
 
