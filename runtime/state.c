@@ -393,8 +393,8 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
             BYI_TRY(byi_check_view(output_of(e, i), "output", io, &fr->dest[i],
                                    err));
             if (f->values[f->outputs[i]].fixed)
-                BYI_TRY(byi_exec_fits(f, i, &fr->t[f->outputs[i]],
-                                      &fr->dest[i], err));
+                BYI_TRY(byi_exec_fits(f, i, &fr->t[f->outputs[i]], &fr->dest[i],
+                                      err));
             BYI_TRY(check_overlap(s, i, err));
         } else if (f->values[f->outputs[i]].fixed) {
             BYI_TRY(take_output(s, i, err));
@@ -453,6 +453,7 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
             memcpy(data, t->data, byi_tensor_bytes(t));
         }
         s->results[i] = *t;
+        s->results[i].data = data;
         BYI_TRY(byi_own_strings(s, t, data, err));
         *output_of(e, i) = (DLTensor){.data = data,
                                       .device = {kDLCPU, 0},
@@ -486,6 +487,18 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
     return status;
 }
 
+/* Views as the run before left them are the state's memory, which this run may
+ * use for anything: they are as views without data. */
+static void forget_results(struct byoc_state *s, const struct ends *e)
+{
+    for (uint32_t i = 0; i < s->model->plan->funcs[0].n_outputs; i++) {
+        DLTensor *view = output_of(e, i);
+        if (view->data && view->data == s->results[i].data)
+            view->data = NULL;
+        s->results[i].data = NULL;
+    }
+}
+
 static enum byoc_status run(struct byoc_state *state, const struct ends *e,
                             uint32_t n_inputs, uint32_t n_outputs,
                             struct byoc_error *err)
@@ -496,6 +509,7 @@ static enum byoc_status run(struct byoc_state *state, const struct ends *e,
                         "%u inputs and %u outputs were given, but the model "
                         "has %u and %u",
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
+    forget_results(state, e);
     byi_exec_begin(state);
     BYI_TRY(bind_inputs(state, e, err));
     uint64_t begin = state->trace ? byi_trace_now() : 0;

@@ -235,9 +235,9 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          Strings are read in the run and not kept.
  * outputs  one view per output. A view with data is written in place, and must
  *          be as an input is and overlap no input and no other output. A view
- *          whose data is NULL is filled in: all of it is written, data and
- *          shape point into the state and stay valid until its next run or
- *          its end. So are strings, also those that memory of the caller
+ *          whose data is NULL, or still what the run before filled in, is
+ *          filled in: all of it is written, data and shape point into the
+ *          state and stay valid until its next run or its end. So are strings, also those that memory of the caller
  *          points to after the run.
  * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
  * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,

@@ -351,6 +351,34 @@ static void test_data_dependent(void **state)
     close_model(&m);
 }
 
+/* Views that are handed in as the run before left them, for more runs than the
+ * state keeps idle memory. */
+static void test_same_views(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    float x[] = {-1, 2, 3, -4};
+    int64_t n = 4;
+    const DLTensor in = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = 1,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = &n};
+    DLTensor out = {0};
+    open_model(&m, varying, (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    for (int i = 0; i < 40; i++) {
+        n = i < 30 ? 4 : 1 + i % 4;
+        if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(out.shape[0], 2 * n);
+        assert_true(((float *)out.data)[n] == -1);
+    }
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
 /* A size that is computed from the input's, seen as another shape on the way:
  * the region behind it is the vendor's. */
 static void test_computed_size(void **state)
@@ -568,6 +596,7 @@ int main(void)
         cmocka_unit_test(test_two_symbols),
         cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_data_dependent),
+        cmocka_unit_test(test_same_views),
         cmocka_unit_test(test_computed_size),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_threads),
