@@ -186,7 +186,8 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
                            proto->n_string_data, n, err);
     const char **strings = aligned(file->arena, n * sizeof *strings);
     for (uint64_t i = 0; i < n; i++)
-        if (memchr(proto->string_data[i].data, '\0', proto->string_data[i].len))
+        if (proto->string_data[i].len > 0 && /* an empty one has no data */
+            memchr(proto->string_data[i].data, '\0', proto->string_data[i].len))
             return byi_fail(err, BYOC_EUNSUPPORTED,
                             "tensor '%s': string %llu has a NUL in it, which "
                             "ends strings here",
