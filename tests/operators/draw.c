@@ -196,7 +196,8 @@ struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
 {
     struct byi_tensor t = {.dtype = dtype, .rank = rank};
 
-    memcpy(t.dims, dims, rank * sizeof *dims);
+    if (rank > 0) /* dims of a scalar may be NULL */
+        memcpy(t.dims, dims, rank * sizeof *dims);
     t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
     fill(d, &t, flavour);
     return add_operand(d, &t, false);
