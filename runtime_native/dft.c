@@ -63,20 +63,6 @@ static struct number *transform(const struct dft *d, struct number *a,
     return a;
 }
 
-static double get(const struct byi_tensor *t, int64_t i)
-{
-    return t->dtype == BYOC_F64 ? ((const double *)t->data)[i]
-                                : (double)((const float *)t->data)[i];
-}
-
-static void put(const struct byi_tensor *t, int64_t i, double value)
-{
-    if (t->dtype == BYOC_F64)
-        ((double *)t->data)[i] = value;
-    else
-        ((float *)t->data)[i] = (float)value;
-}
-
 /* Line (o, i) of x (outer, given, inner, parts); what it lacks is 0. */
 static void one_line(const struct dft *d, int64_t line, struct number *room)
 {
@@ -84,14 +70,14 @@ static void one_line(const struct dft *d, int64_t line, struct number *room)
     for (int64_t k = 0; k < d->length; k++) {
         const int64_t at = ((o * d->given + k) * d->inner + i) * d->parts;
         const bool there = k < d->given;
-        room[k].re = there ? get(d->x, at) : 0;
-        room[k].im = there && d->parts == 2 ? get(d->x, at + 1) : 0;
+        room[k].re = there ? byi_get_real(d->x, at) : 0;
+        room[k].im = there && d->parts == 2 ? byi_get_real(d->x, at + 1) : 0;
     }
     const struct number *made = transform(d, room, room + d->length);
     for (int64_t k = 0; k < d->bins; k++) {
         const int64_t at = ((o * d->bins + k) * d->inner + i) * 2;
-        put(d->y, at, made[k].re * d->scale);
-        put(d->y, at + 1, made[k].im * d->scale);
+        byi_put_real(d->y, at, made[k].re * d->scale);
+        byi_put_real(d->y, at + 1, made[k].im * d->scale);
     }
 }
 

@@ -86,6 +86,22 @@ static inline enum byoc_status byi_axis_operand(const struct byi_call *call,
     return BYOC_OK;
 }
 
+/* Element i of a float32 or float64 tensor. */
+static inline double byi_get_real(const struct byi_tensor *t, int64_t i)
+{
+    return t->dtype == BYOC_F64 ? ((const double *)t->data)[i]
+                                : (double)((const float *)t->data)[i];
+}
+
+static inline void byi_put_real(const struct byi_tensor *t, int64_t i,
+                                double value)
+{
+    if (t->dtype == BYOC_F64)
+        ((double *)t->data)[i] = value;
+    else
+        ((float *)t->data)[i] = (float)value;
+}
+
 static inline bool byi_is_half(enum byoc_dtype dtype)
 {
     return dtype == BYOC_F16 || dtype == BYOC_BF16;

@@ -6,20 +6,6 @@
 
 #include "move.h"
 
-static double get(const struct byi_tensor *t, int64_t i)
-{
-    return t->dtype == BYOC_F64 ? ((const double *)t->data)[i]
-                                : (double)((const float *)t->data)[i];
-}
-
-static void put(const struct byi_tensor *t, int64_t i, double value)
-{
-    if (t->dtype == BYOC_F64)
-        ((double *)t->data)[i] = value;
-    else
-        ((float *)t->data)[i] = (float)value;
-}
-
 /* --- grid_sample -------------------------------------------------------- */
 
 enum { MAX_POINTS = 16 };
@@ -136,14 +122,15 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
     for (int64_t g = 0; g < total; g++) {
         int64_t offset[MAX_POINTS];
         double weight[MAX_POINTS];
-        const uint32_t points = points_of(&s, get(grid, 2 * g),
-                                          get(grid, 2 * g + 1), offset, weight);
+        const uint32_t points =
+            points_of(&s, byi_get_real(grid, 2 * g),
+                      byi_get_real(grid, 2 * g + 1), offset, weight);
         for (int64_t c = 0; c < channels; c++) {
             const int64_t image = g / n * channels + c;
             double sum = 0;
             for (uint32_t p = 0; p < points; p++)
-                sum += weight[p] * get(x, image * plane + offset[p]);
-            put(call->out, image * n + g % n, sum);
+                sum += weight[p] * byi_get_real(x, image * plane + offset[p]);
+            byi_put_real(call->out, image * n + g % n, sum);
         }
     }
     return BYOC_OK;
@@ -172,10 +159,10 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     const double scale = byi_attr_float(attrs, "spatial_scale");
     const double shift = half ? 0.5 : 0;
     const int64_t ratio = byi_attr_int(attrs, "sampling_ratio");
-    r->left = get(rois, 4 * i) * scale - shift;
-    r->top = get(rois, 4 * i + 1) * scale - shift;
-    double width = get(rois, 4 * i + 2) * scale - shift - r->left;
-    double height = get(rois, 4 * i + 3) * scale - shift - r->top;
+    r->left = byi_get_real(rois, 4 * i) * scale - shift;
+    r->top = byi_get_real(rois, 4 * i + 1) * scale - shift;
+    double width = byi_get_real(rois, 4 * i + 2) * scale - shift - r->left;
+    double height = byi_get_real(rois, 4 * i + 3) * scale - shift - r->top;
     if (!half) { /* the older behaviour: at least one pixel */
         width = fmax(width, 1);
         height = fmax(height, 1);
@@ -230,10 +217,10 @@ static double read_between(const struct byi_tensor *x, int64_t plane,
         !neighbours(col, w, &c0, &c1, &dc))
         return 0;
     const int64_t at = plane * h * w;
-    return (1 - dr) * ((1 - dc) * get(x, at + r0 * w + c0) +
-                       dc * get(x, at + r0 * w + c1)) +
-           dr * ((1 - dc) * get(x, at + r1 * w + c0) +
-                 dc * get(x, at + r1 * w + c1));
+    return (1 - dr) * ((1 - dc) * byi_get_real(x, at + r0 * w + c0) +
+                       dc * byi_get_real(x, at + r0 * w + c1)) +
+           dr * ((1 - dc) * byi_get_real(x, at + r1 * w + c0) +
+                 dc * byi_get_real(x, at + r1 * w + c1));
 }
 
 /* One bin: the mean or the maximum of its sample points. */
@@ -277,9 +264,9 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
             byi_team(call, channels * h * w * (r.rows * r.cols * 8 + 1));
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
         for (int64_t b = 0; b < channels * h * w; b++)
-            put(y, i * channels * h * w + b,
-                pool_bin(x, &r, r.batch * channels + b / (h * w),
-                         b % (h * w) / w, b % w, maximum));
+            byi_put_real(y, i * channels * h * w + b,
+                         pool_bin(x, &r, r.batch * channels + b / (h * w),
+                                  b % (h * w) / w, b % w, maximum));
     }
     return BYOC_OK;
 }
@@ -305,7 +292,7 @@ static double max_of_bin(const struct byi_tensor *x, int64_t plane,
     double most = -INFINITY;
     for (int64_t i = row[0]; i < row[1]; i++)
         for (int64_t j = col[0]; j < col[1]; j++)
-            most = fmax(most, get(x, at + i * x->dims[3] + j));
+            most = fmax(most, byi_get_real(x, at + i * x->dims[3] + j));
     return row[0] < row[1] && col[0] < col[1] ? most : 0;
 }
 
@@ -321,7 +308,8 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
     for (int64_t i = 0; i < y->dims[0]; i++) {
         double roi[5];
         for (int k = 0; k < 5; k++)
-            roi[k] = k ? round(get(rois, i * 5 + k) * scale) : get(rois, i * 5);
+            roi[k] = k ? round(byi_get_real(rois, i * 5 + k) * scale)
+                       : byi_get_real(rois, i * 5);
         if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]) ||
             !isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
             return byi_fail(err, BYOC_EINVAL,
@@ -340,8 +328,8 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
             bin_pixels(roi[2], rows, h, b % (h * w) / w, x->dims[2], &row[0],
                        &row[1]);
             bin_pixels(roi[1], cols, w, b % w, x->dims[3], &col[0], &col[1]);
-            put(y, i * channels * h * w + b,
-                max_of_bin(x, first + b / (h * w), row, col));
+            byi_put_real(y, i * channels * h * w + b,
+                         max_of_bin(x, first + b / (h * w), row, col));
         }
     }
     return BYOC_OK;
