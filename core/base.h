@@ -235,8 +235,12 @@ const struct byi_type *byi_type_join(struct byi_arena *arena,
                                      const struct byi_type *a,
                                      const struct byi_type *b);
 bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
+/* A tensor of this tensor type, without data. */
+struct byi_tensor byi_tensor_of(const struct byi_type *type);
 /* A tensor type without symbols. */
 bool byi_type_static(const struct byi_type *type);
+/* The same, or a tuple of such. */
+bool byi_type_all_static(const struct byi_type *type);
 /* Bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);
 
@@ -431,7 +435,9 @@ struct byi_infer {
     const struct byi_type *const *in;      /* all are tensor types but for
                                               operators on lists         */
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
-    int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim     */
+    int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim; NULL:
+                                              always the first one, for who
+                                              only asks whether there is one */
     void *fresh_ctx;
     struct byoc_error *err;
 };

@@ -189,12 +189,30 @@ const struct byi_type *byi_type_join(struct byi_arena *arena,
     return type;
 }
 
+struct byi_tensor byi_tensor_of(const struct byi_type *type)
+{
+    struct byi_tensor t = {.dtype = type->dtype, .rank = type->rank};
+    for (uint32_t d = 0; d < t.rank; d++)
+        t.dims[d] = type->dims[d];
+    return t;
+}
+
 bool byi_type_static(const struct byi_type *type)
 {
     if (type->kind != BYI_TENSOR)
         return false;
     for (uint32_t i = 0; i < type->rank; i++)
         if (BYI_IS_SYMBOL(type->dims[i]))
+            return false;
+    return true;
+}
+
+bool byi_type_all_static(const struct byi_type *type)
+{
+    if (type->kind != BYI_TUPLE)
+        return byi_type_static(type);
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        if (!byi_type_static(type->fields[i]))
             return false;
     return true;
 }

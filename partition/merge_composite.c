@@ -173,16 +173,6 @@ static bool is_named(const struct merger *g, const char *const *list,
     return false;
 }
 
-static bool type_known(const struct byi_type *type)
-{
-    if (type->kind != BYI_TUPLE)
-        return byi_type_static(type);
-    for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!byi_type_static(type->fields[i]))
-            return false;
-    return true;
-}
-
 static bool has_nested(const struct byi_node *node)
 {
     for (uint32_t i = 0;
@@ -198,7 +188,7 @@ static const struct byi_type *sample_of(const struct merger *g,
                                         byi_id value, uint32_t round)
 {
     const struct byi_type *type = byi_match_node(match, value)->type;
-    if (type_known(type))
+    if (byi_type_all_static(type))
         return type;
     return value < g->f->nodes.n
                ? byi_sample_type(g->samples, round, g->func, value)
@@ -208,7 +198,7 @@ static const struct byi_type *sample_of(const struct merger *g,
 static bool is_sampled(const struct merger *g, const struct byi_match *match,
                        byi_id value)
 {
-    if (type_known(byi_match_node(match, value)->type))
+    if (byi_type_all_static(byi_match_node(match, value)->type))
         return true;
     for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++)
         if (sample_of(g, match, value, r))
@@ -372,10 +362,10 @@ static const struct byi_type *const *param_types(const struct merger *g,
 static bool varies(const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_bound; i++)
-        if (!type_known(byi_match_node(match, match->bound[i].value)->type))
+        if (!byi_type_all_static(byi_match_node(match, match->bound[i].value)->type))
             return true;
     for (uint32_t i = 0; i < match->n_ops; i++)
-        if (!type_known(byi_match_node(match, match->ops[i])->type))
+        if (!byi_type_all_static(byi_match_node(match, match->ops[i])->type))
             return true;
     return false;
 }

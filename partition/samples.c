@@ -77,32 +77,6 @@ static const struct byi_type *put_sizes(const struct byi_samples *s,
 
 /* --- one node ------------------------------------------------------------- */
 
-static int64_t refuse_fresh(void *ctx)
-{
-    (void)ctx;
-    return -1;
-}
-
-static bool is_static(const struct byi_type *type)
-{
-    if (type->kind != BYI_TUPLE)
-        return byi_type_static(type);
-    for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!byi_type_static(type->fields[i]))
-            return false;
-    return true;
-}
-
-static struct byi_tensor *tensor_of(struct byi_arena *arena,
-                                    const struct byi_type *type)
-{
-    struct byi_tensor *t = byi_arena_calloc(arena, 1, sizeof *t);
-    t->dtype = type->dtype;
-    t->rank = type->rank;
-    memcpy(t->dims, type->dims, type->rank * sizeof t->dims[0]);
-    return t;
-}
-
 /* The value of a call, where it is small and follows from what is known. */
 static const struct byi_tensor *compute(const struct byi_samples *s,
                                         const struct byi_node *node,
@@ -112,8 +86,8 @@ static const struct byi_tensor *compute(const struct byi_samples *s,
 {
     const bool asks_shape =
         node->op == BYI_OP_SHAPE_OF || node->op == BYI_OP_SIZE_OF;
-    if (!s->ctx->eval || node->n_args == 0 || byi_op_is_random(node->op) || type->kind != BYI_TENSOR ||
-        type->dtype == BYOC_STRING ||
+    if (!s->ctx->eval || node->n_args == 0 || byi_op_is_random(node->op) ||
+        type->kind != BYI_TENSOR || type->dtype == BYOC_STRING ||
         byi_elements(type->rank, type->dims) > MAX_COMPUTED)
         return NULL;
     struct byi_tensor *args =
@@ -121,9 +95,10 @@ static const struct byi_tensor *compute(const struct byi_samples *s,
     for (uint32_t i = 0; i < node->n_args; i++) {
         if (!known[i] && !asks_shape)
             return NULL;
-        args[i] = known[i] ? *known[i] : *tensor_of(s->arena, in[i]);
+        args[i] = known[i] ? *known[i] : byi_tensor_of(in[i]);
     }
-    struct byi_tensor *out = tensor_of(s->arena, type);
+    struct byi_tensor *out = byi_arena_calloc(s->arena, 1, sizeof *out);
+    *out = byi_tensor_of(type);
     out->data = byi_arena_alloc(s->arena, byi_tensor_bytes(out) + 1);
     if (s->ctx->eval(byi_op(node->op), node->attrs, node->n_args, args, 1, out,
                      NULL) != BYOC_OK)
@@ -152,7 +127,6 @@ static void visit_op(struct byi_samples *s, uint32_t round,
                               .n_in = node->n_args,
                               .in = in,
                               .value = known,
-                              .fresh = refuse_fresh,
                               .err = &err};
     const struct byi_type *type;
     if (byi_infer_type(&infer, &type) != BYOC_OK) {
@@ -160,7 +134,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
             s->fault[round] = byi_arena_str(s->arena, err.text);
         return;
     }
-    if (!is_static(type))
+    if (!byi_type_all_static(type))
         return;
     sh->type[id] = type;
     sh->value[id] = compute(s, node, in, known, type);
@@ -220,7 +194,8 @@ static void visit(struct byi_samples *s, uint32_t round,
     switch (node->kind) {
     case BYI_CONST: {
         const struct byi_const *c = &s->m->consts.at[node->index];
-        struct byi_tensor *t = tensor_of(s->arena, c->type);
+        struct byi_tensor *t = byi_arena_calloc(s->arena, 1, sizeof *t);
+        *t = byi_tensor_of(c->type);
         t->data = (void *)(uintptr_t)c->data;
         sh->type[id] = c->type;
         sh->value[id] = t;

@@ -64,20 +64,6 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
     return BYOC_OK;
 }
 
-static int64_t refuse_fresh(void *ctx)
-{
-    (void)ctx;
-    return -1;
-}
-
-static bool is_known(const struct byi_type *type)
-{
-    bool known = type->kind == BYI_TUPLE || byi_type_static(type);
-    for (uint32_t i = 0; type->kind == BYI_TUPLE && i < type->n_fields; i++)
-        known = known && byi_type_static(type->fields[i]);
-    return known;
-}
-
 static bool fits_step(const struct byi_type *have, const struct byi_type *want)
 {
     if (want->kind != BYI_TUPLE)
@@ -106,7 +92,8 @@ static const struct byi_type *arg_type(const struct binder *b,
         *t = (struct byi_tensor){.data = view->data,
                                  .dtype = (enum byoc_dtype)view->dtype,
                                  .rank = view->rank};
-        memcpy(t->dims, view->dims, view->rank * sizeof t->dims[0]);
+        for (uint32_t d = 0; d < t->rank; d++) /* dims may be NULL */
+            t->dims[d] = view->dims[d];
         *value = view->data ? t : NULL;
     }
     return b->out[ref.node][ref.output];
@@ -128,11 +115,10 @@ static enum byoc_status infer_step(struct binder *b,
                               .n_in = step->n_args,
                               .in = in,
                               .value = value,
-                              .fresh = refuse_fresh,
                               .err = b->err};
     if (byi_infer_type(&infer, &b->steps[at]) != BYOC_OK)
         return byi_prefix(b->err, "%s", b->g->symbol);
-    if (!is_known(b->steps[at]))
+    if (!byi_type_all_static(b->steps[at]))
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
                         "%s: the size of what %s gives depends on data",
                         b->g->symbol, step->op->name);

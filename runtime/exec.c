@@ -97,12 +97,6 @@ static enum byoc_status name_sources(enum byoc_status status,
     return step->sources[0] ? byi_prefix(err, "%s", step->sources) : status;
 }
 
-static int64_t refuse_fresh(void *ctx)
-{
-    (void)ctx;
-    return -1; /* set_dims refuses what stays unknown with all values known */
-}
-
 static enum byoc_status infer_step(struct byoc_state *s,
                                    const struct byi_plan_func *f,
                                    struct byi_frame *fr,
@@ -128,7 +122,6 @@ static enum byoc_status infer_step(struct byoc_state *s,
                               .n_in = step->n_in,
                               .in = s->types,
                               .value = s->known,
-                              .fresh = refuse_fresh,
                               .err = err};
     const struct byi_type *out;
     enum byoc_status status = byi_infer_type(&infer, &out);

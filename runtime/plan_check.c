@@ -181,10 +181,7 @@ static void tensor_of(const struct checker *c, uint32_t v, struct byi_tensor *t)
 {
     const struct byi_value *value = &c->f->values[v];
     const struct byi_value *root = &c->f->values[value->root];
-    *t = (struct byi_tensor){.dtype = value->type->dtype,
-                             .rank = value->type->rank};
-    for (uint32_t d = 0; d < t->rank; d++)
-        t->dims[d] = value->type->dims[d];
+    *t = byi_tensor_of(value->type);
     if (root->kind == BYI_V_CONST)
         t->data = c->plan->consts[root->index].view.data;
 }

@@ -26,9 +26,7 @@ static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
                                    const struct byi_plan_func *f, uint32_t v)
 {
     const struct byi_value *root = &f->values[f->values[v].root];
-    const struct byi_type *type = f->values[v].type;
-    struct byi_tensor t = {.dtype = type->dtype, .rank = type->rank};
-    memcpy(t.dims, type->dims, type->rank * sizeof *t.dims);
+    struct byi_tensor t = byi_tensor_of(f->values[v].type);
     if (root->kind == BYI_V_CONST)
         t.data = plan->consts[root->index].view.data;
     return t;

@@ -96,12 +96,6 @@ static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
 
 /* --- operators ------------------------------------------------------------ */
 
-static int64_t refuse_fresh(void *ctx)
-{
-    (void)ctx;
-    return -1;
-}
-
 static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
                       uint32_t n)
 {
@@ -109,16 +103,6 @@ static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
         if (!f->values[list[i]].fixed)
             return false;
     return true;
-}
-
-static struct byi_tensor *tensor_of(struct byi_arena *arena,
-                                    const struct byi_type *type)
-{
-    struct byi_tensor *t = byi_arena_calloc(arena, 1, sizeof *t);
-    t->dtype = type->dtype;
-    t->rank = type->rank;
-    memcpy(t->dims, type->dims, type->rank * sizeof t->dims[0]);
-    return t;
 }
 
 /* What value v is, where that is known: also as an alias that no step sets
@@ -131,7 +115,8 @@ static const struct byi_tensor *known_of(const struct maker *m,
     const struct byi_value *value = &f->values[v];
     const struct byi_tensor *root = known[value->root];
     if (!known[v] && value->kind == BYI_V_ALIAS && value->fixed && root) {
-        struct byi_tensor *t = tensor_of(m->scratch, value->type);
+        struct byi_tensor *t = byi_arena_calloc(m->scratch, 1, sizeof *t);
+        *t = byi_tensor_of(value->type);
         t->data = root->data;
         known[v] = t;
     }
@@ -157,7 +142,6 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
                               .n_in = step->n_in,
                               .in = types,
                               .value = values,
-                              .fresh = refuse_fresh,
                               .err = m->err};
     const struct byi_type *out;
     if (byi_infer_type(&infer, &out) != BYOC_OK)
@@ -222,11 +206,10 @@ static bool compute(struct maker *m, struct byi_plan_func *f,
         byi_arena_calloc(m->arena, step->n_out, sizeof *out);
     for (uint32_t i = 0; i < step->n_in; i++) {
         const struct byi_tensor *known = known_of(m, f, step->in[i]);
-        in[i] = known ? *known
-                      : *tensor_of(m->scratch, f->values[step->in[i]].type);
+        in[i] = known ? *known : byi_tensor_of(f->values[step->in[i]].type);
     }
     for (uint32_t i = 0; i < step->n_out; i++) {
-        out[i] = *tensor_of(m->scratch, f->values[step->out[i]].type);
+        out[i] = byi_tensor_of(f->values[step->out[i]].type);
         out[i].data = byi_arena_alloc(m->arena, byi_tensor_bytes(&out[i]) + 1);
     }
     if (byoc_internal_kernel_eval(step->op, step->attrs, step->n_in, in,
