@@ -276,7 +276,8 @@ enum {
      * compiled into the artifact and linked with the C and math libraries only:
      * what it needs of the backend's, the backend hands to it when it calls.
      * What the function takes and returns is between the two; load() casts
-     * region->code to it. */
+     * region->code to it. Only where compile() was given a symbol: a host
+     * without a C compiler, as byoc 0.1, gives none and takes no C. */
     BYOC_BLOB_C = 1
 };
 

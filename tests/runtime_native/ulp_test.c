@@ -1,8 +1,7 @@
 /* ulp_test.c: how far the float32 loops of every instruction set are from the
  * functions they approximate, in units in the last place of the result, over a
  * stride of all bit patterns: denormals, infinities and NaN are among them.
- * ULP_STRIDE=1 in the environment takes all 2^32; it is what the bounds, which
- * docs/performance.md states, were found with.
+ * ULP_STRIDE=1 in the environment takes all 2^32.
  */
 #include <math.h>
 #include <setjmp.h>
