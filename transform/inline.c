@@ -72,6 +72,8 @@ static bool is_function(const struct byi_node *node)
 
 static void count_reads(struct inliner *s, const struct byi_func *f)
 {
+    if (!f->refers)
+        return;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         for (uint32_t i = 0; i < node->n_args; i++) {
@@ -370,7 +372,7 @@ static enum byoc_status rebuild(struct inliner *s, uint32_t func,
 
 static bool has_work(const struct inliner *s, const struct byi_func *f)
 {
-    for (byi_id id = 0; id < f->nodes.n; id++)
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
         if (wants(s, f, &f->nodes.at[id]))
             return true;
     return false;
@@ -395,7 +397,7 @@ static void measure(struct inliner *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     s->size.at[func] = f->nodes.n;
-    for (byi_id id = 0; id < f->nodes.n; id++) {
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_FN && node->index != func)
             s->size.at[func] += s->size.at[node->index];

@@ -469,15 +469,22 @@ static void build(struct lifter *s, uint32_t func)
 /* --- the pass
  * ------------------------------------------------------------------------ */
 
-static void set_up(struct lifter *s)
+static void set_up_functions(struct lifter *s)
 {
     const size_t funcs = s->m->funcs.n;
     struct byi_arena *a = s->scratch;
     s->graph = byi_call_graph(s->m, a);
-    s->values = byi_number_values(s->m, &s->graph, a);
-    const size_t n = s->values.n;
     s->inner = byi_arena_calloc(a, funcs, sizeof *s->inner);
     s->lift = byi_arena_calloc(a, funcs, sizeof *s->lift);
+}
+
+/* What only a module needs in which there is something to lift. */
+static void set_up_values(struct lifter *s)
+{
+    const size_t funcs = s->m->funcs.n;
+    struct byi_arena *a = s->scratch;
+    s->values = byi_number_values(s->m, &s->graph, a);
+    const size_t n = s->values.n;
     s->name = byi_arena_calloc(a, funcs, sizeof *s->name);
     s->captures = byi_arena_calloc(a, funcs, sizeof *s->captures);
     s->around = byi_arena_calloc(a, funcs, sizeof *s->around);
@@ -531,9 +538,11 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     (void)ctx;
     (void)err;
     struct lifter s = {.m = m, .scratch = scratch};
-    set_up(&s);
-    if (find_literals(&s))
+    set_up_functions(&s);
+    if (find_literals(&s)) {
+        set_up_values(&s);
         lift_all(&s);
+    }
     byi_vec_free(s.reads.at);
     byi_vec_free(s.calls.at);
     return BYOC_OK;
