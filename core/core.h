@@ -442,4 +442,26 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 /* What byoc_module_nodes counts. */
 uint64_t byi_module_nodes(const struct byi_module *m);
 
+/* --- tables ------------------------------------------------------------- */
+
+/* Where to look in a table of open addressing, of mask + 1 slots, for keys that
+ * come roughly in the order of a number below `of` that equal ones share:
+ * first in a line of memory that goes with that number, since a walk over what
+ * is large then is one over its table; then, once the line is full, from where
+ * the hash says. byi_slot(&p, 0), byi_slot(&p, 1), ... until one is empty. */
+struct byi_near {
+    uint64_t line, hash;
+    uint32_t mask;
+};
+static inline struct byi_near byi_near(uint32_t at, uint32_t of, uint64_t hash,
+                                       uint32_t mask)
+{
+    return (struct byi_near){at * ((uint64_t)mask + 1) / of & ~(uint64_t)7,
+                             hash, mask};
+}
+static inline uint32_t byi_slot(const struct byi_near *p, uint32_t i)
+{
+    return (uint32_t)(i < 8 ? p->line + i : p->hash + i) & p->mask;
+}
+
 #endif

@@ -19,9 +19,18 @@ struct step {
     struct step *next;
 };
 
+/* An operator that may be combined, and the next one of its group. */
+struct member {
+    byi_id id;
+    uint32_t next; /* in `members` */
+    struct byi_channels channels;
+};
+
 struct group {
     struct byi_channels channels;
-    byi_id first, last; /* members, linked through `next_member` */
+    byi_id first;  /* its first member's node */
+    uint32_t from; /* that in `members`, ...  */
+    uint32_t last; /* and the last one        */
     uint32_t n;
     struct step *steps; /* the members, then what follows them */
 };
@@ -32,9 +41,10 @@ struct work {
     const struct byi_combine *combine;
     struct byi_arena *scratch;
     struct byi_uses uses;
+    BYI_VEC(struct member) members;
     BYI_VEC(struct group) groups;
-    byi_id *next_member;
-    uint32_t *group_of; /* nodes that belong to a group: 1 + its index */
+    uint32_t *group_of; /* nodes that belong to a group: 1 + its index;
+                           NULL while there is no group to combine  */
     uint32_t *slots;    /* of the hash table: 1 + a group's index      */
     uint32_t mask;
 };
@@ -103,38 +113,48 @@ static bool known_sizes(const struct work *w, byi_id id)
     return true;
 }
 
-static void add_member(struct work *w, byi_id id, struct byi_channels channels)
+static void add_member(struct work *w, uint32_t index)
 {
-    uint64_t slot = hash_member(w, id, channels.weight_axis) & w->mask;
-    for (; w->slots[slot]; slot = (slot + 1) & w->mask) {
+    const byi_id id = w->members.at[index].id;
+    const struct byi_channels channels = w->members.at[index].channels;
+    const struct byi_near near =
+        byi_near(node_of(w, id)->args[0], w->f->nodes.n,
+                 hash_member(w, id, channels.weight_axis), w->mask);
+    uint32_t i = 0, slot;
+    for (; w->slots[slot = byi_slot(&near, i)]; i++) {
         struct group *g = &w->groups.at[w->slots[slot] - 1];
         if (!same_group(w, g->first, id, channels.weight_axis))
             continue;
         if (g->n == MAX_BRANCHES)
             break;
-        w->next_member[g->last] = id;
-        g->last = id;
+        w->members.at[g->last].next = index;
+        g->last = index;
         g->n++;
         return;
     }
-    BYI_PUSH(&w->groups,
-             ((struct group){
-                 .channels = channels, .first = id, .last = id, .n = 1}));
+    BYI_PUSH(&w->groups, ((struct group){.channels = channels,
+                                         .first = id,
+                                         .from = index,
+                                         .last = index,
+                                         .n = 1}));
     w->slots[slot] = w->groups.n;
 }
 
 static void find_groups(struct work *w)
 {
-    uint32_t slots = 16;
-    while (slots / 2 < w->f->nodes.n)
-        slots *= 2;
-    w->mask = slots - 1;
-    w->slots = byi_arena_calloc(w->scratch, slots, sizeof *w->slots);
     for (byi_id id = 0; id < w->f->nodes.n; id++) {
         struct byi_channels channels;
         if (w->combine->takes(w->m, w->f, id, &channels) && known_sizes(w, id))
-            add_member(w, id, channels);
+            BYI_PUSH(&w->members,
+                     ((struct member){.id = id, .channels = channels}));
     }
+    uint32_t slots = 16;
+    while (slots / 2 < w->members.n)
+        slots *= 2;
+    w->mask = slots - 1;
+    w->slots = byi_arena_calloc(w->scratch, slots, sizeof *w->slots);
+    for (uint32_t i = 0; i < w->members.n; i++)
+        add_member(w, i);
 }
 
 /* --- what follows -------------------------------------------------------- */
@@ -205,19 +225,25 @@ static struct step *next_step(const struct work *w, const struct group *g,
     return step;
 }
 
-static void find_steps(struct work *w, uint32_t index)
+/* The first group asks for what most functions do without. */
+static void find_steps(struct work *w, uint32_t group)
 {
-    struct group *g = &w->groups.at[index];
+    if (!w->group_of) {
+        const size_t n = w->f->nodes.n;
+        w->group_of = byi_arena_calloc(w->scratch, n, sizeof *w->group_of);
+        w->uses = byi_uses_of(w->f, w->scratch);
+    }
+    struct group *g = &w->groups.at[group];
     byi_id *members = byi_arena_calloc(w->scratch, g->n, sizeof *members);
-    byi_id id = g->first;
-    for (uint32_t i = 0; i < g->n; i++, id = w->next_member[id])
-        members[i] = id;
+    uint32_t index = g->from;
+    for (uint32_t i = 0; i < g->n; i++, index = w->members.at[index].next)
+        members[i] = w->members.at[index].id;
     struct step *step = byi_arena_alloc(w->scratch, sizeof *step);
     *step = (struct step){.at = members};
     g->steps = step;
     for (; step; step = step->next) {
         for (uint32_t i = 0; i < g->n; i++)
-            w->group_of[step->at[i]] = index + 1;
+            w->group_of[step->at[i]] = group + 1;
         step->next = next_step(w, g, step);
     }
 }
@@ -391,23 +417,16 @@ enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
 {
     struct work w = {.m = m, .combine = combine, .scratch = scratch};
     enum byoc_status status = BYOC_OK;
-    uint32_t found = 0;
     byi_sweep(m, m->funcs.at[func], scratch);
     w.f = m->funcs.at[func];
-    const uint32_t n = w.f->nodes.n;
-    w.next_member = byi_arena_calloc(scratch, n + 1, sizeof *w.next_member);
-    w.group_of = byi_arena_calloc(scratch, n + 1, sizeof *w.group_of);
-    w.uses = byi_uses_of(w.f, scratch);
     find_groups(&w);
-    for (uint32_t i = 0; i < w.groups.n; i++) {
-        if (w.groups.at[i].n < 2 ||
-            (int64_t)w.groups.at[i].n < combine->min_branches)
-            continue;
-        find_steps(&w, i);
-        found++;
-    }
-    if (found)
+    for (uint32_t i = 0; i < w.groups.n; i++)
+        if (w.groups.at[i].n >= 2 &&
+            (int64_t)w.groups.at[i].n >= combine->min_branches)
+            find_steps(&w, i);
+    if (w.group_of)
         status = rebuild(&w, func, err);
+    byi_vec_free(w.members.at);
     byi_vec_free(w.groups.at);
     return status;
 }

@@ -20,7 +20,7 @@
 
 /* Nodes seen, in a table with open addressing. Part of the hash stands beside
  * the id, so that a node that is somewhere in memory is looked at only when it
- * is the one. */
+ * is the one. Equal nodes have their newest operand in common: byi_near. */
 struct slot {
     uint32_t id; /* plus one; 0 is empty */
     uint32_t hash;
@@ -29,6 +29,7 @@ struct slot {
 struct seen {
     struct slot *at;
     uint32_t mask;
+    uint32_t n; /* nodes of the old function */
 };
 
 static bool commutes(enum byi_op_id op)
@@ -235,21 +236,39 @@ static bool same(const struct byi_rewrite *rw, const struct byi_node *a,
     return a->index == b->index;
 }
 
+/* The newest operand that is known by its id. */
+static byi_id newest_operand(const struct byi_rewrite *rw,
+                             const struct byi_node *node)
+{
+    byi_id newest = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const byi_id arg = node->args[i];
+        const enum byi_node_kind kind = byi_rw_node(rw, arg)->kind;
+        if (arg > newest && kind != BYI_CONST && kind != BYI_FN)
+            newest = arg;
+    }
+    return newest;
+}
+
 static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
 {
-    struct seen *seen = rw->state;
+    const struct seen *seen = rw->state;
     const struct byi_node *node = byi_rw_node(rw, at);
     if (!shareable(rw->m, node))
         return BYI_NO_ID;
     const uint64_t hash = hash_node(rw, node);
     const uint32_t rest = (uint32_t)(hash >> 32);
-    uint64_t slot = hash & seen->mask;
-    for (; seen->at[slot].id; slot = (slot + 1) & seen->mask)
-        if (seen->at[slot].hash == rest &&
-            same(rw, byi_rw_node(rw, seen->at[slot].id - 1), node))
-            return seen->at[slot].id - 1;
-    seen->at[slot] = (struct slot){at + 1, rest};
-    return BYI_NO_ID;
+    const struct byi_near near =
+        byi_near(newest_operand(rw, node), seen->n, hash, seen->mask);
+    for (uint32_t i = 0;; i++) {
+        struct slot *slot = &seen->at[byi_slot(&near, i)];
+        if (!slot->id) {
+            *slot = (struct slot){at + 1, rest};
+            return BYI_NO_ID;
+        }
+        if (slot->hash == rest && same(rw, byi_rw_node(rw, slot->id - 1), node))
+            return slot->id - 1;
+    }
 }
 
 static const struct byi_rule rules[] = {{BYI_OP_NONE, find_equal}};
@@ -259,7 +278,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
     const uint32_t n = m->funcs.at[func]->nodes.n;
-    struct seen seen = {0};
+    struct seen seen = {.n = n};
     uint32_t slots = 16;
     while (slots / 2 < n)
         slots *= 2;
