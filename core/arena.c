@@ -7,8 +7,10 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { FIRST_BLOCK = 4096, LAST_BLOCK = 1 << 20, ARENA_ALIGN = 16 };
+enum { FIRST_BLOCK = 4096, LAST_BLOCK = 8 << 20, ARENA_ALIGN = 16 };
+enum { PAGE = 1 << 16, MANY_PAGES = 4 << 20 }; /* bytes; a multiple of any */
 
 struct block {
     struct block *next;
@@ -84,6 +86,23 @@ void byi_arena_free(struct byi_arena **arena)
     *arena = NULL;
 }
 
+/* What walks over large graphs cost is pages that are touched for the first
+ * time, and translated: ask for large ones. Whether there are is the system's
+ * affair. */
+static void prefer_huge_pages(void *at, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t begin = ((uintptr_t)at + PAGE - 1) / PAGE * PAGE;
+    const uintptr_t end = ((uintptr_t)at + bytes) / PAGE * PAGE;
+
+    if (bytes >= MANY_PAGES)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#else
+    (void)at;
+    (void)bytes;
+#endif
+}
+
 static struct block *block_new(size_t size)
 {
     struct block *b = NULL;
@@ -92,6 +111,7 @@ static struct block *block_new(size_t size)
         b = calloc(1, sizeof *b + size);
     if (!b)
         exhausted(size);
+    prefer_huge_pages(b, size);
     b->size = size;
     return b;
 }
@@ -287,6 +307,7 @@ void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size)
     grown = byi_realloc(*at, n, size);
     if (!grown)
         exhausted((size_t)n * size);
+    prefer_huge_pages(grown, (size_t)n * size);
     *at = grown;
     *cap = n;
 }
