@@ -28,6 +28,8 @@ struct byi_const_index {
     uint32_t n_args, next_args;
     uint32_t next_symbol, next_suffix;
     BYI_VEC(struct byi_func *) all; /* functions ever made, to be freed */
+    struct byi_arena *heads;        /* they themselves, side by side for those
+                                       who walk over very many             */
     BYI_VEC(struct byi_node) spare; /* room of a function that was replaced */
     BYI_VEC(uint32_t) open;         /* byi_open_funcs, of the first n_asked */
     uint32_t n_asked;
@@ -113,6 +115,7 @@ struct byi_module *byi_module_new(void)
 
     m->arena = arena;
     m->const_index = byi_arena_alloc(arena, sizeof *m->const_index);
+    m->const_index->heads = byi_arena_new();
     return m;
 }
 
@@ -136,6 +139,7 @@ void byi_module_free(struct byi_module **module)
     index = m->const_index;
     for (uint32_t i = 0; i < index->all.n; i++)
         free_func(index->all.at[i]);
+    byi_arena_free(&index->heads);
     byi_vec_free(index->all.at);
     byi_vec_free(index->spare.at);
     byi_vec_free(index->open.at);
@@ -156,7 +160,7 @@ void byi_module_free(struct byi_module **module)
 
 static struct byi_func *make_func(struct byi_module *m, const char *name)
 {
-    struct byi_func *f = byi_arena_alloc(m->arena, sizeof *f);
+    struct byi_func *f = byi_arena_alloc(m->const_index->heads, sizeof *f);
 
     f->name = name ? byi_arena_str(m->arena, name) : NULL;
     f->result = BYI_NO_ID;

@@ -562,6 +562,8 @@ static enum byoc_status partition_graph(struct byi_module *m,
                                         struct byoc_error *err)
 {
     uint32_t n_funcs = m->funcs.n; /* the regions made here need no visit */
+    if (m->targets.n == 0)
+        return BYOC_OK;
     BYI_TRY(check_all_marks(m, scratch, err));
     byi_limit_regions(m, ctx, scratch);
     uint32_t *names = names_taken(m, scratch);

@@ -96,7 +96,7 @@ static void classify(struct lifter *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     uint32_t selves = 0;
-    for (byi_id id = 0; id < f->nodes.n; id++)
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
         selves +=
             f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
     s->inner[func] = !f->name && !s->graph.closed[func] &&
@@ -107,7 +107,7 @@ static void classify(struct lifter *s, uint32_t func)
 static void keep_branches(struct lifter *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    for (byi_id id = 0; id < f->nodes.n; id++) {
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         for (uint32_t i = 1; node->kind == BYI_IF && i < 3; i++)
             if (f->nodes.at[node->args[i]].kind == BYI_FN)
