@@ -220,6 +220,8 @@ void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
 
 /* --- reachable nodes ----------------------------------------------------- */
 
+enum { AHEAD = 32 }; /* nodes: every pass walks so, and waits for memory */
+
 /* live[id]: the result needs node id. Operands come before their readers, so
  * one walk backwards finds all. */
 static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch,
@@ -230,6 +232,10 @@ static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch,
     live[f->result] = true;
     for (uint32_t id = f->nodes.n; id-- > 0;) {
         const struct byi_node *node = &f->nodes.at[id];
+        if (id >= AHEAD) {
+            __builtin_prefetch(node - AHEAD);
+            __builtin_prefetch(node[-(AHEAD / 2)].args);
+        }
         if (node->kind == BYI_PARAM)
             live[id] = true;
         n += live[id];
