@@ -294,17 +294,36 @@ static int rank_of(enum byi_reason where)
     }
 }
 
+/* A Constant node of the model runs nowhere, wherever its value has gone. */
+static bool is_constant(const struct byi_ledger *l, uint32_t source)
+{
+    return strcmp(l->sources[source].op, "Constant") == 0;
+}
+
+static uint32_t count_operators(const struct byi_ledger *l,
+                                const struct byi_sources *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        n += !is_constant(l, s->at[i]);
+    return n;
+}
+
 static void settle(struct byi_ledger *l, const struct byi_sources *s,
                    const struct place *place, double flops)
 {
+    const struct place folded = {.where = BYI_REASON_FOLDED};
+    const uint32_t operators = count_operators(l, s);
     for (uint32_t i = 0; i < s->n; i++) {
         struct byi_entry *e = entry_of(l, s->at[i]);
-        e->flops += flops / s->n;
-        if (rank_of(place->where) <= rank_of(e->where))
+        const bool aside = operators > 0 && is_constant(l, s->at[i]);
+        const struct place *to = aside ? &folded : place;
+        e->flops += aside ? 0 : flops / (operators ? operators : s->n);
+        if (rank_of(to->where) <= rank_of(e->where))
             continue;
-        e->where = place->where;
-        e->region = place->region;
-        e->pattern = place->pattern;
+        e->where = to->where;
+        e->region = to->region;
+        e->pattern = to->pattern;
     }
 }
 
