@@ -374,23 +374,22 @@ static int64_t direct_floats(const struct byi_conv *v, const struct frame *f)
 /* One channel in, no depth: planes, as they are. */
 static bool is_planes(const struct byi_conv *v)
 {
-    const struct byi_window *w = &v->w;
-    return byi_simd()->depthwise && v->c == 1 && w->in[0] == 1 &&
-           w->out[0] == 1 && w->size[0] == 1 && w->pad[0] == 0 &&
-           w->stride[2] <= 2 && w->size[2] <= BYI_DEPTHWISE_TAPS;
+    return v->c == 1 && byi_sliding_fits(&v->w);
 }
 
 static void run_planes(const struct byi_conv *v, const struct byi_call *call)
 {
-    const struct byi_window *w = &v->w;
-    const int64_t planes = v->n * v->groups * v->o;
-    const int team = byi_team(call, planes * w->out_count * w->taps);
-#pragma omp parallel for num_threads(team) schedule(static) if (team > 1)
-    for (int64_t i = 0; i < planes; i++)
-        byi_simd()->depthwise((const float *)v->x + i / v->o * w->in_count,
-                              (const float *)v->weights +
-                                  i % (v->groups * v->o) * w->taps,
-                              w, (float *)v->y + i * w->out_count);
+    const struct byi_sliding planes = {
+        .kind = BYI_WINDOW_PRODUCT,
+        .w = &v->w,
+        .n = v->n,
+        .groups = v->groups,
+        .repeat = v->o,
+        .x = v->x,
+        .weights = v->weights,
+        .y = v->y,
+    };
+    byi_sliding_run(&planes, call, call->scratch);
 }
 
 static void run_direct(const struct byi_conv *v, const struct frame *f,
@@ -478,7 +477,7 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
 {
     const struct frame f = frame_of(&v->w);
     if (is_direct(v) && is_planes(v))
-        return 0;
+        return byi_sliding_scratch(&v->w, call->threads);
     if (is_direct(v))
         return (uint64_t)direct_floats(v, &f) * sizeof(float) * call->threads;
     return product_scratch(v, &f, call);

@@ -197,6 +197,32 @@ void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
 void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
                         int64_t *first, int64_t *last);
 
+/* What becomes of the elements under a window: the sum of their products with
+ * weights, the largest (NaN wins), their sum. */
+enum byi_window_kind {
+    BYI_WINDOW_PRODUCT,
+    BYI_WINDOW_MAX,
+    BYI_WINDOW_SUM,
+    BYI_WINDOW_KINDS
+};
+enum { BYI_WINDOW_TAPS = 16 }; /* of a row, at most, where one runs fast */
+
+/* A window over every plane of x (n, groups, in[1], in[2]): y (n, groups
+ * repeat, out[1], out[2]); products with weights (groups repeat, size[1],
+ * size[2]), sums multiplied by shares (out[1], out[2]) unless that is NULL. */
+struct byi_sliding {
+    enum byi_window_kind kind;
+    const struct byi_window *w;
+    int64_t n, groups, repeat;
+    const float *x, *weights, *shares;
+    float *y;
+};
+/* Whether it is done for such windows: of two axes, with little padding. */
+bool byi_sliding_fits(const struct byi_window *w);
+uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
+void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
+                    void *scratch);
+
 /* Position `flat` of a row-major box. */
 static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
                                  int64_t at[3])
@@ -361,7 +387,8 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 
-enum { BYI_SLACK = 64, BYI_DEPTHWISE_TAPS = 16 };
+enum { BYI_SLACK = 64 };
+
 
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL where there is no such loop. */
@@ -388,11 +415,15 @@ struct byi_simd {
     /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
     void (*channels)(const float *x, const int64_t *offsets, const float *w,
                      const int64_t *at, int64_t taps, float *y, int64_t n);
-    /* One plane of a convolution: x (in[1], in[2]), weights (size[1], size[2]),
-     * y (out[1], out[2]); stride[2] is 1 or 2, size[2] at most
-     * BYI_DEPTHWISE_TAPS. NULL: none. */
-    void (*depthwise)(const float *x, const float *weights,
-                      const struct byi_window *w, float *y);
+    /* A window over n planes: x (n, in[1], in[2]), weights (n, size[1],
+     * size[2]), y (n, out[1], out[2]); stride[2] is 1 or 2, size[2] at most
+     * BYI_WINDOW_TAPS.
+     * With `bordered` x has all that the windows of whole vectors of outputs
+     * lie on: see byi_sliding_run. */
+    bool bordered;
+    void (*window[BYI_WINDOW_KINDS])(const float *x, const float *weights,
+                                     const struct byi_window *w, float *y,
+                                     int64_t n);
     /* y[i] += x[i stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */

@@ -353,6 +353,45 @@ static void block_row(const struct pool *v, int64_t item)
         pool_block(v, x, at, y + at * v->block);
 }
 
+/* --- float32: planes ------------------------------------------------------ */
+
+/* What a sum of each output is multiplied by to be a mean. */
+static void list_shares(const struct pool *v, float *shares)
+{
+    const struct byi_window *w = &v->w;
+    for (int64_t h = 0; h < w->out[1]; h++) {
+        const int64_t high = divisor(v, 0, 0) * divisor(v, 1, h);
+        for (int64_t i = 0; i < w->out[2]; i++) {
+            const int64_t count = high * divisor(v, 2, i);
+            *shares++ = count ? 1.0f / (float)count : 0;
+        }
+    }
+}
+
+static uint64_t shares_bytes(const struct pool *v)
+{
+    return v->kind == MEAN ? byi_lines((uint64_t)v->w.out_count * sizeof(float))
+                           : 0;
+}
+
+static void run_planes(const struct byi_call *call, const struct pool *v)
+{
+    float *shares = v->kind == MEAN ? call->scratch : NULL;
+    const struct byi_sliding planes = {
+        .kind = v->kind == MEAN ? BYI_WINDOW_SUM : BYI_WINDOW_MAX,
+        .w = &v->w,
+        .n = 1,
+        .groups = v->planes,
+        .repeat = 1,
+        .x = v->x,
+        .shares = shares,
+        .y = v->y,
+    };
+    if (shares)
+        list_shares(v, shares);
+    byi_sliding_run(&planes, call, (char *)call->scratch + shares_bytes(v));
+}
+
 /* --- float32: choosing ---------------------------------------------------- */
 
 /* Windows far larger than the data would make rows walk absent taps, and sums
@@ -361,6 +400,11 @@ static bool is_fast(const struct pool *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
            v->w.taps <= 1024;
+}
+
+static bool is_planes(const struct pool *v, enum byoc_dtype dtype)
+{
+    return is_fast(v, dtype) && v->block == 1 && byi_sliding_fits(&v->w);
 }
 
 static void run_items(const struct byi_call *call, const struct pool *v,
@@ -384,6 +428,10 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
                                  ? "a float or an integer type"
                                  : "float16, bfloat16, float32 or float64",
                              err);
+    if (fast && is_planes(&v, call->in->dtype)) {
+        run_planes(call, &v);
+        return BYOC_OK;
+    }
     int64_t items = v.planes;
     if (fast && is_fast(&v, call->in->dtype)) {
         run = v.block > 1 ? block_row : fast_plane;
@@ -407,7 +455,17 @@ static enum byoc_status pool_run_f32(const struct byi_call *call,
     return run_pool(call, true, err);
 }
 
-BYI_FLOAT_KERNEL(pool, pool_run_f32, NULL)
+static uint64_t pool_scratch_f32(const struct byi_call *call)
+{
+    struct pool v;
+    struct byoc_error ignored;
+    if (describe(call, &v, &ignored) != BYOC_OK ||
+        !is_planes(&v, call->in->dtype))
+        return 0;
+    return shares_bytes(&v) + byi_sliding_scratch(&v.w, call->threads);
+}
+
+BYI_FLOAT_KERNEL(pool, pool_run_f32, pool_scratch_f32)
 
 /* --- over all of space --------------------------------------------------- */
 

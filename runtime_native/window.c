@@ -3,6 +3,10 @@
  */
 #include "kernel.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
                      int64_t fallback)
 {
@@ -58,4 +62,112 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
     *last = from < w->in[axis] ? byi_ceil_div(w->in[axis] - from, stride) : 0;
     *first = byi_min(*first, w->out[axis]);
     *last = byi_max(*first, byi_min(*last, w->out[axis]));
+}
+
+/* --- planes ----------------------------------------------------------------
+ */
+
+enum { TOGETHER = 16 }; /* planes of a task */
+
+/* Floats of a row with the border that all windows of its outputs lie on. */
+static int64_t bordered_row(const struct byi_window *w)
+{
+    return byi_max(w->pad[2] + w->in[2], (w->out[2] - 1) * w->stride[2] +
+                                             (w->size[2] - 1) * w->dilation[2] +
+                                             1);
+}
+
+bool byi_sliding_fits(const struct byi_window *w)
+{
+    if (w->in[0] != 1 || w->out[0] != 1 || w->size[0] != 1 || w->pad[0] != 0 ||
+        w->stride[2] > 2 || w->size[2] > BYI_WINDOW_TAPS || w->taps > 1024)
+        return false;
+    return w->pad[2] <= w->in[2] + 64 && w->end[2] <= w->in[2] + 64;
+}
+
+/* Of a thread. */
+static uint64_t room_of(const struct byi_window *w)
+{
+    if (!byi_simd()->bordered)
+        return 0;
+    return byi_lines((uint64_t)(bordered_row(w) * w->in[1] + BYI_SLACK) *
+                     sizeof(float));
+}
+
+uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
+{
+    return room_of(w) * threads;
+}
+
+static void add_border(const struct byi_window *w, const float *x, float *to,
+                       int64_t wide, float outside)
+{
+    for (int64_t row = 0; row < w->in[1]; row++, to += wide) {
+        for (int64_t i = 0; i < w->pad[2]; i++)
+            to[i] = outside;
+        memcpy(to + w->pad[2], x + row * w->in[2],
+               (size_t)w->in[2] * sizeof *x);
+        for (int64_t i = w->pad[2] + w->in[2]; i < wide; i++)
+            to[i] = outside;
+    }
+    for (int64_t i = 0; i < BYI_SLACK; i++)
+        to[i] = outside;
+}
+
+/* n planes, each with its own inputs and weights. */
+static void run_together(const struct byi_sliding *v, const float *x,
+                         const float *weights, float *y, int64_t n, float *room)
+{
+    const struct byi_simd *simd = byi_simd();
+    const struct byi_window *w = v->w;
+    if (!simd->bordered) {
+        simd->window[v->kind](x, weights, w, y, n);
+        return;
+    }
+    struct byi_window inner = *w;
+    inner.in[2] = bordered_row(w);
+    inner.pad[2] = 0;
+    for (int64_t p = 0; p < n; p++) {
+        add_border(w, x + p * w->in_count, room, inner.in[2],
+                   v->kind == BYI_WINDOW_MAX ? -INFINITY : 0);
+        simd->window[v->kind](room, weights ? weights + p * w->taps : NULL,
+                              &inner, y + p * w->out_count, 1);
+    }
+}
+
+static void run_task(const struct byi_sliding *v, int64_t image, int64_t c,
+                     int64_t n, float *room)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t channels = v->groups * v->repeat, out = v->w->out_count;
+    const int64_t from = image * v->groups + c / v->repeat;
+    float *y = v->y + (image * channels + c) * out;
+    run_together(v, v->x + from * v->w->in_count,
+                 v->weights ? v->weights + c * v->w->taps : NULL, y, n, room);
+    for (int64_t p = 0; p < n && v->shares; p++, y += out)
+        simd->binary[BYI_OP_MULTIPLY](y, 1, v->shares, 1, y, out);
+}
+
+void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
+                     void *scratch)
+{
+    const int64_t channels = v->groups * v->repeat;
+    const int64_t step = v->repeat == 1 ? TOGETHER : 1;
+    const int64_t tasks = byi_ceil_div(channels, step);
+    const uint64_t room = room_of(v->w);
+    const int team =
+        byi_team(call, v->n * channels * v->w->out_count * v->w->taps);
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        uint64_t lane = 0;
+#ifdef _OPENMP
+        lane = (uint64_t)omp_get_thread_num();
+#endif
+        float *mine = (void *)((char *)scratch + lane * room);
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < v->n * tasks; i++) {
+            const int64_t c = i % tasks * step;
+            run_task(v, i / tasks, c, byi_min(step, channels - c), mine);
+        }
+    }
 }

@@ -62,17 +62,32 @@ static void test_conv(void **state)
     }
 }
 
+/* Windows that have code of their own: square ones, of stride 1 or 2. */
+static void make_square(struct shape *s)
+{
+    const int64_t side = random_in(2, 5), stride = random_in(1, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        s->w[2 + i] = side;
+        s->strides[i] = stride;
+        s->dilation[i] = 1;
+        s->x[2 + i] = random_in(1, 20) + side - 1;
+    }
+}
+
 /* One input channel a group, one or several outputs; wide enough for the
  * vectors of any instruction set. */
 static void test_depthwise(void **state)
 {
     (void)state;
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < 240; round++) {
         struct shape s = random_shape(2, false);
-        s.groups = random_in(2, 5);
+        if (round % 2)
+            make_square(&s);
+        s.groups = random_in(2, round % 3 ? 5 : 40);
         s.x[1] = s.groups;
-        s.x[3] += random_in(0, 60);
-        s.w[0] = s.groups * random_in(1, 4);
+        if (round % 5)
+            s.x[3] += random_in(0, 60);
+        s.w[0] = s.groups * (round % 4 ? random_in(1, 4) : 1);
         s.w[1] = 1;
         struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
         expect_plain(&e, byi_conv_plain, 1e-4, "depthwise conv");
@@ -207,8 +222,14 @@ static void test_pool(void **state)
     (void)state;
     for (int round = 0; round < 400; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
-        const struct shape s = random_shape(n, false);
+        struct shape s = random_shape(n, false);
         const int mean = round / 3 % 2;
+        if (n == 2 && round / 3 % 4 > 1) {
+            make_square(&s);
+            for (uint32_t i = 0; i < 4; i++)
+                s.padding[i] = random_in(0, s.w[2] - 1);
+            s.x[3] += random_in(0, 40);
+        }
         const struct byi_attr more[] = {
             BOOL("ceil_mode", round / 6 % 2),
             BOOL("count_include_pad", round / 12 % 2),
