@@ -117,8 +117,10 @@ enum byoc_status byi_dn_own(struct byi_build *b, uint64_t bytes, uint32_t *buf)
 void byi_dn_disown(struct byi_build *b, uint32_t buf)
 {
     const struct byoc_host *host = b->program->host;
-    host->release(host->ctx, b->program->bufs.at[buf].data);
-    b->program->bufs.at[buf].data = NULL;
+    struct byi_buf *own = &b->program->bufs.at[buf];
+    assert(!own->shared);
+    host->release(host->ctx, own->data);
+    own->data = NULL;
 }
 
 static bool is_constant(const struct byi_build *b, uint32_t buf)
@@ -197,26 +199,25 @@ enum byoc_status byi_dn_check_impl(struct byi_build *b, struct byi_prim **prim,
 }
 
 /* Run a primitive once, while building, from constant to owned memory. */
-static enum byoc_status run_now(struct byi_build *b, struct byi_prim **prim,
+static enum byoc_status run_now(struct byi_build *b, struct byi_prim *prim,
                                 const void *src, void *dst)
 {
     const struct byoc_host *host = b->program->host;
     const int args[] = {BYI_ARG_SRC, BYI_ARG_DST};
     void *data[] = {(void *)(uintptr_t)src, dst};
-    const uint64_t bytes = byi_prim_scratch(*prim);
+    const uint64_t bytes = byi_prim_scratch(prim);
     void *scratch = bytes ? host->acquire(host->ctx, bytes) : NULL;
     struct byi_bound *call = NULL;
-    enum byoc_status status = byi_prim_build(*prim, b->err);
+    enum byoc_status status = byi_prim_build(prim, b->err);
     if (status == BYOC_OK && bytes && !scratch)
         status = byi_fail(b->err, BYOC_ENOMEM, "out of memory");
     if (status == BYOC_OK)
         status =
-            byi_bound_new(b->lib, *prim, 2, args, data, scratch, &call, b->err);
+            byi_bound_new(b->lib, prim, 2, args, data, scratch, &call, b->err);
     if (status == BYOC_OK)
         status = byi_bound_run(call, b->err);
     byi_bound_free(&call);
     host->release(host->ctx, scratch);
-    byi_prim_free(prim);
     return status;
 }
 
@@ -227,6 +228,36 @@ static const char *const_bytes(const struct byi_build *b,
            offset_bytes(view);
 }
 
+/* Apply a reorder to what is constant, unless another program of the host has
+ * done it. A constant's address is its name as long as the program lives; so is
+ * that of what is shared, which it holds, but not that of memory of its own. */
+static enum byoc_status pack_now(struct byi_build *b,
+                                 const struct byi_view *src,
+                                 struct byi_prim **prim, uint64_t bytes,
+                                 uint32_t *buf)
+{
+    const struct byoc_host *host = b->program->host;
+    const struct byi_buf from = b->program->bufs.at[src->buf];
+    const char *at = const_bytes(b, src);
+    const bool named = from.kind == BYI_BUF_CONST || from.shared;
+    struct byi_shared *shared =
+        named ? byi_dn_share_find(host, at, *prim) : NULL;
+    if (!shared) {
+        BYI_TRY(byi_dn_own(b, bytes, buf));
+        BYI_TRY(run_now(b, *prim, at, b->program->bufs.at[*buf].data));
+    } else {
+        *buf =
+            add_buf(b, (struct byi_buf){.kind = BYI_BUF_OWNED, .bytes = bytes});
+    }
+    struct byi_buf *to = &b->program->bufs.at[*buf];
+    if (named && !shared)
+        shared = byi_dn_share(host, at, prim, to->data);
+    to->shared = shared;
+    if (shared)
+        to->data = byi_dn_shared_data(shared);
+    return BYOC_OK;
+}
+
 /* Apply a reorder from `src` into a new buffer of `bytes`: at once when src
  * is constant, else as a step. Takes the primitive. */
 static enum byoc_status apply_reorder(struct byi_build *b,
@@ -235,10 +266,9 @@ static enum byoc_status apply_reorder(struct byi_build *b,
                                       uint32_t *buf)
 {
     if (is_constant(b, src->buf)) {
-        enum byoc_status status = byi_dn_own(b, bytes, buf);
-        if (status == BYOC_OK && !b->probe)
-            return run_now(b, &prim, const_bytes(b, src),
-                           b->program->bufs.at[*buf].data);
+        enum byoc_status status = b->probe
+                                      ? byi_dn_own(b, bytes, buf)
+                                      : pack_now(b, src, &prim, bytes, buf);
         byi_prim_free(&prim);
         return status;
     }
@@ -676,9 +706,13 @@ void byi_dn_program_free(struct byi_program **program)
         return;
     for (uint32_t i = 0; i < p->steps.n; i++)
         byi_prim_free(&p->steps.at[i].prim);
-    for (uint32_t i = 0; i < p->bufs.n; i++)
-        if (p->bufs.at[i].kind == BYI_BUF_OWNED)
-            p->host->release(p->host->ctx, p->bufs.at[i].data);
+    for (uint32_t i = 0; i < p->bufs.n; i++) {
+        const struct byi_buf *buf = &p->bufs.at[i];
+        if (buf->shared)
+            byi_dn_share_end(buf->shared);
+        else if (buf->kind == BYI_BUF_OWNED)
+            p->host->release(p->host->ctx, buf->data);
+    }
     byi_vec_free(p->steps.at);
     byi_vec_free(p->bufs.at);
     byi_graph_free(&p->graph);

@@ -33,7 +33,8 @@ struct byi_buf {
     uint64_t bytes;
     uint64_t offset; /* TEMP: in the state's memory                   */
     void *data;      /* CONST, OWNED; NULL while probing              */
-    bool keep;       /* TEMP: needs its slack, may not become an output */
+    struct byi_shared *shared; /* OWNED: whose data it is; NULL: the buffer's */
+    bool keep; /* TEMP: needs its slack, may not become an output */
 };
 
 struct byi_slot {
@@ -90,6 +91,22 @@ void byi_dn_exec_free(struct byi_exec **exec);
 enum byoc_status byi_dn_exec_step(const struct byi_exec *exec, uint32_t step,
                                   struct byoc_error *err);
 void *byi_dn_exec_temps(const struct byi_exec *exec);
+
+/* share.c: constants that were reordered, had once by all programs of a host.
+ * Threads: safe. */
+struct byi_shared;
+/* What `reorder` makes of the constant at `src`, which stays where it is as
+ * long as this is used; NULL: nobody has it. End it with byi_dn_share_end. */
+struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
+                                     const void *src,
+                                     const struct byi_prim *reorder);
+/* Let others use `data`, acquired of the host, that `reorder` made: takes both.
+ * Where another thread was first, theirs is what there is. NULL: no memory, and
+ * data and primitive stay the caller's. */
+struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
+                                struct byi_prim **reorder, void *data);
+void *byi_dn_shared_data(const struct byi_shared *shared);
+void byi_dn_share_end(struct byi_shared *shared);
 
 /* --- while building ------------------------------------------------------ */
 

@@ -374,12 +374,18 @@ enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err)
         "oneDNN failed to generate %s (status %d)", prim->impl, (int)status);
 }
 
+void byi_prim_unbuild(struct byi_prim *prim)
+{
+    if (prim->prim)
+        dnnl_primitive_destroy(prim->prim);
+    prim->prim = NULL;
+}
+
 void byi_prim_free(struct byi_prim **prim)
 {
     if (!*prim)
         return;
-    if ((*prim)->prim)
-        dnnl_primitive_destroy((*prim)->prim);
+    byi_prim_unbuild(*prim);
     dnnl_primitive_desc_destroy((*prim)->pd);
     byi_release(*prim);
     *prim = NULL;

@@ -262,6 +262,8 @@ BYI_CREATOR(rnn);
 
 /* Generate the code (about 0.3 ms; microseconds when oneDNN has it cached). */
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
+/* Let the code go again: what is left answers questions. */
+void byi_prim_unbuild(struct byi_prim *prim);
 void byi_prim_free(struct byi_prim **prim);
 /* prim_layout.c: the layouts that the primitive picks where p leaves them to
  * it, as names ("NCHW16c", "OIHW16i16o") of less than n characters; "" where

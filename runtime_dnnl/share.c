@@ -1,0 +1,105 @@
+/* runtime_dnnl/share.c: a region is built for each of the sizes its model is
+ * run with, and what its weights become seldom depends on them: what a reorder
+ * made of a constant is had once by all programs of a host that want the same.
+ * A constant stays where it is as long as a program that was given it, so its
+ * address says which one it is.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <pthread.h>
+
+struct byi_shared {
+    struct byi_shared *next; /* of its list */
+    const struct byoc_host *host;
+    const void *src;          /* what was reordered          */
+    struct byi_prim *reorder; /* says from which layout to which */
+    void *data;               /* the host's                  */
+    uint32_t users;
+};
+
+enum { LISTS = 1024 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct byi_shared *lists[LISTS];
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct byi_shared **list_of(const void *src)
+{
+    return &all.lists[(uintptr_t)src / BYI_ALIGN % LISTS];
+}
+
+/* Under the lock. */
+static struct byi_shared *find(const struct byoc_host *host, const void *src,
+                               const struct byi_prim *reorder)
+{
+    struct byi_shared *s = *list_of(src);
+    while (s &&
+           (s->src != src || s->host != host ||
+            !byi_prim_same(s->reorder, BYI_ARG_SRC, reorder, BYI_ARG_SRC) ||
+            !byi_prim_same(s->reorder, BYI_ARG_DST, reorder, BYI_ARG_DST)))
+        s = s->next;
+    if (s)
+        s->users++;
+    return s;
+}
+
+struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
+                                     const void *src,
+                                     const struct byi_prim *reorder)
+{
+    pthread_mutex_lock(&all.lock);
+    struct byi_shared *s = find(host, src, reorder);
+    pthread_mutex_unlock(&all.lock);
+    return s;
+}
+
+struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
+                                struct byi_prim **reorder, void *data)
+{
+    struct byi_shared *fresh = byi_alloc(1, sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    pthread_mutex_lock(&all.lock);
+    struct byi_shared *s = find(host, src, *reorder);
+    if (!s) {
+        struct byi_shared **list = list_of(src);
+        byi_prim_unbuild(*reorder);
+        *fresh = (struct byi_shared){.next = *list,
+                                     .host = host,
+                                     .src = src,
+                                     .reorder = *reorder,
+                                     .data = data,
+                                     .users = 1};
+        s = *list = fresh;
+        *reorder = NULL;
+    }
+    pthread_mutex_unlock(&all.lock);
+    if (s != fresh) {
+        host->release(host->ctx, data);
+        byi_release(fresh);
+    }
+    return s;
+}
+
+void *byi_dn_shared_data(const struct byi_shared *shared)
+{
+    return shared->data;
+}
+
+void byi_dn_share_end(struct byi_shared *shared)
+{
+    struct byi_shared **at = list_of(shared->src);
+    pthread_mutex_lock(&all.lock);
+    const bool last = --shared->users == 0;
+    while (last && *at != shared)
+        at = &(*at)->next;
+    if (last)
+        *at = shared->next;
+    pthread_mutex_unlock(&all.lock);
+    if (!last)
+        return;
+    shared->host->release(shared->host->ctx, shared->data);
+    byi_prim_free(&shared->reorder);
+    byi_release(shared);
+}

@@ -1,0 +1,338 @@
+/* share_test.c: packed weights of regions that one host loads for other sizes:
+ * had once, gone with the last, each right; not shared where weights, layouts
+ * or hosts differ; by threads that load and unload at once; for want of memory.
+ */
+#include <byoc/backend.h>
+
+#include "core/base.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
+                                                 char *why, uint32_t why_bytes);
+
+enum {
+    C = 32, /* channels, in and out                          */
+    H = 5,  /* height and width                              */
+    WEIGHTS = C * C * 9,
+    WEIGHT_BYTES = WEIGHTS * (int)sizeof(float)
+};
+
+/* --- a host that counts --------------------------------------------------- */
+
+struct counts {
+    _Atomic int64_t held;
+    _Atomic int fail_at; /* so many acquisitions from now on; -1: none fails */
+};
+
+static void *acquire(void *ctx, uint64_t bytes)
+{
+    struct counts *counts = ctx;
+    if (counts->fail_at >= 0 && counts->fail_at-- == 0)
+        return NULL;
+    char *at = byi_acquire(bytes + BYI_ALIGN);
+    if (!at)
+        return NULL;
+    memcpy(at, &bytes, sizeof bytes);
+    counts->held += (int64_t)bytes;
+    return at + BYI_ALIGN;
+}
+
+static void release(void *ctx, void *memory)
+{
+    struct counts *counts = ctx;
+    uint64_t bytes;
+    if (!memory)
+        return;
+    memcpy(&bytes, (char *)memory - BYI_ALIGN, sizeof bytes);
+    counts->held -= (int64_t)bytes;
+    byi_release((char *)memory - BYI_ALIGN);
+}
+
+struct byoc_fail {
+    uint32_t code;
+};
+
+static struct byoc_fail *make_fail(void *ctx, uint32_t code, const char *text)
+{
+    static _Thread_local struct byoc_fail last;
+    (void)ctx;
+    (void)text;
+    last.code = code;
+    return &last;
+}
+
+static uint32_t one_thread(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
+static struct byoc_host host_of(struct counts *counts)
+{
+    *counts = (struct counts){.fail_at = -1};
+    return (struct byoc_host){.struct_size = sizeof(struct byoc_host),
+                              .abi = BYOC_BACKEND_ABI,
+                              .ctx = counts,
+                              .acquire = acquire,
+                              .release = release,
+                              .fail = make_fail,
+                              .threads = one_thread};
+}
+
+static const struct byoc_backend *dnnl; /* of main */
+
+/* --- a convolution -------------------------------------------------------- */
+
+static void fill(float *x, int n, uint32_t seed)
+{
+    for (int i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(seed >> 16) / 65536 - 0.5f;
+    }
+}
+
+/* Of batch b, with strides of s. */
+static void *load(const struct byoc_host *host, const float *weights, int b,
+                  int s, struct byoc_fail **failed)
+{
+    static const int64_t dims[] = {C, C, 3, 3};
+    char json[1400];
+    const int out = (H - 1) / s + 1;
+    snprintf(json, sizeof json,
+             "{\"format\":\"byoc-graph\",\"version\":1,\"symbol\":\"r\","
+             "\"nodes\":[{\"op\":\"input\",\"name\":\"x\",\"out\":[{\"dtype\":"
+             "\"float32\",\"shape\":[%d,%d,%d,%d]}]},{\"op\":\"const\","
+             "\"data\":0,\"out\":[{\"dtype\":\"float32\",\"shape\":[%d,%d,3,3]}"
+             "]},{\"op\":\"kernel\",\"pattern\":\"dnnl.conv\",\"operands\":{"
+             "\"src\":[0,0],\"weights\":[1,0]},\"name\":\"nn.conv2d\",\"args\":"
+             "[\"src\",\"weights\"],\"attrs\":{\"strides\":[%d,%d],"
+             "\"padding\":[1,1,1,1]},\"type\":{\"dtype\":\"float32\",\"shape\":"
+             "[%d,%d,%d,%d]},\"post_ops\":[],\"out\":[{\"dtype\":\"float32\","
+             "\"shape\":[%d,%d,%d,%d]}],\"source\":[]}],\"inputs\":[0],"
+             "\"outputs\":[[2,0]]}",
+             b, C, H, H, C, C, s, s, b, C, out, out, b, C, out, out);
+    const struct byoc_view view = {.dtype = BYOC_F32,
+                                   .rank = 4,
+                                   .dims = dims,
+                                   .data = (void *)(uintptr_t)weights,
+                                   .bytes = WEIGHT_BYTES};
+    const struct byoc_region region = {.struct_size = sizeof region,
+                                       .n_consts = 1,
+                                       .json = json,
+                                       .json_bytes = strlen(json),
+                                       .consts = &view};
+    void *compiled = NULL;
+    *failed = dnnl->load(host, &region, &compiled);
+    return compiled;
+}
+
+static void *load_right(const struct byoc_host *host, const float *weights,
+                        int b, int s)
+{
+    struct byoc_fail *failed;
+    void *compiled = load(host, weights, b, s, &failed);
+    assert_null(failed);
+    return compiled;
+}
+
+static float expected(const float *x, const float *w, int b, int c, int at)
+{
+    float sum = 0;
+    for (int k = 0; k < C; k++)
+        for (int i = 0; i < 9; i++) {
+            const int y = at / H + i / 3 - 1, z = at % H + i % 3 - 1;
+            if (y >= 0 && y < H && z >= 0 && z < H)
+                sum +=
+                    x[((b * C + k) * H + y) * H + z] * w[(c * C + k) * 9 + i];
+        }
+    return sum;
+}
+
+/* Run what was loaded for batch b and strides of 1. */
+static bool is_right(const struct byoc_host *host, void *compiled,
+                     const float *weights, int b)
+{
+    enum { MOST = 4 };
+    const int64_t dims[] = {b, C, H, H};
+    const int n = b * C * H * H;
+    float x[MOST * C * H * H], y[MOST * C * H * H];
+    void *state = NULL;
+    fill(x, n, (uint32_t)b);
+    const struct byoc_view in = {BYOC_F32, 4, dims, x, (uint64_t)n * 4};
+    const struct byoc_view out = {BYOC_F32, 4, dims, y, (uint64_t)n * 4};
+    const struct byoc_run_args args = {.struct_size = sizeof args,
+                                       .n_inputs = 1,
+                                       .n_outputs = 1,
+                                       .inputs = &in,
+                                       .outputs = &out};
+    if (dnnl->state_new(host, compiled, &state))
+        return false;
+    bool right = !dnnl->run(host, compiled, state, &args);
+    dnnl->state_free(host, compiled, state);
+    for (int i = 0; i < n && right; i += 37)
+        right = fabsf(y[i] - expected(x, weights, i / (C * H * H),
+                                      i / (H * H) % C, i % (H * H))) < 1e-4f;
+    return right;
+}
+
+/* --- tests ---------------------------------------------------------------- */
+
+static float weights[WEIGHTS], others[WEIGHTS];
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    void *at[5];
+    for (int b = 1; b <= 4; b++)
+        at[b] = load_right(&host, weights, b, 1);
+    assert_true(counts.held >= WEIGHT_BYTES); /* they are packed */
+    assert_true(counts.held < 2 * WEIGHT_BYTES);
+    for (int b = 1; b <= 4; b++) {
+        for (int k = b; k <= 4; k++)
+            assert_true(is_right(&host, at[k], weights, k));
+        assert_true(counts.held >= WEIGHT_BYTES);
+        dnnl->unload(&host, at[b]);
+    }
+    assert_int_equal(counts.held, 0);
+}
+
+/* What else was where the weights were is not taken for them. */
+static void test_reused(void **state)
+{
+    (void)state;
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    float *place = malloc(sizeof weights);
+    assert_non_null(place);
+    for (int i = 0; i < 2; i++) {
+        memcpy(place, i ? others : weights, sizeof weights);
+        void *at = load_right(&host, place, 2, 1);
+        assert_true(is_right(&host, at, i ? others : weights, 2));
+        dnnl->unload(&host, at);
+    }
+    free(place);
+}
+
+static void test_others(void **state)
+{
+    (void)state;
+    struct counts counts, second;
+    const struct byoc_host host = host_of(&counts);
+    const struct byoc_host other = host_of(&second);
+    void *a = load_right(&host, weights, 1, 1);
+    void *b = load_right(&host, others, 1, 1);
+    void *c = load_right(&other, weights, 1, 1);
+    assert_true(counts.held >= 2 * WEIGHT_BYTES);
+    assert_true(second.held >= WEIGHT_BYTES);
+    assert_true(is_right(&host, a, weights, 1));
+    assert_true(is_right(&host, b, others, 1));
+    dnnl->unload(&host, a);
+    dnnl->unload(&host, b);
+    assert_int_equal(counts.held, 0);
+    assert_true(is_right(&other, c, weights, 1));
+    dnnl->unload(&other, c);
+    assert_int_equal(second.held, 0);
+}
+
+/* The n-th acquisition fails: an error, and nothing is left. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    struct byoc_fail *failed;
+    void *first = load_right(&host, weights, 1, 1);
+    const int64_t held = counts.held;
+    int n = 0;
+    do {
+        counts.fail_at = n++;
+        void *second = load(&host, others, 1, 2, &failed);
+        if (failed)
+            assert_int_equal(failed->code, BYOC_FAIL_RESOURCE);
+        else
+            dnnl->unload(&host, second);
+        assert_int_equal(counts.held, held);
+    } while (failed && n < 100);
+    assert_in_range(n, 2, 99);
+    counts.fail_at = -1;
+    assert_true(is_right(&host, first, weights, 1));
+    dnnl->unload(&host, first);
+    assert_int_equal(counts.held, 0);
+}
+
+/* --- threads -------------------------------------------------------------- */
+
+struct worker {
+    const struct byoc_host *host;
+    uint32_t seed;
+    bool wrong;
+};
+
+static void *work(void *ctx)
+{
+    struct worker *w = ctx;
+    for (int i = 0; i < 25 && !w->wrong; i++) {
+        struct byoc_fail *failed;
+        w->seed = w->seed * 1664525u + 1013904223u;
+        const int b = 1 + (int)(w->seed >> 30);
+        const float *mine = w->seed >> 29 & 1 ? weights : others;
+        void *at = load(w->host, mine, b, 1, &failed);
+        w->wrong = failed || !is_right(w->host, at, mine, b);
+        if (!failed)
+            dnnl->unload(w->host, at);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    enum { WORKERS = 6 };
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    pthread_t threads[WORKERS];
+    struct worker workers[WORKERS];
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = (struct worker){.host = &host, .seed = (uint32_t)i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]),
+                         0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_false(workers[i].wrong);
+    }
+    assert_int_equal(counts.held, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_reused),
+        cmocka_unit_test(test_others),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_threads),
+    };
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    char why[200] = "";
+    dnnl = byoc_backend_query_v1(&host, why, sizeof why);
+    if (!dnnl) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    fill(weights, WEIGHTS, 1);
+    fill(others, WEIGHTS, 2);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
