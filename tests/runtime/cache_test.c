@@ -480,7 +480,9 @@ static void *work(void *ctx)
 
 enum { WORKERS = 8 };
 
-static void run_workers(const struct model *m, int runs, int64_t size)
+/* Every other thread does `other`. */
+static void run_threads(const struct model *m, int runs, int64_t size,
+                        void *(*other)(void *))
 {
     pthread_t threads[WORKERS];
     struct worker workers[WORKERS];
@@ -492,7 +494,8 @@ static void run_workers(const struct model *m, int runs, int64_t size)
                                      .seed = (uint64_t)i + 1,
                                      .runs = runs,
                                      .size = size};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]),
+        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? other : work,
+                                        &workers[i]),
                          0);
     }
     for (int i = 0; i < WORKERS; i++) {
@@ -507,7 +510,7 @@ static void test_threads(void **state)
     (void)state;
     struct model m;
     open_model(&m, varying, (struct byoc_load_params){.cache_shapes = 5});
-    run_workers(&m, 300, 0);
+    run_threads(&m, 300, 0, work);
     const struct byoc_cache_stats stats = stats_of(&m);
     assert_int_equal(stats.hits + stats.misses, WORKERS * 300);
     assert_int_equal(stats.builds, stats.misses);
@@ -522,10 +525,49 @@ static void test_same_sizes_at_once(void **state)
     (void)state;
     struct model m;
     open_model(&m, varying, (struct byoc_load_params){0});
-    run_workers(&m, 1, 9);
+    run_threads(&m, 1, 9, work);
     assert_int_equal(stats_of(&m).builds, 1);
     assert_int_equal(stats_of(&m).hits, WORKERS - 1);
     close_model(&m);
+}
+
+/* What else may happen at once: sizes are warmed, counters read, states end. */
+static void *disturb(void *ctx)
+{
+    struct worker *w = ctx;
+    struct byoc_error err;
+    pthread_barrier_wait(w->start);
+    for (int i = 0; i < w->runs && !w->wrong; i++) {
+        struct byoc_state *s = NULL;
+        enum byoc_status status;
+        w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
+        const struct byoc_dim dim = {"N", (int64_t)(w->seed >> 33) % 16};
+        const struct byoc_cache_stats stats = stats_of(w->m);
+        w->wrong = stats.hits + stats.misses < stats.builds ||
+                   byoc_model_warm(w->m->model, &dim, 1, &err) != BYOC_OK ||
+                   byoc_state_new(w->m->model, &s, &err) != BYOC_OK ||
+                   !run(s, dim.size, &status, &err);
+        byoc_state_free(&s);
+    }
+    return NULL;
+}
+
+static void test_disturbed(void **state)
+{
+    (void)state;
+    static const struct byoc_load_params bounds[] = {
+        {0}, {.cache_shapes = 1}, {.cache_bytes = 1}, {.cache_bytes = 20000}};
+    for (size_t b = 0; b < sizeof bounds / sizeof bounds[0]; b++) {
+        struct model m;
+        open_model(&m, varying, bounds[b]);
+        run_threads(&m, 60, 0, disturb);
+        const struct byoc_cache_stats stats = stats_of(&m);
+        assert_int_equal(stats.builds, stats.evictions + stats.shapes);
+        assert_int_equal(stats.failures, 0);
+        assert_true(stats.shapes <= stats.max_shapes);
+        assert_true(stats.bytes <= stats.max_bytes);
+        close_model(&m);
+    }
 }
 
 /* --- warming -------------------------------------------------------------- */
@@ -601,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_same_sizes_at_once),
+        cmocka_unit_test(test_disturbed),
         cmocka_unit_test(test_warm),
         cmocka_unit_test(test_environment),
     };
