@@ -137,6 +137,25 @@ static enum byoc_status sketch_vendors(struct byi_found *found,
     return BYOC_OK;
 }
 
+/* The plug-in of a backend that was asked for. One that fell before it said its
+ * name may be it. */
+static enum byoc_status named_plugin(const struct search *s, const char *name,
+                                     struct byi_plugin **plugin,
+                                     struct byoc_error *err)
+{
+    struct byi_found *found = s->found;
+    *plugin = byi_found_plugin(found, name);
+    for (uint32_t i = 0; !*plugin && i < found->plugins.n; i++)
+        if (found->isolated && byi_isolate_take_for(found->plugins.at[i], name))
+            *plugin = found->plugins.at[i];
+    if (*plugin)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EBACKEND,
+                    "backend '%s' was not found among %u plug-in%s; %s", name,
+                    found->plugins.n, found->plugins.n == 1 ? "" : "s",
+                    s->failures.n ? s->failures.at : "try `byoc backends`");
+}
+
 /* The vendors asked for, in the order asked for; all that are found when no
  * list was given. */
 static enum byoc_status load_vendors(struct byi_found *found,
@@ -163,18 +182,10 @@ static enum byoc_status load_vendors(struct byi_found *found,
     }
     for (uint32_t i = 0;
          status == BYOC_OK && params->backends && params->backends[i]; i++) {
-        struct byi_plugin *plugin =
-            byi_found_plugin(found, params->backends[i]);
-        if (!plugin) {
-            status = byi_fail(err, BYOC_EBACKEND,
-                              "backend '%s' was not found among %u plug-in%s; "
-                              "try `byoc backends`%s%s",
-                              params->backends[i], found->plugins.n,
-                              found->plugins.n == 1 ? "" : "s",
-                              s.failures.n ? "; " : "",
-                              s.failures.n ? s.failures.at : "");
+        struct byi_plugin *plugin = NULL;
+        status = named_plugin(&s, params->backends[i], &plugin, err);
+        if (status != BYOC_OK)
             break;
-        }
         BYI_PUSH(&backends, plugin->backend);
         BYI_PUSH(&hosts, &plugin->host);
     }
@@ -191,6 +202,28 @@ static enum byoc_status load_vendors(struct byi_found *found,
     return status;
 }
 
+/* Why a vendor that fell before did. */
+static const char *fell_before(const struct byi_found *found, const char *name)
+{
+    for (uint32_t i = 0; i < found->n_fallen; i++)
+        if (strcmp(name, found->fallen[i].name) == 0)
+            return found->fallen[i].why;
+    return NULL;
+}
+
+/* Vendors that fell before, or while they were opened just now. */
+static void note_fallen(struct byi_found *found)
+{
+    for (uint32_t v = 0; v < found->vendors.n; v++)
+        found->vendors.at[v].fallen =
+            fell_before(found, found->vendors.at[v].name);
+    for (uint32_t i = 0; i < found->plugins.n; i++) {
+        struct byi_vendor *vendor = byi_found_vendor(found, i);
+        if (vendor && !vendor->fallen)
+            vendor->fallen = byi_found_fall(found, i);
+    }
+}
+
 enum byoc_status byi_find_vendors(struct byi_found *found,
                                   struct byi_arena *arena,
                                   const struct byoc_compile_params *params,
@@ -200,10 +233,7 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
     found->isolated = params->isolate != 0;
     BYI_TRY(sketch_vendors(found, params->patterns, err));
     BYI_TRY(load_vendors(found, params, err));
-    for (uint32_t v = 0; v < found->vendors.n; v++)
-        for (uint32_t i = 0; i < found->n_fallen; i++)
-            if (strcmp(found->vendors.at[v].name, found->fallen[i].name) == 0)
-                found->vendors.at[v].fallen = found->fallen[i].why;
+    note_fallen(found);
     found->vendors.forbid_ref = params->forbid_reference != 0;
     found->vendors.limits =
         (struct byi_limits){.min_nodes = params->min_region_nodes,
@@ -223,6 +253,15 @@ void byi_found_free(struct byi_found *found)
     for (uint32_t i = 0; i < found->sketches.n; i++)
         byi_vec_free(found->sketches.at[i]->rows.at);
     byi_vec_free(found->sketches.at);
+}
+
+struct byi_vendor *byi_found_vendor(const struct byi_found *found,
+                                    uint32_t plugin)
+{
+    for (uint32_t v = 0; v < found->vendors.n; v++)
+        if (found->vendors.at[v].backend == found->plugins.at[plugin]->backend)
+            return &found->vendors.at[v];
+    return NULL;
 }
 
 const char *byi_found_fall(const struct byi_found *found, uint32_t plugin)
@@ -252,12 +291,27 @@ static const char *found_before(const struct listing *l, const char *name)
     return NULL;
 }
 
+/* What opening kills, a process of its own finds out. */
+static enum byoc_status open_listed(const char *path,
+                                    struct byi_plugin **plugin,
+                                    struct byoc_error *err)
+{
+    const struct byi_isolate_limits limits = {0};
+    BYI_TRY(byi_isolate_open(path, 1, &limits, plugin, err));
+    const char *why = byi_isolate_fall(*plugin);
+    const enum byoc_status status =
+        why ? byi_fail(err, BYOC_EBACKEND, "%s", why) : BYOC_OK;
+    byi_isolate_close(plugin);
+    return status == BYOC_OK ? byoc_internal_plugin_open(path, 0, plugin, err)
+                             : status;
+}
+
 static void list_plugin(void *ctx, const char *path)
 {
     struct listing *l = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
+    if (open_listed(path, &plugin, &err) != BYOC_OK) {
         l->use(l->ctx, path, NULL, NULL, err.text);
         return;
     }
@@ -316,7 +370,7 @@ static void lint_plugin(void *ctx, const char *path)
     const struct linting *l = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    if (byoc_internal_plugin_open(path, 0, &plugin, &err) != BYOC_OK) {
+    if (open_listed(path, &plugin, &err) != BYOC_OK) {
         l->use(l->ctx, path, err.text);
         return;
     }

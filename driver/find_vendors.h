@@ -44,6 +44,9 @@ enum byoc_status byi_find_warm(struct byi_found *found,
 void byi_found_free(struct byi_found *found);
 /* Why the plug-in of this compile with that index fell; NULL: it did not. */
 const char *byi_found_fall(const struct byi_found *found, uint32_t plugin);
+/* The vendor that it is; NULL: it was not asked for. */
+struct byi_vendor *byi_found_vendor(const struct byi_found *found,
+                                    uint32_t plugin);
 /* The plug-in of that name; NULL when none was loaded. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);

@@ -32,6 +32,7 @@ struct isolated {
     double seconds;
     const struct byoc_match *match; /* of the accept() that goes on */
     const char *fell;
+    bool nameless; /* it fell before it said its name */
 };
 
 static struct isolated *isolated_of(const struct byoc_host *host)
@@ -498,6 +499,46 @@ static enum byoc_status take_backend(struct isolated *iso, struct byi_wire *w,
                   : BYOC_OK;
 }
 
+/* What stands for a plug-in that fell while it was opened: no rows, and the
+ * name of its file, libbyoc_backend_NAME.so, as far as that can be one. */
+static void stand_in(struct isolated *iso)
+{
+    static const char prefix[] = "libbyoc_backend_", suffix[] = ".so";
+    enum { MAX_NAME = 32 };
+    const char *base = strrchr(iso->plugin.path, '/');
+    base = base ? base + 1 : iso->plugin.path;
+    if (strncmp(base, prefix, sizeof prefix - 1) == 0)
+        base += sizeof prefix - 1;
+    size_t n = strlen(base);
+    if (n >= sizeof suffix && strcmp(base + n - sizeof suffix + 1, suffix) == 0)
+        n -= sizeof suffix - 1;
+    char *name = byi_arena_strn(iso->arena, base, n < MAX_NAME ? n : MAX_NAME);
+    for (char *c = name; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_", *c))
+            *c = '_';
+    iso->backend = (struct byoc_backend){.struct_size = sizeof iso->backend,
+                                         .name = name,
+                                         .version = "",
+                                         .compat = "",
+                                         .load = load,
+                                         .unload = unload,
+                                         .run = run};
+    iso->plugin.backend = &iso->backend;
+    iso->nameless = true;
+    iso->fell =
+        byi_arena_printf(iso->arena, "%s: %s", iso->plugin.path, iso->fell);
+}
+
+bool byi_isolate_take_for(struct byi_plugin *plugin, const char *name)
+{
+    struct isolated *iso = (struct isolated *)plugin;
+    if (!iso->nameless)
+        return false;
+    iso->backend.name = name;
+    iso->nameless = false;
+    return true;
+}
+
 static enum byoc_status start(struct isolated *iso,
                               const struct byi_isolate_limits *limits,
                               struct byoc_error *err)
@@ -541,7 +582,7 @@ enum byoc_status byi_isolate_open(const char *path, uint32_t threads,
     *plugin = &iso->plugin;
     enum byoc_status status = start(iso, limits, err);
     if (status == BYOC_OK && !converse(iso, BYI_ISOLATE_OPEN, "", NULL, &reply))
-        status = byi_fail(err, BYOC_EBACKEND, "%s: %s", path, iso->fell);
+        stand_in(iso);
     else if (status == BYOC_OK)
         status = take_backend(iso, &reply, err);
     byi_wire_free(&reply);

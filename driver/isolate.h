@@ -16,13 +16,17 @@ struct byi_isolate_limits {
 
 /* As byoc_internal_plugin_open, in a process of its own; load() there builds
  * the region and drops it again, and nothing can be run. Calls: one thread at a
- * time. Errors: also BYOC_EBACKEND where it fell while it was opened. */
+ * time. One that falls while it is opened is there, without rows, by the name
+ * that its file has. */
 enum byoc_status byi_isolate_open(const char *path, uint32_t threads,
                                   const struct byi_isolate_limits *limits,
                                   struct byi_plugin **plugin,
                                   struct byoc_error *err);
 /* Why it fell; NULL: it did not. Lives as long as the plug-in. */
 const char *byi_isolate_fall(const struct byi_plugin *plugin);
+/* Call a plug-in that fell before it said its name so, once; whether it is
+ * one. `name` outlives it. */
+bool byi_isolate_take_for(struct byi_plugin *plugin, const char *name);
 /* End the process. */
 void byi_isolate_close(struct byi_plugin **plugin);
 

@@ -541,20 +541,31 @@ static struct byoc_compiled *new_compiled(
     return c;
 }
 
-/* Note who fell in this compile; whether anybody did. */
+static bool fell_before(const struct fallen *fallen, const char *name)
+{
+    for (uint32_t i = 0; i < fallen->list.n; i++)
+        if (strcmp(fallen->list.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Note who fell in this compile; whether it has to be done again, since it had
+ * begun with them. */
 static bool add_fallen(struct fallen *fallen, const struct byoc_compiled *c)
 {
-    const uint32_t before = fallen->list.n;
+    bool again = false;
     for (uint32_t i = 0; i < c->found.plugins.n; i++) {
         const char *why = byi_found_fall(&c->found, i);
-        if (!why)
+        const struct byi_vendor *vendor = byi_found_vendor(&c->found, i);
+        if (!why || !vendor || fell_before(fallen, vendor->name))
             continue;
         const struct byi_fallen one = {
-            byi_arena_str(fallen->arena, c->found.plugins.at[i]->backend->name),
+            byi_arena_str(fallen->arena, vendor->name),
             byi_arena_str(fallen->arena, why)};
         BYI_PUSH(&fallen->list, one);
+        again = again || !vendor->fallen;
     }
-    return fallen->list.n > before;
+    return again;
 }
 
 static void warn_fallen(const struct fallen *fallen, struct byoc_compiled *c)

@@ -212,8 +212,9 @@ byoc_ledger_diff(const char *old_json, const char *new_json, double tolerance,
                  int json, int *worse, char **text, struct byoc_error *err);
 BYOC_API void byoc_string_free(char *text);
 
-/* Every plug-in that is found, good or not. `use` is called once for each:
- * verdict NULL when it can be used, else the sentence why not. */
+/* Every plug-in that is found, good or not, opened in a process of its own
+ * before it is opened here. `use` is called once for each: verdict NULL when it
+ * can be used, else the sentence why not. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -238,6 +239,8 @@ struct byoc_conform_params {
     uint32_t cases;   /* graphs for each pattern; 0: 28               */
     double seconds;   /* for one case; 0: 20                          */
     int no_onnx;      /* not 0: without ONNX's own cases              */
+    const char *options; /* what else a command that runs a failed case
+                            alone has to say, as "--seconds 4"; or NULL */
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* or NULL                          */
     void *progress_ctx;

@@ -3,7 +3,7 @@
 # a reason and a warning, and the rest of the model gets what it would have got;
 # where nobody falls, nothing is different.
 set -u
-byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugins=$2
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugins=$(cd "$2" && pwd)
 digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -75,6 +75,28 @@ alike "$dir/good.ir" falls,ref
 alike "$dir/good.ir" ref,falls
 alike "$digits/digits.onnx" ref,dnnl
 expect good "$dir/good.json" '"reason": "offloaded"'
+
+# one that falls before it has said its name is left out by the name that was
+# asked for, or that its file has; without a process, listing says so
+for how in "--backend bad,ref:bad" ":bad_query"; do
+    timeout 100 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
+        --plugin "$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \
+        ${how%:*} --report "$dir/good.json" >"$dir/out" 2>"$dir/err" || {
+        echo "bad_query: failed"
+        failed=1
+    }
+    expect bad_query "$dir/err" "${how#*:} was left out: $plugins/bad_query.so: \
+its process died of signal 11 (Segmentation fault) in query()"
+    expect bad_query "$dir/good.json" '"vendor-failed"'
+    expect bad_query "$dir/good.json" '"ref.add"'
+done
+"$byoc" check "$dir/good.ir" --isolate --plugin "$plugins/bad_query.so" \
+    --backend bad,worse >"$dir/out" 2>"$dir/err"
+[ $? = 3 ] || failed=1
+expect worse "$dir/err" "backend 'worse' was not found among 1 plug-in"
+"$byoc" backends --plugin "$plugins/bad_query.so" >"$dir/out" 2>"$dir/err"
+[ $? = 1 ] || failed=1
+expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process died"
 
 # what cannot be isolated is said
 "$byoc" check "$dir/good.ir" --isolate --partition-by measured \
