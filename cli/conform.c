@@ -62,8 +62,19 @@ static void without_thread_caches(int argc, char **argv)
     run_again(nothing, argc, argv);
 }
 
+/* What a command that runs a case again has to say besides. */
+static void say_options(double seconds, bool valgrind, char *text, size_t room)
+{
+    char limit[40] = "";
+    if (seconds > 0)
+        snprintf(limit, sizeof limit, "--seconds %g", seconds);
+    snprintf(text, room, "%s%s%s", limit, *limit && valgrind ? " " : "",
+             valgrind ? "--valgrind" : "");
+}
+
 static int run(int argc, char **argv)
 {
+    char again[64];
     struct byoc_conform_params params = {0};
     uint32_t seed = 1, n;
     bool json = false, no_onnx = false, valgrind = false;
@@ -90,6 +101,8 @@ static int run(int argc, char **argv)
     if (valgrind && !getenv(UNDER))
         return under_valgrind(argc, argv);
     without_thread_caches(argc, argv);
+    say_options(params.seconds, valgrind, again, sizeof again);
+    params.options = *again ? again : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
     if (getenv(UNDER)) /* which is as much slower */

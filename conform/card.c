@@ -79,6 +79,34 @@ static bool alike(const struct byi_card_entry *a,
              strcmp(a->what.row, b->what.row) == 0));
 }
 
+/* A word of a command for sh. */
+static void add_word(const char *word, struct byi_text *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-+=./,:@%";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        byi_text_addf(out, "%s", word);
+        return;
+    }
+    byi_text_addf(out, "'");
+    for (; *word; word++)
+        byi_text_addf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    byi_text_addf(out, "'");
+}
+
+/* The command that runs this case alone. */
+static void add_command(const struct byi_card *card,
+                        const struct byi_card_entry *e, struct byi_text *out)
+{
+    byi_text_addf(out, "byoc conform ");
+    add_word(card->path, out);
+    byi_text_addf(out, " --only ");
+    add_word(e->what.name, out);
+    byi_text_addf(out, " --seed %llu", (unsigned long long)card->seed);
+    if (card->options)
+        byi_text_addf(out, " %s", card->options);
+}
+
 static void add_failure(const struct byi_card *card, uint32_t at,
                         struct byi_text *out)
 {
@@ -99,8 +127,9 @@ static void add_failure(const struct byi_card *card, uint32_t at,
         byi_text_addf(out, "    it printed: %s\n", e->verdict.said);
     if (more)
         byi_text_addf(out, "    and %u more like it\n", more);
-    byi_text_addf(out, "    byoc conform %s --only %s --seed %llu\n",
-                  card->path, e->what.name, (unsigned long long)card->seed);
+    byi_text_addf(out, "    ");
+    add_command(card, e, out);
+    byi_text_addf(out, "\n");
 }
 
 /* What was left out as a whole, and why. */
@@ -166,7 +195,6 @@ static cJSON *entry_json(const struct byi_card *card,
                          const struct byi_card_entry *e)
 {
     cJSON *item = cJSON_CreateObject();
-    char again[600];
     cJSON_AddStringToObject(item, "case", e->what.name);
     cJSON_AddStringToObject(item, "outcome", outcomes[e->verdict.outcome]);
     if (e->verdict.outcome == BYI_FAILED)
@@ -177,9 +205,10 @@ static cJSON *entry_json(const struct byi_card *card,
     if (e->verdict.outcome == BYI_FAILED) {
         if (*e->verdict.said)
             cJSON_AddStringToObject(item, "printed", e->verdict.said);
-        snprintf(again, sizeof again, "byoc conform %s --only %s --seed %llu",
-                 card->path, e->what.name, (unsigned long long)card->seed);
-        cJSON_AddStringToObject(item, "reproduce", again);
+        struct byi_text again = {0};
+        add_command(card, e, &again);
+        cJSON_AddStringToObject(item, "reproduce", again.at);
+        byi_text_free(&again);
     }
     return item;
 }

@@ -156,20 +156,27 @@ static void add_cases(struct byi_card *card,
     add_suite(card, params);
 }
 
-/* A number beyond those that are drawn anyway: `--only numerics/ROW/1000`. */
+/* A number beyond those that are drawn anyway: `--only numerics/ROW/1000`,
+ * `--only regions/1000`. */
 static void add_named(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
-    const char *number = strrchr(params->only, '/');
+    const char *slash = strrchr(params->only, '/');
     const char *row = card->listing->rows;
-    for (uint32_t i = 0; number && i < card->listing->n_rows; i++) {
+    if (!slash || !slash[1] ||
+        slash[1 + strspn(slash + 1, "0123456789")] != '\0')
+        return;
+    const uint32_t number = (uint32_t)strtoul(slash + 1, NULL, 10);
+    if (strncmp(params->only, "regions/", strlen("regions/")) == 0)
+        add_case(card, params->only,
+                 (struct byi_kit_case){params->only, byi_kit_try_region, NULL,
+                                       number});
+    for (uint32_t i = 0; i < card->listing->n_rows; i++) {
         const char *group = byi_arena_printf(card->arena, "numerics/%s/", row);
-        if (strncmp(params->only, group, strlen(group)) == 0 &&
-            number[1 + strspn(number + 1, "0123456789")] == '\0')
-            add_case(
-                card, params->only,
-                (struct byi_kit_case){params->only, byi_kit_try_numerics, row,
-                                      (uint32_t)strtoul(number + 1, NULL, 10)});
+        if (strncmp(params->only, group, strlen(group)) == 0)
+            add_case(card, params->only,
+                     (struct byi_kit_case){params->only, byi_kit_try_numerics,
+                                           row, number});
         row += strlen(row) + 1;
     }
 }
@@ -226,6 +233,7 @@ enum byoc_status byoc_conform(const char *plugin,
     struct byi_card card = {.arena = byi_arena_new(),
                             .path = plugin,
                             .seed = kit.seed,
+                            .options = params->options,
                             .listing = byi_shared_new(sizeof *listing)};
     enum byoc_status status = BYOC_OK;
     struct byi_verdict verdict;

@@ -21,6 +21,7 @@ struct byi_card {
     struct byi_arena *arena;
     const char *path;
     uint64_t seed;
+    const char *options; /* of the command that runs a case alone; or NULL */
     struct byi_listing *listing;
     BYI_VEC(struct byi_card_entry) entries;
 };

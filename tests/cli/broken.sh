@@ -1,84 +1,136 @@
 #!/bin/sh
-# broken.sh BYOC PLUGINS: what `byoc conform` finds wrong with each of the twelve
-# plug-ins that are wrong in one way: the rule that is broken, and where.
-# `broken.sh BYOC PLUGINS --table` prints what compile says of them, too.
+# broken.sh BYOC PLUGINS: what `byoc conform`, `byoc compile` and `byoc compile
+# --isolate` say of twelve plug-ins that are wrong in one way each: which rule is
+# broken and where; how a compile ends. `broken.sh BYOC PLUGINS --table` prints
+# all of it. What conform prints to run a case alone has to find the same.
 [ $# -ge 2 ] && [ -x "$1" ] || { echo "usage: broken.sh BYOC PLUGINS" >&2; exit 2; }
-byoc=$1 plugins=$2 failed=0
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+plugins=$(cd "$2" && pwd)
+table=${3-}
+PATH=$(dirname "$byoc"):$PATH
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
+failed=0
+cat >"$dir/model.ir" <<'IR'
+def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(4, 8), float32]) -> Tensor[(4, 8), float32] {
+  %0 = add(%x, %y) #["sum": "Add"];
+  nn.relu(%0) #["relu": "Relu"]
+}
+IR
 
-# found NAME CASE: the rule and the first line of the first failure
-found() {
-    "$byoc" conform "$plugins/$1.so" --only "$2" --seconds 4 >"$dir/card"
-    [ $? -eq 1 ] || { echo "exit code is not 1"; return; }
-    sed -n '/^FAIL/{s/^FAIL [^ ]* (\([a-z.]*\):.*/\1/p;n;s/^ *//p;q;}' \
-        "$dir/card" | tr '\n' '|' | sed "s,$plugins/,,;s/|\$//;s/|/: /"
+# holds WHAT PATTERN FOUND
+holds() {
+    [ -z "$table" ] || printf '  %-18s %s\n' "$1" "$3"
+    # shellcheck disable=SC2254
+    case $3 in
+    $2) return ;;
+    esac
+    failed=$((failed + 1))
+    echo "FAILED: $name: $1: found '$3', expected '$2'"
 }
 
-# expect NAME CASE PATTERN
-expect() {
-    said=$(found "$1" "$2")
-    case $said in
-    $3) [ -z "$table" ] || printf '%-17s %s\n' "$1" "$said" ;;
-    *)
-        failed=$((failed + 1))
-        echo "FAILED: $1 ($2): found '$said', expected '$3'"
-        ;;
+# first_failure: the rule that is broken and the sentence, of a scorecard
+first_failure() {
+    sed -n '/^FAIL/{s/^FAIL [^ ]* (\([a-z.]*\):.*/\1/p;n;s/^ *//p;q;}' |
+        tr '\n' '|' | sed "s,$plugins/,,g;s/|\$//;s/|/: /"
+}
+
+# conform CASE PATTERN: the case fails so, and so does what it says to run
+conform() {
+    "$byoc" conform "$plugins/$name.so" --only "$1" \
+        ${hangs:+--seconds "$hangs"} >"$dir/card"
+    code=$?
+    holds conform "$2" "$(first_failure <"$dir/card")"
+    again=$(sed -n 's/^    \(byoc conform .*\)/\1/p' "$dir/card" | head -n 1)
+    sh -c "$again" >"$dir/card" 2>&1
+    [ "$code,$?" = 1,1 ] || holds "exit codes" 1,1 "$code,$?"
+    case $(first_failure <"$dir/card") in
+    "${2%%:*}"*) ;;
+    *) holds "run again" "${2%%:*}: ..." "$(first_failure <"$dir/card")" ;;
     esac
 }
 
-# compiled NAME OPTIONS: the exit code and what is said of a small model
-compiled() {
-    name=$1
-    shift
-    timeout 10 "$byoc" compile "$dir/model.ir" -o "$dir/model.so" \
-        --plugin "$plugins/$name.so" --backend "$vendor" "$@" >"$dir/out" 2>&1
+# compile SECONDS PATTERN OPTIONS...: its exit code, and what it says: what went
+# wrong, or else what was offloaded
+compile() {
+    seconds=$1 pattern=$2
+    shift 2
+    rm -f "$dir/model.so"
+    timeout "$seconds" "$byoc" compile "$dir/model.ir" -o "$dir/model.so" \
+        --plugin "$plugins/$name.so" --backend "$vendor" "$@" \
+        >"$dir/out" 2>"$dir/err"
     code=$?
-    [ $code -ne 124 ] || code="hang"
-    printf '  %-17s exit %s: %s\n' "compile${1:+ $1}" "$code" \
-        "$(grep -v '^ *$' "$dir/out" | head -n 1 | sed "s,$plugins/,,g")"
+    [ $code -ne 124 ] || code=hang
+    said=$(sed '/^ *$/d' "$dir/err" | head -n 1)
+    said=${said:-$(sed -n 's/.*given back, //p' "$dir/out")}
+    said=${said:-$(sed -n '1s/.*FLOP and //p' "$dir/out")}
+    case $code in
+    0) [ -s "$dir/model.so" ] || said="no model" ;;
+    hang) said= ;;
+    esac
+    holds "compile${1:+ $1}" "$pattern" \
+        "$(echo "$code: $said" | sed "s,$plugins/,,g")"
 }
 
-table=${3-}
-expect crash_in_match numerics/ref.add/0 \
-    'crash: SIGSEGV in accept() of ref.*'
-expect hang_in_compile numerics/ref.add/0 \
-    'hang: still in compile() after 4 seconds'
-expect bad_size entry/open \
-    'entry.opens: bad_size.so: struct_size of its backend is 24, expected *'
-expect bad_abi entry/open \
-    'entry.opens: bad_abi.so: built with version 77.0 of byoc/backend.h, *'
-expect bad_member entry/open \
-    'entry.opens: bad_member.so: its backend'\''s member run is NULL, *'
-expect fails_to_build numerics/ref.add/0 \
-    'claims.builds: accept() took it, and load() failed: no kernel was built *'
-expect wrong_numbers numerics/ref.add/0 \
-    'numerics.result: output 0: 1 of * elements are wrong; element *'
-expect races threads 'threads.results: 4 threads run one compiled region, *'
-expect leaks numerics/ref.add/0 \
-    'memory.balance: 1 block of 1000 bytes that the host gave is not released *'
-expect writes_past numerics/ref.add/0 \
-    'bounds.write: run() wrote to byte * of output 0, which has *'
-expect keeps_pointer numerics/ref.add/0 \
-    'lifetime.kept: run() read * of an earlier call, which is over'
-expect signal_on_unload library/unload \
-    'crash: SIGABRT in quiesce() and closing the library'
-
-if [ -n "$table" ]; then
-    cat >"$dir/model.ir" <<'IR'
-def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(4, 8), float32]) -> Tensor[(4, 8), float32] {
-  nn.relu(add(%x, %y))
+name=
+# plugin NAME CASE CONFORM COMPILE ISOLATED [SECONDS]: a plug-in, and the
+# patterns of what is said of it; where it hangs, it may do so for so long
+plugin() {
+    name=$1
+    case $name in bad_*) vendor=bad ;; *) vendor=ref ;; esac
+    hangs=${6-}
+    [ -z "$table" ] || echo "$name"
+    conform "$2" "$3"
+    compile "${hangs:-120}" "$4"
+    compile 120 "$5" --isolate --isolate-seconds 3
 }
-IR
-    for name in crash_in_match hang_in_compile bad_size bad_abi bad_member \
-        fails_to_build wrong_numbers races leaks writes_past keeps_pointer \
-        signal_on_unload; do
-        case $name in bad_*) vendor=bad ;; *) vendor=ref ;; esac
-        echo "$name"
-        compiled "$name"
-        "$byoc" compile --help | grep -q isolate &&
-            compiled "$name" --isolate --isolate-seconds 3
-    done
-fi
+
+all='0: 2 of 2 operators offloaded*'
+refused='3: byoc compile: backend '\''bad'\'' was not found among 0 plug-ins; '
+
+plugin crash_in_match numerics/ref.add/0 \
+    'crash: SIGSEGV in accept() of ref.*' \
+    '139: *' \
+    '0: byoc: warning: ref was left out: its process died of signal 11 * in accept() of ref.*'
+plugin hang_in_compile numerics/ref.add/0 \
+    'hang: still in compile() after * seconds' \
+    'hang: ' \
+    '0: byoc: warning: ref was left out: its process gave no answer within 3 s in compile()' 5
+plugin bad_size entry/open \
+    'entry.opens: bad_size.so: struct_size of its backend is 24, expected *' \
+    "${refused}bad_size.so: struct_size of its backend is 24, expected at least *" \
+    "${refused}bad_size.so: struct_size of its backend is 24, expected at least *"
+plugin bad_abi entry/open \
+    'entry.opens: bad_abi.so: built with version 77.0 of byoc/backend.h, *' \
+    "${refused}bad_abi.so: built with version 77.0 of byoc/backend.h, *" \
+    "${refused}bad_abi.so: built with version 77.0 of byoc/backend.h, *"
+plugin bad_member entry/open \
+    'entry.opens: bad_member.so: its backend'\''s member run is NULL, *' \
+    "${refused}bad_member.so: its backend's member run is NULL, *" \
+    "${refused}bad_member.so: its backend's member run is NULL, *"
+plugin fails_to_build numerics/ref.add/0 \
+    'claims.builds: accept() took it, and load() failed: no kernel was built *' \
+    '0: region-failed: ref: ref_0: no kernel was built for this shape' \
+    '0: region-failed: ref: ref_0: no kernel was built for this shape'
+plugin wrong_numbers numerics/ref.add/0 \
+    'numerics.result: output 0: 1 of * elements are wrong; element *' \
+    "$all" "$all"
+plugin races threads \
+    'threads.results: 4 threads run one compiled region, *' \
+    "$all" "$all"
+plugin leaks numerics/ref.add/0 \
+    'memory.balance: 1 block of 1000 bytes that the host gave is not released *' \
+    "$all" "$all"
+plugin writes_past numerics/ref.add/0 \
+    'bounds.write: run() wrote to byte * of output 0, which has *' \
+    "$all" "$all"
+plugin keeps_pointer numerics/ref.add/0 \
+    'lifetime.kept: run() read * of an earlier call, which is over' \
+    "$all" "$all"
+plugin signal_on_unload library/unload \
+    'crash: SIGABRT in quiesce() and closing the library' \
+    '134: *' \
+    "$all"
+
 [ $failed -eq 0 ] || exit 1
 echo "12 plug-ins are found out"
