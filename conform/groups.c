@@ -3,6 +3,8 @@
 
 #include "groups.h"
 
+#include "core/layout.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,26 +12,96 @@
 
 /* --- numerics ------------------------------------------------------------- */
 
+/* An opinion that failed has a reason. */
+static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
+                             const char *call)
+{
+    if (fail && !*byi_fail_said(fail, NULL))
+        byi_kit_failed(kit, BYI_RULE_REASON, "%s failed with an empty sentence",
+                       call);
+}
+
+static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
+{
+    uint64_t ns = UINT64_MAX;
+    byi_kit_place(kit, "cost()");
+    struct byoc_fail *fail =
+        byi_kit_backend(kit)->cost(byi_kit_host(kit), graph, &ns);
+    if (!fail && ns == UINT64_MAX)
+        byi_kit_failed(kit, BYI_RULE_OPINION,
+                       "cost() succeeded and said nothing");
+    check_no_opinion(kit, fail, "cost()");
+}
+
+/* A layout's name, in room for `room` bytes, for what is `now`; "" leaves it
+ * so. */
+static void check_wish(struct byi_kit *kit, const char *of, const char *wish,
+                       size_t room, const char *now)
+{
+    struct byi_layout wished, has;
+    if (!memchr(wish, '\0', room))
+        byi_kit_failed(kit, BYI_RULE_OPINION,
+                       "layout() wishes the %s in '%.*s', which has no end", of,
+                       (int)room, wish);
+    if (!*wish)
+        return;
+    byi_layout_parse(now, &has);
+    const char *wrong = byi_layout_parse(wish, &wished);
+    for (uint32_t i = 0; !wrong && i < wished.n; i++)
+        if (byi_layout_find(&has, wished.at[i].letter) < 0)
+            wrong = "found another axis";
+    for (uint32_t i = 0; !wrong && i < has.n; i++)
+        if (byi_layout_find(&wished, has.at[i].letter) < 0)
+            wrong = "one is missing";
+    if (wrong)
+        byi_kit_failed(kit, BYI_RULE_OPINION,
+                       "layout() wishes the %s in '%s', expected the axes of "
+                       "'%s': %s",
+                       of, wish, now, wrong);
+}
+
+/* The convolution of either direction that the one kernel is, or NULL. */
+static const struct byi_node *convolution_of(const struct byi_sample *sample)
+{
+    const struct byi_func *f = sample->m->funcs.at[sample->func];
+    for (byi_id id = 0; id < f->nodes.n && !sample->joined; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_CALL_OP &&
+            (byi_op(node->op)->cost == BYI_COST_CONV ||
+             byi_op(node->op)->cost == BYI_COST_DECONV))
+            return node;
+    }
+    return NULL;
+}
+
+static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
+                       const struct byoc_region *graph)
+{
+    struct byoc_layout wish = {.struct_size = sizeof wish};
+    byi_kit_place(kit, "layout()");
+    struct byoc_fail *fail =
+        byi_kit_backend(kit)->layout(byi_kit_host(kit), graph, &wish);
+    check_no_opinion(kit, fail, "layout()");
+    if (fail)
+        return;
+    check_wish(kit, "data", wish.data, sizeof wish.data,
+               byi_attr_string(conv->attrs, "data_layout"));
+    check_wish(kit, "weights", wish.kernel, sizeof wish.kernel,
+               byi_attr_string(conv->attrs, "kernel_layout"));
+}
+
 /* What the plug-in is asked besides, where it can be. */
 static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
-    const struct byoc_host *host = byi_kit_host(kit);
+    const struct byi_node *conv = convolution_of(sample);
     struct byi_session s = {.sample = sample};
     struct byi_lent_region lent =
         byi_lend_region(kit, &s, sample->json.at, sample->json.n);
-    uint64_t ns = UINT64_MAX;
-    struct byoc_fail *fail = NULL;
-    if (b->cost) {
-        byi_kit_place(kit, "cost()");
-        fail = b->cost(host, lent.region, &ns);
-        if (!fail && ns == UINT64_MAX)
-            byi_kit_failed(kit, BYI_RULE_OPINION,
-                           "cost() succeeded and said nothing");
-    }
-    if (fail && !*byi_fail_said(fail, NULL))
-        byi_kit_failed(kit, BYI_RULE_REASON,
-                       "cost() failed with an empty sentence");
+    if (b->cost)
+        ask_cost(kit, lent.region);
+    if (b->layout && conv)
+        ask_layout(kit, conv, lent.region);
     byi_take_back(&lent);
     for (uint32_t i = 0; i < sample->n_consts; i++)
         byi_zone_lend(s.consts[i], BYI_LENT_GONE);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum {
@@ -18,7 +19,8 @@ enum {
     LEAKS,
     WRITES_PAST,
     KEEPS_POINTER,
-    SIGNAL_ON_UNLOAD
+    SIGNAL_ON_UNLOAD,
+    FORGETS
 };
 
 static struct byoc_backend broken;
@@ -59,6 +61,17 @@ static struct byoc_fail *load_leaks(const struct byoc_host *host,
 {
     if (!host->acquire(host->ctx, 1000))
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+    return load(host, region, compiled);
+}
+
+/* So is memory that no host knows of. */
+static struct byoc_fail *load_forgets(const struct byoc_host *host,
+                                      const struct byoc_region *region,
+                                      void **compiled)
+{
+    char *volatile forgotten = malloc(1000);
+    if (forgotten)
+        forgotten[0] = 1;
     return load(host, region, compiled);
 }
 
@@ -147,6 +160,9 @@ static const struct byoc_backend *query_broken(const struct byoc_host *host,
         break;
     case LEAKS:
         broken.load = load_leaks;
+        break;
+    case FORGETS:
+        broken.load = load_forgets;
         break;
     case WRITES_PAST:
         broken.run = run_past;

@@ -1,0 +1,63 @@
+#!/bin/sh
+# conform.sh BYOC PLUGINS: of `byoc conform` what the twelve plug-ins of
+# broken.sh do not show: opinions, what malloc() gave and nobody freed, valgrind,
+# the commands that it prints.
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: conform.sh BYOC PLUGINS" >&2; exit 2; }
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+plugins=$(cd "$2" && pwd)
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+# finds CODE PLUGIN OPTIONS -- SENTENCE...: it ends so, and says each of these
+finds() {
+    wanted=$1 plugin=$2
+    shift 2
+    options=
+    while [ "$1" != -- ]; do
+        options="$options $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086
+    "$byoc" conform "$plugin" $options >"$dir/card" 2>"$dir/err"
+    code=$?
+    [ $code = "$wanted" ] || failed=1
+    for sentence in "$@"; do
+        grep -qF -- "$sentence" "$dir/card" "$dir/err" && continue
+        echo "$plugin$options: exit code $code, nothing says '$sentence':"
+        cat "$dir/card" "$dir/err"
+        failed=1
+    done
+}
+
+for i in 0 1 2 3 4 5 6 7; do
+    "$byoc" conform "$plugins/bad_wish.so" --only numerics/bad.conv2d/$i
+done >"$dir/wishes"
+for sentence in "(claims.opinion: " "wishes the data in 'NHCX', expected the axes" \
+    "wishes the data in 'NNNNNNNNNNNNNNNNNNNNNNNN', which has no end"; do
+    grep -qF "$sentence" "$dir/wishes" || {
+        echo "bad_wish: nothing says '$sentence':"
+        cat "$dir/wishes"
+        failed=1
+    }
+done
+
+# a command for a path that sh would take apart, and for what was asked besides
+cp "$plugins/wrong_numbers.so" "$dir/it's wrong.so"
+finds 1 "$dir/it's wrong.so" --only regions/3 --seconds 30 -- \
+    "byoc conform '$dir/it'\\''s wrong.so' --only regions/3 --seed 1 --seconds 30"
+finds 1 "$plugins/wrong_numbers.so" --only regions/1000 -- "regions/1000"
+finds 2 "$plugins/wrong_numbers.so" --only regions/x -- "no case is called"
+finds 1 "$plugins/forgets.so" --only heap/ref.add -- "(memory.heap: "
+
+"$byoc" conform "$plugins/libbyoc_backend_ref.so" --valgrind \
+    --only numerics/ref.add/0 >"$dir/card" 2>"$dir/err" || {
+    echo "skipped: valgrind is not there, or does not run this byoc:"
+    head -n 3 "$dir/card" "$dir/err"
+    exit $failed
+}
+finds 1 "$plugins/forgets.so" --valgrind --only numerics/ref.add/0 -- \
+    "(memory.valgrind: " "1,000 bytes in 1 blocks are definitely lost" \
+    "--only numerics/ref.add/0 --seed 1 --valgrind"
+exit $failed
