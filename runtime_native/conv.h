@@ -19,8 +19,33 @@ struct byi_conv byi_conv_read(const struct byi_call *call);
 /* One tap on every position: the windows are the image itself. */
 bool byi_conv_is_pointwise(const struct byi_window *w);
 
-/* --- conv_frame.c: float32, in the plain layouts ---------------------------
+/* --- conv_frame.c: in the plain layouts -------------------------------------
  */
+
+/* A channel as conv_frame.c describes it, whatever its elements are. */
+struct byi_frame {
+    int64_t phases[3]; /* images that a channel becomes             */
+    int64_t dims[3];   /* of one                                    */
+    int64_t image;     /* elements of one                           */
+    int64_t channel;   /* of all of a channel                       */
+    int64_t run;       /* outputs of a plane, gaps included         */
+    bool same;         /* the channel itself: not copied            */
+    bool dense;        /* there are no gaps                         */
+};
+
+struct byi_frame byi_frame_of(const struct byi_window *w);
+/* Where tap t lies in a channel's frame. */
+int64_t byi_frame_tap(const struct byi_window *w, const struct byi_frame *f,
+                      int64_t t);
+/* Elements of a row of an image: [first, last) are row[i stride + from] of the
+ * channel's, the others are zero. */
+struct byi_span {
+    int64_t from, stride, first, last, n;
+};
+struct byi_span byi_frame_span(const struct byi_window *w,
+                               const struct byi_frame *f, int64_t from);
+
+/* float32 */
 
 /* Whether frames are small enough for what they are made of. */
 bool byi_conv_fits_frame(const struct byi_conv *v);

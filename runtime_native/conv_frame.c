@@ -21,16 +21,6 @@ enum {
     HEIGHT = 8              /* most panels of weights of a task        */
 };
 
-struct frame {
-    int64_t phases[3]; /* images that a channel becomes             */
-    int64_t dims[3];   /* of one                                    */
-    int64_t image;     /* floats of one                             */
-    int64_t channel;   /* of all of a channel                       */
-    int64_t run;       /* outputs of a plane, gaps included         */
-    bool same;         /* the channel itself: not copied            */
-    bool dense;        /* there are no gaps                         */
-};
-
 static int64_t common_divisor(int64_t a, int64_t b)
 {
     while (b) {
@@ -41,9 +31,9 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-static struct frame frame_of(const struct byi_window *w)
+struct byi_frame byi_frame_of(const struct byi_window *w)
 {
-    struct frame f = {.image = 1, .channel = 1};
+    struct byi_frame f = {.image = 1, .channel = 1};
     for (int i = 0; i < 3; i++) {
         /* tap t reads phase t dilation mod stride, which has a period */
         const int64_t period =
@@ -61,9 +51,8 @@ static struct frame frame_of(const struct byi_window *w)
     return f;
 }
 
-/* Where tap t lies in a channel's frame. */
-static int64_t tap_offset(const struct byi_window *w, const struct frame *f,
-                          int64_t t)
+int64_t byi_frame_tap(const struct byi_window *w, const struct byi_frame *f,
+                      int64_t t)
 {
     int64_t tap[3], phase = 0, place = 0;
     byi_unflatten(w->size, t, tap);
@@ -74,25 +63,19 @@ static int64_t tap_offset(const struct byi_window *w, const struct frame *f,
     return phase * f->image + place;
 }
 
-static void list_offsets(const struct byi_conv *v, const struct frame *f,
+static void list_offsets(const struct byi_conv *v, const struct byi_frame *f,
                          int64_t *offsets)
 {
     for (int64_t t = 0; t < v->w.taps; t++)
-        offsets[t] = tap_offset(&v->w, f, t);
+        offsets[t] = byi_frame_tap(&v->w, f, t);
     for (int64_t i = v->w.taps; i < v->c * v->w.taps; i++)
         offsets[i] = offsets[i - v->w.taps] + f->channel;
 }
 
-/* Elements of a row of an image: [first, last) are row[i stride + from] of the
- * channel's, the others are zero. */
-struct span {
-    int64_t from, stride, first, last, n;
-};
-
-static struct span span_of(const struct byi_window *w, const struct frame *f,
-                           int64_t from)
+struct byi_span byi_frame_span(const struct byi_window *w,
+                               const struct byi_frame *f, int64_t from)
 {
-    struct span s = {.from = from, .stride = w->stride[2], .n = f->dims[2]};
+    struct byi_span s = {.from = from, .stride = w->stride[2], .n = f->dims[2]};
     if (from < 0)
         s.first = byi_min(byi_ceil_div(-from, s.stride), s.n);
     if (from < w->in[2])
@@ -101,7 +84,7 @@ static struct span span_of(const struct byi_window *w, const struct frame *f,
     return s;
 }
 
-static void fill_row(const struct span *s, const float *row, float *to)
+static void fill_row(const struct byi_span *s, const float *row, float *to)
 {
     const int64_t first = s->first, last = s->last, stride = s->stride;
     row += s->from + first * stride;
@@ -121,13 +104,13 @@ static void fill_row(const struct span *s, const float *row, float *to)
 }
 
 /* One of a channel's images, `phase` on each axis. */
-static void fill_image(const struct byi_window *w, const struct frame *f,
+static void fill_image(const struct byi_window *w, const struct byi_frame *f,
                        const int64_t phase[3], const float *x, float *to)
 {
     int64_t from[3]; /* where its first element is in the channel */
     for (int i = 0; i < 3; i++)
         from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
-    const struct span span = span_of(w, f, from[2]);
+    const struct byi_span span = byi_frame_span(w, f, from[2]);
     for (int64_t i = 0; i < f->dims[0]; i++)
         for (int64_t j = 0; j < f->dims[1]; j++, to += span.n) {
             const int64_t d = i * w->stride[0] + from[0];
@@ -140,7 +123,7 @@ static void fill_image(const struct byi_window *w, const struct frame *f,
         }
 }
 
-static void fill_frame(const struct byi_window *w, const struct frame *f,
+static void fill_frame(const struct byi_window *w, const struct byi_frame *f,
                        const float *x, float *to)
 {
     const int64_t count = f->channel / f->image;
@@ -153,7 +136,7 @@ static void fill_frame(const struct byi_window *w, const struct frame *f,
 
 /* Outputs [from, to) of a plane's sequence, of which run[0] is the first, to
  * their places in y. */
-static void take_outputs(const struct byi_window *w, const struct frame *f,
+static void take_outputs(const struct byi_window *w, const struct byi_frame *f,
                          const float *run, int64_t from, int64_t to, float *y)
 {
     if (f->dense) {
@@ -192,7 +175,7 @@ static int64_t line_floats(int64_t n)
     return (int64_t)(byi_lines((uint64_t)n * sizeof(float)) / sizeof(float));
 }
 
-static struct cut cut_of(const struct byi_conv *v, const struct frame *f,
+static struct cut cut_of(const struct byi_conv *v, const struct byi_frame *f,
                          const struct byi_call *call)
 {
     const int64_t mr = byi_simd()->mr, nr = byi_simd()->nr;
@@ -217,7 +200,8 @@ static struct cut cut_of(const struct byi_conv *v, const struct frame *f,
     return c;
 }
 
-static uint64_t product_scratch(const struct byi_conv *v, const struct frame *f,
+static uint64_t product_scratch(const struct byi_conv *v,
+                                const struct byi_frame *f,
                                 const struct byi_call *call)
 {
     const struct cut c = cut_of(v, f, call);
@@ -229,7 +213,7 @@ static uint64_t product_scratch(const struct byi_conv *v, const struct frame *f,
 /* Everything a task needs. */
 struct job {
     const struct byi_conv *v;
-    const struct frame *f;
+    const struct byi_frame *f;
     const struct cut *c;
     const float *x, *weights; /* of a group: frames, panels */
     const int64_t *offsets;
@@ -314,7 +298,7 @@ static void pack_panel(const struct byi_conv *v, const struct cut *c, int64_t i,
     }
 }
 
-static void run_product(const struct byi_conv *v, const struct frame *f,
+static void run_product(const struct byi_conv *v, const struct byi_frame *f,
                         const struct byi_call *call)
 {
     const struct cut c = cut_of(v, f, call);
@@ -365,7 +349,8 @@ static void run_product(const struct byi_conv *v, const struct frame *f,
  */
 
 /* Scratch of a thread: the group's frames, a sequence, the taps' offsets. */
-static int64_t direct_floats(const struct byi_conv *v, const struct frame *f)
+static int64_t direct_floats(const struct byi_conv *v,
+                             const struct byi_frame *f)
 {
     return line_floats(v->c * f->channel + BYI_SLACK) +
            line_floats(f->run + BYI_SLACK) + line_floats(2 * v->c * v->w.taps);
@@ -392,7 +377,7 @@ static void run_planes(const struct byi_conv *v, const struct byi_call *call)
     byi_sliding_run(&planes, call, call->scratch);
 }
 
-static void run_direct(const struct byi_conv *v, const struct frame *f,
+static void run_direct(const struct byi_conv *v, const struct byi_frame *f,
                        const struct byi_call *call)
 {
     const struct byi_window *w = &v->w;
@@ -475,7 +460,7 @@ bool byi_conv_fits_frame(const struct byi_conv *v)
 uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
                                 const struct byi_call *call)
 {
-    const struct frame f = frame_of(&v->w);
+    const struct byi_frame f = byi_frame_of(&v->w);
     if (is_direct(v) && is_planes(v))
         return byi_sliding_scratch(&v->w, call->threads);
     if (is_direct(v))
@@ -485,7 +470,7 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
 
 void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call)
 {
-    const struct frame f = frame_of(&v->w);
+    const struct byi_frame f = byi_frame_of(&v->w);
     if (is_direct(v) && is_planes(v))
         run_planes(v, call);
     else if (is_direct(v))

@@ -2,18 +2,7 @@
  *   nn.dense   (m, k) (n, k)^T              -> (m, n)
  *   nn.matmul  (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul
  */
-#include "kernel.h"
-
-/* A product, with element strides: A (m, k), B (k, n), C dense. */
-struct product {
-    int64_t m, n, k;
-    int64_t a_rs, a_cs, b_rs, b_cs;
-    uint32_t rank; /* of the batch */
-    int64_t dims[BYI_MAX_RANK], a_batch[BYI_MAX_RANK], b_batch[BYI_MAX_RANK];
-    int64_t batches;
-    const void *a, *b;
-    void *c;
-};
+#include "matmul.h"
 
 /* Strides of operand `t` along the result's batch axes; 0: broadcast. */
 static void batch_strides(const struct byi_tensor *t, uint32_t rank,
@@ -32,7 +21,7 @@ static void batch_strides(const struct byi_tensor *t, uint32_t rank,
 
 static void set_matrices(const struct byi_tensor *a, bool flip_a,
                          const struct byi_tensor *b, bool flip_b,
-                         struct product *p)
+                         struct byi_product *p)
 {
     int64_t rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     int64_t columns = a->dims[a->rank - 1];
@@ -50,11 +39,11 @@ static void set_matrices(const struct byi_tensor *a, bool flip_a,
     p->b_cs = flip_b ? columns : 1;
 }
 
-static struct product describe(const struct byi_call *call)
+struct byi_product byi_product_read(const struct byi_call *call)
 {
     const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
     const bool dense = call->op->id == BYI_OP_NN_DENSE;
-    struct product p = {.a = a->data, .b = b->data, .c = call->out->data};
+    struct byi_product p = {.a = a->data, .b = b->data, .c = call->out->data};
     set_matrices(a, !dense && byi_attr_int(call->attrs, "transpose_a"), b,
                  dense || byi_attr_int(call->attrs, "transpose_b"), &p);
 
@@ -70,8 +59,7 @@ static struct product describe(const struct byi_call *call)
     return p;
 }
 
-/* One B for all batches of a row-major A: the batches are more rows. */
-static void fold_batches(struct product *p)
+void byi_product_fold(struct byi_product *p)
 {
     if (p->a_cs != 1)
         return;
@@ -84,12 +72,13 @@ static void fold_batches(struct product *p)
         stride *= p->dims[i];
     }
     p->m *= p->batches;
+    p->a_rs = p->k; /* of a transposed row, too */
     p->batches = 1;
     p->rank = 0;
 }
 
-static int64_t offset_of(const struct product *p, const int64_t *strides,
-                         int64_t batch)
+int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,
+                           int64_t batch)
 {
     int64_t at = 0;
     for (uint32_t i = p->rank; i-- > 0;) {
@@ -103,18 +92,18 @@ static int64_t offset_of(const struct product *p, const int64_t *strides,
 
 static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
 {
-    const struct product *p = ctx;
+    const struct byi_product *p = ctx;
     return (struct byi_matrix){
-        .at = (const float *)p->a + offset_of(p, p->a_batch, batch),
+        .at = (const float *)p->a + byi_product_offset(p, p->a_batch, batch),
         .rs = p->a_rs,
         .cs = p->a_cs,
     };
 }
 
-static struct byi_matrix matrix_b(const struct product *p, int64_t batch)
+static struct byi_matrix matrix_b(const struct byi_product *p, int64_t batch)
 {
     return (struct byi_matrix){
-        .at = (const float *)p->b + offset_of(p, p->b_batch, batch),
+        .at = (const float *)p->b + byi_product_offset(p, p->b_batch, batch),
         .rs = p->b_rs,
         .cs = p->b_cs,
     };
@@ -122,7 +111,7 @@ static struct byi_matrix matrix_b(const struct product *p, int64_t batch)
 
 static float *matrix_c(const void *ctx, int64_t batch)
 {
-    const struct product *p = ctx;
+    const struct byi_product *p = ctx;
     return (float *)p->c + batch * p->m * p->n;
 }
 
@@ -143,7 +132,7 @@ enum {
 };
 
 /* Columns [j0, j0 + n) of all rows, where B's columns are contiguous. */
-static void thin_dots(const struct product *p, int64_t batch, int64_t j0,
+static void thin_dots(const struct byi_product *p, int64_t batch, int64_t j0,
                       int64_t n)
 {
     const struct byi_matrix a = matrix_a(p, batch), b = matrix_b(p, batch);
@@ -155,7 +144,7 @@ static void thin_dots(const struct product *p, int64_t batch, int64_t j0,
 }
 
 /* The same, where B's rows are contiguous. */
-static void thin_rows(const struct product *p, int64_t batch, int64_t j0,
+static void thin_rows(const struct byi_product *p, int64_t batch, int64_t j0,
                       int64_t n)
 {
     const struct byi_matrix a = matrix_a(p, batch), b = matrix_b(p, batch);
@@ -170,7 +159,7 @@ static void thin_rows(const struct product *p, int64_t batch, int64_t j0,
 
 /* A tile of the blocked product would stay empty but for a few rows. Sums
  * over a long k lose nothing in dots, which add up in double. */
-static bool run_thin(const struct product *p, const struct byi_call *call)
+static bool run_thin(const struct byi_product *p, const struct byi_call *call)
 {
     const bool dots = p->m <= FEW_DOTS && p->b_rs == 1 && p->a_cs == 1;
     const bool rows = p->m <= FEW_ROWS && p->b_cs == 1 && p->k <= 4096;
@@ -191,11 +180,14 @@ static bool run_thin(const struct product *p, const struct byi_call *call)
 /* --- other element types: three loops ----------------------------------- */
 
 #define PLAIN(id, type, wide)                                                  \
-    static void plain_##id(const struct product *p, int64_t batch, int64_t i)  \
+    static void plain_##id(const struct byi_product *p, int64_t batch,         \
+                           int64_t i)                                          \
     {                                                                          \
-        const type *a = (const type *)p->a + offset_of(p, p->a_batch, batch) + \
+        const type *a = (const type *)p->a +                                   \
+                        byi_product_offset(p, p->a_batch, batch) +             \
                         i * p->a_rs;                                           \
-        const type *b = (const type *)p->b + offset_of(p, p->b_batch, batch);  \
+        const type *b =                                                        \
+            (const type *)p->b + byi_product_offset(p, p->b_batch, batch);     \
         type *c = (type *)p->c + (batch * p->m + i) * p->n;                    \
         for (int64_t j = 0; j < p->n; j++) {                                   \
             wide sum = 0;                                                      \
@@ -207,7 +199,7 @@ static bool run_thin(const struct product *p, const struct byi_call *call)
     }
 BYI_EACH_SUM(PLAIN)
 
-static void (*const plain[BYI_DTYPES])(const struct product *, int64_t,
+static void (*const plain[BYI_DTYPES])(const struct byi_product *, int64_t,
                                        int64_t) = {
 #define ROW(id, type) [BYOC_##id] = plain_##id,
     BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
@@ -217,8 +209,8 @@ static void (*const plain[BYI_DTYPES])(const struct product *, int64_t,
 enum byoc_status byi_matmul_plain(const struct byi_call *call,
                                   struct byoc_error *err)
 {
-    const struct product p = describe(call);
-    void (*run)(const struct product *, int64_t, int64_t) =
+    const struct byi_product p = byi_product_read(call);
+    void (*run)(const struct byi_product *, int64_t, int64_t) =
         plain[call->in->dtype];
     if (!run)
         return byi_bad_dtype(call, call->in->dtype,
@@ -237,8 +229,8 @@ static uint64_t product_scratch(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
-    struct product p = describe(call);
-    fold_batches(&p);
+    struct byi_product p = byi_product_read(call);
+    byi_product_fold(&p);
     return byi_gemm_scratch(p.m, p.n, p.k, call->threads);
 }
 
@@ -247,8 +239,8 @@ static enum byoc_status product_run(const struct byi_call *call,
 {
     if (call->in->dtype != BYOC_F32)
         return byi_matmul_plain(call, err);
-    struct product p = describe(call);
-    fold_batches(&p);
+    struct byi_product p = byi_product_read(call);
+    byi_product_fold(&p);
     if ((!call->packed || p.m <= THIN_ROWS) && run_thin(&p, call))
         return BYOC_OK;
     const struct byi_gemm g = {
@@ -275,7 +267,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
         return 0;
     const bool dense = call->op->id == BYI_OP_NN_DENSE;
     const bool flip = !dense && byi_attr_int(call->attrs, "transpose_a");
-    struct product p = {.b = b->data};
+    struct byi_product p = {.b = b->data};
     set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
                  &p);
     const int64_t k = b->dims[0] * b->dims[1] / byi_max(p.n, 1);

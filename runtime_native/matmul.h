@@ -1,0 +1,25 @@
+/* matmul.h: a product of matrices as its kernels see it. */
+#ifndef BYI_MATMUL_H
+#define BYI_MATMUL_H
+
+#include "kernel.h"
+
+/* A product, with element strides: A (m, k), B (k, n), C dense. */
+struct byi_product {
+    int64_t m, n, k;
+    int64_t a_rs, a_cs, b_rs, b_cs;
+    uint32_t rank; /* of the batch */
+    int64_t dims[BYI_MAX_RANK], a_batch[BYI_MAX_RANK], b_batch[BYI_MAX_RANK];
+    int64_t batches;
+    const void *a, *b;
+    void *c;
+};
+
+struct byi_product byi_product_read(const struct byi_call *call);
+/* One B for all batches of a row-major A: the batches are more rows. */
+void byi_product_fold(struct byi_product *p);
+/* Where `batch` begins in the operand of these strides, in elements. */
+int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,
+                           int64_t batch);
+
+#endif
