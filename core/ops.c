@@ -26,13 +26,18 @@ TABLE(reduce, ATTR("axis", INTS, "[]"), ATTR("keepdims", BOOL, "true"), ATTR("no
 TABLE(arg, ATTR("axis", INT, "0"), ATTR("keepdims", BOOL, "true"), ATTR("select_last_index", BOOL, "false"))
 
 #define LAYOUT(name, letters) ATTR(name, STRING, "\"" letters "\"")
-#define CONV(id, one, zero2, space) \
+#define CONV(id, one, zero2, space, ...) \
     TABLE(id, ATTR("strides", INTS, one), ATTR("padding", INTS, zero2), \
           ATTR("dilation", INTS, one), ATTR("groups", INT, "1"), \
-          LAYOUT("data_layout", "NC" space), LAYOUT("kernel_layout", "OI" space))
+          LAYOUT("data_layout", "NC" space), LAYOUT("kernel_layout", "OI" space), ##__VA_ARGS__)
 CONV(conv1, "[1]", "[0, 0]", "W")
 CONV(conv2, "[1, 1]", "[0, 0, 0, 0]", "HW")
 CONV(conv3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]", "DHW")
+/* what 8-bit results are kept to */
+#define KEPT ATTR("a_min", INT, "-128"), ATTR("a_max", INT, "255")
+CONV(qnn_conv1, "[1]", "[0, 0]", "W", KEPT)
+CONV(qnn_conv2, "[1, 1]", "[0, 0, 0, 0]", "HW", KEPT)
+CONV(qnn_conv3, "[1, 1, 1]", "[0, 0, 0, 0, 0, 0]", "DHW", KEPT)
 #define DECONV(id, one, zero, zero2, space) \
     TABLE(id, ATTR("strides", INTS, one), ATTR("padding", INTS, zero2), \
           ATTR("output_padding", INTS, zero), ATTR("dilation", INTS, one), ATTR("groups", INT, "1"), \
@@ -60,6 +65,7 @@ TABLE(lp_pool, ATTR("pool_size", INTS, REQUIRED), ATTR("strides", INTS, REQUIRED
       ATTR("ceil_mode", BOOL, "false"), ATTR("p", INT, "2"))
 TABLE(p2, ATTR("p", INT, "2"))
 TABLE(matmul, ATTR("transpose_a", BOOL, "false"), ATTR("transpose_b", BOOL, "false"))
+TABLE(qnn_matmul, ATTR("transpose_a", BOOL, "false"), ATTR("transpose_b", BOOL, "false"), KEPT)
 TABLE(axis_last, ATTR("axis", INT, "-1"))
 TABLE(axis0, ATTR("axis", INT, "0"))
 TABLE(axis1, ATTR("axis", INT, "1"))

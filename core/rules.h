@@ -114,6 +114,15 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
                                     const int64_t *b, uint32_t *rank,
                                     int64_t *dims);
 
+/* --- rules_nn.c, rules_matmul.c ------------------------------------------ */
+
+/* The result of nn.conv of n spatial axes, or of nn.matmul, on the first two
+ * operands' dims, whatever their element types; of the first one's type. */
+enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
+                                const struct byi_type **out);
+enum byoc_status byi_infer_matmul(const struct byi_infer *t,
+                                  const struct byi_type **out);
+
 /* --- rules_*.c: every rule of the operator table ------------------------ */
 
 #define OP(id, name, min_in, max_in, n_out, kind, cost, layout, attrs, rule,   \

@@ -51,14 +51,12 @@ static enum byoc_status read_matrix(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_matmul(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_infer_matmul(const struct byi_infer *t,
+                                  const struct byi_type **out)
 {
     struct matrix a, b;
     int64_t dims[BYI_MAX_RANK + 2];
     uint32_t rank;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "a"));
-    BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
     BYI_TRY(read_matrix(t, 0, byi_attr_int(t->attrs, "transpose_a") != 0, &a));
     BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_b") != 0, &b));
     if (!byi_dims_agree(a.cols, b.rows))
@@ -73,6 +71,14 @@ enum byoc_status byi_rule_matmul(struct byi_infer *t,
     if (!b.vector)
         dims[rank++] = b.cols;
     return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
+}
+
+enum byoc_status byi_rule_matmul(struct byi_infer *t,
+                                 const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "a"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
+    return byi_infer_matmul(t, out);
 }
 
 enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)

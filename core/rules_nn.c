@@ -183,6 +183,16 @@ static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n,
     return BYOC_OK;
 }
 
+/* Spatial axes of an operator whose name ends in 1d, 2d, 3d; 0 for others. */
+static uint32_t spatial_of_name(const struct byi_op *op)
+{
+    const size_t n = strlen(op->name);
+    return n > 2 && op->name[n - 1] == 'd' && op->name[n - 2] >= '1' &&
+                   op->name[n - 2] <= '3'
+               ? (uint32_t)(op->name[n - 2] - '0')
+               : 0;
+}
+
 /* A convolution's operands as they would be in the plain layouts. */
 struct conv {
     uint32_t n; /* spatial axes */
@@ -194,8 +204,6 @@ struct conv {
 static enum byoc_status read_conv(const struct byi_infer *t, uint32_t n,
                                   const char *kernel, struct conv *c)
 {
-    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    BYI_TRY(byi_want_same_dtype(t, 1, 0, "weights"));
     BYI_TRY(see_data(t, "data_layout", data_first[n], &c->data, c->x));
     BYI_TRY(see_kernel(t, kernel, c->w));
     c->n = n;
@@ -206,11 +214,18 @@ static enum byoc_status read_conv(const struct byi_infer *t, uint32_t n,
     return check_kernel(t, n, c->w + 2);
 }
 
-enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
+/* The same of operands that have one element type, which is a number's. */
+static enum byoc_status read_alike(const struct byi_infer *t, uint32_t n,
+                                   const char *kernel, struct conv *c)
 {
-    const uint32_t n = t->op->id == BYI_OP_NN_CONV1D   ? 1
-                       : t->op->id == BYI_OP_NN_CONV2D ? 2
-                                                       : 3;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "weights"));
+    return read_conv(t, n, kernel, c);
+}
+
+enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
+                                const struct byi_type **out)
+{
     struct lists l;
     struct conv c;
     BYI_TRY(read_conv(t, n, conv_first[n], &c));
@@ -234,6 +249,14 @@ enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
         BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
     }
     return give_data(t, data_first[n], &c.data, dims, out);
+}
+
+enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
+{
+    const uint32_t n = spatial_of_name(t->op);
+    struct conv c;
+    BYI_TRY(read_alike(t, n, conv_first[n], &c));
+    return byi_infer_conv(t, n, out);
 }
 
 /* The size a transposed window gives from `in`; grows back what slide shrank:
@@ -272,7 +295,7 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
     struct lists l;
     struct conv c;
     const int64_t *extra;
-    BYI_TRY(read_conv(t, n, deconv_first[n], &c));
+    BYI_TRY(read_alike(t, n, deconv_first[n], &c));
     BYI_TRY(read_lists(t, n, &l));
     BYI_TRY(byi_want_list(t, "output_padding", n, 0, MAX_WINDOW, &extra));
     const int64_t *x = c.x, *w = c.w, groups = c.groups;
@@ -290,16 +313,6 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
         BYI_TRY(unslide(t, &window, extra[i], i, x[2 + i], &dims[2 + i]));
     }
     return give_data(t, data_first[n], &c.data, dims, out);
-}
-
-/* Spatial axes of an operator whose name ends in 1d, 2d, 3d; 0 for others. */
-static uint32_t spatial_of_name(const struct byi_op *op)
-{
-    const size_t n = strlen(op->name);
-    return n > 2 && op->name[n - 1] == 'd' && op->name[n - 2] >= '1' &&
-                   op->name[n - 2] <= '3'
-               ? (uint32_t)(op->name[n - 2] - '0')
-               : 0;
 }
 
 /* Data of an operator on windows with n spatial axes, and its layout: of those

@@ -358,6 +358,8 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
+uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to);
+uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to);
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
@@ -378,6 +380,8 @@ enum byoc_status byi_softmax_plain(const struct byi_call *call,
                                    struct byoc_error *err);
 enum byoc_status byi_quantize_plain(const struct byi_call *call,
                                     struct byoc_error *err);
+enum byoc_status byi_qnn_plain(const struct byi_call *call,
+                               struct byoc_error *err);
 enum byoc_status byi_einsum_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_reduce_plain(const struct byi_call *call,
@@ -389,6 +393,34 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 enum { BYI_SLACK = 64 };
 
+
+/* How words of 32 bits hold numbers of 8: 2 of 16 bits each, less their zero
+ * point, or 4 as they are, of which one side is unsigned: dot.inc. */
+enum byi_dot_form { BYI_DOT_PAIRS, BYI_DOT_BYTES, BYI_DOT_FORMS };
+
+/* c (m, n) = a b, rows of c ldc apart. a holds k columns of mr words; row p of b
+ * is at b + offsets[p], and nr words of it are read; nr of each row of c are
+ * written. */
+typedef void (*byi_dot_fn)(int64_t k, const uint32_t *a, const uint32_t *b,
+                           const int64_t *offsets, uint32_t *c, int64_t ldc,
+                           int64_t m);
+struct byi_dot {
+    int64_t each; /* numbers in a word; 0: the CPU has no such products */
+    byi_dot_fn left_signed, left_unsigned; /* of bytes: which side a is */
+    /* sums[i] = sum over t < n_words each of the t-th number of w times
+     * x[offsets[t] + i]; reads and writes up to BYI_SLACK elements beyond n */
+    void (*taps)(const uint8_t *x, const int64_t *offsets, const uint32_t *w,
+                 int64_t n_words, uint32_t *sums, int64_t n);
+    /* to[i]: the word of rows[0][i stride], rows[1][i stride] ..., each of which
+     * is xor flip, and in pairs less zero */
+    void (*weave)(const uint8_t *const rows[4], int64_t stride, uint32_t flip,
+                  uint32_t zero, uint32_t *to, int64_t n);
+};
+/* What 8-bit results are kept to, before their zero point is added. */
+struct byi_kept {
+    float low, high;
+    int32_t zero;
+};
 
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL where there is no such loop. */
@@ -455,6 +487,13 @@ struct byi_simd {
     void (*gemm)(int64_t k, const float *a, const float *b,
                  const int64_t *offsets, float *c, int64_t ldc, int64_t m,
                  int64_t n, bool add);
+    const struct byi_dot *words; /* by form */
+    /* y[i] = sums[i] + add: int32; that times scale: float32; and rounded, kept
+     * and with its zero point added: 8 bits. add[i step] and scale[i step], step
+     * 0 or 1. By the type of y. */
+    void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
+                               const float *scale, int64_t step,
+                               const struct byi_kept *kept, void *y, int64_t n);
 };
 
 /* The table in use: the widest the CPU has and BYOC_MAX_ISA allows, found once.

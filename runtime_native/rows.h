@@ -31,6 +31,8 @@ struct byi_kernel_rows {
     FAMILY(softmax)                                                            \
     FAMILY(quantize)                                                           \
     FAMILY(lookup)                                                             \
+    FAMILY(qnn_conv)                                                           \
+    FAMILY(qnn_matmul)                                                         \
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
     FAMILY(dft)                                                                \

@@ -188,7 +188,7 @@ typedef enum byoc_status (*plain_fn)(const struct byi_call *call,
 static inline void run_plain(const struct eval *e, plain_fn plain,
                              struct byi_tensor *out)
 {
-    char scratch[1 << 14] __attribute__((aligned(64)));
+    static char scratch[1 << 20] __attribute__((aligned(64)));
     for (uint32_t i = 0; i < e->n_out; i++)
         out[i] = empty_tensor(e->out[i].dtype, e->out[i].rank, e->out[i].dims);
     const struct byi_call call = {

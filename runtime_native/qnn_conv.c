@@ -1,0 +1,475 @@
+/* qnn_conv.c: qnn.conv1d, qnn.conv2d, qnn.conv3d.
+ *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
+ * As conv_frame.c does it: channels are copied into frames, in which every tap
+ * is one distance away from its output, and a plane of outputs is one sequence
+ * that the matrix product reads where it is. An element of a frame is a word of
+ * several channels (dot.inc); padding is x's zero point. Depthwise frames are
+ * bytes of one channel, and words hold its taps.
+ */
+#include "conv.h"
+#include "qnn.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum {
+    WIDTH = 256, /* outputs of a task, about         */
+    HEIGHT = 8   /* most panels of weights of a task */
+};
+
+/* How a call is run. Parts of scratch memory are in bytes. */
+struct plan {
+    struct byi_conv v;
+    struct byi_qnn q;
+    struct byi_frame f;
+    bool depthwise;
+    int64_t rows;   /* of words in a group: channels, or 1 */
+    int64_t k;      /* words of a sum                      */
+    int64_t panels; /* of weights in a group               */
+    int64_t width, height, m_tasks, n_tasks;
+    uint64_t offsets, steps, frames, packed; /* one each   */
+    uint64_t sums, bytes;                    /* per thread */
+};
+
+static bool is_depthwise(const struct byi_conv *v)
+{
+    return v->groups > 1 && v->c == 1 && v->o == 1;
+}
+
+/* Words of all weights, and then their totals. */
+static int64_t packed_words(const struct plan *p)
+{
+    const int64_t all = p->v.groups * p->v.o;
+    return all + (p->depthwise
+                      ? all * p->k
+                      : p->v.groups * p->panels * byi_simd()->mr * p->k);
+}
+
+/* What the weights alone tell: `taps` of them a channel. */
+static void plan_weights(struct plan *p, int64_t taps)
+{
+    const int64_t each = p->q.words->each;
+    p->depthwise = is_depthwise(&p->v);
+    p->rows = p->depthwise ? 1 : byi_ceil_div(p->v.c, each);
+    p->k = p->depthwise ? byi_ceil_div(taps, each) : p->rows * taps;
+    p->panels = byi_ceil_div(p->v.o, byi_simd()->mr);
+}
+
+static void plan_tasks(struct plan *p, uint32_t threads)
+{
+    const int64_t nr = byi_simd()->nr;
+    p->n_tasks = byi_max(1, byi_ceil_div(p->f.run, WIDTH + nr));
+    p->width = byi_ceil_div(byi_ceil_div(p->f.run, p->n_tasks), nr) * nr;
+    p->n_tasks = byi_ceil_div(p->f.run, byi_max(1, p->width));
+    p->m_tasks = byi_ceil_div(p->panels, HEIGHT);
+    const int64_t all = p->v.groups * p->n_tasks;
+    if (threads > 1 && all * p->m_tasks < 4 * threads)
+        p->m_tasks =
+            byi_min(p->panels, byi_ceil_div(4 * (int64_t)threads, all));
+    p->height = byi_ceil_div(p->panels, byi_max(1, p->m_tasks));
+    p->m_tasks = byi_ceil_div(p->panels, byi_max(1, p->height));
+}
+
+static struct plan plan_of(const struct byi_call *call)
+{
+    struct plan p = {.v = byi_conv_read(call)};
+    const int64_t all = p.v.groups * p.v.o;
+    p.q = byi_qnn_read(call, all);
+    p.f = byi_frame_of(&p.v.w);
+    plan_weights(&p, p.v.w.taps);
+    /* depthwise: of every number, whatever the form */
+    const int64_t offsets = p.depthwise ? byi_ceil_div(p.v.w.taps, 4) * 4 : p.k;
+    p.offsets = byi_lines((uint64_t)offsets * sizeof(int64_t));
+    p.steps = byi_lines((uint64_t)all * 2 * sizeof(float));
+    p.packed = call->packed ? 0 : byi_lines((uint64_t)packed_words(&p) * 4);
+    if (p.depthwise) {
+        p.frames = byi_lines((uint64_t)(p.f.channel + 2 * BYI_SLACK));
+        p.width = p.f.run;
+        p.sums = byi_lines((uint64_t)(p.f.run + BYI_SLACK) * 4);
+    } else {
+        plan_tasks(&p, call->threads);
+        p.frames = byi_lines(
+            (uint64_t)(p.v.groups * p.rows * p.f.channel + BYI_SLACK) * 4);
+        p.sums =
+            byi_lines((uint64_t)(byi_simd()->mr * byi_max(0, p.width)) * 4);
+    }
+    p.bytes = byi_lines((uint64_t)byi_max(0, p.width) * p.q.size);
+    return p;
+}
+
+/* --- weights --------------------------------------------------------------
+ */
+
+/* Number i of word w of channel o: its place among the channel's weights; -1
+ * beyond the last. Words are of channels, then taps, or of taps alone. */
+static int64_t weight_place(const struct plan *p, int64_t taps, int64_t w,
+                            int64_t i)
+{
+    const int64_t each = p->q.words->each;
+    if (p->depthwise)
+        return w * each + i < taps ? w * each + i : -1;
+    const int64_t c = w / taps * each + i;
+    return c < p->v.c ? c * taps + w % taps : -1;
+}
+
+/* The weights of channel o as words, `step` apart; their total. */
+static uint32_t pack_channel(const struct plan *p, int64_t taps, int64_t o,
+                             uint32_t *to, int64_t step)
+{
+    const int64_t first = o * p->v.c * taps;
+    uint32_t total = 0;
+    for (int64_t w = 0; w < p->k; w++) {
+        uint32_t word = 0;
+        for (int64_t i = 0; i < p->q.words->each; i++) {
+            const int64_t place = weight_place(p, taps, w, i);
+            if (place < 0)
+                continue;
+            const int32_t weight = byi_qnn_weight(&p->q, o, first + place);
+            word |= byi_qnn_put(&p->q, i, weight);
+            total += (uint32_t)weight;
+        }
+        to[w * step] = word;
+    }
+    return total;
+}
+
+static void pack_weights(const struct plan *p, int64_t taps, uint32_t *to)
+{
+    const int64_t mr = byi_simd()->mr, all = p->v.groups * p->v.o;
+    uint32_t *totals = to + packed_words(p) - all;
+    if (!p->depthwise)
+        memset(to, 0, (size_t)(totals - to) * sizeof *to);
+    for (int64_t o = 0; o < all; o++) {
+        const int64_t group = o / p->v.o, m = o % p->v.o;
+        uint32_t *at =
+            p->depthwise
+                ? to + o * p->k
+                : to + (group * p->panels + m / mr) * mr * p->k + m % mr;
+        totals[o] = pack_channel(p, taps, o, at, p->depthwise ? 1 : mr);
+    }
+}
+
+uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
+{
+    const struct byi_tensor *weights = &call->in[BYI_QNN_WEIGHTS];
+    struct plan p = {.v = {.groups = byi_attr_int(call->attrs, "groups"),
+                           .c = weights->dims[1]}};
+    p.v.o = weights->dims[0] / p.v.groups;
+    p.q = byi_qnn_read(call, weights->dims[0]);
+    const int64_t taps = byi_span(weights, 2, weights->rank);
+    plan_weights(&p, taps);
+    if (to)
+        pack_weights(&p, taps, to);
+    return (uint64_t)packed_words(&p) * sizeof(uint32_t);
+}
+
+/* --- frames ---------------------------------------------------------------
+ */
+
+/* Rows of words, or of bytes where it is depthwise. `pad` is one element. */
+struct filler {
+    const struct plan *p;
+    uint32_t pad;
+};
+
+static struct filler filler_of(const struct plan *p)
+{
+    const uint32_t zero = p->q.x.zero;
+    return (struct filler){p,
+                           p->q.form == BYI_DOT_BYTES ? zero * 0x01010101 : 0};
+}
+
+/* Elements of rows that are `stride` apart, as words. */
+static void weave(const struct plan *p, const uint8_t *const planes[4],
+                  int64_t from, int64_t stride, uint32_t *to, int64_t n)
+{
+    const uint8_t *rows[4];
+    for (int i = 0; i < 4; i++)
+        rows[i] = planes[i] + from;
+    p->q.words->weave(rows, stride, p->q.x.flip, p->q.x.zero, to, n);
+}
+
+static void fill_words(const struct filler *fill, const struct byi_span *s,
+                       const uint8_t *const planes[4], int64_t row,
+                       uint32_t *to)
+{
+    for (int64_t i = 0; i < s->first; i++)
+        to[i] = fill->pad;
+    if (s->last > s->first)
+        weave(fill->p, planes, row + s->from + s->first * s->stride, s->stride,
+              to + s->first, s->last - s->first);
+    for (int64_t i = s->last; i < s->n; i++)
+        to[i] = fill->pad;
+}
+
+static void fill_bytes(const struct filler *fill, const struct byi_span *s,
+                       const uint8_t *row, uint8_t *to)
+{
+    const uint8_t flip = (uint8_t)fill->p->q.x.flip;
+    const uint8_t pad = (uint8_t)fill->p->q.x.zero;
+    const int64_t n = s->last - s->first, stride = s->stride;
+    row += s->from + s->first * stride;
+    for (int64_t i = 0; i < s->first; i++)
+        to[i] = pad;
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++)
+            to[s->first + i] = row[i] ^ flip;
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[s->first + i] = row[i * stride] ^ flip;
+    for (int64_t i = s->last; i < s->n; i++)
+        to[i] = pad;
+}
+
+/* One of a frame's images: all rows of it. */
+static void fill_image(const struct filler *fill, const int64_t phase[3],
+                       const uint8_t *const planes[4], char *to)
+{
+    const struct plan *p = fill->p;
+    const struct byi_window *w = &p->v.w;
+    const struct byi_frame *f = &p->f;
+    int64_t from[3]; /* where its first element is in the channel */
+    for (int i = 0; i < 3; i++)
+        from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
+    const struct byi_span on = byi_frame_span(w, f, from[2]);
+    const struct byi_span off = {.n = on.n};
+    const int64_t size = p->depthwise ? 1 : 4;
+    for (int64_t i = 0; i < f->dims[0] * f->dims[1]; i++, to += on.n * size) {
+        const int64_t d = i / f->dims[1] * w->stride[0] + from[0];
+        const int64_t h = i % f->dims[1] * w->stride[1] + from[1];
+        const bool inside = d >= 0 && d < w->in[0] && h >= 0 && h < w->in[1];
+        const struct byi_span *span = inside ? &on : &off;
+        const int64_t row = inside ? (d * w->in[1] + h) * w->in[2] : 0;
+        if (p->depthwise)
+            fill_bytes(fill, span, planes[0] + row, (uint8_t *)to);
+        else
+            fill_words(fill, span, planes, row, (uint32_t *)(void *)to);
+    }
+}
+
+/* Row `row` of words of the group whose first channel is at x. */
+static void fill_frame(const struct plan *p, const uint8_t *x, int64_t row,
+                       void *to)
+{
+    const struct filler fill = filler_of(p);
+    const int64_t each = p->depthwise ? 1 : p->q.words->each;
+    const int64_t count = p->f.channel / p->f.image;
+    const uint8_t *planes[4];
+    for (int64_t i = 0; i < 4; i++) /* weights beyond the last one are 0 */
+        planes[i] = x + byi_min(row * each + i, p->v.c - 1) * p->v.w.in_count;
+    if (p->f.same && !p->depthwise) {
+        weave(p, planes, 0, 1, to, p->v.w.in_count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t phase[3];
+        byi_unflatten(p->f.phases, i, phase);
+        fill_image(&fill, phase, planes,
+                   (char *)to + i * p->f.image * (p->depthwise ? 1 : 4));
+    }
+}
+
+/* --- results --------------------------------------------------------------
+ */
+
+/* Where a task works. */
+struct lane {
+    uint32_t *sums;
+    char *bytes;      /* results with gaps between rows */
+    uint8_t *channel; /* a depthwise frame              */
+};
+
+/* Outputs [from, to) of a plane's sequence, of which run[0] is the first, to
+ * their places in y. */
+static void take_outputs(const struct plan *p, const char *run, int64_t from,
+                         int64_t to, char *y)
+{
+    const struct byi_window *w = &p->v.w;
+    const int64_t dim = p->f.dims[2], size = p->q.size, width = w->out[2];
+    for (int64_t row = from / dim; row * dim < to; row++) {
+        const int64_t d = row / p->f.dims[1], h = row % p->f.dims[1];
+        const int64_t first = byi_max(row * dim, from);
+        const int64_t last = byi_min(row * dim + width, to);
+        if (h >= w->out[1] || first >= last)
+            continue;
+        const int64_t at = (d * w->out[1] + h) * width + first - row * dim;
+        memcpy(y + at * size, run + (first - from) * size,
+               (size_t)((last - first) * size));
+    }
+}
+
+struct steps {
+    uint32_t *add;
+    float *scale;
+};
+
+/* The sums of outputs [from, to) of channel o of the image at y. */
+static void finish(const struct plan *p, const struct steps *s, int64_t o,
+                   const uint32_t *sums, int64_t from, int64_t to, char *bytes,
+                   char *y)
+{
+    const int64_t size = p->q.size;
+    y += o * p->v.w.out_count * size;
+    byi_simd()->finish[p->q.dtype](
+        sums, s->add + o, s->scale + o, 0, &p->q.kept,
+        p->f.dense ? y + from * size : bytes, to - from);
+    if (!p->f.dense)
+        take_outputs(p, bytes, from, to, y);
+}
+
+/* Panels by positions of a group, whose frames are at x. */
+static void run_task(const struct plan *p, const struct steps *s, int64_t group,
+                     int64_t task, const int64_t *offsets,
+                     const uint32_t *weights, const uint32_t *x,
+                     const struct lane *lane, char *y)
+{
+    const int64_t mr = byi_simd()->mr, nr = byi_simd()->nr;
+    const int64_t first = task % p->m_tasks * p->height;
+    const int64_t last = byi_min(first + p->height, p->panels);
+    const int64_t n0 = task / p->m_tasks * p->width;
+    const int64_t n1 = byi_min(n0 + p->width, p->f.run);
+    weights += group * p->panels * mr * p->k;
+    for (int64_t panel = first; panel < last; panel++) {
+        const int64_t m = byi_min(mr, p->v.o - panel * mr);
+        for (int64_t n = n0; n < n1; n += nr)
+            p->q.words->left_signed(p->k, weights + panel * mr * p->k, x + n,
+                                    offsets, lane->sums + n - n0, p->width, m);
+        for (int64_t i = 0; i < m; i++)
+            finish(p, s, group * p->v.o + panel * mr + i,
+                   lane->sums + i * p->width, n0, n1, lane->bytes, y);
+    }
+}
+
+static void run_channel(const struct plan *p, const struct steps *s, int64_t o,
+                        const int64_t *offsets, const uint32_t *weights,
+                        const uint8_t *x, const struct lane *lane, char *y)
+{
+    fill_frame(p, x + o * p->v.w.in_count, 0, lane->channel);
+    p->q.words->taps(lane->channel, offsets, weights + o * p->k, p->k,
+                     lane->sums, p->f.run);
+    finish(p, s, o, lane->sums, 0, p->f.run, lane->bytes, y);
+}
+
+/* --- all of it --------------------------------------------------------------
+ */
+
+static void list_offsets(const struct plan *p, int64_t *offsets)
+{
+    const int64_t taps = p->v.w.taps;
+    const int64_t all = p->depthwise ? p->k * p->q.words->each : p->k;
+    for (int64_t i = 0; i < all; i++)
+        offsets[i] = p->depthwise
+                         ? byi_frame_tap(&p->v.w, &p->f, byi_min(i, taps - 1))
+                         : i / taps * p->f.channel +
+                               byi_frame_tap(&p->v.w, &p->f, i % taps);
+}
+
+/* Scratch memory, by what is in it. */
+struct memory {
+    int64_t *offsets;
+    struct steps steps;
+    uint32_t *frames, *packed;
+    char *lanes;
+    uint64_t lane; /* bytes of one */
+};
+
+static struct memory memory_of(const struct plan *p,
+                               const struct byi_call *call)
+{
+    char *at = call->scratch;
+    struct memory m = {.offsets = (int64_t *)(void *)at};
+    at += p->offsets;
+    m.steps.add = (uint32_t *)(void *)at;
+    m.steps.scale = (float *)(void *)at + p->q.channels;
+    at += p->steps;
+    m.packed = (uint32_t *)(void *)at;
+    at += p->packed;
+    m.lane = p->sums + p->bytes + (p->depthwise ? p->frames : 0);
+    m.lanes = at;
+    m.frames = (uint32_t *)(void *)(at + m.lane * call->threads);
+    return m;
+}
+
+static struct lane lane_of(const struct plan *p, const struct memory *m)
+{
+    int64_t number = 0;
+#ifdef _OPENMP
+    number = omp_get_thread_num();
+#endif
+    char *at = m->lanes + (uint64_t)number * m->lane;
+    return (struct lane){.sums = (uint32_t *)(void *)at,
+                         .bytes = at + p->sums,
+                         .channel = (uint8_t *)at + p->sums + p->bytes};
+}
+
+static void run(const struct plan *p, const struct byi_call *call)
+{
+    const struct memory m = memory_of(p, call);
+    const uint32_t *weights = call->packed ? call->packed : m.packed;
+    const int64_t all = p->v.groups * p->v.o, image = p->v.groups * p->v.c;
+    const int64_t rows = p->v.groups * p->rows, tasks = p->m_tasks * p->n_tasks;
+    const int team = byi_team(call, p->v.n * all * p->v.w.out_count * p->v.c *
+                                        p->v.w.taps / 4);
+    if (!call->packed)
+        pack_weights(p, p->v.w.taps, m.packed);
+    list_offsets(p, m.offsets);
+    byi_qnn_steps(call, &p->q,
+                  p->depthwise || p->q.form == BYI_DOT_BYTES
+                      ? weights + packed_words(p) - all
+                      : NULL,
+                  m.steps.add, m.steps.scale);
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        const struct lane lane = lane_of(p, &m);
+        for (int64_t n = 0; n < p->v.n; n++) {
+            const uint8_t *x = p->q.x.at + n * image * p->v.w.in_count;
+            char *y = (char *)p->v.y + n * all * p->v.w.out_count * p->q.size;
+            if (p->depthwise) {
+#pragma omp for schedule(static)
+                for (int64_t o = 0; o < all; o++)
+                    run_channel(p, &m.steps, o, m.offsets, weights, x, &lane,
+                                y);
+                continue;
+            }
+#pragma omp for schedule(static)
+            for (int64_t i = 0; i < rows; i++)
+                fill_frame(p, x + i / p->rows * p->v.c * p->v.w.in_count,
+                           i % p->rows, m.frames + i * p->f.channel);
+#pragma omp for schedule(dynamic, 1)
+            for (int64_t i = 0; i < p->v.groups * tasks; i++)
+                run_task(p, &m.steps, i / tasks, i % tasks, m.offsets, weights,
+                         m.frames + i / tasks * p->rows * p->f.channel, &lane,
+                         y);
+        }
+    }
+}
+
+static uint64_t qnn_conv_scratch(const struct byi_call *call)
+{
+    const struct byi_conv v = byi_conv_read(call);
+    if (!byi_conv_fits_frame(&v))
+        return byi_qnn_plain_scratch(call);
+    const struct plan p = plan_of(call);
+    return p.offsets + p.steps + p.packed +
+           (p.sums + p.bytes + (p.depthwise ? p.frames : 0)) * call->threads +
+           (p.depthwise ? 0 : p.frames);
+}
+
+static enum byoc_status qnn_conv_run(const struct byi_call *call,
+                                     struct byoc_error *err)
+{
+    const struct byi_conv v = byi_conv_read(call);
+    if (!byi_conv_fits_frame(&v))
+        return byi_qnn_plain(call, err);
+    const struct plan p = plan_of(call);
+    run(&p, call);
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_QNN_CONV1D, {qnn_conv_run, qnn_conv_scratch}},
+    {BYI_OP_QNN_CONV2D, {qnn_conv_run, qnn_conv_scratch}},
+    {BYI_OP_QNN_CONV3D, {qnn_conv_run, qnn_conv_scratch}},
+};
+const struct byi_kernel_rows byi_rows_qnn_conv = {rows, BYI_COUNT(rows)};
