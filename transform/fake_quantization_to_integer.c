@@ -1,0 +1,600 @@
+/* FakeQuantizationToInteger: products between dequantize and quantize become
+ * products of the integers.
+ * requires: types                         breaks: nothing
+ *
+ *   %0 = qnn.dequantize(%x, const, const);
+ *   %1 = nn.conv2d(%0, const[w]);            qnn.conv2d(%x, const[integers],
+ *   %2 = add(%1, const[b]);            ==>       const, const, const[bias],
+ *   %3 = nn.relu(%2);                            const[scale], const, a_min=0)
+ *   qnn.quantize(%3, const, const)
+ *
+ * Weights are integers times a step of each output channel, exactly, if they
+ * were dequantised; those integers are found again. Without the quantize the
+ * result is float32. Products of int32 whose operands are 8 bits less a zero
+ * point, as MatMulInteger and ConvInteger have them, become those of 8 bits
+ * too, and take the scale that their result is multiplied with. Sums are exact
+ * where float32 rounds, so results of 8 bits may differ by one step where a
+ * value lies between two; the bias is rounded to a whole number of the sums'
+ * units, where that is less than TOLERANCE of the result's step. A compile runs
+ * this behind the partition: vendors know the pattern as it was.
+ */
+#include "transform.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/layout.h"
+#include "rewrite.h"
+
+#define TOLERANCE (1.0 / 64)
+
+/* Operands of qnn.conv2d and its like. */
+enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO, OPERANDS };
+
+/* --- constants ------------------------------------------------------------ */
+
+static bool is_bytes(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_I8 || dtype == BYOC_U8;
+}
+
+/* A vector of n values; n < 0: one number. */
+static byi_id make_const(struct byi_rewrite *rw, enum byoc_dtype dtype,
+                         int64_t n, const double *values)
+{
+    struct byi_tensor t;
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, dtype, n < 0 ? 0 : 1, &n);
+    if (!byi_rw_alloc(rw, type, &t))
+        return BYI_NO_ID;
+    for (int64_t i = 0; i < (n < 0 ? 1 : n); i++)
+        byi_tensor_set(&t, i, values[i]);
+    return byi_rw_const(rw, type, &t);
+}
+
+static byi_id make_number(struct byi_rewrite *rw, enum byoc_dtype dtype,
+                          double value)
+{
+    return make_const(rw, dtype, -1, &value);
+}
+
+static bool read_number(const struct byi_rewrite *rw, byi_id id, double *value)
+{
+    struct byi_tensor t;
+    if (!byi_rw_view(rw, id, &t) || byi_elements(t.rank, t.dims) != 1)
+        return false;
+    *value = byi_tensor_float(&t, 0);
+    return isfinite(*value);
+}
+
+/* Integers of 8 bits, from which a value comes by one step and zero point. */
+struct steps {
+    byi_id integers;
+    double scale, zero;
+};
+
+/* Node `id` is a dequantize of 8 bits, or a quantize (whose integers it is). */
+static bool read_steps(const struct byi_rewrite *rw, byi_id id,
+                       enum byi_op_id op, struct steps *s)
+{
+    if (!byi_rw_is(rw, id, op) ||
+        !read_number(rw, byi_rw_arg(rw, id, 1), &s->scale) ||
+        !read_number(rw, byi_rw_arg(rw, id, 2), &s->zero) || !(s->scale > 0))
+        return false;
+    const bool back = op == BYI_OP_DEQUANTIZE;
+    const struct byi_type *real =
+        byi_rw_tensor(rw, back ? id : byi_rw_arg(rw, id, 0));
+    s->integers = back ? byi_rw_arg(rw, id, 0) : id;
+    const struct byi_type *type = byi_rw_tensor(rw, s->integers);
+    return type && is_bytes(type->dtype) && real && real->dtype == BYOC_F32;
+}
+
+/* --- products ------------------------------------------------------------- */
+
+/* What a product becomes. Channels of results are axis 1 of images, the last
+ * one of matrices. */
+struct product {
+    enum byi_op_id op, integer;
+    bool image;
+};
+
+static const struct product products[] = {
+    {BYI_OP_NN_CONV1D, BYI_OP_QNN_CONV1D, true},
+    {BYI_OP_NN_CONV2D, BYI_OP_QNN_CONV2D, true},
+    {BYI_OP_NN_CONV3D, BYI_OP_QNN_CONV3D, true},
+    {BYI_OP_NN_DENSE, BYI_OP_QNN_MATMUL, false},
+    {BYI_OP_NN_MATMUL, BYI_OP_QNN_MATMUL, false},
+};
+
+static const struct product *find_product(const struct byi_rewrite *rw,
+                                          byi_id at)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    for (size_t i = 0; i < BYI_COUNT(products); i++)
+        if (products[i].op == node->op &&
+            byi_layout_is_default(byi_op(node->op), node->attrs))
+            return &products[i];
+    return NULL;
+}
+
+/* The weights of a product: element (channel o, i) is at o step + i inner. */
+struct weights {
+    const float *at;
+    int64_t channels, n, step, inner;
+};
+
+static bool turns_right(const struct byi_node *node)
+{
+    return node->op == BYI_OP_NN_DENSE ||
+           byi_attr_int(node->attrs, "transpose_b");
+}
+
+static bool find_weights(const struct byi_node *node, bool image,
+                         const struct byi_tensor *t, struct weights *w)
+{
+    const int64_t all = byi_elements(t->rank, t->dims);
+    if (t->dtype != BYOC_F32 || all <= 0 || (!image && t->rank != 2))
+        return false;
+    const bool rows = image || turns_right(node);
+    w->at = t->data;
+    w->channels = t->dims[rows ? 0 : 1];
+    w->n = all / w->channels;
+    w->step = rows ? w->n : 1;
+    w->inner = rows ? 1 : w->channels;
+    return true;
+}
+
+/* --- integers of weights that were dequantised -----------------------------
+ */
+
+/* Channel o is integers up to 255 times `step`, to the bit. */
+static bool is_multiple(const struct weights *w, int64_t o, float step,
+                        int16_t *integers)
+{
+    const float *at = w->at + o * w->step;
+    for (int64_t i = 0; i < w->n; i++) {
+        const float x = at[i * w->inner], whole = rintf(x / step);
+        if (!(fabsf(whole) <= UINT8_MAX) || whole * step != x)
+            return false;
+        integers[i] = (int16_t)whole;
+    }
+    return true;
+}
+
+/* The same by the coarsest step. */
+static void make_coarse(const struct weights *w, int64_t o, float *step,
+                        int16_t *integers)
+{
+    int common = 0;
+    for (int64_t i = 0; i < w->n; i++)
+        for (int rest = abs(integers[i]); rest;) {
+            const int last = common;
+            common = rest;
+            rest = last % rest;
+        }
+    if (common > 1 && is_multiple(w, o, *step * (float)common, integers))
+        *step *= (float)common;
+    else
+        is_multiple(w, o, *step, integers);
+}
+
+/* A step of channel o: the largest element is some number of them. `guess` is
+ * tried first; rounding hides a step behind its neighbours. */
+static bool try_steps(const struct weights *w, int64_t o, float guess,
+                      float *step, int16_t *integers)
+{
+    float most = 0;
+    for (int64_t i = 0; i < w->n; i++)
+        most = fmaxf(most, fabsf(w->at[o * w->step + i * w->inner]));
+    *step = guess;
+    if (!isfinite(most) || is_multiple(w, o, *step, integers))
+        return isfinite(most);
+    for (int i = 0; i < UINT8_MAX; i++) {
+        const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
+        const float near = most / (float)count;
+        const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};
+        for (size_t k = 0; k < BYI_COUNT(tries); k++) {
+            *step = tries[k];
+            if (*step > 0 && is_multiple(w, o, *step, integers))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool find_step(const struct weights *w, int64_t o, float guess,
+                      float *step, int16_t *integers)
+{
+    if (!try_steps(w, o, guess, step, integers))
+        return false;
+    make_coarse(w, o, step, integers);
+    return true;
+}
+
+/* Integers of all channels, as they are stored; steps[o]. */
+struct integers {
+    int16_t *at;
+    double *steps;
+    int low, high;
+    int64_t most; /* sum of a channel's absolute values, at most */
+};
+
+static bool find_integers(struct byi_rewrite *rw, const struct weights *w,
+                          struct integers *q)
+{
+    float step = 1;
+    int16_t *row = byi_arena_alloc(rw->scratch, (size_t)w->n * sizeof *row + 1);
+    q->at = byi_arena_alloc(rw->scratch,
+                            (size_t)(w->n * w->channels) * sizeof *q->at);
+    q->steps =
+        byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->steps);
+    for (int64_t o = 0; o < w->channels; o++) {
+        int64_t sum = 0;
+        if (!find_step(w, o, step, &step, row))
+            return false;
+        for (int64_t i = 0; i < w->n; i++) {
+            q->at[o * w->step + i * w->inner] = row[i];
+            q->low = row[i] < q->low ? row[i] : q->low;
+            q->high = row[i] > q->high ? row[i] : q->high;
+            sum += abs(row[i]);
+        }
+        q->steps[o] = (double)step;
+        q->most = sum > q->most ? sum : q->most;
+    }
+    return q->high - q->low <= UINT8_MAX;
+}
+
+/* They as a constant of 8 bits, signed where they fit, and its zero point. */
+static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
+                             const struct integers *q, byi_id *zero_point)
+{
+    const bool fits = q->low >= INT8_MIN && q->high <= INT8_MAX;
+    const enum byoc_dtype dtype = fits ? BYOC_I8 : BYOC_U8;
+    const int zero = fits ? 0 : -q->low;
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, dtype, t->rank, t->dims);
+    struct byi_tensor stored;
+    if (!byi_rw_alloc(rw, type, &stored))
+        return BYI_NO_ID;
+    for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
+        ((uint8_t *)stored.data)[i] = (uint8_t)(q->at[i] + zero);
+    *zero_point = make_number(rw, dtype, zero);
+    return byi_rw_const(rw, type, &stored);
+}
+
+/* --- a product of integers -------------------------------------------------
+ */
+
+/* Sums below this leave room for a bias of as much. */
+#define MOST_SUM (INT32_MAX / 2)
+
+/* The product `at` on other operands; attributes are those of the same name. */
+static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
+                           const byi_id *args, uint32_t n,
+                           const struct byi_attr *more, uint32_t n_more)
+{
+    enum { MOST = 16 };
+    static const struct byi_attr turned = {
+        .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = true};
+    const struct byi_node *node = byi_rw_node(rw, at);
+    const struct byi_op *to = byi_op(op);
+    struct byi_attr given[MOST];
+    uint32_t n_given = 0;
+    for (uint32_t i = 0; i < n_more; i++)
+        given[n_given++] = more[i];
+    if (node->op == BYI_OP_NN_DENSE)
+        given[n_given++] = turned;
+    for (uint32_t i = 0; i < to->n_attrs; i++) {
+        const struct byi_attr *same =
+            byi_attr_find(node->attrs, to->attrs[i].name);
+        bool known = !same;
+        for (uint32_t k = 0; k < n_more; k++)
+            known = known || strcmp(same->name, more[k].name) == 0;
+        if (!known)
+            given[n_given++] = *same;
+    }
+    return byi_rw_call(rw, op, args, n, given, n_given);
+}
+
+/* By constant weights: their integers, and the scale of the sums. */
+static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
+                          const struct steps *x, byi_id *args)
+{
+    struct byi_tensor t;
+    struct weights w;
+    struct integers q = {0};
+    if (!byi_rw_view(rw, byi_rw_arg(rw, at, 1), &t) ||
+        !find_weights(byi_rw_node(rw, at), image, &t, &w) ||
+        !find_integers(rw, &w, &q) || q.most * UINT8_MAX > MOST_SUM)
+        return false;
+    args[WEIGHTS] = store_integers(rw, &t, &q, &args[WEIGHTS_ZERO]);
+    for (int64_t o = 0; o < w.channels; o++)
+        q.steps[o] *= x->scale;
+    args[SCALE] = make_const(rw, BYOC_F32, w.channels, q.steps);
+    return true;
+}
+
+/* By other dequantised numbers, of which `depth` are added up. */
+static bool take_weights(struct byi_rewrite *rw, byi_id at,
+                         const struct steps *x, byi_id *args)
+{
+    const struct byi_type *a = byi_rw_tensor(rw, byi_rw_arg(rw, at, 0));
+    struct steps b;
+    if (byi_rw_is(rw, at, BYI_OP_NN_DENSE) || a->rank < 2 ||
+        !read_steps(rw, byi_rw_arg(rw, at, 1), BYI_OP_DEQUANTIZE, &b))
+        return false;
+    const bool turned = byi_attr_int(byi_rw_node(rw, at)->attrs, "transpose_a");
+    const int64_t depth = a->dims[a->rank - (turned ? 2 : 1)];
+    if (BYI_IS_SYMBOL(depth) || depth * UINT8_MAX * UINT8_MAX > MOST_SUM)
+        return false;
+    args[WEIGHTS] = b.integers;
+    args[WEIGHTS_ZERO] = byi_rw_arg(rw, byi_rw_arg(rw, at, 1), 2);
+    args[SCALE] = make_number(rw, BYOC_F32, x->scale * b.scale);
+    return true;
+}
+
+/* A product of dequantised numbers. */
+static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
+{
+    const struct product *row = find_product(rw, at);
+    byi_id args[OPERANDS];
+    struct steps x;
+    if (!row || !read_steps(rw, byi_rw_arg(rw, at, 0), BYI_OP_DEQUANTIZE, &x))
+        return BYI_NO_ID;
+    args[X] = x.integers;
+    args[X_ZERO] = byi_rw_arg(rw, byi_rw_arg(rw, at, 0), 2);
+    if (!split_weights(rw, at, row->image, &x, args) &&
+        (row->image || !take_weights(rw, at, &x, args)))
+        return BYI_NO_ID;
+    args[BIAS] = make_number(rw, BYOC_I32, 0);
+    return emit_product(rw, at, row->integer, args, ZERO, NULL, 0);
+}
+
+/* --- what quantises its result ---------------------------------------------
+ */
+
+/* A product between its float32 sums and a quantize: bias and bounds. */
+struct chain {
+    byi_id product, bias; /* bias: BYI_NO_ID where there is none */
+    double low, high;
+};
+
+static bool is_product(const struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    return node->kind == BYI_CALL_OP && node->op >= BYI_OP_QNN_CONV1D &&
+           node->op <= BYI_OP_QNN_MATMUL && node->n_args == ZERO &&
+           byi_rw_is_value(rw, node->args[BIAS], 0);
+}
+
+static void keep_between(struct chain *c, double low, double high)
+{
+    c->low = fmin(fmax(low, c->low), c->high);
+    c->high = fmin(fmax(high, c->low), c->high);
+}
+
+static bool read_chain(const struct byi_rewrite *rw, byi_id at, struct chain *c)
+{
+    *c = (struct chain){.bias = BYI_NO_ID, .low = -INFINITY, .high = INFINITY};
+    for (; byi_rw_once(rw, at); at = byi_rw_arg(rw, at, 0)) {
+        const struct byi_node *node = byi_rw_node(rw, at);
+        if (is_product(rw, at)) {
+            c->product = at;
+            return true;
+        }
+        if (c->bias != BYI_NO_ID)
+            return false;
+        if (byi_rw_is(rw, at, BYI_OP_NN_RELU))
+            keep_between(c, 0, INFINITY);
+        else if (byi_rw_is(rw, at, BYI_OP_CLIP))
+            keep_between(c, byi_attr_float(node->attrs, "a_min"),
+                         byi_attr_float(node->attrs, "a_max"));
+        else if (byi_rw_is(rw, at, BYI_OP_ADD))
+            c->bias = byi_rw_arg(rw, at, 1);
+        else
+            return false;
+    }
+    return false;
+}
+
+/* Element `channel` of a constant that is one number, or has one of each of
+ * `channels` on the axis that is `from_back` before the end of results. */
+static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
+                      uint32_t from_back, struct byi_tensor *t)
+{
+    if (!byi_rw_view(rw, id, t) || t->dtype != BYOC_F32)
+        return false;
+    const int64_t n = byi_elements(t->rank, t->dims);
+    return n == 1 || (n == channels && t->rank >= from_back &&
+                      t->dims[t->rank - from_back] == channels);
+}
+
+/* The bias in units of the sums, and what a sum is in steps of the result. */
+static bool scale_bias(struct byi_rewrite *rw, const struct chain *c,
+                       double result_step, byi_id *args)
+{
+    const struct byi_node *node = byi_rw_node(rw, c->product);
+    const bool image = node->op != BYI_OP_QNN_MATMUL;
+    struct byi_tensor scale, bias;
+    if (!byi_rw_view(rw, node->args[SCALE], &scale) ||
+        (image && node->type->rank < 2) || node->type->rank == 0)
+        return false;
+    const uint32_t rank = node->type->rank, axis = image ? 1 : rank - 1;
+    const int64_t channels = node->type->dims[axis];
+    if (BYI_IS_SYMBOL(channels) ||
+        (c->bias != BYI_NO_ID &&
+         !read_bias(rw, c->bias, channels, rank - axis, &bias)))
+        return false;
+    const bool one = byi_elements(scale.rank, scale.dims) == 1;
+    double *units = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
+    double *by = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
+    for (int64_t o = 0; o < channels; o++) {
+        const double unit = byi_tensor_float(&scale, one ? 0 : o);
+        by[o] = unit / result_step;
+        if (c->bias == BYI_NO_ID)
+            continue;
+        const bool same = byi_elements(bias.rank, bias.dims) == 1;
+        const double whole = byi_tensor_float(&bias, same ? 0 : o) / unit;
+        units[o] = rint(whole);
+        if (!(fabs(units[o]) < MOST_SUM) ||
+            fabs(whole - units[o]) * by[o] > TOLERANCE)
+            return false;
+    }
+    args[BIAS] = c->bias == BYI_NO_ID
+                     ? node->args[BIAS]
+                     : make_const(rw, BYOC_I32, channels, units);
+    args[SCALE] = make_const(rw, BYOC_F32,
+                             one && c->bias == BYI_NO_ID ? -1 : channels, by);
+    return true;
+}
+
+/* A bound, quantised. */
+static struct byi_attr bound(const char *name, double value,
+                             const struct steps *y)
+{
+    const float steps = rintf((float)value / (float)y->scale);
+    return (struct byi_attr){
+        .name = name,
+        .kind = BYI_ATTR_INT,
+        .i = (int64_t)fmin(fmax((double)steps + y->zero, INT8_MIN), UINT8_MAX)};
+}
+
+static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
+{
+    struct steps y;
+    struct chain c;
+    byi_id args[OPERANDS];
+    if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
+        !read_chain(rw, byi_rw_arg(rw, at, 0), &c))
+        return BYI_NO_ID;
+    memcpy(args, byi_rw_node(rw, c.product)->args, ZERO * sizeof *args);
+    if (!scale_bias(rw, &c, y.scale, args))
+        return BYI_NO_ID;
+    args[ZERO] = byi_rw_arg(rw, at, 2);
+    const struct byi_attr bounds[] = {bound("a_min", c.low, &y),
+                                      bound("a_max", c.high, &y)};
+    return emit_product(rw, c.product, byi_rw_node(rw, c.product)->op, args,
+                        OPERANDS, bounds, BYI_COUNT(bounds));
+}
+
+/* --- products of int32 ------------------------------------------------------
+ */
+
+/* Node `id` is int32: numbers of 8 bits, less a zero point that is one number.
+ */
+static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
+                         byi_id *zero)
+{
+    const bool moved = byi_rw_is(rw, id, BYI_OP_SUBTRACT);
+    const byi_id wide = moved ? byi_rw_arg(rw, id, 0) : id;
+    if (!byi_rw_is(rw, wide, BYI_OP_CAST))
+        return false;
+    *x = byi_rw_arg(rw, wide, 0);
+    const struct byi_type *type = byi_rw_tensor(rw, *x);
+    if (!type || !is_bytes(type->dtype))
+        return false;
+    const enum byoc_dtype dtype = type->dtype;
+    double value = 0;
+    *zero = moved ? byi_rw_arg(rw, id, 1) : BYI_NO_ID;
+    if (!moved || read_number(rw, *zero, &value)) {
+        const double low = dtype == BYOC_I8 ? INT8_MIN : 0;
+        *zero = make_number(rw, dtype, value);
+        return value >= low && value <= low + UINT8_MAX;
+    }
+    if (!byi_rw_is(rw, *zero, BYI_OP_CAST))
+        return false;
+    *zero = byi_rw_arg(rw, *zero, 0);
+    const struct byi_type *point = byi_rw_tensor(rw, *zero);
+    return point && point->dtype == dtype && point->rank <= 1 &&
+           byi_elements(point->rank, point->dims) == 1;
+}
+
+/* Constant weights of int32 that fit in 8 bits, with a zero point. */
+static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
+{
+    struct byi_tensor t;
+    struct integers q = {0};
+    if (!byi_rw_view(rw, id, &t) || t.dtype != BYOC_I32)
+        return false;
+    const int32_t *at = t.data;
+    const int64_t n = byi_elements(t.rank, t.dims);
+    q.at = byi_arena_alloc(rw->scratch, (size_t)n * sizeof *q.at + 1);
+    for (int64_t i = 0; i < n; i++) {
+        if (at[i] < -UINT8_MAX || at[i] > UINT8_MAX)
+            return false;
+        q.at[i] = (int16_t)at[i];
+        q.low = at[i] < q.low ? at[i] : q.low;
+        q.high = at[i] > q.high ? at[i] : q.high;
+    }
+    if (q.high - q.low > UINT8_MAX)
+        return false;
+    args[WEIGHTS] = store_integers(rw, &t, &q, &args[WEIGHTS_ZERO]);
+    return true;
+}
+
+static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
+{
+    const struct product *row = find_product(rw, at);
+    const struct byi_type *type = byi_rw_tensor(rw, at);
+    byi_id args[OPERANDS];
+    if (!row || !type || type->dtype != BYOC_I32 ||
+        !read_centred(rw, byi_rw_arg(rw, at, 0), &args[X], &args[X_ZERO]) ||
+        (!narrow_weights(rw, byi_rw_arg(rw, at, 1), args) &&
+         !read_centred(rw, byi_rw_arg(rw, at, 1), &args[WEIGHTS],
+                       &args[WEIGHTS_ZERO])))
+        return BYI_NO_ID;
+    return emit_product(rw, at, row->integer, args, BIAS, NULL, 0);
+}
+
+/* cast(sums) times a scale: one number, or one of each column. */
+static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const byi_id wide = byi_rw_arg(rw, at, i);
+        if (!byi_rw_is(rw, wide, BYI_OP_CAST) || !byi_rw_once(rw, wide))
+            continue;
+        const byi_id sums = byi_rw_arg(rw, wide, 0);
+        const struct byi_node *node = byi_rw_node(rw, sums);
+        const struct byi_type *scale =
+            byi_rw_tensor(rw, byi_rw_arg(rw, at, 1 - i));
+        if (node->kind != BYI_CALL_OP || node->op < BYI_OP_QNN_CONV1D ||
+            node->op > BYI_OP_QNN_MATMUL || node->n_args != BIAS ||
+            !byi_rw_once(rw, sums) || !scale || scale->dtype != BYOC_F32 ||
+            scale->rank > 1 ||
+            (node->op != BYI_OP_QNN_MATMUL &&
+             byi_elements(scale->rank, scale->dims) != 1))
+            continue;
+        byi_id args[OPERANDS];
+        memcpy(args, node->args, BIAS * sizeof *args);
+        args[BIAS] = make_number(rw, BYOC_I32, 0);
+        args[SCALE] = byi_rw_arg(rw, at, 1 - i);
+        return emit_product(rw, sums, byi_rw_node(rw, sums)->op, args, ZERO,
+                            NULL, 0);
+    }
+    return BYI_NO_ID;
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_NN_CONV1D, from_floats},   {BYI_OP_NN_CONV2D, from_floats},
+    {BYI_OP_NN_CONV3D, from_floats},   {BYI_OP_NN_DENSE, from_floats},
+    {BYI_OP_NN_MATMUL, from_floats},   {BYI_OP_NN_CONV1D, from_integers},
+    {BYI_OP_NN_CONV2D, from_integers}, {BYI_OP_NN_CONV3D, from_integers},
+    {BYI_OP_NN_MATMUL, from_integers}, {BYI_OP_MULTIPLY, scale_sums},
+    {BYI_OP_QUANTIZE, to_integers},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_fake_quantization_to_integer = {
+    .name = "FakeQuantizationToInteger",
+    .summary = "products of dequantised numbers as products of 8-bit integers",
+    .opt_level = 1,
+    .run_func = run,
+};
