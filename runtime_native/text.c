@@ -218,6 +218,22 @@ static struct pool read_pool(const struct byi_call *call)
     return p;
 }
 
+/* One more of gram number `gram` of the pool, in the element it has in y. */
+static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
+{
+    const char *mode = byi_attr_string(call->attrs, "mode");
+    uint32_t n;
+    const double *weights = byi_attr_floats(call->attrs, "weights", &n);
+    const float weight = gram < n ? (float)weights[gram] : 1;
+
+    if (strcmp(mode, "TF") == 0)
+        *y += 1;
+    else if (strcmp(mode, "IDF") == 0)
+        *y = weight;
+    else
+        *y += weight;
+}
+
 /* Count the grams of one row: n-grams with up to `skips` items left out
  * between neighbours; single items have none. */
 static void count_grams(const struct byi_call *call, const struct pool *p,
@@ -235,7 +251,7 @@ static void count_grams(const struct byi_call *call, const struct pool *p,
                 const uint32_t gram =
                     find_gram(p, call->in, first + i, step, (uint32_t)size);
                 if (gram)
-                    y[p->indexes[gram - 1]] += 1;
+                    count_gram(call, gram - 1, &y[p->indexes[gram - 1]]);
             }
         }
 }
@@ -245,24 +261,16 @@ static enum byoc_status tf_idf_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const char *mode = byi_attr_string(call->attrs, "mode");
     const struct pool p = read_pool(call);
     const int64_t rows = x->rank == 2 ? x->dims[0] : 1;
     const int64_t n = x->dims[x->rank - 1];
     const int64_t outputs = call->out->dims[call->out->rank - 1];
     float *y = call->out->data;
-    uint32_t n_weights;
-    const double *weights = byi_attr_floats(call->attrs, "weights", &n_weights);
 
     (void)err;
     memset(y, 0, (size_t)(rows * outputs) * sizeof *y);
-    for (int64_t r = 0; r < rows; r++, y += outputs) {
+    for (int64_t r = 0; r < rows; r++, y += outputs)
         count_grams(call, &p, r * n, n, y);
-        for (int64_t i = 0; i < outputs && strcmp(mode, "TF") != 0; i++) {
-            const float weight = i < n_weights ? (float)weights[i] : 1;
-            y[i] = (strcmp(mode, "IDF") == 0 ? (y[i] > 0) : y[i]) * weight;
-        }
-    }
     return BYOC_OK;
 }
 
