@@ -61,10 +61,18 @@ static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
     return BYOC_OK;
 }
 
+/* Elements are copied, and no others made: whatever they are. */
+static bool moves_only(const struct byi_infer *t)
+{
+    return strcmp(byi_attr_string(t->attrs, "mode"), "nearest") == 0 &&
+           strcmp(byi_attr_string(t->attrs, "coordinate_transformation_mode"),
+                  "tf_crop_and_resize") != 0;
+}
+
 static enum byoc_status check_resize(const struct byi_infer *t)
 {
     const uint32_t rank = t->in[0]->rank;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
+    BYI_TRY(byi_want_dtype(t, 0, moves_only(t) ? BYI_ANY : BYI_VALUES, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
     BYI_TRY(byi_want_word(t, "mode", "nearest|linear|cubic"));
     BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",

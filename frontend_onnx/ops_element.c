@@ -175,6 +175,18 @@ static void convert_cast_1(struct byi_import *o)
         cast_to(o, (enum byoc_dtype)value->value);
 }
 
+/* Whole numbers have an error function too, of their own type. */
+static void convert_erf(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const bool real = !byi_dtype_is_int(dtype);
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_ERF, ARGS(real ? x : byi_o_cast(o, x, BYOC_F64)), NO_ATTRS);
+
+    o->out[0] = byi_o_cast(o, y, dtype);
+}
+
 static void convert_cast_like(struct byi_import *o)
 {
     cast_to(o, byi_o_dtype(o, byi_o_in(o, 1)));
@@ -349,7 +361,7 @@ static const struct byi_onnx_op rows[] = {
     {"Elu", 1, 1, 1, SAME, BYI_OP_NN_ELU},
     {"Equal", 1, 2, 2, convert_binary_old, BYI_OP_EQUAL},
     {"Equal", 7, 2, 2, SAME, BYI_OP_EQUAL},
-    {"Erf", 9, 1, 1, SAME, BYI_OP_ERF},
+    {"Erf", 9, 1, 1, convert_erf, BYI_OP_NONE},
     {"Exp", 1, 1, 1, SAME, BYI_OP_EXP},
     {"Floor", 1, 1, 1, SAME, BYI_OP_FLOOR},
     {"Greater", 1, 2, 2, convert_binary_old, BYI_OP_GREATER},

@@ -212,6 +212,27 @@ static void convert_resize(struct byi_import *o)
                                BYI_N(attrs) - (n == 0), attrs);
 }
 
+/* Whole numbers and bools are sampled as float64, and are what they were after
+ * it. */
+static void convert_grid_sample(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), grid = byi_o_in(o, 1);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const bool real = !byi_dtype_is_int(dtype) && dtype != BYOC_BOOL;
+
+    o->out[0] = byi_o_cast(
+        o,
+        byi_o_emit(o, BYI_OP_GRID_SAMPLE,
+                   ARGS(real ? x : byi_o_cast(o, x, BYOC_F64),
+                        real ? grid : byi_o_cast(o, grid, BYOC_F64)),
+                   ATTRS(A_STRING("mode", byi_o_string(o, "mode", "bilinear")),
+                         A_STRING("padding_mode",
+                                  byi_o_string(o, "padding_mode", "zeros")),
+                         A_BOOL("align_corners",
+                                byi_o_int(o, "align_corners", 0) != 0))),
+        dtype);
+}
+
 /* Before opset 16 there was no shift by half a pixel, and no attribute. */
 static void convert_roi_align_10(struct byi_import *o)
 {
@@ -260,7 +281,7 @@ static void convert_nms(struct byi_import *o)
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
-    {"GridSample", 16, 2, 2, SAME, BYI_OP_GRID_SAMPLE},
+    {"GridSample", 16, 2, 2, convert_grid_sample, BYI_OP_NONE},
     {"MaxRoiPool", 1, 2, 2, convert_max_roi_pool, BYI_OP_NONE},
     {"NonMaxSuppression", 10, 2, 5, convert_nms, BYI_OP_NONE},
     {"Resize", 10, 2, 2, convert_resize_10, BYI_OP_NONE},

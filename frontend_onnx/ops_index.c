@@ -39,6 +39,18 @@ static void convert_cumsum(struct byi_import *o)
                                  A_BOOL("reverse", reverse)));
 }
 
+/* A string is zero where it is empty. */
+static void convert_nonzero(struct byi_import *o)
+{
+    const char *none = "";
+    const struct byi_tensor empty = {.data = &none, .dtype = BYOC_STRING};
+    byi_id x = byi_o_in(o, 0);
+
+    if (byi_o_dtype(o, x) == BYOC_STRING)
+        x = byi_o_binary(o, BYI_OP_NOT_EQUAL, x, byi_o_const(o, &empty, false));
+    o->out[0] = byi_o_emit(o, BYI_OP_NONZERO, ARGS(x), NO_ATTRS);
+}
+
 static void convert_trilu(struct byi_import *o)
 {
     const bool upper = byi_o_int(o, "upper", 1) != 0;
@@ -132,7 +144,7 @@ static const struct byi_onnx_op rows[] = {
     {"Gather", 1, 2, 2, convert_take, BYI_OP_NONE},
     {"GatherElements", 11, 2, 2, SAME, BYI_OP_GATHER},
     {"GatherND", 11, 2, 2, SAME, BYI_OP_GATHER_ND},
-    {"NonZero", 9, 1, 1, SAME, BYI_OP_NONZERO},
+    {"NonZero", 9, 1, 1, convert_nonzero, BYI_OP_NONE},
     {"OneHot", 9, 3, 3, convert_one_hot, BYI_OP_NONE},
     {"ReverseSequence", 10, 2, 2, convert_reverse_sequence, BYI_OP_NONE},
     {"Scatter", 9, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},

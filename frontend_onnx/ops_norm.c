@@ -60,19 +60,54 @@ static void train_batch_norm(struct byi_import *o, double momentum)
     o->in[4] = variance;
 }
 
+/* Operands may be of other types than x: they are computed with in x's, or in
+ * float32 where x is a half. */
+static enum byoc_dtype same_types(struct byi_import *o)
+{
+    const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
+    enum byoc_dtype dtype = own;
+
+    for (uint32_t i = 1; i < 5; i++)
+        if (byi_o_dtype(o, o->in[i]) != own &&
+            (own == BYOC_F16 || own == BYOC_BF16))
+            dtype = BYOC_F32;
+    for (uint32_t i = 0; i < 5; i++)
+        o->in[i] = byi_o_cast(o, o->in[i], dtype);
+    return own;
+}
+
+/* Before opset 9, statistics of each element of a batch's entry:
+ * (x - mean) / sqrt(variance + epsilon) scale + bias */
+static byi_id norm_by_element(struct byi_import *o, double epsilon)
+{
+    const byi_id *in = o->in;
+    const byi_id spread = byi_o_binary(
+        o, BYI_OP_ADD, in[4], byi_o_scalar(o, byi_o_dtype(o, in[4]), epsilon));
+    const byi_id factor =
+        byi_o_binary(o, BYI_OP_MULTIPLY, in[1],
+                     byi_o_emit(o, BYI_OP_RSQRT, ARGS(spread), NO_ATTRS));
+    const byi_id centred = byi_o_binary(o, BYI_OP_SUBTRACT, in[0], in[3]);
+
+    return byi_o_binary(o, BYI_OP_ADD,
+                        byi_o_binary(o, BYI_OP_MULTIPLY, centred, factor),
+                        in[2]);
+}
+
 static void convert_batch_norm(struct byi_import *o)
 {
     const double momentum = byi_o_float(o, "momentum", 0.9);
 
     if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
         byi_o_refuse(o, "in training mode");
-    if (byi_o_int(o, "spatial", 1) == 0)
-        byi_o_refuse(o, "spatial is 0");
+    const double epsilon = byi_o_float(o, "epsilon", 1e-5);
+    const bool by_channel = byi_o_int(o, "spatial", 1) != 0;
     if (byi_o_int(o, "training_mode", 0) != 0 && byi_o_ok(o))
         train_batch_norm(o, momentum);
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in,
-                   ATTRS(A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
+    const enum byoc_dtype dtype = same_types(o);
+    const byi_id y = by_channel ? byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in,
+                                             ATTRS(A_FLOAT("epsilon", epsilon)))
+                                : norm_by_element(o, epsilon);
+    o->out[0] = byi_o_cast(o, y, dtype);
 }
 
 byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,

@@ -244,9 +244,14 @@ static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
     return byi_o_binary(o, BYI_OP_ADD, column(o, starts), count_to(o, length));
 }
 
+/* Halves are cut into frames and transformed in float32: rounding a frame times
+ * its window would be heard in every frequency. */
 static void convert_stft(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), given = byi_o_in(o, 2);
+    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype wide = dtype == BYOC_F64 ? BYOC_F64 : BYOC_F32;
+    const byi_id x = byi_o_cast(o, byi_o_in(o, 0), wide);
+    const byi_id given = byi_o_in(o, 2);
     const bool onesided = byi_o_int(o, "onesided", 1) != 0;
     const byi_id step = scalar_input(o, 1, BYOC_I64);
     const byi_id length = frame_length(o);
@@ -259,10 +264,12 @@ static void convert_stft(struct byi_import *o)
         byi_o_emit(o, BYI_OP_TAKE, ARGS(x, frame_positions(o, x, step, length)),
                    ATTRS(AN_INT("axis", 1)));
     if (given != BYI_NO_ID)
-        frames = byi_o_binary(o, BYI_OP_MULTIPLY, frames, column(o, given));
-    o->out[0] =
+        frames = byi_o_binary(o, BYI_OP_MULTIPLY, frames,
+                              column(o, byi_o_cast(o, given, wide)));
+    const byi_id y =
         byi_o_emit(o, BYI_OP_DFT, ARGS(frames),
                    ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));
+    o->out[0] = byi_o_cast(o, y, dtype);
 }
 
 /* clang-format off */

@@ -105,6 +105,15 @@ static enum byoc_status pad_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
+/* An element of what is not kept: zero, or the empty string. */
+static const void *blank(enum byoc_dtype dtype)
+{
+    static const char *const text = "";
+    static const uint64_t zero[2];
+
+    return dtype == BYOC_STRING ? (const void *)&text : zero;
+}
+
 /* x (..., rows, cols): keep j >= i + k (upper) or j <= i + k (lower) */
 static enum byoc_status trilu_run(const struct byi_call *call,
                                   struct byoc_error *err)
@@ -120,15 +129,17 @@ static enum byoc_status trilu_run(const struct byi_call *call,
                                ? byi_index_at(&call->in[1], 0)
                                : byi_attr_int(call->attrs, "k");
     const int64_t k = byi_max(-far, byi_min(far, wanted));
+    const void *none = blank(x->dtype);
     const int team = byi_team(call, total * cols);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t r = 0; r < total; r++) {
         const int64_t at = r % rows + k + (upper ? 0 : 1);
-        const int64_t cut = byi_max(0, byi_min(cols, at)) * size;
-        const int64_t row = cols * size;
+        const int64_t left = byi_max(0, byi_min(cols, at));
+        const int64_t cut = left * size, row = cols * size;
         const char *src = (const char *)x->data + r * row;
         char *dst = (char *)call->out->data + r * row;
-        memset(upper ? dst : dst + cut, 0, (size_t)(upper ? cut : row - cut));
+        byi_fill(upper ? dst : dst + cut, none, upper ? left : cols - left,
+                 (size_t)size);
         memcpy(upper ? dst + cut : dst, upper ? src + cut : src,
                (size_t)(upper ? row - cut : cut));
     }

@@ -220,6 +220,14 @@ static void extrapolate(const struct byi_resample *r, const char *value)
     }
 }
 
+/* A whole number that rounding missed by a hair is that number on every
+ * instruction set, and not the one before it. */
+static double settled(double value)
+{
+    const double whole = nearbyint(value);
+    return fabs(value - whole) <= 1e-6 * (1 + fabs(whole)) ? whole : value;
+}
+
 static void run_all(const struct byi_call *call, const struct resize *s)
 {
     const struct byi_resample *r = &s->r;
@@ -237,7 +245,7 @@ static void run_all(const struct byi_call *call, const struct resize *s)
         buffer[i] = (float)byi_tensor_float(r->x, i);
     const float *result = run_steps(call, s, buffer, NULL);
     for (int64_t i = 0; i < n; i++)
-        byi_tensor_set(call->out, i, (double)result[i]);
+        byi_tensor_set(call->out, i, settled((double)result[i]));
 }
 
 static enum byoc_status resize_float(const struct byi_call *call,
@@ -248,9 +256,10 @@ static enum byoc_status resize_float(const struct byi_call *call,
     struct byi_tensor value = {.data = memory, .dtype = s.r.y->dtype};
     if (byi_count(s.r.y) == 0)
         return BYOC_OK;
-    byi_tensor_set(&value, 0,
-                   byi_attr_float(call->attrs, "extrapolation_value"));
     BYI_TRY(byi_resample_fill(&s.r, err));
+    if (s.r.reaches_out)
+        byi_tensor_set(&value, 0,
+                       byi_attr_float(call->attrs, "extrapolation_value"));
     if (s.nearest && s.r.x->dtype != BYOC_F32) {
         run_nearest(call, &s.r, value.data);
         return BYOC_OK;

@@ -157,6 +157,27 @@ static void test_others(void **state)
     finish(&e);
 }
 
+/* What is not kept of a triangle is the empty string; resizing repeats. */
+static void test_moved(void **state)
+{
+    const char *const x[] = {"a", "b", "c", "d"};
+    const double twice[] = {1, 2};
+    (void)state;
+    store.limit = 1 << 20;
+    struct byi_tensor in[] = {strings(2, DIMS(2, 2), x), TENSOR(BYOC_F32, 2)};
+    struct eval e = prepare(BYI_OP_TRILU, NULL, 0, in, 1);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 4, (const char *[]){"a", "b", "", "d"});
+    finish(&e);
+    set(&in[1], twice);
+    in[0] = strings(2, DIMS(2, 2), x);
+    e = prepare(BYI_OP_RESIZE, NULL, 0, in, 2);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 8,
+                   (const char *[]){"a", "a", "b", "b", "c", "c", "d", "d"});
+    finish(&e);
+}
+
 /* A number as a string, and back. */
 static void test_cast(void **state)
 {
@@ -195,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tf_idf, setup, teardown),
         cmocka_unit_test_setup_teardown(test_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cast, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,106 @@
+/* onnx_types_test.c: operators on element types that their kernels do not
+ * take: what stands around them.
+ */
+#include "models.h"
+
+static void typed(struct build *b, const char *name, int dtype,
+                  const char *dims)
+{
+    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
+                               value(b, name, dtype, dims));
+}
+
+static void whole_numbers(void **state)
+{
+    struct build b = begin(16);
+    (void)state;
+
+    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "1 1 2 2");
+    input(&b, "grid", "1 2 2 2");
+    node(&b, "Erf", "x", "y");
+    attr_string(&b, node(&b, "GridSample", "x grid", "z"), "mode", "nearest");
+    output(&b, "y");
+    output(&b, "z");
+    EXPECT(&b, "cast(%x, dtype=\"float64\")", "erf(", "dtype=\"int64\"",
+           "cast(%grid, dtype=\"float64\")", "image.grid_sample(",
+           "mode=\"nearest\"", "dtype=\"int64\"");
+}
+
+static void strings(void **state)
+{
+    struct build b = begin(14);
+    (void)state;
+
+    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "2 3");
+    node(&b, "NonZero", "x", "y");
+    node(&b, "Trilu", "x", "z");
+    output(&b, "y");
+    output(&b, "z");
+    EXPECT(&b, "Tensor[(2, 3), string])", "not_equal(%x, ", "nonzero(",
+           "trilu(%x)");
+}
+
+/* Statistics in float32 of data in halves: nothing is rounded on the way. */
+static void mixed_statistics(void **state)
+{
+    struct build b = begin(15);
+    (void)state;
+
+    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16, "2 3");
+    input(&b, "p", "3");
+    node(&b, "BatchNormalization", "x p p p p", "y");
+    output(&b, "y");
+    EXPECT(&b, "cast(%x, dtype=\"float32\")", "nn.batch_norm(%",
+           ", %p, %p, %p, %p)", "dtype=\"float16\"");
+}
+
+static void statistics_of_elements(void **state)
+{
+    struct build b = begin(7);
+    (void)state;
+
+    input(&b, "x", "N 3 4");
+    input(&b, "p", "3 4");
+    attr_int(&b, node(&b, "BatchNormalization", "x p p p p", "y"), "spatial",
+             0);
+    output(&b, "y");
+    EXPECT(&b, "add(%p, 1e-05f)", "rsqrt(", "multiply(%p, ",
+           "subtract(%x, %p)");
+}
+
+static void strings_have_no_signs(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "1 1 2 2");
+    node(&b, "Erf", "x", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE, "erf: x has type string");
+}
+
+static void strings_between_samples(void **state)
+{
+    struct build b = begin(16);
+    (void)state;
+
+    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "1 1 2 2");
+    input(&b, "grid", "1 2 2 2");
+    node(&b, "GridSample", "x grid", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE,
+           "image.grid_sample: x has type string, expected a floating-point");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(strings),
+        cmocka_unit_test(mixed_statistics),
+        cmocka_unit_test(statistics_of_elements),
+        cmocka_unit_test(strings_have_no_signs),
+        cmocka_unit_test(strings_between_samples),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
