@@ -74,12 +74,29 @@ static void set_int(struct draw *d, struct byi_tensor *t, int64_t i,
     memcpy((char *)t->data + (size_t)i * (width / 8), &v, width / 8);
 }
 
+/* Few of them, so that some meet; one longer than the others. */
+static const char *word(struct draw *d)
+{
+    static const char *const words[] = {"",
+                                        "a",
+                                        "A",
+                                        "The",
+                                        "the",
+                                        "10",
+                                        "\xc3\xa9t\xc3\xa9",
+                                        "zebra crossing"};
+
+    return words[draw_int(d, 0, BYI_COUNT(words) - 1)];
+}
+
 static void fill(struct draw *d, struct byi_tensor *t, enum flavour flavour)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
 
     for (int64_t i = 0; i < n; i++) {
-        if (t->dtype == BYOC_BOOL)
+        if (t->dtype == BYOC_STRING)
+            ((const char **)t->data)[i] = word(d);
+        else if (t->dtype == BYOC_BOOL)
             ((uint8_t *)t->data)[i] = (uint8_t)draw_int(d, 0, 1);
         else if (!byi_dtype_is_float(t->dtype))
             set_int(d, t, i, flavour);
@@ -127,38 +144,49 @@ static void *list_add(struct draw *d, void *list, size_t *n, const void *item)
     return longer;
 }
 
-static void add_input(struct draw *d, const char *name,
-                      const struct byi_tensor *t)
+/* A tensor's type; sizes are left open unless `sized`. */
+static Onnx__TypeProto *type_of(struct draw *d, const struct byi_tensor *t,
+                                bool sized)
 {
-    static const Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
     static const Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
     static const Onnx__TypeProto__Tensor tensor =
         ONNX__TYPE_PROTO__TENSOR__INIT;
     static const Onnx__TensorShapeProto shape = ONNX__TENSOR_SHAPE_PROTO__INIT;
     static const Onnx__TensorShapeProto__Dimension dim =
         ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT;
-    Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);
+    Onnx__TypeProto *is = byi_arena_copy(d->arena, &type, sizeof type);
 
-    v->name = byi_arena_str(d->arena, name);
-    v->type = byi_arena_copy(d->arena, &type, sizeof type);
-    v->type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    v->type->tensor_type = byi_arena_copy(d->arena, &tensor, sizeof tensor);
-    v->type->tensor_type->has_elem_type = 1;
-    v->type->tensor_type->elem_type = (int32_t)t->dtype;
+    is->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    is->tensor_type = byi_arena_copy(d->arena, &tensor, sizeof tensor);
+    is->tensor_type->has_elem_type = 1;
+    is->tensor_type->elem_type = (int32_t)t->dtype;
     Onnx__TensorShapeProto *s = byi_arena_copy(d->arena, &shape, sizeof shape);
-    v->type->tensor_type->shape = s;
+    is->tensor_type->shape = s;
     for (uint32_t i = 0; i < t->rank; i++) {
         Onnx__TensorShapeProto__Dimension *x =
             byi_arena_copy(d->arena, &dim, sizeof dim);
-        x->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        if (sized)
+            x->value_case =
+                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         x->dim_value = t->dims[i];
         s->dim = list_add(d, s->dim, &s->n_dim, x);
     }
+    return is;
+}
+
+static void add_input(struct draw *d, const char *name,
+                      const struct byi_tensor *t)
+{
+    static const Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
+    Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);
+
+    v->name = byi_arena_str(d->arena, name);
+    v->type = type_of(d, t, true);
     d->graph->input = list_add(d, d->graph->input, &d->graph->n_input, v);
 }
 
-static void add_weight(struct draw *d, const char *name,
-                       const struct byi_tensor *t)
+static Onnx__TensorProto *tensor_of(struct draw *d, const char *name,
+                                    const struct byi_tensor *t)
 {
     static const Onnx__TensorProto proto = ONNX__TENSOR_PROTO__INIT;
     Onnx__TensorProto *w = byi_arena_copy(d->arena, &proto, sizeof proto);
@@ -168,17 +196,53 @@ static void add_weight(struct draw *d, const char *name,
     w->data_type = (int32_t)t->dtype;
     w->n_dims = t->rank;
     w->dims = byi_arena_copy(d->arena, t->dims, t->rank * sizeof *t->dims);
-    w->has_raw_data = 1;
-    w->raw_data.len = (size_t)byi_tensor_bytes(t);
-    w->raw_data.data = t->data;
+    if (t->dtype != BYOC_STRING) {
+        w->has_raw_data = 1;
+        w->raw_data.len = (size_t)byi_tensor_bytes(t);
+        w->raw_data.data = t->data;
+        return w;
+    }
+    w->n_string_data = (size_t)byi_elements(t->rank, t->dims);
+    w->string_data = byi_arena_calloc(d->arena, w->n_string_data + 1,
+                                      sizeof *w->string_data);
+    for (size_t i = 0; i < w->n_string_data; i++) {
+        const char *text = ((const char *const *)t->data)[i];
+        w->string_data[i].len = strlen(text);
+        w->string_data[i].data = (uint8_t *)byi_arena_str(d->arena, text);
+    }
+    return w;
+}
+
+static void add_weight(struct draw *d, const char *name,
+                       const struct byi_tensor *t)
+{
+    Onnx__TensorProto *w = tensor_of(d, name, t);
+
     d->graph->initializer =
         list_add(d, d->graph->initializer, &d->graph->n_initializer, w);
 }
 
+/* The same numbers in float32, where a half is to be held against those. */
+static struct byi_tensor widened(struct draw *d, const struct byi_tensor *t)
+{
+    struct byi_tensor wide = *t;
+
+    if (!d->wide || (t->dtype != BYOC_F16 && t->dtype != BYOC_BF16))
+        return wide;
+    wide.dtype = BYOC_F32;
+    wide.data =
+        byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&wide) + 8, 1);
+    for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
+        byi_tensor_set(&wide, i, byi_tensor_float(t, i));
+    return wide;
+}
+
 static struct byi_tensor *add_operand(struct draw *d,
-                                      const struct byi_tensor *t, bool constant)
+                                      const struct byi_tensor *given,
+                                      bool constant)
 {
     const char *name = byi_arena_printf(d->arena, "x%u", d->n);
+    const struct byi_tensor wide = widened(d, given), *t = &wide;
 
     d->node->input = list_add(d, d->node->input, &d->node->n_input, name);
     if (constant)
@@ -215,6 +279,19 @@ void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
     add_operand(d, &t, constant);
 }
 
+struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
+                               bool constant)
+{
+    struct byi_tensor t = {
+        .dtype = BYOC_F32, .rank = n < 0 ? 0 : 1, .dims = {n}};
+    const int64_t count = n < 0 ? 1 : n;
+
+    t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
+    for (int64_t i = 0; i < count; i++)
+        byi_tensor_set(&t, i, values[i]);
+    return add_operand(d, &t, constant);
+}
+
 void draw_nothing(struct draw *d)
 {
     d->node->input = list_add(d, d->node->input, &d->node->n_input, "");
@@ -228,8 +305,7 @@ static Onnx__AttributeProto *attr(struct draw *d, const char *name, int type)
     a->name = byi_arena_str(d->arena, name);
     a->has_type = 1;
     a->type = (Onnx__AttributeProto__AttributeType)type;
-    d->node->attribute =
-        list_add(d, d->node->attribute, &d->node->n_attribute, a);
+    d->at->attribute = list_add(d, d->at->attribute, &d->at->n_attribute, a);
     return a;
 }
 
@@ -267,6 +343,130 @@ void draw_attr_ints(struct draw *d, const char *name, size_t n,
     a->ints = byi_arena_copy(d->arena, v, n * sizeof *v);
 }
 
+void draw_attr_floats(struct draw *d, const char *name, size_t n,
+                      const float *v)
+{
+    Onnx__AttributeProto *a =
+        attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+    a->n_floats = n;
+    a->floats = byi_arena_copy(d->arena, v, n * sizeof *v);
+}
+
+void draw_attr_words(struct draw *d, const char *name, size_t n,
+                     const char *const *v)
+{
+    Onnx__AttributeProto *a =
+        attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+    a->n_strings = n;
+    a->strings = byi_arena_calloc(d->arena, n + 1, sizeof *a->strings);
+    for (size_t i = 0; i < n; i++) {
+        a->strings[i].len = strlen(v[i]);
+        a->strings[i].data = (uint8_t *)byi_arena_str(d->arena, v[i]);
+    }
+}
+
+void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
+                      uint32_t rank, const int64_t *dims, enum flavour flavour)
+{
+    struct byi_tensor t = {.dtype = dtype, .rank = rank};
+
+    if (rank > 0)
+        memcpy(t.dims, dims, rank * sizeof *dims);
+    t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
+    fill(d, &t, flavour);
+    t = widened(d, &t);
+    attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR)->t =
+        tensor_of(d, name, &t);
+}
+
+/* --- other nodes, and bodies ---------------------------------------------- */
+
+/* Words that blanks separate, as names; "-": one left out. */
+static char **names(struct draw *d, const char *text, size_t *n)
+{
+    char **list = NULL, *rest = NULL;
+
+    *n = 0;
+    for (char *word = strtok_r(byi_arena_str(d->arena, text), " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest))
+        list = list_add(d, list, n, strcmp(word, "-") == 0 ? "" : word);
+    return list;
+}
+
+static Onnx__NodeProto *new_node(struct draw *d, const char *op)
+{
+    static const Onnx__NodeProto proto = ONNX__NODE_PROTO__INIT;
+    Onnx__NodeProto *node = byi_arena_copy(d->arena, &proto, sizeof proto);
+
+    node->op_type = byi_arena_str(d->arena, op);
+    node->domain = byi_arena_str(d->arena, "");
+    return node;
+}
+
+void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
+               const char *in, const char *out)
+{
+    d->at = new_node(d, op);
+    d->at->input = names(d, in, &d->at->n_input);
+    d->at->output = names(d, out, &d->at->n_output);
+    graph->node = list_add(d, graph->node, &graph->n_node, d->at);
+}
+
+void draw_here(struct draw *d)
+{
+    d->graph->node = list_add(d, d->graph->node, &d->graph->n_node, d->node);
+    d->placed = true;
+}
+
+void draw_wiring(struct draw *d, const char *in, const char *out)
+{
+    d->at = d->node;
+    if (in)
+        d->node->input = names(d, in, &d->node->n_input);
+    if (out)
+        d->node->output = names(d, out, &d->node->n_output);
+}
+
+void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
+                    enum byoc_dtype dtype, uint32_t rank)
+{
+    Onnx__ValueInfoProto *v = graph->input[input];
+    const struct byi_tensor t = {.dtype = dtype, .rank = rank};
+    const struct byi_tensor wide = widened(d, &t);
+
+    v->type = type_of(d, &wide, false);
+}
+
+static void *untyped(struct draw *d, const char *text, size_t *n)
+{
+    static const Onnx__ValueInfoProto proto = ONNX__VALUE_INFO_PROTO__INIT;
+    size_t n_names = 0;
+    char **list = names(d, text, &n_names);
+    void *infos = NULL;
+
+    for (size_t i = 0; i < n_names; i++) {
+        Onnx__ValueInfoProto *v =
+            byi_arena_copy(d->arena, &proto, sizeof proto);
+        v->name = list[i];
+        infos = list_add(d, infos, n, v);
+    }
+    return infos;
+}
+
+Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
+                            const char *out)
+{
+    static const Onnx__GraphProto proto = ONNX__GRAPH_PROTO__INIT;
+    Onnx__GraphProto *g = byi_arena_copy(d->arena, &proto, sizeof proto);
+
+    g->name = byi_arena_str(d->arena, name);
+    g->input = untyped(d, in, &g->n_input);
+    g->output = untyped(d, out, &g->n_output);
+    d->at = d->node;
+    attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = g;
+    return g;
+}
+
 static void add_opset(struct draw *d, const char *domain, int64_t version)
 {
     static const Onnx__OperatorSetIdProto id =
@@ -281,26 +481,25 @@ static void add_opset(struct draw *d, const char *domain, int64_t version)
 }
 
 void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
-                const char *domain, enum byoc_dtype dtype, uint32_t results)
+                const char *domain, enum byoc_dtype dtype, bool wide,
+                uint32_t results)
 {
     static const Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
     static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    static const Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
     static const Onnx__ValueInfoProto info = ONNX__VALUE_INFO_PROTO__INIT;
 
     *d = (struct draw){.seed = seed * 2654435769u + 88172645463325252u,
                        .arena = byi_arena_new(),
-                       .dtype = dtype};
+                       .dtype = dtype,
+                       .wide = wide};
     d->model = byi_arena_copy(d->arena, &model, sizeof model);
     d->graph = byi_arena_copy(d->arena, &graph, sizeof graph);
-    d->node = byi_arena_copy(d->arena, &node, sizeof node);
+    d->at = d->node = new_node(d, op);
     d->model->has_ir_version = 1;
     d->model->ir_version = 8;
     d->model->graph = d->graph;
     d->graph->name = byi_arena_str(d->arena, "fuzz");
-    d->node->op_type = byi_arena_str(d->arena, op);
     d->node->domain = byi_arena_str(d->arena, domain ? domain : "");
-    d->graph->node = list_add(d, NULL, &d->graph->n_node, d->node);
     add_opset(d, "", domain ? 17 : opset);
     if (domain)
         add_opset(d, domain, opset);
@@ -319,6 +518,8 @@ void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
 
 uint8_t *draw_pack(struct draw *d, size_t *n)
 {
+    if (!d->placed)
+        draw_here(d);
     *n = onnx__model_proto__get_packed_size(d->model);
     uint8_t *bytes = byi_arena_alloc(d->arena, *n + 1);
 

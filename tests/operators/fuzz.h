@@ -19,14 +19,18 @@ enum flavour {
     UNIT      /* 0 .. 1 */
 };
 
-/* A case under way. The node is the model's only one. */
+/* A case under way. The node is the model's only one, but for those that make
+ * its operands or take its results where they are no tensors. */
 struct draw {
     uint64_t seed;
     struct byi_arena *arena;
     Onnx__ModelProto *model;
     Onnx__GraphProto *graph;
     Onnx__NodeProto *node;
+    Onnx__NodeProto *at;   /* what draw_attr_... adds to */
+    bool placed;           /* the node is in the graph; else it comes last */
     enum byoc_dtype dtype; /* the main one, of the case */
+    bool wide; /* halves become float32: what a half is held against */
     uint32_t n;
     struct byi_tensor in[MAX_OPERANDS];
     bool constant[MAX_OPERANDS]; /* an initialiser: ONNX wants it known */
@@ -50,6 +54,9 @@ struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
  * an initialiser where `constant`. */
 void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
                const int64_t *values, bool constant);
+/* The same of floats, in float32; gives the operand. */
+struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
+                               bool constant);
 /* An operand of any shape, of the case's type and flavour. */
 void draw_same(struct draw *d);
 /* The next operand is left out. */
@@ -59,13 +66,36 @@ void draw_attr_float(struct draw *d, const char *name, float v);
 void draw_attr_string(struct draw *d, const char *name, const char *v);
 void draw_attr_ints(struct draw *d, const char *name, size_t n,
                     const int64_t *v);
+void draw_attr_floats(struct draw *d, const char *name, size_t n,
+                      const float *v);
+void draw_attr_words(struct draw *d, const char *name, size_t n,
+                     const char *const *v);
+void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
+                      uint32_t rank, const int64_t *dims, enum flavour flavour);
+/* Another node of the model's graph, or of a body; names are separated by
+ * blanks, "-" is one left out. Attributes go to it from now on. */
+void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
+               const char *in, const char *out);
+/* The node itself stands here: nodes that follow read it. */
+void draw_here(struct draw *d);
+/* Names that it reads and gives (NULL: as they are) instead of the operands
+ * and results x0, x1, ... and y0, y1, ...; attributes go to it from now on. */
+void draw_wiring(struct draw *d, const char *in, const char *out);
+/* A graph as attribute `name` of the node, with inputs and outputs of these
+ * names. */
+Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
+                            const char *out);
+/* The type of a body's input; without one it is what the node says. */
+void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
+                    enum byoc_dtype dtype, uint32_t rank);
 /* A new model of the node `op` with `results` outputs; then bytes of it. */
 void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
-                const char *domain, enum byoc_dtype dtype, uint32_t results);
+                const char *domain, enum byoc_dtype dtype, bool wide,
+                uint32_t results);
 uint8_t *draw_pack(struct draw *d, size_t *n);
 void draw_end(struct draw *d);
 
-/* --- cases.c, cases_move.c */
+/* --- cases*.c */
 struct op_case {
     const char *op;
     int64_t opset;
@@ -75,6 +105,7 @@ struct op_case {
     uint32_t results;
     double bound; /* of |found - expected| / (1 + |expected|) */
     const char *domain;
+    bool compiled; /* run as it is compiled, not node by node */
 };
 struct op_table {
     const struct op_case *at;
@@ -82,8 +113,21 @@ struct op_table {
 };
 extern const struct op_table op_cases_compute; /* cases.c      */
 extern const struct op_table op_cases_move;    /* cases_move.c */
+extern const struct op_table op_cases_image;   /* cases_image.c */
+extern const struct op_table op_cases_more;    /* cases_more.c */
+extern const struct op_table op_cases_control; /* cases_control.c */
 /* The case being made: generators read its flavour. */
 extern const struct op_case *op_now;
+
+/* explained.c: why ONNX Runtime's result differs from the standard's in a case
+ * like this; NULL: nothing is known that says so. */
+const char *explained(const struct draw *d);
+
+/* compiled.c: the model at `path`, results in the arena. */
+enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
+                              uint32_t n_given, struct byi_arena *arena,
+                              struct byi_tensor *out, uint32_t *n_out,
+                              struct byoc_error *err);
 
 /* ort.c: ONNX Runtime through its C library. */
 bool ort_open(const char *library);

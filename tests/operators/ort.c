@@ -18,13 +18,18 @@ enum {
     SET_LOG_SEVERITY = 22,
     SET_OPTIMIZATION_LEVEL = 23,
     SET_INTRA_THREADS = 24,
+    CREATE_TENSOR_OF_STRINGS = 48,
     CREATE_TENSOR = 49,
     GET_DATA = 51,
+    FILL_STRINGS = 52,
+    STRINGS_LENGTH = 53,
+    GET_STRINGS = 54,
     GET_ELEMENT_TYPE = 60,
     GET_N_DIMS = 61,
     GET_DIMS = 62,
     GET_TYPE_AND_SHAPE = 65,
     CREATE_CPU_MEMORY_INFO = 69,
+    DEFAULT_ALLOCATOR = 78,
     RELEASE_STATUS = 93,
     RELEASE_SESSION = 95,
     RELEASE_VALUE = 96,
@@ -40,7 +45,7 @@ struct ort_base {
 };
 
 static const ort_fn *api;
-static void *env, *options, *memory;
+static void *env, *options, *memory, *allocator;
 
 static bool failed(void *status, char *why, size_t room)
 {
@@ -69,7 +74,49 @@ bool ort_open(const char *library)
            !failed(api[SET_LOG_SEVERITY](options, FATAL), why, sizeof why) &&
            !failed(api[SET_OPTIMIZATION_LEVEL](options, 0), why, sizeof why) &&
            !failed(api[SET_INTRA_THREADS](options, 1), why, sizeof why) &&
-           !failed(api[CREATE_CPU_MEMORY_INFO](1, 0, &memory), why, sizeof why);
+           !failed(api[CREATE_CPU_MEMORY_INFO](1, 0, &memory), why,
+                   sizeof why) &&
+           !failed(api[DEFAULT_ALLOCATOR](&allocator), why, sizeof why);
+}
+
+/* Strings come as one run of bytes and where each begins. */
+static bool take_strings(void *value, struct byi_arena *arena,
+                         struct byi_tensor *t, char *why, size_t room)
+{
+    const size_t n = (size_t)byi_elements(t->rank, t->dims);
+    const char **at = byi_arena_calloc(arena, n + 1, sizeof *at);
+    size_t *starts = byi_arena_calloc(arena, n + 1, sizeof *starts);
+    size_t bytes = 0;
+
+    t->data = at;
+    if (failed(api[STRINGS_LENGTH](value, &bytes), why, room))
+        return false;
+    char *text = byi_arena_calloc(arena, bytes + 1, 1);
+    if (n && failed(api[GET_STRINGS](value, text, bytes, starts, n), why, room))
+        return false;
+    starts[n] = bytes;
+    for (size_t i = 0; i < n; i++)
+        at[i] = byi_arena_printf(
+            arena, "%.*s", (int)(starts[i + 1] - starts[i]), text + starts[i]);
+    return true;
+}
+
+/* A tensor as a value of ONNX Runtime's. */
+static bool give(const struct byi_tensor *t, void **value, char *why,
+                 size_t room)
+{
+    if (t->dtype != BYOC_STRING)
+        return !failed(
+            api[CREATE_TENSOR](memory, t->data, (size_t)byi_tensor_bytes(t),
+                               t->dims, (size_t)t->rank, (int)t->dtype, value),
+            why, room);
+    return !failed(api[CREATE_TENSOR_OF_STRINGS](allocator, t->dims,
+                                                 (size_t)t->rank, (int)t->dtype,
+                                                 value),
+                   why, room) &&
+           !failed(api[FILL_STRINGS](*value, t->data,
+                                     (size_t)byi_elements(t->rank, t->dims)),
+                   why, room);
 }
 
 /* A result as a tensor of the arena's. */
@@ -89,8 +136,10 @@ static bool take(void *value, struct byi_arena *arena, struct byi_tensor *t,
     if (rank <= BYI_MAX_RANK)
         api[GET_DIMS](shape, t->dims, rank);
     api[RELEASE_SHAPE](shape);
-    if (rank > BYI_MAX_RANK || type == BYOC_STRING)
+    if (rank > BYI_MAX_RANK)
         return false;
+    if (type == BYOC_STRING)
+        return take_strings(value, arena, t, why, room);
     const size_t bytes = (size_t)byi_tensor_bytes(t);
     t->data = byi_arena_alloc(arena, bytes + 8);
     if (bytes && failed(api[GET_DATA](value, &data), why, room))
@@ -116,10 +165,7 @@ bool ort_run(const void *model, size_t n, const struct draw *d,
         if (d->constant[i])
             continue;
         in_names[n_in] = byi_arena_printf(arena, "x%u", i);
-        ok = !failed(api[CREATE_TENSOR](
-                         memory, t->data, (size_t)byi_tensor_bytes(t), t->dims,
-                         (size_t)t->rank, (int)t->dtype, &in[n_in++]),
-                     why, room);
+        ok = give(t, &in[n_in++], why, room);
     }
     *n_out = (uint32_t)d->graph->n_output;
     for (uint32_t i = 0; i < *n_out; i++)

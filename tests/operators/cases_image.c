@@ -1,0 +1,303 @@
+/* cases_image.c: random calls of operators that resize, sample and detect, and
+ * of signal processing; see cases.c.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
+
+static int64_t *fresh_dims(int64_t *dims, struct draw *d, uint32_t n,
+                           int64_t most)
+{
+    for (uint32_t i = 0; i < n; i++)
+        dims[i] = draw_int(d, 1, most);
+    return dims;
+}
+
+/* Overwrite an operand with numbers in steps of 1 / parts. */
+static void spread(struct draw *d, struct byi_tensor *t, double low,
+                   double high, int64_t parts)
+{
+    for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
+        byi_tensor_set(t, i,
+                       low + (high - low) * (double)draw_int(d, 0, parts) /
+                                 (double)parts);
+}
+
+/* --- sizes ---------------------------------------------------------------- */
+
+/* Sizes, or scales, of the last `space` axes. */
+static void wanted_size(struct draw *d, uint32_t rank, const int64_t *dims,
+                        uint32_t space)
+{
+    static const double factors[] = {0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3};
+    const bool sized = draw_chance(d, 50), known = draw_chance(d, 60);
+    double scales[BYI_MAX_RANK];
+    int64_t sizes[BYI_MAX_RANK];
+
+    for (uint32_t i = 0; i < rank; i++) {
+        const bool changes = i >= rank - space;
+        scales[i] = changes ? ONE_OF(d, factors) : 1;
+        if (scales[i] * (double)dims[i] < 1)
+            scales[i] = 1;
+        sizes[i] = changes ? draw_int(d, 1, 9) : dims[i];
+    }
+    if (sized) {
+        draw_nothing(d);
+        draw_ints(d, BYOC_I64, rank, sizes, known);
+    } else {
+        draw_floats(d, rank, scales, known);
+    }
+}
+
+static void resize(struct draw *d)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const places[] = {"half_pixel", "asymmetric",
+                                         "align_corners", "pytorch_half_pixel",
+                                         "tf_crop_and_resize"};
+    static const char *const roundings[] = {
+        "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    const int64_t mode = draw_int(d, 0, 2), place = draw_int(d, 0, 4);
+    const uint32_t space = mode == 1 ? (uint32_t)draw_int(d, 1, 3) : 2;
+    const uint32_t rank = space + 2;
+    const double roi[] = {0,   0,   0.125, 0.25, 0.125,
+                          1.0, 1.0, 0.75,  1.25, 0.875};
+    int64_t dims[BYI_MAX_RANK];
+    double ends[2 * BYI_MAX_RANK];
+
+    draw_operand(d, d->dtype, rank, fresh_dims(dims, d, rank, 7), ORDINARY);
+    for (uint32_t i = 0; i < rank; i++) {
+        ends[i] = roi[i];
+        ends[i + rank] = roi[i + 5];
+    }
+    if (place == 4)
+        draw_floats(d, 2 * rank, ends, draw_chance(d, 50));
+    else
+        draw_nothing(d);
+    wanted_size(d, rank, dims, space);
+    draw_attr_string(d, "mode", modes[mode]);
+    draw_attr_string(d, "coordinate_transformation_mode", places[place]);
+    if (mode == 0)
+        draw_attr_string(d, "nearest_mode", ONE_OF(d, roundings));
+    if (mode == 2 && draw_chance(d, 50))
+        draw_attr_float(d, "cubic_coeff_a", -0.5f);
+    if (mode == 2 && draw_chance(d, 40))
+        draw_attr_int(d, "exclude_outside", 1);
+    if (place == 4)
+        draw_attr_float(d, "extrapolation_value", 2.5f);
+}
+
+static void upsample(struct draw *d)
+{
+    int64_t dims[4];
+    const double scales[] = {1, 1, (double)draw_int(d, 2, 6) / 2,
+                             (double)draw_int(d, 2, 6) / 2};
+
+    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 6), ORDINARY);
+    draw_floats(d, 4, scales, true);
+    draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
+}
+
+/* --- sampling ------------------------------------------------------------- */
+
+static void grid_sample(struct draw *d)
+{
+    static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
+    static const char *const pads[] = {"zeros", "border", "reflection"};
+    int64_t dims[4], grid[4];
+
+    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 6), ORDINARY);
+    fresh_dims(grid, d, 3, 5);
+    grid[0] = dims[0];
+    grid[3] = 2;
+    spread(d, draw_operand(d, d->dtype, 4, grid, ORDINARY), -1.5, 1.5, 96);
+    draw_attr_string(d, "mode", ONE_OF(d, modes));
+    draw_attr_string(d, "padding_mode", ONE_OF(d, pads));
+    draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
+}
+
+/* Corners of n boxes in 0 .. most, lower ones first. */
+static void corners(struct draw *d, struct byi_tensor *t, int64_t n,
+                    uint32_t first, double most)
+{
+    const int64_t wide = first + 4;
+
+    for (int64_t i = 0; i < n * wide; i++) {
+        const int64_t k = i % wide;
+        if (k >= first && k < first + 2)
+            byi_tensor_set(t, i, most * (double)draw_int(d, 0, 8) / 16);
+        else if (k >= first)
+            byi_tensor_set(t, i, most * (double)draw_int(d, 9, 16) / 16);
+    }
+}
+
+static void roi_align(struct draw *d)
+{
+    const bool half = draw_chance(d, 50);
+    const int64_t n = draw_int(d, 0, 4);
+    int64_t dims[4];
+
+    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 8), ORDINARY);
+    corners(d, draw_operand(d, d->dtype, 2, (int64_t[]){n, 4}, ORDINARY), n, 0,
+            10);
+    struct byi_tensor *batch =
+        draw_operand(d, BYOC_I64, 1, (int64_t[]){n}, ORDINARY);
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(batch, i, (double)draw_int(d, 0, dims[0] - 1));
+    draw_attr_string(d, "mode", draw_chance(d, 50) ? "avg" : "max");
+    draw_attr_int(d, "output_height", draw_int(d, 1, 4));
+    draw_attr_int(d, "output_width", draw_int(d, 1, 4));
+    draw_attr_int(d, "sampling_ratio", draw_int(d, 0, 3));
+    draw_attr_float(d, "spatial_scale", draw_chance(d, 50) ? 1.0f : 0.5f);
+    draw_attr_string(d, "coordinate_transformation_mode",
+                     half ? "half_pixel" : "output_half_pixel");
+}
+
+static void roi_pool(struct draw *d)
+{
+    const int64_t n = draw_int(d, 0, 4);
+    int64_t dims[4], size[2];
+
+    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 8), ORDINARY);
+    struct byi_tensor *rois =
+        draw_operand(d, d->dtype, 2, (int64_t[]){n, 5}, ORDINARY);
+    corners(d, rois, n, 1, 8);
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(rois, 5 * i, (double)draw_int(d, 0, dims[0] - 1));
+    draw_attr_ints(d, "pooled_shape", 2, fresh_dims(size, d, 2, 4));
+    draw_attr_float(d, "spatial_scale", draw_chance(d, 50) ? 1.0f : 0.5f);
+}
+
+static void nms(struct draw *d)
+{
+    const int64_t batch = draw_int(d, 1, 2), boxes = draw_int(d, 0, 12);
+    const int64_t classes = draw_int(d, 1, 3), most = draw_int(d, 0, 8);
+    const double overlap = (double)draw_int(d, 0, 8) / 8;
+    const double least = (double)draw_int(d, -4, 8) / 16;
+    struct byi_tensor *t =
+        draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, boxes, 4}, ORDINARY);
+
+    corners(d, t, batch * boxes, 0, 4);
+    spread(d,
+           draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, classes, boxes},
+                        ORDINARY),
+           0, 1, 64);
+    draw_ints(d, BYOC_I64, draw_chance(d, 50) ? 1 : -1, &most,
+              draw_chance(d, 50));
+    if (draw_chance(d, 80))
+        draw_floats(d, 1, &overlap, draw_chance(d, 50));
+    else
+        draw_nothing(d);
+    if (draw_chance(d, 70))
+        draw_floats(d, 1, &least, draw_chance(d, 50));
+    draw_attr_int(d, "center_point_box", draw_int(d, 0, 1));
+}
+
+/* Places that differ: the k-th maximum lies in the k-th window. */
+static void max_unpool(struct draw *d)
+{
+    const int64_t k = draw_int(d, 1, 3);
+    const int64_t h = draw_int(d, 1, 4), w = draw_int(d, 1, 4);
+    const int64_t n = draw_int(d, 1, 2), c = draw_int(d, 1, 3);
+    const int64_t dims[] = {n, c, h, w}, out[] = {n, c, h * k, w * k};
+    const int64_t size[] = {k, k};
+
+    draw_operand(d, d->dtype, 4, dims, ORDINARY);
+    struct byi_tensor *at = draw_operand(d, BYOC_I64, 4, dims, ORDINARY);
+    for (int64_t i = 0; i < n * c * h * w; i++) {
+        const int64_t plane = i / (h * w), y = i / w % h, x = i % w;
+        byi_tensor_set(
+            at, i,
+            (double)((plane * h * k + y * k + draw_int(d, 0, k - 1)) * w * k +
+                     x * k + draw_int(d, 0, k - 1)));
+    }
+    if (draw_chance(d, 50))
+        draw_ints(d, BYOC_I64, 4, out, draw_chance(d, 50));
+    draw_attr_ints(d, "kernel_shape", 2, size);
+    draw_attr_ints(d, "strides", 2, size);
+}
+
+/* --- signals -------------------------------------------------------------- */
+
+static void dft(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 40), parts = draw_int(d, 1, 2);
+    const bool tall = draw_chance(d, 40), inverse = draw_chance(d, 30);
+    const int64_t dims[] = {draw_int(d, 1, 3), n, parts};
+    const int64_t more[] = {dims[0], n, draw_int(d, 1, 3), parts};
+    const int64_t length = draw_int(d, 1, 40);
+
+    draw_operand(d, d->dtype, tall ? 4 : 3, tall ? more : dims, ORDINARY);
+    if (draw_chance(d, 40))
+        draw_ints(d, BYOC_I64, -1, &length, draw_chance(d, 50));
+    draw_attr_int(d, "axis", 1);
+    draw_attr_int(d, "inverse", inverse);
+    if (parts == 1 && !inverse)
+        draw_attr_int(d, "onesided", draw_int(d, 0, 1));
+}
+
+static void stft(struct draw *d)
+{
+    const int64_t n = draw_int(d, 8, 60), length = draw_int(d, 2, 8);
+    const int64_t step = draw_int(d, 1, 6);
+    const bool window = draw_chance(d, 60);
+
+    draw_operand(d, d->dtype, 3, (int64_t[]){draw_int(d, 1, 3), n, 1},
+                 ORDINARY);
+    draw_ints(d, BYOC_I64, -1, &step, draw_chance(d, 50));
+    if (window)
+        draw_operand(d, d->dtype, 1, &length, ORDINARY);
+    else
+        draw_nothing(d);
+    if (!window || draw_chance(d, 50))
+        draw_ints(d, BYOC_I64, -1, &length, draw_chance(d, 50));
+    draw_attr_int(d, "onesided", draw_int(d, 0, 1));
+}
+
+static void window(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 40);
+
+    draw_ints(d, d->dtype, -1, &n, draw_chance(d, 50));
+    draw_attr_int(d, "periodic", draw_int(d, 0, 1));
+    if (draw_chance(d, 30))
+        draw_attr_int(d, "output_datatype", BYOC_F64);
+}
+
+static void mel_weights(struct draw *d)
+{
+    const int64_t bands = draw_int(d, 1, 8), length = draw_int(d, 8, 64);
+    const int64_t rate = 8192;
+    const double low = (double)draw_int(d, 0, 500);
+    const double high = (double)draw_int(d, 1000, 4096);
+
+    draw_ints(d, d->dtype, -1, &bands, draw_chance(d, 50));
+    draw_ints(d, d->dtype, -1, &length, draw_chance(d, 50));
+    draw_ints(d, d->dtype, -1, &rate, draw_chance(d, 50));
+    draw_floats(d, -1, &low, draw_chance(d, 50));
+    draw_floats(d, -1, &high, draw_chance(d, 50));
+}
+
+/* clang-format off */
+static const struct op_case rows[] = {
+    {"Resize", 13, "fh", resize, ORDINARY, 1, 1e-5, NULL, false},
+    {"Resize", 13, "iu86", resize, ORDINARY, 1, 1, NULL, false},
+    {"Upsample", 9, "fh", upsample, ORDINARY, 1, 1e-5, NULL, false},
+    {"Upsample", 9, "iu86", upsample, ORDINARY, 1, 1, NULL, false},
+    {"GridSample", 16, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
+    {"RoiAlign", 16, "fh", roi_align, ORDINARY, 1, 1e-4, NULL, false},
+    {"MaxRoiPool", 1, "fh", roi_pool, ORDINARY, 1, 0, NULL, false},
+    {"NonMaxSuppression", 11, "-", nms, ORDINARY, 1, 0, NULL, false},
+    {"MaxUnpool", 11, "fh", max_unpool, ORDINARY, 1, 0, NULL, false},
+    {"DFT", 17, "fh", dft, ORDINARY, 1, 1e-3, NULL, false},
+    {"STFT", 17, "fh", stft, ORDINARY, 1, 1e-4, NULL, false},
+    {"BlackmanWindow", 17, "i", window, ORDINARY, 1, 1e-6, NULL, false},
+    {"HammingWindow", 17, "i", window, ORDINARY, 1, 1e-6, NULL, false},
+    {"HannWindow", 17, "i", window, ORDINARY, 1, 1e-6, NULL, false},
+    {"MelWeightMatrix", 17, "i", mel_weights, ORDINARY, 1, 1e-6, NULL, false},
+};
+/* clang-format on */
+
+const struct op_table op_cases_image = {rows, BYI_COUNT(rows)};

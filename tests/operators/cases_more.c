@@ -1,0 +1,228 @@
+/* cases_more.c: random calls of operators on strings, of losses, and of what
+ * cases.c and cases_move.c leave out.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
+
+static const int64_t *shape(struct draw *d, uint32_t n, int64_t most,
+                            int64_t *dims)
+{
+    for (uint32_t i = 0; i < n; i++)
+        dims[i] = draw_int(d, 1, most);
+    return dims;
+}
+
+/* --- strings -------------------------------------------------------------- */
+
+static void normalize(struct draw *d)
+{
+    static const char *const cases[] = {"NONE", "LOWER", "UPPER"};
+    static const char *const stops[] = {"the", "a", "10"};
+    const bool row = draw_chance(d, 50);
+    const int64_t n = draw_int(d, 1, 7);
+
+    draw_operand(d, BYOC_STRING, row ? 2 : 1,
+                 row ? (int64_t[]){1, n} : (int64_t[]){n}, ORDINARY);
+    draw_attr_string(d, "case_change_action", ONE_OF(d, cases));
+    draw_attr_int(d, "is_case_sensitive", draw_int(d, 0, 1));
+    draw_attr_string(d, "locale", "C.UTF-8");
+    if (draw_chance(d, 70))
+        draw_attr_words(d, "stopwords", (size_t)draw_int(d, 1, 3), stops);
+}
+
+/* A pool of three words and two pairs of them. */
+static void tf_idf(struct draw *d)
+{
+    static const char *const modes[] = {"TF", "IDF", "TFIDF"};
+    static const char *const words[] = {"a",  "The", "10", "a",
+                                        "10", "The", "The"};
+    static const int64_t numbers[] = {1, 2, 5, 1, 5, 2, 2};
+    static const float weights[] = {0.5f, 2, 1, 3, 0.25f};
+    const bool flat = draw_chance(d, 40);
+    const int64_t longest = draw_int(d, 1, 2),
+                  shortest = draw_int(d, 1, longest);
+    int64_t dims[2], order[] = {0, 1, 2, 3, 4};
+
+    draw_operand(d, d->dtype, flat ? 1 : 2, shape(d, 2, 12, dims), POSITIVE);
+    for (int64_t i = 4; i > 0; i--) {
+        const int64_t k = draw_int(d, 0, i), last = order[i];
+        order[i] = order[k];
+        order[k] = last;
+    }
+    draw_attr_int(d, "max_gram_length", longest);
+    draw_attr_int(d, "min_gram_length", shortest);
+    draw_attr_int(d, "max_skip_count", draw_int(d, 0, 3));
+    draw_attr_string(d, "mode", ONE_OF(d, modes));
+    draw_attr_ints(d, "ngram_counts", 2, (int64_t[]){0, 3});
+    draw_attr_ints(d, "ngram_indexes", 5, order);
+    if (draw_chance(d, 60))
+        draw_attr_floats(d, "weights", 5, weights);
+    if (d->dtype == BYOC_STRING)
+        draw_attr_words(d, "pool_strings", 7, words);
+    else
+        draw_attr_ints(d, "pool_int64s", 7, numbers);
+}
+
+/* --- losses --------------------------------------------------------------- */
+
+static void loss(struct draw *d)
+{
+    static const char *const ways[] = {"none", "sum", "mean"};
+    const uint32_t rank = (uint32_t)draw_int(d, 2, 4);
+    const int64_t classes = draw_int(d, 1, 6);
+    int64_t dims[4], target[4];
+
+    shape(d, rank, 5, dims);
+    dims[1] = classes;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    for (uint32_t i = 0, n = 0; i < rank; i++)
+        if (i != 1)
+            target[n++] = dims[i];
+    struct byi_tensor *t =
+        draw_operand(d, BYOC_I64, rank - 1, target, ORDINARY);
+    for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
+        byi_tensor_set(t, i, (double)draw_int(d, 0, classes - 1));
+    byi_tensor_set(t, 0, 0); /* one counts: a mean of nothing is no number */
+    if (draw_chance(d, 50))
+        draw_operand(d, d->dtype, 1, &classes, POSITIVE);
+    if (classes > 1 && draw_chance(d, 40))
+        draw_attr_int(d, "ignore_index", draw_int(d, 1, classes - 1));
+    draw_attr_string(d, "reduction", ONE_OF(d, ways));
+}
+
+/* --- others --------------------------------------------------------------- */
+
+static void unique(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 3, dims);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = dims[i] ? dims[i] : 1;
+    struct byi_tensor *t = draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    for (int64_t i = 0; t->dtype != BYOC_STRING && t->dtype != BYOC_BOOL &&
+                        i < byi_elements(rank, dims);
+         i++)
+        byi_tensor_set(t, i, (double)draw_int(d, 0, 3)); /* so that some meet */
+    if (draw_chance(d, 60))
+        draw_attr_int(d, "axis", draw_axis(d, rank));
+    draw_attr_int(d, "sorted", draw_int(d, 0, 1));
+}
+
+static void constant_of_shape(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+
+    draw_ints(d, BYOC_I64, rank, dims, draw_chance(d, 50));
+    draw_attr_tensor(d, "value", d->dtype, 1, (int64_t[]){1}, EXTREME);
+}
+
+static void cast_like(struct draw *d)
+{
+    static const enum byoc_dtype to[] = {BYOC_F32, BYOC_F64, BYOC_I8,
+                                         BYOC_U8,  BYOC_I32, BYOC_I64,
+                                         BYOC_U64, BYOC_BOOL};
+
+    draw_same(d);
+    draw_operand(d, ONE_OF(d, to), 1, (int64_t[]){2}, ORDINARY);
+}
+
+static void conv_integer(struct draw *d)
+{
+    const int64_t groups = draw_int(d, 1, 2), c = draw_int(d, 1, 3);
+    const int64_t x[] = {draw_int(d, 1, 2), c * groups, draw_int(d, 3, 8),
+                         draw_int(d, 3, 8)};
+    const int64_t w[] = {groups * draw_int(d, 1, 4), c, draw_int(d, 1, 3),
+                         draw_int(d, 1, 3)};
+    const int64_t zeros[] = {draw_int(d, 0, 100), draw_int(d, 0, 100)};
+
+    draw_operand(d, d->dtype, 4, x, EXTREME);
+    draw_operand(d, d->dtype, 4, w, EXTREME);
+    if (draw_chance(d, 60)) {
+        draw_ints(d, d->dtype, -1, &zeros[0], draw_chance(d, 50));
+        draw_ints(d, d->dtype, -1, &zeros[1], draw_chance(d, 50));
+    }
+    draw_attr_int(d, "group", groups);
+    draw_attr_ints(d, "strides", 2, (int64_t[]){1, draw_int(d, 1, 2)});
+    draw_attr_ints(d, "pads", 4, (int64_t[]){0, 1, 1, 0});
+}
+
+static void global_lp(struct draw *d)
+{
+    int64_t dims[5];
+    const uint32_t rank = (uint32_t)draw_int(d, 3, 5);
+
+    draw_operand(d, d->dtype, rank, shape(d, rank, 6, dims), ORDINARY);
+    if (draw_chance(d, 70))
+        draw_attr_int(d, "p", draw_int(d, 1, 3));
+}
+
+static void mean_variance(struct draw *d)
+{
+    int64_t dims[4];
+
+    draw_operand(d, d->dtype, 4, shape(d, 4, 6, dims), ORDINARY);
+    if (draw_chance(d, 50))
+        draw_attr_ints(d, "axes", 2, (int64_t[]){draw_int(d, 0, 1), 3});
+}
+
+/* Indices that may meet, since the order of additions is no matter. */
+static void scatter_reduce(struct draw *d)
+{
+    static const char *const ways[] = {"add", "mul", "max", "min"};
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 3, dims);
+    const int64_t axis = draw_axis(d, rank);
+    const uint32_t a = (uint32_t)(axis < 0 ? axis + rank : axis);
+
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = dims[i] ? dims[i] : 2;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    const int64_t size = dims[a];
+    dims[a] = draw_int(d, 1, size);
+    struct byi_tensor *t = draw_operand(d, BYOC_I64, rank, dims, ORDINARY);
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
+        byi_tensor_set(t, i, (double)draw_int(d, -size, size - 1));
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    draw_attr_int(d, "axis", axis);
+    draw_attr_string(d, "reduction", ONE_OF(d, ways));
+}
+
+static void scatter_old(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 6), m = draw_int(d, 1, 4);
+    const int64_t used = draw_int(d, 1, n);
+    const int64_t dims[] = {n, m}, part[] = {used, m};
+
+    draw_operand(d, d->dtype, 2, dims, ORDINARY);
+    struct byi_tensor *t = draw_operand(
+        d, draw_chance(d, 50) ? BYOC_I64 : BYOC_I32, 2, part, ORDINARY);
+    for (int64_t i = 0; i < used * m; i++) /* those of a column differ */
+        byi_tensor_set(t, i, (double)((i / m + i % m) % n));
+    draw_operand(d, d->dtype, 2, part, ORDINARY);
+    draw_attr_int(d, "axis", draw_chance(d, 50) ? 0 : -2);
+}
+
+/* clang-format off */
+static const struct op_case rows[] = {
+    {"StringNormalizer", 10, "s", normalize, ORDINARY, 1, 0, NULL, true},
+    {"TfIdfVectorizer", 9, "is", tf_idf, ORDINARY, 1, 0, NULL, false},
+    {"NegativeLogLikelihoodLoss", 13, "fh", loss, ORDINARY, 1, 1e-4, NULL, false},
+    {"SoftmaxCrossEntropyLoss", 13, "fh", loss, ORDINARY, 2, 1e-4, NULL, false},
+    {"Unique", 11, "fhiu86bs", unique, ORDINARY, 4, 0, NULL, false},
+    {"ConstantOfShape", 9, "fhiu86b", constant_of_shape, ORDINARY, 1, 0, NULL, false},
+    {"CastLike", 15, "fhiu86b", cast_like, ORDINARY, 1, 0, NULL, false},
+    {"ConvInteger", 10, "8", conv_integer, EXTREME, 1, 0, NULL, false},
+    {"Dropout", 13, "fh", draw_same, EXTREME, 2, 0, NULL, false},
+    {"GlobalLpPool", 2, "fh", global_lp, ORDINARY, 1, 1e-4, NULL, false},
+    {"MeanVarianceNormalization", 13, "fh", mean_variance, ORDINARY, 1, 1e-4, NULL, false},
+    {"ScatterElements", 18, "fhiu86", scatter_reduce, ORDINARY, 1, 1e-4, NULL, false},
+    {"Scatter", 9, "fhiu86bs", scatter_old, ORDINARY, 1, 0, NULL, false},
+};
+/* clang-format on */
+
+const struct op_table op_cases_more = {rows, BYI_COUNT(rows)};

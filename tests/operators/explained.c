@@ -1,0 +1,113 @@
+/* explained.c: where ONNX Runtime's results are known to be others than the
+ * standard's, and how such a case is told. A difference that no row explains
+ * fails the run; docs/operators.md says the same in words.
+ */
+#include "fuzz.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool any_nan(const struct draw *d)
+{
+    for (uint32_t i = 0; i < d->n; i++)
+        for (int64_t k = 0; byi_dtype_is_float(d->in[i].dtype) &&
+                            k < byi_elements(d->in[i].rank, d->in[i].dims);
+             k++)
+            if (isnan(byi_tensor_float(&d->in[i], k)))
+                return true;
+    return false;
+}
+
+static const Onnx__AttributeProto *attribute(const struct draw *d,
+                                             const char *name)
+{
+    for (size_t i = 0; i < d->node->n_attribute; i++)
+        if (strcmp(d->node->attribute[i]->name, name) == 0)
+            return d->node->attribute[i];
+    return NULL;
+}
+
+static bool says(const struct draw *d, const char *name, const char *word)
+{
+    const Onnx__AttributeProto *a = attribute(d, name);
+
+    return a && a->s.len == strlen(word) &&
+           memcmp(a->s.data, word, a->s.len) == 0;
+}
+
+static bool no_rounds(const struct draw *d)
+{
+    return byi_tensor_int(&d->in[0], 0) == 0 ||
+           byi_tensor_int(&d->in[1], 0) == 0;
+}
+
+static bool maximum(const struct draw *d)
+{
+    return says(d, "mode", "max");
+}
+
+static bool crops(const struct draw *d)
+{
+    return says(d, "coordinate_transformation_mode", "tf_crop_and_resize");
+}
+
+/* Scales that make no whole sizes. */
+static bool corners_between(const struct draw *d)
+{
+    const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
+
+    if (!says(d, "coordinate_transformation_mode", "align_corners") ||
+        scales->dtype != BYOC_F32)
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        const double size = (double)x->dims[i] * byi_tensor_float(scales, i);
+        if (size != floor(size))
+            return true;
+    }
+    return false;
+}
+
+/* A group of elements that are all the same has no variance. */
+static bool no_variance(const struct draw *d)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    const Onnx__AttributeProto *a = attribute(d, "axes");
+    const int64_t *axes = a ? a->ints : usual;
+    int64_t n = 1;
+
+    for (size_t i = 0; i < (a ? a->n_ints : BYI_COUNT(usual)); i++)
+        n *= d->in[0].dims[axes[i]];
+    return n == 1;
+}
+
+static bool whole(const struct draw *d)
+{
+    return !byi_dtype_is_float(d->dtype);
+}
+
+static const struct {
+    const char *op;
+    bool (*when)(const struct draw *d);
+    const char *why;
+} rows[] = {
+    {"Loop", no_rounds, "rows that no round makes have sizes of 0 in it"},
+    {"MeanVarianceNormalization", no_variance,
+     "it adds no epsilon to a deviation of 0"},
+    {"ReduceLogSumExp", whole,
+     "it drops the logarithm's fraction before it adds the maximum"},
+    {"Resize", corners_between,
+     "it takes the whole size for the resized length, not the product"},
+    {"Resize", crops,
+     "it takes no part of an axis whose size stays, and scales without it"},
+    {"RoiAlign", maximum,
+     "it compares the weighed corners of a sample, not samples"},
+    {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},
+};
+
+const char *explained(const struct draw *d)
+{
+    for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
+        if (strcmp(rows[i].op, op_now->op) == 0 && rows[i].when(d))
+            return rows[i].why;
+    return NULL;
+}
