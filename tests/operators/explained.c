@@ -35,6 +35,11 @@ static bool says(const struct draw *d, const char *name, const char *word)
            memcmp(a->s.data, word, a->s.len) == 0;
 }
 
+static bool nan_in_halves(const struct draw *d)
+{
+    return (d->dtype == BYOC_F16 || d->dtype == BYOC_BF16) && any_nan(d);
+}
+
 static bool no_rounds(const struct draw *d)
 {
     return byi_tensor_int(&d->in[0], 0) == 0 ||
@@ -101,6 +106,7 @@ static const struct {
      "it takes no part of an axis whose size stays, and scales without it"},
     {"RoiAlign", maximum,
      "it compares the weighed corners of a sample, not samples"},
+    {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},
     {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},
 };
 
