@@ -287,9 +287,10 @@ static void reverse_sequence(struct draw *d)
 
 static void range(struct draw *d)
 {
-    const int64_t start = draw_int(d, -9, 9), end = draw_int(d, -9, 9);
-    const int64_t step =
-        draw_chance(d, 50) ? draw_int(d, 1, 3) : -draw_int(d, 1, 3);
+    const int64_t least = byi_dtype_is_signed(d->dtype) ? -9 : 0;
+    const int64_t start = draw_int(d, least, 9), end = draw_int(d, least, 9);
+    const int64_t step = least == 0 || draw_chance(d, 50) ? draw_int(d, 1, 3)
+                                                          : -draw_int(d, 1, 3);
 
     draw_ints(d, d->dtype, -1, &start, draw_chance(d, 50));
     draw_ints(d, d->dtype, -1, &end, draw_chance(d, 50));

@@ -40,6 +40,19 @@ static bool nan_in_halves(const struct draw *d)
     return (d->dtype == BYOC_F16 || d->dtype == BYOC_BF16) && any_nan(d);
 }
 
+/* Slices of more than one string. */
+static bool runs_of_strings(const struct draw *d)
+{
+    const Onnx__AttributeProto *a = attribute(d, "axis");
+    const struct byi_tensor *x = &d->in[0];
+    const int64_t axis = a ? a->i : 0;
+    int64_t n = 1;
+
+    for (int64_t i = axis + (axis < 0 ? x->rank : 0) + 1; i < x->rank; i++)
+        n *= x->dims[i];
+    return d->dtype == BYOC_STRING && n > 1;
+}
+
 static bool no_rounds(const struct draw *d)
 {
     return byi_tensor_int(&d->in[0], 0) == 0 ||
@@ -95,6 +108,7 @@ static const struct {
     bool (*when)(const struct draw *d);
     const char *why;
 } rows[] = {
+    {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"Loop", no_rounds, "rows that no round makes have sizes of 0 in it"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
