@@ -176,16 +176,14 @@ static void *result_of(const struct primitive *p, uint64_t *bytes)
     const struct byi_program *program = p->call->compiled;
     const struct byi_step *step = step_of(p);
     for (uint32_t i = 0; i < step->n_slots; i++) {
-        const struct byi_slot *slot = &step->slots[i];
-        const struct byi_buf *buf = &program->bufs.at[slot->buf];
-        if (slot->arg != BYI_ARG_DST)
+        const struct byi_place *at = &step->slots[i].at;
+        if (step->slots[i].arg != BYI_ARG_DST)
             continue;
-        *bytes = byi_prim_bytes(step->prim, slot->arg);
-        if (buf->kind == BYI_BUF_OUTPUT)
-            return (char *)p->call->outputs[buf->index].data + slot->offset;
-        if (buf->kind == BYI_BUF_TEMP)
-            return (char *)byi_dn_exec_temps(p->call->state) + buf->offset +
-                   slot->offset;
+        *bytes = byi_prim_bytes(program->prims.at[p->step], BYI_ARG_DST);
+        if (at->kind == BYI_BUF_OUTPUT)
+            return (char *)p->call->outputs[at->index].data + at->offset;
+        if (at->kind == BYI_BUF_TEMP)
+            return (char *)byi_dn_exec_temps(p->call->state) + at->offset;
     }
     *bytes = 0;
     return NULL;
@@ -350,13 +348,14 @@ static void print_primitives(struct bench *b)
            "primitive", "implementation", "nodes");
     for (uint32_t i = 0; i < b->prims.n; i++) {
         struct primitive *p = &b->prims.at[i];
+        const struct byi_program *program = p->call->compiled;
         const struct byi_step *step = step_of(p);
         const double took = median(&p->alone), flops = flops_of(b, p, nodes);
         char rate[32] = "-";
         if (flops > 0)
             snprintf(rate, sizeof rate, "%.1f", 1e-9 * flops / took);
         printf("%4u %12.2f %10s  %-28s %-28s %s\n", i, 1e6 * took, rate,
-               step->name, byi_prim_impl(step->prim),
+               step->name, byi_prim_impl(program->prims.at[p->step]),
                step->sources ? step->sources : "");
     }
     cJSON_Delete(ledger);

@@ -120,8 +120,9 @@ static enum byoc_status make(struct contender *c, const struct byi_dnnl *lib,
 {
     static const int args[N_BUFFERS] = {BYI_ARG_SRC, BYI_ARG_WEIGHTS,
                                         BYI_ARG_BIAS, BYI_ARG_DST};
-    static const struct byi_posts relu = {
-        .n = 1, .at = {{.kind = BYI_POST_ELT, .alg = BYI_ELT_RELU}}};
+    static const struct byi_post post = {.kind = BYI_POST_ELT,
+                                         .alg = BYI_ELT_RELU};
+    static const struct byi_posts relu = {.n = 1, .at = &post};
     const struct byi_conv conv = convolution(s, layout);
     BYI_TRY(byi_conv_new(lib, &conv, &relu, &c->prim, err));
     BYI_TRY(byi_prim_build(c->prim, err));

@@ -1,7 +1,8 @@
 /* runtime_dnnl/backend.c: the plug-in's face: the query function and its
  * table. Turns this side's statuses into the host's failures and sets the
  * number of OpenMP threads, which is a property of the calling thread, for the
- * duration of each call.
+ * duration of each call. A region is loaded from its JSON, or from the C that
+ * compile() made of it for a host that compiles C.
  */
 #include <byoc/backend.h>
 
@@ -48,7 +49,8 @@ static void leave(int before)
 
 static enum byoc_status make_program(const struct byoc_host *host,
                                      const struct byoc_region *region,
-                                     bool probe, struct byi_program **program,
+                                     enum byi_purpose purpose,
+                                     struct byi_program **program,
                                      struct byoc_error *err)
 {
     const struct byi_dnnl *lib = byi_dnnl_open(err);
@@ -58,8 +60,8 @@ static enum byoc_status make_program(const struct byoc_host *host,
     BYI_TRY(byi_graph_read(region->json, region->json_bytes, &graph, err));
     const int before = enter(host);
     const enum byoc_status status =
-        byi_dn_program_new(lib, host, graph, region->n_consts, region->consts,
-                           probe, program, err);
+        byi_dn_build(lib, host, graph, region->n_consts, region->consts,
+                     purpose, program, err);
     leave(before);
     return status;
 }
@@ -76,12 +78,12 @@ static void describe(const struct byi_program *p, struct byoc_probe *result)
         const struct byi_step *step = &p->steps.at[i];
         if (strcmp(step->name, "reorder") == 0 && !reorders_only)
             continue;
-        if (byi_prim_is_ref(step->prim))
+        const struct byi_prim *prim = p->prims.at[i];
+        if (byi_prim_is_ref(prim))
             result->reference = 1;
         if (n < sizeof result->impl)
             n += (size_t)snprintf(result->impl + n, sizeof result->impl - n,
-                                  "%s%s", n ? "+" : "",
-                                  byi_prim_impl(step->prim));
+                                  "%s%s", n ? "+" : "", byi_prim_impl(prim));
     }
     if (n == 0)
         snprintf(result->impl, sizeof result->impl, "view");
@@ -94,7 +96,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     struct byoc_error err = {0};
     struct byi_program *program = NULL;
     const enum byoc_status status =
-        make_program(host, graph, true, &program, &err);
+        make_program(host, graph, BYI_TO_PROBE, &program, &err);
     if (status != BYOC_OK)
         return make_fail(host, status, &err);
     describe(program, result);
@@ -150,13 +152,80 @@ static struct byoc_fail *check_compat(const struct byoc_host *host,
     return make_fail(host, BYOC_EINCOMPATIBLE, &err);
 }
 
+static bool is_identifier(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return *name && (*name < '0' || *name > '9') &&
+           name[strspn(name, letters)] == '\0';
+}
+
+/* The region as C where that is asked for and possible; else `text` stays
+ * empty. */
+static enum byoc_status write_region(const struct byoc_host *host,
+                                     const struct byoc_region *region,
+                                     struct byi_text *text,
+                                     struct byoc_error *err)
+{
+    struct byi_program *program = NULL;
+    if (!region->symbol)
+        return BYOC_OK;
+    if (!is_identifier(region->symbol))
+        return byi_fail(err, BYOC_EINVAL,
+                        "the symbol %.40s is no identifier of C",
+                        region->symbol);
+    BYI_TRY(make_program(host, region, BYI_TO_WRITE, &program, err));
+    byi_dn_write(program, region->symbol, text);
+    byi_dn_program_free(&program);
+    return BYOC_OK;
+}
+
+/* JSON stays JSON: load() builds from it. */
+static struct byoc_fail *compile(const struct byoc_host *host,
+                                 const struct byoc_region *region,
+                                 struct byoc_blob *blob)
+{
+    struct byoc_error err = {0};
+    struct byi_text text = {0};
+    enum byoc_status status = write_region(host, region, &text, &err);
+    const char *from = text.n ? text.at : region->json;
+    const uint64_t bytes = text.n ? text.n : region->json_bytes;
+    void *data = status == BYOC_OK ? host->acquire(host->ctx, bytes) : NULL;
+    if (status == BYOC_OK && !data)
+        status = byi_fail(&err, BYOC_ENOMEM, "no memory for the region");
+    if (status == BYOC_OK) {
+        blob->data = memcpy(data, from, bytes);
+        blob->bytes = bytes;
+        blob->kind = text.n ? BYOC_BLOB_C : BYOC_BLOB_DATA;
+    }
+    byi_text_free(&text);
+    return status == BYOC_OK ? NULL : make_fail(host, status, &err);
+}
+
+static enum byoc_status load_unit(const struct byoc_host *host,
+                                  const struct byoc_region *region,
+                                  struct byi_program **program,
+                                  struct byoc_error *err)
+{
+    const struct byi_dnnl *lib = byi_dnnl_open(err);
+    if (!lib)
+        return BYOC_EBACKEND;
+    const int before = enter(host);
+    const enum byoc_status status =
+        byi_dn_unit_load(lib, host, region->code, region->n_consts,
+                         region->consts, program, err);
+    leave(before);
+    return status;
+}
+
 static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
     struct byoc_error err = {0};
     struct byi_program *program = NULL;
     const enum byoc_status status =
-        make_program(host, region, false, &program, &err);
+        region->code ? load_unit(host, region, &program, &err)
+                     : make_program(host, region, BYI_TO_RUN, &program, &err);
     if (status != BYOC_OK)
         return make_fail(host, status, &err);
     *compiled = program;
@@ -191,34 +260,28 @@ static void state_free(const struct byoc_host *host, void *compiled,
     byi_dn_exec_free(&exec);
 }
 
-/* Do the buffers lent have the sizes of the graph's types? */
-static enum byoc_status check_args(const struct byi_graph *g,
+/* Do the buffers lent have the sizes of the region's types? */
+static enum byoc_status check_args(const struct byi_program *p,
                                    const struct byoc_run_args *args,
                                    struct byoc_error *err)
 {
-    if (args->n_inputs != g->n_inputs || args->n_outputs != g->n_outputs)
+    if (args->n_inputs != p->n_inputs || args->n_outputs != p->n_outputs)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: got %u inputs and %u outputs, expected %u and %u",
-                        g->symbol, args->n_inputs, args->n_outputs, g->n_inputs,
-                        g->n_outputs);
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const uint64_t bytes = byi_type_bytes(g->nodes[g->inputs[i]].out[0]);
-        if (args->inputs[i].bytes != bytes)
+                        p->name, args->n_inputs, args->n_outputs, p->n_inputs,
+                        p->n_outputs);
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        if (args->inputs[i].bytes != p->input_bytes[i])
             return byi_fail(
                 err, BYOC_EINVAL, "%s: input %u has %llu bytes, expected %llu",
-                g->symbol, i, (unsigned long long)args->inputs[i].bytes,
-                (unsigned long long)bytes);
-    }
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        const struct byi_gref ref = g->outputs[i];
-        const uint64_t bytes =
-            byi_type_bytes(g->nodes[ref.node].out[ref.output]);
-        if (args->outputs[i].bytes != bytes)
+                p->name, i, (unsigned long long)args->inputs[i].bytes,
+                (unsigned long long)p->input_bytes[i]);
+    for (uint32_t i = 0; i < p->n_outputs; i++)
+        if (args->outputs[i].bytes != p->output_bytes[i])
             return byi_fail(
                 err, BYOC_EINVAL, "%s: output %u has %llu bytes, expected %llu",
-                g->symbol, i, (unsigned long long)args->outputs[i].bytes,
-                (unsigned long long)bytes);
-    }
+                p->name, i, (unsigned long long)args->outputs[i].bytes,
+                (unsigned long long)p->output_bytes[i]);
     return BYOC_OK;
 }
 
@@ -226,8 +289,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args)
 {
     struct byoc_error err;
-    const struct byi_program *program = compiled;
-    enum byoc_status status = check_args(program->graph, args, &err);
+    enum byoc_status status = check_args(compiled, args, &err);
     if (status == BYOC_OK) {
         const int before = enter(host);
         status = byi_dn_exec_run(state, args, &err);
@@ -246,6 +308,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
         .flags = BYOC_BACKEND_USES_OPENMP | BYOC_BACKEND_COPIES_CONSTS,
         .probe = probe,
         .layout = layout,
+        .compile = compile,
         .check_compat = check_compat,
         .load = load,
         .unload = unload,

@@ -41,7 +41,7 @@ struct byi_value *byi_dn_operand(struct byi_build *b, uint32_t index)
 static const struct byi_gnode *operand_node(const struct byi_build *b,
                                             uint32_t index)
 {
-    return &b->program->graph->nodes[b->kernel->operands[index].ref.node];
+    return &b->graph->nodes[b->kernel->operands[index].ref.node];
 }
 
 const void *byi_dn_const_data(struct byi_build *b, uint32_t index,
@@ -89,8 +89,8 @@ bool byi_dn_const_scalar(struct byi_build *b, uint32_t index, float *out)
 static uint32_t add_buf(struct byi_build *b, struct byi_buf buf)
 {
     buf.first = UINT32_MAX;
-    BYI_PUSH(&b->program->bufs, buf);
-    return b->program->bufs.n - 1;
+    BYI_PUSH(&b->bufs, buf);
+    return b->bufs.n - 1;
 }
 
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes)
@@ -98,35 +98,18 @@ uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes)
     return add_buf(b, (struct byi_buf){.kind = BYI_BUF_TEMP, .bytes = bytes});
 }
 
-enum byoc_status byi_dn_own(struct byi_build *b, uint64_t bytes, uint32_t *buf)
+uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made)
 {
-    const struct byoc_host *host = b->program->host;
-    void *data = NULL;
-    if (!b->probe) {
-        data = host->acquire(host->ctx, bytes + BYI_DNNL_SLACK);
-        if (!data)
-            return byi_fail(b->err, BYOC_ENOMEM,
-                            "no memory for %llu bytes of packed weights",
-                            (unsigned long long)bytes);
-    }
-    *buf = add_buf(b, (struct byi_buf){
-                          .kind = BYI_BUF_OWNED, .bytes = bytes, .data = data});
-    return BYOC_OK;
-}
-
-void byi_dn_disown(struct byi_build *b, uint32_t buf)
-{
-    const struct byoc_host *host = b->program->host;
-    struct byi_buf *own = &b->program->bufs.at[buf];
-    assert(!own->shared);
-    host->release(host->ctx, own->data);
-    own->data = NULL;
+    return add_buf(b,
+                   (struct byi_buf){.kind = BYI_BUF_MADE,
+                                    .index = made,
+                                    .bytes = b->program->made.at[made].bytes});
 }
 
 static bool is_constant(const struct byi_build *b, uint32_t buf)
 {
-    const enum byi_buf_kind kind = b->program->bufs.at[buf].kind;
-    return kind == BYI_BUF_CONST || kind == BYI_BUF_OWNED;
+    const enum byi_buf_kind kind = b->bufs.at[buf].kind;
+    return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;
 }
 
 static uint64_t offset_bytes(const struct byi_view *view)
@@ -134,10 +117,18 @@ static uint64_t offset_bytes(const struct byi_view *view)
     return (uint64_t)view->offset * byoc_dtype_size(view->desc.dtype);
 }
 
+struct byi_place byi_dn_place(const struct byi_build *b,
+                              const struct byi_view *view)
+{
+    const struct byi_buf *buf = &b->bufs.at[view->buf];
+    return (struct byi_place){
+        .kind = buf->kind, .index = buf->index, .offset = offset_bytes(view)};
+}
+
 bool byi_dn_may_overwrite(const struct byi_build *b,
                           const struct byi_view *view)
 {
-    const struct byi_buf *buf = &b->program->bufs.at[view->buf];
+    const struct byi_buf *buf = &b->bufs.at[view->buf];
     return buf->kind == BYI_BUF_TEMP && buf->uses <= 1 && view->offset == 0 &&
            byi_dn_is_dense(&view->desc) &&
            byi_dn_desc_bytes(&view->desc) == buf->bytes;
@@ -155,127 +146,84 @@ static const char *join_sources(struct byi_build *b)
     return joined;
 }
 
-void byi_dn_slot_add(struct byi_emit *e, int arg, const struct byi_view *view)
+void byi_dn_use(struct byi_emit *e, int arg, const struct byi_view *view)
 {
-    assert(e->n < BYI_COUNT(e->slots));
-    e->slots[e->n++] = (struct byi_slot){
+    assert(e->n < BYI_COUNT(e->uses));
+    e->uses[e->n++] = (struct byi_use){
         .arg = arg, .buf = view->buf, .offset = offset_bytes(view)};
 }
 
+/* What `prim` is made of, for the program to be written. */
+static void note(struct byi_build *b, struct byi_prim *prim,
+                 const char *function, const void *params, size_t size,
+                 const struct byi_posts *posts)
+{
+    struct byi_arena *arena = b->program->arena;
+    const char *pattern = b->kernel->pattern; /* not at a border */
+    if (b->program->purpose != BYI_TO_WRITE)
+        return;
+    struct byi_recipe *recipe = byi_arena_alloc(arena, sizeof *recipe);
+    *recipe = (struct byi_recipe){
+        .function = function,
+        .params = byi_arena_copy(arena, params, size),
+        .pattern = byi_arena_str(arena, pattern ? pattern : "")};
+    if (posts && posts->n) {
+        struct byi_posts *kept = byi_arena_alloc(arena, sizeof *kept);
+        kept->n = posts->n;
+        kept->at =
+            byi_arena_copy(arena, posts->at, posts->n * sizeof *posts->at);
+        recipe->posts = kept;
+    }
+    byi_prim_note(prim, recipe);
+}
+
+#define DEFINE(name)                                                           \
+    enum byoc_status byi_dn_##name##_new(                                      \
+        struct byi_build *b, const struct byi_##name *p,                       \
+        const struct byi_posts *posts, struct byi_prim **prim)                 \
+    {                                                                          \
+        BYI_TRY(byi_##name##_new(b->lib, p, posts, prim, b->err));             \
+        note(b, *prim, #name, p, sizeof *p, posts);                            \
+        return BYOC_OK;                                                        \
+    }
+BYI_OPERATORS(DEFINE)
+
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e)
 {
-    struct byi_program *p = b->program;
-    enum byoc_status status =
-        b->probe ? BYOC_OK : byi_prim_build(e->prim, b->err);
-    if (status != BYOC_OK) {
-        byi_prim_free(&e->prim);
-        return status;
-    }
-    if (byi_prim_scratch(e->prim) > p->scratch_bytes)
-        p->scratch_bytes = byi_prim_scratch(e->prim);
     if (!b->sources)
         b->sources = join_sources(b);
-    const struct byi_step step = {
+    const struct byi_draft draft = {
         .prim = e->prim,
-        .name = byi_arena_str(p->arena, e->name),
+        .name = byi_arena_str(b->program->arena, e->name),
         .sources = b->sources,
-        .n_slots = e->n,
-        .slots = byi_arena_copy(p->arena, e->slots, e->n * sizeof e->slots[0]),
+        .n = e->n,
+        .uses = byi_arena_copy(b->arena, e->uses, e->n * sizeof e->uses[0]),
     };
-    BYI_PUSH(&p->steps, step);
+    BYI_PUSH(&b->drafts, draft);
     return BYOC_OK;
 }
 
-enum byoc_status byi_dn_check_impl(struct byi_build *b, struct byi_prim **prim,
-                                   const char *what, int64_t elements)
+void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim)
 {
-    if (!byi_prim_is_ref(*prim) || elements <= BYI_REF_ELEMENTS)
-        return BYOC_OK;
-    const enum byoc_status status = byi_dn_refuse(
-        b, "%s: oneDNN has only the reference implementation %s for this", what,
-        byi_prim_impl(*prim));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->packs.n; i++)
+        if (b->packs.at[i].prim != *prim)
+            b->packs.at[n++] = b->packs.at[i];
+    b->packs.n = n;
     byi_prim_free(prim);
-    return status;
 }
 
-/* Run a primitive once, while building, from constant to owned memory. */
-static enum byoc_status run_now(struct byi_build *b, struct byi_prim *prim,
-                                const void *src, void *dst)
+/* Apply a reorder that runs every time to `src`, into a new buffer of `bytes`.
+ * Takes the primitive. */
+static enum byoc_status emit_reorder(struct byi_build *b,
+                                     const struct byi_view *src,
+                                     struct byi_prim *prim, uint64_t bytes,
+                                     uint32_t *buf)
 {
-    const struct byoc_host *host = b->program->host;
-    const int args[] = {BYI_ARG_SRC, BYI_ARG_DST};
-    void *data[] = {(void *)(uintptr_t)src, dst};
-    const uint64_t bytes = byi_prim_scratch(prim);
-    void *scratch = bytes ? host->acquire(host->ctx, bytes) : NULL;
-    struct byi_bound *call = NULL;
-    enum byoc_status status = byi_prim_build(prim, b->err);
-    if (status == BYOC_OK && bytes && !scratch)
-        status = byi_fail(b->err, BYOC_ENOMEM, "out of memory");
-    if (status == BYOC_OK)
-        status =
-            byi_bound_new(b->lib, prim, 2, args, data, scratch, &call, b->err);
-    if (status == BYOC_OK)
-        status = byi_bound_run(call, b->err);
-    byi_bound_free(&call);
-    host->release(host->ctx, scratch);
-    return status;
-}
-
-static const char *const_bytes(const struct byi_build *b,
-                               const struct byi_view *view)
-{
-    return (const char *)b->program->bufs.at[view->buf].data +
-           offset_bytes(view);
-}
-
-/* Apply a reorder to what is constant, unless another program of the host has
- * done it. A constant's address is its name as long as the program lives; so is
- * that of what is shared, which it holds, but not that of memory of its own. */
-static enum byoc_status pack_now(struct byi_build *b,
-                                 const struct byi_view *src,
-                                 struct byi_prim **prim, uint64_t bytes,
-                                 uint32_t *buf)
-{
-    const struct byoc_host *host = b->program->host;
-    const struct byi_buf from = b->program->bufs.at[src->buf];
-    const char *at = const_bytes(b, src);
-    const bool named = from.kind == BYI_BUF_CONST || from.shared;
-    struct byi_shared *shared =
-        named ? byi_dn_share_find(host, at, *prim) : NULL;
-    if (!shared) {
-        BYI_TRY(byi_dn_own(b, bytes, buf));
-        BYI_TRY(run_now(b, *prim, at, b->program->bufs.at[*buf].data));
-    } else {
-        *buf =
-            add_buf(b, (struct byi_buf){.kind = BYI_BUF_OWNED, .bytes = bytes});
-    }
-    struct byi_buf *to = &b->program->bufs.at[*buf];
-    if (named && !shared)
-        shared = byi_dn_share(host, at, prim, to->data);
-    to->shared = shared;
-    if (shared)
-        to->data = byi_dn_shared_data(shared);
-    return BYOC_OK;
-}
-
-/* Apply a reorder from `src` into a new buffer of `bytes`: at once when src
- * is constant, else as a step. Takes the primitive. */
-static enum byoc_status apply_reorder(struct byi_build *b,
-                                      const struct byi_view *src,
-                                      struct byi_prim *prim, uint64_t bytes,
-                                      uint32_t *buf)
-{
-    if (is_constant(b, src->buf)) {
-        enum byoc_status status = b->probe
-                                      ? byi_dn_own(b, bytes, buf)
-                                      : pack_now(b, src, &prim, bytes, buf);
-        byi_prim_free(&prim);
-        return status;
-    }
     *buf = byi_dn_temp(b, bytes);
     struct byi_emit e = {.name = "reorder", .prim = prim};
-    byi_dn_slot_add(&e, BYI_ARG_SRC, src);
-    byi_dn_slot_add(&e, BYI_ARG_DST, &(struct byi_view){.buf = *buf});
+    byi_dn_use(&e, BYI_ARG_SRC, src);
+    byi_dn_use(&e, BYI_ARG_DST, &(struct byi_view){.buf = *buf});
     return byi_dn_emit(b, &e);
 }
 
@@ -283,13 +231,20 @@ enum byoc_status byi_dn_reorder(struct byi_build *b, const struct byi_view *src,
                                 const struct byi_desc *desc,
                                 struct byi_view *view)
 {
+    *view = (struct byi_view){.desc = *desc};
+    if (is_constant(b, src->buf)) {
+        const struct byi_copy copy = {
+            .from = byi_dn_place(b, src), .src = src->desc, .dst = *desc};
+        BYI_TRY(byi_dn_make_copy(b->program, &copy, b->err));
+        view->buf = byi_dn_made_buf(b, b->program->made.n - 1);
+        return BYOC_OK;
+    }
     const struct byi_reorder p = {.src = src->desc, .dst = *desc};
     struct byi_prim *prim = NULL;
-    BYI_TRY(byi_reorder_new(b->lib, &p, NULL, &prim, b->err));
-    BYI_TRY(byi_dn_check_impl(b, &prim, "reorder",
-                              byi_elements(desc->rank, desc->dims)));
-    *view = (struct byi_view){.desc = *desc};
-    return apply_reorder(b, src, prim, byi_dn_desc_bytes(desc), &view->buf);
+    BYI_TRY(byi_dn_reorder_new(b, &p, NULL, &prim));
+    BYI_TRY(byi_prim_check(&prim, "reorder",
+                           byi_elements(desc->rank, desc->dims), b->err));
+    return emit_reorder(b, src, prim, byi_dn_desc_bytes(desc), &view->buf);
 }
 
 /* --- values -------------------------------------------------------------- */
@@ -299,15 +254,14 @@ static void add_view(struct byi_build *b, struct byi_value *value,
 {
     if (value->n_views == value->cap_views) {
         const uint32_t cap = value->cap_views ? 2 * value->cap_views : 1;
-        struct byi_view *views =
-            byi_arena_calloc(b->program->arena, cap, sizeof *views);
+        struct byi_view *views = byi_arena_calloc(b->arena, cap, sizeof *views);
         if (value->n_views)
             memcpy(views, value->views, value->n_views * sizeof *views);
         value->views = views;
         value->cap_views = cap;
     }
     value->views[value->n_views++] = *view;
-    b->program->bufs.at[view->buf].uses += value->uses;
+    b->bufs.at[view->buf].uses += value->uses;
 }
 
 void byi_dn_define(struct byi_build *b, uint32_t output,
@@ -363,35 +317,51 @@ enum byoc_status byi_dn_want_plain(struct byi_build *b, struct byi_value *value,
     return byi_dn_want(b, value, &plain, view);
 }
 
+/* Packed already, for this or another primitive that wants the same? */
+static const struct byi_pack_made *find_pack(const struct byi_build *b,
+                                             const struct byi_view *src,
+                                             const struct byi_prim *prim,
+                                             int arg)
+{
+    for (uint32_t i = 0; i < b->packs.n; i++) {
+        const struct byi_pack_made *pack = &b->packs.at[i];
+        if (pack->src.buf == src->buf && pack->src.offset == src->offset &&
+            byi_dn_same_layout(&pack->src.desc, &src->desc) &&
+            byi_prim_same(pack->prim, pack->arg, prim, arg))
+            return pack;
+    }
+    return NULL;
+}
+
 enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     const struct byi_view *src,
                                     const struct byi_prim *prim, int arg,
-                                    struct byi_slot *slot)
+                                    struct byi_use *use)
 {
-    *slot = (struct byi_slot){
-        .arg = arg, .buf = src->buf, .offset = offset_bytes(src)};
-    if (byi_prim_wants(prim, arg, &src->desc))
-        return BYOC_OK;
-    slot->offset = 0;
-    const bool constant = is_constant(b, src->buf);
-    for (uint32_t i = 0; constant && i < b->packs.n; i++) {
-        const struct byi_pack *pack = &b->packs.at[i];
-        if (pack->src.buf == src->buf && pack->src.offset == src->offset &&
-            byi_dn_same_layout(&pack->src.desc, &src->desc) &&
-            byi_prim_same(pack->prim, pack->arg, prim, arg)) {
-            slot->buf = pack->buf;
+    *use = (struct byi_use){.arg = arg};
+    if (!is_constant(b, src->buf)) {
+        use->buf = src->buf;
+        use->offset = offset_bytes(src);
+        if (byi_prim_wants(prim, arg, &src->desc))
             return BYOC_OK;
-        }
+        struct byi_prim *reorder = NULL;
+        use->offset = 0;
+        BYI_TRY(byi_pack_new(b->lib, &src->desc, prim, arg, &reorder, b->err));
+        return emit_reorder(b, src, reorder, byi_prim_bytes(prim, arg),
+                            &use->buf);
     }
-    struct byi_prim *reorder = NULL;
-    BYI_TRY(byi_pack_new(b->lib, &src->desc, prim, arg, &reorder, b->err));
-    BYI_TRY(
-        apply_reorder(b, src, reorder, byi_prim_bytes(prim, arg), &slot->buf));
-    if (constant) {
-        const struct byi_pack pack = {
-            .src = *src, .prim = prim, .arg = arg, .buf = slot->buf};
-        BYI_PUSH(&b->packs, pack);
+    const struct byi_pack_made *found = find_pack(b, src, prim, arg);
+    if (found) {
+        use->buf = found->buf;
+        return BYOC_OK;
     }
+    const struct byi_pack pack = {
+        .from = byi_dn_place(b, src), .src = src->desc, .arg = arg};
+    BYI_TRY(byi_dn_make_pack(b->program, &pack, prim, b->err));
+    use->buf = byi_dn_made_buf(b, b->program->made.n - 1);
+    const struct byi_pack_made made = {
+        .src = *src, .prim = prim, .arg = arg, .buf = use->buf};
+    BYI_PUSH(&b->packs, made);
     return BYOC_OK;
 }
 
@@ -435,7 +405,7 @@ static const struct byi_dn_row *find_row(const struct byi_gnode *kernel)
 /* Every read by a kernel, and every region output, is one use. */
 static void count_uses(struct byi_build *b)
 {
-    const struct byi_graph *g = b->program->graph;
+    const struct byi_graph *g = b->graph;
     for (uint32_t n = 0; n < g->n_nodes; n++)
         b->reader[n] = BYI_NOBODY;
     for (uint32_t n = 0; n < g->n_nodes; n++) {
@@ -462,7 +432,7 @@ static void release_operands(struct byi_build *b)
         struct byi_value *value = byi_dn_operand(b, i);
         value->uses--;
         for (uint32_t j = 0; j < value->n_views; j++)
-            b->program->bufs.at[value->views[j].buf].uses--;
+            b->bufs.at[value->views[j].buf].uses--;
     }
 }
 
@@ -511,7 +481,7 @@ static enum byoc_status build_kernel(struct byi_build *b)
 
 static enum byoc_status build_node(struct byi_build *b)
 {
-    const struct byi_graph *g = b->program->graph;
+    const struct byi_graph *g = b->graph;
     const struct byi_gnode *node = &g->nodes[b->node];
     const struct byi_type *type = node->out[0];
     if (node->kind == BYI_G_KERNEL) {
@@ -526,7 +496,6 @@ static enum byoc_status build_node(struct byi_build *b)
     } else {
         buf.kind = BYI_BUF_CONST;
         buf.index = node->data;
-        buf.data = b->consts[node->data].data;
     }
     struct byi_view view = {.buf = add_buf(b, buf)};
     view.desc = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
@@ -538,15 +507,14 @@ static enum byoc_status build_node(struct byi_build *b)
  * makes them can write there: a plain temporary becomes the output itself. */
 static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 {
-    struct byi_program *p = b->program;
-    const struct byi_gref ref = p->graph->outputs[index];
+    const struct byi_gref ref = b->graph->outputs[index];
     struct byi_value *value = &b->values[ref.node][ref.output];
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc plain =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
     const struct byi_view *found = byi_dn_find(value, &plain);
     if (found) {
-        struct byi_buf *buf = &p->bufs.at[found->buf];
+        struct byi_buf *buf = &b->bufs.at[found->buf];
         if (buf->kind == BYI_BUF_TEMP && !buf->keep && found->offset == 0 &&
             buf->bytes == byi_dn_desc_bytes(&plain)) {
             buf->kind = BYI_BUF_OUTPUT;
@@ -557,77 +525,124 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     const struct byi_view *src = found ? found : &value->views[0];
     const struct byi_reorder r = {.src = src->desc, .dst = plain};
     struct byi_emit e = {.name = "reorder"};
-    BYI_TRY(byi_reorder_new(b->lib, &r, NULL, &e.prim, b->err));
-    BYI_TRY(byi_dn_check_impl(b, &e.prim, "reorder",
-                              byi_elements(plain.rank, plain.dims)));
-    byi_dn_slot_add(&e, BYI_ARG_SRC, src);
+    b->kernel = &b->graph->nodes[ref.node];
+    b->sources = NULL;
+    BYI_TRY(byi_dn_reorder_new(b, &r, NULL, &e.prim));
+    BYI_TRY(byi_prim_check(&e.prim, "reorder",
+                           byi_elements(plain.rank, plain.dims), b->err));
+    byi_dn_use(&e, BYI_ARG_SRC, src);
     const struct byi_buf out = {.kind = BYI_BUF_OUTPUT,
                                 .index = index,
                                 .bytes = byi_dn_desc_bytes(&plain)};
-    byi_dn_slot_add(&e, BYI_ARG_DST,
-                    &(struct byi_view){.buf = add_buf(b, out)});
-    b->kernel = &p->graph->nodes[ref.node];
-    b->sources = NULL;
+    byi_dn_use(&e, BYI_ARG_DST, &(struct byi_view){.buf = add_buf(b, out)});
     return byi_dn_emit(b, &e);
 }
 
 /* Does the step write what is an output, or what a later step reads? */
-static bool is_live(const struct byi_program *p, const struct byi_step *s,
+static bool is_live(const struct byi_build *b, const struct byi_draft *d,
                     const bool *read)
 {
-    for (uint32_t i = 0; i < s->n_slots; i++) {
-        const int arg = s->slots[i].arg;
-        const uint32_t buf = s->slots[i].buf;
+    for (uint32_t i = 0; i < d->n; i++) {
+        const int arg = d->uses[i].arg;
+        const uint32_t buf = d->uses[i].buf;
         if ((arg == BYI_ARG_DST || arg == BYI_ARG_DST_H ||
              arg == BYI_ARG_DST_C) &&
-            (p->bufs.at[buf].kind != BYI_BUF_TEMP || read[buf]))
+            (b->bufs.at[buf].kind != BYI_BUF_TEMP || read[buf]))
             return true;
     }
     return false;
 }
 
 /* Steps whose result nobody reads, such as a conversion that integers made
- * needless, go; buffers live from their first step to their last. */
-static void drop_dead_steps(struct byi_program *p)
+ * needless, go. */
+static void drop_dead_steps(struct byi_build *b)
 {
-    bool *read = byi_arena_calloc(p->arena, p->bufs.n, sizeof *read);
-    bool *dead = byi_arena_calloc(p->arena, p->steps.n, sizeof *dead);
+    bool *read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *read);
+    bool *dead = byi_arena_calloc(b->arena, b->drafts.n, sizeof *dead);
     uint32_t n = 0;
-    for (uint32_t i = p->steps.n; i-- > 0;) {
-        const struct byi_step *s = &p->steps.at[i];
-        dead[i] = !is_live(p, s, read);
-        for (uint32_t k = 0; k < s->n_slots && !dead[i]; k++)
-            read[s->slots[k].buf] = true;
+    for (uint32_t i = b->drafts.n; i-- > 0;) {
+        const struct byi_draft *d = &b->drafts.at[i];
+        dead[i] = !is_live(b, d, read);
+        for (uint32_t k = 0; k < d->n && !dead[i]; k++)
+            read[d->uses[k].buf] = true;
     }
-    for (uint32_t i = 0; i < p->bufs.n; i++) {
-        p->bufs.at[i].first = UINT32_MAX;
-        p->bufs.at[i].last = 0;
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        if (dead[i])
+            byi_prim_free(&b->drafts.at[i].prim);
+        else
+            b->drafts.at[n++] = b->drafts.at[i];
+    b->drafts.n = n;
+}
+
+/* Buffers live from their first step to their last. */
+static void find_lives(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->bufs.n; i++) {
+        b->bufs.at[i].first = UINT32_MAX;
+        b->bufs.at[i].last = 0;
     }
-    for (uint32_t i = 0; i < p->steps.n; i++) {
-        struct byi_step *s = &p->steps.at[i];
-        if (dead[i]) {
-            byi_prim_free(&s->prim);
-            continue;
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        for (uint32_t k = 0; k < b->drafts.at[i].n; k++) {
+            struct byi_buf *buf = &b->bufs.at[b->drafts.at[i].uses[k].buf];
+            buf->first = i < buf->first ? i : buf->first;
+            buf->last = i;
         }
-        for (uint32_t k = 0; k < s->n_slots; k++) {
-            struct byi_buf *buf = &p->bufs.at[s->slots[k].buf];
-            buf->first = n < buf->first ? n : buf->first;
-            buf->last = n;
-        }
-        p->steps.at[n++] = *s;
+}
+
+/* A draft with everything in its place as the program's next step. */
+static enum byoc_status add_step(struct byi_build *b, struct byi_draft *d)
+{
+    struct byi_program *p = b->program;
+    struct byi_slot *slots = byi_arena_calloc(p->arena, d->n, sizeof *slots);
+    for (uint32_t i = 0; i < d->n; i++) {
+        const struct byi_buf *buf = &b->bufs.at[d->uses[i].buf];
+        slots[i] = (struct byi_slot){
+            .arg = d->uses[i].arg,
+            .at = {.kind = buf->kind,
+                   .index = buf->index,
+                   .offset = buf->offset + d->uses[i].offset}};
     }
-    p->steps.n = n;
+    const struct byi_step step = {.index = p->steps.n,
+                                  .name = d->name,
+                                  .sources = d->sources,
+                                  .n_slots = d->n,
+                                  .slots = slots};
+    struct byi_prim *prim = d->prim;
+    d->prim = NULL;
+    BYI_TRY(byi_dn_program_prim(p, prim, b->err));
+    BYI_PUSH(&p->steps, step);
+    return BYOC_OK;
+}
+
+/* What only other constants were made of goes. */
+static void drop_unread(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->bufs.n; i++) {
+        const struct byi_buf *buf = &b->bufs.at[i];
+        if (buf->kind == BYI_BUF_MADE && buf->first == UINT32_MAX)
+            byi_dn_drop(b->program, buf->index);
+    }
+}
+
+static enum byoc_status finish_program(struct byi_build *b)
+{
+    drop_dead_steps(b);
+    find_lives(b);
+    BYI_TRY(byi_dn_plan_temps(b));
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        BYI_TRY(add_step(b, &b->drafts.at[i]));
+    drop_unread(b);
+    return BYOC_OK;
 }
 
 static enum byoc_status build_program(struct byi_build *b)
 {
-    struct byi_program *p = b->program;
-    const struct byi_graph *g = p->graph;
-    b->values = byi_arena_calloc(p->arena, g->n_nodes, sizeof *b->values);
-    b->reader = byi_arena_calloc(p->arena, g->n_nodes, sizeof *b->reader);
+    const struct byi_graph *g = b->graph;
+    b->values = byi_arena_calloc(b->arena, g->n_nodes, sizeof *b->values);
+    b->reader = byi_arena_calloc(b->arena, g->n_nodes, sizeof *b->reader);
     for (uint32_t n = 0; n < g->n_nodes; n++)
         b->values[n] =
-            byi_arena_calloc(p->arena, g->nodes[n].n_out, sizeof *b->values[n]);
+            byi_arena_calloc(b->arena, g->nodes[n].n_out, sizeof *b->values[n]);
     count_uses(b);
     for (b->node = 0; b->node < g->n_nodes; b->node++) {
         enum byoc_status status = build_node(b);
@@ -636,8 +651,7 @@ static enum byoc_status build_program(struct byi_build *b)
     }
     for (uint32_t i = 0; i < g->n_outputs; i++)
         BYI_TRY(place_output(b, i));
-    drop_dead_steps(p);
-    return byi_dn_plan_temps(p, b->err);
+    return finish_program(b);
 }
 
 /* BYOC_DNNL_LAYOUT: how activations lie in a region. */
@@ -653,70 +667,82 @@ static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
                     text);
 }
 
-enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
-                                    const struct byoc_host *host,
-                                    struct byi_graph *graph, uint32_t n_consts,
-                                    const struct byoc_view *consts, bool probe,
-                                    struct byi_program **program,
-                                    struct byoc_error *err)
+static enum byoc_status check_consts(const struct byi_build *b)
 {
-    struct byi_program *p = byi_alloc(1, sizeof *p);
-    if (!p) {
-        byi_graph_free(&graph);
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
-    }
-    p->lib = lib;
-    p->host = host;
-    p->graph = graph;
-    p->arena = byi_arena_new();
-    struct byoc_error local = {0}; /* also holds what was tried in vain */
-    struct byi_build b = {
-        .program = p,
-        .lib = lib,
-        .consts = consts,
-        .probe = probe,
-        .err = &local,
-    };
-    enum byoc_status status = read_layout(&b.plain, &local);
-    for (uint32_t i = 0; i < graph->n_nodes && status == BYOC_OK; i++) {
-        const struct byi_gnode *node = &graph->nodes[i];
+    const struct byi_graph *g = b->graph;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct byi_gnode *node = &g->nodes[i];
         if (node->kind == BYI_G_CONST &&
-            (node->data >= n_consts ||
-             consts[node->data].bytes != byi_type_bytes(node->out[0])))
-            status = byi_fail(&local, BYOC_EINVAL,
-                              "nodes[%u].data: constant %u is missing or has "
-                              "another size than its type",
-                              i, node->data);
+            (node->data >= b->program->n_consts ||
+             b->consts[node->data].bytes != byi_type_bytes(node->out[0])))
+            return byi_fail(b->err, BYOC_EINVAL,
+                            "nodes[%u].data: constant %u is missing or has "
+                            "another size than its type",
+                            i, node->data);
     }
-    if (status == BYOC_OK)
-        status = build_program(&b);
-    byi_vec_free(b.packs.at);
-    if (status == BYOC_OK) {
-        *program = p;
-        return BYOC_OK;
-    }
-    byi_dn_program_free(&p);
-    return byi_fail(err, status, "%s", local.text);
+    return BYOC_OK;
 }
 
-void byi_dn_program_free(struct byi_program **program)
+/* The sizes of what the region is given and gives. */
+static void note_borders(struct byi_build *b)
 {
-    struct byi_program *p = *program;
-    if (!p)
-        return;
-    for (uint32_t i = 0; i < p->steps.n; i++)
-        byi_prim_free(&p->steps.at[i].prim);
-    for (uint32_t i = 0; i < p->bufs.n; i++) {
-        const struct byi_buf *buf = &p->bufs.at[i];
-        if (buf->shared)
-            byi_dn_share_end(buf->shared);
-        else if (buf->kind == BYI_BUF_OWNED)
-            p->host->release(p->host->ctx, buf->data);
+    struct byi_program *p = b->program;
+    const struct byi_graph *g = b->graph;
+    uint64_t *in = byi_arena_calloc(p->arena, g->n_inputs, sizeof *in);
+    uint64_t *out = byi_arena_calloc(p->arena, g->n_outputs, sizeof *out);
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        in[i] = byi_type_bytes(g->nodes[g->inputs[i]].out[0]);
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const struct byi_gref ref = g->outputs[i];
+        out[i] = byi_type_bytes(g->nodes[ref.node].out[ref.output]);
     }
-    byi_vec_free(p->steps.at);
-    byi_vec_free(p->bufs.at);
-    byi_graph_free(&p->graph);
-    byi_arena_free(&p->arena);
-    byi_release(p);
-    *program = NULL;
+    p->name = byi_arena_str(p->arena, g->symbol);
+    p->n_inputs = g->n_inputs;
+    p->n_outputs = g->n_outputs;
+    p->input_bytes = in;
+    p->output_bytes = out;
+}
+
+static void close_build(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        byi_prim_free(&b->drafts.at[i].prim);
+    byi_vec_free(b->drafts.at);
+    byi_vec_free(b->bufs.at);
+    byi_vec_free(b->packs.at);
+    byi_arena_free(&b->arena);
+    byi_graph_free(&b->graph);
+}
+
+enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
+                              const struct byoc_host *host,
+                              struct byi_graph *graph, uint32_t n_consts,
+                              const struct byoc_view *consts,
+                              enum byi_purpose purpose,
+                              struct byi_program **program,
+                              struct byoc_error *err)
+{
+    struct byoc_error local = {0}; /* also holds what was tried in vain */
+    struct byi_build b = {.lib = lib,
+                          .graph = graph,
+                          .arena = byi_arena_new(),
+                          .consts = consts,
+                          .err = &local};
+    enum byoc_status status = byi_dn_program_new(lib, host, purpose, n_consts,
+                                                 consts, &b.program, &local);
+    if (status == BYOC_OK)
+        status = read_layout(&b.plain, &local);
+    if (status == BYOC_OK)
+        status = check_consts(&b);
+    if (status == BYOC_OK) {
+        note_borders(&b);
+        status = build_program(&b);
+    }
+    close_build(&b);
+    if (status == BYOC_OK) {
+        *program = b.program;
+        return BYOC_OK;
+    }
+    byi_dn_program_free(&b.program);
+    return byi_fail(err, status, "%s", local.text);
 }

@@ -3,8 +3,9 @@
  * as views of buffers and ask for them in the layout they want; layout
  * conversions appear where a wish cannot be met, once per value and layout.
  *
- *   graph.h's nodes -> build.c, kernels_*.c, chain.c -> struct byi_program
- *                   -> plan_memory.c -> exec.c
+ *   graph.h's nodes -> build.c, kernels_*.c, chain.c -> plan_memory.c
+ *                   -> struct byi_program -> exec.c
+ *                                         -> write.c -> C -> unit.c
  */
 #ifndef BYI_DNNL_BUILD_H
 #define BYI_DNNL_BUILD_H
@@ -17,68 +18,118 @@
 
 /* --- the program --------------------------------------------------------- */
 
-enum byi_buf_kind {
-    BYI_BUF_INPUT,  /* the region's input `index`, lent for a run      */
-    BYI_BUF_OUTPUT, /* the region's output `index`, lent for a run     */
-    BYI_BUF_CONST,  /* a constant of the artifact, mapped              */
-    BYI_BUF_OWNED,  /* made at load: packed weights, folded reorders   */
-    BYI_BUF_TEMP    /* in the state's memory                           */
-};
-
-struct byi_buf {
-    enum byi_buf_kind kind;
-    uint32_t index;
-    uint32_t uses;        /* reads still to be built, while building       */
-    uint32_t first, last; /* TEMP: the steps that write first, read last   */
+/* A constant made at load. */
+struct byi_made {
+    void *data; /* NULL where nothing is to run, and once it was dropped */
     uint64_t bytes;
-    uint64_t offset; /* TEMP: in the state's memory                   */
-    void *data;      /* CONST, OWNED; NULL while probing              */
-    struct byi_shared *shared; /* OWNED: whose data it is; NULL: the buffer's */
-    bool keep; /* TEMP: needs its slack, may not become an output */
+    struct byi_shared *shared; /* whose data it is; NULL: its own, or */
+    bool lent;                 /* another constant's                  */
 };
 
-struct byi_slot {
-    int arg; /* enum byi_arg */
-    uint32_t buf;
-    uint64_t offset; /* bytes */
+/* What a program is made for. */
+enum byi_purpose {
+    BYI_TO_RUN,
+    BYI_TO_PROBE, /* descriptors only: no code, nothing packed */
+    BYI_TO_WRITE  /* as a probe, and notes what was made how   */
 };
 
-struct byi_step {
-    struct byi_prim *prim;
-    const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
-    const char *sources; /* names of the model, comma between  */
-    uint32_t n_slots;
-    const struct byi_slot *slots;
+/* A note on a primitive or a constant: which function of struct byi_operators
+ * makes it, and of what. */
+struct byi_recipe {
+    const char *function;
+    const void *params;
+    const struct byi_posts *posts; /* may be NULL       */
+    const char *pattern;           /* "" at a border    */
+    uint32_t made, n_made;         /* constants it makes */
 };
 
 struct byi_program {
     const struct byi_dnnl *lib;
     const struct byoc_host *host;
-    struct byi_graph *graph;
+    enum byi_purpose purpose;
     struct byi_arena *arena;
-    BYI_VEC(struct byi_buf) bufs;
+    const char *name; /* "dnnl_0" */
+    uint32_t n_inputs, n_outputs, n_consts;
+    const uint64_t *input_bytes, *output_bytes;
+    const struct byoc_view *consts;   /* data and bytes only */
+    const struct byi_unit *unit;      /* NULL: steps run as they are listed */
+    BYI_VEC(struct byi_prim *) prims; /* of the steps */
     BYI_VEC(struct byi_step) steps;
-    uint64_t temp_bytes;    /* plan_memory.c */
-    uint64_t scratch_bytes; /* the largest of the primitives */
+    BYI_VEC(struct byi_made) made;
+    BYI_VEC(struct byi_recipe) recipes; /* BYI_TO_WRITE: of what is made */
+    uint64_t temp_bytes;                /* plan_memory.c */
+    uint64_t scratch_bytes;             /* the largest of the primitives */
 };
 
-/* build.c. Build `graph`, which the program takes over, success or not.
- * probe: descriptors only, no code, no packing; consts[i].data may be NULL
- * for what is not read at build time. */
+/* program.c. An empty one that holds the constants: data may be NULL for what
+ * is not read. */
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,
-                                    struct byi_graph *graph, uint32_t n_consts,
-                                    const struct byoc_view *consts, bool probe,
+                                    enum byi_purpose purpose, uint32_t n_consts,
+                                    const struct byoc_view *consts,
                                     struct byi_program **program,
                                     struct byoc_error *err);
 void byi_dn_program_free(struct byi_program **program);
+/* The primitive of the next step, its code generated where it is to run. Taken
+ * over, success or not. */
+enum byoc_status byi_dn_program_prim(struct byi_program *program,
+                                     struct byi_prim *prim,
+                                     struct byoc_error *err);
 
-/* plan_memory.c: place the TEMP buffers. Errors: BYOC_ELIMIT. */
-enum byoc_status byi_dn_plan_temps(struct byi_program *program,
-                                   struct byoc_error *err);
+/* build.c. The program of `graph`, which is freed, success or not. */
+enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
+                              const struct byoc_host *host,
+                              struct byi_graph *graph, uint32_t n_consts,
+                              const struct byoc_view *consts,
+                              enum byi_purpose purpose,
+                              struct byi_program **program,
+                              struct byoc_error *err);
+
+/* write.c. The program, made to be written, as one unit of C that defines the
+ * function `symbol`. False: it cannot be, since it packs on every run. */
+bool byi_dn_write(const struct byi_program *program, const char *symbol,
+                  struct byi_text *text);
+extern const char byi_dn_unit_text[]; /* operators.h, and what it needs */
+extern const uint32_t byi_dn_unit_id; /* of these declarations */
+
+/* unit.c: what units call; and the program that a unit makes. `code` is its
+ * function, which must outlive the program. Errors: BYOC_EINCOMPATIBLE for a
+ * unit of other declarations. */
+extern const struct byi_operators byi_dn_operators;
+enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
+                                  const struct byoc_host *host,
+                                  void (*code)(void), uint32_t n_consts,
+                                  const struct byoc_view *consts,
+                                  struct byi_program **program,
+                                  struct byoc_error *err);
+
+/* made.c: constants made at load, the next of the program's; computed where it
+ * is to run. `prim`: of the step that a pack is for; the reorder of a copy. */
+enum byoc_status byi_dn_make_pack(struct byi_program *program,
+                                  const struct byi_pack *p,
+                                  const struct byi_prim *prim,
+                                  struct byoc_error *err);
+enum byoc_status byi_dn_make_copy(struct byi_program *program,
+                                  const struct byi_copy *p,
+                                  struct byoc_error *err);
+enum byoc_status byi_dn_make_fill(struct byi_program *program,
+                                  const struct byi_fill *p,
+                                  struct byoc_error *err);
+/* Errors: BYOC_EUNSUPPORTED when the floats are no such integers; nothing is
+ * made then. */
+enum byoc_status byi_dn_make_integers(struct byi_program *program,
+                                      const struct byi_integers *p,
+                                      struct byoc_error *err);
+enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
+                                          const struct byi_gates *p,
+                                          struct byoc_error *err);
+enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
+                                         const struct byi_gates *p,
+                                         struct byoc_error *err);
+/* Free a constant that no step reads. */
+void byi_dn_drop(struct byi_program *program, uint32_t made);
 
 /* exec.c */
-struct byi_exec;
 enum byoc_status byi_dn_exec_new(const struct byi_program *program,
                                  struct byi_exec **exec,
                                  struct byoc_error *err);
@@ -86,6 +137,11 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
                                  const struct byoc_run_args *args,
                                  struct byoc_error *err);
 void byi_dn_exec_free(struct byi_exec **exec);
+/* List the steps that the program's unit runs. */
+enum byoc_status byi_dn_exec_list(struct byi_program *program,
+                                  struct byoc_error *err);
+/* A step of a unit: listed, or run. */
+int byi_dn_exec_call(struct byi_exec *exec, const struct byi_step *step);
 /* For measuring (bench/bound.c). One step, on the buffers of the last run; and
  * where the TEMP buffers are. */
 enum byoc_status byi_dn_exec_step(const struct byi_exec *exec, uint32_t step,
@@ -109,6 +165,32 @@ void *byi_dn_shared_data(const struct byi_shared *shared);
 void byi_dn_share_end(struct byi_shared *shared);
 
 /* --- while building ------------------------------------------------------ */
+
+/* Memory of one value or of several views of it. */
+struct byi_buf {
+    enum byi_buf_kind kind;
+    uint32_t index;       /* not of TEMP                                 */
+    uint32_t uses;        /* reads still to be built                     */
+    uint32_t first, last; /* the steps that touch it first and last      */
+    uint64_t bytes;
+    uint64_t offset; /* TEMP: in the state's memory                      */
+    bool keep;       /* TEMP: needs its slack, may not become an output  */
+};
+
+/* An argument of a step that is being made. */
+struct byi_use {
+    int arg; /* enum byi_arg */
+    uint32_t buf;
+    uint64_t offset; /* bytes */
+};
+
+/* A step, until it is known which ones stay and where buffers are. */
+struct byi_draft {
+    struct byi_prim *prim;
+    const char *name, *sources;
+    uint32_t n;
+    const struct byi_use *uses;
+};
 
 /* A tensor in memory: elements desc.strides apart, from `offset` (elements)
  * of a buffer on. */
@@ -136,7 +218,7 @@ struct byi_value {
 };
 
 /* A constant that was packed: shared by later readers of the same layout. */
-struct byi_pack {
+struct byi_pack_made {
     struct byi_view src;
     const struct byi_prim *prim;
     int arg;
@@ -148,8 +230,11 @@ struct byi_pack {
 struct byi_build {
     struct byi_program *program;
     const struct byi_dnnl *lib;
+    struct byi_graph *graph;
+    struct byi_arena *arena; /* of what is not the program's */
     const struct byoc_view *consts;
-    bool probe;
+    BYI_VEC(struct byi_buf) bufs;
+    BYI_VEC(struct byi_draft) drafts;
     bool plain;    /* activations as the model has them: for measuring */
     uint32_t node; /* the kernel being built       */
     const struct byi_gnode *kernel;
@@ -158,7 +243,7 @@ struct byi_build {
                                   BYI_NOBODY; region outputs have none */
     const char *sources;       /* of the kernel, joined; NULL: not yet */
     struct byoc_error *err;
-    BYI_VEC(struct byi_pack) packs;
+    BYI_VEC(struct byi_pack_made) packs;
 };
 
 /* A primitive about to be emitted. */
@@ -166,7 +251,7 @@ struct byi_emit {
     const char *name;
     struct byi_prim *prim;
     uint32_t n;
-    struct byi_slot slots[2 * BYI_MAX_POSTS];
+    struct byi_use uses[2 * BYI_MAX_POSTS];
 };
 
 /* build.c */
@@ -204,29 +289,37 @@ const struct byi_view *byi_dn_find(const struct byi_value *value,
 enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     const struct byi_view *src,
                                     const struct byi_prim *prim, int arg,
-                                    struct byi_slot *slot);
+                                    struct byi_use *use);
 
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
-/* A constant buffer to be filled while building, at bufs.at[*buf].data, which
- * is NULL in a probe; and the end of one that no step reads. */
-enum byoc_status byi_dn_own(struct byi_build *b, uint64_t bytes, uint32_t *buf);
-void byi_dn_disown(struct byi_build *b, uint32_t buf);
+/* The buffer of constant `made` of the program, and where a view begins. */
+uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made);
+struct byi_place byi_dn_place(const struct byi_build *b,
+                              const struct byi_view *view);
 /* May the current kernel, reading it once, write over the buffer of `view`: a
  * temporary, all of it, that nobody else is still to read? */
 bool byi_dn_may_overwrite(const struct byi_build *b,
                           const struct byi_view *view);
 
-void byi_dn_slot_add(struct byi_emit *e, int arg, const struct byi_view *view);
+void byi_dn_use(struct byi_emit *e, int arg, const struct byi_view *view);
+/* The creators of layer.h; where the program is to be written, a note stays on
+ * the primitive. */
+#define BYI_DN_CREATOR(name)                                                   \
+    enum byoc_status byi_dn_##name##_new(                                      \
+        struct byi_build *b, const struct byi_##name *p,                       \
+        const struct byi_posts *posts, struct byi_prim **prim);
+BYI_OPERATORS(BYI_DN_CREATOR)
 /* Append the step; takes the primitive. */
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);
-/* Refuse a reference implementation on more than a few elements. Frees the
- * primitive on failure. */
-enum byoc_status byi_dn_check_impl(struct byi_build *b, struct byi_prim **prim,
-                                   const char *what, int64_t elements);
+/* Free a primitive that weights may have been packed for. */
+void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim);
 
 /* Output `output` of the current kernel is this view of a buffer. */
 void byi_dn_define(struct byi_build *b, uint32_t output,
                    const struct byi_view *view);
+
+/* plan_memory.c: place the TEMP buffers. Errors: BYOC_ELIMIT. */
+enum byoc_status byi_dn_plan_temps(struct byi_build *b);
 
 /* layout.c: strides */
 /* Dense, with the axes from outermost to innermost as in `order`; NULL:

@@ -215,8 +215,8 @@ enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
 {
     const uint32_t n = b->kernel->n_steps - first;
     chain->n = 0;
-    chain->at = byi_arena_calloc(
-        b->program->arena, (size_t)n * MAX_ITEMS_PER_STEP, sizeof *chain->at);
+    chain->at = byi_arena_calloc(b->arena, (size_t)n * MAX_ITEMS_PER_STEP,
+                                 sizeof *chain->at);
     for (uint32_t i = first; i < b->kernel->n_steps; i++)
         BYI_TRY(read_step(b, i, main, chain));
     return BYOC_OK;
@@ -256,7 +256,8 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 
 /* A choice of post-ops: the first n items, one of them maybe as a sum. */
 struct fusion {
-    struct byi_posts posts;
+    struct byi_posts posts; /* of post */
+    struct byi_post post[BYI_MAX_POSTS];
     struct byi_desc want[BYI_MAX_POSTS]; /* operands, in the graph's dims */
     uint32_t sum;                        /* index, or BYI_MAX_POSTS        */
 };
@@ -313,9 +314,8 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
     if (found)
         return byi_dn_may_overwrite(b, found);
     /* a copy in this layout will be made, and nobody else reads it */
-    const enum byi_buf_kind kind =
-        b->program->bufs.at[value->views[0].buf].kind;
-    return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_OWNED;
+    const enum byi_buf_kind kind = b->bufs.at[value->views[0].buf].kind;
+    return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_MADE;
 }
 
 /* Along one axis at most. */
@@ -332,11 +332,11 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                         const struct byi_chain *chain, uint32_t next,
                         uint32_t n, bool with_sum, struct fusion *f)
 {
-    f->posts.n = n;
+    f->posts = (struct byi_posts){.n = n, .at = f->post};
     f->sum = BYI_MAX_POSTS;
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_item *item = &chain->at[next + i];
-        struct byi_post *post = &f->posts.at[i];
+        struct byi_post *post = &f->post[i];
         memset(post, 0, sizeof *post);
         if (!same_dims(item->type, &core->dst))
             return false;
@@ -375,8 +375,8 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
                                    struct byi_prim **prim)
 {
     BYI_TRY(core->make(b, core->params, &f->posts, prim));
-    return byi_dn_check_impl(b, prim, b->kernel->steps[core->step].op->name,
-                             byi_elements(core->dst.rank, core->dst.dims));
+    return byi_prim_check(prim, b->kernel->steps[core->step].op->name,
+                          byi_elements(core->dst.rank, core->dst.dims), b->err);
 }
 
 /* The longest fusion that oneDNN builds: more items first, and for each
@@ -414,7 +414,7 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
         if (chain->at[i].step == last)
             continue;
         last = chain->at[i].step;
-        name = byi_arena_printf(b->program->arena, "%s+%s", name,
+        name = byi_arena_printf(b->arena, "%s+%s", name,
                                 b->kernel->steps[last].op->name);
     }
     return name;
@@ -426,14 +426,14 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
                                   const struct byi_chain *chain, uint32_t from,
                                   uint32_t *next, struct byi_view *view)
 {
-    struct fusion *f = byi_arena_alloc(b->program->arena, sizeof *f);
+    struct fusion *f = byi_arena_alloc(b->arena, sizeof *f);
     struct byi_emit e = {0};
     BYI_TRY(choose_fusion(b, core, chain, *next, f, &e.prim));
     enum byoc_status status = core->fill(b, core->params, &e);
     *view = (struct byi_view){.desc = core->dst};
     bool placed = false;
     for (uint32_t i = 0; i < f->posts.n && status == BYOC_OK; i++) {
-        if (f->posts.at[i].kind == BYI_POST_ELT)
+        if (f->post[i].kind == BYI_POST_ELT)
             continue;
         struct byi_value *value = item_value(b, &chain->at[*next + i]);
         const struct byi_desc low =
@@ -444,22 +444,22 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
             view->buf = operand.buf;
             placed = true;
         } else if (status == BYOC_OK) {
-            byi_dn_slot_add(&e,
-                            (int)i + (f->posts.at[i].kind == BYI_POST_PRELU
-                                          ? BYI_ARG_SLOPE
-                                          : BYI_ARG_POST),
-                            &operand);
+            byi_dn_use(&e,
+                       (int)i + (f->post[i].kind == BYI_POST_PRELU
+                                     ? BYI_ARG_SLOPE
+                                     : BYI_ARG_POST),
+                       &operand);
         }
     }
     if (status != BYOC_OK) {
-        byi_prim_free(&e.prim);
+        byi_dn_abandon(b, &e.prim);
         return status;
     }
     if (!placed)
         view->buf = core->in_place && byi_dn_may_overwrite(b, &core->src)
                         ? core->src.buf
                         : byi_dn_temp(b, byi_dn_desc_bytes(&core->dst));
-    byi_dn_slot_add(&e, BYI_ARG_DST, view);
+    byi_dn_use(&e, BYI_ARG_DST, view);
     *next += f->posts.n;
     e.name = fused_name(b, core, chain, from, *next);
     return byi_dn_emit(b, &e);
@@ -479,7 +479,7 @@ static enum byoc_status make_elt(struct byi_build *b, void *params,
                                  struct byi_prim **prim)
 {
     const struct point *p = params;
-    return byi_eltwise_new(b->lib, &p->elt, posts, prim, b->err);
+    return byi_dn_eltwise_new(b, &p->elt, posts, prim);
 }
 
 static enum byoc_status make_bin(struct byi_build *b, void *params,
@@ -487,7 +487,7 @@ static enum byoc_status make_bin(struct byi_build *b, void *params,
                                  struct byi_prim **prim)
 {
     const struct point *p = params;
-    return byi_binary_new(b->lib, &p->bin, posts, prim, b->err);
+    return byi_dn_binary_new(b, &p->bin, posts, prim);
 }
 
 static enum byoc_status make_prelu(struct byi_build *b, void *params,
@@ -495,7 +495,7 @@ static enum byoc_status make_prelu(struct byi_build *b, void *params,
                                    struct byi_prim **prim)
 {
     const struct point *p = params;
-    return byi_prelu_new(b->lib, &p->prelu, posts, prim, b->err);
+    return byi_dn_prelu_new(b, &p->prelu, posts, prim);
 }
 
 static enum byoc_status fill_elt(struct byi_build *b, void *params,
@@ -503,7 +503,7 @@ static enum byoc_status fill_elt(struct byi_build *b, void *params,
 {
     const struct point *p = params;
     (void)b;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    byi_dn_use(e, BYI_ARG_SRC, &p->src);
     return BYOC_OK;
 }
 
@@ -512,8 +512,8 @@ static enum byoc_status fill_bin(struct byi_build *b, void *params,
 {
     const struct point *p = params;
     (void)b;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
-    byi_dn_slot_add(e, BYI_ARG_SRC1, &p->other);
+    byi_dn_use(e, BYI_ARG_SRC, &p->src);
+    byi_dn_use(e, BYI_ARG_SRC1, &p->other);
     return BYOC_OK;
 }
 
@@ -522,8 +522,8 @@ static enum byoc_status fill_prelu(struct byi_build *b, void *params,
 {
     const struct point *p = params;
     (void)b;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
-    byi_dn_slot_add(e, BYI_ARG_WEIGHTS, &p->other);
+    byi_dn_use(e, BYI_ARG_SRC, &p->src);
+    byi_dn_use(e, BYI_ARG_WEIGHTS, &p->other);
     return BYOC_OK;
 }
 

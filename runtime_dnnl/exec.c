@@ -1,38 +1,32 @@
 /* runtime_dnnl/exec.c: a program with memory: one state per run at a time.
  * All memory objects are made here once; a run sets the pointers of the
- * region's inputs and outputs and executes the steps.
+ * region's inputs and outputs and executes the steps, in the order of the list,
+ * or as the program's unit of C calls for them.
  */
 #include "runtime_dnnl/build.h"
 
 #include <time.h>
 
-/* A slot whose memory the caller lends. */
-struct loan {
-    struct byi_bound *call;
-    uint32_t slot;
-    bool output;
-    uint32_t index;
-    uint64_t offset;
-};
-
 struct byi_exec {
     const struct byi_program *program;
-    char *memory;  /* the temporaries                   */
-    char *scratch; /* of one primitive at a time        */
-    struct byi_bound **calls;
-    struct loan *loans;
-    uint32_t n_loans;
+    struct byi_program *listed; /* not NULL: steps are only listed there */
+    char *memory;               /* the temporaries                       */
+    char *scratch;              /* of one primitive at a time            */
+    struct byi_bound **calls;   /* of the steps                          */
+    const struct byoc_run_args *args; /* of the run under way */
+    struct byoc_error *err;
 };
 
-static void *slot_data(const struct byi_exec *exec, const struct byi_buf *buf,
-                       uint64_t offset)
+/* NULL where the caller lends it. */
+static void *slot_data(const struct byi_exec *exec, const struct byi_place *at)
 {
-    switch (buf->kind) {
+    switch (at->kind) {
     case BYI_BUF_CONST:
-    case BYI_BUF_OWNED:
-        return (char *)buf->data + offset;
+        return (char *)exec->program->consts[at->index].data + at->offset;
+    case BYI_BUF_MADE:
+        return (char *)exec->program->made.at[at->index].data + at->offset;
     case BYI_BUF_TEMP:
-        return exec->memory + buf->offset + offset;
+        return exec->memory + at->offset;
     case BYI_BUF_INPUT:
     case BYI_BUF_OUTPUT:
         break;
@@ -40,57 +34,34 @@ static void *slot_data(const struct byi_exec *exec, const struct byi_buf *buf,
     return NULL;
 }
 
-static bool is_lent(const struct byi_buf *buf)
-{
-    return buf->kind == BYI_BUF_INPUT || buf->kind == BYI_BUF_OUTPUT;
-}
-
-static enum byoc_status bind_step(struct byi_exec *exec, uint32_t at, int *args,
+static enum byoc_status bind_step(struct byi_exec *exec,
+                                  const struct byi_step *step, int *args,
                                   void **data, struct byoc_error *err)
 {
     const struct byi_program *p = exec->program;
-    const struct byi_step *step = &p->steps.at[at];
     for (uint32_t i = 0; i < step->n_slots; i++) {
-        const struct byi_slot *slot = &step->slots[i];
-        args[i] = slot->arg;
-        data[i] = slot_data(exec, &p->bufs.at[slot->buf], slot->offset);
+        args[i] = step->slots[i].arg;
+        data[i] = slot_data(exec, &step->slots[i].at);
     }
-    BYI_TRY(byi_bound_new(p->lib, step->prim, step->n_slots, args, data,
-                          exec->scratch, &exec->calls[at], err));
-    for (uint32_t i = 0; i < step->n_slots; i++) {
-        const struct byi_slot *slot = &step->slots[i];
-        const struct byi_buf *buf = &p->bufs.at[slot->buf];
-        if (is_lent(buf))
-            exec->loans[exec->n_loans++] =
-                (struct loan){.call = exec->calls[at],
-                              .slot = i,
-                              .output = buf->kind == BYI_BUF_OUTPUT,
-                              .index = buf->index,
-                              .offset = slot->offset};
-    }
-    return BYOC_OK;
+    return byi_bound_new(p->lib, p->prims.at[step->index], step->n_slots, args,
+                         data, exec->scratch, &exec->calls[step->index], err);
 }
 
 static enum byoc_status bind_steps(struct byi_exec *exec,
                                    struct byoc_error *err)
 {
     const struct byi_program *p = exec->program;
-    uint32_t n_loans = 0, most = 1;
-    for (uint32_t i = 0; i < p->steps.n; i++) {
-        const struct byi_step *step = &p->steps.at[i];
-        most = step->n_slots > most ? step->n_slots : most;
-        for (uint32_t j = 0; j < step->n_slots; j++)
-            n_loans += is_lent(&p->bufs.at[step->slots[j].buf]);
-    }
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < p->steps.n; i++)
+        most = p->steps.at[i].n_slots > most ? p->steps.at[i].n_slots : most;
     exec->calls = byi_alloc(p->steps.n, sizeof *exec->calls);
-    exec->loans = byi_alloc(n_loans, sizeof *exec->loans);
     int *args = byi_alloc(most, sizeof *args);
     void **data = byi_alloc(most, sizeof *data);
-    enum byoc_status status = exec->calls && exec->loans && args && data
+    enum byoc_status status = exec->calls && args && data
                                   ? BYOC_OK
                                   : byi_fail(err, BYOC_ENOMEM, "out of memory");
     for (uint32_t i = 0; i < p->steps.n && status == BYOC_OK; i++)
-        status = bind_step(exec, i, args, data, err);
+        status = bind_step(exec, &p->steps.at[i], args, data, err);
     byi_release(args);
     byi_release(data);
     return status;
@@ -126,33 +97,110 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* What a run lends takes its place. */
+static void lend(const struct byi_exec *exec, const struct byi_step *step)
+{
+    for (uint32_t i = 0; i < step->n_slots; i++) {
+        const struct byi_place *at = &step->slots[i].at;
+        const struct byoc_view *view =
+            at->kind == BYI_BUF_INPUT    ? &exec->args->inputs[at->index]
+            : at->kind == BYI_BUF_OUTPUT ? &exec->args->outputs[at->index]
+                                         : NULL;
+        if (view)
+            byi_bound_set(exec->calls[step->index], i,
+                          (char *)view->data + at->offset);
+    }
+}
+
+static enum byoc_status run_step(const struct byi_exec *exec,
+                                 const struct byi_step *step)
+{
+    const struct byi_program *p = exec->program;
+    const struct byoc_run_args *args = exec->args;
+    const uint64_t begin = args->trace ? now() : 0;
+    if (args->cancel && *args->cancel)
+        return byi_fail(exec->err, BYOC_ECANCELLED,
+                        "cancelled after %u of %u primitives", step->index,
+                        p->steps.n);
+    lend(exec, step);
+    BYI_TRY(byi_bound_run(exec->calls[step->index], exec->err));
+    if (args->trace)
+        args->trace(args->trace_ctx, step->name,
+                    byi_prim_impl(p->prims.at[step->index]), step->sources,
+                    begin, now());
+    return BYOC_OK;
+}
+
 enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
                                  const struct byoc_run_args *args,
                                  struct byoc_error *err)
 {
     const struct byi_program *p = exec->program;
-    for (uint32_t i = 0; i < exec->n_loans; i++) {
-        const struct loan *loan = &exec->loans[i];
-        const struct byoc_view *view = loan->output
-                                           ? &args->outputs[loan->index]
-                                           : &args->inputs[loan->index];
-        byi_bound_set(loan->call, loan->slot,
-                      (char *)view->data + loan->offset);
-    }
-    for (uint32_t i = 0; i < p->steps.n; i++) {
-        const uint64_t begin = args->trace ? now() : 0;
-        if (args->cancel && *args->cancel)
-            return byi_fail(err, BYOC_ECANCELLED,
-                            "cancelled after %u of %u primitives", i,
-                            p->steps.n);
-        BYI_TRY(byi_bound_run(exec->calls[i], err));
-        if (args->trace)
-            args->trace(args->trace_ctx, p->steps.at[i].name,
-                        byi_prim_impl(p->steps.at[i].prim),
-                        p->steps.at[i].sources, begin, now());
-    }
+    exec->args = args;
+    exec->err = err;
+    if (p->unit)
+        return (enum byoc_status)p->unit->run(&byi_dn_operators, exec);
+    for (uint32_t i = 0; i < p->steps.n; i++)
+        BYI_TRY(run_step(exec, &p->steps.at[i]));
     return BYOC_OK;
 }
+
+/* --- steps of a unit ------------------------------------------------------ */
+
+/* Is there such memory? */
+static bool is_place(const struct byi_program *p, const struct byi_place *at)
+{
+    switch (at->kind) {
+    case BYI_BUF_INPUT:
+        return at->index < p->n_inputs &&
+               at->offset < p->input_bytes[at->index];
+    case BYI_BUF_OUTPUT:
+        return at->index < p->n_outputs &&
+               at->offset < p->output_bytes[at->index];
+    case BYI_BUF_CONST:
+        return at->index < p->n_consts &&
+               at->offset < p->consts[at->index].bytes;
+    case BYI_BUF_MADE:
+        return at->index < p->made.n && p->made.at[at->index].data &&
+               at->offset < p->made.at[at->index].bytes;
+    case BYI_BUF_TEMP:
+        return at->offset < p->temp_bytes;
+    }
+    return false;
+}
+
+static enum byoc_status list_step(struct byi_program *p,
+                                  const struct byi_step *step,
+                                  struct byoc_error *err)
+{
+    if (step->index != p->steps.n || step->index >= p->prims.n)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found step %u, expected %u of %u", p->name,
+                        step->index, p->steps.n, p->prims.n);
+    for (uint32_t i = 0; i < step->n_slots; i++)
+        if (!is_place(p, &step->slots[i].at))
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: argument %u of step %u is nowhere", p->name, i,
+                            step->index);
+    BYI_PUSH(&p->steps, *step);
+    return BYOC_OK;
+}
+
+int byi_dn_exec_call(struct byi_exec *exec, const struct byi_step *step)
+{
+    if (exec->listed)
+        return (int)list_step(exec->listed, step, exec->err);
+    return (int)run_step(exec, step);
+}
+
+enum byoc_status byi_dn_exec_list(struct byi_program *program,
+                                  struct byoc_error *err)
+{
+    struct byi_exec exec = {.program = program, .listed = program, .err = err};
+    return (enum byoc_status)program->unit->run(&byi_dn_operators, &exec);
+}
+
+/* --- its end, and for measuring ------------------------------------------- */
 
 void byi_dn_exec_free(struct byi_exec **exec)
 {
@@ -163,7 +211,6 @@ void byi_dn_exec_free(struct byi_exec **exec)
     for (uint32_t i = 0; x->calls && i < x->program->steps.n; i++)
         byi_bound_free(&x->calls[i]);
     byi_release(x->calls);
-    byi_release(x->loans);
     host->release(host->ctx, x->memory);
     host->release(host->ctx, x->scratch);
     byi_release(x);

@@ -15,23 +15,23 @@ static enum byoc_status make_matmul(struct byi_build *b, void *params,
                                     struct byi_prim **prim)
 {
     const struct matmul *m = params;
-    return byi_matmul_new(b->lib, &m->p, posts, prim, b->err);
+    return byi_dn_matmul_new(b, &m->p, posts, prim);
 }
 
 static enum byoc_status fill_matmul(struct byi_build *b, void *params,
                                     struct byi_emit *e)
 {
     const struct matmul *m = params;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &m->src);
+    byi_dn_use(e, BYI_ARG_SRC, &m->src);
     if (m->pack) {
         BYI_TRY(byi_dn_want_packed(b, &m->weights, e->prim, BYI_ARG_WEIGHTS,
-                                   &e->slots[e->n]));
+                                   &e->uses[e->n]));
         e->n++;
     } else {
-        byi_dn_slot_add(e, BYI_ARG_WEIGHTS, &m->weights);
+        byi_dn_use(e, BYI_ARG_WEIGHTS, &m->weights);
     }
     if (m->p.bias.kind != BYI_DESC_ABSENT)
-        byi_dn_slot_add(e, BYI_ARG_BIAS, &m->bias);
+        byi_dn_use(e, BYI_ARG_BIAS, &m->bias);
     return BYOC_OK;
 }
 
@@ -140,7 +140,7 @@ static struct byi_desc choose_dst(const struct byi_build *b,
     const uint32_t reader = b->reader[b->node];
     if (reader == BYI_NOBODY)
         return plain;
-    const struct byi_gnode *node = &b->program->graph->nodes[reader];
+    const struct byi_gnode *node = &b->graph->nodes[reader];
     if (node->n_steps != 1 || node->steps[0].op->id != BYI_OP_TRANSPOSE)
         return plain;
     uint32_t n, order[BYI_MAX_RANK];
@@ -156,8 +156,8 @@ static struct byi_desc choose_dst(const struct byi_build *b,
 
 static bool is_constant(const struct byi_build *b, const struct byi_view *view)
 {
-    const enum byi_buf_kind kind = b->program->bufs.at[view->buf].kind;
-    return kind == BYI_BUF_CONST || kind == BYI_BUF_OWNED;
+    const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
+    return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;
 }
 
 static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,

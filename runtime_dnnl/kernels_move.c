@@ -12,7 +12,7 @@
 
 static bool is_output(const struct byi_build *b)
 {
-    const struct byi_graph *g = b->program->graph;
+    const struct byi_graph *g = b->graph;
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (g->outputs[i].node == b->node)
             return true;
@@ -220,16 +220,16 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
         struct byi_view view;
         descs[i] = byi_dn_dense_like(&dst, value->views[0].desc.dims);
         BYI_TRY(byi_dn_want(b, value, &descs[i], &view));
-        byi_dn_slot_add(&e, BYI_ARG_MULTI + (int)i, &view);
+        byi_dn_use(&e, BYI_ARG_MULTI + (int)i, &view);
     }
     const struct byi_concat p = {
         .axis = (uint32_t)axis, .n = n, .src = descs, .dst = dst};
-    BYI_TRY(byi_concat_new(b->lib, &p, NULL, &e.prim, b->err));
-    BYI_TRY(byi_dn_check_impl(b, &e.prim, step->op->name,
-                              byi_elements(dst.rank, dst.dims)));
+    BYI_TRY(byi_dn_concat_new(b, &p, NULL, &e.prim));
+    BYI_TRY(byi_prim_check(&e.prim, step->op->name,
+                           byi_elements(dst.rank, dst.dims), b->err));
     const struct byi_view view = {
         .buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst)), .desc = dst};
-    byi_dn_slot_add(&e, BYI_ARG_DST, &view);
+    byi_dn_use(&e, BYI_ARG_DST, &view);
     BYI_TRY(byi_dn_emit(b, &e));
     return byi_dn_emit_items(b, &chain, 0, view);
 }

@@ -33,15 +33,15 @@ static enum byoc_status make_norm(struct byi_build *b, void *params,
     const struct norm *p = params;
     switch (p->kind) {
     case SOFTMAX:
-        return byi_softmax_new(b->lib, &p->softmax, posts, prim, b->err);
+        return byi_dn_softmax_new(b, &p->softmax, posts, prim);
     case LAYER_NORM:
-        return byi_layer_norm_new(b->lib, &p->layer, posts, prim, b->err);
+        return byi_dn_layer_norm_new(b, &p->layer, posts, prim);
     case BATCH_NORM:
-        return byi_batch_norm_new(b->lib, &p->batch, posts, prim, b->err);
+        return byi_dn_batch_norm_new(b, &p->batch, posts, prim);
     case LRN:
-        return byi_lrn_new(b->lib, &p->lrn, posts, prim, b->err);
+        return byi_dn_lrn_new(b, &p->lrn, posts, prim);
     case REDUCE:
-        return byi_reduce_new(b->lib, &p->reduce, posts, prim, b->err);
+        return byi_dn_reduce_new(b, &p->reduce, posts, prim);
     }
     byi_unreachable();
 }
@@ -51,9 +51,9 @@ static enum byoc_status fill_norm(struct byi_build *b, void *params,
 {
     const struct norm *p = params;
     (void)b;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    byi_dn_use(e, BYI_ARG_SRC, &p->src);
     for (uint32_t i = 0; i < p->n_extra; i++)
-        byi_dn_slot_add(e, p->extra[i].arg, &p->extra[i].view);
+        byi_dn_use(e, p->extra[i].arg, &p->extra[i].view);
     return BYOC_OK;
 }
 

@@ -14,7 +14,7 @@ static bool has_dims(const struct byi_value *value, const struct byi_type *type)
 
 static bool is_border(const struct byi_build *b, const struct byi_view *view)
 {
-    const enum byi_buf_kind kind = b->program->bufs.at[view->buf].kind;
+    const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
     return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
 }
 

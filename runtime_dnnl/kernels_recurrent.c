@@ -46,7 +46,7 @@ static bool flag(const struct byi_build *b, const char *name)
 static bool is_constant(struct byi_build *b, uint32_t i)
 {
     const uint32_t buf = value_of(b, i)->views[0].buf;
-    return b->program->bufs.at[buf].kind == BYI_BUF_CONST;
+    return b->bufs.at[buf].kind == BYI_BUF_CONST;
 }
 
 /* --- what oneDNN does not have -------------------------------------------- */
@@ -151,18 +151,6 @@ static enum byoc_status want_order(struct byi_build *b, struct byi_value *value,
     return BYOC_OK;
 }
 
-/* A buffer of n floats, 0; *data is NULL in a probe. */
-static enum byoc_status own_floats(struct byi_build *b, int64_t n,
-                                   struct byi_view *view, float **data)
-{
-    *view = (struct byi_view){0};
-    BYI_TRY(byi_dn_own(b, (uint64_t)n * sizeof(float), &view->buf));
-    *data = b->program->bufs.at[view->buf].data;
-    if (*data)
-        memset(*data, 0, (size_t)n * sizeof(float));
-    return BYOC_OK;
-}
-
 static struct byi_desc state_desc(const struct recurrent *m)
 {
     return byi_dn_dense(
@@ -173,44 +161,43 @@ static struct byi_desc state_desc(const struct recurrent *m)
 static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
                                    uint32_t operand, struct byi_view *view)
 {
-    float *zeros;
     const struct byi_desc desc = state_desc(m);
-    if (is_given(b, operand))
+    const struct byi_fill zeros = {.n = byi_elements(4, desc.dims)};
+    if (is_given(b, operand)) {
         BYI_TRY(want_order(b, value_of(b, operand), m->batch_first, view));
-    else
-        BYI_TRY(own_floats(b, byi_elements(4, desc.dims), view, &zeros));
+    } else {
+        BYI_TRY(byi_dn_make_fill(b->program, &zeros, b->err));
+        view->buf = byi_dn_made_buf(b, b->program->made.n - 1);
+    }
     view->desc = desc;
     return BYOC_OK;
+}
+
+/* The gates of operand `i`, `size` floats each, to be had in oneDNN's order. */
+static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
+                                 uint32_t i, int64_t size)
+{
+    struct byi_gates p = {.none = !is_given(b, i),
+                          .directions = m->r.directions,
+                          .gates = m->r.gates,
+                          .apart = m->n_biases > m->r.gates,
+                          .size = size};
+    if (!p.none)
+        p.from = byi_dn_place(b, &value_of(b, i)->views[0]);
+    memcpy(p.order, m->gates, m->r.gates);
+    return p;
 }
 
 /* Bias of both sides as one; linear before reset, the last gate keeps two. Of
  * zeros where there is none: without a bias oneDNN 2.6 has no primitive. */
 static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
 {
-    enum byoc_dtype dtype;
-    int64_t n;
-    float *to;
-    const int64_t hidden = m->hidden, rows = m->r.gates * hidden;
-    const int64_t directions = m->r.directions;
-    const float *from =
-        is_given(b, BIAS)
-            ? byi_dn_const_data(b, byi_dn_arg0(b, BIAS), &dtype, &n)
-            : NULL;
-    BYI_TRY(own_floats(b, directions * m->n_biases * hidden, &m->bias, &to));
+    const struct byi_gates p = gates_of(b, m, BIAS, m->hidden);
+    BYI_TRY(byi_dn_make_gate_biases(b->program, &p, b->err));
+    m->bias.buf = byi_dn_made_buf(b, b->program->made.n - 1);
     m->bias.desc = byi_dn_dense(
-        BYOC_F32, 4, (const int64_t[]){1, directions, m->n_biases, hidden},
-        NULL);
-    for (int64_t i = 0; to && from && i < directions * m->n_biases; i++) {
-        const int64_t gate = i % m->n_biases, last = m->r.gates - 1;
-        const bool apart = m->n_biases > m->r.gates && gate >= last;
-        const int64_t row = (gate > last ? last : m->gates[gate]) * hidden;
-        const float *of_x = from + i / m->n_biases * 2 * rows + row;
-        const float *of_h = of_x + rows;
-        for (int64_t k = 0; k < hidden; k++)
-            to[i * hidden + k] = !apart         ? of_x[k] + of_h[k]
-                                 : gate == last ? of_x[k]
-                                                : of_h[k];
-    }
+        BYOC_F32, 4,
+        (const int64_t[]){1, m->r.directions, m->n_biases, m->hidden}, NULL);
     return BYOC_OK;
 }
 
@@ -232,27 +219,19 @@ static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
                              uint32_t operand, int arg, struct byi_emit *e)
 {
     struct byi_view view;
-    float *to;
     BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
     const int64_t n = view.desc.dims[2];
-    const size_t block = (size_t)(m->hidden * n);
     bool sorted = true;
     for (uint32_t g = 0; g < m->r.gates; g++)
         sorted = sorted && m->gates[g] == g;
-    const float *from = b->program->bufs.at[view.buf].data;
-    const int64_t elements = byi_elements(3, view.desc.dims);
-    if (!sorted)
-        BYI_TRY(own_floats(b, elements, &view, &to));
-    for (size_t i = 0; !sorted && to && i < m->r.directions * m->r.gates; i++)
-        memcpy(to + i * block,
-               from + (i - i % m->r.gates + m->gates[i % m->r.gates]) * block,
-               block * sizeof *to);
+    if (!sorted) {
+        const struct byi_gates p = gates_of(b, m, operand, m->hidden * n);
+        BYI_TRY(byi_dn_make_gate_weights(b->program, &p, b->err));
+        view = (struct byi_view){
+            .buf = byi_dn_made_buf(b, b->program->made.n - 1)};
+    }
     view.desc = weights_desc(m, n);
-    BYI_TRY(byi_dn_want_packed(b, &view, e->prim, arg, &e->slots[e->n]));
-    if (!sorted && e->slots[e->n].buf != view.buf)
-        byi_dn_disown(b, view.buf);
-    e->n++;
-    return BYOC_OK;
+    return byi_dn_want_packed(b, &view, e->prim, arg, &e->uses[e->n++]);
 }
 
 /* --- the kernel ----------------------------------------------------------- */
@@ -332,7 +311,7 @@ static void add_slot(struct byi_emit *e, int arg, const struct byi_view *view,
                      const struct byi_desc *desc)
 {
     if (desc->kind != BYI_DESC_ABSENT)
-        byi_dn_slot_add(e, arg, view);
+        byi_dn_use(e, arg, view);
 }
 
 enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
@@ -343,7 +322,7 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     BYI_TRY(read(b, &m));
     BYI_TRY(check(b, &m));
     BYI_TRY(want_operands(b, &m));
-    BYI_TRY(byi_rnn_new(b->lib, &m.p, NULL, &e.prim, b->err));
+    BYI_TRY(byi_dn_rnn_new(b, &m.p, NULL, &e.prim));
     add_slot(&e, BYI_ARG_SRC, &m.src, &m.p.src);
     add_slot(&e, BYI_ARG_SRC_H, &m.src_h, &m.p.src_h);
     add_slot(&e, BYI_ARG_SRC_C, &m.src_c, &m.p.src_c);
@@ -352,14 +331,14 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     if (status == BYOC_OK)
         status = pack(b, &m, RECURRENT, BYI_ARG_RECURRENT, &e);
     if (status != BYOC_OK) {
-        byi_prim_free(&e.prim);
+        byi_dn_abandon(b, &e.prim);
         return status;
     }
     struct byi_view out[3] = {{0}};
     const struct byi_desc *descs[] = {&m.p.dst, &m.p.dst_h, &m.p.dst_c};
     for (uint32_t i = 0; i < b->kernel->n_out; i++) {
         out[i].buf = byi_dn_temp(b, byi_dn_desc_bytes(descs[i]));
-        byi_dn_slot_add(&e, results[i], &out[i]);
+        byi_dn_use(&e, results[i], &out[i]);
     }
     BYI_TRY(byi_dn_emit(b, &e));
     for (uint32_t i = 0; i < b->kernel->n_out; i++)

@@ -59,19 +59,19 @@ static enum byoc_status make_conv(struct byi_build *b, void *params,
                                   struct byi_prim **prim)
 {
     const struct conv *c = params;
-    return byi_conv_new(b->lib, &c->p, posts, prim, b->err);
+    return byi_dn_conv_new(b, &c->p, posts, prim);
 }
 
 static enum byoc_status fill_conv(struct byi_build *b, void *params,
                                   struct byi_emit *e)
 {
     const struct conv *c = params;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &c->src);
+    byi_dn_use(e, BYI_ARG_SRC, &c->src);
     BYI_TRY(byi_dn_want_packed(b, &c->weights, e->prim, BYI_ARG_WEIGHTS,
-                               &e->slots[e->n]));
+                               &e->uses[e->n]));
     e->n++;
     if (c->p.bias.kind != BYI_DESC_ABSENT)
-        byi_dn_slot_add(e, BYI_ARG_BIAS, &c->bias);
+        byi_dn_use(e, BYI_ARG_BIAS, &c->bias);
     return BYOC_OK;
 }
 
@@ -137,11 +137,11 @@ static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
                      reach(&c->p.window, i) >= c->src.desc.dims[2 + i];
     if (!overhangs)
         return BYOC_OK;
-    if (b->program->bufs.at[c->src.buf].kind != BYI_BUF_TEMP) {
+    if (b->bufs.at[c->src.buf].kind != BYI_BUF_TEMP) {
         const struct byi_view from = c->src;
         BYI_TRY(byi_dn_reorder(b, &from, &from.desc, &c->src));
     }
-    b->program->bufs.at[c->src.buf].keep = true;
+    b->bufs.at[c->src.buf].keep = true;
     return BYOC_OK;
 }
 
@@ -282,7 +282,7 @@ static enum byoc_status make_pool(struct byi_build *b, void *params,
                                   struct byi_prim **prim)
 {
     const struct pool *p = params;
-    return byi_pool_new(b->lib, &p->p, posts, prim, b->err);
+    return byi_dn_pool_new(b, &p->p, posts, prim);
 }
 
 static enum byoc_status fill_pool(struct byi_build *b, void *params,
@@ -290,7 +290,7 @@ static enum byoc_status fill_pool(struct byi_build *b, void *params,
 {
     const struct pool *p = params;
     (void)b;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    byi_dn_use(e, BYI_ARG_SRC, &p->src);
     return BYOC_OK;
 }
 
@@ -398,7 +398,7 @@ static enum byoc_status make_resample(struct byi_build *b, void *params,
                                       struct byi_prim **prim)
 {
     const struct resample *p = params;
-    return byi_resample_new(b->lib, &p->p, posts, prim, b->err);
+    return byi_dn_resample_new(b, &p->p, posts, prim);
 }
 
 static enum byoc_status fill_resample(struct byi_build *b, void *params,
@@ -406,7 +406,7 @@ static enum byoc_status fill_resample(struct byi_build *b, void *params,
 {
     const struct resample *p = params;
     (void)b;
-    byi_dn_slot_add(e, BYI_ARG_SRC, &p->src);
+    byi_dn_use(e, BYI_ARG_SRC, &p->src);
     return BYOC_OK;
 }
 

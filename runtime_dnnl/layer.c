@@ -391,6 +391,16 @@ void byi_prim_free(struct byi_prim **prim)
     *prim = NULL;
 }
 
+void byi_prim_note(struct byi_prim *prim, const void *note)
+{
+    prim->note = note;
+}
+
+const void *byi_prim_noted(const struct byi_prim *prim)
+{
+    return prim->note;
+}
+
 const char *byi_prim_impl(const struct byi_prim *prim)
 {
     return prim->impl;
@@ -399,6 +409,19 @@ const char *byi_prim_impl(const struct byi_prim *prim)
 bool byi_prim_is_ref(const struct byi_prim *prim)
 {
     return strstr(prim->impl, "ref") != NULL;
+}
+
+enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
+                                int64_t elements, struct byoc_error *err)
+{
+    if (!byi_prim_is_ref(*prim) || elements <= BYI_REF_ELEMENTS)
+        return BYOC_OK;
+    const enum byoc_status status =
+        byi_fail(err, BYOC_EUNSUPPORTED,
+                 "%s: oneDNN has only the reference implementation %s for this",
+                 what, byi_prim_impl(*prim));
+    byi_prim_free(prim);
+    return status;
 }
 
 static int translate_arg(int arg)

@@ -19,6 +19,7 @@ struct byi_prim {
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t prim; /* NULL until built */
     const char *impl;      /* owned by pd */
+    const void *note;      /* the caller's */
     int64_t slopes;        /* of the prelu among its post-ops: how many;
                               oneDNN tells nothing of that argument */
 };

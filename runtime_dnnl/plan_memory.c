@@ -51,16 +51,15 @@ static uint32_t place(struct byi_buf *buf, struct byi_buf *const *placed,
     return at;
 }
 
-enum byoc_status byi_dn_plan_temps(struct byi_program *program,
-                                   struct byoc_error *err)
+enum byoc_status byi_dn_plan_temps(struct byi_build *b)
 {
-    const uint32_t n = program->bufs.n;
-    struct byi_buf **temps = byi_arena_calloc(program->arena, n, sizeof *temps);
-    struct byi_buf **placed =
-        byi_arena_calloc(program->arena, n, sizeof *placed);
+    const uint32_t n = b->bufs.n;
+    uint64_t *bytes = &b->program->temp_bytes;
+    struct byi_buf **temps = byi_arena_calloc(b->arena, n, sizeof *temps);
+    struct byi_buf **placed = byi_arena_calloc(b->arena, n, sizeof *placed);
     uint32_t n_temps = 0;
     for (uint32_t i = 0; i < n; i++) {
-        struct byi_buf *buf = &program->bufs.at[i];
+        struct byi_buf *buf = &b->bufs.at[i];
         if (buf->kind == BYI_BUF_TEMP && buf->first != UINT32_MAX)
             temps[n_temps++] = buf;
     }
@@ -72,10 +71,9 @@ enum byoc_status byi_dn_plan_temps(struct byi_program *program,
         placed[at] = temps[i];
         const uint64_t end = temps[i]->offset + padded(temps[i]);
         if (end > INT64_MAX / 2)
-            return byi_fail(err, BYOC_ELIMIT,
+            return byi_fail(b->err, BYOC_ELIMIT,
                             "the region's temporaries exceed 2^62 bytes");
-        if (end > program->temp_bytes)
-            program->temp_bytes = end;
+        *bytes = end > *bytes ? end : *bytes;
     }
     return BYOC_OK;
 }

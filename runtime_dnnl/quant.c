@@ -13,22 +13,20 @@
 
 /* --- constants made here ------------------------------------------------- */
 
-/* A float32 vector along `axis` of `rank` (all axes 1: one number), as a value
- * whose elements are *data; NULL while probing. */
-static enum byoc_status make_floats(struct byi_build *b, uint32_t rank,
-                                    uint32_t axis, int64_t n,
-                                    struct byi_value **value, float **data)
+/* Constant `made` of the program as a value: a float32 vector of n along `axis`
+ * of `rank` (all axes 1: one number). */
+static struct byi_value *vector_value(struct byi_build *b, uint32_t made,
+                                      uint32_t rank, uint32_t axis, int64_t n)
 {
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = i == axis ? n : 1;
-    struct byi_view *view = byi_arena_alloc(b->program->arena, sizeof *view);
-    *view = (struct byi_view){.desc = byi_dn_dense(BYOC_F32, rank, dims, NULL)};
-    BYI_TRY(byi_dn_own(b, (uint64_t)n * sizeof **data, &view->buf));
-    *data = b->program->bufs.at[view->buf].data;
-    *value = byi_arena_alloc(b->program->arena, sizeof **value);
-    **value = (struct byi_value){.n_views = 1, .cap_views = 1, .views = view};
-    return BYOC_OK;
+    struct byi_view *view = byi_arena_alloc(b->arena, sizeof *view);
+    *view = (struct byi_view){.buf = byi_dn_made_buf(b, made),
+                              .desc = byi_dn_dense(BYOC_F32, rank, dims, NULL)};
+    struct byi_value *value = byi_arena_alloc(b->arena, sizeof *value);
+    *value = (struct byi_value){.n_views = 1, .cap_views = 1, .views = view};
+    return value;
 }
 
 /* --- steps and zero points ----------------------------------------------- */
@@ -36,7 +34,7 @@ static enum byoc_status make_floats(struct byi_build *b, uint32_t rank,
 static bool const_number(struct byi_build *b, struct byi_gref ref,
                          double *number)
 {
-    const struct byi_gnode *node = &b->program->graph->nodes[ref.node];
+    const struct byi_gnode *node = &b->graph->nodes[ref.node];
     if (node->kind != BYI_G_CONST || !b->consts[node->data].data)
         return false;
     struct byi_tensor t = {.dtype = node->out[0]->dtype,
@@ -79,23 +77,22 @@ static enum byoc_status convert(struct byi_build *b, const struct byi_view *src,
                                 const struct byi_post *post,
                                 const struct byi_view *dst)
 {
-    struct byi_value *value;
-    float *data;
-    BYI_TRY(make_floats(b, src->desc.rank, 0, 1, &value, &data));
-    if (data)
-        *data = number;
-    const struct byi_posts posts = {.n = 1, .at = {*post}};
+    const struct byi_fill fill = {.n = 1, .value = number};
+    BYI_TRY(byi_dn_make_fill(b->program, &fill, b->err));
+    const struct byi_value *value =
+        vector_value(b, b->program->made.n - 1, src->desc.rank, 0, 1);
+    const struct byi_posts posts = {.n = 1, .at = post};
     const struct byi_binary p = {.alg = alg,
                                  .src = src->desc,
                                  .src1 = value->views[0].desc,
                                  .dst = dst->desc};
     struct byi_emit e = {.name = byi_dn_step0(b)->op->name};
-    BYI_TRY(byi_binary_new(b->lib, &p, &posts, &e.prim, b->err));
-    BYI_TRY(byi_dn_check_impl(b, &e.prim, e.name,
-                              byi_elements(src->desc.rank, src->desc.dims)));
-    byi_dn_slot_add(&e, BYI_ARG_SRC, src);
-    byi_dn_slot_add(&e, BYI_ARG_SRC1, &value->views[0]);
-    byi_dn_slot_add(&e, BYI_ARG_DST, dst);
+    BYI_TRY(byi_dn_binary_new(b, &p, &posts, &e.prim));
+    BYI_TRY(byi_prim_check(
+        &e.prim, e.name, byi_elements(src->desc.rank, src->desc.dims), b->err));
+    byi_dn_use(&e, BYI_ARG_SRC, src);
+    byi_dn_use(&e, BYI_ARG_SRC1, &value->views[0]);
+    byi_dn_use(&e, BYI_ARG_DST, dst);
     BYI_TRY(byi_dn_emit(b, &e));
     byi_dn_define(b, 0, dst);
     return BYOC_OK;
@@ -154,49 +151,6 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
 
 /* --- weights ------------------------------------------------------------- */
 
-/* w[0 .. n-1] as integers times a step: what quantised weights are when they
- * were made float32. The largest is some number up to 127 of steps. */
-static bool find_step(const float *w, int64_t n, int8_t *q, float *step)
-{
-    float most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(w[i]));
-    for (int steps = 127; steps > 0; steps--) {
-        int64_t i = 0;
-        *step = most > 0 ? most / (float)steps : 1;
-        for (; i < n; i++) {
-            const float x = w[i] / *step, whole = rintf(x);
-            if (fabsf(x - whole) > 2e-4f)
-                break;
-            q[i] = (int8_t)whole;
-        }
-        if (i == n)
-            return true;
-    }
-    return false;
-}
-
-/* Integers of the weights, operand 1, of which every output channel is a row;
- * their steps and, for data whose zero is not 0, what that adds to a result. */
-static bool split_weights(struct byi_build *b, struct byi_int8 *x, int64_t rows,
-                          float *scale, float *shift, int8_t *q)
-{
-    enum byoc_dtype dtype;
-    int64_t n;
-    const float *w = byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n);
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t k = n / rows;
-        int64_t sum = 0;
-        if (!find_step(w + r * k, k, q + r * k, &scale[r]))
-            return false;
-        for (int64_t i = 0; i < k; i++)
-            sum += q[r * k + i];
-        scale[r] *= x->quant.scale;
-        shift[r] = -x->quant.zero * (float)sum * scale[r];
-    }
-    return true;
-}
-
 /* Does the processor multiply u8 by s8 without saturating in between? */
 static bool has_int8(void)
 {
@@ -207,6 +161,28 @@ static bool has_int8(void)
     return false;
 }
 
+/* Integers of the weights, operand 1, of which every output channel is a row;
+ * their steps and, for data whose zero is not 0, what that adds to a result. */
+static enum byoc_status split_weights(struct byi_build *b, struct byi_int8 *x,
+                                      uint32_t rank, uint32_t axis)
+{
+    const struct byi_value *w = byi_dn_operand(b, byi_dn_arg0(b, 1));
+    const int64_t n =
+        byi_elements(w->views[0].desc.rank, w->views[0].desc.dims);
+    const int64_t rows = x->weights.desc.dims[0];
+    const struct byi_integers p = {.from = byi_dn_place(b, &w->views[0]),
+                                   .rows = rows,
+                                   .columns = n / rows,
+                                   .scale = x->quant.scale,
+                                   .zero = x->quant.zero};
+    BYI_TRY(byi_dn_make_integers(b->program, &p, b->err));
+    const uint32_t made = b->program->made.n - 3;
+    x->weights.buf = byi_dn_made_buf(b, made);
+    x->scale = vector_value(b, made + 1, rank, axis, rows);
+    x->shift = vector_value(b, made + 2, rank, axis, rows);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
                                   uint32_t rank, uint32_t axis, bool padded,
                                   struct byi_int8 *x)
@@ -214,23 +190,17 @@ enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
     struct byi_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
     enum byoc_dtype dtype;
     int64_t n;
-    float *scale, *shift;
     *x = (struct byi_int8){0};
-    if (!src->integers || b->probe || !has_int8() ||
+    if (!src->integers || b->program->purpose == BYI_TO_PROBE || !has_int8() ||
         !byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n) ||
         dtype != BYOC_F32 || (padded && src->quant.zero != 0.0f))
         return BYOC_OK;
     x->quant = src->quant;
     x->weights.desc = byi_dn_dense(BYOC_I8, w->rank, w->dims, NULL);
-    BYI_TRY(byi_dn_own(b, (uint64_t)n, &x->weights.buf));
-    BYI_TRY(make_floats(b, rank, axis, w->dims[0], &x->scale, &scale));
-    BYI_TRY(make_floats(b, rank, axis, w->dims[0], &x->shift, &shift));
-    int8_t *q = b->program->bufs.at[x->weights.buf].data;
-    if (split_weights(b, x, w->dims[0], scale, shift, q))
+    const enum byoc_status status = split_weights(b, x, rank, axis);
+    if (status == BYOC_OK)
         x->src = src->integers;
-    else
-        byi_dn_disown(b, x->weights.buf);
-    return BYOC_OK;
+    return status == BYOC_EUNSUPPORTED ? BYOC_OK : status;
 }
 
 /* --- the chain around ---------------------------------------------------- */
@@ -240,8 +210,7 @@ static bool quantised_after(struct byi_build *b, struct byi_quant *q)
 {
     if (b->reader[b->node] == BYI_NOBODY)
         return false;
-    const struct byi_gnode *node =
-        &b->program->graph->nodes[b->reader[b->node]];
+    const struct byi_gnode *node = &b->graph->nodes[b->reader[b->node]];
     return node->steps[0].op->id == BYI_OP_QUANTIZE &&
            read_quant(b, node, node->steps[0].type->dtype, q);
 }
@@ -253,8 +222,7 @@ enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
     struct byi_chain own;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &own));
     chain->n = 0;
-    chain->at =
-        byi_arena_calloc(b->program->arena, own.n + 3, sizeof *chain->at);
+    chain->at = byi_arena_calloc(b->arena, own.n + 3, sizeof *chain->at);
     const struct byi_item scale = {.kind = BYI_ITEM_BIN,
                                    .alg = BYI_BIN_MUL,
                                    .own = x->scale,

@@ -110,7 +110,8 @@ static bool is_intact(const struct tensor *t)
 enum { MAX_TENSORS = 12 };
 
 struct work {
-    struct byi_posts posts;
+    struct byi_posts posts; /* of post */
+    struct byi_post post[BYI_MAX_POSTS];
     struct tensor others[3]; /* operands of binary post-ops */
     struct byi_prim *prim;
     uint32_t n;
@@ -201,9 +202,9 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
         BYI_ELT_ABS,     BYI_ELT_ELU,     BYI_ELT_SWISH, BYI_ELT_HARDSWISH,
         BYI_ELT_SIGMOID, BYI_ELT_GELU_ERF};
     bool summed = false;
-    w->posts.n = pick(4);
+    w->posts = (struct byi_posts){.n = pick(4), .at = w->post};
     for (uint32_t i = 0; i < w->posts.n; i++) {
-        struct byi_post *p = &w->posts.at[i];
+        struct byi_post *p = &w->post[i];
         const uint32_t kind = pick(summed ? 3 : 4);
         if (kind == 3) {
             p->kind = BYI_POST_SUM;

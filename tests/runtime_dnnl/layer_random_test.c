@@ -376,9 +376,9 @@ static const char *run_batch_norm(struct work *w, bool *ran)
     open_dst(w, src.desc);
     const struct byi_batch_norm p = {.epsilon = 1e-5f, .src = src.desc};
     if (pick(2)) {
-        w->posts.n = 1;
-        w->posts.at[0] =
+        w->post[0] =
             (struct byi_post){.kind = BYI_POST_ELT, .alg = BYI_ELT_RELU};
+        w->posts = (struct byi_posts){.n = 1, .at = w->post};
     }
     if (byi_batch_norm_new(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;

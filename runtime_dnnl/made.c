@@ -1,0 +1,340 @@
+/* runtime_dnnl/made.c: constants made at load: packed weights, copies in
+ * another layout, and the few numbers that rows of the table make up. By JSON
+ * and by C they are made here, out of the same descriptions.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- their memory --------------------------------------------------------- */
+
+/* A new one, with memory where something is to run. */
+static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
+                                 bool filled, void **data,
+                                 struct byoc_error *err)
+{
+    struct byi_made made = {.bytes = bytes};
+    if (filled) {
+        made.data = p->host->acquire(p->host->ctx, bytes + BYI_DNNL_SLACK);
+        if (!made.data)
+            return byi_fail(err, BYOC_ENOMEM,
+                            "no memory for %llu bytes of packed weights",
+                            (unsigned long long)bytes);
+    }
+    *data = made.data;
+    BYI_PUSH(&p->made, made);
+    return BYOC_OK;
+}
+
+void byi_dn_drop(struct byi_program *program, uint32_t made)
+{
+    struct byi_made *m = &program->made.at[made];
+    if (m->shared) /* its address names what was made of it */
+        return;
+    for (uint32_t i = 0; i < program->made.n; i++)
+        if (i != made && m->data && program->made.at[i].data == m->data)
+            return; /* lent to another */
+    if (!m->lent)
+        program->host->release(program->host->ctx, m->data);
+    m->data = NULL;
+}
+
+/* `bytes` bytes of a constant. */
+static enum byoc_status read_place(const struct byi_program *p,
+                                   const struct byi_place *at, uint64_t bytes,
+                                   const void **data, struct byoc_error *err)
+{
+    const void *from = NULL;
+    uint64_t has = 0;
+    if (at->kind == BYI_BUF_CONST && at->index < p->n_consts) {
+        from = p->consts[at->index].data;
+        has = p->consts[at->index].bytes;
+    } else if (at->kind == BYI_BUF_MADE && at->index < p->made.n) {
+        from = p->made.at[at->index].data;
+        has = p->made.at[at->index].bytes;
+    }
+    if (at->offset > has || bytes > has - at->offset)
+        return byi_fail(err, BYOC_EINVAL,
+                        "constant %u has %llu bytes, expected %llu and %llu",
+                        at->index, (unsigned long long)has,
+                        (unsigned long long)at->offset,
+                        (unsigned long long)bytes);
+    *data = from ? (const char *)from + at->offset : NULL;
+    return BYOC_OK;
+}
+
+/* Note how the last n of them were made. */
+static enum byoc_status note(struct byi_program *p, const char *function,
+                             const void *params, size_t size, uint32_t n)
+{
+    if (p->purpose != BYI_TO_WRITE)
+        return BYOC_OK;
+    const struct byi_recipe recipe = {
+        .function = function,
+        .params = byi_arena_copy(p->arena, params, size),
+        .made = p->made.n - n,
+        .n_made = n};
+    BYI_PUSH(&p->recipes, recipe);
+    return BYOC_OK;
+}
+
+/* --- other layouts -------------------------------------------------------- */
+
+/* Bytes from the first to the last element. */
+static uint64_t span_of(const struct byi_desc *desc)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < desc->rank; i++)
+        last += (uint64_t)(desc->dims[i] - 1) * (uint64_t)desc->strides[i];
+    return (last + 1) * byoc_dtype_size(desc->dtype);
+}
+
+/* Run a reorder once. */
+static enum byoc_status run_now(const struct byi_program *p,
+                                struct byi_prim *prim, const void *src,
+                                void *dst, struct byoc_error *err)
+{
+    const struct byoc_host *host = p->host;
+    const int args[] = {BYI_ARG_SRC, BYI_ARG_DST};
+    void *data[] = {(void *)(uintptr_t)src, dst};
+    const uint64_t bytes = byi_prim_scratch(prim);
+    void *scratch = bytes ? host->acquire(host->ctx, bytes) : NULL;
+    struct byi_bound *call = NULL;
+    enum byoc_status status = byi_prim_build(prim, err);
+    if (status == BYOC_OK && bytes && !scratch)
+        status = byi_fail(err, BYOC_ENOMEM, "out of memory");
+    if (status == BYOC_OK)
+        status =
+            byi_bound_new(p->lib, prim, 2, args, data, scratch, &call, err);
+    if (status == BYOC_OK)
+        status = byi_bound_run(call, err);
+    byi_bound_free(&call);
+    host->release(host->ctx, scratch);
+    return status;
+}
+
+/* A constant's address is its name as long as the program lives; so is that of
+ * what is shared, which it holds, but not that of memory of its own. */
+static bool is_named(const struct byi_program *p, const struct byi_place *at)
+{
+    return at->kind == BYI_BUF_CONST || p->made.at[at->index].shared;
+}
+
+/* What the reorder makes of a constant, unless another program of the host has
+ * it. Takes the primitive where it is to be shared. */
+static enum byoc_status reorder_now(struct byi_program *p,
+                                    struct byi_prim **reorder,
+                                    const struct byi_place *from,
+                                    const void *src, uint64_t bytes,
+                                    struct byoc_error *err)
+{
+    const bool named = is_named(p, from);
+    struct byi_made found = {.bytes = bytes};
+    if (named)
+        found.shared = byi_dn_share_find(p->host, src, *reorder);
+    if (found.shared) {
+        found.data = byi_dn_shared_data(found.shared);
+        BYI_PUSH(&p->made, found);
+        return BYOC_OK;
+    }
+    void *data;
+    BYI_TRY(add_made(p, bytes, true, &data, err));
+    BYI_TRY(run_now(p, *reorder, src, data, err));
+    struct byi_made *made = &p->made.at[p->made.n - 1];
+    if (named)
+        made->shared = byi_dn_share(p->host, src, reorder, data);
+    if (made->shared)
+        made->data = byi_dn_shared_data(made->shared);
+    return BYOC_OK;
+}
+
+/* The result of a reorder, which is freed, as a new constant. */
+static enum byoc_status add_reordered(struct byi_program *p,
+                                      struct byi_prim **reorder,
+                                      const struct byi_place *from,
+                                      const void *src, uint64_t bytes,
+                                      struct byoc_error *err)
+{
+    void *none;
+    const enum byoc_status status =
+        p->purpose == BYI_TO_RUN
+            ? reorder_now(p, reorder, from, src, bytes, err)
+            : add_made(p, bytes, false, &none, err);
+    byi_prim_free(reorder);
+    return status;
+}
+
+enum byoc_status byi_dn_make_pack(struct byi_program *program,
+                                  const struct byi_pack *p,
+                                  const struct byi_prim *prim,
+                                  struct byoc_error *err)
+{
+    const void *src;
+    BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
+    if (byi_prim_wants(prim, p->arg, &p->src)) {
+        const struct byi_made lent = {.data = (void *)(uintptr_t)src,
+                                      .bytes = span_of(&p->src),
+                                      .lent = true};
+        BYI_PUSH(&program->made, lent);
+    } else {
+        struct byi_prim *reorder = NULL;
+        BYI_TRY(
+            byi_pack_new(program->lib, &p->src, prim, p->arg, &reorder, err));
+        BYI_TRY(add_reordered(program, &reorder, &p->from, src,
+                              byi_prim_bytes(prim, p->arg), err));
+    }
+    return note(program, "pack", p, sizeof *p, 1);
+}
+
+enum byoc_status byi_dn_make_copy(struct byi_program *program,
+                                  const struct byi_copy *p,
+                                  struct byoc_error *err)
+{
+    const void *src;
+    const struct byi_reorder r = {.src = p->src, .dst = p->dst};
+    const int64_t n = byi_elements(p->dst.rank, p->dst.dims);
+    struct byi_prim *prim = NULL;
+    BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
+    BYI_TRY(byi_reorder_new(program->lib, &r, NULL, &prim, err));
+    BYI_TRY(byi_prim_check(&prim, "reorder", n, err));
+    BYI_TRY(
+        add_reordered(program, &prim, &p->from, src, span_of(&p->dst), err));
+    return note(program, "copy", p, sizeof *p, 1);
+}
+
+/* --- numbers -------------------------------------------------------------- */
+
+enum byoc_status byi_dn_make_fill(struct byi_program *program,
+                                  const struct byi_fill *p,
+                                  struct byoc_error *err)
+{
+    void *data;
+    BYI_TRY(add_made(program, (uint64_t)p->n * sizeof(float),
+                     program->purpose == BYI_TO_RUN, &data, err));
+    float *to = data;
+    for (int64_t i = 0; to && i < p->n; i++)
+        to[i] = p->value;
+    return note(program, "fill", p, sizeof *p, 1);
+}
+
+/* w[0 .. n-1] as integers times a step: what quantised weights are when they
+ * were made float32. The largest is some number up to 127 of steps. */
+static bool find_step(const float *w, int64_t n, int8_t *q, float *step)
+{
+    float most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(w[i]));
+    for (int steps = 127; steps > 0; steps--) {
+        int64_t i = 0;
+        *step = most > 0 ? most / (float)steps : 1;
+        for (; i < n; i++) {
+            const float x = w[i] / *step, whole = rintf(x);
+            if (fabsf(x - whole) > 2e-4f)
+                break;
+            q[i] = (int8_t)whole;
+        }
+        if (i == n)
+            return true;
+    }
+    return false;
+}
+
+static bool split(const struct byi_integers *p, const float *w, int8_t *q,
+                  float *scale, float *shift)
+{
+    const int64_t k = p->columns;
+    for (int64_t r = 0; r < p->rows; r++) {
+        int64_t sum = 0;
+        if (!find_step(w + r * k, k, q + r * k, &scale[r]))
+            return false;
+        for (int64_t i = 0; i < k; i++)
+            sum += q[r * k + i];
+        scale[r] *= p->scale;
+        shift[r] = -p->zero * (float)sum * scale[r];
+    }
+    return true;
+}
+
+/* Also where nothing is to run: only the floats tell. */
+enum byoc_status byi_dn_make_integers(struct byi_program *program,
+                                      const struct byi_integers *p,
+                                      struct byoc_error *err)
+{
+    const uint64_t n = (uint64_t)(p->rows * p->columns);
+    const uint64_t bytes[] = {n, (uint64_t)p->rows * sizeof(float),
+                              (uint64_t)p->rows * sizeof(float)};
+    const uint32_t first = program->made.n;
+    const void *w;
+    void *data[3];
+    BYI_TRY(read_place(program, &p->from, n * sizeof(float), &w, err));
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < 3 && status == BYOC_OK; i++)
+        status = add_made(program, bytes[i], true, &data[i], err);
+    if (status == BYOC_OK && !split(p, w, data[0], data[1], data[2]))
+        status = byi_fail(err, BYOC_EUNSUPPORTED,
+                          "the weights are no integers times a step of each "
+                          "row");
+    if (status == BYOC_OK)
+        return note(program, "integers", p, sizeof *p, 3);
+    while (program->made.n > first) {
+        byi_dn_drop(program, program->made.n - 1);
+        program->made.n--;
+    }
+    return status;
+}
+
+/* --- recurrent layers ----------------------------------------------------- */
+
+enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
+                                          const struct byi_gates *p,
+                                          struct byoc_error *err)
+{
+    const uint32_t n = p->directions * p->gates;
+    const size_t size = (size_t)p->size;
+    const void *from;
+    void *data;
+    BYI_TRY(
+        read_place(program, &p->from, n * size * sizeof(float), &from, err));
+    BYI_TRY(add_made(program, n * size * sizeof(float),
+                     program->purpose == BYI_TO_RUN, &data, err));
+    float *to = data;
+    for (uint32_t i = 0; to && i < n; i++) {
+        const uint32_t gate = i % p->gates;
+        memcpy(to + i * size,
+               (const float *)from + (i - gate + p->order[gate]) * size,
+               size * sizeof *to);
+    }
+    return note(program, "gate_weights", p, sizeof *p, 1);
+}
+
+enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
+                                         const struct byi_gates *p,
+                                         struct byoc_error *err)
+{
+    const uint32_t n_biases = p->gates + p->apart, last = p->gates - 1;
+    const size_t size = (size_t)p->size, rows = p->gates * size;
+    const void *from = NULL;
+    void *data;
+    if (!p->none)
+        BYI_TRY(read_place(program, &p->from,
+                           2 * p->directions * rows * sizeof(float), &from,
+                           err));
+    BYI_TRY(add_made(program, p->directions * n_biases * size * sizeof(float),
+                     program->purpose == BYI_TO_RUN, &data, err));
+    float *to = data;
+    if (to)
+        memset(to, 0, p->directions * n_biases * size * sizeof *to);
+    for (uint32_t i = 0; to && from && i < p->directions * n_biases; i++) {
+        const uint32_t gate = i % n_biases;
+        const bool apart = p->apart && gate >= last;
+        const size_t row = (gate > last ? last : p->order[gate]) * size;
+        const float *of_x = (const float *)from + i / n_biases * 2 * rows + row;
+        const float *of_h = of_x + rows;
+        for (size_t k = 0; k < size; k++)
+            to[i * size + k] = !apart         ? of_x[k] + of_h[k]
+                               : gate == last ? of_x[k]
+                                              : of_h[k];
+    }
+    return note(program, "gate_biases", p, sizeof *p, 1);
+}

@@ -1,0 +1,351 @@
+/* runtime_dnnl/operators.h: a small library of operators on oneDNN: what they
+ * are made of, memory, and the steps of a region. The plug-in builds regions of
+ * it (build.c), and so does the C that regions become (write.c), which carries
+ * this file as text: whatever is here is C11 alone and means the same to both.
+ * A unit of C made with other declarations than the plug-in's is refused when
+ * it is loaded (unit.c).
+ *
+ * enum byoc_dtype and BYI_MAX_RANK come before it: core/base.h has them.
+ */
+#ifndef BYI_DNNL_OPERATORS_H
+#define BYI_DNNL_OPERATORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BYI_MAX_POSTS = 32 };
+
+/* --- tensors ------------------------------------------------------------- */
+
+enum byi_desc_kind {
+    BYI_DESC_ABSENT,
+    BYI_DESC_STRIDED,
+    BYI_DESC_ANY /* the primitive may choose the layout */
+};
+
+struct byi_desc {
+    enum byi_desc_kind kind;
+    enum byoc_dtype dtype;
+    uint32_t rank;
+    int64_t dims[BYI_MAX_RANK];
+    int64_t strides[BYI_MAX_RANK]; /* in elements */
+};
+
+/* --- post-ops ------------------------------------------------------------ */
+
+/* Elementwise functions, in the sense of this project; a version that lacks
+ * one refuses it. */
+enum byi_elt {
+    BYI_ELT_ABS,
+    BYI_ELT_CLIP, /* min(max(x, alpha), beta)  */
+    BYI_ELT_ELU,  /* alpha                     */
+    BYI_ELT_EXP,
+    BYI_ELT_GELU_ERF,
+    BYI_ELT_GELU_TANH,
+    BYI_ELT_HARDSIGMOID, /* clip(alpha x + beta, 0, 1): 3.x only */
+    BYI_ELT_HARDSWISH,   /* x clip(x/6 + 1/2, 0, 1)   */
+    BYI_ELT_LINEAR,      /* alpha x + beta            */
+    BYI_ELT_MISH,
+    BYI_ELT_POW,  /* alpha x^beta              */
+    BYI_ELT_RELU, /* x < 0 ? alpha x : x       */
+    BYI_ELT_ROUND,
+    BYI_ELT_SIGMOID,
+    BYI_ELT_SOFTPLUS,
+    BYI_ELT_SQRT,
+    BYI_ELT_SQUARE,
+    BYI_ELT_SWISH, /* x sigmoid(alpha x)        */
+    BYI_ELT_TANH,
+    BYI_N_ELTS
+};
+
+enum byi_bin {
+    BYI_BIN_ADD,
+    BYI_BIN_SUB,
+    BYI_BIN_MUL,
+    BYI_BIN_DIV,
+    BYI_BIN_MAX,
+    BYI_BIN_MIN,
+    BYI_N_BINS
+};
+
+enum byi_post_kind {
+    BYI_POST_SUM,
+    BYI_POST_ELT,
+    BYI_POST_BIN,
+    BYI_POST_PRELU /* one a primitive */
+};
+
+struct byi_post {
+    enum byi_post_kind kind;
+    int alg; /* enum byi_elt or byi_bin */
+    float alpha, beta;
+    struct byi_desc desc; /* BIN: the other operand; PRELU: the slopes, along
+                             one axis at most */
+};
+
+struct byi_posts {
+    uint32_t n; /* at most BYI_MAX_POSTS */
+    const struct byi_post *at;
+};
+
+/* --- what is computed ---------------------------------------------------- */
+
+/* Names of a primitive's arguments. */
+enum byi_arg {
+    BYI_ARG_SRC,
+    BYI_ARG_SRC1,
+    BYI_ARG_WEIGHTS,
+    BYI_ARG_BIAS,
+    BYI_ARG_MEAN,
+    BYI_ARG_VARIANCE,
+    BYI_ARG_SCALE,
+    BYI_ARG_SHIFT,
+    BYI_ARG_DST,
+    BYI_ARG_SRC_H, /* of a recurrent layer: states before it, ... */
+    BYI_ARG_SRC_C,
+    BYI_ARG_RECURRENT,
+    BYI_ARG_DST_H, /* ... and after it */
+    BYI_ARG_DST_C,
+    BYI_ARG_POST = 0x100,  /* + index of the post-op: its other operand */
+    BYI_ARG_SLOPE = 0x200, /* + index of the post-op: its slopes        */
+    BYI_ARG_MULTI = 0x1000 /* + index: concatenation's sources          */
+};
+
+/* A window over the spatial axes: convolution, deconvolution, pooling. The
+ * arrays are as long as oneDNN declares its own. */
+struct byi_window {
+    uint32_t n; /* spatial axes: 1 .. 3 */
+    int64_t kernel[BYI_MAX_RANK];
+    int64_t stride[BYI_MAX_RANK];
+    int64_t dilation[BYI_MAX_RANK]; /* 1: dense */
+    int64_t begin[BYI_MAX_RANK];
+    int64_t end[BYI_MAX_RANK]; /* exact: may be negative, which crops */
+};
+
+/* dims (N, C, spatial...); weights (O, I, k...) or (G, O/G, I/G, k...), also
+ * of a deconvolution; bias (O) or absent. */
+struct byi_conv {
+    bool deconv;
+    struct byi_window window;
+    struct byi_desc src, weights, bias, dst;
+};
+/* (..., M, K) x (..., K, N), all of one rank; bias (1, ..., N) or absent. */
+struct byi_matmul {
+    struct byi_desc src, weights, bias, dst;
+};
+enum byi_pool_kind { BYI_POOL_MAX, BYI_POOL_AVG, BYI_POOL_AVG_PAD };
+struct byi_pool {
+    enum byi_pool_kind kind;
+    struct byi_window window;
+    struct byi_desc src, dst;
+};
+/* dst has src's layout */
+struct byi_softmax {
+    bool log;
+    uint32_t axis;
+    struct byi_desc src;
+};
+struct byi_eltwise {
+    enum byi_elt alg;
+    float alpha, beta;
+    struct byi_desc src;
+};
+struct byi_binary {
+    enum byi_bin alg;
+    struct byi_desc src, src1, dst;
+};
+enum byi_reduce_kind {
+    BYI_REDUCE_SUM,
+    BYI_REDUCE_MEAN,
+    BYI_REDUCE_MAX,
+    BYI_REDUCE_MIN,
+    BYI_REDUCE_PROD
+};
+struct byi_reduce {
+    enum byi_reduce_kind kind;
+    struct byi_desc src, dst; /* dst has 1 where reduced */
+};
+struct byi_resample {
+    bool linear;
+    struct byi_desc src, dst;
+};
+/* over the last axis; scale and shift are vectors of its length */
+struct byi_layer_norm {
+    float epsilon;
+    bool scale, shift;
+    struct byi_desc src;
+};
+/* over axis 1; scale and shift per channel; mean and variance are given, or,
+ * with `own`, those of src */
+struct byi_batch_norm {
+    float epsilon;
+    bool own;
+    struct byi_desc src;
+};
+struct byi_lrn {
+    int64_t size;
+    float alpha, beta, k;
+    struct byi_desc src;
+};
+struct byi_prelu {
+    struct byi_desc src, weights;
+};
+struct byi_concat {
+    uint32_t axis;
+    uint32_t n;
+    const struct byi_desc *src;
+    struct byi_desc dst;
+};
+struct byi_reorder {
+    struct byi_desc src, dst;
+};
+/* One recurrent layer over a whole sequence: src (T, N, I), weights (1, D, I,
+ * G, H), recurrent (1, D, H, G, H), bias (1, D, G, H) or absent, states (1, D,
+ * N, H) or all absent, dst (T, N, D H). Gates as oneDNN has them: lstm i, f, c,
+ * o; gru u, r, o, and linear before reset one bias more. */
+enum byi_rnn_kind {
+    BYI_RNN_PLAIN, /* tanh, relu, sigmoid */
+    BYI_RNN_LSTM,
+    BYI_RNN_GRU,
+    BYI_RNN_GRU_LINEAR
+};
+struct byi_rnn {
+    enum byi_rnn_kind kind;
+    enum byi_elt activation; /* PLAIN */
+    bool both, reverse;
+    struct byi_desc src, src_h, src_c, weights, recurrent, bias;
+    struct byi_desc dst, dst_h, dst_c;
+};
+
+/* --- memory -------------------------------------------------------------- */
+
+enum byi_buf_kind {
+    BYI_BUF_INPUT,  /* the region's input `index`, lent for a run  */
+    BYI_BUF_OUTPUT, /* the region's output `index`, lent for a run */
+    BYI_BUF_CONST,  /* constant `index` of the artifact, mapped    */
+    BYI_BUF_MADE,   /* made of constants at load, the index-th     */
+    BYI_BUF_TEMP    /* in the state's memory; its index is 0       */
+};
+
+struct byi_place {
+    enum byi_buf_kind kind;
+    uint32_t index;
+    uint64_t offset; /* bytes */
+};
+
+/* Constants made at load, out of others (CONST or MADE). */
+
+/* Weights for argument `arg` of a step's primitive, as that wants them; no copy
+ * where they lie so already. */
+struct byi_pack {
+    struct byi_place from;
+    struct byi_desc src;
+    uint32_t step;
+    int arg; /* enum byi_arg */
+};
+/* `src` in another layout. */
+struct byi_copy {
+    struct byi_place from;
+    struct byi_desc src, dst;
+};
+/* The same number n times. */
+struct byi_fill {
+    int64_t n;
+    float value;
+};
+/* Rows of floats as int8 times a step of each row: makes the integers, the
+ * steps times `scale`, and what data's zero point `zero` adds to a row's
+ * product. */
+struct byi_integers {
+    struct byi_place from;
+    int64_t rows, columns;
+    float scale, zero;
+};
+/* A recurrent layer's gates in oneDNN's order: gate i is the model's order[i].
+ * Its weights, `size` floats a gate; its biases, the one of the data and the
+ * one of the states as one, `size` floats, zeros where there are none; `apart`:
+ * of the last gate both are kept. */
+struct byi_gates {
+    struct byi_place from;
+    bool none; /* biases: there are none */
+    uint32_t directions, gates;
+    uint8_t order[4];
+    bool apart;
+    int64_t size;
+};
+
+/* --- steps --------------------------------------------------------------- */
+
+struct byi_slot {
+    int arg; /* enum byi_arg */
+    struct byi_place at;
+};
+
+/* One primitive, the index-th that was made, and its arguments. */
+struct byi_step {
+    uint32_t index;
+    const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
+    const char *sources; /* names of the model, comma between  */
+    uint32_t n_slots;
+    const struct byi_slot *slots;
+};
+
+/* --- a region as C ------------------------------------------------------- */
+
+struct byi_load; /* a region being loaded          */
+struct byi_exec; /* a region with memory, runnable */
+
+/* Each function returns 0, or what its caller is to return as it is: the reason
+ * is kept by the one who called the unit. `posts` may be NULL. */
+#define BYI_OPERATOR(name)                                                     \
+    int (*name)(struct byi_load * load, const struct byi_##name *p,            \
+                const struct byi_posts *posts)
+#define BYI_MAKER(name, spec)                                                  \
+    int (*name)(struct byi_load * load, const struct spec *p)
+struct byi_operators {
+    /* make the primitive of the next step */
+    BYI_OPERATOR(conv);
+    BYI_OPERATOR(matmul);
+    BYI_OPERATOR(pool);
+    BYI_OPERATOR(softmax);
+    BYI_OPERATOR(eltwise);
+    BYI_OPERATOR(binary);
+    BYI_OPERATOR(reduce);
+    BYI_OPERATOR(resample);
+    BYI_OPERATOR(layer_norm);
+    BYI_OPERATOR(batch_norm);
+    BYI_OPERATOR(lrn);
+    BYI_OPERATOR(prelu);
+    BYI_OPERATOR(concat);
+    BYI_OPERATOR(reorder);
+    BYI_OPERATOR(rnn);
+    /* make the next constant; `integers` makes the next three */
+    BYI_MAKER(pack, byi_pack);
+    BYI_MAKER(copy, byi_copy);
+    BYI_MAKER(fill, byi_fill);
+    BYI_MAKER(integers, byi_integers);
+    BYI_MAKER(gate_weights, byi_gates);
+    BYI_MAKER(gate_biases, byi_gates);
+    /* constant `made` was only needed to make others */
+    int (*drop)(struct byi_load *load, uint32_t made);
+    /* run a step, which lives as long as the unit */
+    int (*run)(struct byi_exec *exec, const struct byi_step *step);
+};
+
+/* What a unit's one function returns: a constant. */
+struct byi_unit {
+    uint32_t size; /* sizeof(struct byi_unit)                */
+    uint32_t id;   /* of these declarations: byi_dn_unit_id  */
+    const char *name;
+    uint32_t n_steps, n_made;
+    uint32_t n_inputs, n_outputs, n_consts;
+    const uint64_t *input_bytes, *output_bytes, *const_bytes;
+    uint64_t temp_bytes; /* of memory that a run needs */
+    /* Make all primitives and constants: called once, when it is loaded. */
+    int (*build)(const struct byi_operators *dn, struct byi_load *load);
+    /* Do all steps, in order: called for each run, and once before, when the
+     * steps are listed. */
+    int (*run)(const struct byi_operators *dn, struct byi_exec *exec);
+};
+
+#endif

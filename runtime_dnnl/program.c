@@ -1,0 +1,66 @@
+/* runtime_dnnl/program.c: what a program owns. It is filled by build.c, from a
+ * graph, or by unit.c, from what a unit of C calls.
+ */
+#include "runtime_dnnl/build.h"
+
+enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
+                                    const struct byoc_host *host,
+                                    enum byi_purpose purpose, uint32_t n_consts,
+                                    const struct byoc_view *consts,
+                                    struct byi_program **program,
+                                    struct byoc_error *err)
+{
+    struct byi_program *p = byi_alloc(1, sizeof *p);
+    if (!p)
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    p->lib = lib;
+    p->host = host;
+    p->purpose = purpose;
+    p->arena = byi_arena_new();
+    p->n_consts = n_consts;
+    struct byoc_view *kept = byi_arena_calloc(p->arena, n_consts, sizeof *kept);
+    for (uint32_t i = 0; i < n_consts; i++)
+        kept[i] = (struct byoc_view){.data = consts[i].data,
+                                     .bytes = consts[i].bytes};
+    p->consts = kept;
+    *program = p;
+    return BYOC_OK;
+}
+
+void byi_dn_program_free(struct byi_program **program)
+{
+    struct byi_program *p = *program;
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->prims.n; i++)
+        byi_prim_free(&p->prims.at[i]);
+    for (uint32_t i = 0; i < p->made.n; i++)
+        if (p->made.at[i].shared)
+            byi_dn_share_end(p->made.at[i].shared);
+        else if (!p->made.at[i].lent)
+            p->host->release(p->host->ctx, p->made.at[i].data);
+    byi_vec_free(p->prims.at);
+    byi_vec_free(p->steps.at);
+    byi_vec_free(p->made.at);
+    byi_vec_free(p->recipes.at);
+    byi_arena_free(&p->arena);
+    byi_release(p);
+    *program = NULL;
+}
+
+enum byoc_status byi_dn_program_prim(struct byi_program *program,
+                                     struct byi_prim *prim,
+                                     struct byoc_error *err)
+{
+    if (program->purpose == BYI_TO_RUN) {
+        const enum byoc_status status = byi_prim_build(prim, err);
+        if (status != BYOC_OK) {
+            byi_prim_free(&prim);
+            return status;
+        }
+    }
+    if (byi_prim_scratch(prim) > program->scratch_bytes)
+        program->scratch_bytes = byi_prim_scratch(prim);
+    BYI_PUSH(&program->prims, prim);
+    return BYOC_OK;
+}

@@ -1,0 +1,147 @@
+/* runtime_dnnl/unit.c: a region that came as C (write.c): what its unit calls
+ * does here the same as build.c does by itself.
+ */
+#include "runtime_dnnl/build.h"
+
+struct byi_load {
+    struct byi_program *program;
+    struct byoc_error *err;
+};
+
+/* --- what it calls -------------------------------------------------------- */
+
+#define OPERATOR(name)                                                         \
+    static int make_##name(struct byi_load *load, const struct byi_##name *p,  \
+                           const struct byi_posts *posts)                      \
+    {                                                                          \
+        struct byi_program *program = load->program;                           \
+        struct byi_prim *prim = NULL;                                          \
+        enum byoc_status status =                                              \
+            byi_##name##_new(program->lib, p, posts, &prim, load->err);        \
+        if (status == BYOC_OK)                                                 \
+            status = byi_dn_program_prim(program, prim, load->err);            \
+        return (int)status;                                                    \
+    }
+BYI_OPERATORS(OPERATOR)
+
+static int make_pack(struct byi_load *load, const struct byi_pack *p)
+{
+    const struct byi_program *program = load->program;
+    if (p->step >= program->prims.n)
+        return (int)byi_fail(load->err, BYOC_EINVAL,
+                             "%s: weights for step %u, which is not made yet",
+                             program->name, p->step);
+    return (int)byi_dn_make_pack(load->program, p, program->prims.at[p->step],
+                                 load->err);
+}
+
+#define MAKER(name, spec)                                                      \
+    static int make_##name(struct byi_load *load, const struct spec *p)        \
+    {                                                                          \
+        return (int)byi_dn_make_##name(load->program, p, load->err);           \
+    }
+MAKER(copy, byi_copy)
+MAKER(fill, byi_fill)
+MAKER(integers, byi_integers)
+MAKER(gate_weights, byi_gates)
+MAKER(gate_biases, byi_gates)
+
+static int drop(struct byi_load *load, uint32_t made)
+{
+    if (made >= load->program->made.n)
+        return (int)byi_fail(load->err, BYOC_EINVAL,
+                             "%s: constant %u is not made yet",
+                             load->program->name, made);
+    byi_dn_drop(load->program, made);
+    return 0;
+}
+
+#define ENTRY(name) .name = make_##name,
+const struct byi_operators byi_dn_operators = {
+    BYI_OPERATORS(ENTRY).pack = make_pack,
+    .copy = make_copy,
+    .fill = make_fill,
+    .integers = make_integers,
+    .gate_weights = make_gate_weights,
+    .gate_biases = make_gate_biases,
+    .drop = drop,
+    .run = byi_dn_exec_call,
+};
+
+/* --- loading -------------------------------------------------------------- */
+
+/* `size` and `id` are at the beginning of every version of the struct. */
+static enum byoc_status check_unit(const struct byi_unit *unit,
+                                   struct byoc_error *err)
+{
+    if (unit && unit->size == sizeof *unit && unit->id == byi_dn_unit_id)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINCOMPATIBLE,
+                    "the region's C was made for declarations %08x of %u "
+                    "bytes, this plug-in has %08x of %zu; compile the model "
+                    "again",
+                    unit ? unit->id : 0, unit ? unit->size : 0, byi_dn_unit_id,
+                    sizeof *unit);
+}
+
+static enum byoc_status check_consts(const struct byi_unit *unit,
+                                     uint32_t n_consts,
+                                     const struct byoc_view *consts,
+                                     struct byoc_error *err)
+{
+    if (unit->n_consts != n_consts)
+        return byi_fail(err, BYOC_EINVAL, "%s: got %u constants, expected %u",
+                        unit->name, n_consts, unit->n_consts);
+    for (uint32_t i = 0; i < n_consts; i++)
+        if (consts[i].bytes != unit->const_bytes[i])
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: constant %u has %llu bytes, expected %llu",
+                            unit->name, i, (unsigned long long)consts[i].bytes,
+                            (unsigned long long)unit->const_bytes[i]);
+    return BYOC_OK;
+}
+
+static enum byoc_status run_unit(struct byi_program *p,
+                                 const struct byi_unit *unit,
+                                 struct byoc_error *err)
+{
+    struct byi_load load = {.program = p, .err = err};
+    p->unit = unit;
+    p->name = unit->name;
+    p->n_inputs = unit->n_inputs;
+    p->n_outputs = unit->n_outputs;
+    p->input_bytes = unit->input_bytes;
+    p->output_bytes = unit->output_bytes;
+    p->temp_bytes = unit->temp_bytes;
+    BYI_TRY((enum byoc_status)unit->build(&byi_dn_operators, &load));
+    BYI_TRY(byi_dn_exec_list(p, err));
+    if (p->steps.n == unit->n_steps && p->prims.n == unit->n_steps &&
+        p->made.n == unit->n_made)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: its C made %u primitives and %u constants, and runs "
+                    "%u steps, expected %u, %u and %u",
+                    unit->name, p->prims.n, p->made.n, p->steps.n,
+                    unit->n_steps, unit->n_made, unit->n_steps);
+}
+
+enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
+                                  const struct byoc_host *host,
+                                  void (*code)(void), uint32_t n_consts,
+                                  const struct byoc_view *consts,
+                                  struct byi_program **program,
+                                  struct byoc_error *err)
+{
+    const struct byi_unit *unit = ((const struct byi_unit *(*)(void))code)();
+    struct byi_program *p = NULL;
+    BYI_TRY(check_unit(unit, err));
+    BYI_TRY(check_consts(unit, n_consts, consts, err));
+    BYI_TRY(
+        byi_dn_program_new(lib, host, BYI_TO_RUN, n_consts, consts, &p, err));
+    const enum byoc_status status = run_unit(p, unit, err);
+    if (status != BYOC_OK)
+        byi_dn_program_free(&p);
+    else
+        *program = p;
+    return status;
+}

@@ -1,0 +1,692 @@
+/* runtime_dnnl/write.c: a program as C. Build.c has decided everything: which
+ * primitives there are, with which post-ops, in which order, on which memory;
+ * here it is written down, as one unit that calls the operators of operators.h:
+ *
+ *     make_N   makes the primitive of step N and the constants it needs first
+ *     step_N   says where its arguments are
+ *     make_all, run_all  do so for all steps, in order
+ *
+ * Parameters are written by tables of their members. Same program, same bytes.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- members -------------------------------------------------------------- */
+
+enum kind {
+    MEMBER_BOOL,
+    MEMBER_U32,
+    MEMBER_I64,
+    MEMBER_FLOAT,
+    MEMBER_NAME, /* an enumerator  */
+    MEMBER_DESC,
+    MEMBER_DESCS, /* .n of them     */
+    MEMBER_WINDOW,
+    MEMBER_PLACE,
+    MEMBER_ORDER /* uint8_t[4]     */
+};
+
+struct member {
+    const char *name;
+    size_t at;
+    enum kind kind;
+    const char *const *names;
+};
+
+#define NAME(x) [x] = #x
+static const char *const desc_kinds[] = {
+    NAME(BYI_DESC_ABSENT), NAME(BYI_DESC_STRIDED), NAME(BYI_DESC_ANY)};
+static const char *const dtypes[] = {
+    NAME(BYOC_F32), NAME(BYOC_U8),   NAME(BYOC_I8),
+    NAME(BYOC_I32), NAME(BYOC_I64),  NAME(BYOC_F16),
+    NAME(BYOC_F64), NAME(BYOC_BOOL), NAME(BYOC_BF16)};
+static const char *const elts[BYI_N_ELTS] = {
+    NAME(BYI_ELT_ABS),         NAME(BYI_ELT_CLIP),      NAME(BYI_ELT_ELU),
+    NAME(BYI_ELT_EXP),         NAME(BYI_ELT_GELU_ERF),  NAME(BYI_ELT_GELU_TANH),
+    NAME(BYI_ELT_HARDSIGMOID), NAME(BYI_ELT_HARDSWISH), NAME(BYI_ELT_LINEAR),
+    NAME(BYI_ELT_MISH),        NAME(BYI_ELT_POW),       NAME(BYI_ELT_RELU),
+    NAME(BYI_ELT_ROUND),       NAME(BYI_ELT_SIGMOID),   NAME(BYI_ELT_SOFTPLUS),
+    NAME(BYI_ELT_SQRT),        NAME(BYI_ELT_SQUARE),    NAME(BYI_ELT_SWISH),
+    NAME(BYI_ELT_TANH)};
+static const char *const bins[BYI_N_BINS] = {
+    NAME(BYI_BIN_ADD), NAME(BYI_BIN_SUB), NAME(BYI_BIN_MUL),
+    NAME(BYI_BIN_DIV), NAME(BYI_BIN_MAX), NAME(BYI_BIN_MIN)};
+static const char *const post_kinds[] = {NAME(BYI_POST_SUM), NAME(BYI_POST_ELT),
+                                         NAME(BYI_POST_BIN),
+                                         NAME(BYI_POST_PRELU)};
+static const char *const pool_kinds[] = {NAME(BYI_POOL_MAX), NAME(BYI_POOL_AVG),
+                                         NAME(BYI_POOL_AVG_PAD)};
+static const char *const reduce_kinds[] = {
+    NAME(BYI_REDUCE_SUM), NAME(BYI_REDUCE_MEAN), NAME(BYI_REDUCE_MAX),
+    NAME(BYI_REDUCE_MIN), NAME(BYI_REDUCE_PROD)};
+static const char *const rnn_kinds[] = {NAME(BYI_RNN_PLAIN), NAME(BYI_RNN_LSTM),
+                                        NAME(BYI_RNN_GRU),
+                                        NAME(BYI_RNN_GRU_LINEAR)};
+static const char *const buf_kinds[] = {
+    NAME(BYI_BUF_INPUT), NAME(BYI_BUF_OUTPUT), NAME(BYI_BUF_CONST),
+    NAME(BYI_BUF_MADE), NAME(BYI_BUF_TEMP)};
+static const char *const args[] = {
+    NAME(BYI_ARG_SRC),   NAME(BYI_ARG_SRC1),  NAME(BYI_ARG_WEIGHTS),
+    NAME(BYI_ARG_BIAS),  NAME(BYI_ARG_MEAN),  NAME(BYI_ARG_VARIANCE),
+    NAME(BYI_ARG_SCALE), NAME(BYI_ARG_SHIFT), NAME(BYI_ARG_DST),
+    NAME(BYI_ARG_SRC_H), NAME(BYI_ARG_SRC_C), NAME(BYI_ARG_RECURRENT),
+    NAME(BYI_ARG_DST_H), NAME(BYI_ARG_DST_C)};
+
+#define MEMBER(type, member, kind)                                             \
+    {                                                                          \
+#member, offsetof(struct type, member), MEMBER_##kind, NULL            \
+    }
+#define ENUM(type, member, names)                                              \
+    {                                                                          \
+#member, offsetof(struct type, member), MEMBER_NAME, names             \
+    }
+static const struct member conv[] = {
+    MEMBER(byi_conv, deconv, BOOL), MEMBER(byi_conv, window, WINDOW),
+    MEMBER(byi_conv, src, DESC),    MEMBER(byi_conv, weights, DESC),
+    MEMBER(byi_conv, bias, DESC),   MEMBER(byi_conv, dst, DESC)};
+static const struct member matmul[] = {
+    MEMBER(byi_matmul, src, DESC), MEMBER(byi_matmul, weights, DESC),
+    MEMBER(byi_matmul, bias, DESC), MEMBER(byi_matmul, dst, DESC)};
+static const struct member pool[] = {
+    ENUM(byi_pool, kind, pool_kinds), MEMBER(byi_pool, window, WINDOW),
+    MEMBER(byi_pool, src, DESC), MEMBER(byi_pool, dst, DESC)};
+static const struct member softmax[] = {MEMBER(byi_softmax, log, BOOL),
+                                        MEMBER(byi_softmax, axis, U32),
+                                        MEMBER(byi_softmax, src, DESC)};
+static const struct member eltwise[] = {
+    ENUM(byi_eltwise, alg, elts), MEMBER(byi_eltwise, alpha, FLOAT),
+    MEMBER(byi_eltwise, beta, FLOAT), MEMBER(byi_eltwise, src, DESC)};
+static const struct member binary[] = {
+    ENUM(byi_binary, alg, bins), MEMBER(byi_binary, src, DESC),
+    MEMBER(byi_binary, src1, DESC), MEMBER(byi_binary, dst, DESC)};
+static const struct member reduce[] = {ENUM(byi_reduce, kind, reduce_kinds),
+                                       MEMBER(byi_reduce, src, DESC),
+                                       MEMBER(byi_reduce, dst, DESC)};
+static const struct member resample[] = {MEMBER(byi_resample, linear, BOOL),
+                                         MEMBER(byi_resample, src, DESC),
+                                         MEMBER(byi_resample, dst, DESC)};
+static const struct member layer_norm[] = {
+    MEMBER(byi_layer_norm, epsilon, FLOAT), MEMBER(byi_layer_norm, scale, BOOL),
+    MEMBER(byi_layer_norm, shift, BOOL), MEMBER(byi_layer_norm, src, DESC)};
+static const struct member batch_norm[] = {
+    MEMBER(byi_batch_norm, epsilon, FLOAT), MEMBER(byi_batch_norm, own, BOOL),
+    MEMBER(byi_batch_norm, src, DESC)};
+static const struct member lrn[] = {
+    MEMBER(byi_lrn, size, I64), MEMBER(byi_lrn, alpha, FLOAT),
+    MEMBER(byi_lrn, beta, FLOAT), MEMBER(byi_lrn, k, FLOAT),
+    MEMBER(byi_lrn, src, DESC)};
+static const struct member prelu[] = {MEMBER(byi_prelu, src, DESC),
+                                      MEMBER(byi_prelu, weights, DESC)};
+static const struct member concat[] = {
+    MEMBER(byi_concat, axis, U32), MEMBER(byi_concat, n, U32),
+    MEMBER(byi_concat, src, DESCS), MEMBER(byi_concat, dst, DESC)};
+static const struct member reorder[] = {MEMBER(byi_reorder, src, DESC),
+                                        MEMBER(byi_reorder, dst, DESC)};
+static const struct member rnn[] = {
+    ENUM(byi_rnn, kind, rnn_kinds),   ENUM(byi_rnn, activation, elts),
+    MEMBER(byi_rnn, both, BOOL),      MEMBER(byi_rnn, reverse, BOOL),
+    MEMBER(byi_rnn, src, DESC),       MEMBER(byi_rnn, src_h, DESC),
+    MEMBER(byi_rnn, src_c, DESC),     MEMBER(byi_rnn, weights, DESC),
+    MEMBER(byi_rnn, recurrent, DESC), MEMBER(byi_rnn, bias, DESC),
+    MEMBER(byi_rnn, dst, DESC),       MEMBER(byi_rnn, dst_h, DESC),
+    MEMBER(byi_rnn, dst_c, DESC)};
+static const struct member post[] = {
+    ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
+    MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
+/* its `from`, `step` and `arg` are known when it is written */
+static const struct member pack[] = {MEMBER(byi_pack, from, PLACE),
+                                     MEMBER(byi_pack, src, DESC)};
+static const struct member copy[] = {MEMBER(byi_copy, from, PLACE),
+                                     MEMBER(byi_copy, src, DESC),
+                                     MEMBER(byi_copy, dst, DESC)};
+static const struct member fill[] = {MEMBER(byi_fill, n, I64),
+                                     MEMBER(byi_fill, value, FLOAT)};
+static const struct member integers[] = {
+    MEMBER(byi_integers, from, PLACE), MEMBER(byi_integers, rows, I64),
+    MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, scale, FLOAT),
+    MEMBER(byi_integers, zero, FLOAT)};
+static const struct member gates[] = {
+    MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, none, BOOL),
+    MEMBER(byi_gates, directions, U32), MEMBER(byi_gates, gates, U32),
+    MEMBER(byi_gates, order, ORDER),    MEMBER(byi_gates, apart, BOOL),
+    MEMBER(byi_gates, size, I64)};
+
+/* What the functions of struct byi_operators take; `from` is where constants
+ * are made of. */
+#define OPERATOR(name) {#name, "byi_" #name, name, BYI_COUNT(name), SIZE_MAX},
+#define MAKER(name, spec, members, from)                                       \
+    {                                                                          \
+        name, #spec, members, BYI_COUNT(members), from                         \
+    }
+static const struct function {
+    const char *name, *spec;
+    const struct member *members;
+    size_t n, from;
+} functions[] = {
+    BYI_OPERATORS(OPERATOR) /* and of constants */
+    MAKER("pack", byi_pack, pack, offsetof(struct byi_pack, from)),
+    MAKER("copy", byi_copy, copy, offsetof(struct byi_copy, from)),
+    MAKER("fill", byi_fill, fill, SIZE_MAX),
+    MAKER("integers", byi_integers, integers,
+          offsetof(struct byi_integers, from)),
+    MAKER("gate_weights", byi_gates, gates, offsetof(struct byi_gates, from)),
+    MAKER("gate_biases", byi_gates, gates, offsetof(struct byi_gates, from)),
+};
+
+static const struct function *find_function(const char *name)
+{
+    const struct function *op = functions;
+    while (strcmp(op->name, name) != 0)
+        op++;
+    return op;
+}
+
+/* --- text ----------------------------------------------------------------- */
+
+struct writer {
+    const struct byi_program *program;
+    struct byi_text *text;
+    struct byi_arena *arena;
+    uint32_t *made; /* [made]: its number in the unit, or BYI_NOBODY */
+    uint32_t n_made;
+    uint32_t *step;         /* [recipe]: the first step that needs it        */
+    int *arg;               /* [recipe]: as which argument                   */
+    bool *read;             /* [made]: by a step                             */
+    uint32_t *first, *next; /* [step], [recipe]: the recipes of a step */
+};
+
+/* Inside a comment: nothing that ends it or begins another. */
+static void add_comment(struct byi_text *t, const char *s)
+{
+    for (; *s; s++) {
+        const bool splits =
+            (s[0] == '*' && s[1] == '/') || (s[0] == '/' && s[1] == '*');
+        byi_text_addf(t, "%c%s", (unsigned char)*s < ' ' ? ' ' : *s,
+                      splits ? " " : "");
+    }
+}
+
+/* Octal digits are three, so that what follows them is no part of them; "??"
+ * would be a trigraph. */
+static void add_string(struct byi_text *t, const char *s)
+{
+    byi_text_addf(t, "\"");
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+        if (c < ' ' || c == 127)
+            byi_text_addf(t, "\\%03o", c);
+        else
+            byi_text_addf(t, "%s%c", strchr("\"\\?", c) ? "\\" : "", c);
+    }
+    byi_text_addf(t, "\"");
+}
+
+/* The shortest decimal that reads back as x. */
+static void add_float(struct byi_text *t, float x)
+{
+    char digits[32];
+    if (isnan(x) || isinf(x)) {
+        byi_text_addf(t, "%s",
+                      isnan(x) ? "NAN"
+                      : x < 0  ? "-INFINITY"
+                               : "INFINITY");
+        return;
+    }
+    double value = (double)x;
+    for (int p = 1; p <= 9 && x != 0; p++) {
+        const double by = pow(10, p - 1 - floor(log10(fabs((double)x))));
+        const double near = round((double)x * by) / by;
+        if ((float)near == x && isfinite(near)) {
+            value = near;
+            break;
+        }
+    }
+    byi_float_text(digits, value);
+    byi_text_addf(t, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
+}
+
+static void add_numbers(struct byi_text *t, uint32_t n, const int64_t *at)
+{
+    byi_text_addf(t, "{");
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(t, "%s%lld", i ? ", " : "", (long long)at[i]);
+    byi_text_addf(t, "}");
+}
+
+/* What a descriptor leaves open says nothing. */
+static void add_desc(struct byi_text *t, const struct byi_desc *d)
+{
+    static const int64_t none[1] = {0};
+    const bool strided = d->kind == BYI_DESC_STRIDED;
+    byi_text_addf(t, "{%s, %s, %u, ", desc_kinds[d->kind], dtypes[d->dtype],
+                  d->rank);
+    add_numbers(t, d->rank, d->dims);
+    byi_text_addf(t, ", ");
+    add_numbers(t, strided ? d->rank : 1, strided ? d->strides : none);
+    byi_text_addf(t, "}");
+}
+
+static void add_window(struct byi_text *t, const struct byi_window *w)
+{
+    const struct {
+        const char *name;
+        const int64_t *at;
+    } parts[] = {{"kernel", w->kernel},
+                 {"stride", w->stride},
+                 {"dilation", w->dilation},
+                 {"begin", w->begin},
+                 {"end", w->end}};
+    byi_text_addf(t, "{.n = %u", w->n);
+    for (size_t i = 0; i < BYI_COUNT(parts); i++) {
+        byi_text_addf(t, ",\n                   .%s = ", parts[i].name);
+        add_numbers(t, w->n, parts[i].at);
+    }
+    byi_text_addf(t, "}");
+}
+
+static void add_place(const struct writer *w, const struct byi_place *at)
+{
+    byi_text_addf(w->text, "{%s, %u, %llu}", buf_kinds[at->kind],
+                  at->kind == BYI_BUF_MADE ? w->made[at->index] : at->index,
+                  (unsigned long long)at->offset);
+}
+
+static void add_arg(struct byi_text *t, int arg)
+{
+    if (arg >= BYI_ARG_MULTI)
+        byi_text_addf(t, "BYI_ARG_MULTI + %d", arg - BYI_ARG_MULTI);
+    else if (arg >= BYI_ARG_SLOPE)
+        byi_text_addf(t, "BYI_ARG_SLOPE + %d", arg - BYI_ARG_SLOPE);
+    else if (arg >= BYI_ARG_POST)
+        byi_text_addf(t, "BYI_ARG_POST + %d", arg - BYI_ARG_POST);
+    else
+        byi_text_addf(t, "%s", args[arg]);
+}
+
+/* Is it what a designated initialiser leaves out? */
+static bool is_zero(const struct member *m, const char *at)
+{
+    switch (m->kind) {
+    case MEMBER_BOOL:
+        return !*(const bool *)at;
+    case MEMBER_U32:
+        return *(const uint32_t *)at == 0;
+    case MEMBER_I64:
+        return *(const int64_t *)at == 0;
+    case MEMBER_FLOAT: /* but -0.0f is written */
+        return *(const float *)at == 0 && !signbit(*(const float *)at);
+    case MEMBER_DESC:
+        return ((const struct byi_desc *)at)->kind == BYI_DESC_ABSENT;
+    default:
+        return false;
+    }
+}
+
+static void add_value(const struct writer *w, const struct member *m,
+                      const char *at)
+{
+    struct byi_text *t = w->text;
+    const uint8_t *order = (const uint8_t *)at;
+    switch (m->kind) {
+    case MEMBER_BOOL:
+        byi_text_addf(t, "true");
+        return;
+    case MEMBER_U32:
+        byi_text_addf(t, "%u", *(const uint32_t *)at);
+        return;
+    case MEMBER_I64:
+        byi_text_addf(t, "%lld", (long long)*(const int64_t *)at);
+        return;
+    case MEMBER_FLOAT:
+        add_float(t, *(const float *)at);
+        return;
+    case MEMBER_NAME:
+        byi_text_addf(t, "%s", m->names[*(const unsigned *)at]);
+        return;
+    case MEMBER_DESC:
+        add_desc(t, (const struct byi_desc *)at);
+        return;
+    case MEMBER_DESCS:
+        byi_text_addf(t, "sources");
+        return;
+    case MEMBER_WINDOW:
+        add_window(t, (const struct byi_window *)at);
+        return;
+    case MEMBER_PLACE:
+        add_place(w, (const struct byi_place *)at);
+        return;
+    case MEMBER_ORDER:
+        byi_text_addf(t, "{%u, %u, %u, %u}", order[0], order[1], order[2],
+                      order[3]);
+        return;
+    }
+}
+
+static void add_members(const struct writer *w, const struct member *members,
+                        size_t n, const void *params, const char *between)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < n; i++) {
+        const char *at = (const char *)params + members[i].at;
+        if (is_zero(&members[i], at))
+            continue;
+        byi_text_addf(w->text, "%s.%s = ", comma, members[i].name);
+        add_value(w, &members[i], at);
+        comma = between;
+    }
+}
+
+/* --- which constants are made where --------------------------------------- */
+
+static const struct byi_place *source_of(const struct byi_recipe *r)
+{
+    const size_t from = find_function(r->function)->from;
+    return from == SIZE_MAX
+               ? NULL
+               : (const struct byi_place *)((const char *)r->params + from);
+}
+
+/* [made]: the recipe it comes from. */
+static uint32_t *recipes_of(const struct writer *w)
+{
+    const struct byi_program *p = w->program;
+    uint32_t *of = byi_arena_calloc(w->arena, p->made.n, sizeof *of);
+    for (uint32_t r = 0; r < p->recipes.n; r++)
+        for (uint32_t i = 0; i < p->recipes.at[r].n_made; i++)
+            of[p->recipes.at[r].made + i] = r;
+    return of;
+}
+
+/* Every recipe stands with the first step that reads what it makes, or what is
+ * made of that: constants come after those they are made of. */
+static void place_recipes(struct writer *w)
+{
+    const struct byi_program *p = w->program;
+    const uint32_t *of = recipes_of(w);
+    for (uint32_t r = 0; r < p->recipes.n; r++)
+        w->step[r] = BYI_NOBODY;
+    for (uint32_t s = p->steps.n; s-- > 0;)
+        for (uint32_t i = 0; i < p->steps.at[s].n_slots; i++) {
+            const struct byi_slot *slot = &p->steps.at[s].slots[i];
+            if (slot->at.kind != BYI_BUF_MADE)
+                continue;
+            w->read[slot->at.index] = true;
+            w->step[of[slot->at.index]] = s;
+            w->arg[of[slot->at.index]] = slot->arg;
+        }
+    for (uint32_t r = p->recipes.n; r-- > 0;) {
+        const struct byi_place *from = source_of(&p->recipes.at[r]);
+        if (from && from->kind == BYI_BUF_MADE &&
+            w->step[r] < w->step[of[from->index]])
+            w->step[of[from->index]] = w->step[r];
+    }
+    for (uint32_t s = 0; s < p->steps.n; s++)
+        w->first[s] = BYI_NOBODY;
+    for (uint32_t r = p->recipes.n; r-- > 0;)
+        if (w->step[r] != BYI_NOBODY) {
+            w->next[r] = w->first[w->step[r]];
+            w->first[w->step[r]] = r;
+        }
+}
+
+/* --- one step ------------------------------------------------------------- */
+
+static void write_params(const struct writer *w, const struct function *op,
+                         const char *variable, const void *params)
+{
+    byi_text_addf(w->text, "    static const struct %s %s = {\n        ",
+                  op->spec, variable);
+    add_members(w, op->members, op->n, params, ",\n        ");
+}
+
+static void write_recipe(struct writer *w, uint32_t r)
+{
+    const struct byi_recipe *recipe = &w->program->recipes.at[r];
+    const struct function *op = find_function(recipe->function);
+    char variable[32];
+    for (uint32_t i = 0; i < recipe->n_made; i++)
+        w->made[recipe->made + i] = w->n_made++;
+    snprintf(variable, sizeof variable, "made_%u", w->made[recipe->made]);
+    write_params(w, op, variable, recipe->params);
+    if (strcmp(op->name, "pack") == 0) {
+        byi_text_addf(w->text,
+                      ",\n        .step = %u,\n        .arg = ", w->step[r]);
+        add_arg(w->text, w->arg[r]);
+    }
+    byi_text_addf(w->text, "};\n    DO(dn->%s(load, &%s));\n", op->name,
+                  variable);
+}
+
+static void write_posts(const struct writer *w, const struct byi_posts *posts)
+{
+    struct byi_text *t = w->text;
+    byi_text_addf(t, "    static const struct byi_post post[] = {\n");
+    for (uint32_t i = 0; i < posts->n; i++) {
+        const struct byi_post *p = &posts->at[i];
+        byi_text_addf(t, "        {");
+        add_members(w, post, 1, p, "");
+        if (p->kind == BYI_POST_ELT || p->kind == BYI_POST_BIN)
+            byi_text_addf(t, ", .alg = %s",
+                          p->kind == BYI_POST_ELT ? elts[p->alg]
+                                                  : bins[p->alg]);
+        for (size_t k = 1; k < BYI_COUNT(post); k++)
+            if (!is_zero(&post[k], (const char *)p + post[k].at)) {
+                byi_text_addf(t, ", ");
+                add_members(w, &post[k], 1, p, "");
+            }
+        byi_text_addf(t, "},\n");
+    }
+    byi_text_addf(
+        t, "    };\n    static const struct byi_posts posts = {%u, post};\n",
+        posts->n);
+}
+
+static void write_sources(const struct writer *w, const struct byi_concat *p)
+{
+    byi_text_addf(w->text, "    static const struct byi_desc sources[] = {\n");
+    for (uint32_t i = 0; i < p->n; i++) {
+        byi_text_addf(w->text, "        ");
+        add_desc(w->text, &p->src[i]);
+        byi_text_addf(w->text, ",\n");
+    }
+    byi_text_addf(w->text, "    };\n");
+}
+
+static void write_slots(const struct writer *w, const struct byi_step *step)
+{
+    struct byi_text *t = w->text;
+    byi_text_addf(t, "static const struct byi_slot slots_%u[] = {\n",
+                  step->index);
+    for (uint32_t i = 0; i < step->n_slots; i++) {
+        byi_text_addf(t, "    {");
+        add_arg(t, step->slots[i].arg);
+        byi_text_addf(t, ", ");
+        add_place(w, &step->slots[i].at);
+        byi_text_addf(t, "},\n");
+    }
+    byi_text_addf(t,
+                  "};\nstatic const struct byi_step step_%u = {\n"
+                  "    .index = %u,\n    .name = ",
+                  step->index, step->index);
+    add_string(t, step->name);
+    byi_text_addf(t, ",\n    .sources = ");
+    add_string(t, step->sources);
+    byi_text_addf(t, ",\n    .n_slots = %u,\n    .slots = slots_%u,\n};\n\n",
+                  step->n_slots, step->index);
+}
+
+static void write_step(struct writer *w, uint32_t at)
+{
+    const struct byi_step *step = &w->program->steps.at[at];
+    const struct byi_recipe *recipe = byi_prim_noted(w->program->prims.at[at]);
+    const struct function *op = find_function(recipe->function);
+    struct byi_text *t = w->text;
+    byi_text_addf(t, "/* %u: %s%s%s: ", at, step->name,
+                  *recipe->pattern ? ", of pattern " : "", recipe->pattern);
+    add_comment(t, step->sources);
+    byi_text_addf(t,
+                  " */\nstatic int make_%u(const struct byi_operators *dn, "
+                  "struct byi_load *load)\n{\n",
+                  at);
+    if (strcmp(op->name, "concat") == 0)
+        write_sources(w, recipe->params);
+    write_params(w, op, op->name, recipe->params);
+    byi_text_addf(t, "};\n");
+    if (recipe->posts)
+        write_posts(w, recipe->posts);
+    byi_text_addf(t, "    DO(dn->%s(load, &%s, %s));\n", op->name, op->name,
+                  recipe->posts ? "&posts" : "NULL");
+    for (uint32_t r = w->first[at]; r != BYI_NOBODY; r = w->next[r])
+        write_recipe(w, r);
+    byi_text_addf(t, "    return 0;\n}\n\n");
+    write_slots(w, step);
+}
+
+/* --- the unit ------------------------------------------------------------- */
+
+static void write_head(const struct writer *w, const char *symbol)
+{
+    struct byi_text *t = w->text;
+    byi_text_addf(t, "/* %s: ", symbol);
+    add_comment(t, w->program->name);
+    byi_text_addf(t,
+                  " for %s, made by byoc.\n"
+                  " *\n"
+                  " * It calls the operators below, which the plug-in hands to "
+                  "it.\n"
+                  " */\n%s"
+                  "#include <math.h>\n"
+                  "#include <stddef.h>\n\n"
+                  "#define DO(call)                 \\\n"
+                  "    do {                         \\\n"
+                  "        const int bad_ = (call); \\\n"
+                  "        if (bad_)                \\\n"
+                  "            return bad_;         \\\n"
+                  "    } while (0)\n\n",
+                  byi_dnnl_compat(), byi_dn_unit_text);
+}
+
+/* `static const uint64_t NAME[]`, nothing where there are none. */
+static void write_sizes(struct byi_text *t, const char *name, uint32_t n,
+                        const uint64_t *bytes)
+{
+    if (n == 0)
+        return;
+    byi_text_addf(t, "static const uint64_t %s[] = {", name);
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(t, "%s%llu", i ? ", " : "", (unsigned long long)bytes[i]);
+    byi_text_addf(t, "};\n");
+}
+
+static void write_borders(const struct writer *w)
+{
+    const struct byi_program *p = w->program;
+    uint64_t *consts = byi_arena_calloc(w->arena, p->n_consts, sizeof *consts);
+    for (uint32_t i = 0; i < p->n_consts; i++)
+        consts[i] = p->consts[i].bytes;
+    write_sizes(w->text, "sizes_in", p->n_inputs, p->input_bytes);
+    write_sizes(w->text, "sizes_out", p->n_outputs, p->output_bytes);
+    write_sizes(w->text, "sizes_const", p->n_consts, consts);
+    byi_text_addf(w->text, "\n");
+}
+
+static void write_build(const struct writer *w)
+{
+    const struct byi_program *p = w->program;
+    struct byi_text *t = w->text;
+    byi_text_addf(t,
+                  "static int make_all(const struct byi_operators *dn, struct "
+                  "byi_load *load)\n{\n");
+    for (uint32_t i = 0; i < p->steps.n; i++)
+        byi_text_addf(t, "    DO(make_%u(dn, load));\n", i);
+    for (uint32_t i = 0; i < p->made.n; i++)
+        if (w->made[i] != BYI_NOBODY && !w->read[i])
+            byi_text_addf(t, "    DO(dn->drop(load, %u));\n", w->made[i]);
+    byi_text_addf(t, "    return 0;\n}\n\n");
+}
+
+static void write_run(const struct writer *w)
+{
+    const struct byi_program *p = w->program;
+    struct byi_text *t = w->text;
+    byi_text_addf(t,
+                  "static int run_all(const struct byi_operators *dn, struct "
+                  "byi_exec *exec)\n{\n");
+    for (uint32_t i = 0; i < p->steps.n; i++)
+        byi_text_addf(t, "    DO(dn->run(exec, &step_%u)); /* %s */\n", i,
+                      p->steps.at[i].name);
+    byi_text_addf(t, "    return 0;\n}\n\n");
+}
+
+static void write_unit(const struct writer *w, const char *symbol)
+{
+    const struct byi_program *p = w->program;
+    struct byi_text *t = w->text;
+    byi_text_addf(t,
+                  "const struct byi_unit *%s(void);\n"
+                  "const struct byi_unit *%s(void)\n{\n"
+                  "    static const struct byi_unit unit = {\n"
+                  "        .size = sizeof unit,\n"
+                  "        .id = 0x%08x,\n"
+                  "        .name = ",
+                  symbol, symbol, byi_dn_unit_id);
+    add_string(t, p->name);
+    byi_text_addf(t,
+                  ",\n        .n_steps = %u,\n        .n_made = %u,\n"
+                  "        .n_inputs = %u,\n        .n_outputs = %u,\n"
+                  "        .n_consts = %u,\n",
+                  p->steps.n, w->n_made, p->n_inputs, p->n_outputs,
+                  p->n_consts);
+    const struct {
+        const char *member, *name;
+        uint32_t n;
+    } sizes[] = {{"input_bytes", "sizes_in", p->n_inputs},
+                 {"output_bytes", "sizes_out", p->n_outputs},
+                 {"const_bytes", "sizes_const", p->n_consts}};
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++)
+        if (sizes[i].n)
+            byi_text_addf(t, "        .%s = %s,\n", sizes[i].member,
+                          sizes[i].name);
+    byi_text_addf(t,
+                  "        .temp_bytes = %llu,\n        .build = make_all,\n"
+                  "        .run = run_all,\n    };\n    return &unit;\n}\n",
+                  (unsigned long long)p->temp_bytes);
+}
+
+static bool can_write(const struct byi_program *p)
+{
+    for (uint32_t i = 0; i < p->prims.n; i++)
+        if (!byi_prim_noted(p->prims.at[i]))
+            return false;
+    return p->prims.n > 0;
+}
+
+bool byi_dn_write(const struct byi_program *program, const char *symbol,
+                  struct byi_text *text)
+{
+    const uint32_t n = program->recipes.n, n_made = program->made.n;
+    if (!can_write(program))
+        return false;
+    struct writer w = {
+        .program = program, .text = text, .arena = byi_arena_new()};
+    w.made = byi_arena_calloc(w.arena, n_made, sizeof *w.made);
+    w.read = byi_arena_calloc(w.arena, n_made, sizeof *w.read);
+    w.step = byi_arena_calloc(w.arena, n, sizeof *w.step);
+    w.arg = byi_arena_calloc(w.arena, n, sizeof *w.arg);
+    w.next = byi_arena_calloc(w.arena, n, sizeof *w.next);
+    w.first = byi_arena_calloc(w.arena, program->steps.n, sizeof *w.first);
+    for (uint32_t i = 0; i < n_made; i++)
+        w.made[i] = BYI_NOBODY;
+    place_recipes(&w);
+    write_head(&w, symbol);
+    for (uint32_t i = 0; i < program->steps.n; i++)
+        write_step(&w, i);
+    write_borders(&w);
+    write_build(&w);
+    write_run(&w);
+    write_unit(&w, symbol);
+    byi_arena_free(&w.arena);
+    return true;
+}
