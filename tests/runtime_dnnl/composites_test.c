@@ -171,5 +171,5 @@ int main(void)
         cmocka_unit_test(each_is_one_composite),
         cmocka_unit_test(another_constant_is_not_it),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, units_at_end);
 }

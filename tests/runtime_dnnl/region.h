@@ -57,7 +57,7 @@ struct region_report {
     char trace[8192]; /* "name:impl\n" per primitive */
     uint32_t n_steps, n_reorders;
 };
-/* Load, run twice, compare with the native kernels within `tolerance`
+/* Load, run twice, keep for units_at_end, compare with the native kernels within `tolerance`
  * (absolute, and relative to the larger values). Returns NULL when all is
  * well, else what was wrong (in a static buffer). */
 const char *region_check(struct region *g, uint32_t n, const uint32_t *outputs,

@@ -275,5 +275,5 @@ int main(void)
         cmocka_unit_test(test_residual),
         cmocka_unit_test(test_random),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, units_at_end);
 }

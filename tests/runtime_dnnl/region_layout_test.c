@@ -451,5 +451,5 @@ int main(void)
         cmocka_unit_test(test_channel_shuffle),
         cmocka_unit_test(test_reshape_of_moved),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, units_at_end);
 }

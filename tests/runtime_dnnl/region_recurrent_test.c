@@ -228,5 +228,5 @@ int main(void)
         cmocka_unit_test(test_stacked),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, units_at_end);
 }

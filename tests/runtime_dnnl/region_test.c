@@ -791,5 +791,5 @@ int main(void)
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_threads),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, units_at_end);
 }

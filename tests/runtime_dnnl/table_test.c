@@ -1,7 +1,8 @@
 /* table_test.c: oneDNN's table row by row. For every row programs are made:
  * each of its operators, with each post-op, beside operands of each kind that
  * broadcasts, constant and not. Each must be one composite of that row, must
- * pass the probe, is loaded, run and held against the native kernels. Then
+ * pass the probe, is loaded, run and held against the native kernels, and run
+ * as C for the same bits. Then
  * come programs that its predicate, or its builder, refuses, each with its
  * sentence. A row, an operator, a post-op or a sentence without a program
  * fails the test.
@@ -20,7 +21,7 @@
 #define NAME_OF(op, name, ...) name
 
 static struct {
-    uint32_t graphs, matched, probed, run, compared, refused;
+    uint32_t graphs, matched, probed, run, compared, units, refused;
 } counts[MAX_ROWS];
 static bool operator_seen[BYI_N_OPS], post_seen[BYI_N_OPS];
 static uint32_t row;
@@ -312,6 +313,9 @@ static void nothing_untested(const struct byi_dn_row *r)
             fail_msg("row %s: %s was no post-op", r->name, posts[i]);
     if (!counts[row].compared || !counts[row].refused)
         fail_msg("row %s has no sample, or none that is refused", r->name);
+    if (counts[row].units != counts[row].run)
+        fail_msg("row %s: %u of %u programs ran as C", r->name,
+                 counts[row].units, counts[row].run);
 }
 
 static void a_row(void **state)
@@ -333,6 +337,7 @@ static void a_row(void **state)
             check_refused(refusals[i].params, "float32", refusals[i].call,
                           refusals[i].says);
     byi_vendors_free(&vendors);
+    counts[row].units = units_check();
     nothing_untested(r);
 }
 
@@ -356,11 +361,12 @@ int main(void)
     tests[n] = (struct CMUnitTest)cmocka_unit_test(every_sentence_was_said);
     const int failed =
         _cmocka_run_group_tests("table", tests, n + 1, NULL, NULL);
-    printf("%-24s %7s %7s %7s %7s %8s %7s\n", "row", "graphs", "matched",
-           "probed", "run", "compared", "refused");
+    printf("%-24s %7s %7s %7s %7s %8s %7s %7s\n", "row", "graphs", "matched",
+           "probed", "run", "compared", "by C", "refused");
     for (uint32_t i = 0; i < n; i++)
-        printf("%-24s %7u %7u %7u %7u %8u %7u\n", byi_dnnl_patterns[i].name,
+        printf("%-24s %7u %7u %7u %7u %8u %7u %7u\n",
+               byi_dnnl_patterns[i].name,
                counts[i].graphs, counts[i].matched, counts[i].probed,
-               counts[i].run, counts[i].compared, counts[i].refused);
+               counts[i].run, counts[i].compared, counts[i].units, counts[i].refused);
     return failed;
 }
