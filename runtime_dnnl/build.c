@@ -645,9 +645,13 @@ static enum byoc_status build_program(struct byi_build *b)
             byi_arena_calloc(b->arena, g->nodes[n].n_out, sizeof *b->values[n]);
     count_uses(b);
     for (b->node = 0; b->node < g->n_nodes; b->node++) {
-        enum byoc_status status = build_node(b);
-        if (status != BYOC_OK)
-            return byi_prefix(b->err, "nodes[%u]", b->node);
+        const enum byoc_status status = build_node(b);
+        if (status == BYOC_OK)
+            continue;
+        /* a probe is about one kernel */
+        return b->program->purpose == BYI_TO_PROBE
+                   ? status
+                   : byi_prefix(b->err, "nodes[%u]", b->node);
     }
     for (uint32_t i = 0; i < g->n_outputs; i++)
         BYI_TRY(place_output(b, i));
