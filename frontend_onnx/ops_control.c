@@ -5,6 +5,8 @@
  */
 #include "frontend_onnx/import.h"
 
+#include <string.h>
+
 /* --- If ------------------------------------------------------------------- */
 
 static byi_id tuple_of(struct byi_import *o, const byi_id *ids, uint32_t n)
@@ -62,6 +64,63 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
     take_results(o, id, (uint32_t)then->n_output);
 }
 
+/* The dim that the condition asks to be 1; false: it asks for something else. */
+static bool asks_if_one(struct byi_import *o, byi_id cond, int64_t *dim)
+{
+    const struct byi_node *node = &o->f->nodes.at[cond];
+    const struct byi_item *items[2] = {0};
+    for (uint32_t i = 0; i < 2 && node->kind == BYI_CALL_OP; i++) {
+        uint32_t n = 0;
+        if (node->op == BYI_OP_EQUAL)
+            items[i] = byi_o_items(o, node->args[i], &n);
+        if (n != 1)
+            return false;
+    }
+    if (!items[0] || !items[1])
+        return false;
+    const struct byi_item *one = items[items[0]->kind != BYI_NUMBER];
+    const struct byi_item *asked = items[items[0]->kind == BYI_NUMBER];
+    *dim = asked->value;
+    return one->kind == BYI_NUMBER && one->value == 1 &&
+           asked->kind == BYI_SYMBOL;
+}
+
+static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
+                                   const Onnx__GraphProto *otherwise)
+{
+    const size_t last = then->n_node - 1;
+    for (size_t i = 0; i < then->n_node; i++)
+        if (strcmp(then->node[i]->op_type,
+                   i < last ? "Constant" : "Squeeze") != 0)
+            return false;
+    return then->n_node && then->n_output == 1 && otherwise->n_node == 1 &&
+           strcmp(otherwise->node[0]->op_type, "Identity") == 0;
+}
+
+/* PyTorch's squeeze(x, dim), exported where the size varies: an axis goes if
+ * its size is 1, else the result has one axis more. What reads it expects one
+ * rank, hence the axis goes, and a run where its size is another is refused. */
+static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
+                           const Onnx__GraphProto *otherwise)
+{
+    int64_t dim;
+    byi_id squeezed, x;
+    if (!byi_o_ok(o) || !is_squeeze_or_identity(then, otherwise) ||
+        !asks_if_one(o, byi_o_in(o, 0), &dim))
+        return false;
+    byi_o_inline(o, then, &squeezed);
+    byi_o_inline(o, otherwise, &x);
+    if (!byi_o_ok(o))
+        return true;
+    const struct byi_node *node = &o->f->nodes.at[squeezed];
+    uint32_t n = 0;
+    const int64_t *axes = node->op == BYI_OP_SQUEEZE && node->args[0] == x
+                              ? byi_attr_ints(node->attrs, "axis", &n)
+                              : NULL;
+    o->out[0] = squeezed;
+    return n == 1 && byi_o_dim(o, x, (uint32_t)axes[0]) == dim;
+}
+
 static void convert_if(struct byi_import *o)
 {
     const Onnx__GraphProto *then = byi_o_graph(o, "then_branch");
@@ -78,7 +137,8 @@ static void convert_if(struct byi_import *o)
                    then->n_output, otherwise->n_output, o->n_out);
     if (!byi_o_value(o, byi_o_in(o, 0), &cond) || cond.dtype != BYOC_BOOL ||
         byi_elements(cond.rank, cond.dims) != 1) {
-        choose(o, then, otherwise);
+        if (!squeeze_if_one(o, then, otherwise))
+            choose(o, then, otherwise);
         return;
     }
     const bool taken = byi_tensor_int(&cond, 0) != 0;

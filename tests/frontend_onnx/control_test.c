@@ -197,6 +197,41 @@ static void branches_that_do_not_fit(void **state)
     refuse(&b, BYOC_ETYPE, "the condition is float32");
 }
 
+/* if (the size of `asked`'s last axis == `one`) squeeze(x, [axis]) else x, as
+ * PyTorch exports squeeze of a size that varies. */
+static struct build with_squeeze(const char *asked, int64_t one, int64_t axis)
+{
+    const int64_t last[] = {-1};
+    struct build b = begin(13);
+
+    input(&b, "x", "4 N");
+    input(&b, "w", "4 M");
+    ints(&b, "last", 1, last);
+    ints(&b, "one", 1, &one);
+    ints(&b, "axis", 1, &axis);
+    node(&b, "Shape", asked, "s");
+    node(&b, "Gather", "s last", "d");
+    node(&b, "Equal", "d one", "c");
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    attr_graph(&b, n, "then_branch", one_node(&b, "Squeeze", "x axis", "t"));
+    attr_graph(&b, n, "else_branch", one_node(&b, "Identity", "x", "s"));
+    output(&b, "y");
+    return b;
+}
+
+static void squeeze_where_one(void **state)
+{
+    (void)state;
+    struct build b = with_squeeze("x", 1, -1);
+    EXPECT(&b, "-> Tensor[(4), float32]", "squeeze(%x, axis=[1])");
+    b = with_squeeze("x", 1, 1);
+    EXPECT(&b, "squeeze(%x, axis=[1])");
+    b = with_squeeze("x", 2, -1); /* another size */
+    refuse(&b, BYOC_ETYPE, "the branches give");
+    b = with_squeeze("w", 1, -1); /* another value's */
+    refuse(&b, BYOC_ETYPE, "the branches give");
+}
+
 /* --- Loop, Scan ----------------------------------------------------------- */
 
 /* Import, run, and hold output `i` against what it must be. The model has no
@@ -434,6 +469,7 @@ int main(void)
         cmocka_unit_test(nested),
         cmocka_unit_test(several_outputs),
         cmocka_unit_test(branches_that_do_not_fit),
+        cmocka_unit_test(squeeze_where_one),
         cmocka_unit_test(states_grow),
         cmocka_unit_test(condition_ends),
         cmocka_unit_test(scan_backward),
