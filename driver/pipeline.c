@@ -488,7 +488,9 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
 static void close_ledger(struct byoc_compiled *c,
                          const struct byoc_compile_params *params)
 {
-    byi_ledger_close(c->ledger, c->m);
+    const struct byi_pass_context ctx = {.eval = eval,
+                                         .vendors = &c->found.vendors};
+    byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
     byi_gates_check(c->ledger, params);
     byi_ledger_json(c->ledger, &c->ledger_json);
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);

@@ -69,8 +69,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
         const uint32_t part = giving->fate ? giving->fate[i].part : 0;
         if (!part)
             continue;
-        byi_node_mark(&d->fresh->nodes.at[map[i]], target,
-                      d->n_regions + part);
+        byi_node_mark(&d->fresh->nodes.at[map[i]], target, d->n_regions + part);
         n_parts = part > n_parts ? part : n_parts;
     }
     d->n_regions += n_parts;
@@ -122,13 +121,14 @@ static bool calls_any(const struct dissolver *d)
 /* --- giving back --------------------------------------------------------- */
 
 static void note(struct byi_ledger *ledger, const struct byi_module *m,
+                 const struct byi_samples *samples,
                  const struct byi_giving *giving)
 {
     const struct byi_func *f = m->funcs.at[giving->func];
     bool splits = false;
     for (byi_id id = 0; giving->fate && id < f->nodes.n; id++)
         splits = splits || giving->fate[id].part;
-    byi_ledger_give_back(ledger, m, giving->func,
+    byi_ledger_give_back(ledger, m, samples, giving->func,
                          splits ? BYI_REASON_SPLIT : giving->reason,
                          giving->detail);
     for (byi_id id = 0; giving->fate && id < f->nodes.n; id++)
@@ -146,11 +146,13 @@ enum byoc_status byi_give_back(struct byi_module *m,
     const uint32_t n_funcs = m->funcs.n;
     const struct byi_giving **of =
         byi_arena_calloc(scratch, n_funcs, sizeof(struct byi_giving *));
+    const struct byi_samples *samples =
+        ctx->ledger ? byi_samples_new(m, ctx, scratch) : NULL;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n; i++) {
         of[list[i].func] = &list[i];
         if (ctx->ledger)
-            note(ctx->ledger, m, &list[i]);
+            note(ctx->ledger, m, samples, &list[i]);
     }
     for (uint32_t i = 0; i < n_funcs && status == BYOC_OK; i++) {
         struct dissolver d = {.m = m,

@@ -2,6 +2,7 @@
  * passes decide, closed over the final module.
  */
 #include "ledger_book.h"
+#include "partition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +28,9 @@ const char *byi_reason_text(enum byi_reason reason)
 /* The way of an attempt. What is not here, limits and what the user said, is
  * decided about nodes that came all the way. */
 static const enum byi_reason stages[] = {
-    BYI_REASON_NO_VENDOR,  BYI_REASON_VENDOR_FAILED,
-    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,
-    BYI_REASON_NOT_CLOSED, BYI_REASON_DYNAMIC,    BYI_REASON_PREDICATE,
-    BYI_REASON_PROBE,      BYI_REASON_REFERENCE,
+    BYI_REASON_NO_VENDOR,     BYI_REASON_VENDOR_FAILED, BYI_REASON_NO_PATTERN,
+    BYI_REASON_PATTERN_SHAPE, BYI_REASON_NOT_CLOSED,    BYI_REASON_DYNAMIC,
+    BYI_REASON_PREDICATE,     BYI_REASON_PROBE,         BYI_REASON_REFERENCE,
 };
 
 uint32_t byi_reason_stage(enum byi_reason reason)
@@ -222,8 +222,8 @@ static int compare_ids(const void *a, const void *b)
 }
 
 void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
-                          uint32_t func, enum byi_reason reason,
-                          const char *detail)
+                          const struct byi_samples *samples, uint32_t func,
+                          enum byi_reason reason, const char *detail)
 {
     const struct byi_func *f = m->funcs.at[func];
     BYI_VEC(uint32_t) list = {0};
@@ -240,14 +240,15 @@ void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
         if (!i || list.at[i] != list.at[i - 1])
             list.at[kept++] = list.at[i];
     const struct byi_sources sources = {.n = kept, .at = list.at};
-    const struct byi_ledger_region region = {.name = f->name,
-                                             .vendor = f->attr.compiler,
-                                             .reason = reason,
-                                             .detail = detail,
-                                             .sources = &sources,
-                                             .flops = byi_func_flops(m, f),
-                                             .n_inputs = f->params.n,
-                                             .n_outputs = count_outputs(f)};
+    const struct byi_ledger_region region = {
+        .name = f->name,
+        .vendor = f->attr.compiler,
+        .reason = reason,
+        .detail = detail,
+        .sources = &sources,
+        .flops = byi_func_flops(m, samples, func),
+        .n_inputs = f->params.n,
+        .n_outputs = count_outputs(f)};
     byi_ledger_region(ledger, &region);
     byi_vec_free(list.at);
 }
@@ -327,13 +328,27 @@ static void settle(struct byi_ledger *l, const struct byi_sources *s,
     }
 }
 
-double byi_node_flops(const struct byi_func *f, const struct byi_node *node)
+static const struct byi_type *type_of(const struct byi_module *m,
+                                      const struct byi_samples *samples,
+                                      uint32_t func, byi_id id)
 {
+    const struct byi_type *type = m->funcs.at[func]->nodes.at[id].type;
+    const struct byi_type *sample =
+        byi_type_all_static(type) ? NULL : byi_sample_usual(samples, func, id);
+    return sample ? sample : type;
+}
+
+double byi_node_flops(const struct byi_module *m,
+                      const struct byi_samples *samples, uint32_t func,
+                      byi_id id)
+{
+    const struct byi_node *node = &m->funcs.at[func]->nodes.at[id];
     const struct byi_type *in[16];
     uint32_t n = node->n_args < BYI_COUNT(in) ? node->n_args : BYI_COUNT(in);
     for (uint32_t i = 0; i < n; i++)
-        in[i] = f->nodes.at[node->args[i]].type;
-    return byi_op_flops(byi_op(node->op), node->attrs, in, node->type);
+        in[i] = type_of(m, samples, func, node->args[i]);
+    return byi_op_flops(byi_op(node->op), node->attrs, in,
+                        type_of(m, samples, func, id));
 }
 
 static const struct byi_func *composite_at(const struct byi_module *m,
@@ -351,48 +366,61 @@ static bool is_inner(const struct byi_module *m, const struct byi_node *node)
 }
 
 /* Of the operators in a body and its branches; as deep as these nest. */
-static double body_flops(const struct byi_module *m, const struct byi_func *f)
+static double body_flops(const struct byi_module *m,
+                         const struct byi_samples *samples, uint32_t func)
 {
+    const struct byi_func *f = m->funcs.at[func];
     double flops = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_CALL_OP)
-            flops += byi_node_flops(f, node);
+            flops += byi_node_flops(m, samples, func, id);
         else if (is_inner(m, node))
-            flops += body_flops(m, m->funcs.at[node->index]);
+            flops += body_flops(m, samples, node->index);
     }
     return flops;
 }
 
-double byi_func_flops(const struct byi_module *m, const struct byi_func *f)
+double byi_func_flops(const struct byi_module *m,
+                      const struct byi_samples *samples, uint32_t func)
 {
+    const struct byi_func *f = m->funcs.at[func];
     double flops = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         const struct byi_func *body = composite_at(m, node);
         if (node->kind == BYI_CALL_OP)
-            flops += byi_node_flops(f, node);
+            flops += byi_node_flops(m, samples, func, id);
         else if (body || is_inner(m, node))
-            flops += body_flops(m, m->funcs.at[node->index]);
+            flops += body_flops(m, samples, node->index);
     }
     return flops;
 }
 
-static void read_function(struct byi_ledger *l, const struct byi_module *m,
-                          const struct byi_func *f, const struct place *place)
+/* A closed ledger's module, and sizes for what varies in it. */
+struct reader {
+    struct byi_ledger *l;
+    const struct byi_module *m;
+    const struct byi_samples *samples;
+};
+
+static void read_function(const struct reader *r, uint32_t func,
+                          const struct place *place)
 {
     const struct place folded = {.where = BYI_REASON_FOLDED};
+    const struct byi_func *f = r->m->funcs.at[func];
+    struct byi_ledger *l = r->l;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_CONST)
             settle(l, node->sources, &folded, 0);
         if (node->kind == BYI_IF && place->region)
             settle(l, node->sources, place, 0);
-        if (is_inner(m, node))
-            read_function(l, m, m->funcs.at[node->index], place);
+        if (is_inner(r->m, node))
+            read_function(r, node->index, place);
         if (node->kind != BYI_CALL_OP)
             continue;
-        double flops = byi_node_flops(f, node);
+        double flops = byi_node_flops(r->m, r->samples, func, id);
         settle(l, node->sources, place, flops);
         l->coverage.flops += flops;
         if (!place->region)
@@ -404,18 +432,19 @@ static void read_function(struct byi_ledger *l, const struct byi_module *m,
 
 /* The composites of a vendor's function, `region`; or of one of ours, 0, when
  * their region was given back. */
-static void read_composites(struct byi_ledger *l, const struct byi_module *m,
-                            const struct byi_func *f, uint32_t region)
+static void read_composites(const struct reader *r, const struct byi_func *f,
+                            uint32_t region)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_func *body = composite_at(m, &f->nodes.at[id]);
+        const struct byi_node *node = &f->nodes.at[id];
+        const struct byi_func *body = composite_at(r->m, node);
         if (!body)
             continue;
         const struct place offloaded = {.where = BYI_REASON_OFFLOADED,
                                         .region = region,
                                         .pattern = body->attr.composite};
         const struct place native = {.where = BYI_REASON_NATIVE};
-        read_function(l, m, body, region ? &offloaded : &native);
+        read_function(r, node->index, region ? &offloaded : &native);
     }
 }
 
@@ -457,10 +486,13 @@ static void list_nodes(struct byi_ledger *l)
             *next[l->entries.at[i].region - 1]++ = i;
 }
 
-void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m)
+void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
+                      const struct byi_samples *samples)
 {
+    const struct reader r = {l, m, samples};
     const struct place native = {.where = BYI_REASON_NATIVE};
-    l->coverage = (struct byi_coverage){.nodes = m->sources.n};
+    l->coverage = (struct byi_coverage){
+        .nodes = m->sources.n, .sizes = keep(l, byi_sample_sizes(samples))};
     l->sources = byi_arena_copy(l->arena, m->sources.at,
                                 m->sources.n * sizeof *m->sources.at);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
@@ -468,8 +500,8 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m)
         if (f->dead || f->attr.composite || f->attr.inner)
             continue;
         const uint32_t region = f->attr.compiler ? add_region(l, f) : 0;
-        read_function(l, m, f, &native);
-        read_composites(l, m, f, region);
+        read_function(&r, i, &native);
+        read_composites(&r, f, region);
     }
     for (uint32_t i = 0; i < m->sources.n; i++)
         count(l, entry_of(l, i));

@@ -76,9 +76,10 @@ void byi_ledger_region(struct byi_ledger *ledger,
                        const struct byi_ledger_region *region);
 /* The same for a vendor's function of the module, all of it, before it is
  * changed. */
+struct byi_samples;
 void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
-                          uint32_t func, enum byi_reason reason,
-                          const char *detail);
+                          const struct byi_samples *samples, uint32_t func,
+                          enum byi_reason reason, const char *detail);
 /* Microseconds that were measured of a region, by its name, and of the nodes
  * with these sources, who share them; negative: not measured. */
 void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
@@ -98,14 +99,20 @@ void byi_ledger_measured(struct byi_ledger *ledger,
                          const struct byi_measured *measured);
 
 /* Floating-point operations of one call of an operator, and of a function and
- * the composites in it; two for a multiply-add, 0 where a dim is unknown. */
-double byi_node_flops(const struct byi_func *f, const struct byi_node *node);
-double byi_func_flops(const struct byi_module *m, const struct byi_func *f);
+ * the composites in it; two for a multiply-add. Dims that vary have the size
+ * they have in `samples` (byi_sample_usual), which may be NULL; 0 where a dim
+ * is unknown. */
+double byi_node_flops(const struct byi_module *m,
+                      const struct byi_samples *samples, uint32_t func,
+                      byi_id id);
+double byi_func_flops(const struct byi_module *m,
+                      const struct byi_samples *samples, uint32_t func);
 
 /* --- afterwards ----------------------------------------------------------- */
 
 /* Where every model node ended up, read from the final module. Once. */
-void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m);
+void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m,
+                      const struct byi_samples *samples);
 
 /* The totals of a closed ledger. */
 struct byi_coverage {
@@ -113,6 +120,7 @@ struct byi_coverage {
     uint32_t offloaded, native, folded, removed;
     uint32_t regions;
     double flops, flops_offloaded;
+    const char *sizes; /* "batch=64": for these, where some vary; or "" */
 };
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 

@@ -144,6 +144,7 @@ static void put_summary(const struct byi_coverage *c, struct byi_text *out)
     number(out, "regions", c->regions);
     number(out, "flops", c->flops);
     number(out, "flops_offloaded", c->flops_offloaded);
+    string(out, "sizes", c->sizes);
     put(out, "}");
 }
 

@@ -24,6 +24,7 @@ struct limiter {
     struct byi_module *m;
     struct byi_pass_context *ctx;
     const struct byi_limits *limits;
+    const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_arena *scratch;
     BYI_VEC(struct candidate) list;
 };
@@ -46,12 +47,14 @@ static bool composite_computes(const struct byi_module *m,
     return false;
 }
 
-static void add_member(struct candidate *c, const struct byi_module *m,
-                       const struct byi_node *node, const struct byi_func *body)
+/* Call `node` of f, of a composite. */
+static void add_member(const struct limiter *l, struct candidate *c,
+                       const struct byi_func *f, const struct byi_node *node)
 {
+    const uint32_t body = f->nodes.at[node->args[0]].index;
     c->n_composites++;
-    c->computes = c->computes || composite_computes(m, body);
-    c->flops += byi_func_flops(m, body);
+    c->computes = c->computes || composite_computes(l->m, l->m->funcs.at[body]);
+    c->flops += byi_func_flops(l->m, l->samples, body);
     for (uint32_t i = 0; i < node->sources->n; i++)
         BYI_PUSH(&c->sources, node->sources->at[i]);
 }
@@ -94,9 +97,8 @@ static void list_marked(struct limiter *l, uint32_t func)
         BYI_PUSH(&l->list, ((struct candidate){.func = func, .number = i}));
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        const struct byi_func *body = byi_composite_of(l->m, f, node);
-        if (node->region && body)
-            add_member(&l->list.at[first + node->region - 1], l->m, node, body);
+        if (node->region && byi_composite_of(l->m, f, node))
+            add_member(l, &l->list.at[first + node->region - 1], f, node);
     }
     for (uint32_t i = first; i < l->list.n; i++)
         sort_sources(&l->list.at[i]);
@@ -104,9 +106,8 @@ static void list_marked(struct limiter *l, uint32_t func)
 
 static void list_made(struct limiter *l, uint32_t func)
 {
-    const struct byi_func *f = l->m->funcs.at[func];
-    const struct candidate made = {.func = func,
-                                   .flops = byi_func_flops(l->m, f)};
+    const struct candidate made = {
+        .func = func, .flops = byi_func_flops(l->m, l->samples, func)};
     BYI_PUSH(&l->list, made);
 }
 
@@ -227,6 +228,7 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
     struct limiter l = {.m = m,
                         .ctx = ctx,
                         .limits = ctx->vendors ? &ctx->vendors->limits : &none,
+                        .samples = byi_samples_new(m, ctx, scratch),
                         .scratch = scratch};
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!m->funcs.at[i]->dead && m->funcs.at[i]->attr.compiler)

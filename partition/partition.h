@@ -135,7 +135,7 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
  * `arena`, and as long as the module is not changed. */
 struct byi_samples;
 struct byi_samples *byi_samples_new(const struct byi_module *m,
-                                    struct byi_pass_context *ctx,
+                                    const struct byi_pass_context *ctx,
                                     struct byi_arena *arena);
 /* 0 for NULL. */
 uint32_t byi_samples_rounds(const struct byi_samples *samples);
@@ -144,6 +144,11 @@ uint32_t byi_samples_rounds(const struct byi_samples *samples);
 const struct byi_type *byi_sample_type(const struct byi_samples *samples,
                                        uint32_t round, uint32_t func,
                                        byi_id id);
+/* The same for the last round whose sizes the model takes; also of NULL. */
+const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
+                                        uint32_t func, byi_id id);
+/* Which sizes those are, as byi_sample_text; "" where there are none. */
+const char *byi_sample_sizes(const struct byi_samples *samples);
 /* Why the model takes the sizes of no round; NULL: it takes some. */
 const char *byi_sample_fault(const struct byi_samples *samples);
 /* "batch=2, sequence=2" */

@@ -49,6 +49,8 @@ static void print_headline(const struct byi_report *r, struct byi_text *out)
         byi_report_share(out, c->flops_offloaded, c->flops);
         byi_text_addf(out, " of ");
         byi_report_flops(out, c->flops);
+        if (*c->sizes)
+            byi_text_addf(out, " (%s)", c->sizes);
         byi_text_addf(out, " and ");
     }
     byi_text_addf(out, "%u of %u operator%s offloaded, in %u region%s\n",

@@ -204,7 +204,8 @@ static enum byoc_status read_summary(struct byi_report *r,
     BYI_TRY(get_count(&summary, "removed", &c->removed, err));
     BYI_TRY(get_count(&summary, "regions", &c->regions, err));
     BYI_TRY(get_number(&summary, "flops", &c->flops, err));
-    return get_number(&summary, "flops_offloaded", &c->flops_offloaded, err);
+    BYI_TRY(get_number(&summary, "flops_offloaded", &c->flops_offloaded, err));
+    return get_text(&summary, "sizes", false, &c->sizes, err);
 }
 
 static enum byoc_status read_measured(struct byi_report *r,

@@ -10,7 +10,7 @@
 
 enum { MAX_COMPUTED = 1024 }; /* elements; as at run time */
 
-/* Of one function, for one round of sizes. */
+/* Of one function, for one round of sizes: as it was entered last. */
 struct shapes {
     const struct byi_type **type;    /* by node; NULL: not known      */
     const struct byi_tensor **value; /* by node; NULL: not known      */
@@ -18,12 +18,13 @@ struct shapes {
 
 struct byi_samples {
     const struct byi_module *m;
-    struct byi_pass_context *ctx;
+    const struct byi_pass_context *ctx;
     struct byi_arena *arena;
     uint32_t n_rounds;
     struct shapes **of; /* by round, by function of the module */
     const char **fault; /* by round: sizes that the model does not take */
     uint32_t n_funcs;
+    uint32_t inside; /* function literals being walked, which may never run */
 };
 
 static const int64_t usual[] = {1, 2, 64};
@@ -33,7 +34,7 @@ static const int64_t usual[] = {1, 2, 64};
 static const struct byi_size_list *list_of(const struct byi_vendors *v,
                                            const char *name)
 {
-    for (uint32_t i = 0; i < v->n_sizes; i++)
+    for (uint32_t i = 0; v && i < v->n_sizes; i++)
         if (strcmp(v->sizes[i].name, name) == 0)
             return &v->sizes[i];
     return NULL;
@@ -46,13 +47,15 @@ static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
     const struct byi_size_list *list = list_of(s->ctx->vendors, name);
     if (*name == '?')
         return -1;
-    return list ? list->at[round % list->n] : usual[round % BYI_COUNT(usual)];
+    const int64_t *at = list ? list->at : usual;
+    const uint32_t n = list ? list->n : BYI_COUNT(usual);
+    return at[round < n ? round : n - 1];
 }
 
 static uint32_t count_rounds(const struct byi_vendors *v)
 {
     uint32_t n = BYI_COUNT(usual);
-    for (uint32_t i = 0; i < v->n_sizes; i++)
+    for (uint32_t i = 0; v && i < v->n_sizes; i++)
         n = v->sizes[i].n > n ? v->sizes[i].n : n;
     return n;
 }
@@ -130,7 +133,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
                               .err = &err};
     const struct byi_type *type;
     if (byi_infer_type(&infer, &type) != BYOC_OK) {
-        if (!s->fault[round])
+        if (!s->fault[round] && s->inside == 0)
             s->fault[round] = byi_arena_str(s->arena, err.text);
         return;
     }
@@ -155,30 +158,99 @@ static const struct byi_type *tuple_of(const struct byi_samples *s,
     return byi_type_tuple(s->arena, node->n_args, fields);
 }
 
-static struct shapes *shapes_new(const struct byi_samples *s,
-                                 const struct byi_func *f)
+/* --- functions ------------------------------------------------------------ */
+
+static void walk(struct byi_samples *s, uint32_t round, uint32_t func);
+
+/* Walk function `func`, given types and values of its parameters. Those without
+ * a type have that of their names. */
+static void enter(struct byi_samples *s, uint32_t round, uint32_t func,
+                  const struct byi_type *const *types,
+                  const struct byi_tensor *const *values)
 {
-    struct shapes *sh = byi_arena_calloc(s->arena, 1, sizeof *sh);
+    const struct byi_func *f = s->m->funcs.at[func];
+    struct shapes *sh = &s->of[round][func];
     sh->type = byi_arena_calloc(s->arena, f->nodes.n, sizeof *sh->type);
     sh->value = byi_arena_calloc(s->arena, f->nodes.n, sizeof *sh->value);
-    return sh;
+    for (uint32_t i = 0; types && i < f->params.n; i++) {
+        sh->type[f->params.at[i]] = types[i];
+        sh->value[f->params.at[i]] = values[i];
+    }
+    walk(s, round, func);
 }
 
-static void walk(struct byi_samples *s, uint32_t round,
-                 const struct byi_func *f, struct shapes *sh);
-
-/* A composite that another vendor was given before; there is none in it. */
-static const struct byi_type *call_composite(struct byi_samples *s,
-                                             uint32_t round,
-                                             const struct byi_func *body,
-                                             const struct shapes *sh,
-                                             const struct byi_node *node)
+/* Enter `func` with values of the function that sh is of: n operands, `first`
+ * of its parameters being left out, then its captures. */
+static void enter_with(struct byi_samples *s, uint32_t round,
+                       const struct shapes *sh, uint32_t func, uint32_t first,
+                       const byi_id *args, uint32_t n, const byi_id *captures)
 {
-    struct shapes *in = shapes_new(s, body);
-    for (uint32_t i = 0; i < body->params.n; i++)
-        in->type[body->params.at[i]] = sh->type[node->args[1 + i]];
-    walk(s, round, body, in);
-    return in->type[body->result];
+    const struct byi_func *f = s->m->funcs.at[func];
+    const uint32_t n_params = f->params.n;
+    const struct byi_type **types =
+        byi_arena_calloc(s->arena, n_params, sizeof *types);
+    const struct byi_tensor **values =
+        byi_arena_calloc(s->arena, n_params, sizeof *values);
+    for (uint32_t i = first; i < n_params; i++) {
+        const byi_id from =
+            i < first + n ? args[i - first] : captures[i - first - n];
+        types[i] = sh->type[from];
+        values[i] = sh->value[from];
+    }
+    enter(s, round, func, types, values);
+}
+
+/* A function that is entered where it is called: a vendor's, a composite, a
+ * fused group. They hold no others but composites and branches. */
+static bool is_called(const struct byi_func *f)
+{
+    return f->attr.compiler || f->attr.composite || f->attr.primitive;
+}
+
+static void visit_call(struct byi_samples *s, uint32_t round,
+                       const struct byi_func *f, const struct shapes *sh,
+                       byi_id id)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    const struct byi_node *callee = &f->nodes.at[node->args[0]];
+    if ((callee->kind != BYI_FN && callee->kind != BYI_GLOBAL) ||
+        !is_called(s->m->funcs.at[callee->index]))
+        return;
+    enter_with(s, round, sh, callee->index, 0, node->args + 1, node->n_args - 1,
+               callee->args);
+    const byi_id result = s->m->funcs.at[callee->index]->result;
+    sh->type[id] = s->of[round][callee->index].type[result];
+    sh->value[id] = s->of[round][callee->index].value[result];
+}
+
+/* A literal: what it captures is known, its own parameters are not. It recurses
+ * as deep as functions stand in each other, which readers limit. */
+static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
+                     const struct shapes *sh, const struct byi_node *node)
+{
+    const struct byi_func *inner = s->m->funcs.at[node->index];
+    if (node->index == func || is_called(inner))
+        return;
+    s->inside++;
+    enter_with(s, round, sh, node->index, inner->params.n - inner->n_captures,
+               NULL, 0, node->args);
+    s->inside--;
+}
+
+/* What both branches give, where that is the same. */
+static void visit_if(const struct byi_samples *s, uint32_t round,
+                     const struct byi_func *f, const struct shapes *sh,
+                     byi_id id)
+{
+    const struct byi_type *type[2] = {0};
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct byi_node *fn = &f->nodes.at[f->nodes.at[id].args[1 + k]];
+        if (fn->kind == BYI_FN && s->of[round][fn->index].type)
+            type[k] =
+                s->of[round][fn->index].type[s->m->funcs.at[fn->index]->result];
+    }
+    if (type[0] && type[1] && byi_type_equal(type[0], type[1]))
+        sh->type[id] = type[0];
 }
 
 static const struct byi_type *field_of(const struct byi_type *tuple, uint32_t i)
@@ -186,11 +258,12 @@ static const struct byi_type *field_of(const struct byi_type *tuple, uint32_t i)
     return tuple && tuple->kind == BYI_TUPLE ? tuple->fields[i] : NULL;
 }
 
-static void visit(struct byi_samples *s, uint32_t round,
-                  const struct byi_func *f, const struct shapes *sh, byi_id id)
+static void visit(struct byi_samples *s, uint32_t round, uint32_t func,
+                  byi_id id)
 {
+    const struct byi_func *f = s->m->funcs.at[func];
+    const struct shapes *sh = &s->of[round][func];
     const struct byi_node *node = &f->nodes.at[id];
-    const struct byi_func *body = byi_composite_of(s->m, f, node);
     switch (node->kind) {
     case BYI_CONST: {
         const struct byi_const *c = &s->m->consts.at[node->index];
@@ -199,42 +272,46 @@ static void visit(struct byi_samples *s, uint32_t round,
         t->data = (void *)(uintptr_t)c->data;
         sh->type[id] = c->type;
         sh->value[id] = t;
-        break;
+        return;
     }
     case BYI_CALL_OP:
         visit_op(s, round, sh, node, id);
-        break;
+        return;
     case BYI_MAKE_TUPLE:
         sh->type[id] = tuple_of(s, sh, node);
-        break;
+        return;
     case BYI_GET:
         sh->type[id] = field_of(sh->type[node->args[0]], node->index);
-        break;
+        return;
     case BYI_FN:
+        visit_fn(s, round, func, sh, node);
+        return;
     case BYI_GLOBAL:
+        return;
+    case BYI_CALL:
+        visit_call(s, round, f, sh, id);
+        break;
+    case BYI_IF:
+        visit_if(s, round, f, sh, id);
         break;
     case BYI_PARAM:
-    case BYI_CALL:
-    case BYI_IF:
-        if (body)
-            sh->type[id] = call_composite(s, round, body, sh, node);
-        else if (!sh->type[id])
-            sh->type[id] = put_sizes(s, round, node->type);
         break;
     }
+    if (!sh->type[id])
+        sh->type[id] = put_sizes(s, round, node->type);
 }
 
-static void walk(struct byi_samples *s, uint32_t round,
-                 const struct byi_func *f, struct shapes *sh)
+static void walk(struct byi_samples *s, uint32_t round, uint32_t func)
 {
+    const struct byi_func *f = s->m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++)
-        visit(s, round, f, sh, id);
+        visit(s, round, func, id);
 }
 
 /* --- all of them ---------------------------------------------------------- */
 
 struct byi_samples *byi_samples_new(const struct byi_module *m,
-                                    struct byi_pass_context *ctx,
+                                    const struct byi_pass_context *ctx,
                                     struct byi_arena *arena)
 {
     bool open = false;
@@ -254,10 +331,8 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
         s->of[r] = byi_arena_calloc(arena, m->funcs.n, sizeof **s->of);
         for (uint32_t i = 0; i < m->funcs.n; i++) {
             const struct byi_func *f = m->funcs.at[i];
-            if (f->dead || f->attr.compiler || f->attr.composite)
-                continue;
-            s->of[r][i] = *shapes_new(s, f);
-            walk(s, r, f, &s->of[r][i]);
+            if (!f->dead && f->name && !is_called(f))
+                enter(s, r, i, NULL, NULL);
         }
     }
     return s;
@@ -274,6 +349,28 @@ const struct byi_type *byi_sample_type(const struct byi_samples *s,
     if (func >= s->n_funcs || !s->of[round][func].type)
         return NULL;
     return s->of[round][func].type[id];
+}
+
+/* 1 + the last round whose sizes the model takes; 0: there is none. */
+static uint32_t usual_round(const struct byi_samples *s)
+{
+    uint32_t round = s ? s->n_rounds : 0;
+    while (round > 0 && s->fault[round - 1])
+        round--;
+    return round;
+}
+
+const struct byi_type *byi_sample_usual(const struct byi_samples *s,
+                                        uint32_t func, byi_id id)
+{
+    const uint32_t round = usual_round(s);
+    return round ? byi_sample_type(s, round - 1, func, id) : NULL;
+}
+
+const char *byi_sample_sizes(const struct byi_samples *s)
+{
+    const uint32_t round = usual_round(s);
+    return round ? byi_sample_text(s, round - 1) : "";
 }
 
 const char *byi_sample_fault(const struct byi_samples *s)

@@ -397,11 +397,11 @@ static void times_and_regions(void **state)
         .model = "m", .cpu = "c", .threads = 1};
     byi_ledger_facts(l, &facts);
     byi_ledger_open(l, m);
-    byi_ledger_give_back(l, m, byi_func_find(m, "v_0"), BYI_REASON_NOT_BUILT,
-                         "too big");
+    byi_ledger_give_back(l, m, NULL, byi_func_find(m, "v_0"),
+                         BYI_REASON_NOT_BUILT, "too big");
     byi_ledger_region_times(l, "v_0", 12.5, 25);
     byi_ledger_node_times(l, &both, 10, -1);
-    byi_ledger_close(l, m);
+    byi_ledger_close(l, m, NULL);
     byi_ledger_json(l, &json);
     cJSON *ledger = cJSON_Parse(json.at);
     check_whole(ledger);
@@ -467,7 +467,7 @@ static void the_telling_reason(void **state)
         for (int k = 0; k < 3; k++)
             byi_ledger_note(l, &one, rows[i].tried[k], "v", NULL, NULL);
         byi_ledger_note(l, &one, rows[i].tried[1], "v", NULL, NULL); /* again */
-        byi_ledger_close(l, m);
+        byi_ledger_close(l, m, NULL);
         byi_ledger_json(l, &json);
         cJSON *ledger = cJSON_Parse(json.at);
         const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 0);

@@ -297,7 +297,7 @@ static void composites_follow_the_assignment(void **state)
     assert_null(strstr(text.at, "relu_exp"));
     assert_null(strstr(text.at, "add_relu"));
     byi_text_free(&text);
-    byi_ledger_close(ledger, s.m);
+    byi_ledger_close(ledger, s.m, NULL);
     byi_ledger_json(ledger, &text);
     assert_non_null(strstr(text.at, "\"cheaper-elsewhere\""));
     assert_non_null(strstr(text.at, "b takes 2 us"));
