@@ -99,19 +99,18 @@ uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
     return room_of(w) * threads;
 }
 
-static void add_border(const struct byi_window *w, const float *x, float *to,
-                       int64_t wide, float outside)
+/* A plane inside of its border. Rows may be short: no calls. */
+static void copy_inside(const struct byi_window *w, const float *x, float *to,
+                        int64_t wide)
 {
-    for (int64_t row = 0; row < w->in[1]; row++, to += wide) {
-        for (int64_t i = 0; i < w->pad[2]; i++)
-            to[i] = outside;
-        memcpy(to + w->pad[2], x + row * w->in[2],
-               (size_t)w->in[2] * sizeof *x);
-        for (int64_t i = w->pad[2] + w->in[2]; i < wide; i++)
-            to[i] = outside;
+    to += w->pad[2];
+    for (int64_t row = 0; row < w->in[1]; row++, to += wide, x += w->in[2]) {
+        int64_t i = 0;
+        for (; i + 4 <= w->in[2]; i += 4)
+            memcpy(to + i, x + i, 4 * sizeof *x);
+        for (; i < w->in[2]; i++)
+            memcpy(to + i, x + i, sizeof *x);
     }
-    for (int64_t i = 0; i < BYI_SLACK; i++)
-        to[i] = outside;
 }
 
 /* n planes, each with its own inputs and weights. */
@@ -127,9 +126,10 @@ static void run_together(const struct byi_sliding *v, const float *x,
     struct byi_window inner = *w;
     inner.in[2] = bordered_row(w);
     inner.pad[2] = 0;
+    for (int64_t i = 0; i < inner.in[2] * w->in[1] + BYI_SLACK; i++)
+        room[i] = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
     for (int64_t p = 0; p < n; p++) {
-        add_border(w, x + p * w->in_count, room, inner.in[2],
-                   v->kind == BYI_WINDOW_MAX ? -INFINITY : 0);
+        copy_inside(w, x + p * w->in_count, room, inner.in[2]);
         simd->window[v->kind](room, weights ? weights + p * w->taps : NULL,
                               &inner, y + p * w->out_count, 1);
     }
