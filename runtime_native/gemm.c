@@ -103,12 +103,35 @@ static void transpose_four(const float *const from[4], int64_t columns,
             to[c * pitch + i] = from[i][c];
 }
 
+/* The same for two rows. */
+static void transpose_two(const float *a, const float *b, int64_t columns,
+                          float *to, int64_t pitch)
+{
+    const lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+        const quad x = *(const quad_any *)(a + c);
+        const quad y = *(const quad_any *)(b + c);
+        const quad pairs[] = {__builtin_shuffle(x, y, low),
+                              __builtin_shuffle(x, y, high)};
+        for (int64_t i = 0; i < 4; i++)
+            memcpy(to + (c + i) * pitch, (const float *)pairs + 2 * i,
+                   2 * sizeof *to);
+    }
+    for (; c < columns; c++) {
+        to[c * pitch] = a[c];
+        to[c * pitch + 1] = b[c];
+    }
+}
+
 void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
                    float *to)
 {
     int64_t r = 0;
     for (; r + 4 <= pitch; r += 4)
         transpose_four(from + r, n, to + r, pitch);
+    for (; r + 2 <= pitch; r += 2)
+        transpose_two(from[r], from[r + 1], n, to + r, pitch);
     for (; r < pitch; r++)
         for (int64_t c = 0; c < n; c++)
             to[c * pitch + r] = from[r][c];
@@ -124,6 +147,9 @@ void byi_transpose(const float *from, int64_t stride, int64_t rows,
                                at + 3 * stride};
         transpose_four(four, columns, to + r, pitch);
     }
+    for (; r + 2 <= rows; r += 2)
+        transpose_two(from + r * stride, from + (r + 1) * stride, columns,
+                      to + r, pitch);
     for (; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             to[c * pitch + r] = from[r * stride + c];

@@ -51,8 +51,8 @@ static struct byi_view simplify(const struct byi_view *v)
 
 /* dst[i] = src[i stride] */
 #define ROW(size)                                                              \
-    static void row_##size(char *dst, const char *src, int64_t n,              \
-                           int64_t stride)                                     \
+    static void row_##size(char *restrict dst, const char *restrict src,       \
+                           int64_t n, int64_t stride)                          \
     {                                                                          \
         if (stride == 1)                                                       \
             for (int64_t i = 0; i < n; i++)                                    \
@@ -78,12 +78,19 @@ FOR_SIZES(ROW)
     }
 FOR_SIZES(SQUARE)
 
-/* The same for elements of four bytes, in vectors. */
+/* The same for elements of four bytes, in vectors. Few of many rows at a time:
+ * they may be a power of two apart, which a cache has in the same few places,
+ * and each should be written on while it is there. */
 static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                          int64_t rows, int64_t cols)
 {
-    byi_transpose((const float *)(const void *)src, in, cols, rows,
-                  (float *)(void *)dst, out);
+    enum { FEW = 8 };
+    const float *from = (const void *)src;
+    float *to = (void *)dst;
+    const int64_t step = cols > FEW ? FEW : rows;
+    for (int64_t r = 0; r < rows; r += step)
+        byi_transpose(from + r, in, cols, byi_min(step, rows - r),
+                      to + r * out, out);
 }
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
@@ -156,7 +163,7 @@ struct blocks {
     struct byi_view outer;           /* source strides            */
     int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
     int64_t rows, cols, in, row_out; /* of the two-axis transpose */
-    int64_t per_outer;               /* groups of BLOCK rows      */
+    int64_t high, per_outer;         /* rows of a group; groups   */
 };
 
 static struct blocks plan_blocks(const struct byi_view *v, uint32_t near)
@@ -167,7 +174,8 @@ static struct blocks plan_blocks(const struct byi_view *v, uint32_t near)
         .rows = v->dims[near], .cols = v->dims[last], .in = v->strides[last]};
     byi_dense_strides(v->rank, v->dims, dense);
     b.row_out = dense[near];
-    b.per_outer = byi_ceil_div(b.rows, BLOCK);
+    b.high = byi_max(BLOCK, BLOCK * BLOCK / b.cols);
+    b.per_outer = byi_ceil_div(b.rows, b.high);
     for (uint32_t i = 0; i < last; i++) {
         if (i == near)
             continue;
@@ -178,23 +186,40 @@ static struct blocks plan_blocks(const struct byi_view *v, uint32_t near)
     return b;
 }
 
-/* Group g: BLOCK rows of one two-axis transpose, all its columns. */
-static void copy_group(const struct blocks *b, int64_t g, const char *src,
+/* Some rows of one two-axis transpose, all its columns; source and destination
+ * of its first element. */
+static void copy_group(const struct blocks *b, int64_t row, const char *src,
                        char *dst, size_t size)
 {
     const int64_t bytes = (int64_t)size;
-    const int64_t row = g % b->per_outer * BLOCK;
-    const int64_t rows = byi_min(BLOCK, b->rows - row);
+    const int64_t rows = byi_min(b->high, b->rows - row);
     const square_fn square = square_of(size);
-    int64_t at[2 * BYI_MAX_RANK], to = row * b->row_out;
-    const int64_t from = row + byi_seek(b->outer.rank, b->outer.dims,
-                                        b->outer.strides, g / b->per_outer, at);
-    for (uint32_t i = 0; i < b->outer.rank; i++)
-        to += at[i] * b->out[i];
+    src += row * bytes;
+    dst += row * b->row_out * bytes;
     for (int64_t c = 0; c < b->cols; c += BLOCK)
-        square(dst + (to + c) * bytes, b->row_out,
-               src + (from + c * b->in) * bytes, b->in, rows,
-               byi_min(BLOCK, b->cols - c));
+        square(dst + c * bytes, b->row_out, src + c * b->in * bytes, b->in,
+               rows, byi_min(BLOCK, b->cols - c));
+}
+
+/* Groups [first, last). */
+static void copy_groups(const struct blocks *b, int64_t first, int64_t last,
+                        const char *src, char *dst, size_t size)
+{
+    const int64_t bytes = (int64_t)size;
+    int64_t at[2 * BYI_MAX_RANK], row = first % b->per_outer * b->high;
+    int64_t from = byi_seek(b->outer.rank, b->outer.dims, b->outer.strides,
+                            first / b->per_outer, at);
+    for (int64_t g = first; g < last; g++) {
+        int64_t to = 0;
+        for (uint32_t i = 0; i < b->outer.rank; i++)
+            to += at[i] * b->out[i];
+        copy_group(b, row, src + from * bytes, dst + to * bytes, size);
+        row += b->high;
+        if (row < b->rows)
+            continue;
+        row = 0;
+        byi_step(b->outer.rank, b->outer.dims, b->outer.strides, at, &from);
+    }
 }
 
 void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
@@ -215,9 +240,11 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
     if (near < v.rank) {
         const struct blocks b = plan_blocks(&v, near);
         const int64_t groups = n / (b.rows * b.cols) * b.per_outer;
+        const int64_t parts = byi_min(groups, team);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-        for (int64_t g = 0; g < groups; g++)
-            copy_group(&b, g, src, dst, size);
+        for (int64_t p = 0; p < parts; p++)
+            copy_groups(&b, groups * p / parts, groups * (p + 1) / parts, src,
+                        dst, size);
         return;
     }
     const int64_t rows = n / v.dims[v.rank - 1];
