@@ -2,9 +2,10 @@
  * and does it for float64. In float32 the input's part of many steps is one
  * product beforehand. What is left of a step is cut into blocks of hidden
  * elements: a thread always has the same ones, so that their part of the
- * recurrent weights, packed once a call, stays in its cache. Both directions
- * walk at once; barriers are at the end of a step, and where gru's reset is
- * done. A sequence that has ended keeps its state.
+ * recurrent weights, packed once a call, stays in its cache. Several threads
+ * walk both directions at once, one thread one after the other, for the same
+ * reason; barriers are at the end of a step, and where gru's reset is done. A
+ * sequence that has ended keeps its state.
  */
 #include "kernel.h"
 
@@ -490,6 +491,15 @@ static void run_task(const struct plan *p, const struct stretch *part,
     run_block(&b, phase);
 }
 
+static void run_alone(const struct plan *p, const struct stretch *part)
+{
+    for (int64_t d = 0; d < p->s.r.directions; d++)
+        for (int64_t step = part->first; step < part->first + part->n; step++)
+            for (int phase = 0; phase <= (int)p->two_phases; phase++)
+                for (int64_t i = 0; i < p->blocks; i++)
+                    run_task(p, part, step, d * p->blocks + i, phase, 0);
+}
+
 static void run_steps(const struct plan *p, const struct byi_call *call,
                       const struct stretch *part)
 {
@@ -497,7 +507,11 @@ static void run_steps(const struct plan *p, const struct byi_call *call,
     const int64_t tasks = s->r.directions * p->blocks;
     const int64_t work = s->r.directions * s->batch * p->rows * s->hidden;
     const int team = (int)byi_min(byi_team(call, work), tasks);
-#pragma omp parallel num_threads(team) if (team > 1)
+    if (team == 1) {
+        run_alone(p, part);
+        return;
+    }
+#pragma omp parallel num_threads(team)
     {
         int64_t lane = 0;
 #ifdef _OPENMP
