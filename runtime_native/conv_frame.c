@@ -6,8 +6,8 @@
  * is. A plane of outputs is therefore one sequence, and the rows of the
  * windows' matrix are stretches of the frames, which the matrix product reads
  * where they are (byi_simd's gemm with offsets): nothing is gathered. What
- * comes out between the rows of outputs is dropped. Groups of few outputs
- * (depthwise) are sums over taps instead.
+ * comes out between the rows of outputs is dropped, or the sequence is that of
+ * a row. Groups of few outputs (depthwise) are sums over taps instead.
  */
 #include "conv.h"
 
@@ -165,6 +165,8 @@ static void take_outputs(const struct byi_window *w, const struct byi_frame *f,
 struct cut {
     int64_t m, k, panels;  /* outputs, taps, panels of weights */
     int64_t height, width; /* of a task                        */
+    int64_t lines;         /* not 0: rows of outputs of a task,
+                              which are written in place */
     int64_t m_tasks, n_tasks;
     int64_t offsets, room, lane; /* floats of scratch, by what */
     int64_t frames, weights;
@@ -175,15 +177,36 @@ static int64_t line_floats(int64_t n)
     return (int64_t)(byi_lines((uint64_t)n * sizeof(float)) / sizeof(float));
 }
 
+/* Whether rows of outputs are written in place, each for itself: vectors at
+ * their ends are not full, but nothing is copied. */
+static bool goes_by_lines(const struct byi_conv *v, const struct byi_frame *f)
+{
+    const int64_t wide = v->w.out[2], half = byi_simd()->nr / 2;
+    const int64_t more = byi_ceil_div(wide, half) * half - f->dims[2];
+    return !f->dense && more * v->c * v->w.taps <= 8 * wide;
+}
+
+static void cut_columns(const struct byi_conv *v, const struct byi_frame *f,
+                        struct cut *c)
+{
+    const int64_t nr = byi_simd()->nr, rows = v->w.out[0] * v->w.out[1];
+    if (goes_by_lines(v, f)) {
+        c->lines = byi_max(1, WIDTH / v->w.out[2]);
+        c->n_tasks = byi_ceil_div(rows, c->lines);
+        return;
+    }
+    c->n_tasks = byi_ceil_div(f->run, WIDTH + nr);
+    c->width = byi_ceil_div(byi_ceil_div(f->run, c->n_tasks), nr) * nr;
+    c->n_tasks = byi_ceil_div(f->run, c->width);
+}
+
 static struct cut cut_of(const struct byi_conv *v, const struct byi_frame *f,
                          const struct byi_call *call)
 {
-    const int64_t mr = byi_simd()->mr, nr = byi_simd()->nr;
+    const int64_t mr = byi_simd()->mr;
     struct cut c = {.m = v->o, .k = v->c * v->w.taps};
     c.panels = byi_ceil_div(c.m, mr);
-    c.n_tasks = byi_ceil_div(f->run, WIDTH + nr);
-    c.width = byi_ceil_div(byi_ceil_div(f->run, c.n_tasks), nr) * nr;
-    c.n_tasks = byi_ceil_div(f->run, c.width);
+    cut_columns(v, f, &c);
     c.m_tasks = byi_ceil_div(c.panels, HEIGHT);
     const int64_t all = v->groups * c.n_tasks;
     if (call->threads > 1 && all * c.m_tasks < 4 * call->threads)
@@ -193,7 +216,8 @@ static struct cut cut_of(const struct byi_conv *v, const struct byi_frame *f,
     c.m_tasks = byi_ceil_div(c.m, c.height);
     c.offsets = line_floats(2 * c.k);
     c.room = f->same ? line_floats(byi_min(c.k, DEPTH) * c.width) : 0;
-    c.lane = c.room + (f->dense ? 0 : line_floats(c.height * c.width));
+    c.lane =
+        c.room + (f->dense || c.lines ? 0 : line_floats(c.height * c.width));
     c.frames =
         f->same ? 0 : line_floats(v->groups * v->c * f->channel) + BYI_SLACK;
     c.weights = call->packed ? 0 : v->groups * c.panels * mr * c.k;
@@ -264,12 +288,10 @@ static void run_block(const struct job *j, int64_t k0, int64_t m0, int64_t m1,
     }
 }
 
-static void run_task(const struct job *j, int64_t task, float *lane)
+static void run_sequence(const struct job *j, int64_t m0, int64_t m1,
+                         int64_t n0, float *lane)
 {
     const struct cut *c = j->c;
-    const int64_t m0 = task % c->m_tasks * c->height;
-    const int64_t m1 = byi_min(m0 + c->height, c->m);
-    const int64_t n0 = task / c->m_tasks * c->width;
     const int64_t n1 = byi_min(n0 + c->width, j->f->run);
     const int64_t count = j->v->w.out_count;
     const bool dense = j->f->dense;
@@ -280,6 +302,33 @@ static void run_task(const struct job *j, int64_t task, float *lane)
     for (int64_t m = m0; m < m1 && !dense; m++)
         take_outputs(&j->v->w, j->f, run + (m - m0) * ldc, n0, n1,
                      j->y + m * count);
+}
+
+/* Rows of outputs from `line` on. */
+static void run_lines(const struct job *j, int64_t m0, int64_t m1, int64_t line)
+{
+    const struct byi_window *w = &j->v->w;
+    const struct byi_frame *f = j->f;
+    const int64_t last = byi_min(line + j->c->lines, w->out[0] * w->out[1]);
+    for (int64_t k0 = 0; k0 < j->c->k; k0 += DEPTH)
+        for (int64_t i = line; i < last; i++) {
+            const int64_t d = i / w->out[1], h = i % w->out[1];
+            const int64_t n0 = (d * f->dims[1] + h) * f->dims[2];
+            run_block(j, k0, m0, m1, n0, n0 + w->out[2], NULL,
+                      j->y + m0 * w->out_count + i * w->out[2], w->out_count);
+        }
+}
+
+static void run_task(const struct job *j, int64_t task, float *lane)
+{
+    const struct cut *c = j->c;
+    const int64_t m0 = task % c->m_tasks * c->height;
+    const int64_t m1 = byi_min(m0 + c->height, c->m);
+    const int64_t n = task / c->m_tasks;
+    if (c->lines)
+        run_lines(j, m0, m1, n * c->lines);
+    else
+        run_sequence(j, m0, m1, n * c->width, lane);
 }
 
 /* Panel `i` of the weights of all groups, in its place. */
