@@ -113,28 +113,16 @@ static enum byoc_status set_signature(struct byoc_model *model,
     return BYOC_OK;
 }
 
-static bool all_tensors(const struct byoc_io *list, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (list[i].kind != BYOC_TENSOR)
-            return false;
-    return true;
-}
-
-/* The symbols of the inputs' shapes, each once; none where values other than
- * tensors go in or out, which stay in the memory of the run that made them. */
+/* The symbols of the inputs' shapes, each once. */
 static void find_keys(struct byoc_model *model)
 {
     const struct byi_plan_func *f = &model->plan->funcs[0];
     const uint32_t n = model->plan->n_symbols;
-    if (!all_tensors(model->inputs, f->n_inputs) ||
-        !all_tensors(model->outputs, f->n_outputs))
-        return;
     bool *seen = byi_arena_calloc(model->arena, n + 1u, sizeof *seen);
     model->keys = byi_arena_calloc(model->arena, n + 1u, sizeof *model->keys);
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byi_type *type = f->values[f->inputs[i]].type;
-        for (uint32_t d = 0; d < type->rank; d++) {
+        for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++) {
             if (!BYI_IS_SYMBOL(type->dims[d]) || seen[-1 - type->dims[d]])
                 continue;
             seen[-1 - type->dims[d]] = true;

@@ -473,6 +473,9 @@ enum byoc_status byi_call_condition(const struct byi_frame *fr,
 
 /* values.c: callers' trees into objects, and back. `io` is what the model
  * says. A tree that is made lives in state->given until the next run. */
+enum byoc_status byi_value_check(const struct byoc_value *value,
+                                 const struct byoc_io *io,
+                                 struct byoc_error *err); /* its kind only */
 enum byoc_status byi_value_read(struct byoc_state *state,
                                 const struct byoc_value *value,
                                 const struct byoc_io *io,

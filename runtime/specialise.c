@@ -29,6 +29,8 @@ struct maker {
     struct byi_arena *arena, *scratch;
     const int64_t *sizes; /* by symbol; -1: not one of the inputs' */
     bool last;            /* for want of memory, a twin will do    */
+    bool *open;           /* by function: its names have other sizes than the
+                             inputs' of the same name                       */
     enum stage *stage;    /* by function */
     uint32_t *callers;    /* by function: steps that may call it */
     uint32_t *uses;       /* by region: steps */
@@ -232,7 +234,8 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
                               struct byi_step *step)
 {
     bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
-    if (step->infer && all_fixed(f, step->in, step->n_in)) {
+    if (step->infer && !byi_op_is_list(step->op->id) &&
+        all_fixed(f, step->in, step->n_in)) {
         enum byoc_status status = infer_results(m, f, step);
         if (status != BYOC_OK && f == m->plan->funcs)
             return status;
@@ -354,7 +357,7 @@ static enum byoc_status begin(struct maker *m, uint32_t func)
         struct byi_value *value = &f->values[v];
         if (value->kind == BYI_V_CONST)
             m->known[func][v] = &m->model->plan->consts[value->index].view;
-        if (value->fixed || value->type->kind != BYI_TENSOR)
+        if (value->fixed || value->type->kind != BYI_TENSOR || m->open[func])
             continue;
         value->type = put_sizes(m, value->type);
         value->fixed = byi_type_static(value->type);
@@ -514,6 +517,56 @@ static void count_callers(struct maker *m)
         }
 }
 
+/* Operand `from` of a call, for input i of function `func`, does not have the
+ * size that its name says, or perhaps not. */
+static bool differs(const struct maker *m, const struct byi_value *from,
+                    uint32_t func, uint32_t i)
+{
+    const uint32_t v = m->plan->funcs[func].inputs[i];
+    const struct byi_value *to = &m->plan->funcs[func].values[v];
+    if (m->model->plan->funcs[func].values[v].fixed || !to->fixed)
+        return false;
+    return !from || !from->fixed || !byi_type_equal(from->type, to->type);
+}
+
+/* Does a step of f call function `func` with sizes that its names do not have?
+ * Its operands are the step's from the `at`-th on, for the last inputs that it
+ * gives: a closure leaves the first ones to whoever applies it. */
+static bool mistakes(const struct maker *m, const struct byi_plan_func *f,
+                     const struct byi_step *step, uint32_t at, uint32_t func)
+{
+    const uint32_t n_in = m->plan->funcs[func].n_inputs;
+    const uint32_t own = step->kind == BYI_STEP_CLOSURE ? n_in - step->n_in : 0;
+    bool differ = false;
+    for (uint32_t i = 0; i < n_in && !differ; i++)
+        differ = differs(m, i < own ? NULL : &f->values[step->in[at + i - own]],
+                         func, i);
+    return differ;
+}
+
+/* A function that calls itself with larger and larger operands has a name for
+ * their size, too, which is another size each time. Note those; true: there are
+ * such, that were not known. */
+static bool find_open(const struct maker *m)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < m->plan->n_funcs; k++) {
+        const struct byi_plan_func *f = &m->plan->funcs[k];
+        for (uint32_t s = 0; m->stage[k] == DONE && s < f->n_steps; s++) {
+            uint32_t callees[2];
+            const uint32_t n = byi_step_callees(m->in, &f->steps[s], callees);
+            uint32_t at = f->steps[s].kind == BYI_STEP_IF;
+            for (uint32_t c = 0; c < n; c++) {
+                bool *open = &m->open[callees[c]];
+                if (!*open && mistakes(m, f, &f->steps[s], at, callees[c]))
+                    found = *open = true;
+                at += m->plan->funcs[callees[c]].n_inputs;
+            }
+        }
+    }
+    return found;
+}
+
 static enum byoc_status make(struct maker *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
@@ -536,38 +589,53 @@ static enum byoc_status make(struct maker *m)
     return BYOC_OK;
 }
 
-enum byoc_status byi_specialise(const struct byoc_model *model,
-                                const int64_t *sizes, bool last,
-                                struct byi_instance *in, struct byoc_error *err)
+/* *again: names were taken for sizes that they do not have, which m->open now
+ * tells. */
+static enum byoc_status attempt(struct maker *m, bool *again)
 {
-    struct byi_arena *arena = byi_arena_new();
+    const struct byoc_model *model = m->model;
+    struct byi_arena *arena = m->arena = byi_arena_new();
     struct byi_plan_tables *plan = byi_arena_alloc(arena, sizeof *plan);
     *plan = *model->plan;
     plan->arena = arena;
     plan->funcs =
         byi_arena_copy(arena, plan->funcs, plan->n_funcs * sizeof *plan->funcs);
-    *in = (struct byi_instance){.model = model, .plan = plan};
-    in->regions =
-        byi_arena_calloc(arena, plan->n_parts + 1u, sizeof *in->regions);
+    m->plan = plan;
+    *m->in = (struct byi_instance){.model = model, .plan = plan};
+    m->in->regions =
+        byi_arena_calloc(arena, plan->n_parts + 1u, sizeof *m->in->regions);
     for (uint32_t i = 0; i < plan->n_parts; i++)
         if (!plan->parts[i].varies) {
-            in->regions[i] = model->own.regions[i];
-            in->regions[i].lent = true;
+            m->in->regions[i] = model->own.regions[i];
+            m->in->regions[i].lent = true;
         }
+    m->stack.n = m->consts.n = 0;
+    enum byoc_status status = make(m);
+    *again = status == BYOC_OK && find_open(m);
+    if (status != BYOC_OK || *again)
+        byi_instance_end(m->in);
+    return status;
+}
+
+enum byoc_status byi_specialise(const struct byoc_model *model,
+                                const int64_t *sizes, bool last,
+                                struct byi_instance *in, struct byoc_error *err)
+{
     struct maker m = {.model = model,
                       .in = in,
-                      .plan = plan,
-                      .arena = arena,
                       .scratch = byi_arena_new(),
                       .sizes = sizes,
                       .last = last,
                       .err = err};
-    enum byoc_status status = make(&m);
+    enum byoc_status status;
+    bool again;
+    m.open = byi_arena_calloc(m.scratch, model->plan->n_funcs, sizeof *m.open);
+    do
+        status = attempt(&m, &again);
+    while (again);
     byi_vec_free(m.stack.at);
     byi_vec_free(m.consts.at);
     byi_arena_free(&m.scratch);
-    if (status != BYOC_OK)
-        byi_instance_end(in);
     return status;
 }
 

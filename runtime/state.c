@@ -172,7 +172,7 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                             : (uint32_t)view->ndim;
         return byi_fail(
             err, BYOC_ETYPE,
-            "%s \"%s\" has shape %s of rank %d, expected %s (-1: any size)",
+            "%s \"%s\" has shape %s of rank %d, expected %s (?: any size)",
             what, io->name,
             byi_dims_text(found, sizeof found, rank, view->shape), view->ndim,
             byi_dims_text(expected, sizeof expected, any ? 0 : io->rank,
@@ -254,21 +254,18 @@ static DLTensor *output_of(const struct ends *e, uint32_t i)
     return e->values_out ? &e->values_out[i].tensor : &e->out[i];
 }
 
-/* Input i where it is no tensor, or should be none. */
-static enum byoc_status bind_value(struct byoc_state *s, const struct ends *e,
-                                   uint32_t i, struct byoc_error *err)
+/* Input i is no tensor, or should be none. */
+static enum byoc_status check_value(const struct byoc_state *s,
+                                    const struct ends *e, uint32_t i,
+                                    struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->model->plan->funcs[0];
     const struct byoc_io *io = &s->model->inputs[i];
-    if (!e->values_in)
-        return byi_fail(err, BYOC_EINVAL,
-                        "input \"%s\" is no tensor; run the model with "
-                        "byoc_run_values",
-                        io->name);
-    struct byi_object *none = NULL; /* of a tensor's: reading refuses */
-    struct byi_object **to =
-        s->work ? &s->work->frames[0]->obj[f->inputs[i]] : &none;
-    return byi_value_read(s, &e->values_in[i], io, to, err);
+    if (e->values_in)
+        return byi_value_check(&e->values_in[i], io, err);
+    return byi_fail(err, BYOC_EINVAL,
+                    "input \"%s\" is no tensor; run the model with "
+                    "byoc_run_values",
+                    io->name);
 }
 
 static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
@@ -282,7 +279,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR ||
             (e->values_in && e->values_in[i].kind != BYOC_TENSOR)) {
-            BYI_TRY(bind_value(s, e, i, err));
+            BYI_TRY(check_value(s, e, i, err));
             continue;
         }
         BYI_TRY(byi_check_view(input_of(e, i), "input", io, t, err));
@@ -464,9 +461,25 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
     return BYOC_OK;
 }
 
+/* Inputs that are no tensors, now that there is a frame to have them. */
+static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        const struct byoc_io *io = &s->model->inputs[i];
+        if (io->kind != BYOC_TENSOR)
+            BYI_TRY(byi_value_read(s, &e->values_in[i], io,
+                                   &s->work->frames[0]->obj[f->inputs[i]],
+                                   err));
+    }
+    return BYOC_OK;
+}
+
 static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
+    BYI_TRY(read_values(s, e, err));
     BYI_TRY(bind_outputs(s, e, err));
     BYI_TRY(byi_exec_need(s, s->work->scratch, err));
     BYI_TRY(byi_exec_main(s, err));

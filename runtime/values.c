@@ -79,14 +79,19 @@ static enum byoc_status read_value(struct byoc_state *s,
     return BYOC_OK;
 }
 
+enum byoc_status byi_value_check(const struct byoc_value *value,
+                                 const struct byoc_io *io,
+                                 struct byoc_error *err)
+{
+    return check_kind(value, io, io->name, err);
+}
+
 enum byoc_status byi_value_read(struct byoc_state *s,
                                 const struct byoc_value *value,
                                 const struct byoc_io *io,
                                 struct byi_object **object,
                                 struct byoc_error *err)
 {
-    if (io->kind == BYOC_TENSOR)
-        return check_kind(value, io, io->name, err);
     return read_value(s, value, io, io->name, object, err);
 }
 

@@ -317,6 +317,163 @@ static void test_bad_sizes(void **state)
     close_model(&m);
 }
 
+/* Lists go in and out of a model whose tensors' sizes vary: what a run gives is
+ * the state's, whatever becomes of the instance that ran. */
+static void test_lists(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    open_model(&m,
+               "def @r0(%i: Tensor[(N), float32], Compiler=\"ref\") {\n"
+               "  %f = fn (%x: Tensor[(N), float32], "
+               "Composite=\"ref.relu\") {\n"
+               "    nn.relu(%x)\n"
+               "  };\n"
+               "  %f(%i)\n"
+               "}\n"
+               "def @main(%s: Seq[Tensor[(?), float32]], "
+               "%x: Tensor[(N), float32]) {\n"
+               "  %0 = @r0(%x);\n"
+               "  sequence.insert(%s, %0, 0)\n"
+               "}\n",
+               (struct byoc_load_params){.cache_shapes = 1});
+    struct byoc_state *s = new_state(&m);
+    static const int64_t sizes[] = {3, 13, 3, 3};
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++) {
+        float x[] = {-1, 2, 3, -4, 5, -6, 7, 8, 9, 10, 11, 12, -13};
+        int64_t n = sizes[i], two = 2;
+        DLTensor view = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = 1,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = &two};
+        const struct byoc_value element = {.tensor = view};
+        view.shape = &n;
+        const struct byoc_value in[] = {
+            {.kind = BYOC_SEQUENCE, .n = 1, .elements = &element},
+            {.tensor = view}};
+        struct byoc_value out = {0};
+        if (byoc_run_values(s, in, 2, &out, 1, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(out.n, 2);
+        assert_int_equal(out.elements[0].tensor.shape[0], n);
+        const float *y = out.elements[0].tensor.data;
+        for (int64_t k = 0; k < n; k++)
+            assert_true(y[k] == (x[k] > 0 ? x[k] : 0));
+        assert_true(((float *)out.elements[1].tensor.data)[1] == 2);
+    }
+    const struct byoc_cache_stats stats = stats_of(&m);
+    assert_int_equal(stats.builds, 3);
+    assert_int_equal(stats.hits, 1);
+    assert_int_equal(stats.refusals, 1); /* of 13: so it was asked */
+    const struct byoc_value none[2] = {{.kind = BYOC_OPTIONAL}};
+    struct byoc_value out = {0};
+    assert_int_equal(byoc_run_values(s, none, 2, &out, 1, &err), BYOC_ETYPE);
+    assert_non_null(strstr(err.text, "expected a sequence"));
+    assert_int_equal(stats_of(&m).misses, 3);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* Ranks, element types and sizes that the model has not: nothing is made. */
+static void test_contradicted(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    static const struct {
+        int64_t shape[3];
+        int rank;
+        enum byoc_dtype dtype;
+        enum byoc_status status;
+        const char *word;
+    } rows[] = {
+        {{2}, 1, BYOC_F32, BYOC_ETYPE, "rank 1, expected (?, 3)"},
+        {{2, 3, 1}, 3, BYOC_F32, BYOC_ETYPE, "rank 3, expected (?, 3)"},
+        {{2, 4}, 2, BYOC_F32, BYOC_ETYPE, "(2, 4) of rank 2, expected (?, 3)"},
+        {{2, 3}, 2, BYOC_F64, BYOC_ETYPE, "float64"},
+        {{-2, 3}, 2, BYOC_F32, BYOC_ETYPE, "expected (?, 3)"},
+        {{INT64_C(1) << 62, 3}, 2, BYOC_F32, BYOC_ELIMIT, "more than 16 TiB"},
+        {{INT64_C(1) << 39, 3}, 2, BYOC_F32, BYOC_ETYPE, "more than 2^40"},
+        {{INT64_C(1) << 37, 3}, 2, BYOC_F32, BYOC_ELIMIT, "use smaller inputs"},
+    };
+    float x[6] = {0};
+    open_model(&m,
+               "def @main(%x: Tensor[(N, 3), float32]) {\n"
+               "  %0 = exp(%x);\n"
+               "  concatenate(%0, %0, axis=1)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        int64_t shape[3];
+        memcpy(shape, rows[i].shape, sizeof shape);
+        const DLTensor in = {.data = x,
+                             .device = {kDLCPU, 0},
+                             .ndim = rows[i].rank,
+                             .dtype = byoc_dtype_dlpack(rows[i].dtype),
+                             .shape = shape};
+        DLTensor out = {0};
+        const enum byoc_status status = byoc_run(s, &in, 1, &out, 1, &err);
+        if (status != rows[i].status || !strstr(err.text, rows[i].word))
+            fail_msg("row %zu: %d, %s", i, (int)status, err.text);
+    }
+    assert_int_equal(stats_of(&m).builds, 0);
+    assert_int_equal(stats_of(&m).shapes, 0);
+    assert_int_equal(stats_of(&m).bytes, 0);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* A function that calls itself has its own sizes for its names: those it is
+ * called with, which are twice as large each time. */
+static void test_recursion(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    open_model(&m,
+               "def @twice(%i: Tensor[(), int64], %x: Tensor[(N), float32])"
+               " -> Tensor[(?1), float32] {\n"
+               "  %0 = less(%i, 2);\n"
+               "  if (%0) {\n"
+               "    %1 = add(%i, 1);\n"
+               "    %2 = concatenate(%x, nn.relu(%x), axis=0);\n"
+               "    @twice(%1, %2)\n"
+               "  } else {\n"
+               "    %x\n"
+               "  }\n"
+               "}\n"
+               "def @main(%x: Tensor[(N), float32]) {\n"
+               "  %0 = exp(%x);\n"
+               "  @twice(0, %0)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    static const int64_t sizes[] = {3, 1, 3, 0};
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++) {
+        float x[] = {0, 1, 2};
+        int64_t n = sizes[i];
+        const DLTensor in = {.data = x,
+                             .device = {kDLCPU, 0},
+                             .ndim = 1,
+                             .dtype = byoc_dtype_dlpack(BYOC_F32),
+                             .shape = &n};
+        DLTensor out = {0};
+        if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
+            fail_msg("%lld: %s", (long long)n, err.text);
+        assert_int_equal(out.shape[0], 4 * n);
+        for (int64_t k = 0; k < n; k++)
+            assert_true(((float *)out.data)[3 * n + k] ==
+                        ((float *)out.data)[k]);
+    }
+    assert_int_equal(stats_of(&m).builds, 3);
+    assert_int_equal(stats_of(&m).failures, 0);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
 /* A size that depends on data stays open, what comes behind it too. */
 static void test_data_dependent(void **state)
 {
@@ -637,6 +794,9 @@ int main(void)
         cmocka_unit_test(test_native_only),
         cmocka_unit_test(test_two_symbols),
         cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_contradicted),
+        cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_same_views),
         cmocka_unit_test(test_computed_size),
