@@ -90,8 +90,13 @@ static enum byoc_status make_up(const struct byoc_io *io,
     for (uint32_t i = 0; i < io->rank; i++)
         t->dims[i] = dim_of(io, i, params->dims);
     uint64_t bytes = byi_tensor_bytes(t);
+    if (bytes > (UINT64_C(1) << 36))
+        return byi_fail(err, BYOC_ELIMIT,
+                        "input '%s' of more than 64 GiB cannot be made up; "
+                        "give smaller sizes with --dim",
+                        io->name);
     if (!byoc_dtype_size(io->dtype) || io->dtype == BYOC_C64 ||
-        io->dtype == BYOC_C128 || bytes > (UINT64_C(1) << 36))
+        io->dtype == BYOC_C128)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "input '%s': %s cannot be made up; give it with "
                         "--input %s=FILE",

@@ -55,7 +55,7 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
     *limit = strtoull(text, &end, 10);
     if (errno == 0 && *text >= '0' && *text <= '9' && !*end && *limit > 0)
         return BYOC_OK;
-    return byi_fail(err, BYOC_EINVAL, "%s is \"%.40s\", expected a number",
+    return byi_fail(err, BYOC_EINVAL, "%s is \"%.40s\", expected a number from 1 on",
                     name, text);
 }
 

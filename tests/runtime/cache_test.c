@@ -774,10 +774,16 @@ static void test_environment(void **state)
     assert_int_equal(stats_of(&m).max_shapes, 3);
     assert_int_equal(stats_of(&m).max_bytes, 8192);
     byoc_model_free(&m.model);
-    setenv("BYOC_CACHE_SHAPES", "many", 1);
-    assert_int_equal(byoc_internal_model_open(&m.x.image, NULL, &m.model, &err),
-                     BYOC_EINVAL);
-    assert_non_null(strstr(err.text, "BYOC_CACHE_SHAPES is \"many\""));
+    static const char *const wrong[] = {
+        "many", "0", "-1", "1e3", "4 ", "0x10", "99999999999999999999"};
+    for (size_t i = 0; i < BYI_COUNT(wrong); i++) {
+        setenv("BYOC_CACHE_SHAPES", wrong[i], 1);
+        assert_int_equal(
+            byoc_internal_model_open(&m.x.image, NULL, &m.model, &err),
+            BYOC_EINVAL);
+        assert_non_null(strstr(err.text, "BYOC_CACHE_SHAPES is \""));
+        assert_non_null(strstr(err.text, "expected a number from 1 on"));
+    }
     unsetenv("BYOC_CACHE_SHAPES");
     unsetenv("BYOC_CACHE_BYTES");
     close_model(&m);
