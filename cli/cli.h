@@ -88,7 +88,7 @@ struct byi_model_options {
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
-    const char *partition_by, *cost_table;
+    const char *partition_by, *cost_table, *codegen;
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
@@ -145,6 +145,8 @@ struct byi_model_options {
          "where measured times are kept (default: in ~/.cache/byoc)"},        \
         {"measure-seconds", 0, BYI_OPTION_NUMBER, &(o).measure_seconds, "S",  \
          "for timing parts of a model (default: 60)"},                        \
+        {"codegen", 0, BYI_OPTION_TEXT, &(o).codegen, "auto|c|json",          \
+         "who may answer in C: vendors that do nothing else, all, nobody"},   \
         {"isolate", 0, BYI_OPTION_FLAG, &(o).isolate, NULL,                   \
          "compile with plug-ins in processes of their own"},                  \
         {"isolate-seconds", 0, BYI_OPTION_NUMBER, &(o).isolate_seconds, "S",  \

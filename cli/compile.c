@@ -24,7 +24,7 @@ static int run(int argc, char **argv)
          "report every node, not only what stays native"},
         {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL, "print no report"},
         {"keep-c", 0, BYI_OPTION_TEXT, &o.keep_c, "DIR",
-         "leave the C of the fused kernels in a folder, as kernels.c"},
+         "leave C in a folder: fused kernels as kernels.c, vendors' by name"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;

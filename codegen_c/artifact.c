@@ -6,36 +6,18 @@
  */
 #include "codegen_c.h"
 
+#include "cc.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/descriptor.h"
-
-extern char **environ;
 
 /* Sections in the descriptor's order. */
 static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",
                                     "weights"};
-/* Files of the folder, in the order they come to be. */
-static const char *const files[] = {
-#define LEVEL(id, name, options) "kernels_" name ".o", "kernels_" name ".log",
-    BYI_CODE_LEVELS(LEVEL)
-#undef LEVEL
-        "manifest",
-    "plan",
-    "ledger",
-    "blobs",
-    "model.s",
-    "cc.log",
-    "kernels.c",
-    "model.so"};
-
 /* The fused kernels' objects: one for each instruction set. */
 static const struct {
     const char *object, *log, *options;
@@ -49,8 +31,7 @@ static const struct {
 struct job {
     const char *path;
     const struct byi_image *image;
-    char *folder;
-    const char *cc;
+    struct byi_cc cc;
     char symbol[64];
     struct byoc_error *err;
 };
@@ -61,39 +42,39 @@ static enum byoc_status io_fault(const struct job *j, const char *what)
                     strerror(errno));
 }
 
-static char *file_path(const struct job *j, const char *name)
-{
-    size_t n = strlen(j->folder) + strlen(name) + 2;
-    char *path = byi_alloc(n, 1);
-    if (path)
-        snprintf(path, n, "%s/%s", j->folder, name);
-    return path;
-}
-
-static FILE *open_file(const struct job *j, const char *name, const char *mode)
-{
-    char *path = file_path(j, name);
-    FILE *f = path ? fopen(path, mode) : NULL;
-    free(path);
-    return f;
-}
-
 /* --- the pieces --------------------------------------------------------- */
 
 static enum byoc_status write_piece(const struct job *j, const char *name,
                                     const void *data, size_t n)
 {
-    FILE *f = open_file(j, name, "wbe");
-    if (!f)
-        return io_fault(j, name);
-    bool ok = n == 0 || fwrite(data, 1, n, f) == n;
-    ok = fclose(f) == 0 && ok;
-    return ok ? BYOC_OK : io_fault(j, name);
+    if (byi_cc_write(&j->cc, name, data, n, j->err) != BYOC_OK)
+        return byi_prefix(j->err, "%s", j->path);
+    return BYOC_OK;
+}
+
+/* Where the functions that vendors wrote are, and hide them: the link has one
+ * symbol that others see. */
+static void write_units(const struct job *j, FILE *f)
+{
+    const struct byi_image *image = j->image;
+    char name[256];
+    if (!image->n_sources)
+        return;
+    fprintf(f,
+            "    .section .byoc.units, \"a\", %%progbits\n    .balign 8\n"
+            ".Lunits:\n    .long %u\n    .long %d\n",
+            image->n_sources, BYI_N_CODE_LEVELS);
+    for (uint32_t level = 0; level < BYI_N_CODE_LEVELS; level++)
+        for (uint32_t i = 0; i < image->n_sources; i++) {
+            byi_c_unit_name(image->sources[i]->symbol, level, name,
+                            sizeof name);
+            fprintf(f, "    .hidden %s\n    .quad %s - .Lunits\n", name, name);
+        }
 }
 
 static enum byoc_status write_source(const struct job *j)
 {
-    FILE *f = open_file(j, "model.s", "we");
+    FILE *f = byi_cc_file(&j->cc, "model.s", "we");
     if (!f)
         return io_fault(j, "model.s");
     fprintf(f,
@@ -114,6 +95,7 @@ static enum byoc_status write_source(const struct job *j)
             fprintf(f, "    .incbin \"%s\"\n", parts[i]);
         fprintf(f, ".L%s_end:\n    .byte 0\n", parts[i]); /* never empty */
     }
+    write_units(j, f);
     if (j->image->source) {
         fprintf(f,
                 "    .section .byoc.kernels, \"a\", %%progbits\n"
@@ -133,6 +115,27 @@ static enum byoc_status write_source(const struct job *j)
     return ok ? BYOC_OK : io_fault(j, "model.s");
 }
 
+/* Vendors' objects, and the list of them that the linker reads. */
+static enum byoc_status write_objects(const struct job *j)
+{
+    struct byi_text list = {0};
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < j->image->n_sources; i++)
+        for (uint32_t level = 0; level < BYI_N_CODE_LEVELS && status == BYOC_OK;
+             level++) {
+            char name[40];
+            const struct byi_text *object =
+                &j->image->sources[i]->objects[level];
+            snprintf(name, sizeof name, "unit_%u_%u.o", i, level);
+            byi_text_addf(&list, "%s\n", name);
+            status = write_piece(j, name, object->at, object->n);
+        }
+    if (status == BYOC_OK && list.n)
+        status = write_piece(j, "units", list.at, list.n);
+    byi_text_free(&list);
+    return status;
+}
+
 static enum byoc_status write_pieces(const struct job *j)
 {
     const struct byi_image *image = j->image;
@@ -143,105 +146,18 @@ static enum byoc_status write_pieces(const struct job *j)
     if (image->source)
         BYI_TRY(
             write_piece(j, "kernels.c", image->source, image->source_bytes));
+    BYI_TRY(write_objects(j));
     return write_source(j);
 }
 
 /* --- the compiler driver ------------------------------------------------ */
-
-/* $CC may hold options: "gcc -m64". */
-static uint32_t split_words(char *text, char **words, uint32_t max)
-{
-    uint32_t n = 0;
-    char *rest;
-    for (char *w = strtok_r(text, " \t", &rest); w && n < max;
-         w = strtok_r(NULL, " \t", &rest))
-        words[n++] = w;
-    return n;
-}
-
-/* What the driver said, on one line. */
-static void read_log(const struct job *j, const char *name, char *text,
-                     size_t n)
-{
-    FILE *f = open_file(j, name, "re");
-    size_t got = f ? fread(text, 1, n - 1, f) : 0;
-    if (f)
-        fclose(f);
-    while (got > 0 && text[got - 1] == '\n')
-        got--;
-    text[got] = '\0';
-    for (char *c = text; *c; c++)
-        if (*c == '\n')
-            *c = ' ';
-}
-
-static int spawn_driver(const struct job *j, const char *name, char **argv,
-                        pid_t *pid)
-{
-    char *log = file_path(j, name);
-    if (!log)
-        return ENOMEM;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 2, log,
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addchdir_np(&actions, j->folder);
-    int failed = posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    free(log);
-    return failed;
-}
-
-/* A run of the driver, under way. */
-struct run {
-    const char *log;
-    pid_t pid;
-};
-
-/* Start the driver with `options`, words between spaces. */
-static enum byoc_status start(const struct job *j, const char *options,
-                              struct run *run)
-{
-    enum { MAX_WORDS = 64 };
-    struct byi_text text = {0};
-    byi_text_addf(&text, "%s %s", j->cc, options);
-    char *argv[MAX_WORDS + 1];
-    argv[split_words(text.at, argv, MAX_WORDS)] = NULL;
-    const int failed =
-        argv[0] && *j->cc ? spawn_driver(j, run->log, argv, &run->pid) : EINVAL;
-    byi_text_free(&text);
-    if (!failed)
-        return BYOC_OK;
-    run->pid = 0;
-    return byi_fail(j->err, BYOC_EIO,
-                    "cannot run the compiler driver \"%s\": %s; install one, "
-                    "or name it with CC",
-                    j->cc, strerror(failed));
-}
-
-static enum byoc_status finish(const struct job *j, const struct run *run,
-                               enum byoc_status before)
-{
-    int status = 0;
-    while (run->pid && waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (before != BYOC_OK || !run->pid ||
-        (WIFEXITED(status) && WEXITSTATUS(status) == 0))
-        return before;
-    char log[800];
-    read_log(j, run->log, log, sizeof log);
-    return byi_fail(j->err, BYOC_EIO, "\"%s\" failed: %s", j->cc,
-                    log[0] ? log : "it said nothing; is the disk full?");
-}
 
 /* The fused kernels, for every instruction set at once. Numbers come out as
  * the native kernels have them: no fused multiply-add but where it is asked
  * for, no reordering but where a loop says so. */
 static enum byoc_status compile_kernels(const struct job *j)
 {
-    struct run runs[BYI_N_CODE_LEVELS] = {{0}};
+    struct byi_cc_run runs[BYI_N_CODE_LEVELS] = {{0}};
     enum byoc_status status = BYOC_OK;
     for (int i = 0; i < BYI_N_CODE_LEVELS && status == BYOC_OK; i++) {
         struct byi_text options = {0};
@@ -253,28 +169,33 @@ static enum byoc_status compile_kernels(const struct job *j)
                       "-DBYOC_KERNELS=byoc_kernels_%d -c kernels.c -o %s",
                       levels[i].options, i, levels[i].object);
         runs[i].log = levels[i].log;
-        status = start(j, options.at, &runs[i]);
+        status = byi_cc_start(&j->cc, options.at, &runs[i], j->err);
         byi_text_free(&options);
     }
     for (int i = 0; i < BYI_N_CODE_LEVELS; i++)
-        status = finish(j, &runs[i], status);
+        status = byi_cc_finish(&j->cc, &runs[i], status, j->err);
     return status;
 }
 
 static enum byoc_status link_model(const struct job *j)
 {
+    const struct byi_image *image = j->image;
     struct byi_text options = {0};
     byi_text_addf(&options,
-                  "-shared %s -Wl,--build-id=none -Wl,-s "
+                  "-shared %s%s -Wl,--build-id=none -Wl,-s "
                   "-Wl,-z,noexecstack -o model.so model.s",
-                  j->image->source ? "-nostartfiles -Wl,-z,defs -fopenmp"
-                                   : "-nostdlib");
-    for (int i = 0; j->image->source && i < BYI_N_CODE_LEVELS; i++)
+                  image->source || image->n_sources
+                      ? "-nostartfiles -Wl,-z,defs"
+                      : "-nostdlib",
+                  image->source ? " -fopenmp" : "");
+    for (int i = 0; image->source && i < BYI_N_CODE_LEVELS; i++)
         byi_text_addf(&options, " %s", levels[i].object);
-    struct run run = {.log = "cc.log"};
-    enum byoc_status status = start(j, options.at, &run);
+    if (image->n_sources)
+        byi_text_addf(&options, " @units -Wl,--as-needed -lm");
+    struct byi_cc_run run = {.log = "cc.log"};
+    enum byoc_status status = byi_cc_start(&j->cc, options.at, &run, j->err);
     byi_text_free(&options);
-    return finish(j, &run, status);
+    return byi_cc_finish(&j->cc, &run, status, j->err);
 }
 
 /* --- the sum, and into place -------------------------------------------- */
@@ -304,7 +225,7 @@ static enum byoc_status add_sum(const struct job *j, const char *linked)
 
 static enum byoc_status put_in_place(const struct job *j)
 {
-    char *linked = file_path(j, "model.so");
+    char *linked = byi_cc_path(&j->cc, "model.so");
     if (!linked)
         return byi_fail(j->err, BYOC_ENOMEM, "no memory to write %s", j->path);
     enum byoc_status status = byi_artifact_append(linked, j->image, j->err);
@@ -343,46 +264,26 @@ static enum byoc_status read_symbol(struct job *j)
 
 /* A folder of our own beside the target: renaming then stays in one file
  * system. */
-static enum byoc_status make_folder(struct job *j)
+static enum byoc_status make_folder(struct job *j, const char *cc)
 {
     const char *slash = strrchr(j->path, '/');
-    size_t n = slash ? (size_t)(slash - j->path) + 1 : 0;
-    static const char name[] = ".byoc-XXXXXX";
-    j->folder = byi_alloc(n + sizeof name, 1);
-    if (!j->folder)
-        return byi_fail(j->err, BYOC_ENOMEM, "no memory to write %s", j->path);
-    memcpy(j->folder, j->path, n);
-    memcpy(j->folder + n, name, sizeof name);
-    if (mkdtemp(j->folder))
-        return BYOC_OK;
-    free(j->folder);
-    j->folder = NULL;
-    return io_fault(j, "beside it");
-}
-
-static void remove_folder(struct job *j)
-{
-    if (!j->folder)
-        return;
-    for (size_t i = 0; i < BYI_COUNT(files); i++) {
-        char *path = file_path(j, files[i]);
-        if (path)
-            unlink(path);
-        free(path);
-    }
-    rmdir(j->folder);
-    free(j->folder);
+    struct byi_text prefix = {0};
+    byi_text_addf(&prefix, "%.*s.byoc-", slash ? (int)(slash - j->path) + 1 : 0,
+                  j->path);
+    const enum byoc_status status = byi_cc_open(&j->cc, prefix.at, cc, j->err);
+    byi_text_free(&prefix);
+    if (status == BYOC_EIO)
+        return byi_prefix(j->err, "%s", j->path);
+    return status;
 }
 
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err)
 {
-    const char *env = getenv("CC");
     struct job j = {.path = path, .image = image, .err = err};
-    j.cc = cc ? cc : env && *env ? env : "cc";
     BYI_TRY(read_symbol(&j));
-    BYI_TRY(make_folder(&j));
+    BYI_TRY(make_folder(&j, cc));
     enum byoc_status status = write_pieces(&j);
     if (status == BYOC_OK && image->source)
         status = compile_kernels(&j);
@@ -390,6 +291,6 @@ enum byoc_status byi_artifact_write(const char *path,
         status = link_model(&j);
     if (status == BYOC_OK)
         status = put_in_place(&j);
-    remove_folder(&j);
+    byi_cc_close(&j.cc);
     return status;
 }

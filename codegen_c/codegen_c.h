@@ -4,6 +4,7 @@
 
 #include "codegen_json/codegen_json.h"
 #include "core/core.h"
+#include "core/descriptor.h"
 #include "runtime/internal.h"
 
 /* --- kernels.c ------------------------------------------------------------ */
@@ -25,6 +26,36 @@ bool byi_kernels_take_alone(const struct byi_module *m,
  * stands) that C is good at. Without any, *kernels is all zero. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
+
+/* --- unit.c --------------------------------------------------------------- */
+
+/* The C that a vendor wrote for a region: one translation unit, compiled for
+ * every instruction set that fused kernels are compiled for. Zero-initialise,
+ * then set what is above the line. */
+struct byi_c_unit {
+    const char *symbol; /* the function it has to define                     */
+    struct byi_text source;
+    /* ------------------------------------------------------------------- */
+    struct byi_text objects[BYI_N_CODE_LEVELS];
+    struct byi_text library; /* all of them, linked: exports the function once
+                                for each, as byi_c_unit_name says             */
+};
+/* Compile and link. Errors: BYOC_EUNSUPPORTED, one sentence with what is wrong
+ * with the source: it does not compile, has external symbols other than the one
+ * asked for, needs what is not in the C and math libraries, is too long or takes
+ * too long; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
+enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
+                                  struct byoc_error *err);
+void byi_c_unit_free(struct byi_c_unit *unit);
+/* What the function is called once it is compiled for a level. Returns buf. */
+char *byi_c_unit_name(const char *symbol, uint32_t level, char *buf, size_t n);
+
+/* --- object.c: what an object file defines -------------------------------- */
+
+/* Is a function of that name the only symbol that others can see, and is there
+ * nothing in the object but code and data? Errors: BYOC_EUNSUPPORTED. */
+enum byoc_status byi_object_check(const struct byi_text *object,
+                                  const char *name, struct byoc_error *err);
 
 /* --- artifact.c ----------------------------------------------------------- */
 

@@ -37,12 +37,14 @@ struct byi_placed {
     uint64_t bytes;    /* as stored: strings are packed */
 };
 
-/* A vendor function as the plan must know it: the size of its blob, and the
- * constants it reads, as byi_region_write listed them. */
+/* A vendor function as the plan must know it: the size of its blob, the
+ * constants it reads, as byi_region_write listed them, and the C function that
+ * it became; NULL: none. */
 struct byi_plan_region {
     uint64_t blob_bytes;
     const uint32_t *consts;
     uint32_t n_consts;
+    const char *code;
 };
 
 /* The fused groups that have code: a kernel each. of[f], by module function, is

@@ -212,6 +212,10 @@ static void print_region(struct byi_planner *b, uint32_t func,
     byi_json_quote(json, f->attr.compiler);
     byi_text_addf(json, ", \"symbol\": ");
     byi_json_quote(json, f->name);
+    if (region->code) {
+        byi_text_addf(json, ", \"code\": ");
+        byi_json_quote(json, region->code);
+    }
     byi_text_addf(json, ", \"blob\": [%llu, %llu], \"twin\": %u, \"consts\": [",
                   (unsigned long long)offset,
                   (unsigned long long)region->blob_bytes,

@@ -34,6 +34,14 @@ struct byi_code_table {
     int64_t levels[];
 };
 
+/* Section .byoc.units, where vendors wrote C for regions: places[level][unit] is
+ * the distance from this table to the function of the unit, compiled for that
+ * level; units are in the order of the plan's regions with "code". */
+struct byi_unit_table {
+    uint32_t n_units, n_levels;
+    int64_t places[];
+};
+
 /* LEVEL(id, name, options of the compiler), the least first: some of the
  * instruction sets of core/isa.h. */
 #if defined(__x86_64__)
@@ -52,5 +60,10 @@ enum byi_code_level {
 #undef LEVEL
     BYI_N_CODE_LEVELS
 };
+
+/* isa.c: how many of the first `n` levels run in this process: code for the last
+ * of them is the best; 0: none. */
+uint32_t byi_code_levels(uint32_t n);
+const char *byi_code_level_name(uint32_t level);
 
 #endif

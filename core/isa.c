@@ -1,6 +1,8 @@
 /* isa.c: what the CPU has, and what the environment lets it use. */
 #include "core/isa.h"
 
+#include "core/descriptor.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,4 +77,25 @@ enum byoc_status byi_isa_check(struct byoc_error *err)
                     "BYOC_MAX_ISA: there is no instruction set \"%s\"; give "
                     "one of %s, or unset it",
                     most, list);
+}
+
+static const struct {
+    enum byi_isa isa;
+    const char *name;
+} levels[] = {
+#define LEVEL(id, name, options) {BYI_ISA_##id, name},
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+};
+
+uint32_t byi_code_levels(uint32_t n)
+{
+    while (n > 0 && levels[n - 1].isa > byi_isa_widest())
+        n--;
+    return n;
+}
+
+const char *byi_code_level_name(uint32_t level)
+{
+    return levels[level].name;
 }

@@ -211,16 +211,41 @@ static const char *fell_before(const struct byi_found *found, const char *name)
     return NULL;
 }
 
-/* Vendors that fell before, or while they were opened just now. */
-static void note_fallen(struct byi_found *found)
+bool byi_found_writes_c(const struct byi_found *found,
+                        const struct byoc_backend *backend)
 {
-    for (uint32_t v = 0; v < found->vendors.n; v++)
-        found->vendors.at[v].fallen =
-            fell_before(found, found->vendors.at[v].name);
+    return backend->compile && found->codegen != BYI_CODEGEN_JSON &&
+           (found->codegen == BYI_CODEGEN_C ||
+            backend->flags & BYOC_BACKEND_WRITES_C);
+}
+
+static void leave_out(struct byi_vendor *vendor, enum byi_reason reason,
+                      const char *why)
+{
+    if (!why)
+        return;
+    vendor->out = why;
+    vendor->out_reason = reason;
+}
+
+/* Vendors that cannot answer as they are asked to, fell before, or while they
+ * were opened just now. */
+static void note_out(struct byi_found *found)
+{
+    for (uint32_t v = 0; v < found->vendors.n; v++) {
+        struct byi_vendor *vendor = &found->vendors.at[v];
+        if (vendor->backend->flags & BYOC_BACKEND_WRITES_C &&
+            !byi_found_writes_c(found, vendor->backend))
+            leave_out(vendor, BYI_REASON_WRITES_C,
+                      "it answers in C only, and --codegen json takes none");
+        leave_out(vendor, BYI_REASON_VENDOR_FAILED,
+                  fell_before(found, vendor->name));
+    }
     for (uint32_t i = 0; i < found->plugins.n; i++) {
         struct byi_vendor *vendor = byi_found_vendor(found, i);
-        if (vendor && !vendor->fallen)
-            vendor->fallen = byi_found_fall(found, i);
+        if (vendor && !vendor->out)
+            leave_out(vendor, BYI_REASON_VENDOR_FAILED,
+                      byi_found_fall(found, i));
     }
 }
 
@@ -231,9 +256,14 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
 {
     found->arena = arena;
     found->isolated = params->isolate != 0;
+    found->codes = byi_arena_alloc(arena, sizeof *found->codes);
+    *found->codes = (struct byi_codes){.arena = arena};
+    if (params->cc)
+        found->codes->cc = byi_arena_str(arena, params->cc);
+    BYI_TRY(byi_codegen_parse(params->codegen, &found->codegen, err));
     BYI_TRY(sketch_vendors(found, params->patterns, err));
     BYI_TRY(load_vendors(found, params, err));
-    note_fallen(found);
+    note_out(found);
     found->vendors.forbid_ref = params->forbid_reference != 0;
     found->vendors.limits =
         (struct byi_limits){.min_nodes = params->min_region_nodes,
@@ -253,6 +283,8 @@ void byi_found_free(struct byi_found *found)
     for (uint32_t i = 0; i < found->sketches.n; i++)
         byi_vec_free(found->sketches.at[i]->rows.at);
     byi_vec_free(found->sketches.at);
+    if (found->codes)
+        byi_codes_free(found->codes);
 }
 
 struct byi_vendor *byi_found_vendor(const struct byi_found *found,

@@ -4,12 +4,14 @@
 
 #include <byoc/byoc.h>
 
+#include "code.h"
+
 #include "partition/partition.h"
 #include "runtime/internal.h"
 
 struct byi_sketch; /* a vendor that is only patterns */
 
-/* A vendor whose isolated plug-in fell. */
+/* A vendor that takes nothing: its isolated plug-in fell. */
 struct byi_fallen {
     const char *name, *why;
 };
@@ -21,7 +23,9 @@ struct byi_found {
     BYI_VEC(struct byi_plugin *) plugins;
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
-    bool isolated;                   /* the plug-ins are */
+    enum byi_codegen codegen;
+    struct byi_codes *codes;         /* what they write in C */
+    bool isolated;                   /* the plug-ins are     */
     const struct byi_fallen *fallen; /* before: they take nothing */
     uint32_t n_fallen;
     struct byi_arena *arena;
@@ -42,6 +46,9 @@ enum byoc_status byi_find_warm(struct byi_found *found,
                                struct byi_arena *arena,
                                struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
+/* Whether this vendor is to answer in C, or may: --codegen. */
+bool byi_found_writes_c(const struct byi_found *found,
+                        const struct byoc_backend *backend);
 /* Why the plug-in of this compile with that index fell; NULL: it did not. */
 const char *byi_found_fall(const struct byi_found *found, uint32_t plugin);
 /* The vendor that it is; NULL: it was not asked for. */

@@ -1,6 +1,8 @@
 /* image.c: regions to blobs, the rest to a plan, both into an image. */
 #include "image.h"
 
+#include "isolate.h"
+
 #include <string.h>
 
 /* --- regions -------------------------------------------------------------- */
@@ -12,7 +14,9 @@ static struct byoc_region region_of(const struct byi_built_region *r,
                                 .n_consts = r->n_consts,
                                 .json = r->blob.at,
                                 .json_bytes = r->blob.n,
-                                .consts = consts};
+                                .consts = consts,
+                                .symbol = r->symbol,
+                                .code = r->code ? r->code->function : NULL};
 }
 
 static const char *take_fault(const struct byi_plugin *plugin,
@@ -34,15 +38,36 @@ static bool varies(const struct byi_module *m, uint32_t func)
     return false;
 }
 
-/* Hand the region to its vendor's own compiler, where it has one. */
+static const struct byi_plugin *plugin_of(const struct byi_module *m,
+                                          const struct byi_found *found,
+                                          uint32_t func)
+{
+    return byi_found_plugin(found, m->funcs.at[func]->attr.compiler);
+}
+
+/* Compile the C that a vendor answered. */
+static void take_code(const struct byi_found *found, struct byi_built_region *r,
+                      const struct byoc_blob *blob)
+{
+    r->code = byi_code_get(found->codes, r->symbol, blob->data, blob->bytes);
+    r->fault = r->code->fault;
+    r->reason = BYI_REASON_SOURCE;
+}
+
+/* Hand the region to its vendor's own compiler, where it has one. Whoever
+ * writes nothing but C says so. */
 static void compile_region(const struct byi_module *m,
-                           const struct byi_plugin *plugin,
+                           const struct byi_found *found,
                            struct byi_arena *arena, struct byi_built_region *r)
 {
+    const struct byi_plugin *plugin = plugin_of(m, found, r->func);
+    r->reason = BYI_REASON_NOT_BUILT;
     if (!plugin->backend->compile)
         return;
-    const struct byoc_region region =
+    struct byoc_region region =
         region_of(r, byi_const_views(m, r->consts, r->n_consts, arena));
+    if (!r->varies && byi_found_writes_c(found, plugin->backend))
+        region.symbol = byi_code_symbol(m, r->func, arena);
     struct byoc_blob blob = {.struct_size = sizeof blob};
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
@@ -50,31 +75,37 @@ static void compile_region(const struct byi_module *m,
         r->fault = take_fault(plugin, fail, arena);
         return;
     }
-    if (blob.kind != BYOC_BLOB_DATA) {
+    r->symbol = blob.kind == BYOC_BLOB_C ? region.symbol : NULL;
+    if (r->symbol)
+        take_code(found, r, &blob);
+    else if (blob.kind != BYOC_BLOB_DATA)
         r->fault = byi_arena_printf(
             arena, "compile() gave a blob of kind %u, expected %d", blob.kind,
             BYOC_BLOB_DATA);
-        plugin->host.release(plugin->host.ctx, blob.data);
-        return;
+    if (!r->fault) {
+        byi_text_free(&r->blob);
+        byi_text_add(&r->blob, blob.data, blob.bytes);
     }
-    byi_text_free(&r->blob);
-    byi_text_add(&r->blob, blob.data, blob.bytes);
     plugin->host.release(plugin->host.ctx, blob.data);
 }
 
-/* plugin NULL: the vendor is only patterns. */
+/* Without a plug-in the vendor is only patterns. */
 static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
-                                     const struct byi_plugin *plugin,
+                                     const struct byi_found *found,
                                      struct byi_arena *arena,
                                      struct byi_built_region *r,
                                      struct byoc_error *err)
 {
+    const struct byi_plugin *plugin = plugin_of(m, found, func);
     *r = (struct byi_built_region){.func = func};
     BYI_TRY(byi_region_write(m, func, arena, &r->blob, &r->consts, &r->n_consts,
                              err));
     r->varies = varies(m, func);
     if (plugin && !r->varies)
-        compile_region(m, plugin, arena, r);
+        compile_region(m, found, arena, r);
+    else if (plugin && plugin->backend->flags & BYOC_BACKEND_WRITES_C)
+        r->fault = "its sizes vary, and C is compiled before they are known; "
+                   "fix them with --dim or --shape";
     return BYOC_OK;
 }
 
@@ -91,8 +122,7 @@ static enum byoc_status write_regions(const struct byi_module *m,
         const struct byi_built_region none = {0};
         BYI_PUSH(&b->regions, none);
         struct byi_built_region *r = &b->regions.at[b->regions.n - 1];
-        BYI_TRY(write_region(m, i, byi_found_plugin(found, f->attr.compiler),
-                             arena, r, err));
+        BYI_TRY(write_region(m, i, found, arena, r, err));
         byi_text_add(&b->blobs, r->blob.at, r->blob.n);
     }
     return BYOC_OK;
@@ -116,17 +146,25 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
 }
 
 enum byoc_status byi_load_region(const struct byi_module *m,
-                                 const struct byi_plugin *plugin,
+                                 const struct byi_found *found,
                                  struct byi_arena *arena,
                                  struct byi_built_region *r,
                                  struct byoc_error *err)
 {
+    const struct byi_plugin *plugin = plugin_of(m, found, r->func);
+    if (r->code && !found->isolated)
+        BYI_TRY(byi_code_map(r->code, err));
     struct byoc_view *views = byi_const_views(m, r->consts, r->n_consts, arena);
     void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
     const enum byoc_status status =
         align_consts(views, r->n_consts, copies, err);
     if (status == BYOC_OK) {
-        const struct byoc_region region = region_of(r, views);
+        struct byoc_region region = region_of(r, views);
+        const struct byi_isolate_library library = {
+            .head = {.type = BYI_ISOLATE_LIBRARY, .size = sizeof library},
+            .file = r->code ? &r->code->unit.library : NULL};
+        if (r->code && found->isolated)
+            region.ext = &library.head;
         void *compiled = NULL;
         struct byoc_fail *fail =
             byoc_internal_plugin_load(plugin, &region, &compiled);
@@ -173,19 +211,19 @@ static bool put_size(const struct byi_module *m, struct byi_arena *arena,
 }
 
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
-                                const struct byi_plugin *plugin,
+                                const struct byi_found *found,
                                 struct byi_arena *arena, const char **why,
                                 struct byoc_error *err)
 {
     struct byi_built_region r;
-    enum byoc_status status = write_region(m, func, plugin, arena, &r, err);
+    enum byoc_status status = write_region(m, func, found, arena, &r, err);
     bool sized = status == BYOC_OK && !r.varies;
     if (status == BYOC_OK && r.varies && put_size(m, arena, &r)) {
         sized = true;
-        compile_region(m, plugin, arena, &r);
+        compile_region(m, found, arena, &r);
     }
     if (sized && !r.fault)
-        status = byi_load_region(m, plugin, arena, &r, err);
+        status = byi_load_region(m, found, arena, &r, err);
     byi_text_free(&r.blob);
     *why = r.fault;
     return status;
@@ -205,6 +243,7 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
     for (uint32_t i = 0; i < n; i++)
         regions[i] =
             (struct byi_plan_region){.blob_bytes = built->regions.at[i].blob.n,
+                                     .code = built->regions.at[i].symbol,
                                      .consts = built->regions.at[i].consts,
                                      .n_consts = built->regions.at[i].n_consts};
     struct byi_plan_code code = {0};
@@ -271,7 +310,34 @@ struct byi_image byi_built_image(const struct byi_built *built)
                               .blobs_bytes = built->blobs.n,
                               .weights_bytes = built->plan.weights_bytes,
                               .spans = built->spans,
-                              .n_spans = built->plan.consts.n};
+                              .n_spans = built->plan.consts.n,
+                              .functions = built->functions};
+}
+
+/* --- code ----------------------------------------------------------------- */
+
+static void list_code(struct byi_built *built, struct byi_arena *arena)
+{
+    const uint32_t n = built->regions.n;
+    built->functions =
+        byi_arena_calloc(arena, n + 1u, sizeof *built->functions);
+    built->sources = byi_arena_calloc(arena, n + 1u, sizeof *built->sources);
+    for (uint32_t i = 0; i < n; i++)
+        if (built->regions.at[i].code)
+            built->sources[built->n_sources++] =
+                &built->regions.at[i].code->unit;
+}
+
+enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < built->regions.n; i++) {
+        struct byi_code *code = built->regions.at[i].code;
+        if (!code)
+            continue;
+        BYI_TRY(byi_code_map(code, err));
+        built->functions[i] = code->function;
+    }
+    return BYOC_OK;
 }
 
 enum byoc_status byi_build(const struct byi_module *m,
@@ -284,6 +350,9 @@ enum byoc_status byi_build(const struct byi_module *m,
     BYI_TRY(write_regions(m, found, arena, built, err));
     BYI_TRY(byi_built_plan(m, built, kernels, arena, &built->plan, err));
     built->spans = byi_plan_spans(m, &built->plan, arena);
+    list_code(built, arena);
+    if (!found->isolated)
+        BYI_TRY(byi_built_map(built, err));
     const struct byi_image image = byi_built_image(built);
     return byi_built_manifest(m, found, &image, false, arena, &built->manifest,
                               err);

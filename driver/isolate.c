@@ -302,6 +302,11 @@ static void put_region(struct byi_text *body, const struct byoc_region *r)
         byi_wire_bytes(body, v->dims, v->rank * sizeof *v->dims);
         byi_wire_bytes(body, v->data, v->bytes);
     }
+    const struct byi_isolate_library *library =
+        (const void *)byoc_ext_find(r->ext, BYI_ISOLATE_LIBRARY,
+                                    sizeof *library);
+    byi_wire_bytes(body, library ? library->file->at : NULL,
+                   library ? library->file->n : 0);
 }
 
 /* Ask about a region; the reply begins with a failure's code, 0: none, and

@@ -27,6 +27,13 @@ const char *byi_isolate_fall(const struct byi_plugin *plugin);
 /* Call a plug-in that fell before it said its name so, once; whether it is
  * one. `name` outlives it. */
 bool byi_isolate_take_for(struct byi_plugin *plugin, const char *name);
+/* An extension of a region that is loaded there: the library that has its code,
+ * as a file in memory. Between byoc and that process; plug-ins never see it. */
+enum { BYI_ISOLATE_LIBRARY = 0xffff };
+struct byi_isolate_library {
+    struct byoc_ext head;
+    const struct byi_text *file;
+};
 /* End the process. */
 void byi_isolate_close(struct byi_plugin **plugin);
 

@@ -5,6 +5,8 @@
 
 #include "wire.h"
 
+#include "codegen_c/codegen_c.h"
+
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -217,6 +219,26 @@ static struct byoc_region get_region(struct server *s, struct byi_wire *w)
     return r;
 }
 
+/* Map the code that a region to be loaded has, as its process would. */
+static struct byoc_fail *map_code(struct server *s, struct byi_wire *w,
+                                  struct byoc_region *region,
+                                  struct byi_memory_library *library)
+{
+    const uint32_t levels = byi_code_levels(BYI_N_CODE_LEVELS);
+    struct byoc_error err;
+    char name[256];
+    uint64_t n;
+    const void *file = byi_wire_get_bytes(w, &n);
+    if (!n || !region->symbol || !levels)
+        return NULL;
+    if (byoc_internal_library_map(file, (size_t)n, library, &err) != BYOC_OK)
+        return s->host.fail(s->host.ctx, BYOC_FAIL_RESOURCE, err.text);
+    region->code = byoc_internal_library_function(
+        library,
+        byi_c_unit_name(region->symbol, levels - 1, name, sizeof name));
+    return NULL;
+}
+
 static void serve_accept(struct server *s, struct byi_wire *w,
                          struct byi_text *out)
 {
@@ -281,12 +303,16 @@ static void serve_compile(struct server *s, struct byi_wire *w,
 static void serve_load(struct server *s, struct byi_wire *w,
                        struct byi_text *out)
 {
-    const struct byoc_region region = get_region(s, w);
+    struct byoc_region region = get_region(s, w);
+    struct byi_memory_library library = {0};
     void *compiled = NULL;
-    struct byoc_fail *fail =
-        s->plugin->backend->load(&s->host, &region, &compiled);
-    if (!fail)
-        s->plugin->backend->unload(&s->host, compiled);
+    struct byoc_fail *fail = map_code(s, w, &region, &library);
+    if (!fail) {
+        fail = s->plugin->backend->load(&s->host, &region, &compiled);
+        if (!fail)
+            s->plugin->backend->unload(&s->host, compiled);
+    }
+    byoc_internal_library_unmap(&library);
     put_fail(s, fail, out);
 }
 

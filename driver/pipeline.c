@@ -331,10 +331,11 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
         if (!plugin || r->fault)
             continue;
         if (r->varies)
-            BYI_TRY(byi_try_region(c->m, r->func, plugin, c->arena, &r->fault,
-                                   err));
+            BYI_TRY(byi_try_region(c->m, r->func, &c->found, c->arena,
+                                   &r->fault, err));
         else
-            BYI_TRY(byi_load_region(c->m, plugin, c->arena, r, err));
+            BYI_TRY(byi_load_region(c->m, &c->found, c->arena, r, err));
+        r->reason = BYI_REASON_NOT_BUILT;
         if (r->fault) /* as a model that is loaded says it */
             r->fault =
                 byi_arena_printf(c->arena, "%s: %s: %s", plugin->backend->name,
@@ -371,11 +372,12 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
             byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
         if (!plugin || r->fault)
             continue; /* patterns without a plug-in are never loaded */
+        r->reason = BYI_REASON_NOT_BUILT;
         if (fault)
             r->fault = byi_arena_str(c->arena, fault);
         else if (r->varies)
-            status =
-                byi_try_region(c->m, r->func, plugin, c->arena, &r->fault, err);
+            status = byi_try_region(c->m, r->func, &c->found, c->arena,
+                                    &r->fault, err);
         whole = whole && !r->fault;
     }
     if (!whole || status != BYOC_OK)
@@ -393,13 +395,11 @@ static enum byoc_status ask_vendor(void *ctx, const struct byi_module *m,
                                    struct byoc_error *err)
 {
     struct byoc_compiled *c = ctx;
-    return byi_try_region(
-        m, func, byi_found_plugin(&c->found, m->funcs.at[func]->attr.compiler),
-        c->arena, why, err);
+    return byi_try_region(m, func, &c->found, c->arena, why, err);
 }
 
 /* What a vendor could not build is split or, in the last round, given back
- * whole. */
+ * whole; and so is a region whose C is not right. */
 static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_arena *scratch,
                                     struct byi_giving *list, uint32_t *n,
@@ -411,10 +411,9 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
         if (!r->fault)
             continue;
         struct byi_giving *giving = &list[(*n)++];
-        *giving = (struct byi_giving){.func = r->func,
-                                      .reason = BYI_REASON_NOT_BUILT,
-                                      .detail = r->fault};
-        if (!last)
+        *giving = (struct byi_giving){
+            .func = r->func, .reason = r->reason, .detail = r->fault};
+        if (!last && r->reason == BYI_REASON_NOT_BUILT)
             BYI_TRY(byi_split_region(c->m, can, scratch, giving, err));
     }
     return BYOC_OK;
@@ -565,7 +564,7 @@ static bool add_fallen(struct fallen *fallen, const struct byoc_compiled *c)
             byi_arena_str(fallen->arena, vendor->name),
             byi_arena_str(fallen->arena, why)};
         BYI_PUSH(&fallen->list, one);
-        again = again || !vendor->fallen;
+        again = again || !vendor->out;
     }
     return again;
 }
@@ -639,24 +638,36 @@ static enum byoc_status check_plan(const struct byoc_compiled *c,
                     "compile without passes and stop_after");
 }
 
-/* The C of the fused kernels, for people to read. */
+static enum byoc_status keep_file(const struct byoc_compiled *c,
+                                  const char *name, const struct byi_text *text,
+                                  struct byoc_error *err)
+{
+    struct byi_file file;
+    const char *path = byi_arena_printf(c->arena, "%s/%s", c->keep_c, name);
+    BYI_TRY(byi_file_create(path, &file, err));
+    if (text->n)
+        fwrite(text->at, 1, text->n, file.stream);
+    else
+        fprintf(file.stream, "/* this model has no fused kernels */\n");
+    return byi_file_commit(&file, err);
+}
+
+/* The C of the fused kernels and of vendors, for people to read. */
 static enum byoc_status keep_source(const struct byoc_compiled *c,
                                     const struct byi_kernels *kernels,
                                     struct byoc_error *err)
 {
-    struct byi_file file;
     if (!c->keep_c)
         return BYOC_OK;
-    const char *path = byi_arena_printf(c->arena, "%s/kernels.c", c->keep_c);
     if (mkdir(c->keep_c, 0777) != 0 && errno != EEXIST)
         return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s",
                         c->keep_c, strerror(errno));
-    BYI_TRY(byi_file_create(path, &file, err));
-    if (kernels->source.n)
-        fwrite(kernels->source.at, 1, kernels->source.n, file.stream);
-    else
-        fprintf(file.stream, "/* this model has no fused kernels */\n");
-    return byi_file_commit(&file, err);
+    for (uint32_t i = 0; i < c->built.n_sources; i++) {
+        const struct byi_c_unit *unit = c->built.sources[i];
+        BYI_TRY(keep_file(c, byi_arena_printf(c->arena, "%s.c", unit->symbol),
+                          &unit->source, err));
+    }
+    return keep_file(c, "kernels.c", &kernels->source, err);
 }
 
 /* The artifact's own plan, manifest and code. */
@@ -677,6 +688,8 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
     image.source = kernels->source.at;
     image.source_bytes = kernels->source.n;
     image.n_kernels = kernels->list.n;
+    image.sources = c->built.sources;
+    image.n_sources = c->built.n_sources;
     BYI_TRY(byi_built_manifest(c->m, &c->found, &image, true, c->arena,
                                manifest, err));
     image.manifest = manifest->at;
@@ -725,6 +738,7 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
         c->tried = NULL;
         return BYOC_OK;
     }
+    BYI_TRY(byi_built_map(&c->built, err));
     const struct byi_image image = image_of(c);
     return byoc_internal_model_open(&image, params, model, err);
 }

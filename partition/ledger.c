@@ -28,9 +28,10 @@ const char *byi_reason_text(enum byi_reason reason)
 /* The way of an attempt. What is not here, limits and what the user said, is
  * decided about nodes that came all the way. */
 static const enum byi_reason stages[] = {
-    BYI_REASON_NO_VENDOR,     BYI_REASON_VENDOR_FAILED, BYI_REASON_NO_PATTERN,
-    BYI_REASON_PATTERN_SHAPE, BYI_REASON_NOT_CLOSED,    BYI_REASON_DYNAMIC,
-    BYI_REASON_PREDICATE,     BYI_REASON_PROBE,         BYI_REASON_REFERENCE,
+    BYI_REASON_NO_VENDOR,  BYI_REASON_VENDOR_FAILED, BYI_REASON_WRITES_C,
+    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE, BYI_REASON_NOT_CLOSED,
+    BYI_REASON_DYNAMIC,    BYI_REASON_PREDICATE,     BYI_REASON_PROBE,
+    BYI_REASON_REFERENCE,
 };
 
 uint32_t byi_reason_stage(enum byi_reason reason)

@@ -517,15 +517,15 @@ static void note_unmatched(struct merger *g)
     }
 }
 
-/* A vendor that fell takes nothing. */
-static void note_fallen(const struct merger *g)
+/* A vendor that takes no part takes nothing. */
+static void note_out(const struct merger *g)
 {
     for (byi_id id = 0; id < g->f->nodes.n && g->ctx->ledger; id++) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP)
             byi_ledger_note(g->ctx->ledger, node->sources,
-                            BYI_REASON_VENDOR_FAILED, g->vendor->name, NULL,
-                            g->vendor->fallen);
+                            g->vendor->out_reason, g->vendor->name, NULL,
+                            g->vendor->out);
     }
 }
 
@@ -549,9 +549,9 @@ static enum byoc_status find_groups(const struct byi_vendor *vendor,
 {
     for (uint32_t i = 0; i < n; i++)
         start(list[i]);
-    for (uint32_t i = 0; i < n && vendor->fallen; i++)
-        note_fallen(list[i]);
-    if (vendor->fallen)
+    for (uint32_t i = 0; i < n && vendor->out; i++)
+        note_out(list[i]);
+    if (vendor->out)
         return BYOC_OK;
     for (uint32_t row = 0; row < vendor->table->n; row++)
         for (uint32_t i = 0; i < n; i++) {

@@ -51,7 +51,8 @@ struct byi_vendor {
     const struct byoc_backend *backend;
     const struct byoc_host *host;
     struct byi_pattern_table *table;   /* compiled from backend->patterns */
-    const char *fallen; /* why it takes part no more; NULL: it does */
+    const char *out; /* why it takes no part; NULL: it does */
+    enum byi_reason out_reason;
 };
 
 /* Which regions are worth having. Zero fields are no limits. */

@@ -134,7 +134,7 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
 {
     const struct byi_func *f = m->funcs.at[func];
     *wish = (struct byi_wish){0};
-    if (!vendor->backend->layout || vendor->fallen)
+    if (!vendor->backend->layout || vendor->out)
         return BYOC_OK;
     struct byi_arena *scratch = byi_arena_new();
     struct byi_text json = {0};

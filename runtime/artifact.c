@@ -17,13 +17,14 @@ struct section {
 };
 
 enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };
-/* Only where there are fused kernels. */
-enum { KERNELS = N_NEEDED, TEXT, N_SECTIONS };
+/* Only where there is code: fused kernels, what vendors wrote. */
+enum { KERNELS = N_NEEDED, UNITS, TEXT, N_SECTIONS };
 static const char *const section_names[N_SECTIONS] = {
     [MODEL] = ".byoc.model",     [MANIFEST] = ".byoc.manifest",
     [PLAN] = ".byoc.plan",       [LEDGER] = ".byoc.ledger",
     [BLOBS] = ".byoc.blobs",     [WEIGHTS] = ".byoc.weights",
-    [KERNELS] = ".byoc.kernels", [TEXT] = ".text",
+    [KERNELS] = ".byoc.kernels", [UNITS] = ".byoc.units",
+    [TEXT] = ".text",
 };
 
 struct file {
@@ -152,6 +153,12 @@ static void fill_image(const struct file *f, struct byi_artifact *a)
     if (s[KERNELS].data && s[TEXT].data) {
         a->code = (int64_t)(s[KERNELS].addr - s[MODEL].addr);
         a->code_bytes = s[KERNELS].bytes;
+    }
+    if (s[UNITS].data && s[TEXT].data) {
+        a->units = (int64_t)(s[UNITS].addr - s[MODEL].addr);
+        a->units_bytes = s[UNITS].bytes;
+    }
+    if (s[TEXT].data) {
         a->text = (int64_t)(s[TEXT].addr - s[MODEL].addr);
         a->text_bytes = s[TEXT].bytes;
     }

@@ -1,6 +1,6 @@
-/* code.c: which of an artifact's fused kernels run here: those compiled for
- * the widest instruction set in use (core/isa.h). Where there is none the
- * kernels' native twins run.
+/* code.c: which of an artifact's code runs here, fused kernels and what vendors
+ * wrote: what was compiled for the widest instruction set in use (core/isa.h).
+ * Where there is none the native twins run.
  */
 #include "plan.h"
 
@@ -9,30 +9,29 @@
 #include "core/descriptor.h"
 #include "core/isa.h"
 
-static const struct {
-    enum byi_isa isa;
-    const char *name;
-} levels[] = {
-#define LEVEL(id, name, options) {BYI_ISA_##id, name},
-    BYI_CODE_LEVELS(LEVEL)
-#undef LEVEL
-};
-
-static enum byoc_status odd_code(struct byoc_error *err, const char *what)
+static enum byoc_status odd_code(struct byoc_error *err, const char *whose,
+                                 const char *what)
 {
     return byi_fail(err, BYOC_EPARSE,
-                    "the fused kernels' code %s; copy or compile the artifact "
-                    "again",
-                    what);
+                    "the %s' code %s; copy or compile the artifact again",
+                    whose, what);
 }
 
-enum byoc_status byi_code_bind(struct byoc_model *model,
-                               const struct byi_image *image,
-                               struct byoc_error *err)
+static bool in_text(const struct byi_image *image, uintptr_t at)
 {
+    return at >= (uintptr_t)image->text &&
+           at - (uintptr_t)image->text < image->text_bytes;
+}
+
+/* --- fused kernels -------------------------------------------------------- */
+
+static enum byoc_status bind_kernels(struct byoc_model *model,
+                                     const struct byi_image *image,
+                                     struct byoc_error *err)
+{
+    static const char whose[] = "fused kernels";
     const struct byi_code_table *code = image->code;
     const uint32_t n = model->plan->n_kernels;
-    BYI_TRY(byi_isa_check(err));
     model->kernels = byi_alloc(n + 1u, sizeof *model->kernels);
     if (!model->kernels)
         return byi_fail(err, BYOC_ENOMEM, "no memory for %u kernels", n);
@@ -42,21 +41,71 @@ enum byoc_status byi_code_bind(struct byoc_model *model,
         code->n_levels > BYI_N_CODE_LEVELS ||
         image->code_bytes - sizeof *code <
             code->n_levels * sizeof code->levels[0])
-        return odd_code(err, "is not what the plan lists");
-    uint32_t level = code->n_levels;
-    while (level > 0 && levels[level - 1].isa > byi_isa_widest())
-        level--;
+        return odd_code(err, whose, "is not what the plan lists");
+    const uint32_t level = byi_code_levels(code->n_levels);
     if (level == 0)
         return BYOC_OK;
     const byi_fused_fn *table =
         (const void *)((const char *)code + code->levels[level - 1]);
     for (uint32_t k = 0; k < n; k++) {
-        const uintptr_t at = (uintptr_t)table[k];
-        if (at < (uintptr_t)image->text ||
-            at - (uintptr_t)image->text >= image->text_bytes)
-            return odd_code(err, "lies outside its section");
+        if (!in_text(image, (uintptr_t)table[k]))
+            return odd_code(err, whose, "lies outside its section");
         model->kernels[k] = table[k];
     }
-    model->code_level = levels[level - 1].name;
+    model->code_level = byi_code_level_name(level - 1);
     return BYOC_OK;
+}
+
+/* --- vendors' units ------------------------------------------------------- */
+
+static uint32_t count_units(const struct byi_plan_tables *plan)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_parts; i++)
+        n += plan->parts[i].code != NULL;
+    return n;
+}
+
+static enum byoc_status bind_units(struct byoc_model *model,
+                                   const struct byi_image *image,
+                                   struct byoc_error *err)
+{
+    static const char whose[] = "regions";
+    const struct byi_plan_tables *plan = model->plan;
+    const struct byi_unit_table *units = image->units;
+    const uint32_t n = count_units(plan);
+    model->functions = byi_alloc(plan->n_parts + 1u, sizeof *model->functions);
+    if (!model->functions)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for %u regions",
+                        plan->n_parts);
+    for (uint32_t i = 0; image->functions && i < plan->n_parts; i++)
+        model->functions[i] = image->functions[i];
+    if (!units || n == 0)
+        return BYOC_OK;
+    if (image->units_bytes < sizeof *units || units->n_units != n ||
+        units->n_levels > BYI_N_CODE_LEVELS ||
+        (image->units_bytes - sizeof *units) / sizeof units->places[0] <
+            (uint64_t)units->n_levels * n)
+        return odd_code(err, whose, "is not what the plan lists");
+    const uint32_t level = byi_code_levels(units->n_levels);
+    const int64_t *place =
+        level ? &units->places[(uint64_t)(level - 1) * n] : NULL;
+    for (uint32_t i = 0; place && i < plan->n_parts; i++) {
+        if (!plan->parts[i].code)
+            continue;
+        const uintptr_t at = (uintptr_t)((const char *)units + *place++);
+        if (!in_text(image, at))
+            return odd_code(err, whose, "lies outside its section");
+        model->functions[i] = (byi_unit_fn)at;
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_code_bind(struct byoc_model *model,
+                               const struct byi_image *image,
+                               struct byoc_error *err)
+{
+    BYI_TRY(byi_isa_check(err));
+    BYI_TRY(bind_kernels(model, image, err));
+    return bind_units(model, image, err);
 }

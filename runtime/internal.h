@@ -10,6 +10,9 @@
 #define BYI_PLAN_VERSION 1
 
 struct byi_code_table; /* core/descriptor.h */
+struct byi_unit_table;
+struct byi_c_unit; /* codegen_c/codegen_c.h */
+typedef void (*byi_unit_fn)(void);
 
 /* A piece of the weights that lies elsewhere in memory. */
 struct byi_span {
@@ -40,7 +43,15 @@ struct byi_image {
     uint32_t n_kernels;
     const struct byi_code_table *code;
     uint64_t code_bytes;
-    const char *text; /* where that code lies */
+    /* What vendors wrote in C, in the order of the plan's regions: while the
+     * artifact is made, and once it is loaded. In memory: functions, by region;
+     * NULL where it is none, or not for this machine. */
+    const struct byi_c_unit *const *sources;
+    uint32_t n_sources;
+    const struct byi_unit_table *units;
+    uint64_t units_bytes;
+    const byi_unit_fn *functions;
+    const char *text; /* where all that code lies */
     uint64_t text_bytes;
 };
 
@@ -138,8 +149,10 @@ struct byi_artifact {
     const void *map;
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
-    int64_t code; /* of .byoc.kernels, and of .text, from the descriptor */
+    int64_t code; /* of .byoc.kernels, .byoc.units, .text, from the descriptor */
     uint64_t code_bytes;
+    int64_t units;
+    uint64_t units_bytes;
     int64_t text;
     uint64_t text_bytes;
 };
@@ -187,6 +200,20 @@ BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
                                                      const char *name,
                                                      void **symbol,
                                                      struct byoc_error *err);
+/* The same of a library whose file is in memory, which nobody else can name. */
+struct byi_memory_library {
+    void *handle; /* NULL: not open */
+    int fd;
+};
+BYOC_API enum byoc_status
+byoc_internal_library_map(const void *data, size_t n,
+                          struct byi_memory_library *library,
+                          struct byoc_error *err);
+BYOC_API byi_unit_fn
+byoc_internal_library_function(const struct byi_memory_library *library,
+                               const char *name); /* NULL: none */
+BYOC_API void
+byoc_internal_library_unmap(struct byi_memory_library *library);
 /* The folder of the library or program this code is in; false: not known. */
 bool byi_library_folder(char *path, size_t n);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +75,66 @@ void byi_library_close(void *handle)
 {
     if (handle)
         dlclose(handle);
+}
+
+/* --- from memory ---------------------------------------------------------- */
+
+static bool write_all(int fd, const char *data, size_t n)
+{
+    while (n > 0) {
+        const ssize_t done = write(fd, data, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        data += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+/* The loader knows libraries by their paths: the descriptor stays open as long
+ * as this one is, so that no other gets its path. */
+enum byoc_status byoc_internal_library_map(const void *data, size_t n,
+                                           struct byi_memory_library *library,
+                                           struct byoc_error *err)
+{
+    char path[40];
+    *library = (struct byi_memory_library){
+        .fd = memfd_create("byoc-unit", MFD_CLOEXEC)};
+    if (library->fd < 0 || !write_all(library->fd, data, n)) {
+        const int why = errno;
+        if (library->fd >= 0)
+            close(library->fd);
+        return byi_fail(err, BYOC_EIO, "no memory to load code in: %s",
+                        strerror(why));
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", library->fd);
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library->handle)
+        return BYOC_OK;
+    const char *why = dlerror();
+    close(library->fd);
+    return byi_fail(err, BYOC_EBACKEND, "the loader says: %s",
+                    why ? why : "nothing");
+}
+
+byi_unit_fn byoc_internal_library_function(
+    const struct byi_memory_library *library, const char *name)
+{
+    void *symbol = byi_library_symbol(library->handle, name);
+    byi_unit_fn function;
+    memcpy(&function, &symbol, sizeof function); /* POSIX: data to function */
+    return function;
+}
+
+void byoc_internal_library_unmap(struct byi_memory_library *library)
+{
+    if (!library->handle)
+        return;
+    dlclose(library->handle);
+    close(library->fd);
+    *library = (struct byi_memory_library){0};
 }
 
 bool byi_library_folder(char *path, size_t n)

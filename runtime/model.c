@@ -304,13 +304,20 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
         model->own.regions[i].plugin = plugin;
         return BYOC_OK;
     }
+    if (part->code && !model->functions[i])
+        return byi_fail(err, BYOC_EINCOMPATIBLE,
+                        "%s: its code was compiled for instruction sets that "
+                        "this machine does not have",
+                        part->symbol);
     struct byi_arena *scratch = byi_arena_new();
     const struct byoc_region region = {
         .struct_size = sizeof region,
         .n_consts = part->n_consts,
         .json = model->image.blobs + part->blob,
         .json_bytes = part->blob_bytes,
-        .consts = byi_region_consts(model, part, scratch)};
+        .consts = byi_region_consts(model, part, scratch),
+        .symbol = part->code,
+        .code = model->functions[i]};
     enum byoc_status status =
         load_blob(plugin, part->symbol, &region, &model->own.regions[i], err);
     byi_arena_free(&scratch);
@@ -511,6 +518,12 @@ static enum byoc_status map_artifact(const char *path, struct byi_artifact *a,
     if (status == BYOC_OK && a->code_bytes > 0) {
         a->image.code = (const void *)((const char *)d + a->code);
         a->image.code_bytes = a->code_bytes;
+    }
+    if (status == BYOC_OK && a->units_bytes > 0) {
+        a->image.units = (const void *)((const char *)d + a->units);
+        a->image.units_bytes = a->units_bytes;
+    }
+    if (status == BYOC_OK && a->text_bytes > 0) {
         a->image.text = (const char *)d + a->text;
         a->image.text_bytes = a->text_bytes;
     }
@@ -613,6 +626,7 @@ void byoc_model_free(struct byoc_model **model)
     }
     free(m->own.regions);
     free(m->kernels);
+    free(m->functions);
     byi_plan_tables_free(&m->plan);
     byi_arena_free(&m->arena);
     byi_text_free(&m->warnings);

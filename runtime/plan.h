@@ -94,6 +94,7 @@ struct byi_plan_const {
 
 struct byi_plan_part {
     const char *backend, *symbol;
+    const char *code; /* the C function it became; NULL: none */
     uint64_t blob, blob_bytes; /* place in the blobs */
     uint32_t twin;             /* function           */
     uint32_t n_consts;
@@ -174,6 +175,8 @@ struct byoc_model {
     struct byi_cache *cache; /* NULL: there are none, and `own` runs */
     byi_fused_fn *kernels;  /* by the plan's kernel; NULL: its twin runs */
     const char *code_level; /* what they were compiled for, or NULL      */
+    byi_unit_fn *functions; /* by the plan's region with code; NULL: not for
+                               this machine                              */
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     uint32_t threads;

@@ -555,13 +555,19 @@ static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
 static enum byoc_status read_part(struct reader *r, const struct byi_json *at,
                                   struct byi_plan_part *part)
 {
-    static const char *const keys[] = {"backend", "symbol", "blob", "twin",
-                                       "consts"};
+    static const char *const keys[] = {"backend", "symbol", "code",
+                                       "blob",    "twin",   "consts"};
+    struct byi_json code;
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(byi_json_string(at, "backend", &part->backend, r->err));
     BYI_TRY(byi_json_string(at, "symbol", &part->symbol, r->err));
     part->backend = byi_arena_str(r->plan->arena, part->backend);
     part->symbol = byi_arena_str(r->plan->arena, part->symbol);
+    BYI_TRY(byi_json_opt(at, "code", &code, r->err));
+    if (code.at) {
+        BYI_TRY(byi_json_as_string(&code, &part->code, r->err));
+        part->code = byi_arena_str(r->plan->arena, part->code);
+    }
     BYI_TRY(read_index(r, at, "twin", r->plan->n_funcs, &part->twin));
     BYI_TRY(read_list(r, at, "consts", BYI_PLAN_MAX_ITEMS, r->plan->n_consts,
                       &part->consts, &part->n_consts));

@@ -15,13 +15,14 @@ static enum byoc_status write_regions(struct fixture *x,
         const struct byi_func *f = x->m->funcs.at[i];
         if (f->dead || !f->attr.compiler)
             continue;
-        struct byi_plan_region *r = &regions[(*n)++];
-        uint32_t *consts;
+        uint32_t *consts, n_consts;
         size_t before = x->blobs.n;
         BYI_TRY(byi_region_write(x->m, i, x->arena, &x->blobs, &consts,
-                                 &r->n_consts, err));
-        r->consts = consts;
-        r->blob_bytes = x->blobs.n - before;
+                                 &n_consts, err));
+        regions[(*n)++] =
+            (struct byi_plan_region){.blob_bytes = x->blobs.n - before,
+                                     .consts = consts,
+                                     .n_consts = n_consts};
     }
     return BYOC_OK;
 }

@@ -1,4 +1,4 @@
-/* byoc/backend.h: bring your own backend. Version 1.0.
+/* byoc/backend.h: bring your own backend. Version 1.1.
  *
  * A backend is a shared library. It includes this header, links against
  * nothing of byoc's, and gives byoc a struct byoc_backend: patterns as text
@@ -57,7 +57,7 @@ extern "C" {
 /* A version as one number, in which versions compare. */
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 /* This header's. */
-#define BYOC_BACKEND_ABI BYOC_ABI(1, 0)
+#define BYOC_BACKEND_ABI BYOC_ABI(1, 1)
 /* The lowest version a host must have for this backend. Define it before
  * including to ask for more; what was added later can also be looked for with
  * BYOC_HAS(). */
@@ -252,7 +252,8 @@ struct byoc_region {
     uint64_t json_bytes;
     const struct byoc_view *consts; /* constants, by the JSON's "data" index */
     /* compile(): the name of the function to define, if C is the answer.
-     * load(): its name and address, where it was; else both NULL. */
+     * load(): its name and address, where it was, and `json` is that C; else
+     * both NULL. */
     const char *symbol;
     void (*code)(void);
     const struct byoc_ext *ext; /* may be NULL */
@@ -276,8 +277,8 @@ enum {
      * compiled into the artifact and linked with the C and math libraries only:
      * what it needs of the backend's, the backend hands to it when it calls.
      * What the function takes and returns is between the two; load() casts
-     * region->code to it. Only where compile() was given a symbol: a host
-     * without a C compiler, as byoc 0.1, gives none and takes no C. */
+     * region->code to it. Only where compile() was given a symbol: a host that
+     * takes no C gives none. */
     BYOC_BLOB_C = 1
 };
 
@@ -380,9 +381,12 @@ struct byoc_backend {
 /* Flags of a backend. */
 enum {
     BYOC_BACKEND_USES_OPENMP = 1,  /* runs on the process's OpenMP threads  */
-    BYOC_BACKEND_COPIES_CONSTS = 2 /* run() hardly reads the constants: load()
-                                      made copies. The host lets their pages
-                                      go, which come back when they are read */
+    BYOC_BACKEND_COPIES_CONSTS = 2, /* run() hardly reads the constants: load()
+                                       made copies. The host lets their pages
+                                       go, which come back when they are read */
+    BYOC_BACKEND_WRITES_C = 4       /* compile() answers in C only: a host that
+                                       takes no C leaves this backend out. Since
+                                       1.1: ask for it, BYOC_BACKEND_NEEDS     */
 };
 
 /* What the plug-in's query is. Called with the host's services, any number of

@@ -75,6 +75,10 @@ struct byoc_compile_params {
     const char *stop_after;      /* a pass's name: compile no further than its
                                     first run; no plan, as with `passes`    */
     const char *cc;              /* the C compiler; NULL: $CC, then "cc"    */
+    const char *codegen;         /* who may answer in C, which is compiled into
+                                    the artifact: "auto": vendors that answer in
+                                    nothing else; "c": all that have a compile();
+                                    "json": nobody. NULL: auto              */
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *print_before;    /* a pass's name, or "all"; NULL: none     */
@@ -86,7 +90,8 @@ struct byoc_compile_params {
                                     NNN-PASS.ir in it                       */
     const char *keep_c;          /* a folder, made when it is not there: the
                                     artifact's fused kernels are left in it
-                                    as C, in kernels.c; NULL: nowhere      */
+                                    as C, in kernels.c, and vendors' C, each
+                                    file by its function; NULL: nowhere     */
     const char *const *warm;     /* sizes of symbolic dims, each text as
                                     "batch=1,2,8,sequence=16": all combinations
                                     are made ready when the artifact is loaded,

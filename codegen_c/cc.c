@@ -1,0 +1,247 @@
+/* cc.c: running the machine's compiler driver. */
+#include "cc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { NOT_FOUND = 127 }; /* what a shell says of a command */
+
+/* --- the folder ----------------------------------------------------------- */
+
+enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
+                             const char *command, struct byoc_error *err)
+{
+    const char *env = getenv("CC");
+    const size_t n = strlen(prefix) + sizeof "XXXXXX";
+    cc->command = command ? command : env && *env ? env : "cc";
+    cc->folder = byi_alloc(n, 1);
+    if (!cc->folder)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a folder's name");
+    snprintf(cc->folder, n, "%sXXXXXX", prefix);
+    if (mkdtemp(cc->folder))
+        return BYOC_OK;
+    const enum byoc_status status =
+        byi_fail(err, BYOC_EIO, "cannot make a folder %s: %s", cc->folder,
+                 strerror(errno));
+    free(cc->folder);
+    cc->folder = NULL;
+    return status;
+}
+
+void byi_cc_close(struct byi_cc *cc)
+{
+    if (!cc->folder)
+        return;
+    DIR *list = opendir(cc->folder);
+    const struct dirent *entry;
+    while (list && (entry = readdir(list)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(list), entry->d_name, 0);
+    if (list)
+        closedir(list);
+    rmdir(cc->folder);
+    free(cc->folder);
+    cc->folder = NULL;
+}
+
+char *byi_cc_path(const struct byi_cc *cc, const char *name)
+{
+    const size_t n = strlen(cc->folder) + strlen(name) + 2;
+    char *path = byi_alloc(n, 1);
+    if (path)
+        snprintf(path, n, "%s/%s", cc->folder, name);
+    return path;
+}
+
+FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode)
+{
+    char *path = byi_cc_path(cc, name);
+    FILE *f = path ? fopen(path, mode) : NULL;
+    free(path);
+    return f;
+}
+
+static enum byoc_status io_fault(const char *what, const char *name,
+                                 struct byoc_error *err)
+{
+    return byi_fail(err, BYOC_EIO, "cannot %s %s: %s", what, name,
+                    strerror(errno));
+}
+
+enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
+                              const void *data, size_t n,
+                              struct byoc_error *err)
+{
+    FILE *f = byi_cc_file(cc, name, "wbe");
+    if (!f)
+        return io_fault("write", name, err);
+    bool ok = n == 0 || fwrite(data, 1, n, f) == n;
+    ok = fclose(f) == 0 && ok;
+    return ok ? BYOC_OK : io_fault("write", name, err);
+}
+
+enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
+                             struct byi_text *data, struct byoc_error *err)
+{
+    char *path = byi_cc_path(cc, name);
+    const void *at;
+    size_t n;
+    if (!path)
+        return byi_fail(err, BYOC_ENOMEM, "no memory to read %s", name);
+    const enum byoc_status status = byi_map_file(path, &at, &n, err);
+    free(path);
+    BYI_TRY(status);
+    byi_text_add(data, at, n);
+    byi_unmap(at, n);
+    return BYOC_OK;
+}
+
+/* --- the driver ----------------------------------------------------------- */
+
+/* $CC may hold options. */
+static uint32_t split_words(char *text, char **words, uint32_t max)
+{
+    uint32_t n = 0;
+    char *rest;
+    for (char *w = strtok_r(text, " \t", &rest); w && n < max;
+         w = strtok_r(NULL, " \t", &rest))
+        words[n++] = w;
+    return n;
+}
+
+/* What the driver said, on one line. */
+static void read_log(const struct byi_cc *cc, const char *name, char *text,
+                     size_t n)
+{
+    FILE *f = byi_cc_file(cc, name, "re");
+    size_t got = f ? fread(text, 1, n - 1, f) : 0;
+    if (f)
+        fclose(f);
+    while (got > 0 && text[got - 1] == '\n')
+        got--;
+    text[got] = '\0';
+    for (char *c = text; *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+}
+
+/* A group of its own where it may have to be killed, with all that it
+ * started. */
+static int spawn_driver(const struct byi_cc *cc, const char *log_name,
+                        char **argv, pid_t *pid)
+{
+    char *log = byi_cc_path(cc, log_name);
+    if (!log)
+        return ENOMEM;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_init(&attributes);
+    if (cc->seconds > 0)
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 2, log,
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addchdir_np(&actions, cc->folder);
+    const int failed =
+        posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    free(log);
+    return failed;
+}
+
+static enum byoc_status no_driver(const struct byi_cc *cc, const char *why,
+                                  struct byoc_error *err)
+{
+    return byi_fail(err, BYOC_EIO,
+                    "cannot run the compiler driver \"%s\": %s; install one, "
+                    "or name it with CC",
+                    cc->command, why);
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
+                              struct byi_cc_run *run, struct byoc_error *err)
+{
+    enum { MAX_WORDS = 96 };
+    /* a limit that holds from the start, for all that the driver starts */
+    static char shell[] = "sh", with[] = "-c",
+                limited[] = "ulimit -v $1 && shift && exec \"$@\"";
+    struct byi_text text = {0};
+    char most[24], *argv[MAX_WORDS + 6] = {shell, with, limited, shell, most};
+    char **words = argv + 5;
+    snprintf(most, sizeof most, "%llu", (unsigned long long)(cc->bytes >> 10));
+    byi_text_addf(&text, "%s %s", cc->command, options);
+    words[split_words(text.at, words, MAX_WORDS)] = NULL;
+    run->began = now();
+    const int failed =
+        words[0] && *cc->command
+            ? spawn_driver(cc, run->log, cc->bytes ? argv : words, &run->pid)
+            : EINVAL;
+    byi_text_free(&text);
+    if (!failed)
+        return BYOC_OK;
+    run->pid = 0;
+    return no_driver(cc, strerror(failed), err);
+}
+
+/* Until it ends or its time is over; false: it was killed. */
+static bool wait_for(const struct byi_cc *cc, const struct byi_cc_run *run,
+                     int *status)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+    const uint64_t most = (uint64_t)(cc->seconds * 1e9);
+    for (;;) {
+        const pid_t ended = waitpid(run->pid, status, most ? WNOHANG : 0);
+        if (ended == run->pid || (ended < 0 && errno != EINTR))
+            return true;
+        if (most && now() - run->began > most)
+            break;
+        if (most)
+            nanosleep(&moment, NULL);
+    }
+    kill(-run->pid, SIGKILL);
+    while (waitpid(run->pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return false;
+}
+
+enum byoc_status byi_cc_finish(const struct byi_cc *cc,
+                               const struct byi_cc_run *run,
+                               enum byoc_status before, struct byoc_error *err)
+{
+    int status = 0;
+    if (!run->pid)
+        return before;
+    const bool ended = wait_for(cc, run, &status);
+    if (before != BYOC_OK ||
+        (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return before;
+    if (!ended)
+        return byi_fail(err, BYOC_EIO, "\"%s\" took more than %g s",
+                        cc->command, cc->seconds);
+    if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+        return no_driver(cc, "not found", err);
+    char log[800];
+    read_log(cc, run->log, log, sizeof log);
+    return byi_fail(err, BYOC_EIO, "\"%s\" failed: %s", cc->command,
+                    log[0] ? log : "it said nothing; is the disk full?");
+}

@@ -1,0 +1,137 @@
+/* object.c: the symbols and sections of a relocatable file (System V gABI,
+ * "Symbol Table"). It was made by the machine's assembler, of C that may hold
+ * any directive for it.
+ */
+#include "codegen_c.h"
+
+#include <elf.h>
+#include <string.h>
+
+struct object {
+    const char *at;
+    uint64_t n;
+    Elf64_Ehdr header;
+    const char *name;
+    bool found;
+    struct byoc_error *err;
+};
+
+static bool inside(const struct object *o, uint64_t at, uint64_t bytes)
+{
+    return at <= o->n && bytes <= o->n - at;
+}
+
+static enum byoc_status odd(const struct object *o)
+{
+    return byi_fail(o->err, BYOC_EUNSUPPORTED,
+                    "the compiler made no ELF64 object of it");
+}
+
+static Elf64_Shdr section(const struct object *o, uint32_t i)
+{
+    Elf64_Shdr s = {0};
+    if (i < o->header.e_shnum)
+        memcpy(&s, o->at + o->header.e_shoff + i * sizeof s, sizeof s);
+    return s;
+}
+
+/* A name in the table of strings that is section `table`; "" where it is
+ * none. */
+static const char *string(const struct object *o, uint32_t table, uint64_t at)
+{
+    const Elf64_Shdr s = section(o, table);
+    if (s.sh_type != SHT_STRTAB || at >= s.sh_size ||
+        !inside(o, s.sh_offset, s.sh_size) ||
+        o->at[s.sh_offset + s.sh_size - 1] != '\0')
+        return "";
+    return o->at + s.sh_offset + at;
+}
+
+static enum byoc_status read_header(struct object *o)
+{
+    if (o->n < sizeof o->header)
+        return odd(o);
+    memcpy(&o->header, o->at, sizeof o->header);
+    const Elf64_Ehdr *h = &o->header;
+    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
+        h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL ||
+        h->e_shentsize != sizeof(Elf64_Shdr) ||
+        !inside(o, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
+        return odd(o);
+    return BYOC_OK;
+}
+
+/* --- sections ------------------------------------------------------------- */
+
+/* What C makes of functions and variables. Other sections that are mapped would
+ * run by themselves, or take the place of the artifact's own. */
+static enum byoc_status check_section(const struct object *o, uint32_t i)
+{
+    static const char *const plain[] = {".text", ".rodata",   ".data",
+                                        ".bss",  ".eh_frame", ".note.gnu"};
+    const Elf64_Shdr s = section(o, i);
+    const char *name = string(o, o->header.e_shstrndx, s.sh_name);
+    bool fits = !(s.sh_flags & SHF_ALLOC);
+    for (size_t k = 0; k < BYI_COUNT(plain) && !fits; k++) {
+        const size_t n = strlen(plain[k]);
+        fits = strncmp(name, plain[k], n) == 0 && (!name[n] || name[n] == '.');
+    }
+    if (fits)
+        return BYOC_OK;
+    return byi_fail(o->err, BYOC_EUNSUPPORTED,
+                    "it has a section %.60s; expected functions and variables "
+                    "in the sections that C puts them in",
+                    name);
+}
+
+/* --- symbols -------------------------------------------------------------- */
+
+static enum byoc_status check_symbol(struct object *o, const Elf64_Sym *s,
+                                     uint32_t strings)
+{
+    const char *name = string(o, strings, s->st_name);
+    const Elf64_Shdr home = section(o, s->st_shndx);
+    if (ELF64_ST_BIND(s->st_info) == STB_LOCAL || s->st_shndx == SHN_UNDEF)
+        return BYOC_OK;
+    if (strcmp(name, o->name) != 0)
+        return byi_fail(o->err, BYOC_EUNSUPPORTED,
+                        "it defines %.200s with external linkage; expected "
+                        "nothing but the function it was asked for",
+                        name);
+    if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
+        !(home.sh_flags & SHF_EXECINSTR))
+        return byi_fail(o->err, BYOC_EUNSUPPORTED,
+                        "what it was asked to define is no function");
+    o->found = true;
+    return BYOC_OK;
+}
+
+static enum byoc_status check_symbols(struct object *o, uint32_t i)
+{
+    const Elf64_Shdr table = section(o, i);
+    Elf64_Sym s;
+    if (!inside(o, table.sh_offset, table.sh_size))
+        return odd(o);
+    for (uint64_t at = 0; at + sizeof s <= table.sh_size; at += sizeof s) {
+        memcpy(&s, o->at + table.sh_offset + at, sizeof s);
+        BYI_TRY(check_symbol(o, &s, table.sh_link));
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_object_check(const struct byi_text *object,
+                                  const char *name, struct byoc_error *err)
+{
+    struct object o = {
+        .at = object->at, .n = object->n, .name = name, .err = err};
+    BYI_TRY(read_header(&o));
+    for (uint32_t i = 0; i < o.header.e_shnum; i++) {
+        BYI_TRY(check_section(&o, i));
+        if (section(&o, i).sh_type == SHT_SYMTAB)
+            BYI_TRY(check_symbols(&o, i));
+    }
+    return o.found ? BYOC_OK
+                   : byi_fail(err, BYOC_EUNSUPPORTED,
+                              "it does not define the function it was asked "
+                              "for, with external linkage");
+}

@@ -1,0 +1,212 @@
+/* unit.c: a vendor's C, compiled on its own, so that what is wrong with it is
+ * known to be wrong with it: an object for each instruction set, and a library
+ * of them all, which shows that nothing is missing and in which it is tried.
+ */
+#include "codegen_c.h"
+
+#include "cc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_MIB = 16, /* of source                              */
+    SECONDS = 60, /* for a run of the compiler              */
+    MAX_SYMBOL = 200
+};
+
+static const char *const options_of[] = {
+#define LEVEL(id, name, options) options,
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+};
+
+struct job {
+    struct byi_c_unit *unit;
+    struct byi_cc cc;
+    char source[MAX_SYMBOL + 8]; /* the file's name: it is in messages */
+    struct byoc_error *err;
+};
+
+char *byi_c_unit_name(const char *symbol, uint32_t level, char *buf, size_t n)
+{
+    snprintf(buf, n, "%s_%u", symbol, level);
+    return buf;
+}
+
+static void name_object(uint32_t level, char *buf, size_t n)
+{
+    snprintf(buf, n, "unit_%u.o", level);
+}
+
+/* --- what the compiler says ----------------------------------------------- */
+
+/* The line of the first error; NULL: there is none. What the linker ends with
+ * is an error, too. */
+static const char *find_line(const char *log)
+{
+    static const char *const marks[] = {"undefined reference",
+                                        "undefined symbol", "error: "};
+    const char *found = NULL;
+    for (size_t i = 0; i < BYI_COUNT(marks) && !found; i++)
+        found = strstr(log, marks[i]);
+    while (found && found > log && found[-1] != '\n')
+        found--;
+    return found;
+}
+
+/* Fail with the first error of a log, or with what `err` says already where
+ * there is none. */
+static enum byoc_status say_error(const struct job *j, const char *log,
+                                  const char *what)
+{
+    struct byi_text text = {0};
+    struct byoc_error none;
+    const char *line =
+        byi_cc_read(&j->cc, log, &text, &none) == BYOC_OK && text.n
+            ? find_line(text.at)
+            : NULL;
+    const enum byoc_status status =
+        line ? byi_fail(j->err, BYOC_EUNSUPPORTED, "%s: %.*s", what,
+                        (int)strcspn(line, "\n"), line)
+             : byi_prefix(j->err, "%s", what);
+    byi_text_free(&text);
+    return status;
+}
+
+/* --- compiling ------------------------------------------------------------ */
+
+static enum byoc_status check_source(const struct job *j)
+{
+    const struct byi_text *source = &j->unit->source;
+    const char *nul = source->n ? memchr(source->at, '\0', source->n) : NULL;
+    uint64_t line = 1;
+    if (source->n == 0)
+        return byi_fail(j->err, BYOC_EUNSUPPORTED, "it is empty");
+    if (source->n > (uint64_t)MAX_MIB << 20)
+        return byi_fail(j->err, BYOC_EUNSUPPORTED,
+                        "it has %llu bytes, expected at most %d MiB",
+                        (unsigned long long)source->n, MAX_MIB);
+    if (!nul)
+        return BYOC_OK;
+    for (const char *c = source->at; c < nul; c++)
+        line += *c == '\n';
+    return byi_fail(j->err, BYOC_EUNSUPPORTED,
+                    "line %llu has a NUL byte; expected text",
+                    (unsigned long long)line);
+}
+
+/* Numbers come out as the native kernels have them (artifact.c). The same
+ * source gives the same bytes: no time of day, no path. */
+static enum byoc_status start_level(const struct job *j, uint32_t level,
+                                    struct byi_cc_run *run)
+{
+    const char *symbol = j->unit->symbol;
+    struct byi_text text = {0};
+    char name[MAX_SYMBOL + 16], object[32];
+    name_object(level, object, sizeof object);
+    byi_text_addf(&text,
+                  "-std=gnu11 -O3 -fPIC -fno-math-errno -fno-trapping-math "
+                  "-ffp-contract=off -fno-asynchronous-unwind-tables "
+                  "-fno-common -fdiagnostics-color=never -Werror=date-time "
+                  "%s -D%s=%s -c %s -o %s",
+                  options_of[level], symbol,
+                  byi_c_unit_name(symbol, level, name, sizeof name), j->source,
+                  object);
+    const enum byoc_status status = byi_cc_start(&j->cc, text.at, run, j->err);
+    byi_text_free(&text);
+    return status;
+}
+
+static enum byoc_status compile_levels(const struct job *j)
+{
+    struct byi_cc_run runs[BYI_N_CODE_LEVELS] = {{0}};
+    char logs[BYI_N_CODE_LEVELS][16];
+    uint32_t failed = BYI_N_CODE_LEVELS;
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < BYI_N_CODE_LEVELS && status == BYOC_OK; i++) {
+        snprintf(logs[i], sizeof logs[i], "unit_%u.log", i);
+        runs[i].log = logs[i];
+        status = start_level(j, i, &runs[i]);
+    }
+    for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++) {
+        const bool good = status == BYOC_OK;
+        status = byi_cc_finish(&j->cc, &runs[i], status, j->err);
+        if (good && status != BYOC_OK)
+            failed = i;
+    }
+    return failed == BYI_N_CODE_LEVELS
+               ? status
+               : say_error(j, logs[failed], "it does not compile");
+}
+
+static enum byoc_status take_object(const struct job *j, uint32_t level)
+{
+    struct byi_text *object = &j->unit->objects[level];
+    char name[MAX_SYMBOL + 16], file[32];
+    name_object(level, file, sizeof file);
+    BYI_TRY(byi_cc_read(&j->cc, file, object, j->err));
+    return byi_object_check(
+        object, byi_c_unit_name(j->unit->symbol, level, name, sizeof name),
+        j->err);
+}
+
+static enum byoc_status link_levels(const struct job *j)
+{
+    struct byi_text text = {0};
+    struct byi_cc_run run = {.log = "link.log"};
+    byi_text_addf(&text, "-shared -nostartfiles -Wl,-z,defs "
+                         "-Wl,--build-id=none -Wl,-z,noexecstack -o unit.so");
+    for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++) {
+        char object[32];
+        name_object(i, object, sizeof object);
+        byi_text_addf(&text, " %s", object);
+    }
+    byi_text_addf(&text, " -lm");
+    enum byoc_status status = byi_cc_start(&j->cc, text.at, &run, j->err);
+    byi_text_free(&text);
+    BYI_TRY(status);
+    if (byi_cc_finish(&j->cc, &run, BYOC_OK, j->err) != BYOC_OK)
+        return say_error(j, run.log,
+                         "it needs more than the C and math libraries");
+    return byi_cc_read(&j->cc, "unit.so", &j->unit->library, j->err);
+}
+
+static enum byoc_status compile(struct job *j)
+{
+    const struct byi_text *source = &j->unit->source;
+    BYI_TRY(byi_cc_write(&j->cc, j->source, source->at, source->n, j->err));
+    BYI_TRY(compile_levels(j));
+    for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++)
+        BYI_TRY(take_object(j, i));
+    return link_levels(j);
+}
+
+enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
+                                    struct byoc_error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct byoc_error local;
+    struct job j = {.unit = unit,
+                    .cc = {.seconds = SECONDS, .bytes = UINT64_C(4) << 30},
+                    .err = err ? err : &local};
+    struct byi_text prefix = {0};
+    snprintf(j.source, sizeof j.source, "%.*s.c", MAX_SYMBOL, unit->symbol);
+    BYI_TRY(check_source(&j));
+    byi_text_addf(&prefix, "%s/byoc-", tmp && *tmp ? tmp : "/tmp");
+    enum byoc_status status = byi_cc_open(&j.cc, prefix.at, cc, j.err);
+    byi_text_free(&prefix);
+    if (status == BYOC_OK)
+        status = compile(&j);
+    byi_cc_close(&j.cc);
+    return status;
+}
+
+void byi_c_unit_free(struct byi_c_unit *unit)
+{
+    for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++)
+        byi_text_free(&unit->objects[i]);
+    byi_text_free(&unit->library);
+    byi_text_free(&unit->source);
+    *unit = (struct byi_c_unit){0};
+}

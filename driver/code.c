@@ -1,0 +1,93 @@
+/* code.c: vendors' C, compiled once. A region is built several times, to be
+ * tried, timed and written; the same source is the same code.
+ */
+#include "code.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum byoc_status byi_codegen_parse(const char *name, enum byi_codegen *codegen,
+                                   struct byoc_error *err)
+{
+    static const char *const names[] = {[BYI_CODEGEN_AUTO] = "auto",
+                                        [BYI_CODEGEN_C] = "c",
+                                        [BYI_CODEGEN_JSON] = "json"};
+    *codegen = BYI_CODEGEN_AUTO;
+    for (uint32_t i = 0; name && i < BYI_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0) {
+            *codegen = (enum byi_codegen)i;
+            return BYOC_OK;
+        }
+    return name ? byi_fail(err, BYOC_EINVAL,
+                           "codegen '%s': expected auto, c or json", name)
+                : BYOC_OK;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+/* "@dnnl_0" is byoc_dnnl_0. What no identifier can be, or none of a fair
+ * length, has its number: no other has the same. */
+const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
+                            struct byi_arena *arena)
+{
+    enum { MOST = 100 };
+    const char *name = m->funcs.at[func]->name;
+    size_t n = 0;
+    while (name[n] == '_' || isalnum((unsigned char)name[n]))
+        n++;
+    if (!name[n] && n <= MOST)
+        return byi_arena_printf(arena, "byoc_%s", name);
+    char *symbol = byi_arena_printf(arena, "byocx%u_%.*s", func, MOST, name);
+    for (char *c = symbol; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return symbol;
+}
+
+/* --- code ----------------------------------------------------------------- */
+
+struct byi_code *byi_code_get(struct byi_codes *codes, const char *symbol,
+                              const void *source, size_t n)
+{
+    for (uint32_t i = 0; i < codes->list.n; i++) {
+        struct byi_code *code = codes->list.at[i];
+        if (strcmp(code->unit.symbol, symbol) == 0 &&
+            code->unit.source.n == n &&
+            (n == 0 || memcmp(code->unit.source.at, source, n) == 0))
+            return code;
+    }
+    struct byoc_error err;
+    struct byi_code *code = byi_arena_alloc(codes->arena, sizeof *code);
+    *code = (struct byi_code){
+        .unit = {.symbol = byi_arena_str(codes->arena, symbol)}};
+    byi_text_add(&code->unit.source, source, n);
+    if (byi_c_unit_compile(&code->unit, codes->cc, &err) != BYOC_OK)
+        code->fault = byi_arena_str(codes->arena, err.text);
+    BYI_PUSH(&codes->list, code);
+    return code;
+}
+
+enum byoc_status byi_code_map(struct byi_code *code, struct byoc_error *err)
+{
+    const uint32_t levels = byi_code_levels(BYI_N_CODE_LEVELS);
+    const struct byi_text *library = &code->unit.library;
+    char name[256];
+    if (code->fault || code->library.handle || levels == 0)
+        return BYOC_OK;
+    BYI_TRY(byoc_internal_library_map(library->at, library->n, &code->library,
+                                      err));
+    code->function = byoc_internal_library_function(
+        &code->library,
+        byi_c_unit_name(code->unit.symbol, levels - 1, name, sizeof name));
+    return BYOC_OK;
+}
+
+void byi_codes_free(struct byi_codes *codes)
+{
+    for (uint32_t i = 0; i < codes->list.n; i++) {
+        byoc_internal_library_unmap(&codes->list.at[i]->library);
+        byi_c_unit_free(&codes->list.at[i]->unit);
+    }
+    byi_vec_free(codes->list.at);
+}

@@ -1,0 +1,127 @@
+/* scribe.c: a vendor of C without a compiler of its own: what compile() answers
+ * is the text of the file that $SCRIBE names, with each SYMBOL in it replaced
+ * by the function it is asked for. For tests of what a host makes of it:
+ * tests/cli/source.sh.
+ */
+#define BYOC_BACKEND_NEEDS BYOC_ABI(1, 1)
+#include <byoc/backend.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct byoc_fail *no(const struct byoc_host *host, const char *why)
+{
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, why);
+}
+
+/* The bytes of a file, to be freed; NULL. */
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    char *text = NULL;
+    *n = 0;
+    if (!f)
+        return NULL;
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    text = malloc(*n + 1);
+    if (text)
+        *n = fread(text, 1, *n, f);
+    fclose(f);
+    return text;
+}
+
+static struct byoc_fail *compile(const struct byoc_host *host,
+                                 const struct byoc_region *region,
+                                 struct byoc_blob *blob)
+{
+    static const char word[] = "SYMBOL";
+    const size_t most = 1000;
+    size_t n, k = 0;
+    if (!region->symbol)
+        return no(host, "it was given no symbol");
+    char *text = read_file(getenv("SCRIBE"), &n);
+    char *data = text ? host->acquire(host->ctx, n + most) : NULL;
+    if (!data) {
+        free(text);
+        return no(host, "$SCRIBE names no file");
+    }
+    for (size_t i = 0; i < n;) {
+        const int found = i + 6 <= n && memcmp(text + i, word, 6) == 0 &&
+                          k + strlen(region->symbol) < n + most;
+        if (found)
+            k += (size_t)sprintf(data + k, "%s", region->symbol);
+        else
+            data[k++] = text[i];
+        i += found ? 6 : 1;
+    }
+    free(text);
+    blob->kind = BYOC_BLOB_C;
+    blob->data = data;
+    blob->bytes = k;
+    return NULL;
+}
+
+typedef int (*code_fn)(const float *x, float *y, int n);
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    if (!region->symbol || !region->code)
+        return no(host, "it has no code");
+    if (!memchr(region->json, '{', region->json_bytes))
+        return no(host, "its blob is not the C");
+    memcpy(compiled, &region->code, sizeof *compiled);
+    return NULL;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    (void)host, (void)compiled;
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    code_fn code;
+    (void)state;
+    memcpy(&code, &compiled, sizeof code);
+    if (code(args->inputs[0].data, args->outputs[0].data,
+             (int)(args->inputs[0].bytes / sizeof(float))) != 0)
+        return no(host, "the code says no");
+    return NULL;
+}
+
+static void quiesce(const struct byoc_host *host)
+{
+    (void)host;
+}
+
+static const struct byoc_pattern patterns[] = {
+    {"scribe.negative", "negative(%x)", NULL},
+};
+
+static const struct byoc_backend backend = {
+    .struct_size = sizeof backend,
+    .flags = BYOC_BACKEND_WRITES_C,
+    .name = "scribe",
+    .version = "1",
+    .compat = "1",
+    .patterns = patterns,
+    .n_patterns = sizeof patterns / sizeof patterns[0],
+    .compile = compile,
+    .load = load,
+    .unload = unload,
+    .run = run,
+    .quiesce = quiesce,
+};
+
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
+{
+    (void)host, (void)why, (void)why_bytes;
+    return &backend;
+}
+BYOC_BACKEND_DEFINE(query)
