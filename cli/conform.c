@@ -98,18 +98,20 @@ static void without_thread_caches(int argc, char **argv)
 }
 
 /* What a command that runs a case again has to say besides. */
-static void say_options(double seconds, bool valgrind, char *text, size_t room)
+static void say_options(const struct byoc_conform_params *params, bool valgrind,
+                        struct byi_text *text)
 {
-    char limit[40] = "";
-    if (seconds > 0)
-        snprintf(limit, sizeof limit, "--seconds %g", seconds);
-    snprintf(text, room, "%s%s%s", limit, *limit && valgrind ? " " : "",
-             valgrind ? "--valgrind" : "");
+    if (params->seconds > 0)
+        byi_text_addf(text, " --seconds %g", params->seconds);
+    if (params->codegen)
+        byi_text_addf(text, " --codegen %s", params->codegen);
+    if (valgrind)
+        byi_text_addf(text, " --valgrind");
 }
 
 static int run(int argc, char **argv)
 {
-    char again[64];
+    struct byi_text again = {0};
     struct byoc_conform_params params = {0};
     uint32_t seed = 1, n;
     bool json = false, no_onnx = false, valgrind = false;
@@ -125,6 +127,8 @@ static int run(int argc, char **argv)
          "for one case (default: 20)"},
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "without ONNX's own cases"},
+        {"codegen", 0, BYI_OPTION_TEXT, &params.codegen, "auto|c",
+         "who is asked for C (default: backends that write nothing else)"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
@@ -136,8 +140,8 @@ static int run(int argc, char **argv)
     if (valgrind && !getenv(UNDER))
         return under_valgrind(argc, argv);
     without_thread_caches(argc, argv);
-    say_options(params.seconds, valgrind, again, sizeof again);
-    params.options = *again ? again : NULL;
+    say_options(&params, valgrind, &again);
+    params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
     if (getenv(UNDER)) /* which is as much slower */
@@ -146,14 +150,14 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     char *text = NULL, *real = realpath(path, NULL);
     int failed = 0;
-    if (byoc_conform(real ? real : path, &params, json, &failed, &text, &err) !=
-        BYOC_OK) {
-        free(real);
+    const enum byoc_status status = byoc_conform(
+        real ? real : path, &params, json, &failed, &text, &err);
+    free(real);
+    byi_text_free(&again);
+    if (status != BYOC_OK)
         return byi_complain(&byi_verb_conform, &err);
-    }
     fputs(text, stdout);
     byoc_string_free(text);
-    free(real);
     return failed ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 

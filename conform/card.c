@@ -175,8 +175,9 @@ void byi_card_text(const struct byi_card *card, struct byi_text *out)
     if (card->listing->n_rows)
         byi_text_addf(out, ": %s %s, %u patterns, %s", card->listing->name,
                       card->listing->version, card->listing->n_rows,
-                      card->listing->compiles ? "compiles regions itself"
-                                              : "takes JSON");
+                      !card->listing->compiles  ? "takes JSON"
+                      : card->listing->writes_c ? "writes C"
+                                                : "compiles regions itself");
     byi_text_addf(out, ", seed %llu\n", (unsigned long long)card->seed);
     add_groups(card, out);
     for (uint32_t i = 0; i < card->entries.n; i++)

@@ -25,6 +25,8 @@ static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
     snprintf(listing->version, sizeof listing->version, "%s", b->version);
     snprintf(listing->compat, sizeof listing->compat, "%s", b->compat);
     listing->compiles = b->compile != NULL;
+    listing->writes_c = kit->codegen == BYI_CODEGEN_C ||
+                        (b->flags & BYOC_BACKEND_WRITES_C) != 0;
     for (uint32_t i = 0; i < b->n_patterns; i++) {
         const size_t n = strlen(b->patterns[i].name) + 1;
         if (at + n > sizeof listing->rows)
@@ -230,6 +232,11 @@ enum byoc_status byoc_conform(const char *plugin,
                           .seed = params->seed ? params->seed : 1,
                           .seconds =
                               params->seconds > 0 ? params->seconds : 20};
+    BYI_TRY(byi_codegen_parse(params->codegen, &kit.codegen, err));
+    if (kit.codegen == BYI_CODEGEN_JSON)
+        return byi_fail(err, BYOC_EINVAL,
+                        "codegen 'json': expected auto or c: vendors that "
+                        "write C are tried for it");
     struct byi_card card = {.arena = byi_arena_new(),
                             .path = plugin,
                             .seed = kit.seed,

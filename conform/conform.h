@@ -7,7 +7,7 @@
 /* What a plug-in says of itself; shared between processes. */
 struct byi_listing {
     char name[64], version[128], compat[256];
-    bool compiles;
+    bool compiles, writes_c;
     uint32_t n_rows;
     char rows[1 << 17]; /* their names, each with its NUL */
 };

@@ -97,7 +97,7 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     const struct byi_node *conv = convolution_of(sample);
     struct byi_session s = {.sample = sample};
     struct byi_lent_region lent =
-        byi_lend_region(kit, &s, sample->json.at, sample->json.n);
+        byi_lend_region(kit, &s, sample->json.at, sample->json.n, NULL, NULL);
     if (b->cost)
         ask_cost(kit, lent.region);
     if (b->layout && conv)
@@ -350,12 +350,13 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
 /* --- regions and blobs that are wrong --------------------------------------
  */
 
-/* Load these bytes; who takes them must be able to go on. */
-static void try_bytes(struct byi_kit *kit, const struct byi_sample *sample,
+/* Load these bytes in place of those of `whole`, with its code; who takes them
+ * must be able to go on. */
+static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
                       const struct byoc_blob *blob, const char *what)
 {
     const struct byi_host_books before = byi_host_books();
-    struct byi_session s = {.sample = sample};
+    struct byi_session s = {.sample = whole->sample, .code = whole->code};
     struct byoc_fail *fail = byi_kit_load(kit, &s, blob);
     if (fail) {
         uint32_t code;
@@ -377,7 +378,7 @@ static void try_bytes(struct byi_kit *kit, const struct byi_sample *sample,
     byi_host_balance(kit, &before, what);
 }
 
-static void cut_and_change(struct byi_kit *kit, const struct byi_sample *sample,
+static void cut_and_change(struct byi_kit *kit, const struct byi_session *s,
                            const struct byoc_blob *whole, uint64_t seed)
 {
     enum { CUTS = 48, CHANGES = 160 };
@@ -392,7 +393,7 @@ static void cut_and_change(struct byi_kit *kit, const struct byi_sample *sample,
                  (unsigned long long)cut.bytes,
                  (unsigned long long)whole->bytes);
         byi_kit_place(kit, "load() of %s", what);
-        try_bytes(kit, sample, &cut, what);
+        try_bytes(kit, s, &cut, what);
     }
     char *copy = malloc(whole->bytes);
     for (uint32_t i = 0; copy && i < CHANGES; i++) {
@@ -410,7 +411,7 @@ static void cut_and_change(struct byi_kit *kit, const struct byi_sample *sample,
             .struct_size = sizeof changed, .data = copy, .bytes = whole->bytes};
         snprintf(what, sizeof what, "a region with byte %llu changed (try %u)",
                  (unsigned long long)at, i);
-        try_bytes(kit, sample, &changed, what);
+        try_bytes(kit, s, &changed, what);
     }
     free(copy);
 }
@@ -435,7 +436,7 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
             "compile() gave %llu bytes, and for the same region %llu "
             "other ones",
             (unsigned long long)blob.bytes, (unsigned long long)again.bytes);
-    cut_and_change(kit, &sample, &blob, kit->seed);
+    cut_and_change(kit, &s, &blob, kit->seed);
     byi_kit_blob_free(kit, &blob);
     byi_kit_blob_free(kit, &again);
 }

@@ -9,6 +9,7 @@
 #include <byoc/backend.h>
 
 #include "core/core.h"
+#include "driver/code.h"
 #include "generate.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
@@ -52,6 +53,8 @@ struct byi_kit {
     const char *path; /* of the plug-in */
     uint64_t seed;
     double seconds;              /* for one case */
+    enum byi_codegen codegen;
+    struct byi_codes codes;      /* what compile() gave as C, in a child */
     struct byi_verdict *verdict; /* in a child */
 };
 
@@ -154,6 +157,7 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
 
 struct byi_session {
     const struct byi_sample *sample;
+    struct byi_code *code; /* where compile() gave C, and it is right */
     void *compiled;
     struct byi_zone *consts[BYI_KIT_MAX_IO];
 };
@@ -163,11 +167,12 @@ struct byi_lent_region {
     struct byi_zone *parts[BYI_KIT_MAX_IO * 2 + 4];
     uint32_t n;
 };
-/* The sample's region with this text (or blob). Constants are made once, in
- * `session`. */
+/* The sample's region with this text (or blob), and the function that it is, or
+ * may become; NULL: none. Constants are made once, in `session`. */
 struct byi_lent_region byi_lend_region(struct byi_kit *kit,
                                        struct byi_session *session,
-                                       const void *text, uint64_t bytes);
+                                       const void *text, uint64_t bytes,
+                                       const char *symbol, byi_unit_fn code);
 void byi_take_back(struct byi_lent_region *lent);
 /* What compile() makes of the sample's region, in host memory, or the region
  * itself where it has none. */

@@ -53,10 +53,10 @@ static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
 
 struct byi_lent_region byi_lend_region(struct byi_kit *kit,
                                        struct byi_session *s, const void *text,
-                                       uint64_t bytes)
+                                       uint64_t bytes, const char *symbol,
+                                       byi_unit_fn code)
 {
     const struct byi_sample *sample = s->sample;
-    static const char name[] = "conform_region";
     struct byi_lent_region lent = {0};
     struct byoc_view views[BYI_KIT_MAX_IO];
     for (uint32_t i = 0; i < sample->n_consts; i++) {
@@ -72,21 +72,25 @@ struct byi_lent_region byi_lend_region(struct byi_kit *kit,
         zone_of(kit, views, sample->n_consts * sizeof *views, 8,
                 "the list of constants");
     struct byi_zone *json = zone_of(kit, text, bytes, 0, "the region's text");
-    struct byi_zone *symbol =
-        zone_of(kit, name, sizeof name, 0, "the region's symbol");
+    struct byi_zone *name = symbol ? zone_of(kit, symbol, strlen(symbol) + 1, 0,
+                                             "the region's symbol")
+                                   : NULL;
     const struct byoc_region region = {.struct_size = sizeof region,
                                        .n_consts = sample->n_consts,
                                        .json = byi_zone_data(json),
                                        .json_bytes = bytes,
                                        .consts = byi_zone_data(list),
-                                       .symbol = byi_zone_data(symbol)};
+                                       .symbol =
+                                           name ? byi_zone_data(name) : NULL,
+                                       .code = code};
     struct byi_zone *all =
         zone_of(kit, &region, sizeof region, 8, "struct byoc_region");
     lent.region = byi_zone_data(all);
     lent.parts[lent.n++] = list;
     lent.parts[lent.n++] = json;
-    lent.parts[lent.n++] = symbol;
     lent.parts[lent.n++] = all;
+    if (name)
+        lent.parts[lent.n++] = name;
     return lent;
 }
 
@@ -94,6 +98,51 @@ void byi_take_back(struct byi_lent_region *lent)
 {
     for (uint32_t i = 0; i < lent->n; i++)
         byi_zone_lend(lent->parts[i], BYI_LENT_GONE);
+}
+
+static bool writes_c(const struct byi_kit *kit, const struct byoc_backend *b)
+{
+    return kit->codegen == BYI_CODEGEN_C ||
+           (b->flags & BYOC_BACKEND_WRITES_C) != 0;
+}
+
+/* What compile() gave: bytes, or C where it was asked for a function. */
+static void check_kind(struct byi_kit *kit, const struct byoc_blob *blob,
+                       const char *symbol)
+{
+    if (blob->kind != BYOC_BLOB_DATA && blob->kind != BYOC_BLOB_C)
+        byi_kit_failed(kit, BYI_RULE_KIND,
+                       "compile() gave a blob of kind %u, expected %d or %d",
+                       blob->kind, BYOC_BLOB_DATA, BYOC_BLOB_C);
+    if (blob->kind == BYOC_BLOB_C && !symbol)
+        byi_kit_failed(kit, BYI_RULE_KIND,
+                       "compile() gave C, and was given no symbol");
+    if (blob->kind == BYOC_BLOB_DATA &&
+        byi_kit_backend(kit)->flags & BYOC_BACKEND_WRITES_C)
+        byi_kit_failed(kit, BYI_RULE_KIND,
+                       "compile() gave bytes, and the backend has the flag "
+                       "BYOC_BACKEND_WRITES_C");
+}
+
+/* Compile C as byoc does, once for each source. */
+static struct byi_code *compile_code(struct byi_kit *kit, const char *symbol,
+                                     const struct byoc_blob *blob)
+{
+    struct byoc_error err;
+    if (!kit->codes.arena)
+        kit->codes.arena = byi_arena_new();
+    byi_kit_place(kit, "compiling the C of compile()");
+    struct byi_code *code =
+        byi_code_get(&kit->codes, symbol, blob->data, blob->bytes);
+    if (code->fault)
+        byi_kit_failed(kit, BYI_RULE_SOURCE, "the C that compile() gave: %s",
+                       code->fault);
+    if (byi_code_map(code, &err) != BYOC_OK)
+        byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
+    if (!code->function)
+        byi_kit_end(kit, BYI_UNTESTED, 0,
+                    "this machine runs none of the code that C becomes");
+    return code;
 }
 
 struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
@@ -112,17 +161,22 @@ struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
                           : host->fail(host->ctx, BYOC_FAIL_RESOURCE,
                                        "no memory for the region");
     }
-    struct byi_lent_region lent = byi_lend_region(kit, s, json->at, json->n);
+    const char *symbol = writes_c(kit, b) ? "byoc_conform_0" : NULL;
+    struct byi_lent_region lent =
+        byi_lend_region(kit, s, json->at, json->n, symbol, NULL);
     byi_kit_place(kit, "compile()");
     struct byoc_fail *fail = b->compile(host, lent.region, blob);
     byi_take_back(&lent);
-    if (!fail && blob->kind == BYOC_BLOB_C)
-        byi_kit_end(kit, BYI_UNTESTED, 0, "compile() gave C source");
+    if (!fail)
+        check_kind(kit, blob, symbol);
     if (!fail && (!blob->data || !blob->bytes))
         byi_kit_failed(
             kit, BYI_RULE_BUILDS,
             "compile() succeeded and gave no blob (%llu bytes at %p)",
             (unsigned long long)blob->bytes, blob->data);
+    s->code = !fail && blob->kind == BYOC_BLOB_C
+                  ? compile_code(kit, symbol, blob)
+                  : NULL;
     byi_kit_place(kit, "the kit");
     return fail;
 }
@@ -139,8 +193,9 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
-    struct byi_lent_region lent =
-        byi_lend_region(kit, s, blob->data, blob->bytes);
+    struct byi_lent_region lent = byi_lend_region(
+        kit, s, blob->data, blob->bytes, s->code ? s->code->unit.symbol : NULL,
+        s->code ? s->code->function : NULL);
     byi_kit_place(kit, "load()");
     struct byoc_fail *fail =
         b->load(byi_kit_host(kit), lent.region, &s->compiled);

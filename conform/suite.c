@@ -89,7 +89,10 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     const char *vendors[] = {byi_kit_backend(kit)->name, NULL};
     const struct byoc_compile_params params = {
-        .backends = vendors, .plugins = kit->path, .threads = 2};
+        .backends = vendors,
+        .plugins = kit->path,
+        .threads = 2,
+        .codegen = kit->codegen == BYI_CODEGEN_C ? "c" : "auto"};
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err, why;
     char path[PATH];

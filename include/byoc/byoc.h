@@ -246,6 +246,7 @@ struct byoc_conform_params {
     int no_onnx;      /* not 0: without ONNX's own cases              */
     const char *options; /* what else a command that runs a failed case
                             alone has to say, as "--seconds 4"; or NULL */
+    const char *codegen; /* "auto" or "c", as for a compile; NULL: auto */
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* or NULL                          */
     void *progress_ctx;

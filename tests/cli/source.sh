@@ -51,14 +51,13 @@ says() {
 # is what compile() answers
 refused() {
     # shellcheck disable=SC2086
-    scribe compile "$dir/model.ir" -o "$dir/$1.so" --report "$dir/json" \
-        ${3-} || fail "$1: exit code $?"
+    scribe check "$dir/model.ir" --report "$dir/json" ${3-} ||
+        fail "$1: exit code $?"
     grep -q '"source-refused"' "$dir/json" || fail "$1: the ledger"
     grep -qF -- "$2" "$dir/json" || {
         cp "$dir/json" "$dir/out"
         fail "$1: nothing says '$2'"
     }
-    "$byoc" run "$dir/$1.so" >"$dir/out" 2>"$dir/err" || fail "$1: run"
 }
 
 # --- what is right
@@ -110,6 +109,9 @@ echo "$good
 int x = ;" >"$dir/c"
 refused syntax "error: expected expression before"
 refused syntax "error: expected expression before" --isolate
+scribe compile "$dir/model.ir" -o "$dir/syntax.so" || fail "syntax: compile"
+scribe run "$dir/syntax.so" -o "$dir/syntax" || fail "syntax: run"
+cmp "$dir/syntax/output_0.npy" "$dir/native/output_0.npy" || fail "syntax"
 echo "int other(void) { return 0; }" >"$dir/c"
 refused missing "it defines other with external linkage"
 echo "static int SYMBOL(void) { return 0; } int (*const volatile p)(void);" \
@@ -169,6 +171,27 @@ refused noise "it does not compile: "
 echo "$good" >"$dir/c"
 CC=/nonexistent/cc scribe check "$dir/model.ir" || fail "no compiler"
 says "no compiler" "cannot run the compiler driver"
+
+# --- what the kit says
+# conforms WORD...: DIR/c is what compile() answers; no word: nothing is wrong
+conforms() {
+    timeout 200 "$byoc" conform "$plugin" --only numerics/scribe.negative/0 \
+        >"$dir/out" 2>"$dir/err"
+    code=$?
+    [ "$code" = "$(($# > 0))" ] || fail "conform: exit code $code"
+    for word; do
+        says conform "$word"
+    done
+}
+echo "$good" >"$dir/c"
+conforms
+echo "$good
+int x = ;" >"$dir/c"
+conforms "source.compiles" "it does not compile: byoc_conform_0.c:"
+echo "$good" | sed 's/= -x/= x/' >"$dir/c"
+conforms "numerics.result"
+echo "$good" | sed 's/i < n/i <= n/' >"$dir/c"
+conforms "bounds."
 
 # --- sizes that vary: C is compiled before they are known
 sed 's/(4, 8)/(n, 8)/' "$dir/model.ir" >"$dir/varies.ir"
