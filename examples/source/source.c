@@ -1,0 +1,446 @@
+/* source.c: a backend that writes C: float32 arithmetic with broadcasting
+ * becomes one nest of loops, which the compiler of the machine makes fast.
+ */
+#define BYOC_BACKEND_NEEDS BYOC_ABI(1, 1)
+#include <byoc/backend.h>
+#include <byoc/graph.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    FLOAT32 = 1,
+    RANK = BYOC_GRAPH_RANK,
+    MAX_TENSORS = 64,
+    WORTH_WAKING = 1 << 16 /* bytes of a result, for more than one thread */
+};
+
+/* An operator as an expression of its operands, %a and %b. */
+static const struct {
+    const char *name, *expression;
+    uint32_t n_args;
+} ops[] = {
+    {"add", "%a + %b", 2},
+    {"subtract", "%a - %b", 2},
+    {"multiply", "%a * %b", 2},
+    {"divide", "%a / %b", 2},
+    {"maximum", "%a > %b || %a != %a ? %a : %b", 2},
+    {"minimum", "%a < %b || %a != %a ? %a : %b", 2},
+    {"nn.relu", "%a < 0.0f ? 0.0f : %a", 1},
+    {"negative", "-%a", 1},
+    {"abs", "fabsf(%a)", 1},
+    {"sqrt", "sqrtf(%a)", 1},
+    {"exp", "expf(%a)", 1},
+    {"tanh", "tanhf(%a)", 1},
+    {"sigmoid", "1.0f / (1.0f + expf(-%a))", 1},
+};
+enum { N_OPS = sizeof ops / sizeof ops[0] };
+
+static const char *check_type(const struct byoc_host *host,
+                              const struct byoc_match *m, const char *name)
+{
+    uint32_t dtype, rank;
+    const int64_t *dims;
+    if (!host->match_type(m, name, &dtype, &rank, &dims))
+        return NULL;
+    for (uint32_t d = 0; d < rank; d++)
+        if (dims[d] <= 0)
+            dtype = 0;
+    if (dtype == FLOAT32 && rank <= RANK)
+        return NULL;
+    return host->match_say(m, "found %s, expected float32 of fixed sizes",
+                           host->match_show(m, name));
+}
+
+static const char *accept(const struct byoc_host *host,
+                          const struct byoc_match *m)
+{
+    const char *why = check_type(host, m, NULL);
+    why = why ? why : check_type(host, m, "a");
+    return why ? why : check_type(host, m, "b");
+}
+
+static const struct byoc_pattern patterns[] = {
+    {"source.binary", "add|subtract|multiply|divide|maximum|minimum(%a, %b)",
+     accept},
+    {"source.unary", "nn.relu|negative|abs|sqrt|exp|tanh|sigmoid(%a)", accept},
+};
+
+/* Text that grows, in the host's memory. */
+struct text {
+    const struct byoc_host *host;
+    char *at;
+    uint64_t n, room;
+    int exhausted;
+};
+
+/* As printf, at the end of the text. */
+static void add(struct text *t, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const uint64_t n = (uint64_t)vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    if (t->n + n + 1 > t->room && !t->exhausted) {
+        const uint64_t room = 2 * (t->n + n) + 4096;
+        char *more = t->host->acquire(t->host->ctx, room);
+        t->exhausted = !more;
+        if (more && t->at)
+            memcpy(more, t->at, t->n);
+        t->host->release(t->host->ctx, t->at);
+        t->at = more;
+        t->room = room;
+    }
+    if (t->exhausted)
+        return;
+    va_start(list, format);
+    vsnprintf(t->at + t->n, n + 1, format, list);
+    va_end(list);
+    t->n += n;
+}
+
+static uint32_t op_of(const struct byoc_graph_step *s)
+{
+    uint32_t op = 0;
+    while (op < N_OPS && (strcmp(ops[op].name, s->name) != 0 ||
+                          ops[op].n_args != s->n_args || s->n_outs != 1))
+        op++;
+    return op;
+}
+
+/* Why a region is not for one nest; NULL: it is. */
+static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
+{
+    const struct byoc_graph_value *first = &g->values[g->outputs[0]];
+    if (g->n_inputs + n_consts + g->n_outputs > MAX_TENSORS)
+        return "more tensors than a nest of loops should read and write";
+    for (uint32_t i = 0; i < g->n_values; i++)
+        if (g->values[i].dtype != FLOAT32 || g->values[i].count == 0)
+            return "a tensor is not float32, or empty";
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const struct byoc_graph_value *v = &g->values[g->outputs[i]];
+        if (v->rank != first->rank ||
+            memcmp(v->dims, first->dims, v->rank * sizeof *v->dims) != 0)
+            return "results of different shapes, which is a nest for each";
+    }
+    for (uint32_t i = 0; i < g->n_steps; i++)
+        if (op_of(&g->steps[i]) == N_OPS)
+            return "an operator that is not in the table";
+    return NULL;
+}
+
+/* Loops over the results, the first the outermost. */
+struct nest {
+    const struct byoc_graph *g;
+    uint32_t n_consts;
+    const struct byoc_graph_value *result; /* all have its shape */
+    uint32_t n_loops;
+    uint32_t dim[RANK]; /* by loop: the last dimension it goes over */
+    int64_t extent[RANK];
+};
+
+/* How far value v moves, in elements, when dimension d of the results does: 0
+ * where it is broadcast. */
+static int64_t stride_of(const struct nest *n, const struct byoc_graph_value *v,
+                         uint32_t d)
+{
+    const uint32_t skip = n->result->rank - v->rank;
+    int64_t stride = 1;
+    if (d < skip || v->dims[d - skip] == 1)
+        return 0;
+    for (uint32_t i = d - skip + 1; i < v->rank; i++)
+        stride *= v->dims[i];
+    return stride;
+}
+
+/* Dimension d goes on where loop `loop` ends, for every tensor in memory: both
+ * are one loop. */
+static int is_one_loop(const struct nest *n, uint32_t loop, uint32_t d)
+{
+    for (uint32_t i = 0; i < n->g->n_values; i++) {
+        const struct byoc_graph_value *v = &n->g->values[i];
+        if (v->kind != BYOC_GRAPH_RESULT &&
+            stride_of(n, v, n->dim[loop]) !=
+                stride_of(n, v, d) * n->result->dims[d])
+            return 0;
+    }
+    return 1;
+}
+
+static struct nest make_nest(const struct byoc_graph *g, uint32_t n_consts)
+{
+    struct nest n = {
+        .g = g, .n_consts = n_consts, .result = &g->values[g->outputs[0]]};
+    for (uint32_t d = 0; d < n.result->rank; d++) {
+        if (n.result->dims[d] == 1)
+            continue;
+        if (n.n_loops == 0 || !is_one_loop(&n, n.n_loops - 1, d))
+            n.extent[n.n_loops++] = 1;
+        n.dim[n.n_loops - 1] = d;
+        n.extent[n.n_loops - 1] *= n.result->dims[d];
+    }
+    if (n.n_loops == 0) /* one element */
+        n.extent[n.n_loops++] = 1;
+    return n;
+}
+
+static void add_index(struct text *t, const struct nest *n,
+                      const struct byoc_graph_value *v)
+{
+    const char *plus = "";
+    for (uint32_t l = 0; l < n->n_loops; l++) {
+        const int64_t stride = n->result->rank ? stride_of(n, v, n->dim[l]) : 0;
+        if (stride == 0)
+            continue;
+        add(t, stride == 1 ? "%si%u" : "%si%u * %lld", plus, l,
+            (long long)stride);
+        plus = " + ";
+    }
+    if (!*plus)
+        add(t, "0");
+}
+
+/* A value where the innermost loop stands. */
+static void add_value(struct text *t, const struct nest *n, uint32_t value)
+{
+    const struct byoc_graph_value *v = &n->g->values[value];
+    if (v->kind == BYOC_GRAPH_RESULT) {
+        add(t, "v%u", value);
+        return;
+    }
+    add(t, "%s%u[", v->kind == BYOC_GRAPH_INPUT ? "in" : "c", v->index);
+    add_index(t, n, v);
+    add(t, "]");
+}
+
+/* One operator: "const float v3 = in0[i0] + v2;". */
+static void add_step(struct text *t, const struct nest *n, uint32_t depth,
+                     const struct byoc_graph_step *s)
+{
+    add(t, "%*sconst float v%u = ", (int)(4 * depth), "", s->outs[0]);
+    for (const char *c = ops[op_of(s)].expression; *c; c++)
+        if (*c == '%')
+            add_value(t, n, s->args[*++c == 'b']);
+        else
+            add(t, "%c", *c);
+    add(t, "; /* %s */\n", s->name);
+}
+
+/* What a pointer points to. */
+static void add_pointer(struct text *t, const char *what, uint32_t i,
+                        const struct byoc_graph_value *v)
+{
+    const int out = strcmp(what, "out") == 0;
+    add(t, "    %sfloat *%s%u = %s[%u]; /* (", out ? "" : "const ", what, i,
+        what, i);
+    for (uint32_t d = 0; d < v->rank; d++)
+        add(t, d ? ", %lld" : "%lld", (long long)v->dims[d]);
+    add(t, v->rank == 1 ? ",) */\n" : ") */\n");
+}
+
+static void add_pointers(struct text *t, const struct nest *n)
+{
+    for (uint32_t i = 0; i < n->g->n_values; i++) {
+        const struct byoc_graph_value *v = &n->g->values[i];
+        if (v->kind != BYOC_GRAPH_RESULT)
+            add_pointer(t, v->kind == BYOC_GRAPH_INPUT ? "in" : "c", v->index,
+                        v);
+    }
+    for (uint32_t i = 0; i < n->g->n_outputs; i++)
+        add_pointer(t, "out", i, n->result);
+}
+
+/* The loops; threads share the outermost one. */
+static void add_loops(struct text *t, const struct nest *n)
+{
+    const struct byoc_graph *g = n->g;
+    uint32_t depth = 1;
+    add(t, "    const long first = %lld * part / parts;\n",
+        (long long)n->extent[0]);
+    add(t, "    const long end = %lld * (part + 1) / parts;\n",
+        (long long)n->extent[0]);
+    add(t, "    for (long i0 = first; i0 < end; i0++)");
+    for (; depth < n->n_loops; depth++)
+        add(t, "\n%*sfor (long i%u = 0; i%u < %lld; i%u++)",
+            (int)(4 * (depth + 1)), "", depth, depth,
+            (long long)n->extent[depth], depth);
+    add(t, " {\n");
+    for (uint32_t i = 0; i < g->n_steps; i++)
+        add_step(t, n, depth + 1, &g->steps[i]);
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        add(t, "%*sout%u[", (int)(4 * (depth + 1)), "", i);
+        add_index(t, n, n->result);
+        add(t, "] = ");
+        add_value(t, n, g->outputs[i]);
+        add(t, ";\n");
+    }
+    add(t, "%*s}\n", (int)(4 * depth), "");
+}
+
+/* So that it can be seen whether what it is given is what it is for. */
+static void add_sizes(struct text *t, const struct nest *n,
+                      const struct byoc_region *region)
+{
+    const struct byoc_graph *g = n->g;
+    add(t, "    static const long bytes[] = {");
+    for (uint32_t i = 0; i < n->n_consts; i++)
+        add(t, "%llu, ", (unsigned long long)region->consts[i].bytes);
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        add(t, "%llu, ", (unsigned long long)g->values[g->inputs[i]].bytes);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        add(t, "%llu, ", (unsigned long long)n->result->bytes);
+    add(t, "-1};\n    if (!out)\n        return bytes[part];\n");
+}
+
+static void write_source(struct text *t, const struct nest *n,
+                         const struct byoc_region *region)
+{
+    static const char head[] =
+        "/* Written by the backend \"source\": part `part` of `parts` of the "
+        "results.\n * Where there are none: the bytes of tensor `part`, of "
+        "constants, inputs,\n * results; behind the last one -1. */\n"
+        "#include <math.h>\n\n";
+    static const char arguments[] =
+        "(const float *const *c, const float *const *in,\n"
+        "    float *const *out, long part, long parts)";
+    add(t, "%s", head);
+    add(t, "long %s%s;\n\n", region->symbol, arguments);
+    add(t, "long %s%s\n{\n", region->symbol, arguments);
+    add_sizes(t, n, region);
+    add_pointers(t, n);
+    add_loops(t, n);
+    add(t, "    return 0;\n}\n");
+}
+
+static struct byoc_fail *compile(const struct byoc_host *host,
+                                 const struct byoc_region *region,
+                                 struct byoc_blob *blob)
+{
+    struct byoc_graph *g;
+    struct text t = {.host = host};
+    if (!region->symbol)
+        return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                          "this backend writes C, and the host takes none");
+    struct byoc_fail *fail = byoc_graph_read(host, region, &g);
+    if (fail)
+        return fail;
+    const char *why = find_fault(g, region->n_consts);
+    if (why) {
+        byoc_graph_free(host, g);
+        return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, why);
+    }
+    const struct nest n = make_nest(g, region->n_consts);
+    write_source(&t, &n, region);
+    byoc_graph_free(host, g);
+    if (t.exhausted)
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+    blob->kind = BYOC_BLOB_C;
+    blob->data = t.at;
+    blob->bytes = t.n;
+    return NULL;
+}
+
+typedef long (*nest_fn)(const float *const *c, const float *const *in,
+                        float *const *out, long part, long parts);
+
+struct loaded {
+    nest_fn code;
+    long threads, n_consts;
+    const float *consts[MAX_TENSORS];
+};
+
+/* Tensors from `*at` on have these sizes. */
+static int are_sized(nest_fn code, long *at, const struct byoc_view *views,
+                     uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const long bytes = code(NULL, NULL, NULL, *at, 1);
+        if (bytes < 0 || (uint64_t)bytes != views[i].bytes)
+            return 0;
+        ++*at;
+    }
+    return 1;
+}
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *region, void **compiled)
+{
+    const nest_fn code = (nest_fn)region->code;
+    long at = 0;
+    if (!code || region->n_consts > MAX_TENSORS ||
+        !are_sized(code, &at, region->consts, region->n_consts))
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "the region's code is not there, or for others");
+    struct loaded *l = host->acquire(host->ctx, sizeof *l);
+    if (!l)
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+    l->code = code;
+    l->threads = host->threads(host->ctx);
+    l->n_consts = region->n_consts;
+    for (uint32_t i = 0; i < region->n_consts; i++)
+        l->consts[i] = region->consts[i].data;
+    *compiled = l;
+    return NULL;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    host->release(host->ctx, compiled);
+}
+
+struct job {
+    const struct loaded *l;
+    long parts;
+    const float *in[MAX_TENSORS];
+    float *out[MAX_TENSORS];
+};
+
+static void run_part(void *arg, uint32_t part)
+{
+    const struct job *j = arg;
+    j->l->code(j->l->consts, j->in, j->out, part, j->parts);
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    struct job j = {.l = compiled};
+    long at = j.l->n_consts;
+    (void)state;
+    if (args->n_inputs > MAX_TENSORS || args->n_outputs > MAX_TENSORS ||
+        !are_sized(j.l->code, &at, args->inputs, args->n_inputs) ||
+        !are_sized(j.l->code, &at, args->outputs, args->n_outputs) ||
+        j.l->code(NULL, NULL, NULL, at, 1) != -1)
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "the region's code is for other tensors");
+    for (uint32_t i = 0; i < args->n_inputs; i++)
+        j.in[i] = args->inputs[i].data;
+    for (uint32_t i = 0; i < args->n_outputs; i++)
+        j.out[i] = args->outputs[i].data;
+    j.parts = args->outputs[0].bytes < WORTH_WAKING ? 1 : j.l->threads;
+    host->parallel_for(host->ctx, (uint32_t)j.parts, run_part, &j);
+    return NULL;
+}
+
+static const struct byoc_backend backend = {
+    .struct_size = sizeof backend,
+    .flags = BYOC_BACKEND_WRITES_C,
+    .name = "source",
+    .version = "1.0",
+    .compat = "source 1",
+    .patterns = patterns,
+    .n_patterns = sizeof patterns / sizeof patterns[0],
+    .compile = compile,
+    .load = load,
+    .unload = unload,
+    .run = run,
+};
+
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
+{
+    (void)host, (void)why, (void)why_bytes;
+    return &backend;
+}
+BYOC_BACKEND_DEFINE(query)
