@@ -139,8 +139,8 @@ struct byi_model_options {
         {"max-regions", 0, BYI_OPTION_COUNT, &(o).max_regions, "N",           \
          "no more regions: those with the most operations (0: any number)"},  \
         {"partition-by", 0, BYI_OPTION_TEXT, &(o).partition_by,               \
-         "greedy|measured",                                                   \
-         "vendors get all they can take, or what they are faster at"},        \
+         "greedy|estimated|measured",                                         \
+         "who gets what: all they can take, or by cost (default: greedy)"},   \
         {"cost-table", 0, BYI_OPTION_TEXT, &(o).cost_table, "FILE",           \
          "where measured times are kept (default: in ~/.cache/byoc)"},        \
         {"measure-seconds", 0, BYI_OPTION_NUMBER, &(o).measure_seconds, "S",  \

@@ -1,6 +1,6 @@
 /* driver/by_cost.h: --partition-by=measured: time what vendors could take,
  * choose for the whole graph, and hold the result against all native and
- * greedy.
+ * greedy. --partition-by=estimated: ask vendors what it would take.
  */
 #ifndef BYI_BY_COST_H
 #define BYI_BY_COST_H
@@ -27,5 +27,12 @@ struct byi_by_cost {
 enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                              struct byi_pass_context *ctx,
                              struct byoc_error *err);
+
+/* by_estimate.c: the same for --partition-by=estimated. Of what several vendors
+ * take, another one than the first gets it where both their cost() answer, and
+ * its answer is lower. Errors: BYOC_ELIMIT (vendors). */
+enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
+                                 struct byi_pass_context *ctx,
+                                 struct byoc_error *err);
 
 #endif

@@ -178,14 +178,17 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
 {
     if (!p->partition_by || strcmp(p->partition_by, "greedy") == 0)
         return BYOC_OK;
-    if (strcmp(p->partition_by, "measured") != 0)
+    const bool measured = strcmp(p->partition_by, "measured") == 0;
+    if (!measured && strcmp(p->partition_by, "estimated") != 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "partition by '%s': expected greedy or measured",
+                        "partition by '%s': expected greedy, estimated or "
+                        "measured",
                         p->partition_by);
-    if (p->isolate)
+    if (measured && p->isolate)
         return byi_fail(err, BYOC_EINVAL,
                         "partition by 'measured' runs what vendors make, which "
-                        "isolated ones do not; expected one of both");
+                        "isolated ones do not; expected one of both, or "
+                        "'estimated'");
     c->by_cost = (struct byi_by_cost){.found = &c->found,
                                       .arena = c->arena,
                                       .ledger = c->ledger,
@@ -196,7 +199,7 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                                       .seconds = p->measure_seconds,
                                       .progress = p->progress,
                                       .progress_ctx = p->progress_ctx};
-    c->found.vendors.decide = byi_by_cost;
+    c->found.vendors.decide = measured ? byi_by_cost : byi_by_estimate;
     c->found.vendors.decide_ctx = &c->by_cost;
     return BYOC_OK;
 }

@@ -101,7 +101,9 @@ struct byoc_compile_params {
     const char *function;        /* the function of a text that the model
                                     starts with; NULL: main                */
     const char *partition_by;    /* "greedy": vendors get all they can take, in
-                                    order of preference; "measured": parts are
+                                    order of preference; "estimated": what
+                                    several take goes to the one whose cost()
+                                    is lowest; "measured": parts are
                                     timed on this machine, natively and by each
                                     vendor, and get to where the whole takes
                                     least (docs/cost.md). NULL: greedy      */

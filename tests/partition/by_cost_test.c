@@ -20,6 +20,7 @@
 
 #define SNAIL PLUGIN_DIR "/snail.so"
 #define HARE PLUGIN_DIR "/hare.so"
+#define REF PLUGIN_DIR "/libbyoc_backend_ref.so" /* its cost() is NULL */
 #define TABLE BUILD_DIR "/by_cost_test.json"
 
 /* Next to nothing, and nothing to fuse. */
@@ -142,11 +143,9 @@ static void a_fast_vendor_keeps_what_greedy_gives_it(void **state)
     byoc_compiled_free(&c);
 }
 
-static void check_where(const char *partition_by, const char *where)
+static void check_where_of(struct byoc_compile_params params, const char *where)
 {
-    struct byoc_compiled *c = compile(
-        large, (struct byoc_compile_params){.plugins = SNAIL ":" HARE,
-                                            .partition_by = partition_by});
+    struct byoc_compiled *c = compile(large, params);
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     assert_string_equal(text_of(node_of(ledger, "Relu_0"), "where"), where);
     assert_string_equal(text_of(node_of(ledger, "Add_1"), "where"), where);
@@ -154,11 +153,57 @@ static void check_where(const char *partition_by, const char *where)
     byoc_compiled_free(&c);
 }
 
+static void check_where(const char *partition_by, const char *where)
+{
+    check_where_of((struct byoc_compile_params){.plugins = SNAIL ":" HARE,
+                                                .partition_by = partition_by},
+                   where);
+}
+
 static void of_two_vendors_the_faster_one_gets_it(void **state)
 {
     (void)state;
     check_where("greedy", "snail"); /* by order of preference */
     check_where("measured", "hare");
+}
+
+/* What they say of themselves, and nothing is run; in processes of their own as
+ * well. */
+static void of_two_bids_the_lower_one_wins(void **state)
+{
+    (void)state;
+    for (int isolate = 0; isolate < 2; isolate++) {
+        const struct byoc_compile_params params = {.plugins = SNAIL ":" HARE,
+                                                   .partition_by = "estimated",
+                                                   .isolate = isolate};
+        check_where_of(params, "hare");
+        struct byoc_compiled *c = compile(large, params);
+        assert_int_equal(byoc_compiled_timed(c), 0);
+        cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
+        const cJSON *tried = cJSON_GetArrayItem(
+            cJSON_GetObjectItem(node_of(ledger, "Relu_0"), "tried"), 0);
+        assert_string_equal(text_of(tried, "vendor"), "snail");
+        assert_string_equal(text_of(tried, "reason"), "cheaper-elsewhere");
+        assert_string_equal(text_of(tried, "detail"),
+                            "estimated: snail 10000.0 us, hare 0.0 us");
+        cJSON_Delete(ledger);
+        byoc_compiled_free(&c);
+    }
+}
+
+/* Who has no opinion is outbid by nobody, and outbids nobody. */
+static void without_a_bid_the_order_counts(void **state)
+{
+    (void)state;
+    check_where_of((struct byoc_compile_params){.plugins = REF ":" HARE,
+                                                .partition_by = "estimated"},
+                   "ref");
+    check_where_of((struct byoc_compile_params){.plugins = SNAIL ":" REF,
+                                                .partition_by = "estimated"},
+                   "snail");
+    check_where_of((struct byoc_compile_params){.plugins = REF,
+                                                .partition_by = "estimated"},
+                   "ref");
 }
 
 /* The node that is excluded is not measured into a region either. */
@@ -340,7 +385,7 @@ static void what_cannot_be_asked_is_refused(void **state)
                          (struct byoc_compile_params){.partition_by = "guess"},
                          &c, &err),
                      BYOC_EINVAL);
-    assert_non_null(strstr(err.text, "expected greedy or measured"));
+    assert_non_null(strstr(err.text, "expected greedy, estimated or measured"));
     assert_int_equal(try(small, "model",
                          (struct byoc_compile_params){.patterns = patterns,
                                                       .plugins = SNAIL},
@@ -376,6 +421,8 @@ int main(void)
         cmocka_unit_test(a_slow_vendor_loses_everything),
         cmocka_unit_test(a_fast_vendor_keeps_what_greedy_gives_it),
         cmocka_unit_test(of_two_vendors_the_faster_one_gets_it),
+        cmocka_unit_test(of_two_bids_the_lower_one_wins),
+        cmocka_unit_test(without_a_bid_the_order_counts),
         cmocka_unit_test(what_is_excluded_stays_so),
         cmocka_unit_test(branches_are_measured_as_well),
         cmocka_unit_test(a_second_compile_measures_nothing),

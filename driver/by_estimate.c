@@ -1,0 +1,154 @@
+/* by_estimate.c: what several vendors take goes to the one whose cost() says
+ * that it takes the least time; nothing is run.
+ */
+#include "by_cost.h"
+
+#include "measure.h"
+
+#include "partition/cost.h"
+
+#include <math.h>
+
+struct estimator {
+    struct byi_by_cost *by;
+    struct byi_vendors *vendors;
+    struct byi_pass_context ctx;
+    struct byi_module *work; /* a clone, which vendors are asked about */
+    struct byi_meter meter;
+    struct byi_arena *arena;
+    struct byi_units units;
+};
+
+/* Microseconds that the vendor says its function of the module takes; NAN: it
+ * says nothing. */
+static double ask(struct estimator *e, const struct byi_vendor *vendor,
+                  const struct byi_module *m, uint32_t func)
+{
+    struct byi_text json = {0};
+    struct byoc_error err;
+    uint32_t *consts = NULL, n = 0;
+    double us = (double)NAN;
+    if (byi_region_write(m, func, e->arena, &json, &consts, &n, &err) ==
+        BYOC_OK) {
+        const struct byoc_region region = {
+            .struct_size = sizeof region,
+            .n_consts = n,
+            .json = json.at,
+            .json_bytes = json.n,
+            .consts = byi_const_views(m, consts, n, e->arena)};
+        uint64_t ns = 0;
+        struct byoc_fail *fail =
+            vendor->backend->cost(vendor->host, &region, &ns);
+        if (fail)
+            vendor->host->fail_free(fail);
+        else
+            us = 1e-3 * (double)ns;
+    }
+    byi_text_free(&json);
+    return us;
+}
+
+/* Nothing is left for native kernels. */
+static bool takes_all(const struct byi_module *m)
+{
+    const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_CALL_OP || node->kind == BYI_IF)
+            return false;
+        if (node->kind != BYI_CALL)
+            continue;
+        const struct byi_node *called = &f->nodes.at[node->args[0]];
+        if (called->kind != BYI_GLOBAL ||
+            !m->funcs.at[called->index]->attr.compiler)
+            return false;
+    }
+    return true;
+}
+
+/* What the vendor asks for the whole unit, as a model of its own; NAN: it has
+ * no opinion, or does not take all of it. */
+static double bid(struct estimator *e, const struct byi_unit *unit,
+                  struct byi_vendor *vendor)
+{
+    struct byi_vendors only = {.n = 1,
+                               .at = vendor,
+                               .forbid_ref = e->vendors->forbid_ref,
+                               .cache = e->vendors->cache};
+    const struct byi_piece piece = {unit->func, unit->n, unit->at};
+    struct byi_module *alone = byi_module_new();
+    struct byoc_error err;
+    double us = (double)NAN;
+    if (vendor->backend->cost &&
+        byi_piece_add(e->work, &piece, alone, "main", &err) == BYOC_OK &&
+        byi_meter_passes(&e->meter, alone, &only, &err) == BYOC_OK &&
+        takes_all(alone)) {
+        us = 0;
+        for (uint32_t i = 0; i < alone->funcs.n; i++)
+            if (!alone->funcs.at[i]->dead && alone->funcs.at[i]->attr.compiler)
+                us += ask(e, vendor, alone, i);
+    }
+    byi_module_free(&alone);
+    return us;
+}
+
+/* Let the vendors that take a unit bid. The first of them gets it unless both
+ * it and another one name a price, and the other's is lower. */
+static void auction(struct estimator *e, const struct byi_unit *unit,
+                    struct byi_assignment *a)
+{
+    struct byi_text bids = {0};
+    const char *winner = NULL;
+    double least = (double)NAN;
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < e->vendors->n; v++) {
+        if (!(unit->vendors >> v & 1))
+            continue;
+        const double us = bid(e, unit, &e->vendors->at[v]);
+        byi_text_addf(&bids, "%s%s ", n++ ? ", " : "", e->vendors->at[v].name);
+        byi_text_addf(&bids, isnan(us) ? "has no opinion" : "%.1f us", us);
+        if (!winner || us < least) {
+            winner = e->vendors->at[v].name;
+            least = us;
+        }
+    }
+    const char *why =
+        byi_arena_printf(e->by->arena, "estimated: %s", bids.n ? bids.at : "");
+    for (uint32_t i = 0; n > 1 && i < unit->n; i++)
+        byi_assign(a, unit->func, unit->at[i], winner, why);
+    byi_text_free(&bids);
+}
+
+enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
+                                 struct byi_pass_context *ctx,
+                                 struct byoc_error *err)
+{
+    struct byi_by_cost *by = by_cost;
+    if (ctx->vendors->n < 2)
+        return BYOC_OK;
+    if (ctx->vendors->n > BYI_MAX_COST_VENDORS)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "found %u vendors to ask, expected at most %d; name "
+                        "some with --backend",
+                        ctx->vendors->n, BYI_MAX_COST_VENDORS);
+    struct estimator e = {.by = by,
+                          .vendors = ctx->vendors,
+                          .ctx = *ctx,
+                          .work = byi_module_clone(m),
+                          .arena = byi_arena_new()};
+    e.ctx.ledger = NULL;
+    e.meter =
+        (struct byi_meter){.found = by->found, .ctx = &e.ctx, .arena = e.arena};
+    const enum byoc_status status =
+        byi_units_find(e.work, &e.ctx, e.arena, &e.units, err);
+    if (status == BYOC_OK) {
+        struct byi_assignment *a = byi_assignment_new(m, by->arena);
+        for (uint32_t u = 0; u < e.units.list.n; u++)
+            auction(&e, &e.units.list.at[u], a);
+        ctx->vendors->assignment = a;
+    }
+    byi_units_free(&e.units);
+    byi_module_free(&e.work);
+    byi_arena_free(&e.arena);
+    return status;
+}
