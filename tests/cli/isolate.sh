@@ -76,6 +76,24 @@ alike "$dir/good.ir" ref,falls
 alike "$digits/digits.onnx" ref,dnnl
 expect good "$dir/good.json" '"reason": "offloaded"'
 
+# every question about a match, and its answer
+cat >"$dir/asks.ir" <<'END'
+def @main(%x: Tensor[(2, 1, 1), float32]) {
+  %0 = nn.rnn(%x, Tensor[(1, 1, 1), float32] {0.5}, Tensor[(1, 1, 1), float32] {-0.5}, direction="reverse", activations=["nn.leaky_relu"], activation_alpha=[0.25]) #["rnn": "RNN"];
+  nn.relu(%0.0) #["relu": "Relu"]
+}
+END
+for how in "" --isolate; do
+    "$byoc" check "$dir/asks.ir" $how --plugin "$plugins/asks.so" \
+        >"$dir/asks$how" 2>&1 || failed=1
+done
+cmp "$dir/asks" "$dir/asks--isolate" || failed=1
+expect asks "$dir/asks" "predicate:  x:1/2/1/1 nothing: op 1:1/2/1/1/1 w:0.5/4 \
+x const:0 rnn at 0, nothing at 4294967295, nn.rnn nn.relu past:0 \
+direction='reverse'['reverse'] activations=['nn.leaky_relu'] \
+activation_alpha=[0.25] clip=inf[inf] none=; Tensor[(2, 1, 1), float32]; \
+(Tensor[(2, 1, 1, 1), float32], Tensor[(1, 1, 1), float32])"
+
 # one that falls before it has said its name is left out by the name that was
 # asked for, or that its file has; without a process, listing says so
 for how in "--backend bad,ref:bad" ":bad_query"; do

@@ -1,0 +1,64 @@
+#!/bin/sh
+# compat.sh BYOC PLUGINS: an artifact meets its vendor again, older by a year and
+# by two: it runs and wants to be compiled again; its native twin runs, or
+# nothing does. And `byoc backends --json`, line by line.
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: compat.sh BYOC PLUGINS" >&2; exit 2; }
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+plugins=$(cd "$2" && pwd)
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+failed=0
+
+# runs AGE CODE SENTENCE OPTIONS...: with that exit code, and says so on stderr
+# ("nothing"); what comes out is what came out at first
+runs() {
+    age=$1 wanted=$2 sentence=$3
+    shift 3
+    rm -rf out
+    AGE=$age "$byoc" run model.so --plugin "$plugins/aging.so" --seed 3 -o out \
+        "$@" >printed 2>err
+    code=$?
+    [ $code != 0 ] || [ -e first ] || cp -r out first
+    grep -q "made at" err || echo nothing >>err
+    if [ $code = "$wanted" ] && grep -qF -- "$sentence" err &&
+        { [ $code != 0 ] || cmp out/output_0.npy first/output_0.npy; }; then
+        return
+    fi
+    echo "age $age $*: exit code $code, expected $wanted and '$sentence':"
+    cat err
+    failed=1
+}
+
+cat >model.ir <<'IR'
+def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
+  nn.relu(add(%x, %y))
+}
+IR
+AGE=1 "$byoc" compile model.ir -o model.so --plugin "$plugins/aging.so" \
+    --backend ref >printed || failed=1
+runs 1 0 nothing
+runs 1 0 nothing --require-vendors
+runs 2 0 "ref: made at the age of 1, now it is 2; compile the model again"
+runs 2 0 "ref: made at the age of 1, now it is 2; compile the model again" \
+    --require-vendors
+runs 3 0 "made at the age of 1, now it is 3"
+runs 3 3 "made at the age of 1, now it is 3" --require-vendors
+
+"$byoc" backends --json --plugin \
+    "$plugins/libbyoc_backend_ref.so:$plugins/bad_refuses.so" >list
+[ $? = 1 ] || failed=1
+version=$("$byoc" --version | sed 's/^byoc //;s/ .*//')
+cat >expected <<END
+{"plugins": [
+    {"path": "$plugins/libbyoc_backend_ref.so", "name": "ref", "version": "1", "usable": true, "why": null},
+    {"path": "$plugins/bad_refuses.so", "name": null, "version": null, "usable": false, "why": "$plugins/bad_refuses.so: refused to start: no licence found"}
+  ],
+  "native": "$version",
+  "warnings": null}
+END
+cmp list expected || {
+    diff list expected
+    failed=1
+}
+exit $failed

@@ -1,0 +1,44 @@
+/* aging.c: the vendor of ref.c, of the age that $AGE says: it runs what was
+ * made at its age, what was made a year before as well, and would rather have
+ * it compiled again; nothing else.
+ */
+#define REF_IS_A_PART
+#include "ref.c"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct byoc_backend aging;
+
+static long my_age(void)
+{
+    const char *age = getenv("AGE");
+    return age ? strtol(age, NULL, 10) : 1;
+}
+
+static struct byoc_fail *check_age(const struct byoc_host *host,
+                                   const char *compat)
+{
+    long made = 0;
+    if (sscanf(compat, "aging-%ld", &made) == 1 && made == my_age())
+        return NULL;
+    char text[100];
+    snprintf(text, sizeof text, "made at the age of %ld, now it is %ld", made,
+             my_age());
+    return host->fail(
+        host->ctx,
+        made == my_age() - 1 ? BYOC_FAIL_STALE : BYOC_FAIL_INCOMPATIBLE, text);
+}
+
+static const struct byoc_backend *query_aging(const struct byoc_host *host,
+                                              char *why, uint32_t why_bytes)
+{
+    static char compat[40];
+    aging = *query(host, why, why_bytes);
+    snprintf(compat, sizeof compat, "aging-%ld", my_age());
+    aging.compat = compat;
+    aging.check_compat = check_age;
+    return &aging;
+}
+
+BYOC_BACKEND_DEFINE(query_aging)
