@@ -298,6 +298,10 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
+/* Without quiesce: what oneDNN keeps for its threads and for the process, such
+ * as the code of cached primitives, it has no call to end; so that the library
+ * stays mapped.
+ */
 static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                                         uint32_t why_bytes)
 {
