@@ -345,6 +345,8 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         heap[i] = heap_now();
     }
     want_level(kit, heap, SPANS, RUNS, "run()");
+    byi_state_close(kit, &s, state); /* or valgrind would call it forgotten */
+    byi_session_close(kit, &s);
 }
 
 /* --- regions and blobs that are wrong --------------------------------------

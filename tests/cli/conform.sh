@@ -49,7 +49,9 @@ finds 1 "$dir/it's wrong.so" --only regions/3 --seconds 30 -- \
     "byoc conform '$dir/it'\\''s wrong.so' --only regions/3 --seed 1 --seconds 30"
 finds 1 "$plugins/wrong_numbers.so" --only regions/1000 -- "regions/1000"
 finds 2 "$plugins/wrong_numbers.so" --only regions/x -- "no case is called"
-finds 1 "$plugins/forgets.so" --only heap/ref.add -- "(memory.heap: "
+# a sanitizer's malloc() does not say how much there is
+grep -q __asan_init "$byoc" ||
+    finds 1 "$plugins/forgets.so" --only heap/ref.add -- "(memory.heap: "
 
 "$byoc" conform "$plugins/libbyoc_backend_ref.so" --valgrind \
     --only numerics/ref.add/0 >"$dir/card" 2>"$dir/err" || {

@@ -3,7 +3,9 @@
 # an artifact; made smaller, it still fails; what cannot be is refused, and
 # leaves nothing behind.
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: extract.sh BYOC PLUGINS" >&2; exit 2; }
-byoc=$1 ref=$2/libbyoc_backend_ref.so wrong=$2/wrong_numbers.so
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+plugins=$(cd "$2" && pwd)
+ref=$plugins/libbyoc_backend_ref.so wrong=$plugins/wrong_numbers.so
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
@@ -73,6 +75,16 @@ holds "and fails as before" sh -c "cd small && $test; [ \$? -eq 1 ]"
 holds "once more" "$byoc" extract model.ir --plugin "$wrong" \
     --backend ref --region 1 -o again --reduce --test "$test"
 holds "to the same" diff -r small again
+
+cat >branches.ir <<'IR'
+def @main(%c: Tensor[(), bool], %x: Tensor[(4), float32], %y: Tensor[(4), float32]) {
+  if (%c) { nn.relu(add(%x, %y)) } else { multiply(%x, 0.5f) }
+}
+IR
+"$byoc" extract branches.ir --plugin "$ref" --region 0 -o no >out 2>err
+holds "a region with branches is refused" test $? -eq 2
+holds "and says why" grep -q "a region with an .if. cannot be extracted" err
+holds "and leaves nothing" test ! -e no
 
 mkdir here
 refused "no such region" "no region 7: the model has 2" --region 7 -o no
