@@ -89,8 +89,8 @@ static void square_words(char *dst, int64_t out, const char *src, int64_t in,
     float *to = (void *)dst;
     const int64_t step = cols > FEW ? FEW : rows;
     for (int64_t r = 0; r < rows; r += step)
-        byi_transpose(from + r, in, cols, byi_min(step, rows - r),
-                      to + r * out, out);
+        byi_transpose(from + r, in, cols, byi_min(step, rows - r), to + r * out,
+                      out);
 }
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
