@@ -54,7 +54,13 @@ static struct byi_view simplify(const struct byi_view *v)
     static void row_##size(char *restrict dst, const char *restrict src,       \
                            int64_t n, int64_t stride)                          \
     {                                                                          \
-        if (stride == 1)                                                       \
+        if (stride == 0) {                                                     \
+            char cell[size];                                                   \
+            if (n > 0)                                                         \
+                memcpy(cell, src, size);                                       \
+            for (int64_t i = 0; i < n; i++)                                    \
+                memcpy(dst + i * size, cell, size);                            \
+        } else if (stride == 1)                                                \
             for (int64_t i = 0; i < n; i++)                                    \
                 memcpy(dst + i * size, src + i * size, size);                  \
         else if (stride == 2)                                                  \
