@@ -419,7 +419,10 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     for (uint32_t i = 0; i < args->n_outputs; i++)
         j.out[i] = args->outputs[i].data;
     j.parts = args->outputs[0].bytes < WORTH_WAKING ? 1 : j.l->threads;
-    host->parallel_for(host->ctx, (uint32_t)j.parts, run_part, &j);
+    if (j.parts == 1)
+        run_part(&j, 0);
+    else
+        host->parallel_for(host->ctx, (uint32_t)j.parts, run_part, &j);
     return NULL;
 }
 
