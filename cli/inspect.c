@@ -62,6 +62,22 @@ static void print_kernels(const struct byi_image *image, const cJSON *manifest)
     cJSON_Delete(plan);
 }
 
+/* What vendors wrote in C, by the plan's regions. */
+static void print_units(const struct byi_artifact *a)
+{
+    const cJSON *region;
+    if (!a->units_bytes)
+        return;
+    cJSON *plan = cJSON_ParseWithLength(a->image.plan, a->image.plan_bytes);
+    cJSON_ArrayForEach(region, cJSON_GetObjectItem(plan, "regions"))
+    {
+        if (*text(region, "code"))
+            printf("C         %s, by %s\n", text(region, "code"),
+                   text(region, "backend"));
+    }
+    cJSON_Delete(plan);
+}
+
 static int print_artifact(const struct byi_artifact *a, const char *path,
                           bool every)
 {
@@ -81,6 +97,7 @@ static int print_artifact(const struct byi_artifact *a, const char *path,
            image->plan_bytes, image->blobs_bytes, image->ledger_bytes,
            (unsigned long long)image->weights_bytes);
     print_kernels(image, m);
+    print_units(a);
     cJSON_Delete(m);
     if (!image->ledger_bytes)
         return BYI_EXIT_OK;

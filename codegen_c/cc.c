@@ -182,9 +182,10 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err)
 {
     enum { MAX_WORDS = 96 };
-    /* a limit that holds from the start, for all that the driver starts */
+    /* a limit that holds from the start, for all that the driver starts; what
+     * it says is in one language */
     static char shell[] = "sh", with[] = "-c",
-                limited[] = "ulimit -v $1 && shift && exec \"$@\"";
+                limited[] = "ulimit -v $1 && shift && LC_ALL=C exec \"$@\"";
     struct byi_text text = {0};
     char most[24], *argv[MAX_WORDS + 6] = {shell, with, limited, shell, most};
     char **words = argv + 5;

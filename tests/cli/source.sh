@@ -76,6 +76,8 @@ done
     fail "good: exports more than its model"
 scribe verify "$dir/good.so" 2>/dev/null ||
     "$byoc" verify "$dir/good.so" >"$dir/out" || fail "good: verify"
+"$byoc" inspect "$dir/good.so" >"$dir/out" || fail "good: inspect"
+says inspect "byoc_scribe_0, by scribe"
 scribe run "$dir/good.so" --require-vendors -o "$dir/from_file" || fail "run .so"
 scribe run "$dir/model.ir" --require-vendors -o "$dir/from_memory" ||
     fail "run .ir"
