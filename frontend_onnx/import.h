@@ -367,6 +367,8 @@ struct byi_slices {
     uint32_t axis;       /* counted from the front */
     bool backward;
     bool list;                  /* slices are elements of a sequence */
+    bool stacked;               /* of an output: a list for want of a size
+                                   that is known; a tensor after the loop */
     bool each;                  /* of an input: all of it, each time */
     const struct byi_type *row; /* of an output: one slice, once known */
 };

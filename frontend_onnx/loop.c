@@ -11,7 +11,8 @@
  * The last thing a round does is the call of the next, which the runtime makes
  * in the place of the round. A state whose size changes has a dim without a
  * name: the types of a first try, which starts from the types of the initial
- * values, say which do, and the function is made anew with those.
+ * values, say which do, and the function is made anew with those. Rows whose
+ * size is not known are a sequence in the loop, and stacked after it.
  */
 #include "frontend_onnx/import.h"
 
@@ -252,14 +253,14 @@ static bool widen_state(struct byi_import *o, struct byi_loop *loop, uint32_t i,
 }
 
 /* The size of a row: as inferred, or where that does not tell, as the file
- * says, which the run then checks. */
+ * says, which the run then checks. Where neither does, rows are listed. */
 static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
                      const struct byi_type *found, struct byi_slices *row)
 {
     int64_t dims[BYI_MAX_RANK];
     const Onnx__TensorShapeProto *shape = NULL;
 
-    if (row->list) {
+    if (row->list && !row->stacked) {
         row->row = byi_type_list(o->m->arena, BYI_SEQ, found)->fields[0];
         return true;
     }
@@ -273,13 +274,7 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
                 ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
             shape->dim[d]->dim_value >= 0)
             dims[d] = shape->dim[d]->dim_value;
-        if (BYI_IS_SYMBOL(dims[d])) {
-            byi_o_refuse(o,
-                         "the size of its output '%s' in one round is not "
-                         "known; fix sizes with --dim or --shape",
-                         byi_text_or(info->name, ""));
-            return false;
-        }
+        row->stacked = row->stacked || BYI_IS_SYMBOL(dims[d]);
     }
     if (found->rank == BYI_MAX_RANK) {
         byi_o_refuse(o, "an output of more than %d axes", BYI_MAX_RANK);
@@ -287,6 +282,9 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
     }
     row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
     row->row = byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
+    row->list = row->stacked;
+    if (row->list)
+        row->row = byi_type_list(o->m->arena, BYI_SEQ, row->row)->fields[0];
     return byi_o_ok(o);
 }
 
@@ -322,6 +320,10 @@ static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
     const struct byi_slices *s = &loop->rows[i];
     const byi_id rows = inside(r, r->row_at[i]);
 
+    if (s->list && s->backward)
+        return byi_o_emit(in, BYI_OP_SEQ_INSERT,
+                          ARGS(rows, found, byi_o_scalar(in, BYOC_I64, 0)),
+                          NO_ATTRS);
     if (s->list)
         return byi_o_binary(in, BYI_OP_SEQ_INSERT, rows, found);
     const struct byi_type *type = rows_type(in, s, 1);

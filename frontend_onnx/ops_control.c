@@ -172,6 +172,13 @@ static void run_loop(struct byi_import *o, struct byi_loop *loop)
     if (!byi_o_ok(o))
         byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
     take_results(o, id, loop->n_states + loop->n_rows);
+    for (uint32_t i = loop->n_states; i < o->n_out && byi_o_ok(o); i++) {
+        const struct byi_slices *rows = &loop->rows[i - loop->n_states];
+        if (rows->stacked)
+            o->out[i] = byi_o_emit(
+                o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
+                ATTRS(AN_INT("axis", rows->axis), A_BOOL("new_axis", true)));
+    }
 }
 
 /* What the graph gives besides states grows round by round. */

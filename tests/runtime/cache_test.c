@@ -474,38 +474,101 @@ static void test_recursion(void **state)
     close_model(&m);
 }
 
-/* A size that depends on data stays open, what comes behind it too. */
-static void test_data_dependent(void **state)
+/* A vendor's region in the body of a loop has the sizes of the run. */
+static void test_loop_body(void **state)
 {
     (void)state;
     struct model m;
     struct byoc_error err;
-    float x[] = {0, 1, 0, 2};
-    int64_t n = 4;
-    const DLTensor in = {.data = x,
-                         .device = {kDLCPU, 0},
-                         .ndim = 1,
-                         .dtype = byoc_dtype_dlpack(BYOC_F32),
-                         .shape = &n};
-    DLTensor out = {0};
     open_model(&m,
+               "def @r0(%i: Tensor[(N), float32], Compiler=\"ref\") {\n"
+               "  %f = fn (%x: Tensor[(N), float32], "
+               "Composite=\"ref.relu\") {\n"
+               "    nn.relu(%x)\n"
+               "  };\n"
+               "  %f(%i)\n"
+               "}\n"
+               "def @again(%i: Tensor[(), int64], %x: Tensor[(N), float32])"
+               " -> Tensor[(N), float32] {\n"
+               "  %0 = less(%i, 3);\n"
+               "  if (%0) {\n"
+               "    %1 = add(%i, 1);\n"
+               "    %2 = @r0(%x);\n"
+               "    %3 = add(%2, %2);\n"
+               "    @again(%1, %3)\n"
+               "  } else {\n"
+               "    %x\n"
+               "  }\n"
+               "}\n"
                "def @main(%x: Tensor[(N), float32]) {\n"
-               "  %0 = nonzero(%x);\n"
-               "  add(%0, 10)\n"
+               "  @again(0, %x)\n"
                "}\n",
                (struct byoc_load_params){0});
     struct byoc_state *s = new_state(&m);
-    for (int i = 0; i < 3; i++) {
-        x[0] = (float)i; /* as many sizes with the same input's */
-        out = (DLTensor){0};
+    static const int64_t sizes[] = {3, 12, 13, 3};
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++) {
+        float x[16] = {-1, 2};
+        int64_t n = sizes[i];
+        const DLTensor in = {.data = x,
+                             .device = {kDLCPU, 0},
+                             .ndim = 1,
+                             .dtype = byoc_dtype_dlpack(BYOC_F32),
+                             .shape = &n};
+        DLTensor out = {0};
         if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
             fail_msg("%s", err.text);
-        assert_int_equal(out.shape[1], i ? 3 : 2);
-        assert_int_equal(((int64_t *)out.data)[out.shape[1] - 1], 13);
+        assert_int_equal(out.shape[0], n);
+        assert_true(((float *)out.data)[0] == 0);
+        assert_true(((float *)out.data)[1] == 16);
+        assert_int_equal(stats_of(&m).refusals, i >= 2); /* of 13 */
     }
-    assert_int_equal(stats_of(&m).builds, 1);
+    assert_int_equal(stats_of(&m).builds, 3);
     byoc_state_free(&s);
     close_model(&m);
+}
+
+/* Sizes that depend on data stay open, what comes behind them too: one instance
+ * does for all of them. Results are of rank 1 or 2, one more each time. */
+static void test_data_dependent(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "  %0 = nonzero(%x);\n"
+        "  add(%0, 10)\n",
+        "  %0 = greater(%x, [0.5]);\n"
+        "  %1 = sum(cast(%0, dtype=\"int64\"));\n"
+        "  %2 = reshape(%1, [1]);\n"
+        "  strided_slice(%x, [0], %2, [0], [1])\n",
+        "  %0 = sum(%x);\n"
+        "  arange(0.0, %0, 1.0)\n",
+    };
+    for (size_t b = 0; b < BYI_COUNT(bodies); b++) {
+        struct model m;
+        struct byoc_error err;
+        char text[500];
+        float x[] = {0, 0, 0, 0};
+        int64_t n = 4;
+        const DLTensor in = {.data = x,
+                             .device = {kDLCPU, 0},
+                             .ndim = 1,
+                             .dtype = byoc_dtype_dlpack(BYOC_F32),
+                             .shape = &n};
+        snprintf(text, sizeof text,
+                 "def @main(%%x: Tensor[(N), float32]) {\n%s}\n", bodies[b]);
+        open_model(&m, text, (struct byoc_load_params){0});
+        struct byoc_state *s = new_state(&m);
+        for (int i = 0; i <= 4; i++) {
+            DLTensor out = {0};
+            if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
+                fail_msg("%s", err.text);
+            assert_int_equal(out.shape[out.ndim - 1], i);
+            x[i % 4] = 1;
+        }
+        assert_int_equal(stats_of(&m).builds, 1);
+        assert_int_equal(stats_of(&m).hits, 4);
+        byoc_state_free(&s);
+        close_model(&m);
+    }
 }
 
 /* Views that are handed in as the run before left them, for more runs than the
@@ -803,6 +866,7 @@ int main(void)
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_contradicted),
         cmocka_unit_test(test_recursion),
+        cmocka_unit_test(test_loop_body),
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_same_views),
         cmocka_unit_test(test_computed_size),
