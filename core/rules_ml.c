@@ -43,3 +43,21 @@ enum byoc_status byi_rule_tree_ensemble(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], targets},
                            out);
 }
+
+enum byoc_status byi_rule_coupling(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    int64_t classes = 2;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_rank(t, 0, 2, "x"));
+    while (classes < 1 << 16 && classes * (classes - 1) / 2 < x->dims[1])
+        classes++;
+    if (classes * (classes - 1) / 2 != x->dims[1])
+        return byi_rule_fail(t,
+                             "x has %lld columns, expected one for each pair "
+                             "of some classes",
+                             (long long)x->dims[1]);
+    return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], classes},
+                           out);
+}

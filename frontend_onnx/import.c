@@ -364,7 +364,8 @@ static enum byoc_status add_result(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
     const size_t n = graph->n_output;
-    byi_id *ids = byi_arena_calloc(o->scratch, n + 1, sizeof *ids);
+    byi_id *ids = byi_arena_calloc(o->scratch, 2 * n + 1, sizeof *ids);
+    uint32_t made = 0;
 
     if (n == 0 || n > BYI_MAX_ARGS)
         return byi_fail(&o->err, BYOC_EPARSE,
@@ -373,17 +374,27 @@ static enum byoc_status add_result(struct byi_import *o)
     o->sources = byi_sources_none();
     for (size_t i = 0; i < n; i++) {
         const char *name = byi_text_or(graph->output[i]->name, "");
-        ids[i] = byi_o_read(o, name, "the graph's outputs");
+        const byi_id id = byi_o_read(o, name, "the graph's outputs");
         if (!byi_o_ok(o))
             return o->status;
-        ids[i] = as_declared(o, graph->output[i]->type, ids[i]);
-        if (!byi_o_ok(o))
-            return o->status;
+        const bool map = byi_o_is_map(o, id);
+        ids[made++] = map ? byi_o_map_values(o, id)
+                          : as_declared(o, graph->output[i]->type, id);
         BYI_PUSH(&o->f->result_names, byi_arena_str(o->m->arena, name));
+        if (map) {
+            ids[made++] = byi_o_map_keys(o, id);
+            BYI_PUSH(&o->f->result_names, byi_o_keys_name(o, name));
+        }
+        if (!byi_o_ok(o))
+            return o->status;
     }
+    if (made > BYI_MAX_ARGS)
+        return byi_fail(&o->err, BYOC_ELIMIT,
+                        "the graph has %u outputs, the keys of maps among "
+                        "them; the limit is %d",
+                        made, BYI_MAX_ARGS);
     o->f->result =
-        n == 1 ? ids[0]
-               : byi_add_tuple(o->m, o->f, ids, (uint32_t)n, o->sources);
+        made == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, made, o->sources);
     return BYOC_OK;
 }
 

@@ -475,6 +475,19 @@ extern const struct byi_onnx_table byi_microsoft_quant;
 extern const struct byi_onnx_table byi_microsoft_attention;
 extern const struct byi_onnx_table byi_ml_linear; /* ops_ml.c   */
 extern const struct byi_onnx_table byi_ml_tree;   /* ops_tree.c */
+extern const struct byi_onnx_table byi_ml_svm;    /* ops_svm.c  */
+extern const struct byi_onnx_table byi_ml_map;    /* ops_map.c  */
+
+/* ops_map.c: the graph's input as parameters, where its type is a map: its
+ * values, and its keys under another name, as a tuple. False: it is no map of
+ * tensors' elements. */
+bool byi_o_map_input(struct byi_import *o, const char *name,
+                     const Onnx__TypeProto *type, byi_id *id);
+const char *byi_o_keys_name(struct byi_import *o, const char *name);
+/* Whether the value is a map; its values, its keys. */
+bool byi_o_is_map(const struct byi_import *o, byi_id id);
+byi_id byi_o_map_values(struct byi_import *o, byi_id map);
+byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 
 /* ops_list.c: the type of a sequence or optional; NULL: it is none, or of no
  * tensors. A sequence without elements. */
@@ -518,6 +531,9 @@ byi_id byi_ml_numbers(struct byi_import *o, const char *name,
                       enum byoc_dtype dtype, uint32_t *n);
 /* x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
+/* Strings as a vector. */
+byi_id byi_ml_strings(struct byi_import *o, uint32_t n,
+                      const char *const *texts);
 /* The n class labels, of attribute `ints` or classlabels_strings; those at the
  * given places. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);

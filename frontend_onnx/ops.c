@@ -14,6 +14,7 @@ static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_text, &byi_onnx_list,           &byi_microsoft_element, &byi_microsoft_window,
     &byi_microsoft_linear,    &byi_microsoft_norm,    &byi_microsoft_quant,
     &byi_microsoft_attention, &byi_ml_linear,         &byi_ml_tree,
+    &byi_ml_svm,              &byi_ml_map,
 };
 
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,

@@ -45,8 +45,8 @@ byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype)
     return byi_o_cast(o, byi_o_expand(o, x, rank == 1 ? 1 : 0, front), dtype);
 }
 
-static byi_id string_vector(struct byi_import *o, uint32_t n,
-                            const char *const *texts)
+byi_id byi_ml_strings(struct byi_import *o, uint32_t n,
+                      const char *const *texts)
 {
     const struct byi_tensor t = {.data = (void *)(uintptr_t)texts,
                                  .dtype = BYOC_STRING,
@@ -64,7 +64,7 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
         return byi_o_vector(o, *n, numbers);
     const char *const *texts = byi_o_strings(o, "classlabels_strings", n);
     if (texts && *n)
-        return string_vector(o, *n, texts);
+        return byi_ml_strings(o, *n, texts);
     byi_o_fail(o, BYOC_EPARSE, "it has no class labels");
     return BYI_NO_ID;
 }
@@ -311,7 +311,7 @@ static void convert_one_hot(struct byi_import *o)
     if ((text ? n_texts : n) == 0)
         byi_o_fail(o, BYOC_EPARSE, "it has no categories of x's type");
     const byi_id known =
-        text ? string_vector(o, n_texts, texts) : byi_o_vector(o, n, ints);
+        text ? byi_ml_strings(o, n_texts, texts) : byi_o_vector(o, n, ints);
     const byi_id wide =
         byi_o_expand(o, text ? x : byi_o_cast(o, x, BYOC_I64), 1, last);
     o->out[0] =
@@ -336,7 +336,7 @@ static byi_id any_list(struct byi_import *o, const char *stem)
     }
     name = byi_arena_printf(o->scratch, "%s_strings", stem);
     const char *const *texts = byi_o_strings(o, name, &n);
-    return texts ? string_vector(o, n, texts) : BYI_NO_ID;
+    return texts ? byi_ml_strings(o, n, texts) : BYI_NO_ID;
 }
 
 /* What values hold at the place where keys hold x; else the node's fallback of
@@ -417,14 +417,8 @@ static void convert_category_mapper(struct byi_import *o)
     const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
 
     if (byi_o_ok(o))
-        by_place(o, string_vector(o, n_texts, texts),
+        by_place(o, byi_ml_strings(o, n_texts, texts),
                  byi_o_vector(o, n, places));
-}
-
-static void refuse_map(struct byi_import *o)
-{
-    byi_o_refuse(o, "maps; export the model without it (skl2onnx: "
-                    "options={'zipmap': False})");
 }
 
 /* The columns of all inputs side by side. */
@@ -513,9 +507,7 @@ static void convert_linear_classifier(struct byi_import *o)
 static const struct byi_onnx_op rows[] = {
     {"ArrayFeatureExtractor", 1, 2, 2, convert_array_feature, BYI_OP_NONE},
     {"Binarizer", 1, 1, 1, convert_binarizer, BYI_OP_NONE},
-    {"CastMap", 1, 1, 1, refuse_map, BYI_OP_NONE},
     {"CategoryMapper", 1, 1, 1, convert_category_mapper, BYI_OP_NONE},
-    {"DictVectorizer", 1, 1, 1, refuse_map, BYI_OP_NONE},
     {"FeatureVectorizer", 1, 1, BYI_MAX_ARGS, convert_feature_vectorizer, BYI_OP_NONE},
     {"Imputer", 1, 1, 1, convert_imputer, BYI_OP_NONE},
     {"LabelEncoder", 1, 1, 1, convert_label_encoder_1, BYI_OP_NONE},
@@ -525,7 +517,6 @@ static const struct byi_onnx_op rows[] = {
     {"Normalizer", 1, 1, 1, convert_normalizer, BYI_OP_NONE},
     {"OneHotEncoder", 1, 1, 1, convert_one_hot, BYI_OP_NONE},
     {"Scaler", 1, 1, 1, convert_scaler, BYI_OP_NONE},
-    {"ZipMap", 1, 1, 1, refuse_map, BYI_OP_NONE},
 };
 /* clang-format on */
 

@@ -33,6 +33,7 @@ struct byi_kernel_rows {
     FAMILY(lookup)                                                             \
     FAMILY(qnn_conv)                                                           \
     FAMILY(qnn_matmul)                                                         \
+    FAMILY(coupling)                                                           \
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
     FAMILY(dft)                                                                \

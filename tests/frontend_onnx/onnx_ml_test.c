@@ -141,7 +141,11 @@ static void refused(void **state)
         const char *op, *why;
         enum byoc_status status;
     } cases[] = {
-        {"ZipMap", "options={'zipmap': False}", BYOC_EUNSUPPORTED},
+        {"ZipMap", "it has no class labels", BYOC_EPARSE},
+        {"CastMap", "its input is no map", BYOC_ETYPE},
+        {"DictVectorizer", "its input is no map", BYOC_ETYPE},
+        {"SVMRegressor", "it has no rho", BYOC_EPARSE},
+        {"SVMClassifier", "it has no class labels", BYOC_EPARSE},
         {"LinearClassifier", "it has no class labels", BYOC_EPARSE},
         {"LinearRegressor", "0 coefficients do not make 1 rows", BYOC_EPARSE},
         {"TreeEnsembleRegressor", "found 0 nodes", BYOC_EPARSE},
@@ -159,12 +163,166 @@ static void refused(void **state)
     }
 }
 
+/* --- support vectors ------------------------------------------------------ */
+
+static Onnx__NodeProto *classifier(struct build *b, size_t n_coefficients,
+                                   size_t n_rho, const int64_t counts[2])
+{
+    static const float numbers[8] = {1, -1, 0.5f, 2};
+    static const int64_t labels[] = {3, 5};
+
+    input(b, "x", "N 2");
+    Onnx__NodeProto *n = ml(b, "SVMClassifier", "x", "y z");
+    attr_floats(b, n, "coefficients", n_coefficients, numbers);
+    attr_floats(b, n, "rho", n_rho, numbers);
+    attr_floats(b, n, "support_vectors", 4, numbers);
+    attr_ints(b, n, "vectors_per_class", 2, counts);
+    attr_ints(b, n, "classlabels_ints", 2, labels);
+    output(b, "y");
+    output(b, "z");
+    return n;
+}
+
+static void support_vectors(void **state)
+{
+    struct build b = begin_ml();
+    Onnx__NodeProto *n = classifier(&b, 2, 1, (const int64_t[]){1, 1});
+    (void)state;
+
+    attr_string(&b, n, "kernel_type", "RBF");
+    attr_floats(&b, n, "kernel_params", 3, (const float[]){0.5f, 0, 0});
+    attr_floats(&b, n, "prob_a", 1, (const float[]){-2});
+    attr_floats(&b, n, "prob_b", 1, (const float[]){0.25f});
+    EXPECT(&b, "-> (Tensor[(N), int64], Tensor[(N, 2), float32])",
+           "cast(%x, dtype=\"float64\")", "nn.dense(", "exp(", "{1.0, -1.0}",
+           "ml.pairwise_coupling(", "argmax(");
+}
+
+static void no_support_vectors(void **state)
+{
+    static const struct {
+        size_t coefficients, rho;
+        int64_t counts[2];
+        const char *kernel, *why;
+        enum byoc_status status;
+    } cases[] = {
+        {2, 1, {1, 1}, "POLY", "kernel_params has 0 entries", BYOC_EPARSE},
+        {2, 1, {1, 1}, "CUBIC", "kernel_params has 0 entries", BYOC_EPARSE},
+        {2,
+         1,
+         {2, 1},
+         "LINEAR",
+         "found 2 coefficients and 1 rho for 2 classes "
+         "with 3 support vectors",
+         BYOC_EPARSE},
+        {2, 2, {1, 1}, "LINEAR", "and 2 rho", BYOC_EPARSE},
+        {3,
+         1,
+         {2, 1},
+         "LINEAR",
+         "4 numbers do not make 3 support vectors",
+         BYOC_EPARSE},
+        {2, 1, {-1, 3}, "LINEAR", "support vectors", BYOC_EPARSE},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_ml();
+        attr_string(&b,
+                    classifier(&b, cases[i].coefficients, cases[i].rho,
+                               cases[i].counts),
+                    "kernel_type", cases[i].kernel);
+        refuse(&b, cases[i].status, cases[i].why);
+    }
+}
+
+/* --- maps ----------------------------------------------------------------- */
+
+static void map_input(struct build *b, const char *name, int key, int value_of)
+{
+    static const Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
+    static const Onnx__TypeProto__Map map = ONNX__TYPE_PROTO__MAP__INIT;
+    Onnx__ValueInfoProto *v = value(b, name, value_of, "");
+    Onnx__TypeProto *t = byi_arena_copy(b->arena, &type, sizeof type);
+
+    t->value_case = ONNX__TYPE_PROTO__VALUE_MAP_TYPE;
+    t->map_type = byi_arena_copy(b->arena, &map, sizeof map);
+    t->map_type->has_key_type = 1;
+    t->map_type->key_type = key;
+    t->map_type->value_type = v->type;
+    v->type = t;
+    b->graph->input =
+        list_add(b->arena, b->graph->input, &b->graph->n_input, v);
+}
+
+static void maps(void **state)
+{
+    struct build b = begin_ml();
+    (void)state;
+
+    map_input(&b, "m", ONNX__TENSOR_PROTO__DATA_TYPE__STRING,
+              ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    attr_strings(&b, ml(&b, "DictVectorizer", "m", "x"), "string_vocabulary",
+                 "a b");
+    attr_ints(&b, ml(&b, "ZipMap", "x", "z"), "classlabels_int64s", 2,
+              (const int64_t[]){4, 8});
+    output(&b, "z");
+    EXPECT(&b, "%m: Tensor[(", "), float32]", "keys", "), string]",
+           "-> (Tensor[(1, 2), float32], Tensor[(2), int64])", "equal(",
+           "argmax(", "[4, 8]");
+}
+
+static void no_maps(void **state)
+{
+    static const struct {
+        int key;
+        const char *op, *why;
+        enum byoc_status status;
+    } cases[] = {
+        {ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "DictVectorizer",
+         "it has no vocabulary of its keys' type", BYOC_EPARSE},
+        {ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "Abs", "tuple", BYOC_ETYPE},
+        {99, "CastMap", "is a map; only tensors", BYOC_EUNSUPPORTED},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_ml();
+        map_input(&b, "m", cases[i].key, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+        if (strcmp(cases[i].op, "Abs") == 0)
+            node(&b, "Abs", "m", "y");
+        else
+            ml(&b, cases[i].op, "m", "y");
+        output(&b, "y");
+        refuse(&b, cases[i].status, cases[i].why);
+    }
+}
+
+static void keys_of_another(void **state)
+{
+    struct build b = begin_ml();
+    (void)state;
+
+    input(&b, "m.keys", "2");
+    map_input(&b, "m", ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
+              ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    ml(&b, "CastMap", "m", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_EPARSE,
+           "input 'm' is a map, and 'm.keys' is the name of something else");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees_depth_first),
         cmocka_unit_test(no_trees),
         cmocka_unit_test(refused),
+        cmocka_unit_test(support_vectors),
+        cmocka_unit_test(no_support_vectors),
+        cmocka_unit_test(maps),
+        cmocka_unit_test(no_maps),
+        cmocka_unit_test(keys_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,31 @@ static void forests(void **state)
     }
 }
 
+/* Where pairs are of one distribution, that is what they couple to. */
+static void coupled(void **state)
+{
+    static const double p[] = {0.1, 0.25, 0.5, 0.15};
+    struct byi_tensor x = TENSOR(BYOC_F64, 2, 6);
+    double pairs[12];
+    (void)state;
+    for (int i = 0, n = 0; i < 4; i++)
+        for (int j = i + 1; j < 4; j++, n++) {
+            pairs[n] = p[i] / (p[i] + p[j]);
+            pairs[n + 6] = i == 0; /* class 0 for certain */
+        }
+    set(&x, pairs);
+    struct eval e = prepare(BYI_OP_ML_COUPLING, NULL, 0, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    double sums[2] = {0, 0};
+    for (int i = 0; i < 8; i++)
+        sums[i / 4] += byi_tensor_float(&e.out[0], i);
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(byi_tensor_float(&e.out[0], i) - p[i]) < 0.01);
+    assert_true(byi_tensor_float(&e.out[0], 4) > 0.99);
+    assert_true(fabs(sums[0] - 1) < 1e-9 && fabs(sums[1] - 1) < 1e-9);
+    finish(&e);
+}
+
 /* What is not there is found, however the walk comes to it. */
 static void no_trees(void **state)
 {
@@ -212,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forests),
+        cmocka_unit_test(coupled),
         cmocka_unit_test(no_trees),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

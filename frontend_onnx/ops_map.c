@@ -1,0 +1,243 @@
+/* ops_map.c: maps of ai.onnx.ml, each two tensors: its values under its own
+ * name, its keys as "NAME.keys".
+ *
+ * An input that is a map becomes two inputs of as many elements. ZipMap's
+ * result, a sequence of maps that all have the class labels as keys, is the
+ * matrix of scores, a row for each map; the labels are one more output.
+ * Between nodes a map is a tuple of values and keys.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+static byi_id part_of(struct byi_import *o, byi_id map, uint32_t part)
+{
+    if (byi_o_ok(o) && o->f->nodes.at[map].kind == BYI_MAKE_TUPLE)
+        return o->f->nodes.at[map].args[part];
+    return byi_o_get(o, map, part);
+}
+
+byi_id byi_o_map_values(struct byi_import *o, byi_id map)
+{
+    return part_of(o, map, 0);
+}
+
+byi_id byi_o_map_keys(struct byi_import *o, byi_id map)
+{
+    return part_of(o, map, 1);
+}
+
+/* --- inputs and outputs --------------------------------------------------- */
+
+const char *byi_o_keys_name(struct byi_import *o, const char *name)
+{
+    return byi_arena_printf(o->m->arena, "%s.keys", name);
+}
+
+/* The type of a value in it; BYOC_NONE: it is no scalar. */
+static enum byoc_dtype value_type(const Onnx__TypeProto__Map *map)
+{
+    const Onnx__TypeProto *type = map->value_type;
+
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        !type->tensor_type->has_elem_type)
+        return BYOC_NONE;
+    return (enum byoc_dtype)type->tensor_type->elem_type;
+}
+
+bool byi_o_map_input(struct byi_import *o, const char *name,
+                     const Onnx__TypeProto *type, byi_id *id)
+{
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_MAP_TYPE)
+        return false;
+    const Onnx__TypeProto__Map *map = type->map_type;
+    const enum byoc_dtype value = value_type(map);
+    const enum byoc_dtype key =
+        map->has_key_type ? (enum byoc_dtype)map->key_type : BYOC_NONE;
+
+    if (!byoc_dtype_name(value) || !byoc_dtype_name(key))
+        return false;
+    const int64_t n = byi_symbol_fresh(o->m);
+    const byi_id parts[] = {
+        byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name),
+                      byi_type_tensor(o->m->arena, value, 1, &n)),
+        byi_add_param(o->m, o->f, byi_o_keys_name(o, name),
+                      byi_type_tensor(o->m->arena, key, 1, &n)),
+    };
+    *id = byi_add_tuple(o->m, o->f, parts, 2, byi_sources_none());
+    return true;
+}
+
+bool byi_o_is_map(const struct byi_import *o, byi_id id)
+{
+    return o->f->nodes.at[id].type->kind == BYI_TUPLE;
+}
+
+/* --- operators ------------------------------------------------------------ */
+
+/* The operand; a failure where it is no map. */
+static byi_id wanted_map(struct byi_import *o)
+{
+    const byi_id map = byi_o_in(o, 0);
+
+    if (byi_o_ok(o) && !byi_o_is_map(o, map))
+        byi_o_fail(o, BYOC_ETYPE, "its input is no map");
+    return map;
+}
+
+static void convert_zip_map(struct byi_import *o)
+{
+    uint32_t n = 0;
+    const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n);
+    const byi_id scores =
+        byi_ml_matrix(o, byi_o_in(o, 0), byi_o_dtype(o, byi_o_in(o, 0)));
+    const int64_t columns = byi_o_dim(o, scores, 1);
+
+    if (byi_o_ok(o) && columns >= 0 && columns != n)
+        byi_o_fail(o, BYOC_ETYPE, "found %u labels for %lld scores", n,
+                   (long long)columns);
+    if (byi_o_ok(o))
+        o->out[0] = byi_add_tuple(o->m, o->f, (byi_id[]){scores, labels}, 2,
+                                  o->sources);
+}
+
+/* What stands for no value: a number 0, or the text; a scalar, or a vector of
+ * one. */
+static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
+                       const char *text, uint32_t rank)
+{
+    static const int64_t front[] = {0};
+    const struct byi_tensor t = {.data = &text, .dtype = BYOC_STRING};
+    const byi_id none = dtype == BYOC_STRING ? byi_o_const(o, &t, false)
+                                             : byi_o_scalar(o, dtype, 0);
+
+    return byi_o_expand(o, none, rank, front);
+}
+
+static byi_id joined(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
+{
+    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
+                      ATTRS(AN_INT("axis", axis)));
+}
+
+static byi_id as_row(struct byi_import *o, byi_id vector)
+{
+    return byi_o_expand(o, vector, 1, (const int64_t[]){0});
+}
+
+/* What keys of the type may be. */
+static byi_id vocabulary(struct byi_import *o, bool texts)
+{
+    uint32_t n = 0;
+
+    if (texts) {
+        const char *const *words = byi_o_strings(o, "string_vocabulary", &n);
+        if (n)
+            return byi_ml_strings(o, n, words);
+    } else {
+        const int64_t *words = byi_o_ints(o, "int64_vocabulary", &n);
+        if (n)
+            return byi_o_vector(o, n, words);
+    }
+    byi_o_fail(o, BYOC_EPARSE, "it has no vocabulary of its keys' type");
+    return BYI_NO_ID;
+}
+
+/* The value of each word of the vocabulary, as one row. A word that is no key
+ * finds one more value after those of the keys: 0, or "". */
+static void convert_dict_vectorizer(struct byi_import *o)
+{
+    static const int64_t last[] = {1};
+    const byi_id map = wanted_map(o);
+    const byi_id values = byi_o_map_values(o, map),
+                 keys = byi_o_map_keys(o, map);
+    const bool texts = byi_o_dtype(o, keys) == BYOC_STRING;
+    const byi_id words = vocabulary(o, texts);
+
+    const byi_id column = byi_o_expand(o, words, 1, last);
+    const byi_id same =
+        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
+    const byi_id any =
+        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, column, column), BYOC_I32);
+    const byi_id at =
+        byi_o_emit(o, BYI_OP_ARGMAX, ARGS(joined(o, same, any, 1)),
+                   ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
+    const byi_id all =
+        joined(o, values, no_value(o, byi_o_dtype(o, values), "", 1), 0);
+
+    o->out[0] = as_row(o, byi_ml_label(o, all, at));
+}
+
+/* Values in the order of their keys. */
+static byi_id in_order(struct byi_import *o, byi_id keys, byi_id values)
+{
+    const byi_id n = byi_o_shape_of(o, keys);
+    const byi_id sorted =
+        byi_o_emit(o, BYI_OP_TOPK, ARGS(keys, n),
+                   ATTRS(AN_INT("axis", 0), A_BOOL("largest", false)));
+
+    return byi_ml_label(o, values, byi_o_get(o, sorted, 1));
+}
+
+/* max_map places, each with the value whose key is its number. */
+static byi_id by_key(struct byi_import *o, byi_id keys, byi_id values)
+{
+    const int64_t n = byi_o_int(o, "max_map", 1);
+
+    if (n < 1 || n > UINT32_MAX) {
+        byi_o_fail(o, BYOC_EPARSE, "max_map is %lld", (long long)n);
+        return BYI_NO_ID;
+    }
+    const byi_id none =
+        byi_o_emit(o, BYI_OP_BROADCAST_TO,
+                   ARGS(no_value(o, byi_o_dtype(o, values), "0.f", 0),
+                        byi_o_vector(o, 1, &n)),
+                   NO_ATTRS);
+    return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(none, keys, values),
+                      ATTRS(AN_INT("axis", 0)));
+}
+
+static void convert_cast_map(struct byi_import *o)
+{
+    static const struct {
+        const char *name;
+        enum byoc_dtype dtype;
+    } types[] = {{"TO_FLOAT", BYOC_F32},
+                 {"TO_STRING", BYOC_STRING},
+                 {"TO_INT64", BYOC_I64}};
+    const char *to = byi_o_string(o, "cast_to", "TO_FLOAT");
+    const char *form = byi_o_string(o, "map_form", "DENSE");
+    const byi_id map = wanted_map(o);
+    const byi_id keys = byi_o_map_keys(o, map);
+    enum byoc_dtype dtype = BYOC_NONE;
+
+    for (uint32_t i = 0; i < BYI_COUNT(types); i++)
+        if (strcmp(to, types[i].name) == 0)
+            dtype = types[i].dtype;
+    if (dtype == BYOC_NONE) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "cast_to is '%s', expected TO_FLOAT, TO_STRING or TO_INT64",
+                   to);
+        return;
+    }
+    const byi_id values = byi_o_cast(o, byi_o_map_values(o, map), dtype);
+    if (strcmp(form, "SPARSE") == 0) {
+        o->out[0] = as_row(o, by_key(o, keys, values));
+        return;
+    }
+    byi_o_int(o, "max_map", 1);
+    if (strcmp(form, "DENSE") != 0)
+        byi_o_fail(o, BYOC_EPARSE, "map_form is '%s', expected DENSE or SPARSE",
+                   form);
+    o->out[0] = as_row(o, in_order(o, keys, values));
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"CastMap", 1, 1, 1, convert_cast_map, BYI_OP_NONE},
+    {"DictVectorizer", 1, 1, 1, convert_dict_vectorizer, BYI_OP_NONE},
+    {"ZipMap", 1, 1, 1, convert_zip_map, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_ml_map = {BYI_ML, rows, BYI_COUNT(rows)};

@@ -1,0 +1,352 @@
+/* ops_svm.c: support vector machines of ai.onnx.ml, in float64 throughout.
+ *
+ * With V support vectors s, the kernel's values K (rows, V) are of x s^T, or of
+ * |x - s|^2. A regressor is K coefficients + rho. A classifier of C classes has
+ * a score for each of its C (C - 1) / 2 pairs: K W^T + rho, where row (i, j) of
+ * W has the coefficients of the vectors of i and j, and 0 elsewhere. Pairs vote
+ * for the label; their probabilities, where it has such, are coupled to those
+ * of the classes (ml.pairwise_coupling).
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+struct svm {
+    byi_id x; /* (rows, features), float64 */
+    uint32_t n_vectors;
+    uint32_t n_coefficients, n_rho;
+    const double *coefficients, *rho;
+};
+
+static byi_id matrix_of(struct byi_import *o, uint32_t rows, uint32_t cols,
+                        const double *values)
+{
+    const struct byi_tensor t = {.data = (void *)(uintptr_t)values,
+                                 .dtype = BYOC_F64,
+                                 .rank = 2,
+                                 .dims = {rows, cols}};
+
+    return byi_o_const(o, &t, false);
+}
+
+static byi_id vector_of(struct byi_import *o, uint32_t n, const double *values)
+{
+    const struct byi_tensor t = {.data = (void *)(uintptr_t)values,
+                                 .dtype = BYOC_F64,
+                                 .rank = 1,
+                                 .dims = {n}};
+
+    return byi_o_const(o, &t, false);
+}
+
+static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
+                          double b)
+{
+    return byi_o_binary(o, op, a, byi_o_scalar(o, BYOC_F64, b));
+}
+
+static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id a)
+{
+    return byi_o_emit(o, op, ARGS(a), NO_ATTRS);
+}
+
+/* --- kernels -------------------------------------------------------------- */
+
+/* |x - s|^2 = x^2 - 2 x s + s^2 (rows, vectors), never below 0. */
+static byi_id distances(struct byi_import *o, byi_id x, byi_id vectors,
+                        byi_id products)
+{
+    static const int64_t last[] = {1};
+    const byi_id own =
+        byi_o_emit(o, BYI_OP_SUM_SQUARE, ARGS(x),
+                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
+    const byi_id theirs = byi_o_emit(
+        o, BYI_OP_SUM_SQUARE, ARGS(vectors),
+        ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", false)));
+    const byi_id both = byi_o_binary(o, BYI_OP_ADD, own, theirs);
+
+    return with_number(
+        o, BYI_OP_MAXIMUM,
+        byi_o_binary(o, BYI_OP_SUBTRACT, both, byi_o_scale(o, products, 2)), 0);
+}
+
+/* The kernel of x and each support vector: (rows, vectors). */
+static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
+{
+    const char *kind = byi_o_string(o, "kernel_type", "LINEAR");
+    uint32_t n = 0;
+    const double *params = byi_o_floats(o, "kernel_params", &n);
+    const byi_id products =
+        byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(x, vectors), NO_ATTRS);
+
+    if (strcmp(kind, "LINEAR") == 0)
+        return products;
+    if (n != 3) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "kernel_params has %u entries, expected gamma, coef0 and "
+                   "degree",
+                   n);
+        return BYI_NO_ID;
+    }
+    if (strcmp(kind, "RBF") == 0)
+        return unary(
+            o, BYI_OP_EXP,
+            byi_o_scale(o, distances(o, x, vectors, products), -params[0]));
+    const byi_id line = with_number(
+        o, BYI_OP_ADD, byi_o_scale(o, products, params[0]), params[1]);
+    if (strcmp(kind, "POLY") == 0)
+        return with_number(o, BYI_OP_POWER, line, params[2]);
+    if (strcmp(kind, "SIGMOID") == 0)
+        return unary(o, BYI_OP_TANH, line);
+    byi_o_refuse(o, "kernel_type '%s'", kind);
+    return BYI_NO_ID;
+}
+
+/* --- what both have ------------------------------------------------------- */
+
+static void read_svm(struct byi_import *o, struct svm *s)
+{
+    s->x = byi_ml_matrix(o, byi_o_in(o, 0), BYOC_F64);
+    s->coefficients = byi_o_floats(o, "coefficients", &s->n_coefficients);
+    s->rho = byi_o_floats(o, "rho", &s->n_rho);
+    if (byi_o_ok(o) && s->n_rho == 0)
+        byi_o_fail(o, BYOC_EPARSE, "it has no rho");
+}
+
+/* The kernel's values of the support vectors; a failure where these are not
+ * n_vectors of one size. */
+static byi_id of_vectors(struct byi_import *o, const struct svm *s)
+{
+    uint32_t n = 0;
+    const double *values = byi_o_floats(o, "support_vectors", &n);
+
+    if (n == 0 || n % s->n_vectors) {
+        byi_o_fail(o, BYOC_EPARSE, "%u numbers do not make %u support vectors",
+                   n, s->n_vectors);
+        return BYI_NO_ID;
+    }
+    return kernel_values(o, s->x,
+                         matrix_of(o, s->n_vectors, n / s->n_vectors, values));
+}
+
+/* x coefficients^T + rho[0], of a model without support vectors. */
+static byi_id linear(struct byi_import *o, const struct svm *s, uint32_t rows)
+{
+    byi_o_string(o, "kernel_type", "");
+    byi_o_attr(o, "kernel_params",
+               ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+    if (s->n_coefficients == 0 || rows == 0 || s->n_coefficients % rows) {
+        byi_o_fail(o, BYOC_EPARSE, "%u coefficients do not make %u rows",
+                   s->n_coefficients, rows);
+        return BYI_NO_ID;
+    }
+    const byi_id weights =
+        matrix_of(o, rows, s->n_coefficients / rows, s->coefficients);
+    return with_number(
+        o, BYI_OP_ADD,
+        byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(s->x, weights), NO_ATTRS),
+        s->rho[0]);
+}
+
+/* --- regressors ----------------------------------------------------------- */
+
+/* y > 0 ? 1 : -1 */
+static byi_id inside(struct byi_import *o, byi_id y)
+{
+    return byi_o_emit(o, BYI_OP_WHERE,
+                      ARGS(with_number(o, BYI_OP_GREATER, y, 0),
+                           byi_o_scalar(o, BYOC_F64, 1),
+                           byi_o_scalar(o, BYOC_F64, -1)),
+                      NO_ATTRS);
+}
+
+static void convert_svm_regressor(struct byi_import *o)
+{
+    const int64_t n = byi_o_int(o, "n_supports", 0);
+    const bool one_class = byi_o_int(o, "one_class", 0) != 0;
+    struct svm s = {.n_vectors = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0};
+    byi_id y;
+
+    /* a single number is no distribution: it stays as it is */
+    byi_o_string(o, "post_transform", "NONE");
+    read_svm(o, &s);
+    if (!byi_o_ok(o))
+        return;
+    if (s.n_vectors == 0) {
+        y = linear(o, &s, 1);
+    } else if (s.n_coefficients != s.n_vectors) {
+        byi_o_fail(o, BYOC_EPARSE, "found %u coefficients, expected %u",
+                   s.n_coefficients, s.n_vectors);
+        return;
+    } else {
+        const byi_id weights = matrix_of(o, 1, s.n_vectors, s.coefficients);
+        y = byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(of_vectors(o, &s), weights),
+                       NO_ATTRS);
+        y = with_number(o, BYI_OP_ADD, y, s.rho[0]);
+    }
+    o->out[0] = byi_o_cast(o, one_class ? inside(o, y) : y, BYOC_F32);
+}
+
+/* --- classifiers ---------------------------------------------------------- */
+
+/* The pairs of classes, and which vectors are whose. */
+struct pairs {
+    uint32_t n_classes, n;
+    const int64_t *counts; /* vectors of each class */
+};
+
+/* W of the head of this file, from coefficients (classes - 1, vectors): row
+ * j - 1 for the vectors of i, row i for those of j. */
+static byi_id pair_weights(struct byi_import *o, const struct svm *s,
+                           const struct pairs *p)
+{
+    double *w = byi_arena_calloc(o->scratch, (size_t)p->n * s->n_vectors + 1,
+                                 sizeof *w);
+    double *row = w;
+    int64_t at_i = 0;
+
+    for (uint32_t i = 0; i < p->n_classes; at_i += p->counts[i++]) {
+        int64_t at_j = at_i + p->counts[i];
+        for (uint32_t j = i + 1; j < p->n_classes; at_j += p->counts[j++]) {
+            const double *of_i = s->coefficients + (j - 1) * s->n_vectors;
+            const double *of_j = s->coefficients + i * s->n_vectors;
+            memcpy(row + at_i, of_i + at_i, (size_t)p->counts[i] * sizeof *row);
+            memcpy(row + at_j, of_j + at_j, (size_t)p->counts[j] * sizeof *row);
+            row += s->n_vectors;
+        }
+    }
+    return matrix_of(o, p->n, s->n_vectors, w);
+}
+
+/* Votes by class: pair (i, j) is i's where its score is above 0, else j's. */
+static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
+{
+    double *moved = byi_arena_calloc(
+        o->scratch, (size_t)p->n * p->n_classes + 1, sizeof *moved);
+    double *lost =
+        byi_arena_calloc(o->scratch, (size_t)p->n_classes + 1, sizeof *lost);
+    uint32_t pair = 0;
+
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        for (uint32_t j = i + 1; j < p->n_classes; j++, pair++) {
+            moved[(size_t)i * p->n + pair] = 1;
+            moved[(size_t)j * p->n + pair] = -1;
+            lost[j] += 1;
+        }
+    const byi_id won =
+        byi_o_cast(o, with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
+    return byi_o_binary(
+        o, BYI_OP_ADD,
+        byi_o_emit(o, BYI_OP_NN_DENSE,
+                   ARGS(won, matrix_of(o, p->n_classes, p->n, moved)),
+                   NO_ATTRS),
+        vector_of(o, p->n_classes, lost));
+}
+
+/* 1 / (1 + exp(a score + b)) of each pair, coupled. */
+static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
+{
+    uint32_t n_a = 0, n_b = 0;
+    const double *a = byi_o_floats(o, "prob_a", &n_a);
+    const double *b = byi_o_floats(o, "prob_b", &n_b);
+
+    if (n_a != n || n_b != n) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "prob_a has %u entries and prob_b %u, expected %u", n_a, n_b,
+                   n);
+        return BYI_NO_ID;
+    }
+    const byi_id line = byi_o_binary(
+        o, BYI_OP_ADD,
+        byi_o_binary(o, BYI_OP_MULTIPLY, scores, vector_of(o, n, a)),
+        vector_of(o, n, b));
+    const byi_id first =
+        unary(o, BYI_OP_SIGMOID, unary(o, BYI_OP_NEGATIVE, line));
+
+    return unary(o, BYI_OP_ML_COUPLING, first);
+}
+
+/* The score of the only pair as two: of the second class, and of the first. */
+static byi_id two_scores(struct byi_import *o, byi_id score,
+                         const char *transform)
+{
+    if (strcmp(transform, "NONE") == 0)
+        return byi_ml_pair(o, unary(o, BYI_OP_NEGATIVE, score), score);
+    if (strcmp(transform, "PROBIT") == 0)
+        byi_o_refuse(o, "PROBIT of one score for two classes");
+    if (strcmp(transform, "LOGISTIC") == 0)
+        score = byi_ml_transform(o, score, transform);
+    return byi_ml_pair(o, byi_ml_complement(o, score), score);
+}
+
+static bool read_pairs(struct byi_import *o, struct svm *s, struct pairs *p)
+{
+    uint32_t n = 0;
+    uint64_t sum = 0;
+
+    p->counts = byi_o_ints(o, "vectors_per_class", &n);
+    for (uint32_t i = 0; i < n; i++)
+        sum += p->counts[i] < 0 || p->counts[i] > INT32_MAX
+                   ? UINT32_MAX
+                   : (uint64_t)p->counts[i];
+    p->n = p->n_classes * (p->n_classes - 1) / 2;
+    s->n_vectors = (uint32_t)sum;
+    if (n != p->n_classes || n < 2 || sum > INT32_MAX ||
+        s->n_coefficients != (n - 1) * sum || s->n_rho != p->n) {
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u coefficients and %u rho for %u classes with %llu "
+                   "support vectors of %u labels",
+                   s->n_coefficients, s->n_rho, n, (unsigned long long)sum,
+                   p->n_classes);
+        return false;
+    }
+    return true;
+}
+
+/* Without support vectors: as many rows of coefficients as classes. */
+static void classify_linear(struct byi_import *o, const struct svm *s,
+                            byi_id labels, uint32_t n, const char *transform)
+{
+    const byi_id scores = linear(o, s, n);
+
+    o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
+    o->out[1] = byi_o_cast(o, byi_ml_transform(o, scores, transform), BYOC_F32);
+}
+
+static void convert_svm_classifier(struct byi_import *o)
+{
+    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    struct svm s = {0};
+    struct pairs p = {0};
+    const byi_id labels = byi_ml_labels(o, "classlabels_ints", &p.n_classes);
+
+    read_svm(o, &s);
+    if (!byi_o_ok(o))
+        return;
+    if (!byi_o_has(o, "vectors_per_class")) {
+        classify_linear(o, &s, labels, p.n_classes, transform);
+        return;
+    }
+    if (!read_pairs(o, &s, &p))
+        return;
+    const byi_id scores = byi_o_binary(
+        o, BYI_OP_ADD,
+        byi_o_emit(o, BYI_OP_NN_DENSE,
+                   ARGS(of_vectors(o, &s), pair_weights(o, &s, &p)), NO_ATTRS),
+        vector_of(o, p.n, s.rho));
+    const bool coupled = byi_o_has(o, "prob_a");
+    byi_id y = coupled ? probabilities(o, p.n, scores) : scores;
+    y = p.n == 1 && !coupled ? two_scores(o, y, transform)
+                             : byi_ml_transform(o, y, transform);
+    o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, votes(o, &p, scores)));
+    o->out[1] = byi_o_cast(o, y, BYOC_F32);
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"SVMClassifier", 1, 1, 1, convert_svm_classifier, BYI_OP_NONE},
+    {"SVMRegressor", 1, 1, 1, convert_svm_regressor, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_ml_svm = {BYI_ML, rows, BYI_COUNT(rows)};

@@ -1,0 +1,111 @@
+/* coupling.c: probabilities of classes from those of each pair of them.
+ *
+ * r_ij is the probability of class i where it is i or j. The p with sum 1 that
+ * minimises sum_ij (r_ji p_i - r_ij p_j)^2 has Q p equal in all classes, where
+ *   Q_ii = sum_j r_ji^2,  Q_ij = -r_ji r_ij
+ * (Wu, Lin and Weng, Probability Estimates for Multi-class Classification by
+ * Pairwise Coupling, 2004, algorithm 2). Classes are brought to it one after
+ * the other, until none is off by more than 0.005 / classes. No r is 0 or 1.
+ */
+#include "kernel.h"
+
+static uint64_t coupling_scratch_f32(const struct byi_call *call)
+{
+    const uint64_t n = (uint64_t)call->out->dims[1];
+    return byi_lines((n * n + 2 * n) * sizeof(double));
+}
+
+static void fill_q(const struct byi_tensor *r, int64_t row, int64_t n,
+                   double *q)
+{
+    const int64_t pairs = n * (n - 1) / 2;
+    int64_t pair = row * pairs;
+
+    for (int64_t i = 0; i < n; i++)
+        q[i * n + i] = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = i + 1; j < n; j++) {
+            const double given = byi_tensor_float(r, pair++);
+            const double r_ij = fmin(fmax(given, 1e-7), 1 - 1e-7);
+            const double r_ji = 1 - r_ij;
+            q[i * n + i] += r_ji * r_ji;
+            q[j * n + j] += r_ij * r_ij;
+            q[i * n + j] = q[j * n + i] = -r_ji * r_ij;
+        }
+}
+
+/* q p; gives p' q p. */
+static double product(const double *q, const double *p, int64_t n, double *qp)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        qp[i] = 0;
+        for (int64_t j = 0; j < n; j++)
+            qp[i] += q[i * n + j] * p[j];
+        sum += p[i] * qp[i];
+    }
+    return sum;
+}
+
+/* Bring class i to where its q p is p' q p, and the sum of p back to 1. */
+static double adjust(const double *q, int64_t i, int64_t n, double sum,
+                     double *p, double *qp)
+{
+    const double step = (sum - qp[i]) / q[i * n + i], scale = 1 + step;
+
+    sum = (sum + step * (step * q[i * n + i] + 2 * qp[i])) / (scale * scale);
+    p[i] += step;
+    for (int64_t j = 0; j < n; j++) {
+        qp[j] = (qp[j] + step * q[i * n + j]) / scale;
+        p[j] /= scale;
+    }
+    return sum;
+}
+
+static bool settled(const double *qp, double sum, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (fabs(qp[i] - sum) >= 0.005 / (double)n)
+            return false;
+    return true;
+}
+
+static void couple(const double *q, int64_t n, double *p, double *qp)
+{
+    for (int64_t i = 0; i < n; i++)
+        p[i] = 1 / (double)n;
+    for (int64_t round = 0; round < byi_max(100, n); round++) {
+        double sum = product(q, p, n, qp);
+        if (settled(qp, sum, n))
+            return;
+        for (int64_t i = 0; i < n; i++)
+            sum = adjust(q, i, n, sum, p, qp);
+    }
+}
+
+/* pairs (rows, n (n - 1) / 2) -> (rows, n) */
+static enum byoc_status coupling_run_f32(const struct byi_call *call,
+                                         struct byoc_error *err)
+{
+    const struct byi_tensor *r = call->in;
+    const int64_t n = call->out->dims[1];
+    double *q = call->scratch, *p = q + n * n, *qp = p + n;
+    if (r->dtype != BYOC_F32 && r->dtype != BYOC_F64)
+        return byi_bad_dtype(call, r->dtype,
+                             "float16, bfloat16, float32 or float64", err);
+    for (int64_t row = 0; row < call->out->dims[0]; row++) {
+        fill_q(r, row, n, q);
+        couple(q, n, p, qp);
+        for (int64_t i = 0; i < n; i++)
+            byi_tensor_set(call->out, row * n + i, p[i]);
+    }
+    return BYOC_OK;
+}
+
+BYI_FLOAT_KERNEL(coupling, coupling_run_f32, coupling_scratch_f32)
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_ML_COUPLING, {coupling_run, coupling_scratch}},
+};
+const struct byi_kernel_rows byi_rows_coupling = {rows, BYI_COUNT(rows)};
