@@ -245,14 +245,14 @@ static void add_past(struct byi_import *o, struct attention *a, byi_id past_k,
     a->v = join(o, past_v, a->v, 2);
 }
 
-/* Attention: x, weights (x's width, q + k + v), bias, mask, past (2, b, n, t,
- * h), bias of the scores. */
-static void convert_attention(struct byi_import *o)
+/* Attention of x, weights (x's width, q + k + v) and their bias; inputs mask
+ * and past (2, b, n, t, h); bias of the scores. */
+static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
+                           byi_id mask, byi_id past, byi_id bias)
 {
     static const int64_t front[] = {0};
     struct attention a = read_attention(o);
-    const byi_id past = byi_o_in(o, 4);
-    const int64_t third = byi_o_dim(o, byi_o_in(o, 1), 1) / 3;
+    const int64_t third = byi_o_dim(o, weights, 1) / 3;
     int64_t sizes[3] = {third, third, third};
     uint32_t n = 0;
     const int64_t *given = byi_o_ints(o, "qkv_hidden_sizes", &n);
@@ -260,33 +260,72 @@ static void convert_attention(struct byi_import *o)
 
     if (byi_o_int(o, "do_rotary", 0) || byi_o_int(o, "rotary_embedding_dim", 0))
         byi_o_refuse(o, "rotary embeddings");
-    if (byi_o_int(o, "past_present_share_buffer", 0) ||
-        byi_o_in(o, 6) != BYI_NO_ID)
+    if (byi_o_int(o, "past_present_share_buffer", 0))
         byi_o_refuse(o, "past and present in one buffer");
     if (given && n != 3)
         byi_o_fail(o, BYOC_EPARSE,
                    "qkv_hidden_sizes has %u entries, expected 3", n);
-    if (byi_o_ok(o) && BYI_IS_SYMBOL(byi_o_dim(o, byi_o_in(o, 1), 1)))
+    if (byi_o_ok(o) && BYI_IS_SYMBOL(byi_o_dim(o, weights, 1)))
         byi_o_refuse(o, "weights whose width varies");
     if (given && byi_o_ok(o))
         memcpy(sizes, given, sizeof sizes);
     split_last(
         o,
-        plus(o,
-             byi_o_binary(o, BYI_OP_NN_MATMUL, byi_o_in(o, 0), byi_o_in(o, 1)),
-             byi_o_in(o, 2)),
+        plus(o, byi_o_binary(o, BYI_OP_NN_MATMUL, x, weights), byi_o_in(o, 2)),
         sizes, parts);
     a.q = split_heads(o, parts[0], a.heads);
     a.k = split_heads(o, parts[1], a.heads);
     a.v = split_heads(o, parts[2], a.heads);
     add_past(o, &a, past == BYI_NO_ID ? past : pick(o, past, 0, 0),
              past == BYI_NO_ID ? past : pick(o, past, 0, 1));
-    a.mask = read_mask(o, &a, byi_o_in(o, 3));
-    a.bias = byi_o_in(o, 5);
+    a.mask = read_mask(o, &a, mask);
+    a.bias = bias;
     o->out[0] = attend(o, &a);
     if (byi_o_wants(o, 1))
         o->out[1] = join(o, byi_o_expand(o, a.k, 1, front),
                          byi_o_expand(o, a.v, 1, front), 0);
+}
+
+static void convert_attention(struct byi_import *o)
+{
+    if (byi_o_in(o, 6) != BYI_NO_ID)
+        byi_o_refuse(o, "past and present in one buffer");
+    attend_to_self(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 3),
+                   byi_o_in(o, 4), byi_o_in(o, 5));
+}
+
+/* Input i, of 8 bits, as float32: scale and zero point are inputs too; these
+ * have one number, or one for each column. */
+static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
+                          uint32_t zero)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, i));
+    const byi_id given = byi_o_in(o, zero);
+    const bool columns = byi_o_rank(o, byi_o_in(o, scale)) == 1 &&
+                         byi_o_dim(o, byi_o_in(o, scale), 0) != 1;
+    const byi_id factor =
+        columns ? byi_o_in(o, scale) : byi_o_as_scalar(o, byi_o_in(o, scale));
+    byi_id x = byi_o_cast(o, byi_o_in(o, i), BYOC_F32);
+
+    if (given != BYI_NO_ID) {
+        const bool each =
+            byi_o_rank(o, given) == 1 && byi_o_dim(o, given, 0) != 1;
+        x = byi_o_binary(
+            o, BYI_OP_SUBTRACT, x,
+            byi_o_cast(o, each ? given : byi_o_as_scalar(o, given), BYOC_F32));
+    }
+    if (dtype != BYOC_U8 && dtype != BYOC_I8 && byi_o_ok(o))
+        byi_o_fail(o, BYOC_ETYPE, "input %u has type %s, expected 8 bits", i,
+                   byoc_dtype_name(dtype));
+    return byi_o_binary(o, BYI_OP_MULTIPLY, x, factor);
+}
+
+/* QAttention: x and weights of 8 bits, bias, scale of x, of the weights, mask,
+ * zero point of x, of the weights, past. */
+static void convert_quantized_attention(struct byi_import *o)
+{
+    attend_to_self(o, dequantized(o, 0, 3, 6), dequantized(o, 1, 4, 7),
+                   byi_o_in(o, 5), byi_o_in(o, 8), BYI_NO_ID);
 }
 
 /* Queries, keys and values with their share of the bias: (b, s, n h) each; or
@@ -344,10 +383,124 @@ static void convert_multi_head(struct byi_import *o)
         o->out[2] = a.v;
 }
 
+/* --- rotary embeddings ---------------------------------------------------- */
+
+/* Rows of the table for each position: (b, s, 1, width), or (b, 1, s, width)
+ * where heads come first. One position is that of the first of s. */
+static byi_id rotations(struct byi_import *o, byi_id table, byi_id x,
+                        bool heads_first)
+{
+    static const int64_t front[] = {0};
+    const int64_t heads[] = {heads_first ? 1 : 2};
+    byi_id at = byi_o_in(o, 1);
+
+    if (byi_o_rank(o, at) < 2) {
+        const byi_id s = length(o, x, heads_first ? 2 : 1);
+        at = byi_o_binary(o, BYI_OP_ADD,
+                          count(o, byi_o_scalar(o, BYOC_I64, 0), s),
+                          byi_o_as_scalar(o, at));
+        at = byi_o_expand(o, at, 1, front);
+    }
+    return byi_o_expand(
+        o,
+        byi_o_emit(o, BYI_OP_TAKE, ARGS(table, at), ATTRS(AN_INT("axis", 0))),
+        1, heads);
+}
+
+/* The last axis split in two: halves, or elements in turn, as (..., 1) each. */
+static void split_pairs(struct byi_import *o, byi_id x, int64_t width,
+                        bool in_turn, byi_id pair[2])
+{
+    const int64_t halves[] = {width / 2, width / 2}, ones[] = {1, 1};
+    const int64_t shape[] = {0, 0, 0, width / 2, 2};
+
+    if (in_turn)
+        x = byi_o_reshape(o, x, byi_o_vector(o, 5, shape), false);
+    const byi_id tuple =
+        byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
+                   ATTRS(SOME_INTS("sizes", 2, in_turn ? ones : halves),
+                         AN_INT("axis", in_turn ? 4 : 3)));
+    for (uint32_t i = 0; i < 2; i++)
+        pair[i] = byi_o_get(o, tuple, i);
+}
+
+/* Each pair (a, b) of x turned by its angle: (a cos - b sin, a sin + b cos). */
+static byi_id rotate(struct byi_import *o, byi_id x, byi_id cosine, byi_id sine,
+                     int64_t width, bool in_turn)
+{
+    static const int64_t last[] = {4};
+    const int64_t shape[] = {0, 0, 0, width};
+    byi_id pair[2], turned[2];
+
+    split_pairs(o, x, width, in_turn, pair);
+    if (in_turn) {
+        cosine = byi_o_expand(o, cosine, 1, last);
+        sine = byi_o_expand(o, sine, 1, last);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        turned[i] = byi_o_binary(
+            o, i ? BYI_OP_ADD : BYI_OP_SUBTRACT,
+            byi_o_binary(o, BYI_OP_MULTIPLY, pair[0], i ? sine : cosine),
+            byi_o_binary(o, BYI_OP_MULTIPLY, pair[1], i ? cosine : sine));
+    const byi_id y = join(o, turned[0], turned[1], in_turn ? 4 : 3);
+    return in_turn ? byi_o_reshape(o, y, byi_o_vector(o, 4, shape), false) : y;
+}
+
+/* RotaryEmbedding: x (b, s, n h) or (b, n, s, h), positions (1) or (b, s),
+ * tables of cosines and sines (positions, width / 2). What of a head is beyond
+ * the width stays. */
+static void convert_rotary(struct byi_import *o)
+{
+    const bool heads_first = byi_o_rank(o, byi_o_in(o, 0)) == 4;
+    const bool in_turn = byi_o_int(o, "interleaved", 0) != 0;
+    const int64_t part = byi_o_int(o, "rotary_embedding_dim", 0);
+    const int64_t heads = byi_o_int(o, "num_heads", 0);
+    const int64_t width = 2 * byi_o_dim(o, byi_o_in(o, 2), 1);
+    const int64_t hidden = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
+    const int64_t head = heads_first             ? hidden
+                         : part > 0 && heads > 0 ? hidden / heads
+                                                 : width;
+    byi_id x = byi_o_in(o, 0), rest = BYI_NO_ID;
+
+    byi_o_float(o, "scale", 1.0);
+    if (byi_o_int(o, "is_packed_batching", 0))
+        byi_o_refuse(o, "packed batches");
+    if (byi_o_ok(o) && (width < 2 || hidden < 1 || head < width ||
+                        hidden % head || (part > 0 && part != width) ||
+                        (!heads_first && byi_o_rank(o, x) != 3)))
+        byi_o_fail(o, BYOC_ETYPE,
+                   "x of rank %u and width %lld has no heads of %lld, or more, "
+                   "that tables of %lld turn",
+                   byi_o_rank(o, x), (long long)hidden, (long long)head,
+                   (long long)(width / 2));
+    if (!byi_o_ok(o))
+        return;
+    if (!heads_first) {
+        const int64_t shape[] = {0, 0, hidden / head, head};
+        x = byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
+    }
+    if (head > width) {
+        const int64_t sizes[] = {width, head - width};
+        const byi_id tuple =
+            byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
+                       ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
+        x = byi_o_get(o, tuple, 0);
+        rest = byi_o_get(o, tuple, 1);
+    }
+    byi_id y =
+        rotate(o, x, rotations(o, byi_o_in(o, 2), x, heads_first),
+               rotations(o, byi_o_in(o, 3), x, heads_first), width, in_turn);
+    if (rest != BYI_NO_ID)
+        y = join(o, y, rest, 3);
+    o->out[0] = byi_o_reshape(o, y, byi_o_shape_of(o, byi_o_in(o, 0)), false);
+}
+
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Attention", 1, 2, 7, convert_attention, BYI_OP_NONE},
     {"MultiHeadAttention", 1, 1, 10, convert_multi_head, BYI_OP_NONE},
+    {"QAttention", 1, 5, 9, convert_quantized_attention, BYI_OP_NONE},
+    {"RotaryEmbedding", 1, 4, 4, convert_rotary, BYI_OP_NONE},
 };
 /* clang-format on */
 

@@ -303,11 +303,111 @@ static void convert_dynamic_matmul(struct byi_import *o)
                                 scale, byi_o_in(o, 2), byi_o_in(o, 4));
 }
 
+/* --- weights of few bits -------------------------------------------------- */
+
+/* Two numbers of 4 bits in each byte of (rows, bytes), the lower first. */
+static byi_id unpacked(struct byi_import *o, byi_id bytes, int64_t rows,
+                       int64_t n)
+{
+    static const int64_t last[] = {2};
+    const int64_t shape[] = {rows, 2 * n};
+    const byi_id four = byi_o_scalar(o, BYOC_U8, 4);
+    const byi_id high = byi_o_binary(o, BYI_OP_RIGHT_SHIFT, bytes, four);
+    const byi_id low =
+        byi_o_binary(o, BYI_OP_SUBTRACT, bytes,
+                     byi_o_binary(o, BYI_OP_LEFT_SHIFT, high, four));
+    const byi_id pairs = byi_o_emit(
+        o, BYI_OP_CONCATENATE,
+        ARGS(byi_o_expand(o, low, 1, last), byi_o_expand(o, high, 1, last)),
+        ATTRS(AN_INT("axis", 2)));
+
+    return byi_o_reshape(o, pairs, byi_o_vector(o, 2, shape), false);
+}
+
+/* The first n columns. */
+static byi_id columns(struct byi_import *o, byi_id x, int64_t n)
+{
+    const int64_t zero = 0, one = 1;
+
+    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                      ARGS(x, byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &n),
+                           byi_o_vector(o, 1, &one), byi_o_vector(o, 1, &one)),
+                      NO_ATTRS);
+}
+
+static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
+                     int64_t c)
+{
+    const int64_t shape[] = {a, b, c};
+
+    return byi_o_reshape(o, x, byi_o_vector(o, c ? 3 : 2, shape), false);
+}
+
+/* The zero point of each block, (n, blocks, 1) in float32; input 3 or the
+ * middle of what the bits hold. */
+static byi_id block_zeros(struct byi_import *o, int64_t n, int64_t blocks,
+                          int64_t bits)
+{
+    const byi_id given = byi_o_in(o, 3);
+    const int64_t bytes = (blocks * bits + 7) / 8;
+
+    if (given == BYI_NO_ID)
+        return byi_o_scalar(o, BYOC_F32, bits == 4 ? 8 : 128);
+    if (byi_o_dtype(o, given) != BYOC_U8)
+        return byi_o_cast(o, shaped(o, given, n, blocks, 1), BYOC_F32);
+    byi_id zeros = shaped(o, given, n, bytes, 0);
+    if (bits == 4)
+        zeros = columns(o, unpacked(o, zeros, n, bytes), blocks);
+    return byi_o_cast(o, shaped(o, zeros, n, blocks, 1), BYOC_F32);
+}
+
+/* MatMulNBits: x (..., K), weights (N, blocks, bytes) whose blocks have a scale
+ * and a zero point each; places of a group, bias (N). */
+static void convert_matmul_bits(struct byi_import *o)
+{
+    const int64_t k = byi_o_int(o, "K", 0), n = byi_o_int(o, "N", 0);
+    const int64_t bits = byi_o_int(o, "bits", 4);
+    const int64_t size = byi_o_int(o, "block_size", 0);
+    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
+
+    byi_o_int(o, "accuracy_level", 0);
+    if (byi_o_in(o, 4) != BYI_NO_ID)
+        byi_o_refuse(o, "weights whose groups are in another order");
+    if (bits != 4 && bits != 8)
+        byi_o_refuse(o, "weights of %lld bits", (long long)bits);
+    if (k < 1 || n < 1 || size < 2 || k > INT32_MAX || n > INT32_MAX ||
+        size > INT32_MAX || size % 2)
+        byi_o_fail(o, BYOC_EPARSE, "K, N and block_size are %lld, %lld, %lld",
+                   (long long)k, (long long)n, (long long)size);
+    if (!byi_o_ok(o))
+        return;
+    const int64_t blocks = (k + size - 1) / size, bytes = size * bits / 8;
+    byi_id w = shaped(o, byi_o_in(o, 1), n, blocks * bytes, 0);
+    if (bits == 4)
+        w = unpacked(o, w, n, blocks * bytes);
+    w = byi_o_cast(o, shaped(o, w, n, blocks, size), BYOC_F32);
+    w = byi_o_binary(o, BYI_OP_SUBTRACT, w, block_zeros(o, n, blocks, bits));
+    const byi_id scales =
+        byi_o_cast(o, shaped(o, byi_o_in(o, 2), n, blocks, 1), BYOC_F32);
+    w = shaped(o, byi_o_binary(o, BYI_OP_MULTIPLY, w, scales), n, blocks * size,
+               0);
+    if (blocks * size != k)
+        w = columns(o, w, k);
+    byi_id y = byi_o_emit(o, BYI_OP_NN_MATMUL,
+                          ARGS(byi_o_cast(o, byi_o_in(o, 0), BYOC_F32), w),
+                          ATTRS(A_BOOL("transpose_b", true)));
+    if (byi_o_in(o, 5) != BYI_NO_ID)
+        y = byi_o_binary(o, BYI_OP_ADD, y,
+                         byi_o_cast(o, byi_o_in(o, 5), BYOC_F32));
+    o->out[0] = byi_o_cast(o, y, dtype);
+}
+
 /* clang-format off */
 static const struct byi_onnx_op microsoft[] = {
     {"DequantizeLinear", 1, 2, 3, convert_dequantize, BYI_OP_NONE},
     {"DynamicQuantizeMatMul", 1, 3, 5, convert_dynamic_matmul, BYI_OP_NONE},
     {"MatMulIntegerToFloat", 1, 4, 7, convert_matmul_to_float, BYI_OP_NONE},
+    {"MatMulNBits", 1, 3, 6, convert_matmul_bits, BYI_OP_NONE},
     {"QLinearAdd", 1, 2, 8, convert_qlinear_binary, BYI_OP_ADD},
     {"QLinearAveragePool", 1, 2, 5, convert_qlinear_pool, BYI_OP_NONE},
     {"QLinearConcat", 1, 2, BYI_MAX_ARGS, convert_qlinear_concat, BYI_OP_NONE},
