@@ -1,12 +1,13 @@
 /* ulp_test.c: how far the float32 loops of every instruction set are from the
  * functions they approximate, in units in the last place of the result, over a
  * stride of all bit patterns: denormals, infinities and NaN are among them.
- * ULP_STRIDE=1 in the environment takes all 2^32.
+ * ULP_STRIDE=1 in the environment takes all 2^32 and prints the largest errors.
  */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,38 +32,78 @@ static double unit_at(double v)
     return ldexp(1, (v == 0 || exponent < -125 ? -125 : exponent) - 24);
 }
 
-static void check(enum byi_op_id op, double bound, float x, float found)
+enum { BLOCK = 4096 };
+
+/* Arguments, and what one function of them is, in float64. */
+struct block {
+    int64_t n;
+    float x[BLOCK];
+    double want[BLOCK], unit[BLOCK];
+};
+
+static void expect(enum byi_op_id op, struct block *b)
 {
     const double none[4] = {0};
-    const double want = byi_unary_plain(op, (double)x, none);
-    const float nearest = (float)want;
-    const bool same =
-        isnan(want) ? isnan(found)
-        : isinf(nearest) || isinf(found)
-            ? found == nearest
-            : fabs((double)found - want) <= bound * unit_at(want) * (1 + 1e-9);
-    if (!same)
-        fail_msg("%s of %a: found %a, expected %a within %g ulp; "
-                 "instruction set %s",
-                 byi_op(op)->name, (double)x, (double)found, want, bound,
-                 byi_isa_name(byi_simd()->isa));
+    for (int64_t i = 0; i < b->n; i++) {
+        b->want[i] = byi_unary_plain(op, (double)b->x[i], none);
+        b->unit[i] = unit_at(b->want[i]);
+    }
 }
 
-static void sweep(enum byi_op_id op, double bound, uint64_t stride)
+/* The largest error, in ulp. */
+static double check(enum byi_op_id op, double bound, const struct block *b)
 {
-    enum { BLOCK = 4096 };
-    static float x[BLOCK], y[BLOCK];
+    static float y[BLOCK];
     const float none[4] = {0};
-    for (uint64_t bits = 0; bits >> 32 == 0;) {
-        int64_t n = 0;
-        for (; n < BLOCK && bits >> 32 == 0; n++, bits += stride) {
-            const uint32_t low = (uint32_t)bits;
-            memcpy(&x[n], &low, sizeof low);
-        }
-        byi_simd()->unary[op](x, y, n, none);
-        for (int64_t i = 0; i < n; i++)
-            check(op, bound, x[i], y[i]);
+    double most = 0;
+    byi_simd()->unary[op](b->x, y, b->n, none);
+    for (int64_t i = 0; i < b->n; i++) {
+        const double want = b->want[i], found = (double)y[i];
+        const float nearest = (float)want;
+        const double error = fabs(found - want) / b->unit[i];
+        const bool finite = isfinite(nearest) && isfinite(y[i]);
+        if (finite ? error > bound * (1 + 1e-9)
+                   : !(isnan(want) ? isnan(y[i]) : y[i] == nearest))
+            fail_msg("%s of %a: found %a, expected %a within %g ulp; "
+                     "instruction set %s",
+                     byi_op(op)->name, (double)b->x[i], found, want, bound,
+                     byi_isa_name(byi_simd()->isa));
+        if (finite && error > most)
+            most = error;
     }
+    return most;
+}
+
+static void check_all(enum byi_op_id op, double bound, struct block *b,
+                      double *most)
+{
+    expect(op, b);
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        if (byi_simd_use((enum byi_isa)isa))
+            most[isa] = fmax(most[isa], check(op, bound, b));
+}
+
+static void sweep(enum byi_op_id op, double bound, uint64_t stride,
+                  double *most)
+{
+    static struct block b;
+    for (uint64_t bits = 0; bits >> 32 == 0;) {
+        for (b.n = 0; b.n < BLOCK && bits >> 32 == 0; bits += stride) {
+            const uint32_t low = (uint32_t)bits;
+            memcpy(&b.x[b.n++], &low, sizeof low);
+        }
+        check_all(op, bound, &b, most);
+    }
+}
+
+static void print_most(enum byi_op_id op, const double *most)
+{
+    printf("%-10s", byi_op(op)->name);
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        if (byi_simd_use((enum byi_isa)isa))
+            printf("  %s %.4f", byi_isa_name((enum byi_isa)isa), most[isa]);
+    printf(" ulp\n");
+    fflush(stdout);
 }
 
 static void test_bounds(void **state)
@@ -72,21 +113,18 @@ static void test_bounds(void **state)
                                    0x00800000, 0x7f7fffff, 0xff7fffff};
     const char *given = getenv("ULP_STRIDE");
     const uint64_t stride = given ? strtoull(given, NULL, 10) : 40961;
-    const float none[4] = {0};
+    static struct block edges;
     (void)state;
     assert_true(stride > 0);
-    for (int isa = 0; isa < BYI_N_ISAS; isa++) {
-        if (!byi_simd_use((enum byi_isa)isa))
-            continue;
-        for (size_t f = 0; f < BYI_COUNT(functions); f++) {
-            sweep(functions[f].op, functions[f].bound, stride);
-            for (size_t i = 0; i < BYI_COUNT(odd); i++) {
-                float x, y;
-                memcpy(&x, &odd[i], sizeof x);
-                byi_simd()->unary[functions[f].op](&x, &y, 1, none);
-                check(functions[f].op, functions[f].bound, x, y);
-            }
-        }
+    edges.n = BYI_COUNT(odd);
+    memcpy(edges.x, odd, sizeof odd);
+    for (size_t f = 0; f < BYI_COUNT(functions); f++) {
+        const enum byi_op_id op = functions[f].op;
+        double most[BYI_N_ISAS] = {0};
+        check_all(op, functions[f].bound, &edges, most);
+        sweep(op, functions[f].bound, stride, most);
+        if (given)
+            print_most(op, most);
     }
     byi_simd_use(byi_isa_widest());
 }
