@@ -1,6 +1,6 @@
 /* forms.c: a fast form of an operator against the plain one, native, in turns
  * in one process, with every instruction set in turn.
- *     forms [--threads N] resize|tables|math
+ *     forms [--threads N] resize|tables|math|sparse
  */
 #include "turns.h"
 
@@ -62,17 +62,23 @@ static void check(enum byoc_status status, const struct byoc_error *err)
     exit(2);
 }
 
+static const char *write_program(const char *text)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "%s/program.ir", bench_folder());
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
 /* Two artifacts of the text: the second without the passes `disable`, or the
  * second with those of `add`. */
 static void compile_both(const char *text, const char *const *disable,
                          const char *const *add, struct bench_side both[2])
 {
     static const char *const none[] = {NULL};
-    char path[64];
-    snprintf(path, sizeof path, "%s/program.ir", bench_folder());
-    FILE *f = fopen(path, "w");
-    fputs(text, f);
-    fclose(f);
+    const char *path = write_program(text);
     for (int i = 0; i < 2; i++) {
         const struct byoc_compile_params params = {
             .backends = none,
@@ -286,6 +292,126 @@ static void bench_math(const char *isa)
         bench_function(isa, &functions[i], false);
 }
 
+/* --- weights that are zero -------------------------------------------------
+ */
+
+/* A product by weights of which `zeros` percent are zero, in blocks of `block`
+ * outputs. size 0: dense, of `columns` rows; else a convolution of size^2. */
+struct pruned {
+    int64_t columns, k, n, kernel, size, block, zeros;
+};
+
+static const struct pruned prunes[] = {
+    {128, 768, 768, 0, 0, 1, 50},  {128, 768, 768, 0, 0, 1, 70},
+    {128, 768, 768, 0, 0, 1, 80},  {128, 768, 768, 0, 0, 1, 90},
+    {128, 768, 768, 0, 0, 1, 95},  {128, 768, 768, 0, 0, 4, 50},
+    {128, 768, 768, 0, 0, 4, 70},  {128, 768, 768, 0, 0, 4, 90},
+    {16, 1024, 1024, 0, 0, 1, 90}, {8, 1024, 1024, 0, 0, 1, 90},
+    {0, 256, 256, 1, 28, 1, 70},   {0, 256, 256, 1, 28, 1, 90},
+    {0, 512, 512, 1, 14, 1, 90},   {0, 512, 512, 1, 14, 4, 80},
+    {0, 128, 128, 3, 28, 1, 90},   {0, 256, 256, 3, 14, 1, 90},
+};
+
+/* The program; its weights are products of numbers and of zeros or ones, which
+ * a compile computes. */
+static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
+{
+    const long long k = p->k * (p->size ? p->kernel * p->kernel : 1);
+    const long long n = p->n, bands = p->n / p->block, size = p->size;
+    const long long kernel = p->kernel, pad = p->kernel / 2;
+    const char *of =
+        size ? byi_arena_printf(arena, "(1, %lld, %lld, %lld)", (long long)p->k,
+                                size, size)
+             : byi_arena_printf(arena, "(%lld, %lld)", (long long)p->columns,
+                                (long long)p->k);
+    const char *use =
+        size ? byi_arena_printf(
+                   arena,
+                   "  %%6 = reshape(%%5, [%lld, %lld, %lld, %lld]);\n"
+                   "  nn.conv2d(%%x, %%6, padding=[%lld, %lld, %lld, %lld])\n",
+                   n, (long long)p->k, kernel, kernel, pad, pad, pad, pad)
+             : "  nn.dense(%x, %5)\n";
+    return byi_arena_printf(
+        arena,
+        "def @main(%%x: Tensor[%s, float32]) {\n"
+        "  %%0 = random[(%lld, 1, %lld), float32, seed=7];\n"
+        "  %%1 = greater(%%0, %.4ff);\n"
+        "  %%2 = cast(%%1, dtype=\"float32\");\n"
+        "  %%3 = random[(%lld, %lld, %lld), float32, seed=1];\n"
+        "  %%4 = multiply(%%3, %%2);\n"
+        "  %%5 = reshape(%%4, [%lld, %lld]);\n%s}\n",
+        of, bands, k, (double)p->zeros / 50 - 1, bands, (long long)p->block, k,
+        n, k, use);
+}
+
+/* oneDNN is held to the same instruction set. */
+static void limit_vendor(const char *isa)
+{
+    setenv("ONEDNN_MAX_CPU_ISA",
+           strcmp(isa, "avx512") == 0 ? "AVX512_CORE"
+           : strcmp(isa, "avx2") == 0 ? "AVX2"
+                                      : "SSE41",
+           1);
+}
+
+/* The program with `options`; without the pass `without`; and that by oneDNN.
+ */
+static void compile_three(const char *text, const char *const *options,
+                          const char *without, struct bench_side sides[3])
+{
+    const char *const disable[] = {without, NULL};
+    static const char *const none[] = {NULL}, *const dnnl[] = {"dnnl", NULL};
+    static const char *const names[] = {"fast", "plain", "vendor"};
+    const char *path = write_program(text);
+    for (int i = 0; i < 3; i++) {
+        const struct byoc_compile_params params = {
+            .backends = i == 2 ? dnnl : none,
+            .options = i ? NULL : options,
+            .disable = i ? disable : NULL};
+        bench_open(path, names[i], &params, n_threads, &sides[i]);
+    }
+    unlink(path);
+}
+
+static void measure_three(struct bench_side sides[3], struct form forms[3],
+                          double ratios[3])
+{
+    for (int i = 0; i < 3; i++)
+        forms[i] = (struct form){run_side, &sides[i], {0}};
+    measure(forms, 3, ratios);
+    for (int i = 0; i < 3; i++)
+        bench_close(&sides[i]);
+}
+
+static void bench_pruned(const char *isa, const struct pruned *p)
+{
+    static const char *const all[] = {"SparseWeights.most=100", NULL};
+    static struct bench_side sides[3];
+    struct byi_arena *arena = byi_arena_new();
+    struct form forms[3];
+    double ratios[3];
+    limit_vendor(isa);
+    compile_three(print_pruned(arena, p), all, "SparseWeights", sides);
+    measure_three(sides, forms, ratios);
+    if (p->size)
+        printf("| %s | conv%lld %lldx%lld->%lld |", isa, (long long)p->kernel,
+               (long long)p->k, (long long)p->size, (long long)p->n);
+    else
+        printf("| %s | dense %lldx%lldx%lld |", isa, (long long)p->columns,
+               (long long)p->k, (long long)p->n);
+    printf(" %lld%% | %lldx1 | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
+           (long long)p->zeros, (long long)p->block, 1e6 * forms[0].times[0],
+           1e6 * forms[1].times[0], 1e6 * forms[2].times[0], ratios[1],
+           ratios[2]);
+    byi_arena_free(&arena);
+}
+
+static void bench_sparse(const char *isa)
+{
+    for (size_t i = 0; i < BYI_COUNT(prunes); i++)
+        bench_pruned(isa, &prunes[i]);
+}
+
 /* --- what is measured ------------------------------------------------------
  */
 
@@ -306,6 +432,12 @@ static const struct {
      "| ISA | function | elements | approximated us | exact us | exact / "
      "approximated |\n| --- | --- | ---: | ---: | ---: | ---: |\n",
      bench_math},
+    {"sparse",
+     "| ISA | product | zeros | in blocks of | sparse us | dense us | oneDNN "
+     "us "
+     "| dense / sparse | oneDNN / sparse |\n"
+     "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+     bench_sparse},
 };
 
 /* One process an instruction set, since it is chosen once. */
@@ -335,7 +467,8 @@ int main(int argc, char **argv)
            (i + 1 != argc || strcmp(argv[i], benches[what].name) != 0))
         what++;
     if (what == BYI_COUNT(benches) || n_threads == 0) {
-        fprintf(stderr, "usage: forms [--threads N] resize|tables|math\n");
+        fprintf(stderr,
+                "usage: forms [--threads N] resize|tables|math|sparse\n");
         return 2;
     }
     bench_folder(); /* of all processes */

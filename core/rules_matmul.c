@@ -20,6 +20,26 @@ enum byoc_status byi_rule_dense(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, 2, dims, out);
 }
 
+enum byoc_status byi_rule_sparse_dense(struct byi_infer *t,
+                                       const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0], *w = t->in[1];
+    int64_t dims[BYI_MAX_RANK];
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "data"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "weights"));
+    BYI_TRY(byi_want_min_rank(t, 0, 1, "data"));
+    BYI_TRY(byi_want_rank(t, 1, 2, "weights"));
+    if (!byi_dims_agree(x->dims[x->rank - 1], w->dims[1]))
+        return byi_rule_fail(t,
+                             "weights have %lld input features, data has "
+                             "%lld",
+                             (long long)w->dims[1],
+                             (long long)x->dims[x->rank - 1]);
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    dims[x->rank - 1] = w->dims[0];
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+}
+
 /* An operand of matmul as a stack of matrices: a vector on the left is a row,
  * on the right a column (numpy.matmul). */
 struct matrix {

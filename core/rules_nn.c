@@ -145,6 +145,16 @@ static enum byoc_status slide(const struct byi_infer *t, const struct window *w,
         (long long)w->pad, axis);
 }
 
+/* Spatial axes of an operator whose name ends in 1d, 2d, 3d; 0 for others. */
+static uint32_t spatial_of_name(const struct byi_op *op)
+{
+    const size_t n = strlen(op->name);
+    return n > 2 && op->name[n - 1] == 'd' && op->name[n - 2] >= '1' &&
+                   op->name[n - 2] <= '3'
+               ? (uint32_t)(op->name[n - 2] - '0')
+               : 0;
+}
+
 /* The lists strides, padding and dilation, for n spatial axes. */
 struct lists {
     const int64_t *strides, *padding, *dilation;
@@ -181,16 +191,6 @@ static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n,
                                  "%u, expected 1 to %d",
                                  (long long)kernel[i], i, MAX_WINDOW);
     return BYOC_OK;
-}
-
-/* Spatial axes of an operator whose name ends in 1d, 2d, 3d; 0 for others. */
-static uint32_t spatial_of_name(const struct byi_op *op)
-{
-    const size_t n = strlen(op->name);
-    return n > 2 && op->name[n - 1] == 'd' && op->name[n - 2] >= '1' &&
-                   op->name[n - 2] <= '3'
-               ? (uint32_t)(op->name[n - 2] - '0')
-               : 0;
 }
 
 /* A convolution's operands as they would be in the plain layouts. */

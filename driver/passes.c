@@ -64,6 +64,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_convert_layout,
     &byi_pass_exact_math,
     &byi_pass_fake_quantization_to_integer,
+    &byi_pass_sparse_weights,
     &byi_pass_tabulate,
     &byi_pass_fuse_ops,
     /* scopes and functions */
@@ -88,6 +89,7 @@ static const struct byi_pass *const box[] = {
 
 static const struct byi_pass *const pipeline[] = {
     &canonicalize,
+    &byi_pass_sparse_weights, /* before a vendor multiplies zeros */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no vendor took */
     &byi_pass_tabulate, /* 8-bit chains that no vendor took, before loops do */

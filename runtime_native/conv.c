@@ -181,8 +181,9 @@ static void gather(const struct byi_conv *v, const float *x,
     }
 }
 
-static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
-                         int64_t n0, int64_t nc, int64_t nr, float *dst)
+void byi_conv_pack_windows(const void *ctx, int64_t batch, int64_t k0,
+                           int64_t kc, int64_t n0, int64_t nc, int64_t nr,
+                           float *dst)
 {
     enum { MOST = 64 };
     const struct byi_conv *v = ctx;
@@ -223,7 +224,7 @@ static void run_product(const struct byi_conv *v, const struct byi_call *call)
         .k = v->c * v->w.taps,
         .a = weights_of,
         .c = result_of,
-        .pack_b = pack_windows,
+        .pack_b = byi_conv_pack_windows,
         .ctx = v,
         .ldc = v->w.out_count,
     };

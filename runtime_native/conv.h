@@ -18,6 +18,11 @@ struct byi_conv {
 struct byi_conv byi_conv_read(const struct byi_call *call);
 /* One tap on every position: the windows are the image itself. */
 bool byi_conv_is_pointwise(const struct byi_window *w);
+/* A packer of the windows' matrix, (C/G taps, positions), of image and group
+ * `batch`; ctx: a struct byi_conv of channels first. */
+void byi_conv_pack_windows(const void *ctx, int64_t batch, int64_t k0,
+                           int64_t kc, int64_t n0, int64_t nc, int64_t nr,
+                           float *dst);
 
 /* --- conv_frame.c: in the plain layouts -------------------------------------
  */

@@ -6,6 +6,7 @@
 #define BYI_KERNEL_H
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -361,6 +362,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to);
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
+uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
 
@@ -391,8 +393,7 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 
-enum { BYI_SLACK = 64 };
-
+enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
 /* How words of 32 bits hold numbers of 8: 2 of 16 bits each, less their zero
  * point, or 4 as they are, of which one side is unsigned: dot.inc. */
@@ -494,6 +495,14 @@ struct byi_simd {
     void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
                                const float *scale, int64_t step,
                                const struct byi_kept *kept, void *y, int64_t n);
+    bool (*finite)(const float *x, int64_t n); /* all of them are */
+    /* By pattern: bit r says whether row r of c (BYI_SPARSE_ROWS, panel) has
+     * weights, that rows of x that are at[p], of `panel` columns, are added
+     * with. Of each p the weights of those rows follow each other. */
+    int64_t panel;
+    void (*sparse[1 << BYI_SPARSE_ROWS])(int64_t n, const int32_t *at,
+                                         const float *weights, const float *x,
+                                         float *c);
 };
 
 /* The table in use: the widest the CPU has and BYOC_MAX_ISA allows, found once.

@@ -23,6 +23,7 @@ struct byi_kernel_rows {
     FAMILY(cast)                                                               \
     FAMILY(reduce)                                                             \
     FAMILY(matmul)                                                             \
+    FAMILY(sparse)                                                             \
     FAMILY(recurrent)                                                          \
     FAMILY(conv)                                                               \
     FAMILY(deconv)                                                             \

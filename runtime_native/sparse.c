@@ -1,0 +1,376 @@
+/* sparse.c: nn.sparse_dense and nn.sparse_conv2d: products Y = W X with weights
+ * W (m, k) most of which are zero. What is packed of W: of every 4 outputs, and
+ * of 256 inputs at a time, the inputs that have a weight which is not zero, one
+ * list for each pattern of zeros among the 4; byi_simd's loops for patterns run
+ * over such lists. X goes by panels of columns, as the dense product's B.
+ * Where X is not finite, in a panel of 256 rows, zeros are multiplied as well:
+ * results are those of nn.dense and nn.conv2d, but for the order of sums.
+ */
+#include "conv.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum {
+    ROWS = BYI_SPARSE_ROWS,
+    PATTERNS = 1 << ROWS,
+    DEPTH = BYI_GEMM_DEPTH, /* inputs of a block: a panel of X fits the L1 */
+    SHORT = 8,              /* a list that is shorter becomes lists of rows */
+    LEAST_COLUMNS = 16,     /* of X: with fewer the dense product is faster */
+};
+
+/* --- packed weights --------------------------------------------------------
+ * A block is what ROWS outputs have of DEPTH inputs: lists, each a word with
+ * the pattern and the inputs' number, the inputs' places in a panel of X, and
+ * their weights; then a word that is 0.
+ */
+
+struct sparse {
+    int64_t m, k;
+    int64_t bands, blocks; /* of ROWS outputs; of DEPTH inputs in each */
+    int64_t at[];          /* by block, by band: its first word        */
+};
+
+static int64_t head_bytes(int64_t bands, int64_t blocks)
+{
+    return (int64_t)byi_lines(sizeof(struct sparse) +
+                              (uint64_t)(bands * blocks) * sizeof(int64_t));
+}
+
+static const uint32_t *block_of(const struct sparse *s, int64_t block,
+                                int64_t band)
+{
+    const char *words = (const char *)s + head_bytes(s->bands, s->blocks);
+    return (const uint32_t *)(const void *)words +
+           s->at[block * s->bands + band];
+}
+
+/* What list each input of a block is in: the pattern of its weights; or, where
+ * few inputs have that pattern, those of single rows. */
+struct block {
+    const float *weights; /* the first one; rows are k apart */
+    int64_t k, inputs;
+    uint8_t pattern[DEPTH];
+    bool split[PATTERNS];
+};
+
+static void read_block(const float *weights, int64_t k, int64_t rows,
+                       int64_t inputs, struct block *b)
+{
+    int64_t count[PATTERNS] = {0};
+    *b = (struct block){.weights = weights, .k = k, .inputs = inputs};
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < inputs; i++)
+            b->pattern[i] |= (uint8_t)((weights[r * k + i] != 0) << r);
+    for (int64_t i = 0; i < inputs; i++)
+        count[b->pattern[i]]++;
+    for (uint32_t p = 0; p < PATTERNS; p++)
+        b->split[p] = (p & (p - 1)) && count[p] < SHORT;
+}
+
+/* Write the list of one pattern; the words that takes. */
+static int64_t write_list(const struct block *b, uint32_t pattern, uint32_t *to)
+{
+    const bool single = !(pattern & (pattern - 1));
+    int32_t at[DEPTH];
+    int64_t n = 0;
+    if (b->split[pattern])
+        return 0;
+    for (int64_t i = 0; i < b->inputs; i++) {
+        const uint32_t p = b->pattern[i];
+        if (p == pattern || (single && b->split[p] && (p & pattern)))
+            at[n++] = (int32_t)i;
+    }
+    const int64_t each = 1 + __builtin_popcount(pattern);
+    if (n == 0 || !to)
+        return n ? 1 + n * each : 0;
+    *to++ = pattern | (uint32_t)n << ROWS;
+    for (int64_t i = 0; i < n; i++)
+        *to++ = (uint32_t)(at[i] * byi_simd()->panel);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t r = 0; r < ROWS; r++)
+            if (pattern >> r & 1)
+                memcpy(to++, &b->weights[r * b->k + at[i]], sizeof *to);
+    return 1 + n * each;
+}
+
+static int64_t write_block(const struct block *b, uint32_t *to)
+{
+    int64_t n = 0;
+    for (uint32_t pattern = 1; pattern < PATTERNS; pattern++)
+        n += write_list(b, pattern, to ? to + n : NULL);
+    if (to)
+        to[n] = 0;
+    return n + 1;
+}
+
+static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
+                             void *to)
+{
+    struct sparse s = {.m = m,
+                       .k = k,
+                       .bands = byi_ceil_div(m, ROWS),
+                       .blocks = byi_ceil_div(k, DEPTH)};
+    const int64_t head = head_bytes(s.bands, s.blocks);
+    struct sparse *kept = to;
+    uint32_t *words =
+        to ? (uint32_t *)(void *)((char *)to + head) : (uint32_t *)NULL;
+    int64_t n = 0;
+    if (to)
+        *kept = s;
+    for (int64_t i = 0; i < s.blocks * s.bands; i++) {
+        const int64_t k0 = i / s.bands * DEPTH, m0 = i % s.bands * ROWS;
+        struct block b;
+        read_block(weights + m0 * k + k0, k, byi_min(ROWS, m - m0),
+                   byi_min(DEPTH, k - k0), &b);
+        if (to)
+            kept->at[i] = n;
+        n += write_block(&b, to ? words + n : NULL);
+    }
+    return (uint64_t)head + (uint64_t)n * sizeof(uint32_t);
+}
+
+/* --- the product -----------------------------------------------------------
+ */
+
+struct product {
+    const struct sparse *packed;
+    const float *weights; /* (m, k), as they are */
+    int64_t m, k, n;
+    int64_t batches; /* of X and Y */
+    byi_pack_fn pack_x;
+    const void *ctx;
+    float *y;
+    /* element (row, column): y[row ldy + column]; turned: y[column ldy + row]
+     */
+    int64_t ldy;
+    bool turned;
+};
+
+/* How it is cut into tasks: panels of X by bands of W. */
+struct cut {
+    int64_t panels, parts, bands; /* bands: of a part */
+};
+
+static struct cut cut_of(const struct product *p, uint32_t threads)
+{
+    const int64_t bands = byi_ceil_div(p->m, ROWS);
+    struct cut c = {.panels = byi_ceil_div(p->n, byi_simd()->panel),
+                    .parts = 1};
+    const int64_t tasks = byi_max(p->batches * c.panels, 1);
+    if (threads > 1 && tasks < 4 * (int64_t)threads)
+        c.parts = byi_min(bands, byi_ceil_div(4 * (int64_t)threads, tasks));
+    c.bands = byi_ceil_div(bands, c.parts);
+    c.parts = byi_ceil_div(bands, c.bands);
+    return c;
+}
+
+/* Floats of a thread: a panel of X, the sums. */
+static int64_t lane_floats(const struct product *p)
+{
+    return (DEPTH + byi_ceil_div(p->m, ROWS) * ROWS) * byi_simd()->panel;
+}
+
+static uint64_t sparse_bytes(const struct product *p, uint32_t threads)
+{
+    return (uint64_t)lane_floats(p) * sizeof(float) * threads;
+}
+
+/* Sums += what one band has of DEPTH rows of x. */
+static void add_block(const struct product *p, int64_t block, int64_t band,
+                      const float *x, float *sums)
+{
+    const struct byi_simd *simd = byi_simd();
+    const uint32_t *word = block_of(p->packed, block, band);
+    while (*word) {
+        const uint32_t pattern = *word % PATTERNS;
+        const int64_t n = *word / PATTERNS;
+        const int32_t *at = (const int32_t *)(word + 1);
+        const float *weights = (const float *)(const void *)(word + 1 + n);
+        simd->sparse[pattern](n, at, weights, x, sums);
+        word += 1 + n * (1 + __builtin_popcount(pattern));
+    }
+}
+
+/* The same with all weights: times infinity zeros are not zero. */
+static void add_dense(const struct product *p, int64_t block, int64_t band,
+                      const float *x, float *sums)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t m0 = band * ROWS, k0 = block * DEPTH;
+    for (int64_t m = m0; m < byi_min(m0 + ROWS, p->m); m++)
+        for (int64_t k = k0; k < byi_min(k0 + DEPTH, p->k); k++)
+            simd->axpy(p->weights[m * p->k + k], x + (k - k0) * simd->panel,
+                       sums + (m - m0) * simd->panel, simd->panel);
+}
+
+static void run_task(const struct product *p, const struct cut *c, int64_t task,
+                     float *lane)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t panel = simd->panel, band0 = task % c->parts * c->bands;
+    const int64_t bands = byi_min(c->bands, p->packed->bands - band0);
+    const int64_t batch = task / c->parts / c->panels;
+    const int64_t n0 = task / c->parts % c->panels * panel;
+    const int64_t nc = byi_min(panel, p->n - n0), m0 = band0 * ROWS;
+    const int64_t rows = byi_min(bands * ROWS, p->m - m0);
+    float *x = lane, *sums = lane + DEPTH * panel;
+    memset(sums, 0, (size_t)(bands * ROWS * panel) * sizeof *sums);
+    for (int64_t block = 0; block < p->packed->blocks; block++) {
+        const int64_t k0 = block * DEPTH, kc = byi_min(DEPTH, p->k - k0);
+        p->pack_x(p->ctx, batch, k0, kc, n0, nc, panel, x);
+        void (*const add)(const struct product *, int64_t, int64_t,
+                          const float *, float *) =
+            simd->finite(x, kc * panel) ? add_block : add_dense;
+        for (int64_t band = 0; band < bands; band++)
+            add(p, block, band0 + band, x, sums + band * ROWS * panel);
+    }
+    float *y = p->y + batch * p->m * p->n;
+    if (p->turned)
+        byi_transpose(sums, panel, rows, nc, y + n0 * p->ldy + m0, p->ldy);
+    for (int64_t r = 0; r < rows && !p->turned; r++)
+        memcpy(y + (m0 + r) * p->ldy + n0, sums + r * panel,
+               (size_t)nc * sizeof *y);
+}
+
+static void run_sparse(const struct product *p, const struct byi_call *call)
+{
+    const int team = byi_team(call, p->batches * p->n * p->m * p->k / 4);
+    const struct cut c = cut_of(p, (uint32_t)team);
+    const int64_t tasks = p->batches * c.panels * c.parts;
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        int64_t lane = 0;
+#ifdef _OPENMP
+        lane = omp_get_thread_num();
+#endif
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < tasks; i++)
+            run_task(p, &c, i, (float *)call->scratch + lane * lane_floats(p));
+    }
+}
+
+/* --- what X is ------------------------------------------------------------ */
+
+/* Rows of the data are columns of X. */
+static void pack_data(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                      int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    const struct byi_call *call = ctx;
+    const struct byi_matrix x = {call->in[0].data, 1, call->in[1].dims[1]};
+    (void)batch;
+    byi_pack_matrix(&x, k0, kc, n0, nc, nr, dst);
+}
+
+/* Positions of an image are columns of X as they are. */
+static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                       int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    const struct byi_conv *v = ctx;
+    const int64_t count = v->w.in_count;
+    const float *from = (const float *)v->x + (batch * v->c + k0) * count + n0;
+    for (int64_t k = 0; k < kc; k++, from += count, dst += nr) {
+        int64_t i = 0;
+        for (; i + 4 <= nc; i += 4)
+            memcpy(dst + i, from + i, 4 * sizeof *dst);
+        for (; i < nr; i++)
+            dst[i] = i < nc ? from[i] : 0;
+    }
+}
+
+static struct product describe(const struct byi_call *call,
+                               const struct byi_conv *v)
+{
+    struct product p = {.packed = call->packed,
+                        .weights = call->in[1].data,
+                        .m = call->in[1].dims[0],
+                        .k = byi_span(&call->in[1], 1, call->in[1].rank),
+                        .y = call->out->data,
+                        .batches = 1};
+    if (call->op->id == BYI_OP_NN_SPARSE_DENSE) {
+        p.n = byi_span(call->in, 0, call->in->rank - 1);
+        p.ldy = p.m;
+        p.turned = true;
+        p.pack_x = pack_data;
+        p.ctx = call;
+        return p;
+    }
+    p.n = p.ldy = v->w.out_count;
+    p.batches = v->n;
+    p.pack_x =
+        byi_conv_is_pointwise(&v->w) ? pack_image : byi_conv_pack_windows;
+    p.ctx = v;
+    return p;
+}
+
+/* --- the dense operator ----------------------------------------------------
+ */
+
+static enum byi_op_id dense_op(enum byi_op_id op)
+{
+    return op == BYI_OP_NN_SPARSE_DENSE ? BYI_OP_NN_DENSE : BYI_OP_NN_CONV2D;
+}
+
+static struct byi_call dense_call(const struct byi_call *call)
+{
+    struct byi_call dense = *call;
+    dense.op = byi_op(dense_op(call->op->id));
+    dense.packed = NULL;
+    return dense;
+}
+
+/* --- rows ------------------------------------------------------------------
+ */
+
+static bool is_plain(const struct byi_call *call)
+{
+    return call->in->dtype == BYOC_F32 &&
+           (call->op->id == BYI_OP_NN_SPARSE_DENSE ||
+            (byi_attr_int(call->attrs, "groups") == 1 &&
+             byi_layout_is_default(call->op, call->attrs)));
+}
+
+uint64_t byi_sparse_pack(const struct byi_call *call, void *to)
+{
+    const struct byi_tensor *weights = &call->in[1];
+    const int64_t k = byi_span(weights, 1, weights->rank);
+    if (!is_plain(call) || weights->dims[0] == 0 || k == 0)
+        return 0;
+    return pack_weights(weights->data, weights->dims[0], k, to);
+}
+
+static uint64_t scratch_of(const struct byi_call *call)
+{
+    const struct byi_call dense = dense_call(call);
+    const uint64_t bytes = byi_kernel_of(dense.op->id)->scratch(&dense);
+    struct byi_conv v = {0};
+    if (!is_plain(call))
+        return bytes;
+    if (dense.op->id == BYI_OP_NN_CONV2D)
+        v = byi_conv_read(call);
+    const struct product p = describe(call, &v);
+    const uint64_t own = sparse_bytes(&p, call->threads);
+    return own > bytes ? own : bytes;
+}
+
+static enum byoc_status run(const struct byi_call *call, struct byoc_error *err)
+{
+    const struct byi_call dense = dense_call(call);
+    struct byi_conv v = {0};
+    if (!call->packed)
+        return byi_kernel_of(dense.op->id)->run(&dense, err);
+    if (dense.op->id == BYI_OP_NN_CONV2D)
+        v = byi_conv_read(call);
+    const struct product p = describe(call, &v);
+    if (p.n < LEAST_COLUMNS)
+        return byi_kernel_of(dense.op->id)->run(&dense, err);
+    run_sparse(&p, call);
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_SPARSE_DENSE, {run, scratch_of}},
+    {BYI_OP_NN_SPARSE_CONV2D, {run, scratch_of}},
+};
+const struct byi_kernel_rows byi_rows_sparse = {rows, BYI_COUNT(rows)};

@@ -1,0 +1,174 @@
+/* SparseWeights: products with pruned weights skip the zeros.
+ * requires: types, constant weights       breaks: nothing
+ *
+ *   nn.dense(%x, const[w])        ==>     nn.sparse_dense(%x, const[w])
+ *   nn.matmul(%x, const[w])       ==>     nn.sparse_dense(%x, const[w^T])
+ *   nn.conv2d(%x, const[w])       ==>     nn.sparse_conv2d(%x, const[w])
+ *
+ * of float32, where that takes less time than a dense product: the sparse one
+ * reads its data once for every 4 outputs, where any of them has a weight for
+ * it, which takes much longer than the multiply-adds. Results stay what they
+ * were, infinities and NaN in the data too, but for the order of sums. A
+ * compile runs this before the partition: no vendor asks what constants hold.
+ */
+#include "transform.h"
+
+#include "core/layout.h"
+#include "rewrite.h"
+
+enum {
+    BAND = 4,             /* outputs that share a read of the data        */
+    LEAST_WEIGHTS = 4096, /* with fewer there is nothing to win           */
+    LEAST_COLUMNS = 16,   /* with fewer, all wait for weights from memory */
+    GATHERING = 40,       /* outputs that take as long as to gather       */
+};
+
+/* Weights (m, k): element (row, column) is at[row rs + column cs]. */
+struct weights {
+    const float *at;
+    int64_t m, k, rs, cs;
+};
+
+/* Columns of the data that the weights are multiplied with; what is not known
+ * is taken for enough. */
+static bool has_columns(const struct byi_type *type, uint32_t first,
+                        uint32_t end)
+{
+    int64_t n = 1;
+    for (uint32_t i = first; i < end; i++) {
+        if (BYI_IS_SYMBOL(type->dims[i]))
+            return true;
+        n = n < LEAST_COLUMNS ? n * type->dims[i] : n;
+    }
+    return n >= LEAST_COLUMNS;
+}
+
+/* Whether the reads that are left are at most the share that the option says;
+ * the data counts for another `outputs`. */
+static bool is_sparse(const struct byi_rewrite *rw, const struct weights *w,
+                      int64_t outputs)
+{
+    const int64_t most = byi_option_int(rw->ctx, "SparseWeights.most");
+    int64_t reads = 0, all = 0;
+    for (int64_t m0 = 0; m0 < w->m; m0 += BAND)
+        for (int64_t k = 0; k < w->k; k++, all++) {
+            bool any = false;
+            for (int64_t m = m0; m < m0 + BAND && m < w->m; m++)
+                any = any || w->at[m * w->rs + k * w->cs] != 0;
+            reads += any;
+        }
+    const double share =
+        (double)reads / (double)all + (double)outputs / (double)w->m;
+    return w->m * w->k >= LEAST_WEIGHTS && share <= (double)most / 100;
+}
+
+/* The weights of node `at`, a constant of rank 2 or more of float32. */
+static bool read_weights(const struct byi_rewrite *rw, byi_id at,
+                         struct byi_tensor *view)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    return node->type->kind == BYI_TENSOR && node->type->dtype == BYOC_F32 &&
+           byi_rw_view(rw, node->args[1], view) && view->rank >= 2;
+}
+
+static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
+{
+    struct byi_tensor view;
+    const struct byi_type *type = byi_rw_tensor(rw, at);
+    if (!read_weights(rw, at, &view) || !has_columns(type, 0, 1))
+        return BYI_NO_ID;
+    const struct weights w = {view.data, view.dims[0], view.dims[1],
+                              view.dims[1], 1};
+    if (!is_sparse(rw, &w, 0))
+        return BYI_NO_ID;
+    return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, byi_rw_arg(rw, at, 0),
+                      byi_rw_arg(rw, at, 1));
+}
+
+static byi_id turn(struct byi_rewrite *rw, const struct weights *w)
+{
+    const int64_t dims[] = {w->m, w->k};
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, BYOC_F32, 2, dims);
+    struct byi_tensor t;
+    if (!byi_rw_alloc(rw, type, &t))
+        return BYI_NO_ID;
+    float *to = t.data;
+    for (int64_t m = 0; m < w->m; m++)
+        for (int64_t k = 0; k < w->k; k++)
+            *to++ = w->at[m * w->rs + k * w->cs];
+    return byi_rw_const(rw, type, &t);
+}
+
+static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
+{
+    struct byi_tensor view;
+    const struct byi_node *node = byi_rw_node(rw, at);
+    const struct byi_type *type = node->type;
+    if (!read_weights(rw, at, &view) || view.rank != 2 || type->rank < 2 ||
+        byi_attr_int(node->attrs, "transpose_a") ||
+        !has_columns(type, 0, type->rank - 1))
+        return BYI_NO_ID;
+    const bool turned = byi_attr_int(node->attrs, "transpose_b") != 0;
+    const byi_id x = node->args[0], constant = node->args[1];
+    const struct weights w = {view.data, view.dims[!turned], view.dims[turned],
+                              turned ? view.dims[1] : 1,
+                              turned ? 1 : view.dims[1]};
+    if (!is_sparse(rw, &w, 0))
+        return BYI_NO_ID;
+    return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, x,
+                      turned ? constant : turn(rw, &w));
+}
+
+static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
+{
+    struct byi_tensor view;
+    const struct byi_node *node = byi_rw_node(rw, at);
+    if (!read_weights(rw, at, &view) ||
+        byi_attr_int(node->attrs, "groups") != 1 ||
+        !byi_layout_is_default(byi_op(node->op), node->attrs) ||
+        !has_columns(node->type, 2, node->type->rank))
+        return BYI_NO_ID;
+    const int64_t k = byi_elements(view.rank - 1, view.dims + 1);
+    const struct weights w = {view.data, view.dims[0], k, k, 1};
+    const bool gathers = k != view.dims[1];
+    if (!is_sparse(rw, &w, gathers ? GATHERING : 0))
+        return BYI_NO_ID;
+    const byi_id args[] = {node->args[0], node->args[1]};
+    return byi_rw_call(rw, BYI_OP_NN_SPARSE_CONV2D, args, 2, node->attrs->at,
+                       node->attrs->n);
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_NN_DENSE, from_dense},
+    {BYI_OP_NN_MATMUL, from_matmul},
+    {BYI_OP_NN_CONV2D, from_conv},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    const int64_t most = byi_option_int(ctx, "SparseWeights.most");
+    if (most < 0 || most > 100)
+        return byi_fail(err, BYOC_EINVAL,
+                        "most is %lld, expected a percentage, 0 "
+                        "to 100",
+                        (long long)most);
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+static const struct byi_pass_option options[] = {
+    {"most", BYI_ATTR_INT, "60",
+     "percent of the reads of a dense product that may be left"},
+    {0},
+};
+
+const struct byi_pass byi_pass_sparse_weights = {
+    .name = "SparseWeights",
+    .summary = "products with pruned weights skip the zeros",
+    .opt_level = 1,
+    .options = options,
+    .run_func = run,
+};
