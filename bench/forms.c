@@ -89,6 +89,45 @@ static void compile_both(const char *text, const char *const *disable,
     unlink(path);
 }
 
+/* oneDNN is held to the same instruction set. */
+static void limit_vendor(const char *isa)
+{
+    setenv("ONEDNN_MAX_CPU_ISA",
+           strcmp(isa, "avx512") == 0 ? "AVX512_CORE"
+           : strcmp(isa, "avx2") == 0 ? "AVX2"
+                                      : "SSE41",
+           1);
+}
+
+/* The program with `options`; without the pass `without`; and that by oneDNN.
+ */
+static void compile_three(const char *text, const char *const *options,
+                          const char *without, struct bench_side sides[3])
+{
+    const char *const disable[] = {without, NULL};
+    static const char *const none[] = {NULL}, *const dnnl[] = {"dnnl", NULL};
+    static const char *const names[] = {"fast", "plain", "vendor"};
+    const char *path = write_program(text);
+    for (int i = 0; i < 3; i++) {
+        const struct byoc_compile_params params = {
+            .backends = i == 2 ? dnnl : none,
+            .options = i ? NULL : options,
+            .disable = i ? disable : NULL};
+        bench_open(path, names[i], &params, n_threads, &sides[i]);
+    }
+    unlink(path);
+}
+
+static void measure_three(struct bench_side sides[3], struct form forms[3],
+                          double ratios[3])
+{
+    for (int i = 0; i < 3; i++)
+        forms[i] = (struct form){run_side, &sides[i], {0}};
+    measure(forms, 3, ratios);
+    for (int i = 0; i < 3; i++)
+        bench_close(&sides[i]);
+}
+
 /* --- resize ----------------------------------------------------------------
  */
 
@@ -236,32 +275,44 @@ static void bench_resizes(const char *isa)
 /* --- functions -------------------------------------------------------------
  */
 
-/* `call` of %x, or of 8 bits that are numbers meanwhile. */
+/* `call` of %x, or of 8 bits that are numbers meanwhile: n elements. */
 struct function {
     const char *call;
     int64_t n;
 };
 
-static void bench_function(const char *isa, const struct function *f,
-                           bool table)
+/* A table against what is computed, fused, and against oneDNN. */
+static void bench_table(const char *isa, const struct function *f)
 {
-    static const char *const tabulate[] = {"Tabulate", NULL};
+    static struct bench_side sides[3];
+    struct form forms[3];
+    double ratios[3];
+    char text[600];
+    snprintf(text, sizeof text,
+             "def @main(%%x: Tensor[(%lld), uint8]) {\n"
+             "  %%0 = qnn.dequantize(%%x, 0.05f, cast(128, dtype=\"uint8\"));\n"
+             "  %%1 = %s(%%0);\n"
+             "  qnn.quantize(%%1, 0.01f, cast(9, dtype=\"uint8\"))\n}\n",
+             (long long)f->n, f->call);
+    limit_vendor(isa);
+    compile_three(text, NULL, "Tabulate", sides);
+    measure_three(sides, forms, ratios);
+    printf("| %s | %s | %lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n", isa,
+           f->call, (long long)f->n, 1e6 * forms[0].times[0],
+           1e6 * forms[1].times[0], 1e6 * forms[2].times[0], ratios[1],
+           ratios[2]);
+}
+
+static void bench_function(const char *isa, const struct function *f)
+{
     static const char *const exact[] = {"ExactMath", NULL};
     static struct bench_side both[2];
     double ratios[2];
-    char text[600];
-    const char *dtype = table ? "uint8" : "float32";
-    int at =
-        snprintf(text, sizeof text, "def @main(%%x: Tensor[(%lld), %s]) {\n",
-                 (long long)f->n, dtype);
-    at += snprintf(text + at, sizeof text - (size_t)at,
-                   table ? "  %%0 = qnn.dequantize(%%x, 0.05f, cast(128, "
-                           "dtype=\"uint8\"));\n  %%1 = %s(%%0);\n"
-                           "  qnn.quantize(%%1, 0.01f, cast(9, "
-                           "dtype=\"uint8\"))\n}\n"
-                         : "  %s(%%x)\n}\n",
-                   f->call);
-    compile_both(text, table ? tabulate : NULL, table ? NULL : exact, both);
+    char text[200];
+    snprintf(text, sizeof text,
+             "def @main(%%x: Tensor[(%lld), float32]) {\n  %s(%%x)\n}\n",
+             (long long)f->n, f->call);
+    compile_both(text, NULL, exact, both);
     struct form forms[] = {{run_side, &both[0], {0}},
                            {run_side, &both[1], {0}}};
     measure(forms, 2, ratios);
@@ -279,7 +330,7 @@ static void bench_tables(const char *isa)
         {"exp", 100000},     {"exp", 4000000},
     };
     for (size_t i = 0; i < BYI_COUNT(functions); i++)
-        bench_function(isa, &functions[i], true);
+        bench_table(isa, &functions[i]);
 }
 
 static void bench_math(const char *isa)
@@ -289,7 +340,7 @@ static void bench_math(const char *isa)
         {"sigmoid", 100000}, {"erf", 100000}, {"rsqrt", 100000},
     };
     for (size_t i = 0; i < BYI_COUNT(functions); i++)
-        bench_function(isa, &functions[i], false);
+        bench_function(isa, &functions[i]);
 }
 
 /* --- weights that are zero -------------------------------------------------
@@ -344,45 +395,6 @@ static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
         n, k, use);
 }
 
-/* oneDNN is held to the same instruction set. */
-static void limit_vendor(const char *isa)
-{
-    setenv("ONEDNN_MAX_CPU_ISA",
-           strcmp(isa, "avx512") == 0 ? "AVX512_CORE"
-           : strcmp(isa, "avx2") == 0 ? "AVX2"
-                                      : "SSE41",
-           1);
-}
-
-/* The program with `options`; without the pass `without`; and that by oneDNN.
- */
-static void compile_three(const char *text, const char *const *options,
-                          const char *without, struct bench_side sides[3])
-{
-    const char *const disable[] = {without, NULL};
-    static const char *const none[] = {NULL}, *const dnnl[] = {"dnnl", NULL};
-    static const char *const names[] = {"fast", "plain", "vendor"};
-    const char *path = write_program(text);
-    for (int i = 0; i < 3; i++) {
-        const struct byoc_compile_params params = {
-            .backends = i == 2 ? dnnl : none,
-            .options = i ? NULL : options,
-            .disable = i ? disable : NULL};
-        bench_open(path, names[i], &params, n_threads, &sides[i]);
-    }
-    unlink(path);
-}
-
-static void measure_three(struct bench_side sides[3], struct form forms[3],
-                          double ratios[3])
-{
-    for (int i = 0; i < 3; i++)
-        forms[i] = (struct form){run_side, &sides[i], {0}};
-    measure(forms, 3, ratios);
-    for (int i = 0; i < 3; i++)
-        bench_close(&sides[i]);
-}
-
 static void bench_pruned(const char *isa, const struct pruned *p)
 {
     static const char *const all[] = {"SparseWeights.most=100", NULL};
@@ -425,8 +437,9 @@ static const struct {
      "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n",
      bench_resizes},
     {"tables",
-     "| ISA | function | elements | table us | computed us | computed / table |"
-     "\n| --- | --- | ---: | ---: | ---: | ---: |\n",
+     "| ISA | function | elements | table us | computed us | oneDNN us | "
+     "computed / table | oneDNN / table |\n"
+     "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
      bench_tables},
     {"math",
      "| ISA | function | elements | approximated us | exact us | exact / "

@@ -89,10 +89,10 @@ static const struct byi_pass *const box[] = {
 
 static const struct byi_pass *const pipeline[] = {
     &canonicalize,
-    &byi_pass_sparse_weights, /* before a vendor multiplies zeros */
+    &byi_pass_sparse_weights, /* before a vendor multiplies zeros           */
+    &byi_pass_tabulate,       /* before a vendor computes what is a look-up */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no vendor took */
-    &byi_pass_tabulate, /* 8-bit chains that no vendor took, before loops do */
     &byi_pass_fuse_ops, /* what stays native, for codegen_c */
     NULL,
 };

@@ -9,8 +9,9 @@
  * Between the two stand operators of one operand, or of others that are single
  * numbers; nobody else reads what is between. Scales and zero points are single
  * numbers too. The entries are what the operators' kernels give, so results
- * stay the same to the bit. A compile runs this behind the partition: a vendor
- * has had its convolution with what quantises its result by then.
+ * stay the same to the bit. A compile runs this before the partition: a vendor
+ * would compute in float32 what takes a byte's look-up, and a chain that begins
+ * and ends with bytes holds nothing that it would join to its convolutions.
  */
 #include "transform.h"
 
