@@ -1,6 +1,6 @@
 /* forms.c: a fast form of an operator against the plain one, native, in turns
  * in one process, with every instruction set in turn.
- *     forms [--threads N] resize|tables|math|sparse
+ *     forms [--threads N] resize|tables|math|sparse|idct
  */
 #include "turns.h"
 
@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/dct.h"
 #include "core/resample.h"
 
 enum { ROUNDS = 21 };
@@ -424,6 +425,72 @@ static void bench_sparse(const char *isa)
         bench_pruned(isa, &prunes[i]);
 }
 
+/* --- coefficients that are zero --------------------------------------------
+ */
+
+/* Blocks of 8 by 8 of which `left` by `left` coefficients are not zero; `axes`
+ * of them are transformed. */
+struct coefficients {
+    int64_t blocks, left;
+    int axes;
+};
+
+static const struct coefficients transforms[] = {
+    {4096, 8, 2}, {4096, 4, 2}, {4096, 2, 2}, {4096, 1, 2},
+    {4096, 8, 1}, {4096, 4, 1}, {64, 4, 2},
+};
+
+static void print_basis(struct byi_text *text, const char *name, bool turned)
+{
+    byi_text_addf(text, "  %s = reshape([", name);
+    for (int i = 0; i < BYI_DCT * BYI_DCT; i++) {
+        const int row = i / BYI_DCT, column = i % BYI_DCT;
+        byi_text_addf(text, "%s%.9g", i ? ", " : "",
+                      turned ? byi_dct[column][row] : byi_dct[row][column]);
+    }
+    byi_text_addf(text, "], [8, 8]);\n");
+}
+
+static void clear_coefficients(const DLTensor *in, int64_t left)
+{
+    float *at = in->data;
+    for (int64_t i = 0; i < in->shape[0] * BYI_DCT * BYI_DCT; i++)
+        if (i % BYI_DCT >= left || i / BYI_DCT % BYI_DCT >= left)
+            at[i] = 0;
+}
+
+static void bench_transform(const char *isa, const struct coefficients *c)
+{
+    static struct bench_side sides[3];
+    struct form forms[3];
+    double ratios[3];
+    struct byi_text text = {0};
+    byi_text_addf(&text, "def @main(%%x: Tensor[(%lld, 8, 8), float32]) {\n",
+                  (long long)c->blocks);
+    print_basis(&text, "%0", false);
+    print_basis(&text, "%1", true);
+    byi_text_addf(&text, c->axes == 2 ? "  %%2 = nn.matmul(%%x, %%0);\n"
+                                        "  nn.matmul(%%1, %%2)\n}\n"
+                                      : "  nn.matmul(%%x, %%0)\n}\n");
+    limit_vendor(isa);
+    compile_three(text.at, NULL, "InverseDct", sides);
+    byi_text_free(&text);
+    for (int i = 0; i < 3; i++)
+        clear_coefficients(&sides[i].in[0], c->left);
+    measure_three(sides, forms, ratios);
+    printf(
+        "| %s | %s | %lld | %lldx%lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
+        isa, c->axes == 2 ? "both axes" : "rows", (long long)c->blocks,
+        (long long)c->left, (long long)c->left, 1e6 * forms[0].times[0],
+        1e6 * forms[1].times[0], 1e6 * forms[2].times[0], ratios[1], ratios[2]);
+}
+
+static void bench_idct(const char *isa)
+{
+    for (size_t i = 0; i < BYI_COUNT(transforms); i++)
+        bench_transform(isa, &transforms[i]);
+}
+
 /* --- what is measured ------------------------------------------------------
  */
 
@@ -451,6 +518,12 @@ static const struct {
      "| dense / sparse | oneDNN / sparse |\n"
      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
      bench_sparse},
+    {"idct",
+     "| ISA | inverse DCT | blocks | not zero | idct8 us | products us | "
+     "oneDNN "
+     "us | products / idct8 | oneDNN / idct8 |\n"
+     "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+     bench_idct},
 };
 
 /* One process an instruction set, since it is chosen once. */
@@ -481,7 +554,7 @@ int main(int argc, char **argv)
         what++;
     if (what == BYI_COUNT(benches) || n_threads == 0) {
         fprintf(stderr,
-                "usage: forms [--threads N] resize|tables|math|sparse\n");
+                "usage: forms [--threads N] resize|tables|math|sparse|idct\n");
         return 2;
     }
     bench_folder(); /* of all processes */

@@ -122,6 +122,7 @@ TABLE(topk, ATTR("axis", INT, "-1"), ATTR("largest", BOOL, "true"), ATTR("sorted
 TABLE(compress, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"))
 TABLE(unique, ATTR("axis", INT, "0"), ATTR("flat", BOOL, "false"), ATTR("sorted", BOOL, "true"))
 TABLE(dft, ATTR("axis", INT, "1"), ATTR("inverse", BOOL, "false"), ATTR("onesided", BOOL, "false"))
+TABLE(idct8, ATTR("axes", INTS, REQUIRED))
 TABLE(reverse_sequence, ATTR("batch_axis", INT, "1"), ATTR("time_axis", INT, "0"))
 TABLE(einsum, ATTR("equation", STRING, REQUIRED))
 /* aggregate: sum, average (over all trees), min, max */

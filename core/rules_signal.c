@@ -1,4 +1,5 @@
 /* rules_signal.c: type rules of operators on signals. */
+#include "dct.h"
 #include "rules.h"
 
 #include <string.h>
@@ -20,6 +21,31 @@ static enum byoc_status transform_length(const struct byi_infer *t,
     if (*length == 0)
         return byi_rule_fail(t, "axis %u has no elements, expected some", axis);
     return BYOC_OK;
+}
+
+enum byoc_status byi_rule_idct8(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    uint32_t n = 0, axis = 0, seen = 0;
+    const int64_t *axes = byi_attr_ints(t->attrs, "axes", &n);
+    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
+    BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
+    for (uint32_t i = 0; i < n; i++) {
+        BYI_TRY(byi_want_axis(t, axes[i], x->rank, &axis));
+        if (axis + 2 < x->rank || seen >> axis & 1)
+            return byi_rule_fail(t,
+                                 "axis %u is not among the last two, or twice, "
+                                 "expected each of them once at most",
+                                 axis);
+        if (x->dims[axis] != BYI_DCT)
+            return byi_rule_fail(t, "axis %u has size %lld, expected 8", axis,
+                                 (long long)x->dims[axis]);
+        seen |= 1u << axis;
+    }
+    if (n == 0)
+        return byi_rule_fail(t, "axes are none, expected one or two");
+    return byi_rule_tensor(t, x->dtype, x->rank, x->dims, out);
 }
 
 enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)

@@ -65,6 +65,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_exact_math,
     &byi_pass_fake_quantization_to_integer,
     &byi_pass_sparse_weights,
+    &byi_pass_inverse_dct,
     &byi_pass_tabulate,
     &byi_pass_fuse_ops,
     /* scopes and functions */
@@ -90,6 +91,7 @@ static const struct byi_pass *const box[] = {
 static const struct byi_pass *const pipeline[] = {
     &canonicalize,
     &byi_pass_sparse_weights, /* before a vendor multiplies zeros           */
+    &byi_pass_inverse_dct,    /* ... and these are mostly zero              */
     &byi_pass_tabulate,       /* before a vendor computes what is a look-up */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no vendor took */

@@ -372,6 +372,8 @@ enum byoc_status byi_binary_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_matmul_plain(const struct byi_call *call,
                                   struct byoc_error *err);
+enum byoc_status byi_idct8_plain(const struct byi_call *call,
+                                 struct byoc_error *err);
 enum byoc_status byi_conv_plain(const struct byi_call *call,
                                 struct byoc_error *err);
 enum byoc_status byi_deconv_plain(const struct byi_call *call,
@@ -495,6 +497,13 @@ struct byi_simd {
     void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
                                const float *scale, int64_t step,
                                const struct byi_kept *kept, void *y, int64_t n);
+    /* The inverse DCT of 8 points (core/dct.h): of rows of 8 elements; down
+     * columns of a block (8, columns), rows `pitch` apart; both, of blocks
+     * (8, 8). */
+    void (*idct_rows)(const float *x, float *y, int64_t rows);
+    void (*idct_columns)(const float *x, float *y, int64_t pitch,
+                         int64_t columns);
+    void (*idct_blocks)(const float *x, float *y, int64_t blocks);
     bool (*finite)(const float *x, int64_t n); /* all of them are */
     /* By pattern: bit r says whether row r of c (BYI_SPARSE_ROWS, panel) has
      * weights, that rows of x that are at[p], of `panel` columns, are added

@@ -38,6 +38,7 @@ struct byi_kernel_rows {
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
     FAMILY(dft)                                                                \
+    FAMILY(idct)                                                               \
     FAMILY(movement)                                                           \
     FAMILY(relayout)                                                           \
     FAMILY(pad)                                                                \

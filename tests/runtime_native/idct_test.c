@@ -1,0 +1,99 @@
+/* idct_test.c: the inverse DCT of 8 points against sums in double: every
+ * pattern of zeros, each axis and both, every instruction set, threads.
+ */
+#include "kernels.h"
+
+/* Coefficients that are zero but for some: `left` of 8, at random places or
+ * the first ones. */
+static void thin_out(struct byi_tensor *t, int64_t left, bool first)
+{
+    for (int64_t i = 0; i < byi_count(t); i++)
+        if (first ? i % 8 >= left : random_in(0, 7) >= left)
+            byi_tensor_set(t, i, i % 3 ? 0.0 : -0.0);
+}
+
+/* Every pattern of a row, blocks that are zero or have one coefficient, both
+ * axes and each alone, odd widths, against the sum in double: 20 2^-24 of the
+ * coefficients, none of which counts more than a half on an axis. */
+static void test_idct8(void **state)
+{
+    static const struct {
+        uint32_t rank, n;
+        int64_t dims[4], axes[2];
+    } cases[] = {
+        {2, 2, {8, 8}, {-1, -2}},
+        {1, 1, {8}, {0}},
+        {4, 2, {3, 5, 8, 8}, {-2, -1}},
+        {3, 1, {7, 3, 8}, {-1}},
+        {3, 1, {5, 8, 8}, {-2}},
+        {3, 1, {4, 8, 13}, {1}},
+        {2, 1, {8, 1}, {0}},
+        {2, 1, {8, 40}, {-2}},
+        {3, 2, {0, 8, 8}, {-1, -2}},
+        {3, 1, {2, 8, 0}, {-2}},
+        {3, 2, {300, 8, 8}, {-1, -2}},
+    };
+    (void)state;
+    for (size_t c = 0; c < BYI_COUNT(cases); c++)
+        for (int64_t left = 0; left < 9; left++)
+            for (int first = 0; first < 2; first++) {
+                const struct byi_attr given[] = {
+                    INTS("axes", cases[c].n, cases[c].axes)};
+                struct byi_tensor x =
+                    tensor(BYOC_F32, cases[c].rank, cases[c].dims);
+                thin_out(&x, left, first);
+                struct eval e = prepare(BYI_OP_IDCT8, given, 1, &x, 1);
+                expect_plain(&e, byi_idct8_plain, 20 * 64 * 0x1p-24, "idct8");
+            }
+}
+
+/* All 256 patterns of zeros of a row, to what numbers say. */
+static void test_idct8_patterns(void **state)
+{
+    const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};
+    struct byi_tensor x = TENSOR(BYOC_F32, 256, 8);
+    (void)state;
+    for (int64_t i = 0; i < 256 * 8; i++)
+        byi_tensor_set(&x, i, i / 8 >> i % 8 & 1 ? (double)(i % 8) - 9 : 0);
+    struct eval e = prepare(BYI_OP_IDCT8, given, 1, &x, 1);
+    for (int isa = 0; isa < BYI_N_ISAS; isa++) {
+        if (!use(isa))
+            continue;
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        for (int64_t r = 0; r < 256; r++)
+            for (int64_t j = 0; j < 8; j++) {
+                double want = 0;
+                for (int64_t u = 0; u < 8; u++)
+                    want += byi_tensor_float(e.in, r * 8 + u) *
+                            (u ? cos((double)((2 * j + 1) * u) *
+                                     3.14159265358979323846 / 16) /
+                                     2
+                               : sqrt(0.125));
+                assert_true(
+                    is_near(byi_tensor_float(e.out, r * 8 + j), want, 4e-6));
+            }
+    }
+    finish(&e);
+}
+
+/* What is not finite spreads over its row, as in a product, and no further. */
+static void test_idct8_not_finite(void **state)
+{
+    const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};
+    struct byi_tensor x = TENSOR(BYOC_F32, 4, 8);
+    (void)state;
+    for (int64_t i = 0; i < 32; i++)
+        byi_tensor_set(&x, i, i == 3 ? NAN : i == 18 ? INFINITY : 0);
+    struct eval e = prepare(BYI_OP_IDCT8, given, 1, &x, 1);
+    expect_plain(&e, byi_idct8_plain, 0, "idct8 not finite");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_idct8),
+        cmocka_unit_test(test_idct8_patterns),
+        cmocka_unit_test(test_idct8_not_finite),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

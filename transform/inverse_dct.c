@@ -1,0 +1,101 @@
+/* InverseDct: products with the basis of the discrete cosine transform of 8
+ * points, as decoders of compressed pictures have them, say what they are.
+ * requires: types, constant bases          breaks: nothing
+ *
+ *   nn.matmul(%x, const[C])               signal.idct8(%x, axes=[-1])
+ *   nn.matmul(const[C^T], %x)      ==>    signal.idct8(%x, axes=[-2])
+ *   nn.matmul(const[C^T], nn.matmul(%x, const[C]))
+ *                                         signal.idct8(%x, axes=[-1, -2])
+ *
+ * and nn.dense(%x, const[C^T]), of float32. C is core/dct.h's matrix, each
+ * element within 2^-23 of it, stored as it is or turned around. A vendor would
+ * multiply small matrices of which most is zero; this runs before it.
+ */
+#include "transform.h"
+
+#include <math.h>
+
+#include "core/dct.h"
+#include "rewrite.h"
+
+enum { ALL = BYI_DCT * BYI_DCT };
+
+/* Constant `id` is the basis; turned: its transpose. Axes before its two may
+ * only be of size 1. */
+static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool turned)
+{
+    struct byi_tensor t;
+    if (!byi_rw_view(rw, id, &t) || t.dtype != BYOC_F32 || t.rank < 2 ||
+        t.dims[t.rank - 1] != BYI_DCT || t.dims[t.rank - 2] != BYI_DCT ||
+        byi_elements(t.rank, t.dims) != ALL)
+        return false;
+    for (int i = 0; i < ALL; i++) {
+        const int row = i / BYI_DCT, column = i % BYI_DCT;
+        const double want =
+            turned ? byi_dct[column][row] : byi_dct[row][column];
+        if (!(fabs(byi_tensor_float(&t, i) - want) <= 0x1p-23))
+            return false;
+    }
+    return true;
+}
+
+/* The transform of x along `axis`, -1 or -2: joined with one along the other
+ * axis that nobody else reads. */
+static byi_id transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
+{
+    int64_t axes[2] = {axis};
+    uint32_t n = 1;
+    if (byi_rw_is(rw, x, BYI_OP_IDCT8) && byi_rw_once(rw, x)) {
+        uint32_t before = 0;
+        const int64_t *first =
+            byi_attr_ints(byi_rw_node(rw, x)->attrs, "axes", &before);
+        if (before == 1 && first[0] != axis) {
+            axes[0] = -1;
+            axes[n++] = -2;
+            x = byi_rw_arg(rw, x, 0);
+        }
+    }
+    const struct byi_attr given = {
+        .name = "axes", .kind = BYI_ATTR_INTS, .ints = axes, .n = n};
+    return byi_rw_call(rw, BYI_OP_IDCT8, &x, 1, &given, 1);
+}
+
+static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    const byi_id a = node->args[0], b = node->args[1];
+    const bool turned_a = byi_attr_int(node->attrs, "transpose_a") != 0;
+    const bool turned_b = byi_attr_int(node->attrs, "transpose_b") != 0;
+    if (!turned_a && is_basis(rw, b, turned_b))
+        return transform(rw, a, -1);
+    if (!turned_b && is_basis(rw, a, !turned_a))
+        return transform(rw, b, -2);
+    return BYI_NO_ID;
+}
+
+static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
+{
+    return is_basis(rw, byi_rw_arg(rw, at, 1), true)
+               ? transform(rw, byi_rw_arg(rw, at, 0), -1)
+               : BYI_NO_ID;
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_NN_MATMUL, from_matmul},
+    {BYI_OP_NN_DENSE, from_dense},
+};
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_inverse_dct = {
+    .name = "InverseDct",
+    .summary = "products with the 8-point DCT's basis as inverse transforms",
+    .opt_level = 1,
+    .run_func = run,
+};
