@@ -1,6 +1,6 @@
 /* forms.c: a fast form of an operator against the plain one, native, in turns
  * in one process, with every instruction set in turn.
- *     forms [--threads N] resize|tables|math|sparse|idct
+ *     forms [--threads N] resize|tables|math|sparse|idct|warps
  */
 #include "turns.h"
 
@@ -491,6 +491,91 @@ static void bench_idct(const char *isa)
         bench_transform(isa, &transforms[i]);
 }
 
+/* --- warps -----------------------------------------------------------------
+ */
+
+/* An image that is turned a little, at `out`^2 positions. */
+struct warp {
+    const char *mode, *padding;
+    int64_t channels, in, out;
+};
+
+static const struct warp warps[] = {
+    {"bilinear", "zeros", 3, 224, 64},    {"bilinear", "zeros", 64, 28, 28},
+    {"bilinear", "border", 256, 14, 14},  {"nearest", "zeros", 32, 56, 56},
+    {"bicubic", "reflection", 3, 64, 40}, {"bilinear", "zeros", 3, 224, 224},
+};
+
+static void print_line(struct byi_text *text, const char *name, int64_t n,
+                       const char *shape)
+{
+    byi_text_addf(text, "  %s = reshape([", name);
+    for (int64_t i = 0; i < n; i++)
+        byi_text_addf(text, "%s%.9g", i ? ", " : "",
+                      (double)(2 * i + 1) / (double)n - 1);
+    byi_text_addf(text, "], %s);\n", shape);
+}
+
+/* The grid of an affine warp, which a compile computes; given: main's. */
+static void print_warp(const struct warp *w, bool given, struct byi_text *text)
+{
+    const long long n = w->out, in = w->in, channels = w->channels;
+    char shape[64];
+    byi_text_addf(text,
+                  "def @main(%%x: Tensor[(1, %lld, %lld, %lld), float32]%s",
+                  channels, in, in, given ? "" : ") {\n");
+    if (given) {
+        byi_text_addf(text, ", %%g: Tensor[(1, %lld, %lld, 2), float32]) {\n",
+                      n, n);
+    } else {
+        snprintf(shape, sizeof shape, "[1, 1, %lld, 1]", n);
+        print_line(text, "%0", n, shape);
+        snprintf(shape, sizeof shape, "[1, %lld, 1, 1]", n);
+        print_line(text, "%1", n, shape);
+        byi_text_addf(
+            text, "  %%2 = add(multiply(%%0, 0.9f), multiply(%%1, -0.3f));\n"
+                  "  %%3 = add(multiply(%%0, 0.3f), multiply(%%1, 0.9f));\n"
+                  "  %%g = concatenate(%%2, %%3, axis=3);\n");
+    }
+    byi_text_addf(text,
+                  "  image.grid_sample(%%x, %%g, mode=\"%s\", "
+                  "padding_mode=\"%s\")\n}\n",
+                  w->mode, w->padding);
+}
+
+/* Generated, with lists made at load, and with lists made as it runs. */
+static void bench_warp(const char *isa, const struct warp *w)
+{
+    static const char *const none[] = {NULL}, *const fuse[] = {"FuseOps", NULL};
+    static const char *const names[] = {"generated", "packed", "generic"};
+    static struct bench_side sides[3];
+    struct form forms[3];
+    double ratios[3];
+    for (int i = 0; i < 3; i++) {
+        struct byi_text text = {0};
+        const struct byoc_compile_params params = {.backends = none,
+                                                   .disable = i ? fuse : NULL};
+        print_warp(w, i == 2, &text);
+        const char *path = write_program(text.at);
+        bench_open(path, names[i], &params, n_threads, &sides[i]);
+        byi_text_free(&text);
+        unlink(path);
+    }
+    measure_three(sides, forms, ratios);
+    printf(
+        "| %s | %s | %s | %lldx%lld^2 to %lld^2 | %.1f | %.1f | %.1f | %.2f | "
+        "%.2f |\n",
+        isa, w->mode, w->padding, (long long)w->channels, (long long)w->in,
+        (long long)w->out, 1e6 * forms[0].times[0], 1e6 * forms[1].times[0],
+        1e6 * forms[2].times[0], ratios[1], ratios[2]);
+}
+
+static void bench_warps(const char *isa)
+{
+    for (size_t i = 0; i < BYI_COUNT(warps); i++)
+        bench_warp(isa, &warps[i]);
+}
+
 /* --- what is measured ------------------------------------------------------
  */
 
@@ -524,6 +609,11 @@ static const struct {
      "us | products / idct8 | oneDNN / idct8 |\n"
      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
      bench_idct},
+    {"warps",
+     "| ISA | mode | padding | sizes | generated us | lists at load us | "
+     "generic us | at load / generated | generic / generated |\n"
+     "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n",
+     bench_warps},
 };
 
 /* One process an instruction set, since it is chosen once. */
@@ -553,8 +643,8 @@ int main(int argc, char **argv)
            (i + 1 != argc || strcmp(argv[i], benches[what].name) != 0))
         what++;
     if (what == BYI_COUNT(benches) || n_threads == 0) {
-        fprintf(stderr,
-                "usage: forms [--threads N] resize|tables|math|sparse|idct\n");
+        fprintf(stderr, "usage: forms [--threads N] "
+                        "resize|tables|math|sparse|idct|warps\n");
         return 2;
     }
     bench_folder(); /* of all processes */

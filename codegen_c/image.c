@@ -69,7 +69,11 @@ bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct image image;
-    if (node->kind != BYI_CALL_OP || node->op != BYI_OP_RESIZE)
+    if (node->kind != BYI_CALL_OP)
+        return false;
+    if (node->op == BYI_OP_GRID_SAMPLE)
+        return byi_grid_takes(m, f, node);
+    if (node->op != BYI_OP_RESIZE)
         return false;
     struct byi_arena *arena = byi_arena_new();
     const bool takes = read_image(m, f, id, arena, &image);
@@ -118,6 +122,10 @@ static void print_taps(const struct byi_taps *a, const char *name,
 void byi_image_print(const struct byi_module *m, const struct byi_func *f,
                      struct byi_text *out)
 {
+    if (f->nodes.at[f->result].op == BYI_OP_GRID_SAMPLE) {
+        byi_grid_print(m, f, &f->nodes.at[f->result], out);
+        return;
+    }
     struct byi_arena *arena = byi_arena_new();
     struct image image;
     const bool found = read_image(m, f, f->result, arena, &image);

@@ -8,6 +8,11 @@
  * two neighbours, tables that are not too long. */
 bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
                      byi_id id);
+/* The same for a call of image.grid_sample whose grid is constant. */
+bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
+                    const struct byi_node *node);
+void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
+                    const struct byi_node *node, struct byi_text *out);
 /* The body of the function that f, whose result it takes, becomes. */
 void byi_image_print(const struct byi_module *m, const struct byi_func *f,
                      struct byi_text *out);

@@ -362,6 +362,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to);
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
+uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to);
 uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
 /* --- plain forms, for tests: what the fast ones are held against ---------- */
@@ -374,6 +375,8 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_idct8_plain(const struct byi_call *call,
                                  struct byoc_error *err);
+enum byoc_status byi_grid_sample_plain(const struct byi_call *call,
+                                       struct byoc_error *err);
 enum byoc_status byi_conv_plain(const struct byi_call *call,
                                 struct byoc_error *err);
 enum byoc_status byi_deconv_plain(const struct byi_call *call,
@@ -483,6 +486,10 @@ struct byi_simd {
     /* rows [begin, end) of a resized image: resample.inc */
     void (*resample)(const struct byi_planes *p, const float *x, float *y,
                      int64_t begin, int64_t end, float *room);
+    /* y[j] = sum over p < points (1, 4, 16) of weight[p pitch + j] times
+     * x[at[p pitch + j]], where that is not negative; one counts whole */
+    void (*sample)(uint32_t points, const int32_t *at, const float *weight,
+                   int64_t pitch, const float *x, float *y, int64_t n);
     /* c (m, n), rows ldc apart, = or += a b. a holds k columns of mr elements;
      * row p of b is at b + p nr, or with offsets at b + offsets[p], and nr
      * elements of it are read. Sums over k are in order, in float. */

@@ -2,137 +2,145 @@
  * Transformer Networks, arXiv:1506.02025, with PyTorch's rules at borders) and
  * roi_align (Mask R-CNN, arXiv:1703.06870).
  */
-#include "core/resample.h"
+#include "core/sample.h"
 
 #include "move.h"
 
 /* --- grid_sample -------------------------------------------------------- */
 
-enum { MAX_POINTS = 16 };
+enum { CHUNK = 256 }; /* positions that share their lists in a cache */
 
-enum padding { ZEROS, BORDER, REFLECTION };
-
-struct sampler {
-    uint32_t taps; /* along each axis: nearest 1, bilinear 2, bicubic 4 */
-    enum padding padding;
-    bool align;
-    int64_t height, width;
+/* The lists of a chunk: as many of places, then of weights. */
+struct lists {
+    int32_t at[BYI_SAMPLE_MOST * CHUNK];
+    float weight[BYI_SAMPLE_MOST * CHUNK];
 };
 
-/* Fold `at` back and forth into the axis: about its first and last pixel's
- * centres where corners are aligned, else about their outer edges. */
-static double reflect(double at, int64_t size, bool align)
-{
-    const double low = align ? 0 : -0.5;
-    const double span = align ? (double)(size - 1) : (double)size;
-    if (span <= 0)
-        return 0;
-    double away = fmod(fabs(at - low), 2 * span);
-    if (away > span)
-        away = 2 * span - away;
-    return away + low;
-}
-
-/* A coordinate by the padding mode, kept where an integer can hold it. What
- * is no number is far outside. */
-static double settle(const struct sampler *s, double at, int64_t size)
-{
-    const double last = (double)(size - 1);
-    if (s->padding != ZEROS && isfinite(at)) {
-        if (s->padding == REFLECTION)
-            at = reflect(at, size, s->align);
-        at = at < 0 ? 0 : at > last ? last : at;
-    } else if (s->padding != ZEROS) {
-        at = at > 0 ? last : 0;
-    }
-    return at > -1e9 && at < 1e9 ? at : -100;
-}
-
-/* Taps of one axis: indices, -1 where nothing is read, and weights. */
-static void axis_taps(const struct sampler *s, double where, int64_t size,
-                      int64_t *index, double *w)
-{
-    /* -1 .. 1 spans the pixels' centres, or their outer edges */
-    const double at = s->align ? (where + 1) / 2 * (double)(size - 1)
-                               : ((where + 1) * (double)size - 1) / 2;
-    const double settled = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
-                                        : settle(s, at, size);
-    double first = floor(settled);
-    if (s->taps == 1) {
-        first = nearbyint(settled);
-        w[0] = 1;
-    } else if (s->taps == 2) {
-        w[1] = settled - first;
-        w[0] = 1 - w[1];
-    } else {
-        first -= 1; /* Keys' kernel with a = -0.75, as PyTorch */
-        for (uint32_t t = 0; t < s->taps; t++)
-            w[t] = byi_cubic_weight(-0.75, first + t - settled);
-    }
-    for (uint32_t t = 0; t < s->taps; t++) {
-        double i = first + t;
-        if (s->taps == 4)
-            i = settle(s, i, size);
-        index[t] = i >= 0 && i < (double)size ? (int64_t)i : -1;
-    }
-}
-
-/* The points that one output position reads in every channel. */
-static uint32_t points_of(const struct sampler *s, double x, double y,
-                          int64_t *offset, double *weight)
-{
-    int64_t ix[4], iy[4];
-    double wx[4], wy[4];
-    uint32_t n = 0;
-    axis_taps(s, x, s->width, ix, wx);
-    axis_taps(s, y, s->height, iy, wy);
-    for (uint32_t r = 0; r < s->taps; r++)
-        for (uint32_t c = 0; c < s->taps; c++)
-            if (iy[r] >= 0 && ix[c] >= 0) {
-                offset[n] = iy[r] * s->width + ix[c];
-                weight[n++] = wy[r] * wx[c];
-            }
-    return n;
-}
-
 /* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w) */
+struct sampling {
+    struct byi_sampler s;
+    const struct byi_tensor *x, *grid;
+    int64_t channels, plane, n; /* n: positions of an image */
+    int64_t chunks;             /* of an image              */
+    uint32_t points;
+};
+
+static struct sampling sampling_of(const struct byi_call *call)
+{
+    const struct byi_tensor *x = call->in, *grid = &call->in[1];
+    struct sampling g = {.s = byi_sampler_read(call->attrs, x),
+                         .x = x,
+                         .grid = grid,
+                         .channels = x->dims[1],
+                         .plane = x->dims[2] * x->dims[3],
+                         .n = grid->dims[1] * grid->dims[2]};
+    g.chunks = byi_ceil_div(g.n, CHUNK);
+    g.points = g.s.taps * g.s.taps;
+    return g;
+}
+
+/* Chunk i, counted through all images: its image, and positions. */
+static int64_t chunk_of(const struct sampling *g, int64_t i, int64_t *from,
+                        int64_t *n)
+{
+    *from = i % g->chunks * CHUNK;
+    *n = byi_min(CHUNK, g->n - *from);
+    return i / g->chunks;
+}
+
+static void list_chunk(const struct sampling *g, int64_t i, int32_t *at,
+                       float *weight)
+{
+    int64_t from, n;
+    const int64_t image = chunk_of(g, i, &from, &n);
+    byi_sampler_list(&g->s, g->grid, image * g->n + from, n, CHUNK, at, weight);
+}
+
+/* Lists of a grid that is constant, chunk by chunk. */
+uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
+{
+    if (call->in->dtype != BYOC_F32 || call->in[1].dtype != BYOC_F32 ||
+        call->in->dims[2] <= 0 || call->in->dims[3] <= 0)
+        return 0;
+    const struct sampling g = sampling_of(call);
+    const int64_t chunks = call->in[1].dims[0] * g.chunks;
+    const int64_t each = (int64_t)g.points * CHUNK;
+    if (g.plane > INT32_MAX)
+        return 0;
+    for (int64_t i = 0; to && i < chunks; i++) {
+        float *weight = (float *)to + (2 * i + 1) * each;
+        memset(weight - each, 0, 2 * (size_t)each * sizeof *weight);
+        list_chunk(&g, i, (int32_t *)(void *)(weight - each), weight);
+    }
+    return (uint64_t)(2 * chunks * each) * sizeof(float);
+}
+
+static void sample_chunk(const struct byi_call *call, const struct sampling *g,
+                         int64_t i)
+{
+    struct lists made;
+    int64_t from, n;
+    const int64_t image = chunk_of(g, i, &from, &n);
+    const int64_t each = (int64_t)g->points * CHUNK;
+    const int32_t *at = made.at;
+    const float *weight = made.weight;
+    if (call->packed) {
+        at = (const int32_t *)call->packed + 2 * i * each;
+        weight = (const float *)call->packed + (2 * i + 1) * each;
+    } else {
+        list_chunk(g, i, made.at, made.weight);
+    }
+    for (int64_t c = image * g->channels; c < (image + 1) * g->channels; c++)
+        byi_simd()->sample(g->points, at, weight, CHUNK,
+                           (const float *)g->x->data + c * g->plane,
+                           (float *)call->out->data + c * g->n + from, n);
+}
+
+/* One position of every channel of float64. */
+static void sample_double(const struct byi_call *call, const struct sampling *g,
+                          int64_t i)
+{
+    int64_t offset[BYI_SAMPLE_MOST];
+    double weight[BYI_SAMPLE_MOST];
+    const uint32_t points =
+        byi_sampler_points(&g->s, byi_get_real(g->grid, 2 * i),
+                           byi_get_real(g->grid, 2 * i + 1), offset, weight);
+    for (int64_t c = 0; c < g->channels; c++) {
+        const int64_t plane = i / g->n * g->channels + c;
+        double sum = 0;
+        for (uint32_t p = 0; p < points; p++)
+            sum += weight[p] * byi_get_real(g->x, plane * g->plane + offset[p]);
+        byi_put_real(call->out, plane * g->n + i % g->n, sum);
+    }
+}
+
+enum byoc_status byi_grid_sample_plain(const struct byi_call *call,
+                                       struct byoc_error *err)
+{
+    const struct sampling g = sampling_of(call);
+    const int64_t total = g.grid->dims[0] * g.n;
+    const int team = byi_team(call, total * g.channels * 8);
+    (void)err;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < total; i++)
+        sample_double(call, &g, i);
+    return BYOC_OK;
+}
+
 static enum byoc_status grid_sample_float(const struct byi_call *call,
                                           struct byoc_error *err)
 {
-    (void)err;
-    const struct byi_tensor *x = call->in, *grid = &call->in[1];
-    const char *mode = byi_attr_string(call->attrs, "mode");
-    const char *padding = byi_attr_string(call->attrs, "padding_mode");
-    const struct sampler s = {
-        .taps = mode[0] == 'n'                  ? 1
-                : strcmp(mode, "bilinear") == 0 ? 2
-                                                : 4,
-        .padding = padding[0] == 'z'   ? ZEROS
-                   : padding[0] == 'b' ? BORDER
-                                       : REFLECTION,
-        .align = byi_attr_int(call->attrs, "align_corners") != 0,
-        .height = x->dims[2],
-        .width = x->dims[3],
-    };
-    const int64_t channels = x->dims[1], plane = s.height * s.width;
-    const int64_t n = grid->dims[1] * grid->dims[2];
-    const int64_t total = grid->dims[0] * n;
-    const int team = byi_team(call, total * channels * 8);
+    const struct sampling g = sampling_of(call);
+    const int64_t chunks = g.grid->dims[0] * g.chunks;
+    const bool lists = call->in->dtype == BYOC_F32 &&
+                       call->in[1].dtype == BYOC_F32 && g.plane > 0 &&
+                       g.plane <= INT32_MAX;
+    if (!lists)
+        return byi_grid_sample_plain(call, err);
+    const int team = byi_team(call, chunks * CHUNK * g.channels * g.points);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t g = 0; g < total; g++) {
-        int64_t offset[MAX_POINTS];
-        double weight[MAX_POINTS];
-        const uint32_t points =
-            points_of(&s, byi_get_real(grid, 2 * g),
-                      byi_get_real(grid, 2 * g + 1), offset, weight);
-        for (int64_t c = 0; c < channels; c++) {
-            const int64_t image = g / n * channels + c;
-            double sum = 0;
-            for (uint32_t p = 0; p < points; p++)
-                sum += weight[p] * byi_get_real(x, image * plane + offset[p]);
-            byi_put_real(call->out, image * n + g % n, sum);
-        }
-    }
+    for (int64_t i = 0; i < chunks; i++)
+        sample_chunk(call, &g, i);
     return BYOC_OK;
 }
 

@@ -52,7 +52,8 @@ bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
     if (operand->kind != BYI_CONST || reader->kind != BYI_CALL_OP)
         return false;
     return byi_elements(operand->type->rank, operand->type->dims) == 1 ||
-           byi_op_reads_value(reader->op, i);
+           byi_op_reads_value(reader->op, i) ||
+           (reader->op == BYI_OP_GRID_SAMPLE && i == 1); /* as lists, in C */
 }
 
 /* Sizes and indices that are computed make a result that no loop over known

@@ -682,6 +682,17 @@ static const struct form images[] = {
      "    image.resize(%p0, [2, 7, 40], mode=\"cubic\")", ".high = {.in = 1,"},
     {"%p0: Tensor[(2, 7, 9), float32]", "Tensor[(2, 3, 9), float32]",
      "    image.resize(%p0, [2, 3, 9], mode=\"linear\")", ".wide = {.in = 1,"},
+    {"%p0: Tensor[(2, 3, 6, 7), float32]", "Tensor[(2, 3, 4, 5), float32]",
+     "    image.grid_sample(%p0, random[(2, 4, 5, 2), float32, seed=3])",
+     "POINTS = 4"},
+    {"%p0: Tensor[(1, 2, 6, 7), float32]", "Tensor[(1, 2, 9, 21), float32]",
+     "    image.grid_sample(%p0, random[(1, 9, 21, 2), float32, seed=3], "
+     "mode=\"bicubic\", padding_mode=\"reflection\")",
+     "POINTS = 16"},
+    {"%p0: Tensor[(1, 2, 6, 7), float32]", "Tensor[(1, 2, 30, 33), float32]",
+     "    image.grid_sample(%p0, random[(1, 30, 33, 2), float32, seed=3], "
+     "mode=\"nearest\", padding_mode=\"border\", align_corners=true)",
+     "POINTS = 1,"},
 };
 
 /* Main calls each form with inputs of its own: %p0 of form 3 is %f3_p0. */

@@ -1,0 +1,99 @@
+/* grid.c: image.grid_sample with a constant grid as C: what every position
+ * reads, and how much of each, are tables, and the loop over them is that of
+ * runtime_native/sample.inc, which the file of kernels carries. Grids that are
+ * constant but longer have their lists made when the model is loaded.
+ */
+#include "image.h"
+
+#include <string.h>
+
+#include "core/sample.h"
+
+enum {
+    MAX_NUMBERS = 1 << 16, /* in the tables of a kernel */
+    A_LINE = 8,            /* numbers of a table        */
+};
+
+static bool is_image(const struct byi_type *type)
+{
+    return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
+           byi_type_static(type) && byi_type_bytes(type) > 0;
+}
+
+static struct byi_sampler sampler_of(const struct byi_node *node,
+                                     const struct byi_type *type)
+{
+    struct byi_tensor x = {.dtype = type->dtype, .rank = type->rank};
+    memcpy(x.dims, type->dims, type->rank * sizeof *x.dims);
+    return byi_sampler_read(node->attrs, &x);
+}
+
+bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
+                    const struct byi_node *node)
+{
+    const struct byi_type *x = f->nodes.at[node->args[0]].type;
+    struct byi_tensor grid;
+    if (!is_image(node->type) || !is_image(x) ||
+        !byi_const_view(m, f, node->args[1], &grid) || grid.dtype != BYOC_F32 ||
+        x->dims[2] * x->dims[3] > INT32_MAX)
+        return false;
+    const struct byi_sampler s = sampler_of(node, x);
+    return byi_elements(grid.rank, grid.dims) <=
+           MAX_NUMBERS / (int64_t)(s.taps * s.taps);
+}
+
+static void print_tables(const int32_t *at, const float *weight, int64_t n,
+                         struct byi_text *out)
+{
+    byi_text_addf(out, "    static const int32_t at[] = {");
+    for (int64_t j = 0; j < n; j++)
+        byi_text_addf(out, "%s%d,", j % A_LINE ? " " : "\n        ",
+                      (int)at[j]);
+    byi_text_addf(out, "\n    };\n    static const float weight[] = {");
+    for (int64_t j = 0; j < n; j++)
+        byi_text_addf(out, "%s%af,", j % A_LINE ? " " : "\n        ",
+                      (double)weight[j]);
+    byi_text_addf(out, "\n    };\n");
+}
+
+void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
+                    const struct byi_node *node, struct byi_text *out)
+{
+    const struct byi_type *x = f->nodes.at[node->args[0]].type;
+    const struct byi_sampler s = sampler_of(node, x);
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_tensor grid;
+    byi_const_view(m, f, node->args[1], &grid);
+    const int64_t n = grid.dims[1] * grid.dims[2], points = s.taps * s.taps;
+    const int64_t all = grid.dims[0] * n * points;
+    int32_t *at = byi_arena_calloc(arena, (size_t)all, sizeof *at);
+    float *weight = byi_arena_calloc(arena, (size_t)all, sizeof *weight);
+    for (int64_t i = 0; i < grid.dims[0]; i++)
+        byi_sampler_list(&s, &grid, i * n, n, n, at + i * n * points,
+                         weight + i * n * points);
+    const int64_t planes = x->dims[0] * x->dims[1];
+    const int64_t team = planes * n * points / BYI_SMALL_WORK;
+    byi_text_addf(out, "{\n");
+    print_tables(at, weight, all, out);
+    byi_text_addf(
+        out,
+        "    enum { PLANES = %lld, CHANNELS = %lld, IN = %lld, OUT = %lld,\n"
+        "        POINTS = %lld, TEAM = %lld };\n"
+        "    const float *x = buffers[0];\n"
+        "    float *y = buffers[1];\n"
+        "    const int parts = threads < TEAM ? threads : TEAM;\n"
+        "#pragma omp parallel for num_threads(parts) if (parts > 1)\n"
+        "    for (int64_t i = 0; i < PLANES; i++) {\n"
+        "        const int64_t from = i / CHANNELS * POINTS * OUT;\n"
+        "        sample_points(POINTS, at + from, weight + from, OUT, "
+        "x + i * IN,\n"
+        "                      y + i * OUT, OUT);\n"
+        "    }\n"
+        "}\n",
+        (long long)planes, (long long)x->dims[1],
+        (long long)(x->dims[2] * x->dims[3]), (long long)n, (long long)points,
+        (long long)(team < 1        ? 1
+                    : team < planes ? team
+                                    : planes));
+    byi_arena_free(&arena);
+}

@@ -1,0 +1,121 @@
+/* sample.c: see sample.h. A grid's coordinates go from -1 to 1 over an axis;
+ * the rules at borders are PyTorch's (Spatial Transformer Networks,
+ * arXiv:1506.02025).
+ */
+#include "sample.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "resample.h"
+
+struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
+                                    const struct byi_tensor *x)
+{
+    const char *mode = byi_attr_string(attrs, "mode");
+    const char *padding = byi_attr_string(attrs, "padding_mode");
+    return (struct byi_sampler){
+        .taps = mode[0] == 'n'                  ? 1
+                : strcmp(mode, "bilinear") == 0 ? 2
+                                                : 4,
+        .padding = padding[0] == 'z'   ? BYI_SAMPLE_ZEROS
+                   : padding[0] == 'b' ? BYI_SAMPLE_BORDER
+                                       : BYI_SAMPLE_REFLECTION,
+        .align = byi_attr_int(attrs, "align_corners") != 0,
+        .height = x->dims[2],
+        .width = x->dims[3],
+    };
+}
+
+/* Fold `at` back and forth into the axis: about its first and last pixel's
+ * centres where corners are aligned, else about their outer edges. */
+static double reflect(double at, int64_t size, bool align)
+{
+    const double low = align ? 0 : -0.5;
+    const double span = align ? (double)(size - 1) : (double)size;
+    if (span <= 0)
+        return 0;
+    double away = fmod(fabs(at - low), 2 * span);
+    if (away > span)
+        away = 2 * span - away;
+    return away + low;
+}
+
+/* A coordinate by the padding mode, kept where an integer can hold it. What
+ * is no number is far outside. */
+static double settle(const struct byi_sampler *s, double at, int64_t size)
+{
+    const double last = (double)(size - 1);
+    if (s->padding != BYI_SAMPLE_ZEROS && isfinite(at)) {
+        if (s->padding == BYI_SAMPLE_REFLECTION)
+            at = reflect(at, size, s->align);
+        at = at < 0 ? 0 : at > last ? last : at;
+    } else if (s->padding != BYI_SAMPLE_ZEROS) {
+        at = at > 0 ? last : 0;
+    }
+    return at > -1e9 && at < 1e9 ? at : -100;
+}
+
+/* Taps of one axis: indices, -1 where nothing is read, and weights. */
+static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
+                      int64_t *index, double *w)
+{
+    /* -1 .. 1 spans the pixels' centres, or their outer edges */
+    const double at = s->align ? (where + 1) / 2 * (double)(size - 1)
+                               : ((where + 1) * (double)size - 1) / 2;
+    const double settled = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
+                                        : settle(s, at, size);
+    double first = floor(settled);
+    if (s->taps == 1) {
+        first = nearbyint(settled);
+        w[0] = 1;
+    } else if (s->taps == 2) {
+        w[1] = settled - first;
+        w[0] = 1 - w[1];
+    } else {
+        first -= 1; /* Keys' kernel with a = -0.75, as PyTorch */
+        for (uint32_t t = 0; t < s->taps; t++)
+            w[t] = byi_cubic_weight(-0.75, first + t - settled);
+    }
+    for (uint32_t t = 0; t < s->taps; t++) {
+        double i = first + t;
+        if (s->taps == 4)
+            i = settle(s, i, size);
+        index[t] = i >= 0 && i < (double)size ? (int64_t)i : -1;
+    }
+}
+
+uint32_t byi_sampler_points(const struct byi_sampler *s, double x, double y,
+                            int64_t *offset, double *weight)
+{
+    int64_t ix[4], iy[4];
+    double wx[4], wy[4];
+    uint32_t n = 0;
+    axis_taps(s, x, s->width, ix, wx);
+    axis_taps(s, y, s->height, iy, wy);
+    for (uint32_t r = 0; r < s->taps; r++)
+        for (uint32_t c = 0; c < s->taps; c++)
+            if (iy[r] >= 0 && ix[c] >= 0) {
+                offset[n] = iy[r] * s->width + ix[c];
+                weight[n++] = wy[r] * wx[c];
+            }
+    return n;
+}
+
+void byi_sampler_list(const struct byi_sampler *s,
+                      const struct byi_tensor *grid, int64_t from, int64_t n,
+                      int64_t pitch, int32_t *at, float *weight)
+{
+    const uint32_t most = s->taps * s->taps;
+    for (int64_t j = 0; j < n; j++) {
+        int64_t offset[BYI_SAMPLE_MOST];
+        double w[BYI_SAMPLE_MOST];
+        const uint32_t points = byi_sampler_points(
+            s, byi_tensor_float(grid, 2 * (from + j)),
+            byi_tensor_float(grid, 2 * (from + j) + 1), offset, w);
+        for (uint32_t p = 0; p < most; p++) {
+            at[p * pitch + j] = p < points ? (int32_t)offset[p] : -1;
+            weight[p * pitch + j] = p < points ? (float)w[p] : 0;
+        }
+    }
+}
