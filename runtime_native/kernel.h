@@ -422,6 +422,12 @@ struct byi_dot {
     void (*weave)(const uint8_t *const rows[4], int64_t stride, uint32_t flip,
                   uint32_t zero, uint32_t *to, int64_t n);
 };
+/* Rows of n bytes, `pitch` and then `to_pitch` apart, of which every
+ * `stride`-th is taken, xor flip. */
+struct byi_strip {
+    int64_t rows, n, stride, pitch, to_pitch;
+    uint32_t flip;
+};
 /* What 8-bit results are kept to, before their zero point is added. */
 struct byi_kept {
     float low, high;
@@ -498,9 +504,11 @@ struct byi_simd {
                  const int64_t *offsets, float *c, int64_t ldc, int64_t m,
                  int64_t n, bool add);
     const struct byi_dot *words; /* by form */
+    void (*copy_bytes)(const struct byi_strip *s, const uint8_t *from,
+                       uint8_t *to);
     /* y[i] = sums[i] + add: int32; that times scale: float32; and rounded, kept
      * and with its zero point added: 8 bits. add[i step] and scale[i step], step
-     * 0 or 1. By the type of y. */
+     * 0 or 1; reads up to BYI_SLACK elements beyond n. By the type of y. */
     void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
                                const float *scale, int64_t step,
                                const struct byi_kept *kept, void *y, int64_t n);

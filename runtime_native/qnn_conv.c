@@ -167,20 +167,13 @@ uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
 /* --- frames ---------------------------------------------------------------
  */
 
-/* Rows of words, or of bytes where it is depthwise. `pad` is one element. */
-struct filler {
-    const struct plan *p;
-    uint32_t pad;
-};
-
-static struct filler filler_of(const struct plan *p)
+/* Every byte of padding: in pairs x has lost its zero point. */
+static int pad_of(const struct plan *p)
 {
-    const uint32_t zero = p->q.x.zero;
-    return (struct filler){p,
-                           p->q.form == BYI_DOT_BYTES ? zero * 0x01010101 : 0};
+    return p->depthwise || p->q.form == BYI_DOT_BYTES ? (int)p->q.x.zero : 0;
 }
 
-/* Elements of rows that are `stride` apart, as words. */
+/* Elements `from`, `from` + stride ... of the planes, as words. */
 static void weave(const struct plan *p, const uint8_t *const planes[4],
                   int64_t from, int64_t stride, uint32_t *to, int64_t n)
 {
@@ -190,69 +183,58 @@ static void weave(const struct plan *p, const uint8_t *const planes[4],
     p->q.words->weave(rows, stride, p->q.x.flip, p->q.x.zero, to, n);
 }
 
-static void fill_words(const struct filler *fill, const struct byi_span *s,
-                       const uint8_t *const planes[4], int64_t row,
-                       uint32_t *to)
+/* `rows` rows of planes, at `at` and `pitch` apart, in the place of `span`. */
+static void fill_rows(const struct plan *p, const struct byi_span *span,
+                      const uint8_t *const planes[4], int64_t at, int64_t rows,
+                      char *to)
 {
-    for (int64_t i = 0; i < s->first; i++)
-        to[i] = fill->pad;
-    if (s->last > s->first)
-        weave(fill->p, planes, row + s->from + s->first * s->stride, s->stride,
-              to + s->first, s->last - s->first);
-    for (int64_t i = s->last; i < s->n; i++)
-        to[i] = fill->pad;
+    const int64_t n = span->last - span->first;
+    const struct byi_strip strip = {.rows = rows,
+                                    .n = n,
+                                    .stride = span->stride,
+                                    .pitch = p->v.w.stride[1] * p->v.w.in[2],
+                                    .to_pitch = span->n,
+                                    .flip = p->q.x.flip};
+    at += span->from + span->first * span->stride;
+    if (p->depthwise) {
+        byi_simd()->copy_bytes(&strip, planes[0] + at,
+                               (uint8_t *)to + span->first);
+        return;
+    }
+    uint32_t *words = (uint32_t *)(void *)to + span->first;
+    for (int64_t r = 0; r < rows; r++)
+        weave(p, planes, at + r * strip.pitch, span->stride,
+              words + r * span->n, n);
 }
 
-static void fill_bytes(const struct filler *fill, const struct byi_span *s,
-                       const uint8_t *row, uint8_t *to)
-{
-    const uint8_t flip = (uint8_t)fill->p->q.x.flip;
-    const uint8_t pad = (uint8_t)fill->p->q.x.zero;
-    const int64_t n = s->last - s->first, stride = s->stride;
-    row += s->from + s->first * stride;
-    for (int64_t i = 0; i < s->first; i++)
-        to[i] = pad;
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++)
-            to[s->first + i] = row[i] ^ flip;
-    else
-        for (int64_t i = 0; i < n; i++)
-            to[s->first + i] = row[i * stride] ^ flip;
-    for (int64_t i = s->last; i < s->n; i++)
-        to[i] = pad;
-}
-
-/* One of a frame's images: all rows of it. */
-static void fill_image(const struct filler *fill, const int64_t phase[3],
+/* One of a frame's images: what of it is not padding. */
+static void fill_image(const struct plan *p, const int64_t phase[3],
                        const uint8_t *const planes[4], char *to)
 {
-    const struct plan *p = fill->p;
     const struct byi_window *w = &p->v.w;
     const struct byi_frame *f = &p->f;
     int64_t from[3]; /* where its first element is in the channel */
     for (int i = 0; i < 3; i++)
         from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
-    const struct byi_span on = byi_frame_span(w, f, from[2]);
-    const struct byi_span off = {.n = on.n};
-    const int64_t size = p->depthwise ? 1 : 4;
-    for (int64_t i = 0; i < f->dims[0] * f->dims[1]; i++, to += on.n * size) {
-        const int64_t d = i / f->dims[1] * w->stride[0] + from[0];
-        const int64_t h = i % f->dims[1] * w->stride[1] + from[1];
-        const bool inside = d >= 0 && d < w->in[0] && h >= 0 && h < w->in[1];
-        const struct byi_span *span = inside ? &on : &off;
-        const int64_t row = inside ? (d * w->in[1] + h) * w->in[2] : 0;
-        if (p->depthwise)
-            fill_bytes(fill, span, planes[0] + row, (uint8_t *)to);
-        else
-            fill_words(fill, span, planes, row, (uint32_t *)(void *)to);
+    const struct byi_span s = byi_frame_span(w, f, from[2]);
+    const int64_t size = p->depthwise ? 1 : 4, high = w->stride[1];
+    const int64_t top = from[1] < 0 ? byi_ceil_div(-from[1], high) : 0;
+    const int64_t end =
+        byi_min(f->dims[1], byi_ceil_div(byi_max(0, w->in[1] - from[1]), high));
+    for (int64_t i = 0; s.last > s.first && i < f->dims[0]; i++) {
+        const int64_t d = i * w->stride[0] + from[0];
+        const int64_t row = d * w->in[1] + top * high + from[1];
+        if (d >= 0 && d < w->in[0] && top < end)
+            fill_rows(p, &s, planes, row * w->in[2], end - top,
+                      to + (i * f->dims[1] + top) * s.n * size);
     }
 }
 
-/* Row `row` of words of the group whose first channel is at x. */
+/* Row `row` of words of the group whose first channel is at x, into a frame
+ * with its padding. */
 static void fill_frame(const struct plan *p, const uint8_t *x, int64_t row,
                        void *to)
 {
-    const struct filler fill = filler_of(p);
     const int64_t each = p->depthwise ? 1 : p->q.words->each;
     const int64_t count = p->f.channel / p->f.image;
     const uint8_t *planes[4];
@@ -265,7 +247,7 @@ static void fill_frame(const struct plan *p, const uint8_t *x, int64_t row,
     for (int64_t i = 0; i < count; i++) {
         int64_t phase[3];
         byi_unflatten(p->f.phases, i, phase);
-        fill_image(&fill, phase, planes,
+        fill_image(p, phase, planes,
                    (char *)to + i * p->f.image * (p->depthwise ? 1 : 4));
     }
 }
@@ -422,6 +404,13 @@ static void run(const struct plan *p, const struct byi_call *call)
 #pragma omp parallel num_threads(team) if (team > 1)
     {
         const struct lane lane = lane_of(p, &m);
+        if (p->depthwise)
+            memset(lane.channel, pad_of(p), p->frames);
+        else if (!p->f.same)
+#pragma omp for schedule(static)
+            for (int64_t i = 0; i < rows; i++)
+                memset(m.frames + i * p->f.channel, pad_of(p),
+                       (size_t)p->f.channel * 4);
         for (int64_t n = 0; n < p->v.n; n++) {
             const uint8_t *x = p->q.x.at + n * image * p->v.w.in_count;
             char *y = (char *)p->v.y + n * all * p->v.w.out_count * p->q.size;

@@ -54,7 +54,7 @@ static struct plan plan_of(const struct byi_call *call)
             byi_min(rows, byi_ceil_div(4 * threads, byi_max(1, p.n_tasks)));
     p.height = byi_ceil_div(rows, byi_max(1, p.m_tasks));
     p.offsets = byi_lines((uint64_t)p.k * sizeof(int64_t));
-    p.steps = byi_lines((uint64_t)p.b.n * 2 * sizeof(float));
+    p.steps = byi_lines((uint64_t)(p.b.n + BYI_SLACK) * 2 * sizeof(float));
     p.packed = call->packed ? 0 : byi_lines((uint64_t)packed_words(&p) * 4);
     p.left = byi_lines((uint64_t)(mr * p.k) * 4);
     p.sums = byi_lines((uint64_t)(mr * WIDTH) * 4);
@@ -235,7 +235,7 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
     (void)err;
     at += p.offsets;
     j.add = (uint32_t *)(void *)at;
-    j.scale = (float *)(void *)at + p.b.n;
+    j.scale = (float *)(void *)at + p.b.n + BYI_SLACK;
     at += p.steps;
     uint32_t *packed = call->packed ? NULL : (uint32_t *)(void *)at;
     j.right = packed ? packed : call->packed;
