@@ -392,6 +392,55 @@ static void run_planes(const struct byi_call *call, const struct pool *v)
     byi_sliding_run(&planes, call, (char *)call->scratch + shares_bytes(v));
 }
 
+/* --- maxima of 8 bits: rows of inputs, then outputs of one of them ---------
+ */
+
+enum { ROW = 4096 }; /* most inputs of a row */
+
+#define MAX_ROWS(id, type, least)                                              \
+    static void max_rows_##id(const struct pool *v, int64_t plane)             \
+    {                                                                          \
+        const struct byi_window *w = &v->w;                                    \
+        const int64_t n = w->in[2], stride = w->stride[2];                     \
+        const type *x = (const type *)v->x + plane * w->in_count;              \
+        type *restrict y = (type *)v->y + plane * w->out_count;                \
+        type best[ROW];                                                        \
+        for (int64_t h = 0; h < w->out[1]; h++, y += w->out[2]) {              \
+            int64_t first, last;                                               \
+            byi_window_taps(w, 1, h, &first, &last);                           \
+            memset(best, least, (size_t)n);                                    \
+            for (int64_t k = first; k < last; k++) {                           \
+                const type *row = x + place_of(w, 1, h, k) * n;                \
+                for (int64_t i = 0; i < n; i++)                                \
+                    best[i] = row[i] > best[i] ? row[i] : best[i];             \
+            }                                                                  \
+            memset(y, least, (size_t)w->out[2]);                               \
+            for (int64_t k = 0; k < w->size[2]; k++) {                         \
+                byi_window_outputs(w, 2, k, &first, &last);                    \
+                const int64_t at = k * w->dilation[2] - w->pad[2];             \
+                for (int64_t i = first; i < last; i++) {                       \
+                    const type now = best[at + i * stride];                    \
+                    y[i] = now > y[i] ? now : y[i];                            \
+                }                                                              \
+            }                                                                  \
+        }                                                                      \
+    }
+MAX_ROWS(U8, uint8_t, 0)
+MAX_ROWS(I8, int8_t, INT8_MIN)
+
+/* The form for planes of bytes; NULL where it is not for them. */
+static plane_fn find_rows(const struct pool *v, enum byoc_dtype dtype)
+{
+    const struct byi_window *w = &v->w;
+    if (v->kind != MAXIMUM || v->indices || v->block != 1 || w->taps > 1024 ||
+        w->in[0] != 1 || w->size[0] != 1 || w->out[0] != 1 || w->pad[0] != 0 ||
+        w->in[2] > ROW)
+        return NULL;
+    return dtype == BYOC_U8   ? max_rows_U8
+           : dtype == BYOC_I8 ? max_rows_I8
+                              : NULL;
+}
+
 /* --- float32: choosing ---------------------------------------------------- */
 
 /* Windows far larger than the data would make rows walk absent taps, and sums
@@ -433,6 +482,8 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
         return BYOC_OK;
     }
     int64_t items = v.planes;
+    if (fast && find_rows(&v, call->in->dtype))
+        run = find_rows(&v, call->in->dtype);
     if (fast && is_fast(&v, call->in->dtype)) {
         run = v.block > 1 ? block_row : fast_plane;
         if (v.block > 1)

@@ -269,15 +269,18 @@ static void take_outputs(const struct plan *p, const char *run, int64_t from,
 {
     const struct byi_window *w = &p->v.w;
     const int64_t dim = p->f.dims[2], size = p->q.size, width = w->out[2];
-    for (int64_t row = from / dim; row * dim < to; row++) {
-        const int64_t d = row / p->f.dims[1], h = row % p->f.dims[1];
-        const int64_t first = byi_max(row * dim, from);
-        const int64_t last = byi_min(row * dim + width, to);
-        if (h >= w->out[1] || first >= last)
-            continue;
-        const int64_t at = (d * w->out[1] + h) * width + first - row * dim;
-        memcpy(y + at * size, run + (first - from) * size,
-               (size_t)((last - first) * size));
+    int64_t d = from / dim / p->f.dims[1], h = from / dim % p->f.dims[1];
+    for (int64_t at = from - from % dim; at < to; at += dim) {
+        const int64_t first = byi_max(at, from);
+        const int64_t last = byi_min(at + width, to);
+        char *row = y + (d * w->out[1] + h) * width * size;
+        if (h < w->out[1] && first < last)
+            memcpy(row + (first - at) * size, run + (first - from) * size,
+                   (size_t)((last - first) * size));
+        if (++h == p->f.dims[1]) {
+            h = 0;
+            d++;
+        }
     }
 }
 
