@@ -12,7 +12,8 @@
  * were dequantised; those integers are found again. Without the quantize the
  * result is float32. Products of int32 whose operands are 8 bits less a zero
  * point, as MatMulInteger and ConvInteger have them, become those of 8 bits
- * too, and take the scale that their result is multiplied with. Sums are exact
+ * too, and take the scale that their result is multiplied with. Between equal
+ * steps, maxima and moves are of the integers. Sums are exact
  * where float32 rounds, so results of 8 bits may differ by one step where a
  * value lies between two; the bias is rounded to a whole number of the sums'
  * units, where that is less than TOLERANCE of the result's step. A compile runs
@@ -478,6 +479,49 @@ static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
                         OPERANDS, bounds, BYI_COUNT(bounds));
 }
 
+/* --- what gives some of its numbers ------------------------------------------
+ */
+
+/* Node `id` gives numbers of its first operand, and no others. */
+static bool selects(const struct byi_rewrite *rw, byi_id id)
+{
+    const struct byi_node *node = byi_rw_node(rw, id);
+    if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR)
+        return false;
+    switch (node->op) {
+    case BYI_OP_NN_MAX_POOL1D:
+    case BYI_OP_NN_MAX_POOL2D:
+    case BYI_OP_NN_MAX_POOL3D:
+    case BYI_OP_RESHAPE:
+    case BYI_OP_FLATTEN:
+    case BYI_OP_SQUEEZE:
+    case BYI_OP_EXPAND_DIMS:
+    case BYI_OP_TRANSPOSE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Dequantised, selected and quantised by the same steps: the same integers. */
+static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
+{
+    enum { MOST = 4 };
+    const byi_id inner = byi_rw_arg(rw, at, 0);
+    struct steps x, y;
+    if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) || !byi_rw_once(rw, inner) ||
+        !selects(rw, inner) || byi_rw_node(rw, inner)->n_args > MOST ||
+        !read_steps(rw, byi_rw_arg(rw, inner, 0), BYI_OP_DEQUANTIZE, &x) ||
+        x.scale != y.scale || x.zero != y.zero ||
+        byi_rw_tensor(rw, x.integers)->dtype != byi_rw_tensor(rw, at)->dtype)
+        return BYI_NO_ID;
+    const struct byi_node *node = byi_rw_node(rw, inner);
+    byi_id args[MOST] = {x.integers};
+    for (uint32_t i = 1; i < node->n_args; i++)
+        args[i] = node->args[i];
+    return byi_rw_again(rw, inner, args);
+}
+
 /* --- products of int32 ------------------------------------------------------
  */
 
@@ -581,7 +625,7 @@ static const struct byi_rule rules[] = {
     {BYI_OP_NN_MATMUL, from_floats},   {BYI_OP_NN_CONV1D, from_integers},
     {BYI_OP_NN_CONV2D, from_integers}, {BYI_OP_NN_CONV3D, from_integers},
     {BYI_OP_NN_MATMUL, from_integers}, {BYI_OP_MULTIPLY, scale_sums},
-    {BYI_OP_QUANTIZE, to_integers},
+    {BYI_OP_QUANTIZE, to_integers},    {BYI_OP_QUANTIZE, select_integers},
 };
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,
