@@ -150,6 +150,56 @@ static void add_convs(void)
     }
 }
 
+/* 8 bits in and out, float32 between: what both make integers of. */
+static char *quantize(const char *dims, const char *product,
+                      const char *weights, const char *attrs)
+{
+    return print("def @main(%%x: Tensor[(%s), uint8]) {\n"
+                 "  %%0 = qnn.dequantize(%%x, 0.02f, 0u8);\n"
+                 "  %%1 = qnn.dequantize(random[(%s), int8, seed=1], 0.004f, "
+                 "0i8);\n"
+                 "  %%2 = %s(%%0, %%1%s);\n"
+                 "  qnn.quantize(%%2, 0.1f, 128u8)\n}\n",
+                 dims, weights, product, attrs);
+}
+
+static void add_bytes_conv(int kernel, int in, int out, int size, int stride,
+                           int groups)
+{
+    const int pad = kernel / 2;
+    char name[64];
+    snprintf(name, sizeof name, "8-bit conv%d %dx%d->%d%s%s", kernel, in, size,
+             out, stride > 1 ? " stride 2" : "",
+             groups == in ? " depthwise" : "");
+    char *dims = print("1, %d, %d, %d", in, size, size);
+    char *weights = print("%d, %d, %d, %d", out, in / groups, kernel, kernel);
+    char *attrs = print(", strides=[%d, %d], padding=[%d, %d, %d, %d], "
+                        "groups=%d",
+                        stride, stride, pad, pad, pad, pad, groups);
+    add_case(name, false, quantize(dims, "nn.conv2d", weights, attrs), NULL);
+    free(attrs);
+    free(weights);
+    free(dims);
+}
+
+static void add_bytes(void)
+{
+    static const int shapes[][6] = {
+        /* window, in, out, size, stride, groups */
+        {3, 64, 64, 56, 1, 1},    {3, 256, 256, 14, 1, 1},
+        {3, 512, 512, 7, 1, 1},   {1, 256, 64, 56, 1, 1},
+        {1, 1024, 256, 14, 1, 1}, {1, 24, 144, 56, 1, 1},
+        {3, 32, 32, 112, 1, 32},  {3, 384, 384, 14, 1, 384}};
+    for (size_t i = 0; i < BYI_COUNT(shapes); i++) {
+        const int *s = shapes[i];
+        add_bytes_conv(s[0], s[1], s[2], s[3], s[4], s[5]);
+    }
+    add_case("8-bit dense 1x2048x1000", false,
+             quantize("1, 2048", "nn.dense", "1000, 2048", ""), NULL);
+    add_case("8-bit dense 128x768x768", false,
+             quantize("128, 768", "nn.dense", "768, 768", ""), NULL);
+}
+
 /* NAME, inputs, body; then how it is compared */
 struct row {
     const char *name, *inputs, *body;
@@ -385,6 +435,7 @@ int main(int argc, char **argv)
         bench_clock = CLOCK_THREAD_CPUTIME_ID;
     add_products();
     add_convs();
+    add_bytes();
     add_rows(against_vendor, BYI_COUNT(against_vendor), false);
     add_rows(against_copy, BYI_COUNT(against_copy), true);
     for (uint32_t i = 0; i < n_cases; i++) {
