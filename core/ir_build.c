@@ -619,7 +619,8 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
 {
     struct byi_node node = *old;
 
-    if (memcmp(args, old->args, old->n_args * sizeof *args) == 0)
+    if (old->n_args == 0 ||
+        memcmp(args, old->args, old->n_args * sizeof *args) == 0)
         return byi_add_node(f, node);
     node.args = args;
     return push(m, f, node);

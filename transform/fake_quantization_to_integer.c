@@ -121,9 +121,14 @@ static const struct product *find_product(const struct byi_rewrite *rw,
 
 /* The weights of a product: element (channel o, i) is at o step + i inner. */
 struct weights {
-    const float *at;
+    const void *at;
     int64_t channels, n, step, inner;
 };
+
+static float weight_of(const struct weights *w, int64_t channel, int64_t i)
+{
+    return byi_float_at(w->at, channel * w->step + i * w->inner);
+}
 
 static bool turns_right(const struct byi_node *node)
 {
@@ -153,9 +158,8 @@ static bool find_weights(const struct byi_node *node, bool image,
 static bool is_multiple(const struct weights *w, int64_t o, float step,
                         int16_t *integers)
 {
-    const float *at = w->at + o * w->step;
     for (int64_t i = 0; i < w->n; i++) {
-        const float x = at[i * w->inner], whole = rintf(x / step);
+        const float x = weight_of(w, o, i), whole = rintf(x / step);
         if (!(fabsf(whole) <= UINT8_MAX) || whole * step != x)
             return false;
         integers[i] = (int16_t)whole;
@@ -187,7 +191,7 @@ static bool try_steps(const struct weights *w, int64_t o, float guess,
 {
     float most = 0;
     for (int64_t i = 0; i < w->n; i++)
-        most = fmaxf(most, fabsf(w->at[o * w->step + i * w->inner]));
+        most = fmaxf(most, fabsf(weight_of(w, o, i)));
     *step = guess;
     if (!isfinite(most) || is_multiple(w, o, *step, integers))
         return isfinite(most);

@@ -11,6 +11,8 @@
 
 #include "core/core.h"
 
+#include <string.h>
+
 struct byi_note;
 
 struct byi_rewrite {
@@ -68,6 +70,15 @@ bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
 /* id is an integer constant of one axis, or none: its values. */
 bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
                  uint32_t max, uint32_t *n);
+
+/* Element i of float32 numbers that stand where the model file has them, at any
+ * address. */
+static inline float byi_float_at(const void *at, int64_t i)
+{
+    float x;
+    memcpy(&x, (const char *)at + i * (int64_t)sizeof x, sizeof x);
+    return x;
+}
 
 /* --- emitting. BYI_NO_ID in, or a type that does not fit: BYI_NO_ID out --- */
 

@@ -25,7 +25,7 @@ enum {
 
 /* Weights (m, k): element (row, column) is at[row rs + column cs]. */
 struct weights {
-    const float *at;
+    const void *at;
     int64_t m, k, rs, cs;
 };
 
@@ -54,7 +54,7 @@ static bool is_sparse(const struct byi_rewrite *rw, const struct weights *w,
         for (int64_t k = 0; k < w->k; k++, all++) {
             bool any = false;
             for (int64_t m = m0; m < m0 + BAND && m < w->m; m++)
-                any = any || w->at[m * w->rs + k * w->cs] != 0;
+                any = any || byi_float_at(w->at, m * w->rs + k * w->cs) != 0;
             reads += any;
         }
     const double share =
@@ -96,7 +96,7 @@ static byi_id turn(struct byi_rewrite *rw, const struct weights *w)
     float *to = t.data;
     for (int64_t m = 0; m < w->m; m++)
         for (int64_t k = 0; k < w->k; k++)
-            *to++ = w->at[m * w->rs + k * w->cs];
+            *to++ = byi_float_at(w->at, m * w->rs + k * w->cs);
     return byi_rw_const(rw, type, &t);
 }
 
