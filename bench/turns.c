@@ -9,7 +9,7 @@
 
 #include "core/base.h"
 
-static char folder[] = "bench-XXXXXX";
+static char folder[] = "/tmp/byoc-bench-XXXXXX";
 static bool made;
 
 clockid_t bench_clock = CLOCK_MONOTONIC;

@@ -27,7 +27,7 @@ double bench_now(void);
 /* The middle one; sorts the list. */
 double bench_median(double *list, size_t n);
 
-/* A folder for models and texts; made at the first call. */
+/* A folder in /tmp for models and texts; made at the first call. */
 const char *bench_folder(void);
 void bench_folder_remove(void);
 
