@@ -21,12 +21,13 @@ struct bench_run {
     char why[200];
 };
 
-/* Around a step. */
+/* Around a step over a graph of so many nodes; before the clock starts, the
+ * memory that the step may take is got from the machine. */
 struct bench_clock {
     double began;
     uint64_t resident;
 };
-struct bench_clock bench_begin(void);
+struct bench_clock bench_begin(uint64_t nodes);
 void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
 /* Run `work` on a graph of `size` nodes of `shape` in processes of their own,

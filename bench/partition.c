@@ -102,7 +102,7 @@ static enum byoc_status run_passes(struct byi_module *m,
                                    .vendors = vendors,
                                    .ledger = byi_ledger_new()};
     for (uint32_t i = 0; i < N_PASSES; i++) {
-        const struct bench_clock clock = bench_begin();
+        const struct bench_clock clock = bench_begin(run->steps[i].nodes);
         BYI_TRY(byi_run_passes(m, &passes[i], 1, &ctx, err));
         bench_end(&clock, &run->steps[i]);
     }

@@ -3,7 +3,7 @@
  * nodes of several shapes, each in a process of its own: nanoseconds per node,
  * how much more a node costs in the largest graph than in one of 1e4 (flat: at
  * most twice), and the memory taken at the peak beside the module itself.
- * Medians of eleven processes up to 1e4 nodes, of three above.
+ * medians of eleven processes up to 1e4 nodes, of five above.
  *     bench_passes [--shape NAME] [--pass NAME] [--max NODES]
  *                  [--plugin FILE.so]
  * --plugin partitions for that vendor; without it nobody takes anything.
@@ -129,7 +129,7 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
         const struct byi_pass *first = byi_pass_find(w->first);
         BYI_TRY(byi_run_passes(m, &first, 1, &ctx, err));
     }
-    const struct bench_clock clock = bench_begin();
+    const struct bench_clock clock = bench_begin(out->nodes);
     const enum byoc_status status =
         w->run ? w->run(m, err) : byi_run_passes(m, w->passes, w->n, &ctx, err);
     bench_end(&clock, out);
