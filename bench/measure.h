@@ -21,8 +21,8 @@ struct bench_run {
     char why[200];
 };
 
-/* Around a step over a graph of so many nodes; before the clock starts, the
- * memory that the step may take is got from the machine. */
+/* Around a step over a graph of so many nodes. It starts with cold caches,
+ * whatever the size, and with memory that the machine has at hand. */
 struct bench_clock {
     double began;
     uint64_t resident;
