@@ -4,6 +4,8 @@
  */
 #include "composite.h"
 
+#include "core/text.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -205,6 +207,16 @@ static enum byoc_status add_branch(const struct filled *outer, byi_id op,
     return status;
 }
 
+/* A composite is the matched operator itself, not another one like it: sizes
+ * that the operator makes up keep the names that they have outside. */
+static void keep_sizes(const struct filled *to, byi_id made,
+                       const struct byi_node *node, int64_t minted)
+{
+    const struct byi_type **type = &to->f->nodes.at[made].type;
+    if (byi_type_fits(node->type, *type, minted))
+        *type = node->type;
+}
+
 static enum byoc_status add_one(struct filled *to, uint32_t op)
 {
     const struct byi_match *match = to->in->match;
@@ -212,6 +224,7 @@ static enum byoc_status add_one(struct filled *to, uint32_t op)
     byi_id *args =
         byi_arena_calloc(to->in->scratch, node->n_args, sizeof *args);
     byi_id *result = &to->in->result[op];
+    const int64_t minted = -1 - (int64_t)to->in->m->symbols.n;
     for (uint32_t a = 0; a < node->n_args; a++)
         if (node->kind == BYI_IF && a > 0)
             BYI_TRY(add_branch(to, match->ops[op], a, &args[a]));
@@ -219,13 +232,15 @@ static enum byoc_status add_one(struct filled *to, uint32_t op)
             BYI_TRY(find_arg(to, byi_match_arg(match, match->ops[op], a),
                              &args[a]));
     if (node->kind == BYI_IF)
-        return byi_add_if(to->in->m, to->f, args[0], args[1], args[2],
-                          node->sources, result, to->in->err);
-    if (node->kind == BYI_CALL_OP)
-        return byi_add_op(to->in->m, to->f, node->op, args, node->n_args,
-                          node->attrs, node->sources, result, to->in->err);
-    *result =
-        byi_add_tuple(to->in->m, to->f, args, node->n_args, node->sources);
+        BYI_TRY(byi_add_if(to->in->m, to->f, args[0], args[1], args[2],
+                           node->sources, result, to->in->err));
+    else if (node->kind == BYI_CALL_OP)
+        BYI_TRY(byi_add_op(to->in->m, to->f, node->op, args, node->n_args,
+                           node->attrs, node->sources, result, to->in->err));
+    else
+        *result =
+            byi_add_tuple(to->in->m, to->f, args, node->n_args, node->sources);
+    keep_sizes(to, *result, node, minted);
     return BYOC_OK;
 }
 
