@@ -5,7 +5,7 @@
 
 #include "codegen_json/codegen_json.h"
 #include "driver/feed.h"
-#include "driver/pipeline.h"
+#include "driver/compiled.h"
 #include "extract/extract.h"
 #include "runtime/internal.h"
 

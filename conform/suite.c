@@ -6,7 +6,7 @@
 #include <byoc/byoc.h>
 
 #include "driver/feed.h"
-#include "driver/pipeline.h"
+#include "driver/compiled.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * to partitioning, and what is offloaded then is counted.
  */
 #include "passes.h"
-#include "pipeline.h"
+#include "compiled.h"
 
 #include "partition/partition.h"
 #include "partition/report.h"
