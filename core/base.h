@@ -365,6 +365,9 @@ struct byi_op {
 /* The row of `id`; of that name, NULL when there is none. */
 const struct byi_op *byi_op(enum byi_op_id id);
 const struct byi_op *byi_op_of_name(const char *name, size_t n);
+/* The declaration of an attribute of `op`; NULL when it has none so called. */
+const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
+                                       const char *name);
 /* Whether its result is its first operand's elements in the same order: a
  * plan may let the two share memory. */
 bool byi_op_is_view(enum byi_op_id id);

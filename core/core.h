@@ -301,6 +301,10 @@ enum byoc_status byi_parse_module(const char *text, size_t n,
  * pass that ran last (or bad input where text is parsed). */
 enum byoc_status byi_verify(const struct byi_module *m,
                             struct byoc_error *err);
+/* `type` is `inferred`, but for symbols: those that the inference has made
+ * (dims from `minted` down) may have any name, each the same everywhere. */
+bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
+                   int64_t minted);
 
 /* --- pass.c ------------------------------------------------------------- */
 

@@ -403,15 +403,6 @@ static enum byoc_status read_attr(const struct byi_json *item,
     byi_unreachable();
 }
 
-static const struct byi_attr_def *find_def(const struct byi_op *op,
-                                           const char *name)
-{
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (strcmp(op->attrs[i].name, name) == 0)
-            return &op->attrs[i];
-    return NULL;
-}
-
 enum byoc_status byi_json_attrs(const struct byi_json *object,
                                 struct byi_arena *arena,
                                 const struct byi_op *op,
@@ -428,7 +419,7 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
     cJSON_ArrayForEach(member, object->at)
     {
         struct byi_json item = {.at = member};
-        const struct byi_attr_def *def = find_def(op, member->string);
+        const struct byi_attr_def *def = byi_op_attr(op, member->string);
         join_path(item.path, object->path, member->string);
         if (!def || n == MOST)
             return byi_fail(err, BYOC_EPARSE,

@@ -286,3 +286,12 @@ const struct byi_op *byi_op_of_name(const char *name, size_t n)
     }
     return NULL;
 }
+
+const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
+                                       const char *name)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (strcmp(op->attrs[i].name, name) == 0)
+            return &op->attrs[i];
+    return NULL;
+}

@@ -67,11 +67,4 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
                                bool *found, struct byi_const *c,
                                struct byoc_error *err);
 
-/* --- verify.c ----------------------------------------------------------- */
-
-/* `type` is `inferred`, but for symbols: those that the inference has made
- * (dims from `minted` down) may have any name, each the same everywhere. */
-bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
-                   int64_t minted);
-
 #endif

@@ -4,8 +4,6 @@
  */
 #include "composite.h"
 
-#include "core/text.h"
-
 #include <assert.h>
 #include <string.h>
 

@@ -39,15 +39,6 @@ static enum byoc_status parse_dtype(struct byi_lexer *lex,
 
 /* --- attributes ----------------------------------------------------------- */
 
-static const struct byi_attr_def *find_def(const struct byi_op *op,
-                                           const char *name)
-{
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (strcmp(op->attrs[i].name, name) == 0)
-            return &op->attrs[i];
-    return NULL;
-}
-
 /* "text", true, 3, 0.5 */
 static enum byoc_status parse_single(struct byi_lexer *lex,
                                      struct byi_arena *arena,
@@ -190,7 +181,7 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
 {
     for (uint32_t i = 0; i < pat->n_ops; i++) {
         const struct byi_op *op = byi_op(pat->ops[i]);
-        const struct byi_attr_def *def = find_def(op, test->name);
+        const struct byi_attr_def *def = byi_op_attr(op, test->name);
         for (uint32_t k = 0; k < test->n; k++)
             if (!def || !convert(arena, def->kind, &values[k]))
                 return byi_lex_fail(lex, at, err,

@@ -32,11 +32,10 @@ struct wish {
 static const char *first_layout(const struct byi_op *op, const char *attr,
                                 struct byi_arena *arena)
 {
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (strcmp(op->attrs[i].name, attr) == 0)
-            return byi_arena_strn(arena, op->attrs[i].fallback + 1,
-                                  strlen(op->attrs[i].fallback) - 2);
-    return NULL;
+    const struct byi_attr_def *def = byi_op_attr(op, attr);
+    return def ? byi_arena_strn(arena, def->fallback + 1,
+                                strlen(def->fallback) - 2)
+               : NULL;
 }
 
 /* "NCHW" with the channels last, "OIHW" with both of its first: "NHWC",

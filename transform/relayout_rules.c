@@ -222,14 +222,11 @@ static bool allows_layout(const struct byi_relayout *rl, byi_id id,
                           const struct byi_form *form)
 {
     const struct byi_node *node = node_of(rl, id);
-    const char *attr = layout_attr(node->attrs), *first = NULL;
+    const char *attr = layout_attr(node->attrs);
     const char *now = byi_attr_find(node->attrs, attr)->s;
-    const struct byi_op *op = byi_op(node->op);
+    const char *first = byi_op_attr(byi_op(node->op), attr)->fallback;
     char name[BYI_FORM_NAME], plain[BYI_FORM_NAME] = "";
     struct byi_layout layout;
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (strcmp(op->attrs[i].name, attr) == 0)
-            first = op->attrs[i].fallback;
     if (strlen(now) != form->rank) /* it is in blocks already */
         return false;
     strncpy(plain, first + 1, strlen(first) - 2); /* without the quotes */

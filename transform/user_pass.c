@@ -131,15 +131,6 @@ static const char *get_string(const struct byoc_rewriter *face, byoc_node id,
 
 /* --- emitting ------------------------------------------------------------- */
 
-static const struct byi_attr_def *find_def(const struct byi_op *op,
-                                           const char *name)
-{
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (strcmp(op->attrs[i].name, name) == 0)
-            return &op->attrs[i];
-    return NULL;
-}
-
 /* `given` as the table declares it; false when it is of another kind. */
 static bool read_attr(const struct byi_attr_def *def,
                       const struct byoc_attr *given, struct byi_arena *arena,
@@ -200,7 +191,7 @@ static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n_given; i++) {
-        const struct byi_attr_def *def = find_def(op, given[i].name);
+        const struct byi_attr_def *def = byi_op_attr(op, given[i].name);
         if (def && read_attr(def, &given[i], s->rw->m->arena, &attrs[i]))
             continue;
         blame(s,
