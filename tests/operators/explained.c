@@ -85,6 +85,30 @@ static bool corners_between(const struct draw *d)
     return false;
 }
 
+/* Scales that change no size. */
+static bool sizes_stay(const struct draw *d)
+{
+    const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
+    bool scaled = false;
+
+    if (scales->dtype != BYOC_F32)
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        const double scale = byi_tensor_float(scales, i);
+        if ((int64_t)floor((double)x->dims[i] * scale) != x->dims[i])
+            return false;
+        scaled = scaled || scale != 1;
+    }
+    return scaled;
+}
+
+static bool one_number(const struct draw *d)
+{
+    const Onnx__AttributeProto *periodic = attribute(d, "periodic");
+
+    return periodic && periodic->i == 0 && byi_tensor_int(&d->in[0], 0) == 1;
+}
+
 /* A group of elements that are all the same has no variance. */
 static bool no_variance(const struct draw *d)
 {
@@ -108,7 +132,10 @@ static const struct {
     bool (*when)(const struct draw *d);
     const char *why;
 } rows[] = {
+    {"BlackmanWindow", one_number, "it divides 0 by 0"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
+    {"HammingWindow", one_number, "it divides 0 by 0"},
+    {"HannWindow", one_number, "it divides 0 by 0"},
     {"Loop", no_rounds, "rows that no round makes have sizes of 0 in it"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
@@ -118,6 +145,7 @@ static const struct {
      "it takes the whole size for the resized length, not the product"},
     {"Resize", crops,
      "it takes no part of an axis whose size stays, and scales without it"},
+    {"Resize", sizes_stay, "it copies where no size changes"},
     {"RoiAlign", maximum,
      "it compares the weighed corners of a sample, not samples"},
     {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},

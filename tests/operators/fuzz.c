@@ -55,7 +55,7 @@ static double largest(const struct byi_tensor *t)
     return most;
 }
 
-/* most: the largest element, which sums of halves were rounded at. */
+/* most: the largest number, which sums of halves were rounded at. */
 static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
                  int64_t i, double bound, double most)
 {
@@ -75,13 +75,25 @@ static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
     return fabs(x - y) <= (bound > half ? bound : half) * (1 + fabs(y));
 }
 
+/* The largest number that a result in halves is made of. */
+static double largest_of(const struct draw *d, const struct byi_tensor *result)
+{
+    double most = largest(result);
+
+    for (uint32_t i = 0; i < d->n; i++)
+        if (rounding(d->in[i].dtype) > 0)
+            most = fmax(most, largest(&d->in[i]));
+    return most;
+}
+
 /* Are they the same within the bound? Says where they are not. */
-static bool agree(const struct byi_tensor *a, const struct byi_tensor *b,
-                  double bound, char *why, size_t room)
+static bool agree(const struct draw *d, const struct byi_tensor *a,
+                  const struct byi_tensor *b, double bound, char *why,
+                  size_t room)
 {
     char x[64], y[64];
     const int64_t n = byi_elements(a->rank, a->dims);
-    const double most = rounding(b->dtype) > 0 ? largest(b) : 0;
+    const double most = rounding(b->dtype) > 0 ? largest_of(d, b) : 0;
 
     if (a->dtype != b->dtype ||
         !byi_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
@@ -201,7 +213,7 @@ static bool operands_of(const struct byi_module *m, const struct byi_func *f,
 
 /* Hold the kernel of a call against its plain form, where it has one. */
 static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
-                       struct byi_arena *arena, struct tally *tally, char *why,
+                       const struct draw *d, struct tally *tally, char *why,
                        size_t room)
 {
     const struct byi_op *op = byi_op(node->op);
@@ -219,7 +231,7 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
         memcpy(out[i].dims, node->type->dims,
                out[i].rank * sizeof *out[i].dims);
         out[i].data =
-            byi_arena_calloc(arena, (size_t)byi_tensor_bytes(&out[i]) + 8, 1);
+            byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&out[i]) + 8, 1);
     }
     const struct byi_call call = {
         .op = op,
@@ -228,7 +240,7 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
         .n_out = 1,
         .in = in,
         .out = &out[1],
-        .scratch = byi_arena_calloc(arena, 1, 1 << 20),
+        .scratch = byi_arena_calloc(d->arena, 1, 1 << 20),
         .threads = 1,
     };
     tally->plain++;
@@ -238,7 +250,7 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
         snprintf(why, room, "%.900s", err.text);
         return false;
     }
-    if (agree(&out[0], &out[1], bound, why, room))
+    if (agree(d, &out[0], &out[1], bound, why, room))
         return true;
     snprintf(why + strlen(why), room - strlen(why), " by the plain form of %s",
              op->name);
@@ -257,7 +269,7 @@ static bool check_plain(const struct byi_module *m, const struct draw *d,
         const struct byi_node *node = &f->nodes.at[i];
         if (node->kind == BYI_CALL_OP && node->n_args <= MAX_OPERANDS &&
             operands_of(m, f, node, given, in) &&
-            !check_call(node, in, d->arena, tally, why, room))
+            !check_call(node, in, d, tally, why, room))
             return false;
     }
     return true;
@@ -396,7 +408,7 @@ static bool run_all(const struct byi_module *m, const char *path,
             return false;
         }
         for (uint32_t k = 0; any && k < *n_out; k++)
-            if (!agree(&out[k], &first[k], bound, why, room)) {
+            if (!agree(d, &out[k], &first[k], bound, why, room)) {
                 snprintf(why + strlen(why), room - strlen(why),
                          " on narrower vectors than %s",
                          byi_isa_name((enum byi_isa)isa));
@@ -438,7 +450,7 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
         half = wide[k];
         if (wide[k].dtype == BYOC_F32 && out[k].dtype == narrow->dtype)
             half = rounded(&wide[k], narrow->dtype, d.arena);
-        same = agree(&out[k], &half, op_now->bound, why, room);
+        same = agree(narrow, &out[k], &half, op_now->bound, why, room);
         if (!same)
             snprintf(why + strlen(why), room - strlen(why),
                      " (output %u, in float32)", k);
@@ -467,7 +479,7 @@ static bool check_ort(struct draw *d, long i, bool verbose,
     }
     tally->ort++;
     for (uint32_t k = 0; k < count; k++)
-        if (!agree(&out[k], &theirs[k], op_now->bound, why, room)) {
+        if (!agree(d, &out[k], &theirs[k], op_now->bound, why, room)) {
             if (explained(d)) {
                 tally->explained++;
                 return true;
