@@ -28,6 +28,13 @@ static Onnx__NodeProto *contrib(struct build *b, const char *op, const char *in,
     return n;
 }
 
+static void input_i32(struct build *b, const char *name, const char *dims)
+{
+    b->graph->input =
+        list_add(b->arena, b->graph->input, &b->graph->n_input,
+                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT32, dims));
+}
+
 static void activations(void **state)
 {
     struct build b = begin_contrib(17);
@@ -80,6 +87,87 @@ static void packed_attention(void **state)
            "transpose(", "take(%x, 1, axis=3)", "take(%x, 2, axis=3)",
            "nn.matmul(", "transpose_b=true", "multiply(", "0.5f", "nn.softmax(",
            "nn.matmul(", "reshape(");
+}
+
+/* Sizes vary, keys are not repeated for the heads that share them, and without
+ * a past the cache is what comes in. */
+static void grouped_attention(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "q", "N s 32");
+    input(&b, "k", "N s 16");
+    input(&b, "v", "N s 16");
+    input_i32(&b, "last", "N");
+    input_i32(&b, "all", "");
+    Onnx__NodeProto *n =
+        contrib(&b, "GroupQueryAttention", "q k v - - last all", "y pk pv");
+    attr_int(&b, n, "num_heads", 4);
+    attr_int(&b, n, "kv_num_heads", 2);
+    output(&b, "y");
+    output(&b, "pk");
+    EXPECT(&b, ", 32), float32], Tensor[(N, 2, s, 8), float32])", "transpose(",
+           "axes=[0, 2, 3, 1, 4]", "expand_dims(", "nn.matmul(", "nn.softmax(",
+           "nn.matmul(");
+}
+
+static void grouped_refused(void **state)
+{
+    static const struct {
+        const char *in, *attribute;
+        int value;
+        const char *why;
+        enum byoc_status status;
+    } cases[] = {
+        {"q k v - - l t", "kv_num_heads", 0,
+         "2 heads of queries do not share 0", BYOC_EPARSE},
+        {"q k v - - l t", "kv_num_heads", 3,
+         "2 heads of queries do not share 3", BYOC_EPARSE},
+        {"q k v - - l", NULL, 0, "no seqlens_k and total_sequence_length",
+         BYOC_EPARSE},
+        {"q k v c - l t", NULL, 0, "one of past_key and past_value",
+         BYOC_EPARSE},
+        {"q k - - - l t", NULL, 0, "one of key and value", BYOC_EPARSE},
+        {"k - - - - l t", NULL, 0, "a query of width 6 does not hold 4 heads",
+         BYOC_ETYPE},
+        {"q k v - - l t", "do_rotary", 1, "there is no table of cosines",
+         BYOC_EPARSE},
+        {"q k v - - l t w w", "do_rotary", 1, "are not turned by tables of 9",
+         BYOC_ETYPE},
+        {"q k v - - l t", "local_window_size", 0, "local_window_size is 0",
+         BYOC_EPARSE},
+        {"q k v - - l t", "sliding_window_cache", 1, "only the window",
+         BYOC_EUNSUPPORTED},
+        {"q k v - - l t", "qk_output", 1, "the scores as an output",
+         BYOC_EUNSUPPORTED},
+        {"q k v c c l t - - - - - w w", NULL, 0, "a quantised cache",
+         BYOC_EUNSUPPORTED},
+        {"q k v - - l t - - - - - - - w w", NULL, 0,
+         "normalised queries and keys", BYOC_EUNSUPPORTED},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_contrib(17);
+        const char *attribute = cases[i].attribute;
+        input(&b, "q", "1 3 12");
+        input(&b, "k", "1 3 6");
+        input(&b, "v", "1 3 6");
+        input(&b, "c", "1 1 5 6");
+        input_i32(&b, "l", "1");
+        input_i32(&b, "t", "");
+        floats(&b, "w", 2, (const int64_t[]){4, 9});
+        Onnx__NodeProto *n =
+            contrib(&b, "GroupQueryAttention", cases[i].in, "y");
+        attr_int(&b, n, "num_heads", 2);
+        if (!attribute || strcmp(attribute, "kv_num_heads") != 0)
+            attr_int(&b, n, "kv_num_heads", 1);
+        if (attribute)
+            attr_int(&b, n, attribute, cases[i].value);
+        output(&b, "y");
+        refuse(&b, cases[i].status, cases[i].why);
+    }
 }
 
 static void refused(void **state)
@@ -135,7 +223,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations),      cmocka_unit_test(fused_products),
-        cmocka_unit_test(packed_attention), cmocka_unit_test(refused),
+        cmocka_unit_test(packed_attention), cmocka_unit_test(grouped_attention),
+        cmocka_unit_test(grouped_refused),  cmocka_unit_test(refused),
         cmocka_unit_test(not_imported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

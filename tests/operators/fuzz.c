@@ -230,8 +230,8 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
                                      .rank = node->type->rank};
         memcpy(out[i].dims, node->type->dims,
                out[i].rank * sizeof *out[i].dims);
-        out[i].data =
-            byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&out[i]) + 8, 1);
+        out[i].data = byi_arena_calloc(
+            d->arena, (size_t)byi_tensor_bytes(&out[i]) + 8, 1);
     }
     const struct byi_call call = {
         .op = op,
@@ -633,8 +633,8 @@ static bool read_options(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
     static const struct op_table *const tables[] = {
-        &op_cases_compute, &op_cases_move, &op_cases_image, &op_cases_more,
-        &op_cases_control};
+        &op_cases_compute, &op_cases_move,    &op_cases_image,
+        &op_cases_more,    &op_cases_control, &op_cases_contrib};
     struct options o;
     struct tally all = {0};
 

@@ -116,6 +116,7 @@ extern const struct op_table op_cases_move;    /* cases_move.c */
 extern const struct op_table op_cases_image;   /* cases_image.c */
 extern const struct op_table op_cases_more;    /* cases_more.c */
 extern const struct op_table op_cases_control; /* cases_control.c */
+extern const struct op_table op_cases_contrib; /* cases_contrib.c */
 /* The case being made: generators read its flavour. */
 extern const struct op_case *op_now;
 
