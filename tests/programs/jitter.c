@@ -34,6 +34,16 @@ static byi_id add_jittered(struct jitter *j, const struct byi_type *type,
                          NULL);
 }
 
+/* What broadcasts to the type: along sizes that vary all have one factor. */
+static const struct byi_type *fix_type(struct jitter *j,
+                                       const struct byi_type *type)
+{
+    int64_t dims[BYI_MAX_RANK];
+    for (uint32_t d = 0; d < type->rank; d++)
+        dims[d] = BYI_IS_SYMBOL(type->dims[d]) ? 1 : type->dims[d];
+    return byi_type_tensor(j->m->arena, type->dtype, type->rank, dims);
+}
+
 static byi_id perturb(struct jitter *j, byi_id id)
 {
     const struct byi_type *type = j->f->nodes.at[id].type;
@@ -45,9 +55,7 @@ static byi_id perturb(struct jitter *j, byi_id id)
         return add_jittered(j, type, &view);
     if (kind != BYI_CALL_OP)
         return id;
-    if (!byi_type_static(type))
-        type = byi_type_tensor(j->m->arena, type->dtype, 0, NULL);
-    const byi_id by = add_jittered(j, type, NULL);
+    const byi_id by = add_jittered(j, fix_type(j, type), NULL);
     byi_id product = id;
     if (byi_add_call(j->m, j->f, BYI_OP_MULTIPLY, (byi_id[]){id, by}, 2, NULL,
                      0, NULL, &product, NULL) != BYOC_OK)
