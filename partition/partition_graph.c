@@ -373,12 +373,15 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
 /* --- order: units (host nodes and whole regions) as soon as they can stand
  * ------ */
 
-struct heap {
-    uint64_t *at; /* (first old id << 32) | region number */
-    uint32_t n;
+/* Keys of units: (first old id << 32) | region number. Most wait for nothing,
+ * and are put in order by listing them; the heap has the others, by turns. */
+struct ready {
+    uint64_t *listed, *at;
+    uint32_t n_listed, next; /* those before `next` are taken */
+    uint32_t n;              /* in the heap */
 };
 
-static void heap_push(struct heap *h, uint64_t key)
+static void push_ready(struct ready *h, uint64_t key)
 {
     uint32_t i = h->n++;
     for (; i > 0 && h->at[(i - 1) / 2] > key; i = (i - 1) / 2)
@@ -386,8 +389,15 @@ static void heap_push(struct heap *h, uint64_t key)
     h->at[i] = key;
 }
 
-static uint64_t heap_pop(struct heap *h)
+static bool has_ready(const struct ready *h)
 {
+    return h->n || h->next < h->n_listed;
+}
+
+static uint64_t pop_ready(struct ready *h)
+{
+    if (!h->n || (h->next < h->n_listed && h->listed[h->next] < h->at[0]))
+        return h->listed[h->next++];
     uint64_t top = h->at[0], last = h->at[--h->n];
     uint32_t i = 0;
     for (uint32_t child = 1; child < h->n; i = child, child = 2 * i + 1) {
@@ -426,7 +436,7 @@ static void count_waiting(struct partitioner *p, uint32_t *waiting)
 }
 
 static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
-                            struct heap *ready)
+                            struct ready *ready)
 {
     uint32_t number = p->f->nodes.at[id].region;
     for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
@@ -436,7 +446,20 @@ static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
             continue;
         uint32_t *left = other ? &p->regions[other].waiting : &waiting[reader];
         if (--*left == 0)
-            heap_push(ready, key_of(p, reader));
+            push_ready(ready, key_of(p, reader));
+    }
+}
+
+/* Units that wait for nothing, each by its first node. */
+static void list_ready(const struct partitioner *p, const uint32_t *waiting,
+                       struct ready *ready)
+{
+    for (byi_id id = 0; id < p->f->nodes.n; id++) {
+        const uint32_t number = p->f->nodes.at[id].region;
+        if (number
+                ? p->at[p->first[number]] == id && !p->regions[number].waiting
+                : !waiting[id])
+            ready->listed[ready->n_listed++] = key_of(p, id);
     }
 }
 
@@ -444,18 +467,14 @@ static enum byoc_status emit_all(struct partitioner *p)
 {
     const uint32_t n = p->f->nodes.n;
     uint32_t *waiting = byi_arena_calloc(p->scratch, n, sizeof *waiting);
-    struct heap ready = {
-        .at = byi_arena_calloc(p->scratch, n + 1, sizeof *ready.at)};
+    struct ready ready = {
+        .listed = byi_arena_alloc(p->scratch, n * sizeof *ready.listed),
+        .at = byi_arena_alloc(p->scratch, (n + 1u) * sizeof *ready.at)};
     count_waiting(p, waiting);
-    for (byi_id id = 0; id < n; id++)
-        if (!p->f->nodes.at[id].region && !waiting[id])
-            heap_push(&ready, key_of(p, id));
-    for (uint32_t i = 1; i <= p->n_regions; i++)
-        if (!is_empty(p, i) && !p->regions[i].waiting)
-            heap_push(&ready, key_of(p, p->at[p->first[i]]));
+    list_ready(p, waiting, &ready);
     uint32_t emitted = 0;
-    while (ready.n) {
-        uint64_t key = heap_pop(&ready);
+    while (has_ready(&ready)) {
+        uint64_t key = pop_ready(&ready);
         uint32_t number = (uint32_t)key;
         byi_id id = (byi_id)(key >> 32);
         BYI_TRY(number ? emit_region(p, number) : emit_host(p, id));
