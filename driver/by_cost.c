@@ -556,7 +556,7 @@ static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
             .native_us = wholes[ALL_NATIVE].us,
             .greedy_us = wholes[GREEDY].us,
             .measured_us = wholes[ASSIGNED].us,
-            .chosen = whole_names[best]};
+            .chosen = whole_names[wholes[best].same]};
         byi_ledger_measured(d->by->ledger, &measured);
     } else {
         byi_text_addf(&d->by->notes,
