@@ -1,6 +1,7 @@
 /* prepack.c: constant operands of native kernels, once, as the kernels read
- * them best: weights in the order of the matrix product's tiles. Only for steps
- * that may run: vendors have packed their own.
+ * them best: weights in the order of the matrix product's tiles; what is not
+ * packed, on addresses that are multiples of BYI_ALIGN, which those in a model
+ * file are not. Only for steps that may run: vendors have packed their own.
  */
 #include "plan.h"
 
@@ -14,8 +15,11 @@ struct packed {
     uint64_t at;
 };
 
+enum { STAYS = 0 };
+
 struct packer {
     const struct byi_plan_tables *plan;
+    uint64_t *moved; /* by constant: 1 + its place in `packed`, or STAYS */
     struct packed *list;
     uint32_t n, cap;
     uint64_t bytes;
@@ -68,14 +72,52 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+}
+
+/* Constants that a step reads where they lie, and had better lie elsewhere:
+ * loads of a vector that span two lines of the cache take twice the time. */
+static void list_moves(struct packer *p, const struct byi_plan_func *f,
+                       const struct byi_step *step)
+{
+    if (step->kind != BYI_STEP_OP && step->kind != BYI_STEP_KERNEL)
+        return;
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        const struct byi_value *root = &f->values[f->values[step->in[i]].root];
+        if (root->kind != BYI_V_CONST || p->moved[root->index] != STAYS)
+            continue;
+        const struct byi_tensor *t = &p->plan->consts[root->index].view;
+        const uint64_t bytes = byi_tensor_bytes(t);
+        if ((uintptr_t)t->data % BYI_ALIGN == 0 || bytes < BYI_ALIGN)
+            continue;
+        p->moved[root->index] = 1 + p->bytes;
+        p->bytes += aligned(bytes);
+    }
+}
+
+static void move_consts(const struct packer *p, struct byoc_model *model)
+{
+    for (uint32_t i = 0; i < model->plan->n_consts; i++) {
+        struct byi_tensor *t = &model->plan->consts[i].view;
+        if (p->moved[i] == STAYS)
+            continue;
+        void *to = (char *)model->packed + (p->moved[i] - 1);
+        t->data = memcpy(to, t->data, byi_tensor_bytes(t));
+    }
+}
+
 static enum byoc_status list_steps(struct packer *p, uint32_t func,
                                    struct byoc_error *err)
 {
     const struct byi_plan_func *f = &p->plan->funcs[func];
     for (uint32_t k = 0; k < f->n_steps; k++) {
         const uint64_t bytes = pack_step(p, f, &f->steps[k], NULL);
-        if (bytes == 0)
+        if (bytes == 0) {
+            list_moves(p, f, &f->steps[k]);
             continue;
+        }
         if (p->n == p->cap) {
             const uint32_t cap = p->cap ? 2 * p->cap : 64;
             struct packed *more = realloc(p->list, cap * sizeof *more);
@@ -85,7 +127,7 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
             p->cap = cap;
         }
         p->list[p->n++] = (struct packed){&f->steps[k], f, p->bytes};
-        p->bytes += (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+        p->bytes += aligned(bytes);
     }
     return BYOC_OK;
 }
@@ -111,9 +153,9 @@ static void mark_reached(const struct byi_instance *in, bool *runs,
     }
 }
 
-enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
+static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
+                                 struct byoc_error *err)
 {
-    struct packer p = {.plan = model->plan, .threads = model->threads};
     const uint32_t n_funcs = model->plan->n_funcs;
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
     uint32_t *list = byi_alloc(n_funcs, sizeof *list);
@@ -122,24 +164,38 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
         mark_reached(&model->own, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
         if (runs[f])
-            status = list_steps(&p, f, err);
+            status = list_steps(p, f, err);
     free(runs);
     free(list);
-    if (status == BYOC_OK && p.bytes) {
-        model->packed = byi_acquire(p.bytes);
-        if (!model->packed)
-            status = no_memory(err, p.bytes);
+    return status;
+}
+
+static enum byoc_status pack(struct packer *p, struct byoc_model *model,
+                             struct byoc_error *err)
+{
+    BYI_TRY(list_all(p, model, err));
+    if (!p->bytes)
+        return BYOC_OK;
+    model->packed = byi_acquire(p->bytes);
+    if (!model->packed)
+        return no_memory(err, p->bytes);
+#pragma omp parallel for num_threads(p->threads) schedule(dynamic, 1)
+    for (uint32_t i = 0; i < p->n; i++) {
+        char *to = (char *)model->packed + p->list[i].at;
+        pack_step(p, p->list[i].f, p->list[i].step, to);
+        p->list[i].step->packed = to;
     }
-    if (status != BYOC_OK) {
-        free(p.list);
-        return status;
-    }
-#pragma omp parallel for num_threads(p.threads) schedule(dynamic, 1)
-    for (uint32_t i = 0; i < p.n; i++) {
-        char *to = (char *)model->packed + p.list[i].at;
-        pack_step(&p, p.list[i].f, p.list[i].step, to);
-        p.list[i].step->packed = to;
-    }
-    free(p.list);
+    move_consts(p, model);
     return BYOC_OK;
+}
+
+enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
+{
+    struct packer p = {.plan = model->plan, .threads = model->threads};
+    p.moved = byi_alloc(model->plan->n_consts + 1u, sizeof *p.moved);
+    const enum byoc_status status =
+        p.moved ? pack(&p, model, err) : no_memory(err, sizeof *p.moved);
+    free(p.moved);
+    free(p.list);
+    return status;
 }
