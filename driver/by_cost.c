@@ -479,17 +479,16 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
     return BYOC_OK;
 }
 
-/* As assigned where that is faster by more than a clock's noise, or is the
- * better of the two others under another name: whoever measures shall not end
- * with a slower model than who does not. */
+/* As assigned where that is faster by more than noise, or is the better of the
+ * two others under another name: whoever measures shall not end with a slower
+ * model than who does not. */
 static uint32_t best_of(const struct whole *wholes)
 {
-    const double margin = 1.02; /* these ran for long */
     const struct whole *assigned = &wholes[ASSIGNED];
     const uint32_t plain =
         wholes[GREEDY].us <= wholes[ALL_NATIVE].us ? GREEDY : ALL_NATIVE;
     if (assigned->same == wholes[plain].same ||
-        margin * assigned->us <= wholes[plain].us)
+        assigned->us <= (1 - noise) * wholes[plain].us)
         return ASSIGNED;
     return plain;
 }
