@@ -428,7 +428,6 @@ static void topk(struct draw *d)
     draw_attr_int(d, "largest", draw_int(d, 0, 1));
 }
 
-#define MS "com.microsoft"
 /* clang-format off */
 static const struct op_case rows[] = {
     {"Abs", 13, "fhiu86", draw_same, EXTREME, 1, 0, NULL, false},
@@ -487,6 +486,7 @@ static const struct op_case rows[] = {
     {"Mean", 13, "f", several, ORDINARY, 1, 1e-6, NULL, false},
     {"Mean", 13, "h", several, ORDINARY, 1, 1e-4, NULL, false},
     {"Min", 13, "fhiu86", several, EXTREME, 1, 0, NULL, false},
+    {"Mish", 18, "fh", draw_same, EXTREME, 1, 1e-5, NULL, false},
     {"Mod", 13, "fhiu86", quotient, ORDINARY, 1, 1e-6, NULL, false},
     {"Mul", 14, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"Neg", 13, "fhi86", draw_same, EXTREME, 1, 0, NULL, false},
@@ -527,8 +527,6 @@ static const struct op_case rows[] = {
     {"TopK", 11, "fhiu86", topk, ORDINARY, 2, 0, NULL, false},
     {"Where", 16, "fhiu86bs", where, EXTREME, 1, 0, NULL, false},
     {"Xor", 7, "b", broadcast, ORDINARY, 1, 0, NULL, false},
-    {"FastGelu", 1, "f", draw_same, ORDINARY, 1, 1e-5, MS, false},
-    {"Gelu", 1, "f", draw_same, ORDINARY, 1, 1e-5, MS, false},
 };
 /* clang-format on */
 

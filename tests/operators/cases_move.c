@@ -354,36 +354,21 @@ static void lrn(struct draw *d)
 
 /* --- 8 bits --------------------------------------------------------------- */
 
-static void scale_of(struct draw *d, float value)
-{
-    struct byi_tensor *t = draw_operand(d, BYOC_F32, 0, NULL, POSITIVE);
-
-    byi_tensor_set(t, 0, (double)value);
-}
-
-static void zero_of(struct draw *d)
-{
-    const int64_t zero =
-        d->dtype == BYOC_U8 ? draw_int(d, 100, 140) : draw_int(d, -9, 9);
-
-    draw_ints(d, d->dtype, -1, &zero, draw_chance(d, 70));
-}
-
 static void quantize(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
 
     draw_operand(d, BYOC_F32, rank, dims, op_now->flavour);
-    scale_of(d, 0.0625f);
-    zero_of(d);
+    draw_scale(d, 0.0625f);
+    draw_zero(d);
 }
 
 static void dequantize(struct draw *d)
 {
     draw_same(d);
-    scale_of(d, 0.03f);
-    zero_of(d);
+    draw_scale(d, 0.03f);
+    draw_zero(d);
 }
 
 static void qlinear_binary(struct draw *d)
@@ -392,21 +377,21 @@ static void qlinear_binary(struct draw *d)
     const uint32_t rank = draw_shape(d, 0, 4, dims);
 
     draw_operand(d, d->dtype, rank, dims, EXTREME);
-    scale_of(d, 0.02f);
-    zero_of(d);
+    draw_scale(d, 0.02f);
+    draw_zero(d);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
     draw_operand(d, d->dtype, rb, b, EXTREME);
-    scale_of(d, 0.03f);
-    zero_of(d);
-    scale_of(d, 0.04f);
-    zero_of(d);
+    draw_scale(d, 0.03f);
+    draw_zero(d);
+    draw_scale(d, 0.04f);
+    draw_zero(d);
 }
 
 static void qlinear_unary(struct draw *d)
 {
     dequantize(d);
-    scale_of(d, 0.04f);
-    zero_of(d);
+    draw_scale(d, 0.04f);
+    draw_zero(d);
 }
 
 static void matmul_integer(struct draw *d)
@@ -417,8 +402,8 @@ static void matmul_integer(struct draw *d)
     draw_operand(d, d->dtype, 2, (int64_t[]){m, k}, EXTREME);
     draw_operand(d, d->dtype, 2, (int64_t[]){k, n}, EXTREME);
     if (draw_chance(d, 60)) {
-        zero_of(d);
-        zero_of(d);
+        draw_zero(d);
+        draw_zero(d);
     }
 }
 
@@ -432,14 +417,14 @@ static void qlinear_product(struct draw *d)
 
     draw_operand(d, d->dtype, conv ? 4 : 2,
                  conv ? x : (int64_t[]){draw_int(d, 1, 9), c}, EXTREME);
-    scale_of(d, 0.02f);
-    zero_of(d);
+    draw_scale(d, 0.02f);
+    draw_zero(d);
     draw_operand(d, d->dtype, conv ? 4 : 2, conv ? w : (int64_t[]){c, n},
                  EXTREME);
-    scale_of(d, 0.03f);
-    zero_of(d);
-    scale_of(d, 0.25f);
-    zero_of(d);
+    draw_scale(d, 0.03f);
+    draw_zero(d);
+    draw_scale(d, 0.25f);
+    draw_zero(d);
 }
 
 static void float_only(struct draw *d)

@@ -292,6 +292,21 @@ struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
     return add_operand(d, &t, constant);
 }
 
+void draw_scale(struct draw *d, float value)
+{
+    struct byi_tensor *t = draw_operand(d, BYOC_F32, 0, NULL, POSITIVE);
+
+    byi_tensor_set(t, 0, (double)value);
+}
+
+void draw_zero(struct draw *d)
+{
+    const int64_t zero =
+        d->dtype == BYOC_U8 ? draw_int(d, 100, 140) : draw_int(d, -9, 9);
+
+    draw_ints(d, d->dtype, -1, &zero, draw_chance(d, 70));
+}
+
 void draw_nothing(struct draw *d)
 {
     d->node->input = list_add(d, d->node->input, &d->node->n_input, "");

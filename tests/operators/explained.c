@@ -85,6 +85,20 @@ static bool corners_between(const struct draw *d)
     return false;
 }
 
+/* What is 1 does not fit in a byte of 256ths. */
+static bool ones_in_bytes(const struct draw *d)
+{
+    const struct byi_tensor *x = &d->in[0];
+    const Onnx__AttributeProto *a = attribute(d, "axis");
+    const bool rest = attribute(d, "opset")->i < 13;
+    const uint32_t axis = (uint32_t)(a->i + (a->i < 0 ? x->rank : 0));
+    int64_t n = 1;
+
+    for (uint32_t i = axis; i < (rest ? x->rank : axis + 1); i++)
+        n *= x->dims[i];
+    return d->dtype == BYOC_U8 && n == 1;
+}
+
 /* Scales that change no size. */
 static bool sizes_stay(const struct draw *d)
 {
@@ -139,6 +153,7 @@ static const struct {
     {"Loop", no_rounds, "rows that no round makes have sizes of 0 in it"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
+    {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},
     {"ReduceLogSumExp", whole,
      "it drops the logarithm's fraction before it adds the maximum"},
     {"Resize", corners_between,

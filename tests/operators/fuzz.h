@@ -59,6 +59,10 @@ struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
                                bool constant);
 /* An operand of any shape, of the case's type and flavour. */
 void draw_same(struct draw *d);
+/* A scalar by which 8 bits are real numbers; a zero point of the case's type.
+ */
+void draw_scale(struct draw *d, float value);
+void draw_zero(struct draw *d);
 /* The next operand is left out. */
 void draw_nothing(struct draw *d);
 void draw_attr_int(struct draw *d, const char *name, int64_t v);
@@ -117,6 +121,7 @@ extern const struct op_table op_cases_image;   /* cases_image.c */
 extern const struct op_table op_cases_more;    /* cases_more.c */
 extern const struct op_table op_cases_control; /* cases_control.c */
 extern const struct op_table op_cases_contrib; /* cases_contrib.c */
+extern const struct op_table op_cases_ml;      /* cases_ml.c   */
 /* The case being made: generators read its flavour. */
 extern const struct op_case *op_now;
 

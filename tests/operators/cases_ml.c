@@ -1,0 +1,370 @@
+/* cases_ml.c: random calls of ai.onnx.ml's operators. Numbers are halves, so
+ * that many meet a threshold or a category exactly.
+ */
+#include "fuzz.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
+
+enum { MOST = 64, MOST_LEAVES = 160 };
+
+static bool is_op(const char *name)
+{
+    return strcmp(op_now->op, name) == 0;
+}
+
+static float half(struct draw *d)
+{
+    return (float)draw_int(d, -8, 8) / 2;
+}
+
+static void attr_halves(struct draw *d, const char *name, int64_t n)
+{
+    float values[MOST];
+
+    for (int64_t i = 0; i < n; i++)
+        values[i] = half(d);
+    draw_attr_floats(d, name, (size_t)n, values);
+}
+
+/* 0, 1, ... n - 1 as the labels of classes, or words. */
+static void attr_labels(struct draw *d, const char *ints, int64_t n)
+{
+    static const char *const words[] = {"no", "yes", "maybe", "", "a", "b"};
+    static const int64_t numbers[] = {7, 3, 5, -1, 0, 2};
+
+    if (draw_chance(d, 30))
+        draw_attr_words(d, "classlabels_strings", (size_t)n, words);
+    else
+        draw_attr_ints(d, ints, (size_t)n, numbers);
+}
+
+/* x: some rows of `width` features, of the case's type. */
+static int64_t rows_of(struct draw *d, int64_t width)
+{
+    const int64_t dims[] = {draw_int(d, 1, 9), width};
+    struct byi_tensor *t = draw_operand(d, d->dtype, 2, dims, ORDINARY);
+
+    for (int64_t i = 0; i < byi_elements(2, dims); i++)
+        byi_tensor_set(t, i,
+                       byi_dtype_is_float(t->dtype)
+                           ? (double)half(d)
+                           : (double)draw_int(d, -4, 4));
+    return width;
+}
+
+/* --- numbers -------------------------------------------------------------- */
+
+static void binarizer(struct draw *d)
+{
+    rows_of(d, draw_int(d, 1, 6));
+    draw_attr_float(d, "threshold", half(d));
+}
+
+static void scaler(struct draw *d)
+{
+    const int64_t width = rows_of(d, draw_int(d, 1, 6));
+
+    attr_halves(d, "offset", draw_chance(d, 50) ? 1 : width);
+    attr_halves(d, "scale", draw_chance(d, 50) ? 1 : width);
+}
+
+static void normalizer(struct draw *d)
+{
+    static const char *const norms[] = {"MAX", "L1", "L2"};
+
+    rows_of(d, draw_int(d, 1, 6));
+    draw_attr_string(d, "norm", ONE_OF(d, norms));
+}
+
+static void imputer(struct draw *d)
+{
+    const int64_t width = rows_of(d, draw_int(d, 1, 6));
+    const int64_t n = draw_chance(d, 50) ? 1 : width;
+    struct byi_tensor *x = &d->in[0];
+    const bool nan = draw_chance(d, 40);
+    int64_t fresh[6];
+
+    if (!byi_dtype_is_float(d->dtype)) {
+        for (int64_t i = 0; i < n; i++)
+            fresh[i] = draw_int(d, -99, 99);
+        draw_attr_ints(d, "imputed_value_int64s", (size_t)n, fresh);
+        draw_attr_int(d, "replaced_value_int64", draw_int(d, -2, 2));
+        return;
+    }
+    if (nan)
+        byi_tensor_set(x, 0, (double)NAN);
+    attr_halves(d, "imputed_value_floats", n);
+    draw_attr_float(d, "replaced_value_float", nan ? NAN : half(d));
+}
+
+/* --- features and categories ---------------------------------------------- */
+
+static void array_feature(struct draw *d)
+{
+    const int64_t dims[] = {draw_int(d, 1, 5), draw_int(d, 1, 7)};
+    const int64_t n = draw_int(d, 1, 5);
+    int64_t columns[5];
+
+    draw_operand(d, d->dtype, 2, dims, ORDINARY);
+    for (int64_t i = 0; i < n; i++)
+        columns[i] = draw_int(d, 0, dims[1] - 1);
+    draw_ints(d, BYOC_I64, n, columns, draw_chance(d, 50));
+}
+
+static void feature_vectorizer(struct draw *d)
+{
+    const int64_t rows = draw_int(d, 1, 5), n = draw_int(d, 1, 4);
+    int64_t widths[4];
+
+    for (int64_t i = 0; i < n; i++) {
+        widths[i] = draw_int(d, 1, 5);
+        draw_operand(d, d->dtype, 2, (int64_t[]){rows, widths[i]}, ORDINARY);
+    }
+    draw_attr_ints(d, "inputdimensions", (size_t)n, widths);
+}
+
+static const char *const some_words[] = {"a", "The", "10", ""};
+static const int64_t some_numbers[] = {2, -1, 0, 3};
+
+static void one_hot(struct draw *d)
+{
+    const size_t n = (size_t)draw_int(d, 1, 4);
+
+    if (d->dtype == BYOC_STRING) {
+        draw_operand(d, d->dtype, 2, (int64_t[]){3, draw_int(d, 1, 5)},
+                     ORDINARY);
+        draw_attr_words(d, "cats_strings", n, some_words);
+    } else {
+        rows_of(d, draw_int(d, 1, 5));
+        draw_attr_ints(d, "cats_int64s", n, some_numbers);
+    }
+    draw_attr_int(d, "zeros", 1);
+}
+
+static void category_mapper(struct draw *d)
+{
+    if (d->dtype == BYOC_STRING)
+        draw_operand(d, d->dtype, 2, (int64_t[]){3, draw_int(d, 1, 5)},
+                     ORDINARY);
+    else
+        rows_of(d, draw_int(d, 1, 5));
+    draw_attr_words(d, "cats_strings", 4, some_words);
+    draw_attr_ints(d, "cats_int64s", 4, some_numbers);
+    draw_attr_int(d, "default_int64", -7);
+    draw_attr_string(d, "default_string", "none");
+}
+
+/* From words, numbers or floats to one of the others. */
+static void label_encoder(struct draw *d)
+{
+    static const float some_floats[] = {0.5f, -1.5f, 2, 0};
+    const size_t n = (size_t)draw_int(d, 1, 4);
+
+    if (d->dtype == BYOC_STRING)
+        draw_operand(d, d->dtype, 1, (int64_t[]){9}, ORDINARY);
+    else
+        rows_of(d, draw_int(d, 1, 5));
+    if (d->dtype == BYOC_STRING)
+        draw_attr_words(d, "keys_strings", n, some_words);
+    else if (d->dtype == BYOC_I64)
+        draw_attr_ints(d, "keys_int64s", n, some_numbers);
+    else
+        draw_attr_floats(d, "keys_floats", n, some_floats);
+    if (d->dtype == BYOC_I64) {
+        draw_attr_words(d, "values_strings", n, some_words);
+        draw_attr_string(d, "default_string", "none");
+    } else if (d->dtype == BYOC_STRING && draw_chance(d, 50)) {
+        draw_attr_floats(d, "values_floats", n, some_floats);
+        draw_attr_float(d, "default_float", -7);
+    } else {
+        draw_attr_ints(d, "values_int64s", n, some_numbers);
+        draw_attr_int(d, "default_int64", -7);
+    }
+}
+
+/* --- models --------------------------------------------------------------- */
+
+static const char *const transforms[] = {"NONE", "LOGISTIC", "SOFTMAX",
+                                         "SOFTMAX_ZERO"};
+
+static void linear(struct draw *d)
+{
+    const bool classes = is_op("LinearClassifier");
+    const int64_t width = rows_of(d, draw_int(d, 1, 6));
+    const int64_t n = draw_int(d, classes ? 2 : 1, 5);
+    const char *transform = ONE_OF(d, transforms);
+
+    attr_halves(d, "coefficients", n * width);
+    if (classes || draw_chance(d, 60))
+        attr_halves(d, "intercepts", n);
+    draw_attr_string(d, "post_transform", n > 1 ? transform : "NONE");
+    if (classes)
+        attr_labels(d, "classlabels_ints", n);
+    else
+        draw_attr_int(d, "targets", n);
+}
+
+static const char *const kernels[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
+
+static void svm_kernel(struct draw *d, int64_t vectors, int64_t width)
+{
+    attr_halves(d, "support_vectors", vectors * width);
+    draw_attr_string(d, "kernel_type", ONE_OF(d, kernels));
+    draw_attr_floats(d, "kernel_params", 3,
+                     (float[]){0.25f, 0.5f, (float)draw_int(d, 1, 3)});
+}
+
+static void svm_regressor(struct draw *d)
+{
+    const int64_t width = rows_of(d, draw_int(d, 1, 4));
+    const int64_t vectors = draw_int(d, 1, 5);
+
+    svm_kernel(d, vectors, width);
+    attr_halves(d, "coefficients", vectors);
+    attr_halves(d, "rho", 1);
+    draw_attr_int(d, "n_supports", vectors);
+    draw_attr_int(d, "one_class", draw_int(d, 0, 1));
+}
+
+static void svm_classifier(struct draw *d)
+{
+    const int64_t width = rows_of(d, draw_int(d, 1, 4));
+    const int64_t classes = draw_int(d, 2, 4);
+    int64_t each[4], vectors = 0;
+
+    for (int64_t i = 0; i < classes; i++)
+        vectors += each[i] = draw_int(d, 1, 3);
+    svm_kernel(d, vectors, width);
+    attr_halves(d, "coefficients", (classes - 1) * vectors);
+    attr_halves(d, "rho", classes * (classes - 1) / 2);
+    draw_attr_ints(d, "vectors_per_class", (size_t)classes, each);
+    attr_labels(d, "classlabels_ints", classes);
+}
+
+/* Nodes of trees as they are written, one list for each of their members. */
+struct forest {
+    size_t n, leaves;
+    int64_t tree[MOST], id[MOST], feature[MOST], yes[MOST], no[MOST];
+    int64_t missing[MOST];
+    float value[MOST];
+    const char *mode[MOST];
+    int64_t leaf_tree[MOST_LEAVES], leaf_id[MOST_LEAVES];
+    int64_t leaf_class[MOST_LEAVES];
+    float weight[MOST_LEAVES];
+};
+
+static const char *const comparisons[] = {"BRANCH_LEQ", "BRANCH_LT",
+                                          "BRANCH_GTE", "BRANCH_GT",
+                                          "BRANCH_EQ",  "BRANCH_NEQ"};
+
+/* What node `id` of the tree adds, for a class. */
+static void add_leaf(struct draw *d, struct forest *f, int64_t tree, int64_t id,
+                     int64_t class)
+{
+    f->leaf_tree[f->leaves] = tree;
+    f->leaf_id[f->leaves] = id;
+    f->leaf_class[f->leaves] = class;
+    f->weight[f->leaves++] = half(d);
+}
+
+/* A complete tree: node i has children 2 i + 1 and 2 i + 2; its leaves add to
+ * every class, or to one of them. */
+static void grow(struct draw *d, struct forest *f, int64_t tree, int64_t width,
+                 int64_t classes, bool every)
+{
+    const int64_t depth = draw_int(d, 0, 3);
+    const int64_t inner = (INT64_C(1) << depth) - 1, all = 2 * inner + 1;
+    const char *mode = ONE_OF(d, comparisons);
+
+    for (int64_t i = 0; i < all; i++) {
+        const size_t k = f->n++;
+        f->tree[k] = tree;
+        f->id[k] = i;
+        f->feature[k] = draw_int(d, 0, width - 1);
+        f->value[k] = half(d);
+        f->mode[k] = i < inner ? mode : "LEAF";
+        f->yes[k] = i < inner ? 2 * i + 1 : 0;
+        f->no[k] = i < inner ? 2 * i + 2 : 0;
+        f->missing[k] = draw_int(d, 0, 1);
+        if (i < inner)
+            continue;
+        for (int64_t c = 0; c < classes && every; c++)
+            add_leaf(d, f, tree, i, c);
+        if (!every)
+            add_leaf(d, f, tree, i, draw_int(d, 0, classes - 1));
+    }
+}
+
+static void attr_forest(struct draw *d, const struct forest *f, bool classes)
+{
+    const char *const names[2][4] = {
+        {"target_treeids", "target_nodeids", "target_ids", "target_weights"},
+        {"class_treeids", "class_nodeids", "class_ids", "class_weights"}};
+
+    draw_attr_ints(d, "nodes_treeids", f->n, f->tree);
+    draw_attr_ints(d, "nodes_nodeids", f->n, f->id);
+    draw_attr_ints(d, "nodes_featureids", f->n, f->feature);
+    draw_attr_ints(d, "nodes_truenodeids", f->n, f->yes);
+    draw_attr_ints(d, "nodes_falsenodeids", f->n, f->no);
+    draw_attr_ints(d, "nodes_missing_value_tracks_true", f->n, f->missing);
+    draw_attr_floats(d, "nodes_values", f->n, f->value);
+    draw_attr_words(d, "nodes_modes", f->n, f->mode);
+    draw_attr_ints(d, names[classes][0], f->leaves, f->leaf_tree);
+    draw_attr_ints(d, names[classes][1], f->leaves, f->leaf_id);
+    draw_attr_ints(d, names[classes][2], f->leaves, f->leaf_class);
+    draw_attr_floats(d, names[classes][3], f->leaves, f->weight);
+}
+
+/* Three classes or more, and leaves for all where there are base values: of
+ * others docs/operators.md says what differs. */
+static void trees(struct draw *d)
+{
+    static const char *const sums[] = {"SUM", "AVERAGE", "MIN", "MAX"};
+    const bool classes = is_op("TreeEnsembleClassifier");
+    const int64_t width = rows_of(d, draw_int(d, 1, 6));
+    const int64_t n = draw_int(d, classes ? 3 : 1, 5);
+    const int64_t count = draw_int(d, 1, 4);
+    const bool based = draw_chance(d, 50);
+    struct forest f = {0};
+
+    if (byi_dtype_is_float(d->dtype) && draw_chance(d, 30))
+        byi_tensor_set(&d->in[0], 0, (double)NAN);
+    for (int64_t i = 0; i < count; i++)
+        grow(d, &f, i, width, n, based);
+    attr_forest(d, &f, classes);
+    if (based)
+        attr_halves(d, "base_values", n);
+    if (classes) {
+        attr_labels(d, "classlabels_int64s", n);
+        draw_attr_string(d, "post_transform", ONE_OF(d, transforms));
+    } else {
+        draw_attr_int(d, "n_targets", n);
+        draw_attr_string(d, "aggregate_function", ONE_OF(d, sums));
+    }
+}
+
+#define ML "ai.onnx.ml"
+/* clang-format off */
+static const struct op_case rows[] = {
+    {"ArrayFeatureExtractor", 1, "fis", array_feature, ORDINARY, 1, 0, ML, false},
+    {"Binarizer", 1, "f", binarizer, ORDINARY, 1, 0, ML, false},
+    {"CategoryMapper", 1, "is", category_mapper, ORDINARY, 1, 0, ML, true},
+    {"FeatureVectorizer", 1, "fi", feature_vectorizer, ORDINARY, 1, 0, ML, false},
+    {"Imputer", 1, "fi", imputer, ORDINARY, 1, 0, ML, false},
+    {"LabelEncoder", 2, "fis", label_encoder, ORDINARY, 1, 0, ML, true},
+    {"LinearClassifier", 1, "fi", linear, ORDINARY, 2, 1e-4, ML, true},
+    {"LinearRegressor", 1, "f", linear, ORDINARY, 1, 1e-4, ML, false},
+    {"Normalizer", 1, "fi", normalizer, ORDINARY, 1, 1e-5, ML, false},
+    {"OneHotEncoder", 1, "fis", one_hot, ORDINARY, 1, 0, ML, false},
+    {"SVMClassifier", 1, "fi", svm_classifier, ORDINARY, 2, 1e-3, ML, true},
+    {"SVMRegressor", 1, "f", svm_regressor, ORDINARY, 1, 1e-3, ML, false},
+    {"Scaler", 1, "fi", scaler, ORDINARY, 1, 1e-6, ML, false},
+    {"TreeEnsembleClassifier", 1, "fi", trees, ORDINARY, 2, 1e-4, ML, true},
+    {"TreeEnsembleRegressor", 1, "f", trees, ORDINARY, 1, 1e-4, ML, false},
+};
+/* clang-format on */
+
+const struct op_table op_cases_ml = {rows, BYI_COUNT(rows)};
