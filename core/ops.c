@@ -101,7 +101,8 @@ TABLE(layout_transform, ATTR("src_layout", STRING, REQUIRED), ATTR("dst_layout",
 TABLE(full, ATTR("value", FLOAT, "0.0"), ATTR("dtype", DTYPE, "float32"))
 TABLE(sequence_make, ATTR("dtype", DTYPE, "float32"))
 TABLE(sequence_split, ATTR("axis", INT, "0"), ATTR("keepdims", BOOL, "true"))
-TABLE(sequence_concatenate, ATTR("axis", INT, REQUIRED), ATTR("new_axis", BOOL, "false"))
+TABLE(sequence_concatenate, ATTR("axis", INT, REQUIRED), ATTR("new_axis", BOOL, "false"),
+      ATTR("allow_empty", BOOL, "false"))
 TABLE(optional_none, ATTR("dtype", DTYPE, REQUIRED), ATTR("sequence", BOOL, "false"))
 TABLE(text_normalize, ATTR("case", STRING, "\"NONE\""), ATTR("case_sensitive", BOOL, "false"),
       ATTR("locale", STRING, "\"\""), ATTR("stopwords", STRINGS, "[]"))

@@ -177,7 +177,8 @@ static void run_loop(struct byi_import *o, struct byi_loop *loop)
         if (rows->stacked)
             o->out[i] = byi_o_emit(
                 o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
-                ATTRS(AN_INT("axis", rows->axis), A_BOOL("new_axis", true)));
+                ATTRS(AN_INT("axis", rows->axis), A_BOOL("new_axis", true),
+                      A_BOOL("allow_empty", true)));
     }
 }
 

@@ -416,6 +416,18 @@ static enum byoc_status joined_dims(const struct byi_object *list,
     return BYOC_OK;
 }
 
+/* The result's dims of no elements: 0 is what is not known. */
+static void empty_dims(const struct byoc_state *s, const struct byi_frame *fr,
+                       const struct byi_step *step, uint32_t axis,
+                       struct byi_tensor *out)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const struct byi_type *type = f->values[step->out[0]].type;
+    for (uint32_t d = 0; d < out->rank; d++)
+        out->dims[d] =
+            d == axis || BYI_IS_SYMBOL(type->dims[d]) ? 0 : type->dims[d];
+}
+
 static enum byoc_status run_concatenate(struct byoc_state *s,
                                         struct byi_frame *fr,
                                         const struct byi_step *step,
@@ -426,10 +438,13 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
     struct byi_tensor *out = &fr->t[step->out[0]];
     const uint32_t axis = axis_of(step, out->rank);
     uint64_t at = 0;
-    if (list->n == 0)
+    if (list->n)
+        BYI_TRY(joined_dims(list, step, stacked, axis, out, err));
+    else if (byi_attr_int(step->attrs, "allow_empty"))
+        empty_dims(s, fr, step, axis, out);
+    else
         return fault(step, BYOC_EINVAL, err,
                      "the sequence is empty, expected an element");
-    BYI_TRY(joined_dims(list, step, stacked, axis, out, err));
     BYI_TRY(byi_exec_provide(s, fr, step->out[0], err));
     const struct lines l = lines_of(out, axis);
     for (uint32_t i = 0; i < list->n; i++) {

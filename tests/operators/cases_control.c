@@ -38,7 +38,9 @@ static void branches(struct draw *d)
 static void loop(struct draw *d)
 {
     const int64_t rounds = draw_int(d, 0, 6);
+    const int64_t from = 0, to = draw_int(d, 0, 2);
     const bool ends = draw_chance(d, 50), first = draw_chance(d, 80);
+    const bool listed = draw_chance(d, 40); /* rows of sizes that a run tells */
 
     draw_ints(d, BYOC_I64, draw_chance(d, 50) ? -1 : 1, &rounds,
               draw_chance(d, 40));
@@ -47,6 +49,8 @@ static void loop(struct draw *d)
     byi_tensor_set(go, 0, first);
     matrix(d, 2, 3);
     matrix(d, 2, 3);
+    draw_ints(d, BYOC_I64, 1, &from, false);
+    draw_ints(d, BYOC_I64, 1, &to, false);
     Onnx__GraphProto *g = draw_body(d, "body", "i go s", "more s_out row");
     draw_body_type(d, g, 0, BYOC_I64, 0);
     draw_body_type(d, g, 1, BYOC_BOOL, 0);
@@ -59,14 +63,17 @@ static void loop(struct draw *d)
         draw_node(d, g, "Identity", "go", "more");
     draw_node(d, g, byi_dtype_is_float(d->dtype) ? "Max" : "Add", "s x3",
               "s_out");
-    draw_node(d, g, "Identity", "s", "row");
+    if (listed)
+        draw_node(d, g, "Slice", "s x4 x5", "row");
+    else
+        draw_node(d, g, "Identity", "s", "row");
     draw_wiring(d, "x0 x1 x2", NULL);
 }
 
 /* State x0, rows of x1 along an axis and from either end; x2 from around. */
 static void scan(struct draw *d)
 {
-    const int64_t n = draw_int(d, 1, 5), m = draw_int(d, 1, 4);
+    const int64_t n = draw_int(d, 0, 5), m = draw_int(d, 1, 4);
     const int64_t axis = draw_int(d, 0, 1), out = draw_int(d, 0, 1);
     const int64_t dims[] = {axis ? m : n, axis ? n : m};
 

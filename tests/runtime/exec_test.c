@@ -199,7 +199,10 @@ static void test_lists(void **state)
         "  %2 = sequence.erase(%0);\n"
         "  %3 = optional.has(%o);\n"
         "  %4 = sequence.split(%x, 2, axis=0);\n"
-        "  (%0, %1, %2, %3, %s, %4)\n"
+        "  %5 = sequence.erase(sequence.erase(%4));\n"
+        "  %6 = sequence.concatenate(%5, axis=1, new_axis=true,\n"
+        "                            allow_empty=true);\n"
+        "  (%0, %1, %2, %3, %s, %4, %6)\n"
         "}\n");
     float a[] = {1, 2}, b[] = {3}, c[] = {4, 5, 6};
     int64_t sizes[] = {2, 1, 3};
@@ -209,7 +212,7 @@ static void test_lists(void **state)
         {.kind = BYOC_SEQUENCE, .n = 2, .elements = elements},
         {.tensor = string_view(NULL, &sizes[2])},
         {.kind = BYOC_OPTIONAL}};
-    struct byoc_value out[6];
+    struct byoc_value out[7];
     elements[0].tensor.data = a;
     elements[1].tensor.data = b;
     in[1].tensor.data = c;
@@ -218,7 +221,7 @@ static void test_lists(void **state)
     assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
     for (int run = 0; run < 3; run++) {
         memset(out, 0, sizeof out);
-        if (byoc_run_values(s, in, 3, out, 6, &err) != BYOC_OK)
+        if (byoc_run_values(s, in, 3, out, 7, &err) != BYOC_OK)
             fail_msg("%s", err.text);
         assert_int_equal(out[0].n, 5); /* 12, 6, 3, 2 and 1 numbers */
         assert_int_equal(out[0].elements[0].tensor.shape[0], 12);
@@ -231,12 +234,14 @@ static void test_lists(void **state)
         assert_int_equal(out[4].n, 2); /* the caller's is as it was */
         assert_int_equal(out[5].n, 2);
         assert_int_equal(out[5].elements[1].tensor.shape[0], 1);
+        assert_int_equal(out[6].tensor.ndim, 2);
+        assert_int_equal(out[6].tensor.shape[0] + out[6].tensor.shape[1], 0);
     }
-    DLTensor views[6] = {{0}};
-    assert_int_equal(byoc_run(s, views, 3, views, 6, &err), BYOC_EINVAL);
+    DLTensor views[7] = {{0}};
+    assert_int_equal(byoc_run(s, views, 3, views, 7, &err), BYOC_EINVAL);
     assert_non_null(strstr(err.text, "byoc_run_values"));
     in[2].kind = BYOC_SEQUENCE;
-    assert_int_equal(byoc_run_values(s, in, 3, out, 6, &err), BYOC_ETYPE);
+    assert_int_equal(byoc_run_values(s, in, 3, out, 7, &err), BYOC_ETYPE);
     assert_string_equal(err.text,
                         "input \"o\": found a sequence, expected an optional");
     byoc_state_free(&s);
@@ -256,6 +261,8 @@ static void test_lists_refused(void **state)
         {"sequence.split(%x, %p, axis=0)", NULL},
         {"sequence.concatenate(sequence.make(%x, %y), axis=1)",
          "element 1 has shape (3, 5), which does not fit"},
+        {"sequence.concatenate(sequence.erase(sequence.erase(%s)), axis=0)",
+         "the sequence is empty"},
         {"optional.get(optional.none(dtype=\"float32\", sequence=true))",
          "there is no value"},
     };
