@@ -312,6 +312,9 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
     const char *nothing = "";
     int64_t room[2] = {0};
     struct byi_tensor t = {.data = room, .dtype = dtype};
+    const bool number = byi_dtype_is_float(dtype) || byi_dtype_is_int(dtype) ||
+                        dtype == BYOC_BOOL;
+    const uint64_t bytes = byoc_dtype_size(dtype);
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
@@ -319,13 +322,15 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
         t.data = &nothing;
         return byi_o_const(o, &t, false);
     }
-    if (byoc_dtype_size(dtype) == 0 || byoc_dtype_size(dtype) > 8) {
-        byi_o_refuse(o, "element type %s",
-                     byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");
-        return BYI_NO_ID;
+    if (number) {
+        byi_tensor_set(&t, 0, value);
+        return byi_o_const(o, &t, false);
     }
-    byi_tensor_set(&t, 0, value);
-    return byi_o_const(o, &t, false);
+    if (bytes > 0 && bytes <= sizeof room && value == 0.0)
+        return byi_o_const(o, &t, false); /* a complex 0 */
+    byi_o_refuse(o, "element type %s",
+                 byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");
+    return BYI_NO_ID;
 }
 
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t)

@@ -28,11 +28,11 @@ static Onnx__NodeProto *contrib(struct build *b, const char *op, const char *in,
     return n;
 }
 
-static void input_i32(struct build *b, const char *name, const char *dims)
+static void input_of(struct build *b, const char *name, int dtype,
+                     const char *dims)
 {
-    b->graph->input =
-        list_add(b->arena, b->graph->input, &b->graph->n_input,
-                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT32, dims));
+    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
+                               value(b, name, dtype, dims));
 }
 
 static void activations(void **state)
@@ -99,8 +99,8 @@ static void grouped_attention(void **state)
     input(&b, "q", "N s 32");
     input(&b, "k", "N s 16");
     input(&b, "v", "N s 16");
-    input_i32(&b, "last", "N");
-    input_i32(&b, "all", "");
+    input_of(&b, "last", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "N");
+    input_of(&b, "all", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "");
     Onnx__NodeProto *n =
         contrib(&b, "GroupQueryAttention", "q k v - - last all", "y pk pv");
     attr_int(&b, n, "num_heads", 4);
@@ -137,6 +137,7 @@ static void grouped_refused(void **state)
          BYOC_ETYPE},
         {"q k v - - l t", "local_window_size", 0, "local_window_size is 0",
          BYOC_EPARSE},
+        {"z k v - - l t", NULL, 0, "element type complex64", BYOC_EUNSUPPORTED},
         {"q k v - - l t", "sliding_window_cache", 1, "only the window",
          BYOC_EUNSUPPORTED},
         {"q k v - - l t", "qk_output", 1, "the scores as an output",
@@ -155,8 +156,9 @@ static void grouped_refused(void **state)
         input(&b, "k", "1 3 6");
         input(&b, "v", "1 3 6");
         input(&b, "c", "1 1 5 6");
-        input_i32(&b, "l", "1");
-        input_i32(&b, "t", "");
+        input_of(&b, "z", ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64, "1 3 12");
+        input_of(&b, "l", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "1");
+        input_of(&b, "t", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "");
         floats(&b, "w", 2, (const int64_t[]){4, 9});
         Onnx__NodeProto *n =
             contrib(&b, "GroupQueryAttention", cases[i].in, "y");
