@@ -57,8 +57,11 @@ struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels)
         .dtype = call->out->dtype,
         .size = byoc_dtype_size(call->out->dtype),
     };
-    if (words[BYI_DOT_BYTES].each && is_plain(&in[BYI_QNN_WEIGHTS], zeros))
+    const bool plain = is_plain(&in[BYI_QNN_WEIGHTS], zeros);
+    if (words[BYI_DOT_BYTES].each &&
+        (plain || call->op->id == BYI_OP_QNN_MATMUL))
         q.form = BYI_DOT_BYTES;
+    q.kept_zeros = q.form == BYI_DOT_BYTES && !plain;
     q.words = &words[q.form];
     if (in[BYI_QNN_X_ZERO].data)
         q.x.zero = *(const uint8_t *)in[BYI_QNN_X_ZERO].data ^ q.x.flip;

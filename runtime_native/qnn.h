@@ -31,6 +31,7 @@ struct byi_qnn {
     uint32_t flip;        /* of the weights                      */
     const uint8_t *zeros; /* theirs: one, or one of each channel */
     int64_t zero_step;    /* 0 or 1                              */
+    bool kept_zeros;      /* words have weights with them        */
     int64_t channels;     /* of results                          */
     struct byi_kept kept;
     enum byoc_dtype dtype; /* of results */
@@ -46,6 +47,13 @@ static inline int32_t byi_qnn_weight(const struct byi_qnn *q, int64_t o,
 {
     return (int32_t)(q->weights[at] ^ q->flip) -
            (int32_t)(q->zeros[o * q->zero_step] ^ q->flip);
+}
+
+/* What a weight of channel o is less in words that keep zero points: weights
+ * are signed bytes there, as they are, or 128 less. */
+static inline int32_t byi_qnn_offset(const struct byi_qnn *q, int64_t o)
+{
+    return (int32_t)(q->zeros[o * q->zero_step] ^ q->flip) - 128;
 }
 
 /* Number i of a word: as its form has them. */

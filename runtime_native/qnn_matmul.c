@@ -2,7 +2,9 @@
  * broadcast.
  *   (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul
  * Words of a row of A (dot.inc) by vectors of words of columns of B, which are
- * packed; sums over all of k stay in registers.
+ * packed; sums over all of k stay in registers. Weights with a zero point z are
+ * signed bytes as well:
+ *   sum of x (w - z) = sum of x w - z (sum of x)
  */
 #include "matmul.h"
 #include "qnn.h"
@@ -69,13 +71,14 @@ static uint32_t pack_column(const struct plan *p, int64_t b, int64_t n,
                             uint32_t *to, int64_t step)
 {
     const int64_t each = p->q.words->each;
+    const int32_t offset = p->q.kept_zeros ? byi_qnn_offset(&p->q, n) : 0;
     uint32_t total = 0;
     for (int64_t w = 0; w < p->k; w++) {
         uint32_t word = 0;
         for (int64_t i = 0; i < byi_min(each, p->b.k - w * each); i++) {
             const int64_t at = b + (w * each + i) * p->b.b_rs + n * p->b.b_cs;
             const int32_t weight = byi_qnn_weight(&p->q, n, at);
-            word |= byi_qnn_put(&p->q, i, weight);
+            word |= byi_qnn_put(&p->q, i, weight + offset);
             total += (uint32_t)weight;
         }
         to[w * step] = word;
@@ -143,6 +146,18 @@ static void pack_row(const struct plan *p, const uint8_t *a, uint32_t *to,
     }
 }
 
+/* A row of sums of weights that kept their zero points, for columns n0 to n1;
+ * a: the row of A. */
+static void take_zeros(const struct plan *p, const uint8_t *a, int64_t n0,
+                       int64_t n1, uint32_t *sums)
+{
+    uint32_t total = 0;
+    for (int64_t i = 0; i < p->b.k; i++)
+        total += a[i * p->b.a_cs] ^ p->q.x.flip;
+    for (int64_t n = n0; n < n1; n++)
+        sums[n - n0] -= (uint32_t)byi_qnn_offset(&p->q, n) * total;
+}
+
 /* --- tasks ----------------------------------------------------------------
  */
 
@@ -175,6 +190,8 @@ static void run_task(const struct job *j, int64_t task, uint32_t *left,
         for (int64_t at = n0; at < n1; at += nr)
             p->q.words->left_unsigned(p->k, left, j->right + at * p->k,
                                       j->offsets, sums + at - n0, WIDTH, count);
+        for (int64_t i = 0; i < count && p->q.kept_zeros; i++)
+            take_zeros(p, j->a + (m + i) * p->b.a_rs, n0, n1, sums + i * WIDTH);
         for (int64_t i = 0; i < count; i++)
             byi_simd()->finish[p->q.dtype](
                 sums + i * WIDTH, j->add + n0, j->scale + n0, 1, &p->q.kept,
