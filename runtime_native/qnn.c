@@ -41,7 +41,8 @@ static struct byi_kept kept_of(const struct byi_call *call)
     return k;
 }
 
-struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels)
+struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels,
+                            bool sums_x)
 {
     const struct byi_tensor *in = call->in;
     const struct byi_tensor *zeros = &in[BYI_QNN_WEIGHTS_ZERO];
@@ -58,8 +59,7 @@ struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels)
         .size = byoc_dtype_size(call->out->dtype),
     };
     const bool plain = is_plain(&in[BYI_QNN_WEIGHTS], zeros);
-    if (words[BYI_DOT_BYTES].each &&
-        (plain || call->op->id == BYI_OP_QNN_MATMUL))
+    if (words[BYI_DOT_BYTES].each && (plain || sums_x))
         q.form = BYI_DOT_BYTES;
     q.kept_zeros = q.form == BYI_DOT_BYTES && !plain;
     q.words = &words[q.form];
@@ -153,7 +153,7 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
     const int64_t channels = conv          ? w->dims[0]
                              : w->rank > 1 ? call->out->dims[rank - 1]
                                            : 1;
-    const struct byi_qnn q = byi_qnn_read(call, channels);
+    const struct byi_qnn q = byi_qnn_read(call, channels, false);
     const int64_t turned =
         !conv && w->rank > 1 && !byi_attr_int(call->attrs, "transpose_b");
     const int64_t row = turned        ? 1

@@ -31,15 +31,19 @@ struct byi_qnn {
     uint32_t flip;        /* of the weights                      */
     const uint8_t *zeros; /* theirs: one, or one of each channel */
     int64_t zero_step;    /* 0 or 1                              */
-    bool kept_zeros;      /* words have weights with them        */
+    bool kept_zeros;      /* words have weights with them; each
+                           * sum is its offset times that of x
+                           * too much                            */
     int64_t channels;     /* of results                          */
     struct byi_kept kept;
     enum byoc_dtype dtype; /* of results */
     uint32_t size;         /* of one     */
 };
 
-/* Operands without data (where memory is planned) give what depends on none. */
-struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels);
+/* Operands without data (where memory is planned) give what depends on none.
+ * sums_x: the kernel can make up for weights that keep their zero points. */
+struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels,
+                            bool sums_x);
 
 /* The weight at `at` of channel o, less its zero point. */
 static inline int32_t byi_qnn_weight(const struct byi_qnn *q, int64_t o,

@@ -4,7 +4,9 @@
  * is one distance away from its output, and a plane of outputs is one sequence
  * that the matrix product reads where it is. An element of a frame is a word of
  * several channels (dot.inc); padding is x's zero point. Depthwise frames are
- * bytes of one channel, and words hold its taps.
+ * bytes of one channel, and words hold its taps. Weights with a zero point are
+ * signed bytes as well, but for depthwise ones, as in qnn_matmul.c; the sums of
+ * x are those of a channel of ones.
  */
 #include "conv.h"
 #include "qnn.h"
@@ -37,13 +39,19 @@ static bool is_depthwise(const struct byi_conv *v)
     return v->groups > 1 && v->c == 1 && v->o == 1;
 }
 
-/* Words of all weights, and then their totals. */
+/* Words of the panels of all groups. */
+static int64_t panel_words(const struct plan *p)
+{
+    return p->v.groups * p->panels * byi_simd()->mr * p->k;
+}
+
+/* Words of all weights, a panel of a row of ones where they keep their zero
+ * points, and the totals of the weights. */
 static int64_t packed_words(const struct plan *p)
 {
     const int64_t all = p->v.groups * p->v.o;
-    return all + (p->depthwise
-                      ? all * p->k
-                      : p->v.groups * p->panels * byi_simd()->mr * p->k);
+    const int64_t ones = p->q.kept_zeros ? byi_simd()->mr * p->k : 0;
+    return all + (p->depthwise ? all * p->k : panel_words(p) + ones);
 }
 
 /* What the weights alone tell: `taps` of them a channel. */
@@ -75,7 +83,7 @@ static struct plan plan_of(const struct byi_call *call)
 {
     struct plan p = {.v = byi_conv_read(call)};
     const int64_t all = p.v.groups * p.v.o;
-    p.q = byi_qnn_read(call, all);
+    p.q = byi_qnn_read(call, all, !is_depthwise(&p.v));
     p.f = byi_frame_of(&p.v.w);
     plan_weights(&p, p.v.w.taps);
     /* depthwise: of every number, whatever the form */
@@ -91,8 +99,8 @@ static struct plan plan_of(const struct byi_call *call)
         plan_tasks(&p, call->threads);
         p.frames = byi_lines(
             (uint64_t)(p.v.groups * p.rows * p.f.channel + BYI_SLACK) * 4);
-        p.sums =
-            byi_lines((uint64_t)(byi_simd()->mr * byi_max(0, p.width)) * 4);
+        const int64_t sums = byi_simd()->mr + p.q.kept_zeros;
+        p.sums = byi_lines((uint64_t)(sums * byi_max(0, p.width)) * 4);
     }
     p.bytes = byi_lines((uint64_t)byi_max(0, p.width) * p.q.size);
     return p;
@@ -118,6 +126,7 @@ static uint32_t pack_channel(const struct plan *p, int64_t taps, int64_t o,
                              uint32_t *to, int64_t step)
 {
     const int64_t first = o * p->v.c * taps;
+    const int32_t offset = p->q.kept_zeros ? byi_qnn_offset(&p->q, o) : 0;
     uint32_t total = 0;
     for (int64_t w = 0; w < p->k; w++) {
         uint32_t word = 0;
@@ -126,12 +135,21 @@ static uint32_t pack_channel(const struct plan *p, int64_t taps, int64_t o,
             if (place < 0)
                 continue;
             const int32_t weight = byi_qnn_weight(&p->q, o, first + place);
-            word |= byi_qnn_put(&p->q, i, weight);
+            word |= byi_qnn_put(&p->q, i, weight + offset);
             total += (uint32_t)weight;
         }
         to[w * step] = word;
     }
     return total;
+}
+
+/* A channel of ones. */
+static void pack_ones(const struct plan *p, int64_t taps, uint32_t *to)
+{
+    for (int64_t w = 0; w < p->k; w++)
+        for (int64_t i = 0; i < p->q.words->each; i++)
+            if (weight_place(p, taps, w, i) >= 0)
+                to[w * byi_simd()->mr] |= byi_qnn_put(&p->q, i, 1);
 }
 
 static void pack_weights(const struct plan *p, int64_t taps, uint32_t *to)
@@ -148,6 +166,8 @@ static void pack_weights(const struct plan *p, int64_t taps, uint32_t *to)
                 : to + (group * p->panels + m / mr) * mr * p->k + m % mr;
         totals[o] = pack_channel(p, taps, o, at, p->depthwise ? 1 : mr);
     }
+    if (p->q.kept_zeros)
+        pack_ones(p, taps, to + panel_words(p));
 }
 
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
@@ -156,7 +176,7 @@ uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
     struct plan p = {.v = {.groups = byi_attr_int(call->attrs, "groups"),
                            .c = weights->dims[1]}};
     p.v.o = weights->dims[0] / p.v.groups;
-    p.q = byi_qnn_read(call, weights->dims[0]);
+    p.q = byi_qnn_read(call, weights->dims[0], !is_depthwise(&p.v));
     const int64_t taps = byi_span(weights, 2, weights->rank);
     plan_weights(&p, taps);
     if (to)
@@ -303,6 +323,16 @@ static void finish(const struct plan *p, const struct steps *s, int64_t o,
         take_outputs(p, bytes, from, to, y);
 }
 
+/* Sums of n outputs of channel o, of weights that kept their zero point;
+ * totals: those of x. */
+static void take_zero(const struct plan *p, int64_t o, const uint32_t *totals,
+                      uint32_t *sums, int64_t n)
+{
+    const uint32_t offset = (uint32_t)byi_qnn_offset(&p->q, o);
+    for (int64_t i = 0; i < n; i++)
+        sums[i] -= offset * totals[i];
+}
+
 /* Panels by positions of a group, whose frames are at x. */
 static void run_task(const struct plan *p, const struct steps *s, int64_t group,
                      int64_t task, const int64_t *offsets,
@@ -314,15 +344,23 @@ static void run_task(const struct plan *p, const struct steps *s, int64_t group,
     const int64_t last = byi_min(first + p->height, p->panels);
     const int64_t n0 = task / p->m_tasks * p->width;
     const int64_t n1 = byi_min(n0 + p->width, p->f.run);
+    uint32_t *totals = lane->sums + mr * p->width;
+    for (int64_t n = n0; n < n1 && p->q.kept_zeros; n += nr)
+        p->q.words->left_signed(p->k, weights + panel_words(p), x + n, offsets,
+                                totals + n - n0, p->width, 1);
     weights += group * p->panels * mr * p->k;
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t m = byi_min(mr, p->v.o - panel * mr);
         for (int64_t n = n0; n < n1; n += nr)
             p->q.words->left_signed(p->k, weights + panel * mr * p->k, x + n,
                                     offsets, lane->sums + n - n0, p->width, m);
-        for (int64_t i = 0; i < m; i++)
-            finish(p, s, group * p->v.o + panel * mr + i,
-                   lane->sums + i * p->width, n0, n1, lane->bytes, y);
+        for (int64_t i = 0; i < m; i++) {
+            const int64_t o = group * p->v.o + panel * mr + i;
+            uint32_t *sums = lane->sums + i * p->width;
+            if (p->q.kept_zeros)
+                take_zero(p, o, totals, sums, n1 - n0);
+            finish(p, s, o, sums, n0, n1, lane->bytes, y);
+        }
     }
 }
 

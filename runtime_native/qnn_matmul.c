@@ -45,7 +45,7 @@ static struct plan plan_of(const struct byi_call *call)
 {
     struct plan p = {.b = byi_product_read(call)};
     const int64_t mr = byi_simd()->mr, threads = call->threads;
-    p.q = byi_qnn_read(call, p.b.n);
+    p.q = byi_qnn_read(call, p.b.n, true);
     byi_product_fold(&p.b);
     plan_right(&p);
     p.n_tasks = byi_ceil_div(p.b.n, WIDTH);
@@ -115,7 +115,7 @@ uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
                            .n = b->dims[turned ? 0 : 1],
                            .b_rs = turned ? 1 : b->dims[1],
                            .b_cs = turned ? b->dims[1] : 1}};
-    p.q = byi_qnn_read(call, p.b.n);
+    p.q = byi_qnn_read(call, p.b.n, true);
     plan_right(&p);
     for (int64_t i = 0; to && i < p.panels; i++)
         pack_panel(&p, 0, i, to);
