@@ -501,7 +501,7 @@ bool byi_conv_fits_frame(const struct byi_conv *v)
         run *= i ? dim : (double)w->out[i];
     }
     const double most = 1.5 * (double)w->out_count + 256;
-    return w->out_count > 0 && v->c > 0 && w->taps > 0 &&
+    return w->out_count > 0 && v->o > 0 && v->c > 0 && w->taps > 0 &&
            channel <= 8.0 * (double)(w->in_count + w->out_count) + 4096 &&
            (is_direct(v) || run <= most);
 }
