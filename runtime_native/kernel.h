@@ -218,11 +218,35 @@ struct byi_sliding {
     const float *x, *weights, *shares;
     float *y;
 };
+/* Planes are done in bands: what their windows lie on is copied, with a border
+ * where windows hang over, so that none is a special case. There are two ways.
+ * In rows: with a stride a row is copied as `stride` phases, every stride-th
+ * column from the first, the second ... one on, so that neighbours are what
+ * vectors of neighbouring outputs see. Side by side, where planes are small:
+ * one in each lane of a vector; a column is a vector, then. */
+struct byi_band {
+    const struct byi_window *w;
+    bool side;
+    int64_t high, planes; /* rows of outputs, planes at a time        */
+    int64_t tile;         /* rows that share what is loaded           */
+    int64_t phase, pitch; /* floats of a phase of a row, of a row,    */
+    int64_t size;         /* of a plane: all in whole vectors;        */
+    int64_t lead;         /* and those in front of the first row;     */
+    int64_t room;         /* of all                                   */
+    int64_t wide, step;   /* a row of outputs; inputs from one to the
+                             next of them                             */
+    int64_t taps[BYI_WINDOW_TAPS]; /* from an output to column c's tap */
+    struct {
+        int64_t from, n; /* the row's elements from, from + stride ...
+                            that a phase begins with                  */
+    } data[2];
+};
+enum { BYI_WINDOW_KEPT = 25 }; /* taps that side by side have at most */
 /* Whether it is done for such windows: of two axes, with little padding. */
 bool byi_sliding_fits(const struct byi_window *w);
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
-                    void *scratch);
+                     void *scratch);
 
 /* Position `flat` of a row-major box. */
 static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
@@ -404,8 +428,8 @@ enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
  * point, or 4 as they are, of which one side is unsigned: dot.inc. */
 enum byi_dot_form { BYI_DOT_PAIRS, BYI_DOT_BYTES, BYI_DOT_FORMS };
 
-/* c (m, n) = a b, rows of c ldc apart. a holds k columns of mr words; row p of b
- * is at b + offsets[p], and nr words of it are read; nr of each row of c are
+/* c (m, n) = a b, rows of c ldc apart. a holds k columns of mr words; row p of
+ * b is at b + offsets[p], and nr words of it are read; nr of each row of c are
  * written. */
 typedef void (*byi_dot_fn)(int64_t k, const uint32_t *a, const uint32_t *b,
                            const int64_t *offsets, uint32_t *c, int64_t ldc,
@@ -417,8 +441,8 @@ struct byi_dot {
      * x[offsets[t] + i]; reads and writes up to BYI_SLACK elements beyond n */
     void (*taps)(const uint8_t *x, const int64_t *offsets, const uint32_t *w,
                  int64_t n_words, uint32_t *sums, int64_t n);
-    /* to[i]: the word of rows[0][i stride], rows[1][i stride] ..., each of which
-     * is xor flip, and in pairs less zero */
+    /* to[i]: the word of rows[0][i stride], rows[1][i stride] ..., each of
+     * which is xor flip, and in pairs less zero */
     void (*weave)(const uint8_t *const rows[4], int64_t stride, uint32_t flip,
                   uint32_t zero, uint32_t *to, int64_t n);
 };
@@ -438,6 +462,7 @@ struct byi_kept {
  * NULL where there is no such loop. */
 struct byi_simd {
     enum byi_isa isa;
+    int64_t lanes; /* floats of a vector */
     /* y[i] = op(x[i]); p: the operator's attributes in the table's order */
     void (*unary[BYI_N_OPS])(const float *x, float *y, int64_t n,
                              const float *p);
@@ -459,15 +484,16 @@ struct byi_simd {
     /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
     void (*channels)(const float *x, const int64_t *offsets, const float *w,
                      const int64_t *at, int64_t taps, float *y, int64_t n);
-    /* A window over n planes: x (n, in[1], in[2]), weights (n, size[1],
-     * size[2]), y (n, out[1], out[2]); stride[2] is 1 or 2, size[2] at most
-     * BYI_WINDOW_TAPS.
-     * With `bordered` x has all that the windows of whole vectors of outputs
-     * lie on: see byi_sliding_run. */
-    bool bordered;
-    void (*window[BYI_WINDOW_KINDS])(const float *x, const float *weights,
-                                     const struct byi_window *w, float *y,
-                                     int64_t n);
+    /* What the windows of `rows` rows of outputs from h on lie on, of n planes
+     * x (n, in[1], in[2]), to room; n is band->planes where they are side by
+     * side. */
+    void (*lay)(const struct byi_band *band, const float *x, int64_t h,
+                int64_t rows, int64_t n, float outside, float *room);
+    /* That many rows of outputs y (n, out[1], out[2]) of n planes that were
+     * laid in room, with weights (n, size[1], size[2]). */
+    void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *room,
+                                     const float *weights, float *y,
+                                     int64_t rows, int64_t n);
     /* y[i] += x[i stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
@@ -507,8 +533,9 @@ struct byi_simd {
     void (*copy_bytes)(const struct byi_strip *s, const uint8_t *from,
                        uint8_t *to);
     /* y[i] = sums[i] + add: int32; that times scale: float32; and rounded, kept
-     * and with its zero point added: 8 bits. add[i step] and scale[i step], step
-     * 0 or 1; reads up to BYI_SLACK elements beyond n. By the type of y. */
+     * and with its zero point added: 8 bits. add[i step] and scale[i step],
+     * step 0 or 1; reads up to BYI_SLACK elements beyond n. By the type of y.
+     */
     void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
                                const float *scale, int64_t step,
                                const struct byi_kept *kept, void *y, int64_t n);

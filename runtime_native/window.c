@@ -67,82 +67,164 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
 /* --- planes ----------------------------------------------------------------
  */
 
-enum { TOGETHER = 16 }; /* planes of a task */
-
-/* Floats of a row with the border that all windows of its outputs lie on. */
-static int64_t bordered_row(const struct byi_window *w)
-{
-    return byi_max(w->pad[2] + w->in[2], (w->out[2] - 1) * w->stride[2] +
-                                             (w->size[2] - 1) * w->dilation[2] +
-                                             1);
-}
+enum {
+    TOGETHER = 16, /* planes of a task                                 */
+    ROOM = 4096,   /* floats of a band that stay in the first cache,   */
+    SIDE = 6144,   /* and of planes side by side, with their outputs;  */
+    APART = 10240  /* these where rows would have to be taken apart    */
+};
 
 bool byi_sliding_fits(const struct byi_window *w)
 {
     if (w->in[0] != 1 || w->out[0] != 1 || w->size[0] != 1 || w->pad[0] != 0 ||
         w->stride[2] > 2 || w->size[2] > BYI_WINDOW_TAPS || w->taps > 1024)
         return false;
-    return w->pad[2] <= w->in[2] + 64 && w->end[2] <= w->in[2] + 64;
+    for (int axis = 1; axis < 3; axis++)
+        if (w->pad[axis] > w->in[axis] + 64 || w->end[axis] > w->in[axis] + 64)
+            return false;
+    return true;
 }
 
-/* Of a thread. */
-static uint64_t room_of(const struct byi_window *w)
+static int64_t whole_vectors(int64_t floats)
 {
-    if (!byi_simd()->bordered)
-        return 0;
-    return byi_lines((uint64_t)(bordered_row(w) * w->in[1] + BYI_SLACK) *
-                     sizeof(float));
+    const int64_t lanes = byi_simd()->lanes;
+    return byi_ceil_div(floats, lanes) * lanes;
+}
+
+/* Rows or columns that n outputs see. */
+static int64_t seen_by(const struct byi_window *w, int axis, int64_t n)
+{
+    return (n - 1) * w->stride[axis] + (w->size[axis] - 1) * w->dilation[axis] +
+           1;
+}
+
+/* Rows: what is beside the data of one, and then of the next, is the border of
+ * both. */
+static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
+{
+    const int64_t stride = w->stride[2];
+    const int64_t columns = seen_by(w, 2, w->out[2]);
+    int64_t first[2], most = 0, beside = 0;
+    for (int64_t p = 0; p < stride; p++) {
+        const int64_t seen = byi_ceil_div(byi_max(0, columns - p), stride);
+        const int64_t begin = p - w->pad[2];
+        first[p] = begin < 0 ? byi_ceil_div(-begin, stride) : 0;
+        const int64_t from = begin + first[p] * stride;
+        const int64_t there =
+            from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
+        b->data[p].from = from;
+        b->data[p].n = byi_max(0, byi_min(there, seen - first[p]));
+        most = byi_max(most, b->data[p].n);
+        beside = byi_max(beside, first[p]);
+        beside = byi_max(beside, seen - first[p] - b->data[p].n);
+    }
+    b->lead = whole_vectors(beside);
+    b->phase = whole_vectors(most + beside);
+    b->pitch = b->phase * stride;
+    for (int64_t c = 0; c < w->size[2]; c++) {
+        const int64_t at = c * w->dilation[2], p = at % stride;
+        b->taps[c] = p * b->phase + at / stride - first[p];
+    }
+}
+
+static struct byi_band rows_of(const struct byi_window *w)
+{
+    const int64_t above = seen_by(w, 1, 1);
+    struct byi_band b = {
+        .w = w,
+        .tile = w->out[1] % 7 ? 4 : 7, /* most networks halve 224 to 7 */
+        .wide = w->out[2],
+        .step = 1,
+    };
+    lay_out_rows(w, &b);
+    b.high = (ROOM / b.pitch - above) / w->stride[1] + 1;
+    if (b.high > b.tile)
+        b.high -= b.high % b.tile;
+    b.high = byi_max(1, byi_min(b.high, w->out[1]));
+    b.size = seen_by(w, 1, b.high) * b.pitch;
+    b.planes = byi_max(1, byi_min(TOGETHER, ROOM / b.size));
+    b.room = b.lead + b.size * b.planes + BYI_SLACK;
+    return b;
+}
+
+/* Planes side by side; b->side: whether they are small enough. */
+static struct byi_band side_of(const struct byi_window *w)
+{
+    const int64_t lanes = byi_simd()->lanes;
+    const int64_t columns =
+        byi_max(w->pad[2] + w->in[2], seen_by(w, 2, w->out[2]));
+    const int64_t rows =
+        byi_max(w->pad[1] + w->in[1], seen_by(w, 1, w->out[1]));
+    struct byi_band b = {
+        .w = w,
+        .high = w->out[1],
+        .planes = lanes,
+        .tile = w->out[1] % 7 ? 4 : 7,
+        .pitch = columns * lanes,
+        .size = rows * columns * lanes,
+        .wide = w->out[2] * lanes,
+        .step = w->stride[2],
+    };
+    b.room = b.size + (w->out_count + w->taps) * lanes;
+    b.side = b.room <= (w->stride[2] > 1 ? APART : SIDE) &&
+             w->taps <= BYI_WINDOW_KEPT && w->in[2] >= 4 &&
+             w->out_count >= lanes && w->taps >= 4;
+    if (!b.side)
+        b.room = 0;
+    for (int64_t c = 0; c < w->size[2]; c++)
+        b.taps[c] = c * w->dilation[2] * lanes;
+    return b;
 }
 
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
 {
-    return room_of(w) * threads;
-}
-
-/* A plane inside of its border. Rows may be short: no calls. */
-static void copy_inside(const struct byi_window *w, const float *x, float *to,
-                        int64_t wide)
-{
-    to += w->pad[2];
-    for (int64_t row = 0; row < w->in[1]; row++, to += wide, x += w->in[2]) {
-        int64_t i = 0;
-        for (; i + 4 <= w->in[2]; i += 4)
-            memcpy(to + i, x + i, 4 * sizeof *x);
-        for (; i < w->in[2]; i++)
-            memcpy(to + i, x + i, sizeof *x);
-    }
+    const int64_t room = byi_max(rows_of(w).room, side_of(w).room);
+    return byi_lines((uint64_t)room * sizeof(float)) * threads;
 }
 
 /* n planes, each with its own inputs and weights. */
-static void run_together(const struct byi_sliding *v, const float *x,
-                         const float *weights, float *y, int64_t n, float *room)
+static void run_band(const struct byi_sliding *v, const struct byi_band *b,
+                     const float *x, const float *weights, float *y, int64_t n,
+                     float *room)
 {
-    const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = v->w;
-    if (!simd->bordered) {
-        simd->window[v->kind](x, weights, w, y, n);
-        return;
-    }
-    struct byi_window inner = *w;
-    inner.in[2] = bordered_row(w);
-    inner.pad[2] = 0;
-    for (int64_t i = 0; i < inner.in[2] * w->in[1] + BYI_SLACK; i++)
-        room[i] = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
-    for (int64_t p = 0; p < n; p++) {
-        copy_inside(w, x + p * w->in_count, room, inner.in[2]);
-        simd->window[v->kind](room, weights ? weights + p * w->taps : NULL,
-                              &inner, y + p * w->out_count, 1);
+    const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
+    for (int64_t h = 0; h < w->out[1]; h += b->high) {
+        const int64_t rows = byi_min(b->high, w->out[1] - h);
+        byi_simd()->lay(b, x, h, rows, n, outside, room);
+        byi_simd()->window[v->kind](b, room, weights, y + h * w->out[2], rows,
+                                    n);
     }
 }
 
-static void run_task(const struct byi_sliding *v, int64_t image, int64_t c,
-                     int64_t n, float *room)
+/* The ways that a call's planes are done. */
+struct ways {
+    struct byi_band rows, side;
+};
+
+static void run_together(const struct byi_sliding *v, const struct ways *ways,
+                         const float *x, const float *weights, float *y,
+                         int64_t n, float *room)
+{
+    const struct byi_window *w = v->w;
+    for (int64_t p = 0, next; p < n; p = next) {
+        const bool side = ways->side.side && ways->side.planes <= n - p;
+        const struct byi_band *b = side ? &ways->side : &ways->rows;
+        next = byi_min(p + b->planes, n);
+        run_band(v, b, x + p * w->in_count,
+                 weights ? weights + p * w->taps : NULL, y + p * w->out_count,
+                 next - p, room);
+    }
+}
+
+static void run_task(const struct byi_sliding *v, const struct ways *ways,
+                     int64_t image, int64_t c, int64_t n, float *room)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t channels = v->groups * v->repeat, out = v->w->out_count;
     const int64_t from = image * v->groups + c / v->repeat;
     float *y = v->y + (image * channels + c) * out;
-    run_together(v, v->x + from * v->w->in_count,
+    run_together(v, ways, v->x + from * v->w->in_count,
                  v->weights ? v->weights + c * v->w->taps : NULL, y, n, room);
     for (int64_t p = 0; p < n && v->shares; p++, y += out)
         simd->binary[BYI_OP_MULTIPLY](y, 1, v->shares, 1, y, out);
@@ -154,7 +236,8 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
     const int64_t channels = v->groups * v->repeat;
     const int64_t step = v->repeat == 1 ? TOGETHER : 1;
     const int64_t tasks = byi_ceil_div(channels, step);
-    const uint64_t room = room_of(v->w);
+    const struct ways ways = {rows_of(v->w), side_of(v->w)};
+    const uint64_t room = byi_sliding_scratch(v->w, 1);
     const int team =
         byi_team(call, v->n * channels * v->w->out_count * v->w->taps);
 #pragma omp parallel num_threads(team) if (team > 1)
@@ -167,7 +250,7 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < v->n * tasks; i++) {
             const int64_t c = i % tasks * step;
-            run_task(v, i / tasks, c, byi_min(step, channels - c), mine);
+            run_task(v, &ways, i / tasks, c, byi_min(step, channels - c), mine);
         }
     }
 }

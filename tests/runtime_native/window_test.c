@@ -94,6 +94,24 @@ static void test_depthwise(void **state)
     }
 }
 
+/* Planes small enough to lie side by side, more of them than a vector has
+ * lanes. */
+static void test_small_planes(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 120; round++) {
+        struct shape s = random_shape(2, false);
+        if (round % 2)
+            make_square(&s);
+        s.groups = s.x[1] = s.w[0] = random_in(4, 50);
+        s.w[1] = 1;
+        for (uint32_t i = 2; i < 4 && round % 2; i++)
+            s.x[i] = random_in(s.w[i], s.w[i] + 11);
+        struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
+        expect_plain(&e, byi_conv_plain, 1e-4, "conv of small planes");
+    }
+}
+
 /* Padding and stride of 2^30: the frame of the direct form would not fit any
  * memory, and is not made. */
 static void test_huge_padding(void **state)
@@ -350,12 +368,19 @@ static void test_unsupported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),         cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_huge_padding), cmocka_unit_test(test_conv_large),
-        cmocka_unit_test(test_deconv),       cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_mean_by_hand), cmocka_unit_test(test_indices),
-        cmocka_unit_test(test_global),       cmocka_unit_test(test_huge_window),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_small_planes),
+        cmocka_unit_test(test_huge_padding),
+        cmocka_unit_test(test_conv_large),
+        cmocka_unit_test(test_deconv),
+        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_mean_by_hand),
+        cmocka_unit_test(test_indices),
+        cmocka_unit_test(test_global),
+        cmocka_unit_test(test_huge_window),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
