@@ -86,9 +86,9 @@ void byi_arena_free(struct byi_arena **arena)
     *arena = NULL;
 }
 
-/* What walks over large graphs cost is pages that are touched for the first
- * time, and translated: ask for large ones. Whether there are is the system's
- * affair. */
+/* What walks over large graphs and large weights cost is pages that are touched
+ * for the first time, and translated: ask for large ones. Whether there are is
+ * the system's affair. */
 static void prefer_huge_pages(void *at, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -273,7 +273,10 @@ void *byi_acquire(uint64_t bytes)
     if (bytes == 0)
         bytes = 1;
     bytes = (bytes + BYI_ALIGN - 1) & ~(uint64_t)(BYI_ALIGN - 1);
-    return aligned_alloc(BYI_ALIGN, (size_t)bytes);
+    void *at = aligned_alloc(BYI_ALIGN, (size_t)bytes);
+    if (at)
+        prefer_huge_pages(at, (size_t)bytes);
+    return at;
 }
 
 void byi_release(void *memory)
