@@ -1,7 +1,9 @@
 /* jitter.c: the same module, less exact. Every float that an operator gives,
  * and every float constant, is multiplied by 1 +- 2^-20: some eight times what
  * rounding does, so that where results do not move, another order of additions
- * does not move them either; and where a comparison is close, it may turn.
+ * does not move them either; and where a comparison is close, it may turn. Of
+ * equal numbers the last is the largest, since those may differ a little where
+ * the program is computed more exactly.
  */
 #include "programs.h"
 
@@ -63,6 +65,25 @@ static byi_id perturb(struct jitter *j, byi_id id)
     return product;
 }
 
+/* argmax and argmin that find another one among equals. */
+static byi_id turn_ties(struct jitter *j, byi_id id)
+{
+    const struct byi_node node = j->f->nodes.at[id];
+    if (node.kind != BYI_CALL_OP ||
+        (node.op != BYI_OP_ARGMAX && node.op != BYI_OP_ARGMIN))
+        return id;
+    struct byi_attr *at =
+        byi_arena_copy(j->m->arena, node.attrs->at, node.attrs->n * sizeof *at);
+    for (uint32_t i = 0; i < node.attrs->n; i++)
+        if (strcmp(at[i].name, "select_last_index") == 0)
+            at[i].i = !at[i].i;
+    byi_id turned = id;
+    if (byi_add_call(j->m, j->f, node.op, node.args, node.n_args, at,
+                     node.attrs->n, node.sources, &turned, NULL) != BYOC_OK)
+        return id;
+    return turned;
+}
+
 static void jitter_func(struct jitter *j, uint32_t index)
 {
     const struct byi_func *old = j->m->funcs.at[index];
@@ -73,7 +94,7 @@ static void jitter_func(struct jitter *j, uint32_t index)
             continue;
         if (byi_add_copy(j->m, j->f, old, id, map, &map[id], NULL) != BYOC_OK)
             return; /* the function stays as it is */
-        map[id] = perturb(j, map[id]);
+        map[id] = perturb(j, turn_ties(j, map[id]));
     }
     j->f->result = map[old->result];
     byi_func_replace(j->m, index, j->f);
