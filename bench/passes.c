@@ -3,7 +3,7 @@
  * nodes of several shapes, each in a process of its own: nanoseconds per node,
  * how much more a node costs in the largest graph than in one of 1e4 (flat: at
  * most twice), and the memory taken at the peak beside the module itself.
- * medians of eleven processes up to 1e4 nodes, of five above.
+ * Medians of eleven processes up to 1e4 nodes, of five above.
  *     bench_passes [--shape NAME] [--pass NAME] [--max NODES]
  *                  [--plugin FILE.so]
  * --plugin partitions for that vendor; without it nobody takes anything.

@@ -200,11 +200,11 @@ static enum byoc_status make_up(const struct byoc_io *io,
 /* --- timing --------------------------------------------------------------- */
 
 enum { FEWEST_ROUNDS = 2, LEAST_ROUNDS = 5, MOST_ROUNDS = 301 };
+enum { BRIEF = 20000 }; /* us */
 
 /* One contender's rounds. Between two of its turns the others have the caches:
- * where a run is brief, its weights would come from memory each time, which
- * they do not when it runs alone. */
-enum { BRIEF = 20000 }; /* us: one before the clock */
+ * the weights of a brief one would come from memory each time, which they do
+ * not when it runs alone, so one run goes before the clock. */
 struct times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
     bool brief;
