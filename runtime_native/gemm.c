@@ -140,6 +140,11 @@ void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
 void byi_transpose(const float *from, int64_t stride, int64_t rows,
                    int64_t columns, float *to, int64_t pitch)
 {
+    const struct byi_simd *simd = byi_simd();
+    if (rows >= simd->lanes && columns >= simd->lanes) {
+        simd->transpose(from, stride, rows, columns, to, pitch);
+        return;
+    }
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
         const float *at = from + r * stride;

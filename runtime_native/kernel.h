@@ -484,6 +484,10 @@ struct byi_simd {
     /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
     void (*channels)(const float *x, const int64_t *offsets, const float *w,
                      const int64_t *at, int64_t taps, float *y, int64_t n);
+    /* to[c pitch + r] = from[r stride + c] for r < rows, c < columns, which are
+     * `lanes` or more */
+    void (*transpose)(const float *from, int64_t stride, int64_t rows,
+                      int64_t columns, float *to, int64_t pitch);
     /* What the windows of `rows` rows of outputs from h on lie on, of n planes
      * x (n, in[1], in[2]), to room; n is band->planes where they are side by
      * side. */

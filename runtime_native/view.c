@@ -5,7 +5,7 @@
  */
 #include "move.h"
 
-enum { BLOCK = 32 }; /* elements: 32 by 32 of 8 bytes fill a quarter of L1 */
+enum { BLOCK = 256 }; /* bytes: of a block's rows and columns, some lines */
 
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
@@ -84,19 +84,11 @@ FOR_SIZES(ROW)
     }
 FOR_SIZES(SQUARE)
 
-/* The same for elements of four bytes, in vectors. Few of many rows at a time:
- * they may be a power of two apart, which a cache has in the same few places,
- * and each should be written on while it is there. */
+/* The same for elements of four bytes, in vectors. */
 static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                          int64_t rows, int64_t cols)
 {
-    enum { FEW = 8 };
-    const float *from = (const void *)src;
-    float *to = (void *)dst;
-    const int64_t step = cols > FEW ? FEW : rows;
-    for (int64_t r = 0; r < rows; r += step)
-        byi_transpose(from + r, in, cols, byi_min(step, rows - r), to + r * out,
-                      out);
+    byi_transpose((const void *)src, in, cols, rows, (void *)dst, out);
 }
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
@@ -169,10 +161,12 @@ struct blocks {
     struct byi_view outer;           /* source strides            */
     int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
     int64_t rows, cols, in, row_out; /* of the two-axis transpose */
-    int64_t high, per_outer;         /* rows of a group; groups   */
+    int64_t wide, high, per_outer;   /* columns of a block; rows of a
+                                        group; groups             */
 };
 
-static struct blocks plan_blocks(const struct byi_view *v, uint32_t near)
+static struct blocks plan_blocks(const struct byi_view *v, uint32_t near,
+                                 size_t size)
 {
     const uint32_t last = v->rank - 1;
     int64_t dense[2 * BYI_MAX_RANK];
@@ -180,7 +174,8 @@ static struct blocks plan_blocks(const struct byi_view *v, uint32_t near)
         .rows = v->dims[near], .cols = v->dims[last], .in = v->strides[last]};
     byi_dense_strides(v->rank, v->dims, dense);
     b.row_out = dense[near];
-    b.high = byi_max(BLOCK, BLOCK * BLOCK / b.cols);
+    b.wide = BLOCK / (int64_t)size;
+    b.high = byi_max(b.wide, b.wide * b.wide / b.cols);
     b.per_outer = byi_ceil_div(b.rows, b.high);
     for (uint32_t i = 0; i < last; i++) {
         if (i == near)
@@ -202,9 +197,9 @@ static void copy_group(const struct blocks *b, int64_t row, const char *src,
     const square_fn square = square_of(size);
     src += row * bytes;
     dst += row * b->row_out * bytes;
-    for (int64_t c = 0; c < b->cols; c += BLOCK)
+    for (int64_t c = 0; c < b->cols; c += b->wide)
         square(dst + c * bytes, b->row_out, src + c * b->in * bytes, b->in,
-               rows, byi_min(BLOCK, b->cols - c));
+               rows, byi_min(b->wide, b->cols - c));
 }
 
 /* Groups [first, last). */
@@ -244,7 +239,7 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
         return;
     }
     if (near < v.rank) {
-        const struct blocks b = plan_blocks(&v, near);
+        const struct blocks b = plan_blocks(&v, near, size);
         const int64_t groups = n / (b.rows * b.cols) * b.per_outer;
         const int64_t parts = byi_min(groups, team);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)

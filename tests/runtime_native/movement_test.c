@@ -3,6 +3,7 @@
  * types and thread counts are random, from fixed seeds; results have canaries
  * behind them.
  */
+#include "runtime_native/kernel.h"
 #include "trial.h"
 
 /* Where element `at` of the result comes from: from[] in operand 0; false:
@@ -52,6 +53,24 @@ static void test_transpose(void **state)
         must_run(&t, BYI_OP_TRANSPOSE, text_of("{\"axes\": [%s]}", rank, axes));
         check_origins(&t, by_axes, axes);
     }
+}
+
+/* Matrices of words, over the edges of the tiles of each instruction set. */
+static void test_transpose_matrices(void **state)
+{
+    (void)state;
+    static const int64_t axes[] = {0, 2, 1};
+    for (int isa = 0; isa < BYI_N_ISAS; isa++) {
+        if (!byi_simd_use((enum byi_isa)isa))
+            continue;
+        for (int round = 0; round < ROUNDS; round++) {
+            const int64_t dims[] = {pick(1, 2), pick(1, 150), pick(1, 150)};
+            struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 3, dims)}};
+            must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
+            check_origins(&t, by_axes, axes);
+        }
+    }
+    byi_simd_use(byi_isa_widest());
 }
 
 static bool by_modulus(const void *ctx, const struct trial *t,
@@ -553,6 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_transpose_matrices),
         cmocka_unit_test(test_repeat),
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_pad),
