@@ -466,13 +466,15 @@ extern const struct byi_onnx_table byi_onnx_signal;   /* ops_signal.c  */
 extern const struct byi_onnx_table byi_onnx_random;   /* ops_random.c  */
 extern const struct byi_onnx_table byi_onnx_text;     /* ops_text.c    */
 extern const struct byi_onnx_table byi_onnx_list;     /* ops_list.c    */
-/* of com.microsoft, each where its family is; attention: ops_attention.c */
+/* of com.microsoft, each where its family is */
 extern const struct byi_onnx_table byi_microsoft_element;
 extern const struct byi_onnx_table byi_microsoft_window;
 extern const struct byi_onnx_table byi_microsoft_linear;
 extern const struct byi_onnx_table byi_microsoft_norm;
 extern const struct byi_onnx_table byi_microsoft_quant;
 extern const struct byi_onnx_table byi_microsoft_attention;
+extern const struct byi_onnx_table byi_microsoft_grouped; /* ops_grouped.c */
+extern const struct byi_onnx_table byi_microsoft_rotary;  /* ops_rotary.c  */
 extern const struct byi_onnx_table byi_ml_linear; /* ops_ml.c   */
 extern const struct byi_onnx_table byi_ml_tree;   /* ops_tree.c */
 extern const struct byi_onnx_table byi_ml_svm;    /* ops_svm.c  */
@@ -513,6 +515,12 @@ byi_id byi_o_channels_last(struct byi_import *o, byi_id x);
 /* nn.softmax or the like, over all axes from `axis` on as one (ops_norm.c). */
 byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
                           int64_t axis);
+/* The size of an axis; start, start + 1, ... end - 1: int64, of scalars
+ * (ops_make.c). */
+byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis);
+byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end);
+/* a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
+byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
 /* x times the factor, in x's type (ops_linear.c). */
 byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
 /* The function that a fused operator ends in, by its name in ONNX; n numbers

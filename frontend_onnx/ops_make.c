@@ -131,6 +131,19 @@ static void convert_eye_like(struct byi_import *o)
         ATTRS(AN_INT("k", byi_o_int(o, "k", 0)), A_DTYPE("dtype", dtype)));
 }
 
+byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis)
+{
+    return byi_o_as_scalar(
+        o, byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(id),
+                      ATTRS(AN_INT("start", axis), AN_INT("end", axis + 1))));
+}
+
+byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end)
+{
+    return byi_o_emit(o, BYI_OP_ARANGE,
+                      ARGS(start, end, byi_o_scalar(o, BYOC_I64, 1)), NO_ATTRS);
+}
+
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {

@@ -114,12 +114,6 @@ static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_expand(o, none, rank, front);
 }
 
-static byi_id joined(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
-{
-    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
-                      ATTRS(AN_INT("axis", axis)));
-}
-
 static byi_id as_row(struct byi_import *o, byi_id vector)
 {
     return byi_o_expand(o, vector, 1, (const int64_t[]){0});
@@ -160,10 +154,10 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const byi_id any =
         byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, column, column), BYOC_I32);
     const byi_id at =
-        byi_o_emit(o, BYI_OP_ARGMAX, ARGS(joined(o, same, any, 1)),
+        byi_o_emit(o, BYI_OP_ARGMAX, ARGS(byi_o_concat(o, same, any, 1)),
                    ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
     const byi_id all =
-        joined(o, values, no_value(o, byi_o_dtype(o, values), "", 1), 0);
+        byi_o_concat(o, values, no_value(o, byi_o_dtype(o, values), "", 1), 0);
 
     o->out[0] = as_row(o, byi_ml_label(o, all, at));
 }

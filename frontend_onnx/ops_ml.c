@@ -95,8 +95,7 @@ byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit)
 
 byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second)
 {
-    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(first, second),
-                      ATTRS(AN_INT("axis", 1)));
+    return byi_o_concat(o, first, second, 1);
 }
 
 byi_id byi_ml_complement(struct byi_import *o, byi_id p)

@@ -178,6 +178,13 @@ static void convert_tile_1(struct byi_import *o)
 
 /* --- joining and cutting -------------------------------------------------- */
 
+byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
+{
+    if (a == BYI_NO_ID)
+        return b;
+    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
+                      ATTRS(AN_INT("axis", axis)));
+}
 static void convert_concat(struct byi_import *o)
 {
     const int64_t axis = byi_o_int(o, "axis", 1); /* required from opset 4 */

@@ -1,0 +1,358 @@
+/* ops_grouped.c: com.microsoft's GroupQueryAttention: several heads of queries
+ * share one of keys and values (Ainslie et al., "GQA: Training Generalized
+ * Multi-Query Transformer Models from Multi-Head Checkpoints", 2023), which
+ * stay in a cache from run to run.
+ */
+#include "frontend_onnx/attention.h"
+
+#include <string.h>
+
+/* GroupQueryAttention's inputs. */
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    PAST_KEY,
+    PAST_VALUE,
+    LAST_KEY, /* (b): the last key of each sequence */
+    ALL_KEYS, /* of the longest sequence            */
+    COSINES,
+    SINES,
+    POSITIONS,
+    BIAS,
+    SINK,
+    KEY_SCALE,
+    VALUE_SCALE,
+    QUERY_NORM,
+    KEY_NORM
+};
+
+struct grouped {
+    struct byi_attention a;
+    int64_t kv_heads;
+    byi_id past;  /* (b): keys of each sequence that are there already */
+    byi_id rows;  /* (b, s): which key each query stands at            */
+    byi_id all;   /* keys of the longest sequence, a scalar            */
+    byi_id moves; /* (b, kv_heads, t, 1): see cache_moves              */
+};
+
+static void refuse_of_grouped(struct byi_import *o)
+{
+    if (byi_o_int(o, "sliding_window_cache", 0))
+        byi_o_refuse(o, "a cache that keeps only the window");
+    if (byi_o_int(o, "qk_output", 0) || byi_o_wants(o, 3))
+        byi_o_refuse(o, "the scores as an output");
+    if (byi_o_in(o, KEY_SCALE) != BYI_NO_ID ||
+        byi_o_in(o, VALUE_SCALE) != BYI_NO_ID ||
+        strcmp(byi_o_string(o, "k_quant_type", "NONE"), "NONE") != 0 ||
+        strcmp(byi_o_string(o, "v_quant_type", "NONE"), "NONE") != 0 ||
+        byi_o_int(o, "kv_cache_bit_width", 0))
+        byi_o_refuse(o, "a quantised cache");
+    if (byi_o_in(o, QUERY_NORM) != BYI_NO_ID ||
+        byi_o_in(o, KEY_NORM) != BYI_NO_ID)
+        byi_o_refuse(o, "normalised queries and keys");
+    byi_o_float(o, "qk_norm_epsilon", 0);
+    if (byi_o_in(o, LAST_KEY) == BYI_NO_ID ||
+        byi_o_in(o, ALL_KEYS) == BYI_NO_ID)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "it has no seqlens_k and total_sequence_length");
+    if ((byi_o_in(o, PAST_KEY) == BYI_NO_ID) !=
+        (byi_o_in(o, PAST_VALUE) == BYI_NO_ID))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "it has one of past_key and past_value, expected both or "
+                   "neither");
+    if ((byi_o_in(o, KEY) == BYI_NO_ID) != (byi_o_in(o, VALUE) == BYI_NO_ID))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "it has one of key and value, expected both or neither");
+}
+
+/* Queries, keys and values, (b, s, heads, h): three inputs, or one that holds
+ * all of them. */
+static void read_grouped(struct byi_import *o, struct grouped *g)
+{
+    struct byi_attention *a = &g->a;
+    const int64_t heads = a->heads + 2 * g->kv_heads;
+    const int64_t width = byi_o_dim(o, byi_o_in(o, QUERY), 2);
+    byi_id parts[] = {byi_o_in(o, QUERY), byi_o_in(o, KEY), byi_o_in(o, VALUE)};
+
+    if (parts[1] == BYI_NO_ID && byi_o_ok(o)) {
+        const int64_t h = width / heads;
+        const int64_t sizes[] = {a->heads * h, g->kv_heads * h,
+                                 g->kv_heads * h};
+        if (BYI_IS_SYMBOL(width) || width % heads)
+            byi_o_fail(o, BYOC_ETYPE,
+                       "a query of width %lld does not hold %lld heads of "
+                       "queries, keys and values",
+                       (long long)width, (long long)heads);
+        else
+            byi_split_three(o, parts[0], sizes, parts);
+    }
+    a->q = byi_show_heads(o, parts[0], a->heads);
+    a->k = byi_show_heads(o, parts[1], g->kv_heads);
+    a->v = byi_show_heads(o, parts[2], g->kv_heads);
+}
+
+/* How far each sequence is. The keys that come now are the last ones of it;
+ * where there are fewer, as at the end of a shorter prompt, it begins here. */
+static void read_lengths(struct byi_import *o, struct grouped *g)
+{
+    static const int64_t column[] = {1};
+    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    const byi_id last = byi_o_cast(o, byi_o_in(o, LAST_KEY), BYOC_I64);
+    const byi_id one = byi_o_scalar(o, BYOC_I64, 1);
+
+    g->past = byi_o_binary(o, BYI_OP_MAXIMUM,
+                           byi_o_binary(o, BYI_OP_SUBTRACT,
+                                        byi_o_binary(o, BYI_OP_ADD, last, one),
+                                        byi_o_length(o, g->a.k, 1)),
+                           zero);
+    g->rows = byi_o_binary(o, BYI_OP_ADD, byi_o_expand(o, g->past, 1, column),
+                           byi_o_count(o, zero, byi_o_length(o, g->a.q, 1)));
+    g->all = byi_o_as_scalar(o, byi_o_cast(o, byi_o_in(o, ALL_KEYS), BYOC_I64));
+}
+
+static void rotate_grouped(struct byi_import *o, struct grouped *g)
+{
+    const bool in_turn = byi_o_int(o, "rotary_interleaved", 0) != 0;
+    const bool given = byi_o_in(o, POSITIONS) != BYI_NO_ID;
+    byi_id tables[] = {byi_o_in(o, COSINES), byi_o_in(o, SINES)};
+
+    if (!byi_o_int(o, "do_rotary", 0) || !byi_o_ok(o))
+        return;
+    for (uint32_t i = 0; i < 2; i++)
+        if (tables[i] == BYI_NO_ID || byi_o_rank(o, tables[i]) != 2) {
+            byi_o_fail(o, BYOC_EPARSE,
+                       "do_rotary is 1, but there is no table of %s of rank 2",
+                       i ? "sines" : "cosines");
+            return;
+        }
+    const int64_t head = byi_o_dim(o, g->a.q, 3);
+    const int64_t width = 2 * byi_o_dim(o, tables[0], 1);
+    if (BYI_IS_SYMBOL(head) || width < 2 || head < width) {
+        byi_o_fail(o, BYOC_ETYPE,
+                   "heads of %lld elements are not turned by tables of %lld",
+                   (long long)head, (long long)(width / 2));
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        tables[i] = byi_rotations(
+            o, tables[i], given ? byi_o_in(o, POSITIONS) : g->rows, false);
+    g->a.q = byi_rotate(o, g->a.q, tables, in_turn);
+    g->a.k = byi_rotate(o, g->a.k, tables, in_turn);
+}
+
+/* Which row of a sequence's old keys, new keys, and one of zeros becomes each
+ * row of its cache: old ones, then new ones, then nothing. A cache is as long
+ * as it was where there is room in it. */
+static byi_id cache_moves(struct byi_import *o, const struct grouped *g)
+{
+    static const int64_t column[] = {1}, outer[] = {1, 3};
+    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    const byi_id old = byi_o_length(o, byi_o_in(o, PAST_KEY), 2);
+    const byi_id new = byi_o_length(o, g->a.k, 2);
+    const byi_id at =
+        byi_o_count(o, zero, byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all));
+    const byi_id behind = byi_o_binary(o, BYI_OP_SUBTRACT, at,
+                                       byi_o_expand(o, g->past, 1, column));
+    const int64_t heads[] = {1, g->kv_heads, 1, 1};
+    const byi_id fresh =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(byi_o_binary(o, BYI_OP_LESS, behind, new),
+                        byi_o_binary(o, BYI_OP_ADD, behind, old),
+                        byi_o_binary(o, BYI_OP_ADD, old, new)),
+                   NO_ATTRS);
+    const byi_id rows = byi_o_emit(
+        o, BYI_OP_WHERE,
+        ARGS(byi_o_binary(o, BYI_OP_LESS, behind, zero), at, fresh), NO_ATTRS);
+
+    return byi_o_emit(
+        o, BYI_OP_BROADCAST_TO,
+        ARGS(byi_o_expand(o, rows, 2, outer), byi_o_vector(o, 4, heads)),
+        NO_ATTRS);
+}
+
+/* The cache (b, kv_heads, t, h) after this run. */
+static byi_id cached(struct byi_import *o, const struct grouped *g, byi_id old,
+                     byi_id new)
+{
+    static const int64_t one_row[] = {0, 0, 0, 0, 0, 0, 1, 0};
+    const byi_id ended =
+        byi_o_emit(o, BYI_OP_NN_PAD,
+                   ARGS(new, byi_o_vector(o, 8, one_row),
+                        byi_o_scalar(o, byi_o_dtype(o, new), 0)),
+                   NO_ATTRS);
+
+    return byi_o_emit(o, BYI_OP_GATHER_ND,
+                      ARGS(byi_o_concat(o, old, ended, 2), g->moves),
+                      ATTRS(AN_INT("batch_dims", 2)));
+}
+
+/* The rows of a cache that any sequence has filled. */
+static byi_id filled(struct byi_import *o, const struct grouped *g,
+                     byi_id cache)
+{
+    static const int64_t zero[] = {0}, one[] = {1}, axis[] = {2};
+
+    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                      ARGS(cache, byi_o_vector(o, 1, zero),
+                           byi_o_expand(o, g->all, 1, zero),
+                           byi_o_vector(o, 1, axis), byi_o_vector(o, 1, one)),
+                      NO_ATTRS);
+}
+
+/* Keys and values go to the cache and come from it. */
+static void cache_grouped(struct byi_import *o, struct grouped *g)
+{
+    struct byi_attention *a = &g->a;
+
+    a->k = byi_swap_heads(o, a->k);
+    a->v = byi_swap_heads(o, a->v);
+    if (byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o)) {
+        g->moves = cache_moves(o, g);
+        a->k = cached(o, g, byi_o_in(o, PAST_KEY), a->k);
+        a->v = cached(o, g, byi_o_in(o, PAST_VALUE), a->v);
+    }
+    if (byi_o_wants(o, 1))
+        o->out[1] = a->k;
+    if (byi_o_wants(o, 2))
+        o->out[2] = a->v;
+    if (g->moves != BYI_NO_ID) {
+        a->k = filled(o, g, a->k);
+        a->v = filled(o, g, a->v);
+    }
+}
+
+/* The keys that each query looks at: up to its own and its sequence's last,
+ * and no more than a window of them. */
+static byi_id grouped_mask(struct byi_import *o, const struct grouped *g)
+{
+    static const int64_t columns[] = {1, 2}, last[] = {2};
+    const int64_t heads[] = {1, 2};
+    const int64_t window = byi_o_int(o, "local_window_size", -1);
+    const bool causal = byi_o_int(o, "causal", 1) != 0;
+    const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0),
+                                    byi_o_length(o, g->a.k, 2));
+    const byi_id rows = byi_o_expand(o, g->rows, 1, last);
+    byi_id end = byi_o_expand(o, byi_o_cast(o, byi_o_in(o, LAST_KEY), BYOC_I64),
+                              2, columns);
+
+    if (window == 0 || window < -1 || (window > 0 && !causal))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "local_window_size is %lld%s, expected -1 or, with causal, "
+                   "at least 1",
+                   (long long)window, causal ? "" : " without causal");
+    if (causal)
+        end = byi_o_binary(o, BYI_OP_MINIMUM, rows, end);
+    byi_id allowed = byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, end);
+    if (window > 0) {
+        const byi_id width = byi_o_scalar(o, BYOC_I64, (double)window);
+        allowed = byi_o_binary(
+            o, BYI_OP_LOGICAL_AND, allowed,
+            byi_o_binary(o, BYI_OP_GREATER, keys,
+                         byi_o_binary(o, BYI_OP_SUBTRACT, end, width)));
+    }
+    return byi_mask_term(o, &g->a, allowed, byi_lowest_score(o, &g->a),
+                         byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
+}
+
+/* x's heads, on axis `axis`, as groups of those that share keys. */
+static byi_id group_heads(struct byi_import *o, const struct grouped *g,
+                          byi_id x, uint32_t axis)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t shape[BYI_MAX_RANK] = {0};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < rank; i++, n++)
+        if (i == axis) {
+            shape[n++] = g->kv_heads;
+            shape[n] = g->a.heads / g->kv_heads;
+        } else if (i > axis) {
+            const int64_t dim = byi_o_dim(o, x, i);
+            shape[n] = BYI_IS_SYMBOL(dim) ? -1 : dim;
+        }
+    return byi_o_reshape(o, x, byi_o_vector(o, n, shape), false);
+}
+
+/* The bias of the scores (b, n, s, t): one head or all of them, and sizes that
+ * vary among the others, so that heads come last while they are split. */
+static byi_id grouped_bias(struct byi_import *o, const struct grouped *g)
+{
+    static const int64_t heads_last[] = {0, 2, 3, 1};
+    static const int64_t back[] = {0, 3, 4, 1, 2}, one[] = {2};
+    const byi_id bias = byi_o_in(o, BIAS);
+
+    if (bias == BYI_NO_ID || byi_o_rank(o, g->a.q) == 4)
+        return bias;
+    if (byi_o_dim(o, bias, 1) == 1)
+        return byi_o_expand(o, bias, 1, one);
+    return byi_o_emit(
+        o, BYI_OP_TRANSPOSE,
+        ARGS(group_heads(o, g,
+                         byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(bias),
+                                    ATTRS(SOME_INTS("axes", 4, heads_last))),
+                         3)),
+        ATTRS(SOME_INTS("axes", 5, back)));
+}
+
+/* The sink's scores, one for each head: given, or 0 with smooth_softmax. */
+static byi_id grouped_sink(struct byi_import *o, const struct grouped *g)
+{
+    static const int64_t columns[] = {1, 2}, deeper[] = {2, 3};
+    const bool smooth = byi_o_int(o, "smooth_softmax", 0) > 0;
+    const byi_id sink = byi_o_in(o, SINK);
+
+    if (sink == BYI_NO_ID)
+        return smooth ? byi_o_scalar(o, byi_o_dtype(o, g->a.q), 0) : BYI_NO_ID;
+    return byi_o_rank(o, g->a.q) == 4
+               ? byi_o_expand(o, sink, 2, columns)
+               : byi_o_expand(o, group_heads(o, g, sink, 0), 2, deeper);
+}
+
+/* (b, s, n, h) -> (b, n, s, h), or (b, n / g, g, s, h) */
+static byi_id grouped_queries(struct byi_import *o, const struct grouped *g)
+{
+    static const int64_t axes[] = {0, 2, 3, 1, 4};
+
+    if (g->kv_heads == g->a.heads)
+        return byi_swap_heads(o, g->a.q);
+    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(group_heads(o, g, g->a.q, 2)),
+                      ATTRS(SOME_INTS("axes", 5, axes)));
+}
+
+/* GroupQueryAttention: attention with a cache of keys and values, of which
+ * several heads of queries share one. */
+static void convert_grouped(struct byi_import *o)
+{
+    struct grouped g = {.a = byi_attention_read(o),
+                        .kv_heads = byi_o_int(o, "kv_num_heads", 0),
+                        .moves = BYI_NO_ID};
+
+    g.a.softcap = byi_o_float(o, "softcap", 0);
+    refuse_of_grouped(o);
+    if (byi_o_ok(o) && (g.kv_heads < 1 || g.a.heads % g.kv_heads))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "%lld heads of queries do not share %lld of keys",
+                   (long long)g.a.heads, (long long)g.kv_heads);
+    if (!byi_o_ok(o))
+        return;
+    read_grouped(o, &g);
+    read_lengths(o, &g);
+    rotate_grouped(o, &g);
+    cache_grouped(o, &g);
+    g.a.q = grouped_queries(o, &g);
+    g.a.bias = grouped_bias(o, &g);
+    g.a.sink = grouped_sink(o, &g);
+    byi_attention_widen(o, &g.a);
+    g.a.mask = grouped_mask(o, &g);
+    o->out[0] = byi_attend(o, &g.a);
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"GroupQueryAttention", 1, 1, 16, convert_grouped, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_microsoft_grouped = {BYI_MICROSOFT, rows,
+                                                     BYI_COUNT(rows)};
