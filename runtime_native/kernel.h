@@ -508,6 +508,11 @@ struct byi_simd {
     /* y[i] = (x[i] - mean) scale gamma[i] + beta[i]; beta may be NULL */
     void (*normalize)(const float *x, float *y, int64_t n, float mean,
                       float scale, const float *gamma, const float *beta);
+    /* y[i] = at[i] / (bias + alpha s)^0.75, s: the sum over c < planes of
+     * x[c pitch + i]^2 */
+    void (*over_squares)(const float *x, int64_t pitch, int64_t planes,
+                         const float *at, float *y, int64_t n, float alpha,
+                         float bias);
     /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) scale.
      * By the type of y; zero is one of its values. */
     void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,

@@ -233,6 +233,22 @@ struct lrn {
     }
 BYI_EACH_FLOAT(LRN_PLANE)
 
+static void lrn_plane(const struct lrn *l, int64_t at, int64_t from, int64_t to)
+{
+    const struct byi_tensor *x = l->call->in;
+    if (x->dtype == BYOC_F64) {
+        lrn_F64(l, at, from, to);
+    } else if (l->beta != 0.75) {
+        lrn_F32(l, at, from, to);
+    } else {
+        const float *planes = x->data;
+        byi_simd()->over_squares(planes + from * l->space, l->space, to - from,
+                                 planes + at * l->space,
+                                 (float *)l->call->out->data + at * l->space,
+                                 l->space, (float)l->alpha, (float)l->bias);
+    }
+}
+
 static enum byoc_status lrn_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
@@ -257,10 +273,7 @@ static enum byoc_status lrn_run_f32(const struct byi_call *call,
         const int64_t from = first + byi_max(0, c - byi_min(c, l.before));
         const int64_t room = l.channels - 1 - c;
         const int64_t to = plane + byi_min(room, l.after) + 1;
-        if (x->dtype == BYOC_F32)
-            lrn_F32(&l, plane, from, to);
-        else
-            lrn_F64(&l, plane, from, to);
+        lrn_plane(&l, plane, from, to);
     }
     return BYOC_OK;
 }
