@@ -18,7 +18,9 @@
 enum {
     DEPTH = BYI_GEMM_DEPTH, /* taps that are added up in one go        */
     WIDTH = 256,            /* outputs of a task, about                */
-    HEIGHT = 8              /* most panels of weights of a task        */
+    HEIGHT = 8,             /* most panels of weights of a task        */
+    FEW_ROWS = 128,         /* that stay in the first cache            */
+    FEW_PANELS = 2
 };
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -244,9 +246,20 @@ struct job {
     float *y; /* of a group */
 };
 
+/* Of the outputs [n0, n1) of channels that are not copied, those from where on
+ * kc rows are packed: the last ones, since they end with the tensor; all, where
+ * many rows, which lie far apart, would be read again for many panels of
+ * weights. */
+static int64_t packed_from(int64_t kc, int64_t m, int64_t n0, int64_t n1)
+{
+    const struct byi_simd *simd = byi_simd();
+    if (kc > FEW_ROWS && m > FEW_PANELS * simd->mr)
+        return n0;
+    return n1 - (n1 - n0) % simd->nr;
+}
+
 /* Rows [k0, k0 + kc) of channels that are not copied, the outputs [n0, n1), as
- * panels: they are too far apart to be read again for every panel of weights,
- * and the last ones end with the tensor. */
+ * panels. */
 static void pack_rows(const struct job *j, int64_t k0, int64_t kc, int64_t n0,
                       int64_t n1, float *to)
 {
@@ -276,11 +289,12 @@ static void run_block(const struct job *j, int64_t k0, int64_t m0, int64_t m1,
     const int64_t mr = simd->mr, nr = simd->nr;
     const int64_t kc = byi_min(DEPTH, j->c->k - k0);
     const float *weights = j->weights + j->c->panels * mr * k0;
-    const int64_t *offsets = j->f->same ? NULL : j->offsets + k0;
-    if (j->f->same)
-        pack_rows(j, k0, kc, n0, n1, room);
+    const int64_t packed = j->f->same ? packed_from(kc, m1 - m0, n0, n1) : n1;
+    if (packed < n1)
+        pack_rows(j, k0, kc, packed, n1, room);
     for (int64_t n = n0; n < n1; n += nr) {
-        const float *b = offsets ? j->x + n : room + (n - n0) * kc;
+        const int64_t *offsets = n < packed ? j->offsets + k0 : NULL;
+        const float *b = offsets ? j->x + n : room + (n - packed) * kc;
         for (int64_t m = m0; m < m1; m += mr)
             simd->gemm(kc, weights + m * kc, b, offsets,
                        to + (m - m0) * ldc + n - n0, ldc, byi_min(mr, m1 - m),
