@@ -239,12 +239,19 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                   const byi_id *captures, uint32_t n,
                   const struct byi_sources *sources);
 /* Append a copy of node `old` of `from` with operands map[...], annotations
- * and `let` included; types are inferred anew where an operand's type, or what is known
- * of its value, is not the old one's. Parameters are not copied this way. */
+ * and `let` included. Where f rebuilds `from` (byi_func_like) the type stays if
+ * the operands' types, and what is known of their values, did; else it is
+ * inferred, with names of its own for sizes that depend on data, since a node
+ * may be copied several times. Parameters are not copied this way. */
 enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
                               const struct byi_func *from, byi_id old,
                               const byi_id *map, byi_id *id,
                               struct byoc_error *err);
+/* The same for a node that moves from another function: as in a rebuild. */
+enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
+                               const struct byi_func *from, byi_id old,
+                               const byi_id *map, byi_id *id,
+                               struct byoc_error *err);
 
 /* Replace the body of functions: passes build a new function and move it in
  * place of the old one (same index, name and attributes unless set). */

@@ -600,14 +600,11 @@ static bool same_operand(const struct byi_func *from, byi_id old,
     return a->kind == b->kind && a->index == b->index;
 }
 
-/* A rebuild keeps the type of what did not change, and with it the names of
- * sizes that depend on data. Copies into another function (inlining) may be
- * several of one node, and get sizes of their own. */
-static bool keeps_type(const struct byi_func *f, const struct byi_func *from,
-                       const struct byi_node *old, const byi_id *args)
+/* What moves keeps the type of what did not change, and with it the names of
+ * sizes that depend on data. */
+static bool same_operands(const struct byi_func *f, const struct byi_func *from,
+                          const struct byi_node *old, const byi_id *args)
 {
-    if (f->origin != from)
-        return false;
     for (uint32_t i = 0; i < old->n_args; i++)
         if (!same_operand(from, old->args[i], f, args[i]))
             return false;
@@ -682,16 +679,15 @@ static enum byoc_status retype_literal(struct byi_module *m,
     return status;
 }
 
+/* own: it stands in itself, and has its own captures, whatever their types. */
 static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
                                      const struct byi_node *old,
-                                     const byi_id *args, byi_id *id,
+                                     const byi_id *args, bool own, byi_id *id,
                                      struct byoc_error *err)
 {
     uint32_t func = old->index;
 
-    /* one that stands in itself has its own captures, whatever their types */
-    if (f->origin != m->funcs.at[func] &&
-        !captures_fit(m, f, func, args, old->n_args))
+    if (!own && !captures_fit(m, f, func, args, old->n_args))
         BYI_TRY(
             retype_literal(m, f, old->index, args, old->n_args, &func, err));
     *id = byi_add_fn(m, f, func, args, old->n_args, old->sources);
@@ -701,7 +697,7 @@ static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
 static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
                                   const struct byi_func *from,
                                   const struct byi_node *old,
-                                  const byi_id *args, byi_id *id,
+                                  const byi_id *args, bool moves, byi_id *id,
                                   struct byoc_error *err)
 {
     switch (old->kind) {
@@ -714,7 +710,8 @@ static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
         *id = byi_add_global(m, f, old->index);
         return BYOC_OK;
     case BYI_FN:
-        return copy_literal(m, f, old, args, id, err);
+        return copy_literal(m, f, old, args,
+                            moves && from == m->funcs.at[old->index], id, err);
     case BYI_MAKE_TUPLE:
         *id = byi_add_tuple(m, f, args, old->n_args, old->sources);
         return BYOC_OK;
@@ -725,7 +722,7 @@ static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
                              old->sources, id, err);
     case BYI_IF:
     case BYI_CALL_OP:
-        if (keeps_type(f, from, old, args)) {
+        if (moves && same_operands(f, from, old, args)) {
             *id = push_again(m, f, old, args);
             return BYOC_OK;
         }
@@ -739,10 +736,10 @@ static enum byoc_status copy_kind(struct byi_module *m, struct byi_func *f,
     byi_unreachable();
 }
 
-enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
-                              const struct byi_func *from, byi_id old,
-                              const byi_id *map, byi_id *id,
-                              struct byoc_error *err)
+static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
+                                 const struct byi_func *from, byi_id old,
+                                 const byi_id *map, bool moves, byi_id *id,
+                                 struct byoc_error *err)
 {
     const struct byi_node node = from->nodes.at[old]; /* f may be from */
     byi_id few[FEW], *args = few;
@@ -756,7 +753,7 @@ enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
     }
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = map[node.args[i]];
-    status = copy_kind(m, f, from, &node, args, id, err);
+    status = copy_kind(m, f, from, &node, args, moves, id, err);
     if (status == BYOC_OK) {
         f->nodes.at[*id].target = node.target;
         f->nodes.at[*id].region = node.region;
@@ -766,4 +763,20 @@ enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
     if (args != few)
         free(args);
     return status;
+}
+
+enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
+                              const struct byi_func *from, byi_id old,
+                              const byi_id *map, byi_id *id,
+                              struct byoc_error *err)
+{
+    return add_copy(m, f, from, old, map, f->origin == from, id, err);
+}
+
+enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
+                               const struct byi_func *from, byi_id old,
+                               const byi_id *map, byi_id *id,
+                               struct byoc_error *err)
+{
+    return add_copy(m, f, from, old, map, true, id, err);
 }

@@ -65,11 +65,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
             map[i] = d->map[call->args[1 + node->index]];
             continue;
         }
-        d->fresh->origin = body; /* copies keep the types of the nodes */
-        const enum byoc_status status =
-            byi_add_copy(d->m, d->fresh, body, i, map, &map[i], d->err);
-        d->fresh->origin = d->f;
-        BYI_TRY(status);
+        BYI_TRY(byi_add_moved(d->m, d->fresh, body, i, map, &map[i], d->err));
         const uint32_t part = giving->fate ? giving->fate[i].part : 0;
         if (!part)
             continue;
@@ -221,7 +217,6 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
     BYI_TRY(byi_target(s->m, f->attr.compiler, &target, s->err));
     const uint32_t copy = byi_func_new(s->m, NULL);
     struct byi_func *fresh = s->m->funcs.at[copy];
-    fresh->origin = f; /* the types of copies are those of the nodes */
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_PARAM) {
@@ -229,7 +224,7 @@ static enum byoc_status take_part(struct splitter *s, uint32_t first,
                                     node->type);
             continue;
         }
-        BYI_TRY(byi_add_copy(s->m, fresh, f, id, map, &map[id], s->err));
+        BYI_TRY(byi_add_moved(s->m, fresh, f, id, map, &map[id], s->err));
         byi_node_mark(&fresh->nodes.at[map[id]], fate[id].part ? target : 0,
                       fate[id].part);
     }

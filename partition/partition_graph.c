@@ -276,20 +276,15 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
 {
     const struct byi_node *call = &p->f->nodes.at[id];
     byi_id *map = byi_arena_calloc(p->scratch, body->nodes.n, sizeof *map);
-    enum byoc_status status = BYOC_OK;
-    p->fresh->origin = body; /* the types of copies are those of the nodes */
-    for (byi_id i = 0; i < body->nodes.n && status == BYOC_OK; i++) {
+    for (byi_id i = 0; i < body->nodes.n; i++) {
         const struct byi_node *node = &body->nodes.at[i];
         if (node->kind == BYI_PARAM)
             map[i] = p->map[call->args[1 + node->index]];
         else
-            status =
-                byi_add_copy(p->m, p->fresh, body, i, map, &map[i], p->err);
-        if (status == BYOC_OK)
-            open_branch(p->m, &p->fresh->nodes.at[map[i]]);
+            BYI_TRY(
+                byi_add_moved(p->m, p->fresh, body, i, map, &map[i], p->err));
+        open_branch(p->m, &p->fresh->nodes.at[map[i]]);
     }
-    p->fresh->origin = p->f;
-    BYI_TRY(status);
     p->map[id] = map[body->result];
     return BYOC_OK;
 }

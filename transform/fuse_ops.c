@@ -183,7 +183,7 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
         return BYOC_OK;
     }
     BYI_TRY(
-        byi_add_copy(s->m, body, s->f, id, s->inner, &s->inner[id], s->err));
+        byi_add_moved(s->m, body, s->f, id, s->inner, &s->inner[id], s->err));
     body->nodes.at[s->inner[id]].type = node->type;
     return BYOC_OK;
 }
@@ -211,10 +211,8 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
     struct byi_func *body = s->m->funcs.at[func];
     byi_id *args;
     const uint32_t n_args = add_params(s, body, members, n, &args);
-    body->origin = s->f; /* the types of copies are those of the nodes */
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(add_member(s, body, members[i]));
-    body->origin = NULL;
     body->result = s->inner[sink];
     body->attr.primitive = true;
     const byi_id fn = byi_add_fn(s->m, s->fresh, func, NULL, 0, NULL);

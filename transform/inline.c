@@ -281,13 +281,10 @@ static enum byoc_status copy_node(struct inliner *s, struct byoc_error *err)
 {
     struct frame *frame = top(s);
     const struct byi_func *from = s->m->funcs.at[frame->func];
-    const struct byi_func *origin = frame->to->origin;
-    if (frame->kind == CALLEE && frame->keep)
-        frame->to->origin = from;
-    const enum byoc_status status =
-        byi_add_copy(s->m, frame->to, from, frame->at, frame->map,
-                     &frame->map[frame->at], err);
-    frame->to->origin = origin;
+    const bool moves = frame->kind == CALLEE && frame->keep;
+    const enum byoc_status status = (moves ? byi_add_moved : byi_add_copy)(
+        s->m, frame->to, from, frame->at, frame->map, &frame->map[frame->at],
+        err);
     frame->at += status == BYOC_OK;
     return status;
 }
