@@ -7,7 +7,7 @@
  */
 #include "conv.h"
 
-struct byi_conv byi_conv_read(const struct byi_call *call)
+struct byi_conv byi_conv_operands(const struct byi_call *call)
 {
     const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
     const char *layout = byi_attr_string(call->attrs, "data_layout");
@@ -22,6 +22,12 @@ struct byi_conv byi_conv_read(const struct byi_call *call)
     byi_image_read(call->out, layout, &v.out);
     byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
                     &v.at);
+    return v;
+}
+
+struct byi_conv byi_conv_read(const struct byi_call *call)
+{
+    struct byi_conv v = byi_conv_operands(call);
     v.c = v.at.i;
     v.o = v.at.o / v.groups;
     byi_window_read(call->attrs, v.in.spatial, v.in.space, v.out.space,
@@ -74,26 +80,34 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
     }
 BYI_EACH_SUM(PLAIN)
 
-static void (*const plain[BYI_DTYPES])(const struct byi_conv *, int64_t) = {
+static const byi_conv_plane plain[BYI_DTYPES] = {
 #define ROW(id, type) [BYOC_##id] = plain_##id,
     BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
 #undef ROW
 };
 
+enum byoc_status byi_conv_planes(const struct byi_call *call,
+                                 const struct byi_conv *v, int64_t positions,
+                                 const byi_conv_plane run[BYI_DTYPES],
+                                 struct byoc_error *err)
+{
+    const byi_conv_plane one = run[call->in->dtype];
+    if (!one)
+        return byi_bad_dtype(call, call->in->dtype,
+                             "a float or an integer type", err);
+    const int64_t planes = v->n * v->groups * v->o;
+    const int team = byi_team(call, planes * positions * v->c * v->w.taps);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t plane = 0; plane < planes; plane++)
+        one(v, plane);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_conv_plain(const struct byi_call *call,
                                 struct byoc_error *err)
 {
     const struct byi_conv v = byi_conv_read(call);
-    void (*run)(const struct byi_conv *, int64_t) = plain[call->in->dtype];
-    if (!run)
-        return byi_bad_dtype(call, call->in->dtype,
-                             "a float or an integer type", err);
-    const int64_t planes = v.n * v.groups * v.o;
-    const int team = byi_team(call, planes * v.w.out_count * v.c * v.w.taps);
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t plane = 0; plane < planes; plane++)
-        run(&v, plane);
-    return BYOC_OK;
+    return byi_conv_planes(call, &v, v.w.out_count, plain, err);
 }
 
 /* --- float32 as a matrix product ---------------------------------------- */

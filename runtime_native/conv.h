@@ -1,4 +1,4 @@
-/* conv.h: a convolution as its kernels see it, and those of conv_last.c. */
+/* conv.h: a convolution as its kernels see it, or the transpose of one. */
 #ifndef BYI_CONV_H
 #define BYI_CONV_H
 
@@ -6,7 +6,7 @@
 
 struct byi_conv {
     struct byi_window w;
-    int64_t n, c, o, groups; /* c, o: in one group */
+    int64_t n, c, o, groups; /* c, o: channels of x, y in one group */
     const void *x, *weights;
     void *y;
     struct byi_image in, out; /* where x, y and the weights have what */
@@ -15,7 +15,16 @@ struct byi_conv {
 
 /* --- conv.c --------------------------------------------------------------- */
 
+/* The operands; c, o and the window are still to be said. */
+struct byi_conv byi_conv_operands(const struct byi_call *call);
 struct byi_conv byi_conv_read(const struct byi_call *call);
+/* Every plane of the result: run[dtype] is given its number, or is NULL where
+ * there are no such elements. A plane has `positions`. */
+typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
+enum byoc_status byi_conv_planes(const struct byi_call *call,
+                                 const struct byi_conv *v, int64_t positions,
+                                 const byi_conv_plane run[BYI_DTYPES],
+                                 struct byoc_error *err);
 /* One tap on every position: the windows are the image itself. */
 bool byi_conv_is_pointwise(const struct byi_window *w);
 /* A packer of the windows' matrix, (C/G taps, positions), of image and group

@@ -5,35 +5,14 @@
  * weights^T (O/G taps, C/G) by data (C/G, positions) some outputs at a time,
  * and adds the columns up where they belong.
  */
-#include "kernel.h"
+#include "conv.h"
 
 enum { COLUMNS = 1 << 20 }; /* floats of products kept at a time, at most */
 
 /* The window slides over the result: w.in is its size, w.out the data's. */
-struct deconv {
-    struct byi_window w;
-    int64_t n, c, o, groups; /* c, o: in one group */
-    const void *x, *weights;
-    void *y;
-    struct byi_image in, out; /* where x, y and the weights have what */
-    struct byi_filter at;
-};
-
-static struct deconv describe(const struct byi_call *call)
+static struct byi_conv describe(const struct byi_call *call)
 {
-    const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
-    const char *layout = byi_attr_string(call->attrs, "data_layout");
-    struct deconv v = {
-        .n = x->dims[0],
-        .groups = byi_attr_int(call->attrs, "groups"),
-        .x = x->data,
-        .weights = weights->data,
-        .y = call->out->data,
-    };
-    byi_image_read(x, layout, &v.in);
-    byi_image_read(call->out, layout, &v.out);
-    byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
-                    &v.at);
+    struct byi_conv v = byi_conv_operands(call);
     v.c = v.at.i / v.groups;
     v.o = v.at.o;
     byi_window_read(call->attrs, v.in.spatial, v.out.space, v.in.space,
@@ -58,7 +37,7 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
 }
 
 #define PLAIN(id, type, wide)                                                  \
-    static void plain_##id(const struct deconv *v, int64_t plane)              \
+    static void plain_##id(const struct byi_conv *v, int64_t plane)            \
     {                                                                          \
         const int64_t image = plane / (v->groups * v->o);                      \
         const int64_t channel = plane % (v->groups * v->o);                    \
@@ -86,7 +65,7 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
     }
 BYI_EACH_SUM(PLAIN)
 
-static void (*const plain[BYI_DTYPES])(const struct deconv *, int64_t) = {
+static const byi_conv_plane plain[BYI_DTYPES] = {
 #define ROW(id, type) [BYOC_##id] = plain_##id,
     BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
 #undef ROW
@@ -95,24 +74,15 @@ static void (*const plain[BYI_DTYPES])(const struct deconv *, int64_t) = {
 enum byoc_status byi_deconv_plain(const struct byi_call *call,
                                   struct byoc_error *err)
 {
-    const struct deconv v = describe(call);
-    void (*run)(const struct deconv *, int64_t) = plain[call->in->dtype];
-    if (!run)
-        return byi_bad_dtype(call, call->in->dtype,
-                             "a float or an integer type", err);
-    const int64_t planes = v.n * v.groups * v.o;
-    const int team = byi_team(call, planes * v.w.in_count * v.c * v.w.taps);
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t plane = 0; plane < planes; plane++)
-        run(&v, plane);
-    return BYOC_OK;
+    const struct byi_conv v = describe(call);
+    return byi_conv_planes(call, &v, v.w.in_count, plain, err);
 }
 
 /* --- float32 ------------------------------------------------------------ */
 
 /* Outputs [o0, o0 + block) of image and group `batch`. */
 struct part {
-    const struct deconv *v;
+    const struct byi_conv *v;
     int64_t batch, o0, block;
     float *columns; /* (block, taps, positions) */
 };
@@ -120,7 +90,7 @@ struct part {
 static struct byi_matrix weights_of(const void *ctx, int64_t unused)
 {
     const struct part *part = ctx;
-    const struct deconv *v = part->v;
+    const struct byi_conv *v = part->v;
     (void)unused;
     return (struct byi_matrix){
         .at = (const float *)v->weights +
@@ -140,7 +110,7 @@ static void pack_data(const void *ctx, int64_t unused, int64_t k0, int64_t kc,
                       int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
     const struct part *part = ctx;
-    const struct deconv *v = part->v;
+    const struct byi_conv *v = part->v;
     const struct byi_matrix b = {
         .at = (const float *)v->x + part->batch * v->c * v->w.out_count,
         .rs = v->w.out_count,
@@ -186,19 +156,19 @@ static void add_columns(const struct part *part, const struct byi_call *call)
 }
 
 /* Output channels that are done at a time. */
-static int64_t block_of(const struct deconv *v)
+static int64_t block_of(const struct byi_conv *v)
 {
     const int64_t each = byi_max(v->w.taps * v->w.out_count, 1);
     return byi_min(byi_max(COLUMNS / each, 1), byi_max(v->o, 1));
 }
 
-static uint64_t column_bytes(const struct deconv *v)
+static uint64_t column_bytes(const struct byi_conv *v)
 {
     return byi_lines((uint64_t)(block_of(v) * v->w.taps * v->w.out_count) *
                      sizeof(float));
 }
 
-static void run_product(const struct byi_call *call, const struct deconv *v,
+static void run_product(const struct byi_call *call, const struct byi_conv *v,
                         char *scratch)
 {
     const int64_t block = block_of(v);
@@ -233,7 +203,7 @@ static uint64_t bytes_of(const struct byi_tensor *t)
 }
 
 /* The product on copies with channels first, which `scratch` begins with. */
-static void run_copies(const struct byi_call *call, struct deconv v,
+static void run_copies(const struct byi_call *call, struct byi_conv v,
                        char *scratch)
 {
     const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
@@ -261,7 +231,7 @@ static uint64_t deconv_scratch_f32(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
-    const struct deconv v = describe(call);
+    const struct byi_conv v = describe(call);
     uint64_t copies = 0;
     if (!byi_layout_is_default(call->op, call->attrs))
         copies = bytes_of(&call->in[0]) + bytes_of(&call->in[1]) +
@@ -276,7 +246,7 @@ static enum byoc_status deconv_run_f32(const struct byi_call *call,
 {
     if (call->in->dtype != BYOC_F32)
         return byi_deconv_plain(call, err);
-    const struct deconv v = describe(call);
+    const struct byi_conv v = describe(call);
     if (byi_layout_is_default(call->op, call->attrs))
         run_product(call, &v, call->scratch);
     else
