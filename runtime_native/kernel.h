@@ -227,6 +227,8 @@ struct byi_sliding {
 struct byi_band {
     const struct byi_window *w;
     bool side;
+    bool bare;            /* side by side without a border: taps
+                             outside of the plane are left out        */
     int64_t high, planes; /* rows of outputs, planes at a time        */
     int64_t tile;         /* rows that share what is loaded           */
     int64_t phase, pitch; /* floats of a phase of a row, of a row,    */

@@ -176,6 +176,32 @@ static struct byi_band side_of(const struct byi_window *w)
     return b;
 }
 
+/* Planes that one tile of rows covers, and taps around each position: which of
+ * these are outside is known when the tile is compiled. */
+static bool is_bare(const struct byi_window *w)
+{
+    for (int axis = 1; axis < 3; axis++)
+        if (w->size[axis] != 3 || w->stride[axis] != 1 ||
+            w->dilation[axis] != 1 || w->pad[axis] != 1 || w->end[axis] != 1 ||
+            w->in[axis] != 7)
+            return false;
+    return true;
+}
+
+static struct byi_band bare_of(const struct byi_window *w)
+{
+    struct byi_band b = side_of(w);
+    const int64_t lanes = byi_simd()->lanes;
+    b.bare = b.side && is_bare(w);
+    if (!b.bare)
+        return b;
+    b.pitch = w->in[2] * lanes;
+    b.size = w->in_count * lanes;
+    for (int64_t c = 0; c < w->size[2]; c++)
+        b.taps[c] = (c - w->pad[2]) * lanes;
+    return b;
+}
+
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
 {
     const int64_t room = byi_max(rows_of(w).room, side_of(w).room);
@@ -236,7 +262,9 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
     const int64_t channels = v->groups * v->repeat;
     const int64_t step = v->repeat == 1 ? TOGETHER : 1;
     const int64_t tasks = byi_ceil_div(channels, step);
-    const struct ways ways = {rows_of(v->w), side_of(v->w)};
+    const struct ways ways = {rows_of(v->w), v->kind == BYI_WINDOW_PRODUCT
+                                                 ? bare_of(v->w)
+                                                 : side_of(v->w)};
     const uint64_t room = byi_sliding_scratch(v->w, 1);
     const int team =
         byi_team(call, v->n * channels * v->w->out_count * v->w->taps);

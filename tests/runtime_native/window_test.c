@@ -112,6 +112,32 @@ static void test_small_planes(void **state)
     }
 }
 
+/* The planes at the end of many networks, which go without a border; every
+ * fourth time not quite: another padding, or size. */
+static void test_last_planes(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        struct shape s = {
+            {random_in(1, 2), 0, 7, 7},
+            {0, 1, 3, 3},
+            {1, 1},
+            {1, 1, 1, 1},
+            {1, 1},
+            {0},
+            random_in(4, 40),
+        };
+        s.x[1] = s.groups;
+        s.w[0] = s.groups * (round % 5 ? 1 : 2);
+        if (round % 4 == 0)
+            s.padding[random_in(0, 3)] = random_in(0, 2);
+        if (round % 8 == 4)
+            s.x[random_in(2, 3)] = random_in(5, 9);
+        struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
+        expect_plain(&e, byi_conv_plain, 1e-4, "conv of last planes");
+    }
+}
+
 /* Padding and stride of 2^30: the frame of the direct form would not fit any
  * memory, and is not made. */
 static void test_huge_padding(void **state)
@@ -368,19 +394,13 @@ static void test_unsupported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_small_planes),
-        cmocka_unit_test(test_huge_padding),
-        cmocka_unit_test(test_conv_large),
-        cmocka_unit_test(test_deconv),
-        cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_mean_by_hand),
-        cmocka_unit_test(test_indices),
-        cmocka_unit_test(test_global),
-        cmocka_unit_test(test_huge_window),
+        cmocka_unit_test(test_conv),         cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_small_planes), cmocka_unit_test(test_last_planes),
+        cmocka_unit_test(test_huge_padding), cmocka_unit_test(test_conv_large),
+        cmocka_unit_test(test_deconv),       cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_mean_by_hand), cmocka_unit_test(test_indices),
+        cmocka_unit_test(test_global),       cmocka_unit_test(test_huge_window),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
