@@ -371,7 +371,7 @@ static void run_product(const struct byi_conv *v, const struct byi_frame *f,
     float *lanes = (float *)call->scratch + c.offsets;
     float *frames = lanes + c.lane * call->threads, *packed = frames + c.frames;
     const float *weights = call->packed ? call->packed : packed;
-    const int team = byi_team(call, v->n * v->groups * size * c.k);
+    const int team = byi_team_of_products(call, v->n * v->groups * size * c.k);
     list_offsets(v, f, offsets);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
@@ -405,6 +405,30 @@ static void run_product(const struct byi_conv *v, const struct byi_frame *f,
                 run_task(&j, i % tasks, lanes + lane * c.lane);
             }
         }
+    }
+}
+
+/* --- one position: products of the weights' rows with a vector --------------
+ */
+
+/* The gates of squeeze-and-excitation blocks, mostly. */
+static bool is_vector(const struct byi_conv *v)
+{
+    return byi_conv_is_pointwise(&v->w) && v->w.out_count == 1;
+}
+
+static void run_vector(const struct byi_conv *v, const struct byi_call *call)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t channels = v->groups * v->o;
+    const int team = byi_team(call, v->n * channels * v->c);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < v->n * channels; i++) {
+        const int64_t image = i / channels, o = i % channels;
+        const float *x =
+            (const float *)v->x + (image * v->groups + o / v->o) * v->c;
+        ((float *)v->y)[i] =
+            simd->dot((const float *)v->weights + o * v->c, x, v->c);
     }
 }
 
@@ -524,6 +548,8 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
                                 const struct byi_call *call)
 {
     const struct byi_frame f = byi_frame_of(&v->w);
+    if (is_vector(v))
+        return 0;
     if (is_direct(v) && is_planes(v))
         return byi_sliding_scratch(&v->w, call->threads);
     if (is_direct(v))
@@ -534,7 +560,9 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
 void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call)
 {
     const struct byi_frame f = byi_frame_of(&v->w);
-    if (is_direct(v) && is_planes(v))
+    if (is_vector(v))
+        run_vector(v, call);
+    else if (is_direct(v) && is_planes(v))
         run_planes(v, call);
     else if (is_direct(v))
         run_direct(v, &f, call);

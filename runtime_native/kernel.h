@@ -140,6 +140,13 @@ static inline int byi_team(const struct byi_call *call, int64_t work)
     return (int)(most < (int64_t)call->threads ? most : call->threads);
 }
 
+/* The same for multiplications with addition, in vectors: many of them take as
+ * long as one operation that waits for memory. */
+static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
+{
+    return byi_team(call, n / 8);
+}
+
 /* --- half.c ------------------------------------------------------------- */
 
 /* n elements from float16 or bfloat16 to float, and back. */
@@ -223,12 +230,11 @@ struct byi_sliding {
  * In rows: with a stride a row is copied as `stride` phases, every stride-th
  * column from the first, the second ... one on, so that neighbours are what
  * vectors of neighbouring outputs see. Side by side, where planes are small:
- * one in each lane of a vector; a column is a vector, then. */
+ * one in each lane of a vector; a column is a vector, then. Bare planes side by
+ * side have no border: which taps are outside is known to the code for them. */
 struct byi_band {
     const struct byi_window *w;
-    bool side;
-    bool bare;            /* side by side without a border: taps
-                             outside of the plane are left out        */
+    bool side, bare;
     int64_t high, planes; /* rows of outputs, planes at a time        */
     int64_t tile;         /* rows that share what is loaded           */
     int64_t phase, pitch; /* floats of a phase of a row, of a row,    */

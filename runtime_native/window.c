@@ -176,8 +176,7 @@ static struct byi_band side_of(const struct byi_window *w)
     return b;
 }
 
-/* Planes that one tile of rows covers, and taps around each position: which of
- * these are outside is known when the tile is compiled. */
+/* 3 by 3 taps around each position of 7 by 7, which one tile of rows covers. */
 static bool is_bare(const struct byi_window *w)
 {
     for (int axis = 1; axis < 3; axis++)
@@ -266,8 +265,8 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                                                  ? bare_of(v->w)
                                                  : side_of(v->w)};
     const uint64_t room = byi_sliding_scratch(v->w, 1);
-    const int team =
-        byi_team(call, v->n * channels * v->w->out_count * v->w->taps);
+    const int team = byi_team_of_products(
+        call, v->n * channels * v->w->out_count * v->w->taps);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
         uint64_t lane = 0;

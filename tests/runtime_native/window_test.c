@@ -138,6 +138,27 @@ static void test_last_planes(void **state)
     }
 }
 
+/* One position under one tap: rows of weights by a vector, in groups too. */
+static void test_one_position(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        const int64_t groups = round % 2 ? 1 : random_in(2, 4);
+        const int64_t in = random_in(1, 40), out = random_in(1, 300);
+        const struct shape s = {
+            {random_in(1, 3), in * groups, 1, 1},
+            {out * groups, in, 1, 1},
+            {1, 1},
+            {0},
+            {1, 1},
+            {0},
+            groups,
+        };
+        struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
+        expect_plain(&e, byi_conv_plain, 1e-4, "conv of one position");
+    }
+}
+
 /* Padding and stride of 2^30: the frame of the direct form would not fit any
  * memory, and is not made. */
 static void test_huge_padding(void **state)
@@ -394,13 +415,21 @@ static void test_unsupported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),         cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_small_planes), cmocka_unit_test(test_last_planes),
-        cmocka_unit_test(test_huge_padding), cmocka_unit_test(test_conv_large),
-        cmocka_unit_test(test_deconv),       cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_mean_by_hand), cmocka_unit_test(test_indices),
-        cmocka_unit_test(test_global),       cmocka_unit_test(test_huge_window),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_small_planes),
+        cmocka_unit_test(test_last_planes),
+        cmocka_unit_test(test_one_position),
+        cmocka_unit_test(test_huge_padding),
+        cmocka_unit_test(test_conv_large),
+        cmocka_unit_test(test_deconv),
+        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_mean_by_hand),
+        cmocka_unit_test(test_indices),
+        cmocka_unit_test(test_global),
+        cmocka_unit_test(test_huge_window),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
