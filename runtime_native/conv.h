@@ -18,8 +18,9 @@ struct byi_conv {
 /* The operands; c, o and the window are still to be said. */
 struct byi_conv byi_conv_operands(const struct byi_call *call);
 struct byi_conv byi_conv_read(const struct byi_call *call);
-/* Every plane of the result: run[dtype] is given its number, or is NULL where
- * there are no such elements. A plane has `positions`. */
+/* Every plane of the result, by call->threads: run[dtype] is given its number,
+ * in (n, O). A plane has `positions`. Error: BYOC_EUNSUPPORTED where
+ * run[dtype] is NULL. */
 typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
 enum byoc_status byi_conv_planes(const struct byi_call *call,
                                  const struct byi_conv *v, int64_t positions,

@@ -7,7 +7,8 @@
  * windows' matrix are stretches of the frames, which the matrix product reads
  * where they are (byi_simd's gemm with offsets): nothing is gathered. What
  * comes out between the rows of outputs is dropped, or the sequence is that of
- * a row. Groups of few outputs (depthwise) are sums over taps instead.
+ * a row. Groups of few outputs (depthwise) are sums over taps instead; one
+ * position of pointwise weights is a product of their rows with a vector.
  */
 #include "conv.h"
 
@@ -508,6 +509,16 @@ static bool is_direct(const struct byi_conv *v)
     return v->groups > 1 && v->o <= 4 && v->c <= 16;
 }
 
+/* Whether it is known that the weights are read as they are. */
+static bool stays_vector(const struct byi_call *call)
+{
+    for (uint32_t i = 0; i < call->in->rank; i++)
+        if (call->in->dims[i] < 0 || call->out->dims[i] < 0)
+            return false;
+    const struct byi_conv v = byi_conv_read(call);
+    return is_vector(&v);
+}
+
 uint64_t byi_conv_frame_pack(const struct byi_call *call, float *to)
 {
     const struct byi_tensor *weights = &call->in[1];
@@ -520,7 +531,7 @@ uint64_t byi_conv_frame_pack(const struct byi_call *call, float *to)
     v.o = weights->dims[0] / v.groups;
     struct cut c = {.m = v.o, .k = byi_span(weights, 1, weights->rank)};
     c.panels = byi_ceil_div(c.m, mr);
-    if (is_direct(&v))
+    if (is_direct(&v) || stays_vector(call))
         return 0;
     for (int64_t i = 0; to && i < v.groups * c.panels; i++)
         pack_panel(&v, &c, i, to);

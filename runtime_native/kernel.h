@@ -493,7 +493,7 @@ struct byi_simd {
     void (*channels)(const float *x, const int64_t *offsets, const float *w,
                      const int64_t *at, int64_t taps, float *y, int64_t n);
     /* to[c pitch + r] = from[r stride + c] for r < rows, c < columns, which are
-     * `lanes` or more */
+     * `lanes` or more; the two do not overlap */
     void (*transpose)(const float *from, int64_t stride, int64_t rows,
                       int64_t columns, float *to, int64_t pitch);
     /* What the windows of `rows` rows of outputs from h on lie on, of n planes
