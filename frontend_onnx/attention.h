@@ -1,5 +1,7 @@
 /* attention.h: what the converters of com.microsoft's attentions share:
- * ops_attention.c, ops_grouped.c, ops_rotary.c. Sizes are named there.
+ * ops_attention.c, ops_grouped.c, ops_rotary.c. With b sequences, n heads, g of
+ * them to one of keys, s queries, t keys, h elements of a head. Errors are the
+ * importer's: byi_o_ok says whether there was one.
  */
 #ifndef BYI_FRONTEND_ONNX_ATTENTION_H
 #define BYI_FRONTEND_ONNX_ATTENTION_H
