@@ -12,17 +12,29 @@
 #include <byoc/byoc.h>
 
 #include "bench/bound.h"
+#include "core/openmp.h"
 #include "driver/feed.h"
 #include "runtime_dnnl/build.h"
 
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
 #include <getopt.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* runtime/internal.h, which has another struct byi_image than oneDNN's layer */
+BYOC_API void byoc_internal_parallel_for(uint32_t n,
+                                         void (*fn)(void *, uint32_t),
+                                         void *arg);
+
+static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                       void *arg)
+{
+    (void)ctx;
+    byoc_internal_parallel_for(n, fn, arg);
+}
 
 enum {
     WARMUP = 3,
@@ -284,9 +296,11 @@ static enum byoc_status measure(struct bench *b, const struct options *o,
     for (uint32_t i = 0; i < WARMUP; i++)
         BYI_TRY(run_model(b, err));
     BYI_TRY(list_primitives(b, err));
-    /* A team belongs to the thread that calls: the plug-in sets the number for
-     * the duration of a run, the chain needs it here. */
-    omp_set_num_threads((int)byoc_model_threads(b->model, NULL));
+    /* The plug-in says for the duration of a run who runs oneDNN's regions; the
+     * chain needs it here. */
+    static struct byi_omp_host host = {.parallel_for = on_workers};
+    host.threads = byoc_model_threads(b->model, NULL);
+    byi_omp_use(&host);
     BYI_TRY(run_chain(b, err));
     b->chain.n = 0;
     BYI_TRY(time_turns(b, o->seconds, err));

@@ -11,9 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
-
-#include <omp.h>
 
 #include "core/base.h"
 
@@ -225,7 +224,7 @@ int main(int argc, char **argv)
 {
     const char *keep_c = NULL;
     int i = 1;
-    n_threads = (uint32_t)omp_get_num_procs();
+    n_threads = (uint32_t)get_nprocs();
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         if (strcmp(argv[i], "--threads") == 0)
             n_threads = (uint32_t)atoi(argv[i + 1]);

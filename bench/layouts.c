@@ -10,7 +10,6 @@
  */
 #include "runtime_dnnl/layer.h"
 
-#include <omp.h>
 #include <time.h>
 
 enum { ROUNDS = 25, RANK = 4, N_BUFFERS = 4 };
@@ -228,7 +227,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: layouts\n");
         return 2;
     }
-    omp_set_num_threads(1);
     struct byoc_error err;
     const struct byi_dnnl *lib = byi_dnnl_open(&err);
     enum byoc_status status = lib ? BYOC_OK : BYOC_EBACKEND;

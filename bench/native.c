@@ -18,8 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <omp.h>
-
 #include "core/isa.h"
 
 enum { MOST_CASES = 128, MOST_ROUNDS = 1000 };

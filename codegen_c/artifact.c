@@ -106,6 +106,8 @@ static enum byoc_status write_source(const struct job *j)
                     "    .hidden byoc_kernels_%d\n"
                     "    .quad byoc_kernels_%d - .Lkernels\n",
                     i, i);
+        fprintf(f, "    .hidden byoc_kernels_begin\n"
+                   "    .quad byoc_kernels_begin - .Lkernels\n");
     }
     fprintf(f, "    .section .note.byoc, \"a\", %%note\n    .balign 4\n"
                "    .long 5, 0, 1\n    .asciz \"BYOC\"\n    .balign 4\n"
@@ -182,12 +184,11 @@ static enum byoc_status link_model(const struct job *j)
     const struct byi_image *image = j->image;
     struct byi_text options = {0};
     byi_text_addf(&options,
-                  "-shared %s%s -Wl,--build-id=none -Wl,-s "
+                  "-shared %s -Wl,--build-id=none -Wl,-s "
                   "-Wl,-z,noexecstack -o model.so model.s",
                   image->source || image->n_sources
                       ? "-nostartfiles -Wl,-z,defs"
-                      : "-nostdlib",
-                  image->source ? " -fopenmp" : "");
+                      : "-nostdlib");
     for (int i = 0; image->source && i < BYI_N_CODE_LEVELS; i++)
         byi_text_addf(&options, " %s", levels[i].object);
     if (image->n_sources)

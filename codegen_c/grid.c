@@ -82,7 +82,7 @@ void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
         "    const float *x = buffers[0];\n"
         "    float *y = buffers[1];\n"
         "    const int parts = threads < TEAM ? threads : TEAM;\n"
-        "#pragma omp parallel for num_threads(parts) if (parts > 1)\n"
+        "    PARALLEL(omp parallel for num_threads(parts) if (parts > 1))\n"
         "    for (int64_t i = 0; i < PLANES; i++) {\n"
         "        const int64_t from = i / CHANNELS * POINTS * OUT;\n"
         "        sample_points(POINTS, at + from, weight + from, OUT, "

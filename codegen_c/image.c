@@ -153,8 +153,8 @@ void byi_image_print(const struct byi_module *m, const struct byi_func *f,
     byi_text_addf(out,
                   "    enum { TEAM = %lld, ROWS = %lld };\n"
                   "    const int64_t parts = threads < TEAM ? threads : TEAM;\n"
-                  "#pragma omp parallel for num_threads((int)parts) "
-                  "if (parts > 1)\n"
+                  "    PARALLEL(omp parallel for num_threads((int)parts) "
+                  "if (parts > 1))\n"
                   "    for (int64_t i = 0; i < parts; i++) {\n"
                   "        _Alignas(64) float room[%lld];\n"
                   "        resample_rows(&planes, buffers[0], buffers[1], "

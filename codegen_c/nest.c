@@ -292,7 +292,7 @@ static void print_team(struct byi_printer *p, uint32_t collapse,
                  (long long)p->team, (long long)p->team);
     if (collapse > 1)
         snprintf(several, sizeof several, " collapse(%u)", collapse);
-    line(p, "#pragma omp parallel for%s%s schedule(static) num_threads(%s)",
+    line(p, "PARALLEL(omp parallel for%s%s schedule(static) num_threads(%s))",
          simd, several, threads);
 }
 

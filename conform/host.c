@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <omp.h>
-
 enum { THREADS = 2, TAIL = 64 };
 
 static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
@@ -136,9 +134,7 @@ static void parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg)
 {
     (void)ctx;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(THREADS)
-    for (uint32_t i = 0; i < n; i++)
-        fn(arg, i);
+    byoc_internal_parallel_for(n, fn, arg);
 }
 
 const struct byoc_host *byi_kit_host(struct byi_kit *of)

@@ -27,8 +27,12 @@ struct byi_descriptor {
 
 /* Section .byoc.kernels, where there are fused kernels: their code, compiled
  * once for each level. levels[i] is the distance from this table to an array of
- * n_kernels functions. */
+ * n_kernels functions. levels[n_levels], which artifacts of older compilers
+ * lack, is the distance to a byi_begin_fn, called before the first kernel: what
+ * runs their parallel loops. Without it they bring GCC's OpenMP library. */
 typedef void (*byi_fused_fn)(void *const *buffers, int threads);
+struct byi_omp_calls; /* core/openmp.h */
+typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);
 struct byi_code_table {
     uint32_t n_kernels, n_levels;
     int64_t levels[];

@@ -555,8 +555,6 @@ static enum byoc_status start(struct isolated *iso,
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return byi_fail(err, BYOC_EIO, "%s: no sockets for its process",
                         iso->plugin.path);
-    omp_pause_resource_all(omp_pause_hard); /* a child has none of its threads,
-                                               but would wait for them      */
     iso->pid = fork();
     if (iso->pid == 0) {
         close(pair[0]);

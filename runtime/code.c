@@ -8,6 +8,7 @@
 
 #include "core/descriptor.h"
 #include "core/isa.h"
+#include "core/openmp.h"
 
 static enum byoc_status odd_code(struct byoc_error *err, const char *whose,
                                  const char *what)
@@ -24,6 +25,23 @@ static bool in_text(const struct byi_image *image, uintptr_t at)
 }
 
 /* --- fused kernels -------------------------------------------------------- */
+
+/* Let the kernels' parallel loops run on the workers. */
+static enum byoc_status bind_openmp(const struct byi_image *image,
+                                    struct byoc_error *err)
+{
+    const struct byi_code_table *code = image->code;
+    const uint64_t room = image->code_bytes - sizeof *code;
+    if (room < (code->n_levels + UINT64_C(1)) * sizeof code->levels[0])
+        return BYOC_OK; /* made before the table had this entry */
+    const byi_begin_fn begin =
+        (byi_begin_fn)((uintptr_t)code +
+                       (uintptr_t)code->levels[code->n_levels]);
+    if (!in_text(image, (uintptr_t)begin))
+        return odd_code(err, "fused kernels", "lies outside its section");
+    begin(&byi_omp_calls);
+    return BYOC_OK;
+}
 
 static enum byoc_status bind_kernels(struct byoc_model *model,
                                      const struct byi_image *image,
@@ -42,6 +60,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         image->code_bytes - sizeof *code <
             code->n_levels * sizeof code->levels[0])
         return odd_code(err, whose, "is not what the plan lists");
+    BYI_TRY(bind_openmp(image, err));
     const uint32_t level = byi_code_levels(code->n_levels);
     if (level == 0)
         return BYOC_OK;

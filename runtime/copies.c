@@ -33,6 +33,10 @@ static void add_copy(const char *path, const char *function,
     const void *symbol = handle ? dlsym(handle, function) : NULL;
     Dl_info info;
     bool known = !symbol || !dladdr(symbol, &info) || !info.dli_fname;
+    const void *shim = handle ? dlsym(handle, "byoc_openmp_shim") : NULL;
+    Dl_info of_shim;
+    if (!known && shim && dladdr(shim, &of_shim))
+        known = of_shim.dli_fbase == info.dli_fbase; /* core/openmp.c */
     for (uint32_t i = 0; !known && i < found->n; i++)
         known = found->base[i] == info.dli_fbase;
     if (!known && found->n < MAX_COPIES) {

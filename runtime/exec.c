@@ -266,9 +266,8 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .trace_ctx = s->trace,
         .cancel = &s->cancel,
     };
-    struct byoc_fail *fail =
-        plugin->backend->run(&plugin->host, region->compiled,
-                             s->work->region_states[step->callee], &args);
+    struct byoc_fail *fail = byi_plugin_run(
+        plugin, region->compiled, s->work->region_states[step->callee], &args);
     return byi_plugin_status(fail, plugin, step->name, err);
 }
 

@@ -269,6 +269,10 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
 BYOC_API struct byoc_fail *
 byoc_internal_plugin_load(const struct byi_plugin *plugin,
                           const struct byoc_region *region, void **compiled);
+/* Run a region that is loaded, on the threads of the calling thread's turn. */
+struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
+                                 void *compiled, void *state,
+                                 const struct byoc_run_args *args);
 /* Make a state for runs of `compiled`, and free it, as the backend says. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
@@ -310,6 +314,14 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
+/* --- workers.c ------------------------------------------------------------ */
+
+/* Run fn(arg, 0) ... fn(arg, n - 1) on this process's workers; returns when all
+ * are done. */
+BYOC_API void byoc_internal_parallel_for(uint32_t n,
+                                         void (*fn)(void *, uint32_t),
+                                         void *arg);
+
 /* The count alone, for the compiler. */
 BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
                                                 uint32_t *threads,

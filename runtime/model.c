@@ -432,6 +432,20 @@ static enum byoc_status warm_up(struct byoc_model *model,
 
 /* --- a model ------------------------------------------------------------ */
 
+static void make_workers(struct byoc_model *model)
+{
+    const uint32_t wanted = model->threads;
+    const uint32_t got = byi_workers_reserve(wanted);
+    if (got < wanted) {
+        model->threads = got;
+        snprintf(model->threads_why, sizeof model->threads_why,
+                 "%u: the system makes no more threads, %u are wanted", got,
+                 wanted);
+    }
+    model->ways =
+        (struct byi_ways){.threads = model->threads, .spin_ns = BYI_SPIN_NS};
+}
+
 static enum byoc_status init_model(struct byoc_model *model,
                                    const struct byi_image *image,
                                    const struct byoc_load_params *params,
@@ -447,6 +461,7 @@ static enum byoc_status init_model(struct byoc_model *model,
     BYI_TRY(byi_threads_decide(params->threads, &model->threads,
                                model->threads_why, sizeof model->threads_why,
                                err));
+    make_workers(model);
     if (model->log) {
         char line[300];
         snprintf(line, sizeof line, "threads %s", model->threads_why);

@@ -5,6 +5,7 @@
 #define BYI_RUNTIME_PLAN_H
 
 #include "internal.h"
+#include "workers.h"
 
 #include "core/descriptor.h"
 #include "runtime_native/native.h"
@@ -180,6 +181,7 @@ struct byoc_model {
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     uint32_t threads;
+    struct byi_ways ways; /* of its parallel regions */
     bool require_vendors;
     char threads_why[256];
     struct byi_text warnings;

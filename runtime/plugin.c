@@ -4,14 +4,13 @@
  * user closes the library if it can be told to quiesce; else it stays mapped.
  */
 #include "internal.h"
+#include "workers.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <omp.h>
 
 struct byi_library {
     struct byi_plugin self; /* the host the query was called with */
@@ -106,19 +105,34 @@ static void host_log(void *ctx, const char *line)
         plugin->log(plugin->log_ctx, line);
 }
 
+/* Whether the calling thread is in a backend's run(), which has the threads of
+ * its turn; anything else is made for all threads of the model. */
+static _Thread_local bool runs;
+
 static uint32_t host_threads(void *ctx)
 {
     const struct byi_plugin *plugin = ctx;
-    return plugin->threads;
+    const uint32_t granted = runs ? byi_workers_of_turn() : 0;
+    return granted ? granted : plugin->threads;
+}
+
+struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
+                                 void *compiled, void *state,
+                                 const struct byoc_run_args *args)
+{
+    const bool before = runs;
+    runs = true;
+    struct byoc_fail *fail =
+        plugin->backend->run(&plugin->host, compiled, state, args);
+    runs = before;
+    return fail;
 }
 
 static void host_parallel_for(void *ctx, uint32_t n,
                               void (*fn)(void *, uint32_t), void *arg)
 {
-    int team = (int)host_threads(ctx);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
-    for (uint32_t i = 0; i < n; i++)
-        fn(arg, i);
+    (void)ctx;
+    byi_parallel_for(n, fn, arg);
 }
 
 void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi)

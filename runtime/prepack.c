@@ -4,6 +4,7 @@
  * file are not. Only for steps that may run: vendors have packed their own.
  */
 #include "plan.h"
+#include "workers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct packer {
     uint32_t n, cap;
     uint64_t bytes;
     uint32_t threads;
+    char *to; /* where all of it goes */
 };
 
 static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
@@ -170,6 +172,14 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
     return status;
 }
 
+static void pack_one(void *arg, uint32_t i)
+{
+    const struct packer *p = arg;
+    char *to = p->to + p->list[i].at;
+    pack_step(p, p->list[i].f, p->list[i].step, to);
+    p->list[i].step->packed = to;
+}
+
 static enum byoc_status pack(struct packer *p, struct byoc_model *model,
                              struct byoc_error *err)
 {
@@ -179,12 +189,8 @@ static enum byoc_status pack(struct packer *p, struct byoc_model *model,
     model->packed = byi_acquire(p->bytes);
     if (!model->packed)
         return no_memory(err, p->bytes);
-#pragma omp parallel for num_threads(p->threads) schedule(dynamic, 1)
-    for (uint32_t i = 0; i < p->n; i++) {
-        char *to = (char *)model->packed + p->list[i].at;
-        pack_step(p, p->list[i].f, p->list[i].step, to);
-        p->list[i].step->packed = to;
-    }
+    p->to = model->packed;
+    byi_parallel_for(p->n, pack_one, p);
     move_consts(p, model);
     return BYOC_OK;
 }

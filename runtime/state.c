@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <omp.h>
-
 /* --- making a state ----------------------------------------------------- */
 
 static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
@@ -489,14 +487,14 @@ static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
 static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
                                    struct byoc_error *err)
 {
-    int before = omp_get_max_threads();
-    omp_set_num_threads((int)s->model->threads);
+    struct byi_turn turn;
     enum byoc_status status = enter(s, err);
     if (status == BYOC_OK) {
+        byi_workers_enter(&turn, &s->model->ways);
         status = run_bound(s, e, err);
+        byi_workers_leave(&turn);
         leave(s);
     }
-    omp_set_num_threads(before);
     return status;
 }
 

@@ -3,10 +3,11 @@
  * lie in one section or where the importer left them.
  */
 #include "internal.h"
+#include "workers.h"
 
 #include <string.h>
 
-enum { PIECE = 4 << 20 };
+enum { PIECE = 4 << 20, BATCH = 32 };
 
 /* Add the bytes [begin, end) of the weights. */
 static void add_range(struct byi_sha256 *s, const struct byi_image *image,
@@ -46,24 +47,38 @@ static void add_range(struct byi_sha256 *s, const struct byi_image *image,
     }
 }
 
+/* Pieces that are hashed at the same time. */
+struct batch {
+    const struct byi_image *image;
+    uint64_t first;
+    char digests[BATCH][65];
+};
+
+static void hash_piece(void *arg, uint32_t i)
+{
+    struct batch *b = arg;
+    struct byi_sha256 one;
+    const uint64_t begin = (b->first + i) * PIECE;
+    uint64_t end = begin + PIECE;
+    if (end > b->image->weights_bytes)
+        end = b->image->weights_bytes;
+    byi_sha256_init(&one);
+    add_range(&one, b->image, begin, end);
+    byi_sha256_hex(&one, b->digests[i]);
+}
+
 void byoc_internal_weights_hash(const struct byi_image *image, char hex[65])
 {
     struct byi_sha256 all;
     byi_sha256_init(&all);
-    int64_t pieces = (int64_t)((image->weights_bytes + PIECE - 1) / PIECE);
-#pragma omp parallel for ordered schedule(static, 1)
-    for (int64_t i = 0; i < pieces; i++) {
-        struct byi_sha256 one;
-        char digest[65];
-        uint64_t begin = (uint64_t)i * PIECE;
-        uint64_t end = begin + PIECE;
-        if (end > image->weights_bytes)
-            end = image->weights_bytes;
-        byi_sha256_init(&one);
-        add_range(&one, image, begin, end);
-        byi_sha256_hex(&one, digest);
-#pragma omp ordered
-        byi_sha256_add(&all, digest, 64);
+    const uint64_t pieces = (image->weights_bytes + PIECE - 1) / PIECE;
+    struct batch b = {.image = image};
+    for (; b.first < pieces; b.first += BATCH) {
+        const uint64_t left = pieces - b.first;
+        const uint32_t n = left < BATCH ? (uint32_t)left : BATCH;
+        byi_parallel_for(n, hash_piece, &b);
+        for (uint32_t i = 0; i < n; i++)
+            byi_sha256_add(&all, b.digests[i], 64);
     }
     byi_sha256_hex(&all, hex);
 }

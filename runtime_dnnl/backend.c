@@ -1,14 +1,13 @@
 /* runtime_dnnl/backend.c: the plug-in's face: the query function and its
- * table. Turns this side's statuses into the host's failures and sets the
- * number of OpenMP threads, which is a property of the calling thread, for the
- * duration of each call. A region is loaded from its JSON, or from the C that
- * compile() made of it for a host that compiles C.
+ * table. Turns this side's statuses into the host's failures and has oneDNN run
+ * on the host's threads for the duration of each call. A region is loaded from
+ * its JSON, or from the C that compile() made of it for a host that compiles C.
  */
 #include <byoc/backend.h>
 
 #include "runtime_dnnl/build.h"
+#include "runtime_dnnl/threads.h"
 
-#include <omp.h>
 #include <string.h>
 
 static struct byoc_fail *make_fail(const struct byoc_host *host,
@@ -31,22 +30,6 @@ static struct byoc_fail *make_fail(const struct byoc_host *host,
     return host->fail(host->ctx, codes[status], err->text);
 }
 
-/* Sets the calling thread's OpenMP threads, returns what they were. */
-static int enter(const struct byoc_host *host)
-{
-    const int before = omp_get_max_threads();
-    const int wanted = (int)host->threads(host->ctx);
-    if (wanted != before)
-        omp_set_num_threads(wanted);
-    return before;
-}
-
-static void leave(int before)
-{
-    if (omp_get_max_threads() != before)
-        omp_set_num_threads(before);
-}
-
 static enum byoc_status make_program(const struct byoc_host *host,
                                      const struct byoc_region *region,
                                      enum byi_purpose purpose,
@@ -58,11 +41,12 @@ static enum byoc_status make_program(const struct byoc_host *host,
         return BYOC_EBACKEND;
     struct byi_graph *graph = NULL;
     BYI_TRY(byi_graph_read(region->json, region->json_bytes, &graph, err));
-    const int before = enter(host);
+    struct byi_dn_threads threads;
+    byi_dn_threads_enter(&threads, host);
     const enum byoc_status status =
         byi_dn_build(lib, host, graph, region->n_consts, region->consts,
                      purpose, program, err);
-    leave(before);
+    byi_dn_threads_leave(&threads);
     return status;
 }
 
@@ -131,9 +115,10 @@ static struct byoc_fail *layout(const struct byoc_host *host,
         lib ? byi_graph_read(region->json, region->json_bytes, &graph, &err)
             : BYOC_EBACKEND;
     if (status == BYOC_OK) {
-        const int before = enter(host);
+        struct byi_dn_threads threads;
+        byi_dn_threads_enter(&threads, host);
         status = find_layouts(lib, graph, wish, &err);
-        leave(before);
+        byi_dn_threads_leave(&threads);
     }
     byi_graph_free(&graph);
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
@@ -210,11 +195,12 @@ static enum byoc_status load_unit(const struct byoc_host *host,
     const struct byi_dnnl *lib = byi_dnnl_open(err);
     if (!lib)
         return BYOC_EBACKEND;
-    const int before = enter(host);
+    struct byi_dn_threads threads;
+    byi_dn_threads_enter(&threads, host);
     const enum byoc_status status =
         byi_dn_unit_load(lib, host, region->code, region->n_consts,
                          region->consts, program, err);
-    leave(before);
+    byi_dn_threads_leave(&threads);
     return status;
 }
 
@@ -291,9 +277,10 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     struct byoc_error err;
     enum byoc_status status = check_args(compiled, args, &err);
     if (status == BYOC_OK) {
-        const int before = enter(host);
+        struct byi_dn_threads threads;
+        byi_dn_threads_enter(&threads, host);
         status = byi_dn_exec_run(state, args, &err);
-        leave(before);
+        byi_dn_threads_leave(&threads);
     }
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }

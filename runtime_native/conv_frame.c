@@ -12,10 +12,6 @@
  */
 #include "conv.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum {
     DEPTH = BYI_GEMM_DEPTH, /* taps that are added up in one go        */
     WIDTH = 256,            /* outputs of a task, about                */
@@ -374,37 +370,32 @@ static void run_product(const struct byi_conv *v, const struct byi_frame *f,
     const float *weights = call->packed ? call->packed : packed;
     const int team = byi_team_of_products(call, v->n * v->groups * size * c.k);
     list_offsets(v, f, offsets);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
-        if (!call->packed)
-#pragma omp for schedule(static)
-            for (int64_t i = 0; i < v->groups * c.panels; i++)
-                pack_panel(v, &c, i, packed);
-        for (int64_t n = 0; n < v->n; n++) {
-            const float *x = (const float *)v->x + n * channels * v->w.in_count;
-            if (!f->same)
-#pragma omp for schedule(static)
-                for (int64_t i = 0; i < channels; i++)
-                    fill_frame(&v->w, f, x + i * v->w.in_count,
-                               frames + i * f->channel);
-#pragma omp for schedule(dynamic, 1)
-            for (int64_t i = 0; i < v->groups * tasks; i++) {
-                const int64_t group = i / tasks;
-                const struct job j = {
-                    .v = v,
-                    .f = f,
-                    .c = &c,
-                    .x = (f->same ? x : frames) + group * v->c * f->channel,
-                    .weights = weights + group * c.panels * mr * c.k,
-                    .offsets = offsets,
-                    .y = (float *)v->y + (n * v->groups + group) * size,
-                };
-                run_task(&j, i % tasks, lanes + lane * c.lane);
-            }
+    if (!call->packed) {
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+        for (int64_t i = 0; i < v->groups * c.panels; i++)
+            pack_panel(v, &c, i, packed);
+    }
+    for (int64_t n = 0; n < v->n; n++) {
+        const float *x = (const float *)v->x + n * channels * v->w.in_count;
+        if (!f->same) {
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+            for (int64_t i = 0; i < channels; i++)
+                fill_frame(&v->w, f, x + i * v->w.in_count,
+                           frames + i * f->channel);
+        }
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
+        for (int64_t i = 0; i < v->groups * tasks; i++) {
+            const int64_t group = i / tasks;
+            const struct job j = {
+                .v = v,
+                .f = f,
+                .c = &c,
+                .x = (f->same ? x : frames) + group * v->c * f->channel,
+                .weights = weights + group * c.panels * mr * c.k,
+                .offsets = offsets,
+                .y = (float *)v->y + (n * v->groups + group) * size,
+            };
+            run_task(&j, i % tasks, lanes + byi_lane() * c.lane);
         }
     }
 }
@@ -474,10 +465,7 @@ static void run_direct(const struct byi_conv *v, const struct byi_frame *f,
     const int team = byi_team(call, batches * v->o * w->out_count * taps);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
+        const int64_t lane = byi_lane();
         float *frame = (float *)call->scratch + lane * floats;
         float *run = frame + line_floats(v->c * f->channel + BYI_SLACK);
         int64_t *offsets =

@@ -8,10 +8,6 @@
  */
 #include "conv.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 /* --- windows by weights --------------------------------------------------- */
 
 /* Rows of the product at `ctx`: how the weights lie, too. */
@@ -186,10 +182,7 @@ static void run_depthwise(const struct byi_call *call, const struct byi_conv *v,
     const int team = byi_team(call, v->n * w->out_count * w->taps * c);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
+        const int64_t lane = byi_lane();
         int64_t *x = lists + lane * 2 * w->taps, *from = x + w->taps;
 #pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < rows; row++) {

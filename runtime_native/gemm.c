@@ -7,10 +7,6 @@
  */
 #include "kernel.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum {
     DEPTH = BYI_GEMM_DEPTH, /* a panel of B fits the L1 cache */
     WIDTH = 512,            /* most columns of a tile                      */
@@ -255,10 +251,7 @@ void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch)
     const uint64_t each = floats_per_thread(&t);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
+        const int64_t lane = byi_lane();
         float *mine = (float *)scratch + (uint64_t)lane * each;
 #pragma omp for schedule(dynamic, 1) nowait
         for (int64_t task = 0; task < tasks; task++) {

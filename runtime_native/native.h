@@ -6,6 +6,17 @@
 
 #include "core/base.h"
 
+/* The number of the calling thread in its parallel region; 0 outside. */
+static inline int64_t byi_lane(void)
+{
+#ifdef _OPENMP
+    extern int omp_get_thread_num(void);
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
 /* Memory of strings that kernels make, freed all at once. Zero-initialise but
  * for the limit. */
 struct byi_string_store {

@@ -11,10 +11,6 @@
 #include "conv.h"
 #include "qnn.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum {
     WIDTH = 256, /* outputs of a task, about         */
     HEIGHT = 8   /* most panels of weights of a task */
@@ -416,22 +412,63 @@ static struct memory memory_of(const struct plan *p,
 
 static struct lane lane_of(const struct plan *p, const struct memory *m)
 {
-    int64_t number = 0;
-#ifdef _OPENMP
-    number = omp_get_thread_num();
-#endif
-    char *at = m->lanes + (uint64_t)number * m->lane;
+    char *at = m->lanes + (uint64_t)byi_lane() * m->lane;
     return (struct lane){.sums = (uint32_t *)(void *)at,
                          .bytes = at + p->sums,
                          .channel = (uint8_t *)at + p->sums + p->bytes};
+}
+
+static void run_depthwise(const struct plan *p, const struct memory *m,
+                          const uint32_t *weights, int team)
+{
+    const int64_t all = p->v.groups * p->v.o, image = p->v.groups * p->v.c;
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        const struct lane lane = lane_of(p, m);
+        memset(lane.channel, pad_of(p), p->frames);
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < p->v.n * all; i++) {
+            const int64_t n = i / all;
+            const uint8_t *x = p->q.x.at + n * image * p->v.w.in_count;
+            char *y = (char *)p->v.y + n * all * p->v.w.out_count * p->q.size;
+            run_channel(p, &m->steps, i % all, m->offsets, weights, x, &lane,
+                        y);
+        }
+    }
+}
+
+static void run_products(const struct plan *p, const struct memory *m,
+                         const uint32_t *weights, int team)
+{
+    const int64_t all = p->v.groups * p->v.o, image = p->v.groups * p->v.c;
+    const int64_t rows = p->v.groups * p->rows, tasks = p->m_tasks * p->n_tasks;
+    if (!p->f.same) {
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+        for (int64_t i = 0; i < rows; i++)
+            memset(m->frames + i * p->f.channel, pad_of(p),
+                   (size_t)p->f.channel * 4);
+    }
+    for (int64_t n = 0; n < p->v.n; n++) {
+        const uint8_t *x = p->q.x.at + n * image * p->v.w.in_count;
+        char *y = (char *)p->v.y + n * all * p->v.w.out_count * p->q.size;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+        for (int64_t i = 0; i < rows; i++)
+            fill_frame(p, x + i / p->rows * p->v.c * p->v.w.in_count,
+                       i % p->rows, m->frames + i * p->f.channel);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
+        for (int64_t i = 0; i < p->v.groups * tasks; i++) {
+            const struct lane lane = lane_of(p, m);
+            run_task(p, &m->steps, i / tasks, i % tasks, m->offsets, weights,
+                     m->frames + i / tasks * p->rows * p->f.channel, &lane, y);
+        }
+    }
 }
 
 static void run(const struct plan *p, const struct byi_call *call)
 {
     const struct memory m = memory_of(p, call);
     const uint32_t *weights = call->packed ? call->packed : m.packed;
-    const int64_t all = p->v.groups * p->v.o, image = p->v.groups * p->v.c;
-    const int64_t rows = p->v.groups * p->rows, tasks = p->m_tasks * p->n_tasks;
+    const int64_t all = p->v.groups * p->v.o;
     const int team = byi_team(call, p->v.n * all * p->v.w.out_count * p->v.c *
                                         p->v.w.taps / 4);
     if (!call->packed)
@@ -442,37 +479,7 @@ static void run(const struct plan *p, const struct byi_call *call)
                       ? weights + packed_words(p) - all
                       : NULL,
                   m.steps.add, m.steps.scale);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        const struct lane lane = lane_of(p, &m);
-        if (p->depthwise)
-            memset(lane.channel, pad_of(p), p->frames);
-        else if (!p->f.same)
-#pragma omp for schedule(static)
-            for (int64_t i = 0; i < rows; i++)
-                memset(m.frames + i * p->f.channel, pad_of(p),
-                       (size_t)p->f.channel * 4);
-        for (int64_t n = 0; n < p->v.n; n++) {
-            const uint8_t *x = p->q.x.at + n * image * p->v.w.in_count;
-            char *y = (char *)p->v.y + n * all * p->v.w.out_count * p->q.size;
-            if (p->depthwise) {
-#pragma omp for schedule(static)
-                for (int64_t o = 0; o < all; o++)
-                    run_channel(p, &m.steps, o, m.offsets, weights, x, &lane,
-                                y);
-                continue;
-            }
-#pragma omp for schedule(static)
-            for (int64_t i = 0; i < rows; i++)
-                fill_frame(p, x + i / p->rows * p->v.c * p->v.w.in_count,
-                           i % p->rows, m.frames + i * p->f.channel);
-#pragma omp for schedule(dynamic, 1)
-            for (int64_t i = 0; i < p->v.groups * tasks; i++)
-                run_task(p, &m.steps, i / tasks, i % tasks, m.offsets, weights,
-                         m.frames + i / tasks * p->rows * p->f.channel, &lane,
-                         y);
-        }
-    }
+    (p->depthwise ? run_depthwise : run_products)(p, &m, weights, team);
 }
 
 static uint64_t qnn_conv_scratch(const struct byi_call *call)

@@ -9,10 +9,6 @@
 #include "matmul.h"
 #include "qnn.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum {
     WIDTH = 256, /* columns of a task             */
     HEIGHT = 8   /* most panels of rows of a task */
@@ -207,24 +203,18 @@ static void run_batch(const struct byi_call *call, const struct job *j,
     const struct plan *p = j->p;
     const uint32_t *totals = j->right + p->panels * byi_simd()->nr * p->k;
     const int team = byi_team(call, p->b.m * p->b.n * p->b.k / 4);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        uint64_t lane = 0;
-#ifdef _OPENMP
-        lane = (uint64_t)omp_get_thread_num();
-#endif
-        char *left = j->lanes + lane * (p->left + p->sums);
-        if (to)
-#pragma omp for schedule(static)
-            for (int64_t i = 0; i < p->panels; i++)
-                pack_panel(p, b, i, to);
-#pragma omp single
-        byi_qnn_steps(call, &p->q, p->q.form == BYI_DOT_BYTES ? totals : NULL,
-                      j->add, j->scale);
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < p->m_tasks * p->n_tasks; i++)
-            run_task(j, i, (uint32_t *)(void *)left,
-                     (uint32_t *)(void *)(left + p->left));
+    if (to) {
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+        for (int64_t i = 0; i < p->panels; i++)
+            pack_panel(p, b, i, to);
+    }
+    byi_qnn_steps(call, &p->q, p->q.form == BYI_DOT_BYTES ? totals : NULL,
+                  j->add, j->scale);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
+    for (int64_t i = 0; i < p->m_tasks * p->n_tasks; i++) {
+        char *left = j->lanes + (uint64_t)byi_lane() * (p->left + p->sums);
+        run_task(j, i, (uint32_t *)(void *)left,
+                 (uint32_t *)(void *)(left + p->left));
     }
 }
 

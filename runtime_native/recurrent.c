@@ -9,10 +9,6 @@
  */
 #include "kernel.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum {
     FEW = 4,         /* sequences that are faster one after the other      */
     SHORT = 4,       /* so few steps that packing weights does not pay     */
@@ -511,19 +507,12 @@ static void run_steps(const struct plan *p, const struct byi_call *call,
         run_alone(p, part);
         return;
     }
-#pragma omp parallel num_threads(team)
-    {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
-        for (int64_t step = part->first; step < part->first + part->n; step++)
-            for (int phase = 0; phase <= (int)p->two_phases; phase++) {
-#pragma omp for schedule(static)
-                for (int64_t task = 0; task < tasks; task++)
-                    run_task(p, part, step, task, phase, lane);
-            }
-    }
+    for (int64_t step = part->first; step < part->first + part->n; step++)
+        for (int phase = 0; phase <= (int)p->two_phases; phase++) {
+#pragma omp parallel for num_threads(team) schedule(static)
+            for (int64_t task = 0; task < tasks; task++)
+                run_task(p, part, step, task, phase, byi_lane());
+        }
 }
 
 static uint64_t sequence_scratch(const struct byi_call *call)

@@ -8,10 +8,6 @@
  */
 #include "conv.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum {
     ROWS = BYI_SPARSE_ROWS,
     PATTERNS = 1 << ROWS,
@@ -239,16 +235,10 @@ static void run_sparse(const struct product *p, const struct byi_call *call)
     const int team = byi_team(call, p->batches * p->n * p->m * p->k / 4);
     const struct cut c = cut_of(p, (uint32_t)team);
     const int64_t tasks = p->batches * c.panels * c.parts;
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        int64_t lane = 0;
-#ifdef _OPENMP
-        lane = omp_get_thread_num();
-#endif
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < tasks; i++)
-            run_task(p, &c, i, (float *)call->scratch + lane * lane_floats(p));
-    }
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
+    for (int64_t i = 0; i < tasks; i++)
+        run_task(p, &c, i,
+                 (float *)call->scratch + byi_lane() * lane_floats(p));
 }
 
 /* --- what X is ------------------------------------------------------------ */

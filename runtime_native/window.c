@@ -3,10 +3,6 @@
  */
 #include "kernel.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
                      int64_t fallback)
 {
@@ -269,10 +265,7 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
         call, v->n * channels * v->w->out_count * v->w->taps);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        uint64_t lane = 0;
-#ifdef _OPENMP
-        lane = (uint64_t)omp_get_thread_num();
-#endif
+        const uint64_t lane = (uint64_t)byi_lane();
         float *mine = (void *)((char *)scratch + lane * room);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < v->n * tasks; i++) {

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -476,7 +475,7 @@ int main(int argc, char **argv)
     struct options o = {.count = 300};
     if (!parse(argc, argv, &o))
         return usage();
-    omp_set_num_threads(1);
+    setenv("BYOC_NUM_THREADS", "1", 0);
     char temp[] = "/tmp/byoc-mutate-XXXXXX", seeds[64];
     struct progress *progress =
         mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE,

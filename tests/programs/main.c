@@ -3,7 +3,6 @@
  */
 #include "programs.h"
 
-#include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,7 +307,8 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    omp_set_num_threads(1); /* tensors are small, and --jobs is better */
+    setenv("BYOC_NUM_THREADS", "1",
+           0); /* tensors are small, and --jobs is better */
     for (size_t i = 0; i < BYI_COUNT(deadly); i++)
         signal(deadly[i], say_place);
     if (run.o.jobs > 1)

@@ -1,0 +1,389 @@
+/* workers.c: worker threads that spin briefly, then sleep on a futex.
+ *
+ * A run takes free workers when it begins and gives them back when it ends, so
+ * a region needs no lock: part 1 goes to the first worker, part 2 to the
+ * second, part 0 is the caller's own. Each worker has a word:
+ *
+ *              caller              worker                worker
+ *     IDLE   ---------->  GIVEN  ---------->  RUNNING  ---------->  IDLE
+ *     ASLEEP ---------->    |                    | caller sleeps
+ *                           | caller             v
+ *                           v                  WAITED ----> IDLE, and wake
+ *                          IDLE
+ *
+ * The way back from GIVEN is the one that matters on a busy machine: a worker
+ * that the kernel has not scheduled by the time the caller is done with its own
+ * part loses its part to the caller, which does not wait for it.
+ *
+ * Because a part that a barrier waits for can only be one that has begun or one
+ * that a worker of this turn has been given, taking parts back never deadlocks.
+ */
+#include "workers.h"
+
+#include "core/futex.h"
+#include "internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+enum state { IDLE, ASLEEP, GIVEN, RUNNING, WAITED };
+enum { MAX_WORKERS = 1023, JOIN_SECONDS = 2 };
+
+struct job {
+    void (*fn)(void *arg, uint32_t part);
+    void *arg;
+    uint32_t n;
+    uint64_t spin_ns;
+    _Atomic uint32_t next; /* part that neither caller nor worker was given */
+};
+
+struct byi_worker {
+    _Alignas(128) _Atomic uint32_t state;
+    uint32_t part;
+    struct job *job;
+    struct byi_worker *next; /* of the same crew, or free */
+    pthread_t thread;
+};
+
+static struct {
+    pthread_mutex_t lock; /* of all that is not atomic */
+    uint32_t n;           /* workers that exist */
+    uint32_t wanted;      /* and that some model asked for */
+    uint32_t turns;       /* threads that are in one */
+    uint32_t epoch;       /* counts forks */
+    bool denied;          /* the system made no more threads */
+    struct byi_worker *free;
+    _Atomic uint32_t quit;
+    struct byi_worker at[MAX_WORKERS];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local struct byi_turn *current;
+static _Thread_local bool inside; /* of a part */
+
+static void run_part(const struct job *job, uint32_t part)
+{
+    const bool before = inside;
+    inside = true;
+    job->fn(job->arg, part);
+    inside = before;
+}
+
+static void run_rest(struct job *job)
+{
+    for (;;) {
+        const uint32_t part =
+            atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (part >= job->n)
+            return;
+        run_part(job, part);
+    }
+}
+
+/* --- a worker ---------------------------------------------------------------
+ */
+
+static bool move(struct byi_worker *w, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong(&w->state, &from, to);
+}
+
+/* Run what the worker was given; returns for how long to spin afterwards. */
+static uint64_t work_on(struct byi_worker *w)
+{
+    struct job *job = w->job;
+    const uint64_t spin_ns = job->spin_ns;
+    run_part(job, w->part);
+    run_rest(job);
+    /* from here on the caller may return, and the job be gone */
+    if (atomic_exchange(&w->state, IDLE) == WAITED)
+        byi_futex_wake(&w->state, 1);
+    return spin_ns;
+}
+
+static void *run_worker(void *arg)
+{
+    struct byi_worker *w = arg;
+    uint64_t spin_ns = BYI_SPIN_NS;
+    pthread_setname_np(pthread_self(), "byoc-worker");
+    while (!atomic_load(&pool.quit)) {
+        if (move(w, GIVEN, RUNNING)) {
+            spin_ns = work_on(w);
+            continue;
+        }
+        if (!byi_spin_while(&w->state, IDLE, spin_ns) && move(w, IDLE, ASLEEP))
+            while (atomic_load(&w->state) == ASLEEP && !atomic_load(&pool.quit))
+                byi_futex_wait(&w->state, ASLEEP, 0);
+    }
+    return NULL;
+}
+
+/* --- the set of them --------------------------------------------------------
+ */
+
+/* With the lock held. */
+static void make_workers(uint32_t wanted)
+{
+    sigset_t all, before;
+    if (wanted > MAX_WORKERS)
+        wanted = MAX_WORKERS;
+    if (pool.n >= wanted || pool.denied)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the host's */
+    while (pool.n < wanted && !pool.denied) {
+        struct byi_worker *w = &pool.at[pool.n];
+        atomic_store(&w->state, IDLE);
+        pool.denied = pthread_create(&w->thread, NULL, run_worker, w) != 0;
+        if (pool.denied)
+            break;
+        w->next = pool.free;
+        pool.free = w;
+        pool.n++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+uint32_t byi_workers_reserve(uint32_t threads)
+{
+    pthread_mutex_lock(&pool.lock);
+    const uint32_t wanted = threads ? threads - 1 : 0;
+    if (wanted > pool.wanted)
+        pool.wanted = wanted;
+    pool.denied = false;
+    make_workers(wanted);
+    const uint32_t n = pool.n < wanted ? pool.n : wanted;
+    pthread_mutex_unlock(&pool.lock);
+    return n + 1;
+}
+
+uint32_t byi_workers_count(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    const uint32_t n = pool.n;
+    pthread_mutex_unlock(&pool.lock);
+    return n;
+}
+
+/* --- turns ------------------------------------------------------------------
+ */
+
+/* Take workers: all that are wanted, if they are free and no other turn has a
+ * claim to them. With the lock held. */
+static void take_crew(struct byi_turn *turn)
+{
+    const uint32_t wanted = turn->ways.threads - 1;
+    make_workers(wanted < pool.wanted ? wanted : pool.wanted);
+    const uint32_t fair = (pool.n + 1) / pool.turns;
+    const uint32_t most = fair ? fair - 1 : 0;
+    while (pool.free && turn->n < wanted && turn->n < most) {
+        struct byi_worker *w = pool.free;
+        pool.free = w->next;
+        w->next = turn->crew;
+        turn->crew = w;
+        turn->n++;
+    }
+}
+
+static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                        void *arg)
+{
+    (void)ctx;
+    byi_parallel_for(n, fn, arg);
+}
+
+void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways)
+{
+    *turn = (struct byi_turn){.ways = *ways, .outer = current};
+    if (turn->ways.threads == 0)
+        turn->ways.threads = 1;
+    if (!current && !inside) {
+        pthread_mutex_lock(&pool.lock);
+        pool.turns++;
+        turn->epoch = pool.epoch;
+        if (!ways->parallel_for && turn->ways.threads > 1)
+            take_crew(turn);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    current = turn;
+    turn->host = (struct byi_omp_host){
+        .parallel_for = run_by_turn,
+        .threads = byi_workers_of_turn(),
+    };
+    turn->before = byi_omp_use(&turn->host);
+}
+
+void byi_workers_leave(struct byi_turn *turn)
+{
+    assert(current == turn);
+    byi_omp_use(turn->before);
+    current = turn->outer;
+    if (turn->outer || inside)
+        return;
+    pthread_mutex_lock(&pool.lock);
+    if (turn->epoch == pool.epoch) {
+        pool.turns--;
+        while (turn->crew) {
+            struct byi_worker *w = turn->crew;
+            turn->crew = w->next;
+            w->next = pool.free;
+            pool.free = w;
+        }
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+uint32_t byi_workers_of_turn(void)
+{
+    if (!current)
+        return 0;
+    return current->ways.parallel_for ? current->ways.threads : current->n + 1;
+}
+
+/* --- a region ---------------------------------------------------------------
+ */
+
+static void give(struct byi_worker *w, struct job *job, uint32_t part)
+{
+    w->job = job;
+    w->part = part;
+    if (atomic_exchange(&w->state, GIVEN) == ASLEEP)
+        byi_futex_wake(&w->state, 1);
+}
+
+/* Take the part back if the worker has not begun; else wait for its end. */
+static void finish(struct byi_worker *w, struct job *job)
+{
+    if (move(w, GIVEN, IDLE)) {
+        run_part(job, w->part);
+        return;
+    }
+    if (byi_spin_while(&w->state, RUNNING, job->spin_ns) ||
+        !move(w, RUNNING, WAITED))
+        return;
+    while (atomic_load(&w->state) == WAITED)
+        byi_futex_wait(&w->state, WAITED, 0);
+}
+
+static void run_on_crew(struct job *job, struct byi_worker *crew)
+{
+    uint32_t given = 1;
+    for (struct byi_worker *w = crew; w && given < job->n; w = w->next)
+        given++;
+    atomic_init(&job->next, given);
+    struct byi_worker *w = crew;
+    for (uint32_t part = 1; part < given; part++, w = w->next)
+        give(w, job, part);
+    run_part(job, 0);
+    run_rest(job);
+    w = crew;
+    for (uint32_t part = 1; part < given; part++, w = w->next)
+        finish(w, job);
+}
+
+static void run_of_host(void *arg, uint32_t part)
+{
+    run_part(arg, part);
+}
+
+static void run_in_turn(struct job *job, const struct byi_turn *turn)
+{
+    if (turn->ways.parallel_for)
+        turn->ways.parallel_for(turn->ways.ctx, job->n, run_of_host, job);
+    else
+        run_on_crew(job, turn->crew);
+}
+
+/* For regions before the first model, as many workers as a model would get. */
+static void reserve_default(void)
+{
+    static _Atomic bool reserved;
+    uint32_t threads;
+    if (atomic_exchange(&reserved, true))
+        return;
+    if (byoc_internal_threads(0, &threads, NULL) == BYOC_OK)
+        byi_workers_reserve(threads);
+}
+
+void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
+{
+    struct job job = {.fn = fn, .arg = arg, .n = n, .spin_ns = BYI_SPIN_NS};
+    if (n <= 1 || inside) {
+        for (uint32_t i = 0; i < n; i++)
+            run_part(&job, i);
+        return;
+    }
+    if (current) {
+        job.spin_ns = current->ways.spin_ns;
+        run_in_turn(&job, current);
+        return;
+    }
+    struct byi_turn turn;
+    const struct byi_ways ways = {.threads = n, .spin_ns = BYI_SPIN_NS};
+    reserve_default();
+    byi_workers_enter(&turn, &ways);
+    run_in_turn(&job, &turn);
+    byi_workers_leave(&turn);
+}
+
+void byoc_internal_parallel_for(uint32_t n, void (*fn)(void *, uint32_t),
+                                void *arg)
+{
+    byi_parallel_for(n, fn, arg);
+}
+
+const struct byi_omp_host byi_omp_home = {run_by_turn, NULL, 1};
+
+/* --- fork, unloading --------------------------------------------------------
+ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* A child has none of its parent's workers; it makes its own when it needs
+ * them. */
+static void in_child(void)
+{
+    pool.n = 0;
+    pool.turns = 0;
+    pool.free = NULL;
+    pool.denied = false;
+    pool.epoch++;
+    pthread_mutex_init(&pool.lock, NULL);
+    for (struct byi_turn *turn = current; turn; turn = turn->outer) {
+        turn->crew = NULL;
+        turn->n = 0;
+        turn->host.threads = byi_workers_of_turn();
+    }
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
+/* The library goes, or the process ends: no worker stays behind. */
+static __attribute__((destructor)) void end_workers(void)
+{
+    struct timespec limit;
+    atomic_store(&pool.quit, 1);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += JOIN_SECONDS; /* a part may never end */
+    for (uint32_t i = 0; i < pool.n; i++) {
+        struct byi_worker *w = &pool.at[i];
+        move(w, ASLEEP, IDLE);
+        byi_futex_wake(&w->state, 1);
+        if (!pthread_equal(w->thread, pthread_self()))
+            pthread_timedjoin_np(w->thread, NULL, &limit);
+    }
+}

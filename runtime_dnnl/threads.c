@@ -1,0 +1,65 @@
+/* threads.c: oneDNN calls an OpenMP library for its threads. The plug-in
+ * exports that library's functions (core/openmp.c). libdnnl.so, which the
+ * plug-in brings, finds them before libgomp's, and so its regions go to
+ * host->parallel_for().
+ *
+ * Where the process had libdnnl.so or, for all to see, an OpenMP library before
+ * the plug-in came, oneDNN is bound to that one. Then nobody asks core/openmp.c
+ * anything while oneDNN makes its primitives, and the number of threads is set
+ * in that library, as it is a property of the calling thread.
+ */
+#include "runtime_dnnl/threads.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+enum { UNKNOWN, OURS, OTHER };
+static _Atomic int whose = UNKNOWN;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void (*set_threads)(int n); /* NULL: there is no other library */
+static int (*max_threads)(void);
+
+static void find_other(void)
+{
+    void *gomp = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void *set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    void *max = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+    if (!set && gomp) {
+        set = dlsym(gomp, "omp_set_num_threads");
+        max = dlsym(gomp, "omp_get_max_threads");
+    }
+    set_threads = set && max ? (void (*)(int))(uintptr_t)set : NULL;
+    max_threads = (int (*)(void))(uintptr_t)max;
+}
+
+void byi_dn_threads_enter(struct byi_dn_threads *threads,
+                          const struct byoc_host *host)
+{
+    threads->host = (struct byi_omp_host){host->parallel_for, host->ctx,
+                                          host->threads(host->ctx)};
+    threads->before = byi_omp_use(&threads->host);
+    threads->asked = byi_omp_asked();
+    threads->gomp = 0;
+    if (atomic_load(&whose) == OURS)
+        return;
+    pthread_once(&once, find_other);
+    if (!set_threads)
+        return;
+    threads->gomp = max_threads();
+    set_threads((int)threads->host.threads);
+}
+
+void byi_dn_threads_leave(struct byi_dn_threads *threads)
+{
+    int unknown = UNKNOWN;
+    byi_omp_use(threads->before);
+    if (threads->gomp)
+        set_threads(threads->gomp);
+    if (byi_omp_asked() != threads->asked)
+        atomic_store(&whose, OURS);
+    else
+        atomic_compare_exchange_strong(&whose, &unknown, OTHER);
+}
