@@ -1,5 +1,5 @@
 /* bytes.c: mutations that know nothing of what the bytes mean. */
-#include "fuzz.h"
+#include "cover.h"
 
 #include <string.h>
 
@@ -19,12 +19,12 @@ int64_t fuzz_number(struct fuzz_rng *rng)
     return numbers[fuzz_below(rng, n)];
 }
 
-static void splice(struct byi_text *t, size_t at, size_t gone, const void *with,
-                   size_t n)
+void fuzz_splice(struct byi_text *t, size_t at, size_t gone, const char *with,
+                 size_t n)
 {
     struct byi_text fresh = {0};
     byi_text_add(&fresh, t->at, at);
-    byi_text_add(&fresh, with, n);
+    byi_text_add(&fresh, with ? with : "", n);
     byi_text_add(&fresh, t->at + at + gone, t->n - at - gone);
     byi_text_free(t);
     *t = fresh;
@@ -47,12 +47,62 @@ static void overwrite_number(struct fuzz_rng *rng, struct byi_text *t,
     memcpy(t->at + at, &number, width); /* little-endian here or not */
 }
 
-static void edit(struct fuzz_rng *rng, struct byi_text *t)
+/* The place of the n bytes of `what` in the text, from a random one on;
+ * SIZE_MAX: nowhere. */
+static size_t find(struct fuzz_rng *rng, const struct byi_text *t,
+                   const char *what, size_t n)
+{
+    const size_t from = fuzz_below(rng, t->n);
+    const char *at = memmem(t->at + from, t->n - from, what, n);
+    at = at ? at : memmem(t->at, t->n, what, n);
+    return at ? (size_t)(at - t->at) : SIZE_MAX;
+}
+
+/* A number that was compared and did not fit becomes the one that does, where
+ * it stands as bytes or as decimal digits. */
+static void follow_hint(struct fuzz_rng *rng, struct byi_text *t)
+{
+    struct fuzz_hint hint;
+    char found[32], wanted[32];
+    if (!fuzz_hint(rng, &hint))
+        return;
+    if (fuzz_next(rng) & 1) {
+        const int n =
+            snprintf(found, sizeof found, "%lld", (long long)hint.found);
+        const int m =
+            snprintf(wanted, sizeof wanted, "%lld", (long long)hint.wanted);
+        const size_t at = find(rng, t, found, (size_t)n);
+        if (at != SIZE_MAX)
+            fuzz_splice(t, at, (size_t)n, wanted, (size_t)m);
+        return;
+    }
+    const size_t width = (size_t)1 << fuzz_below(rng, 4);
+    memcpy(found, &hint.found, sizeof hint.found);
+    const size_t at = find(rng, t, found, width);
+    if (at != SIZE_MAX)
+        memcpy(t->at + at, &hint.wanted, width);
+}
+
+/* A piece of the other input, in place of one here or before it. */
+static void take_piece(struct fuzz_rng *rng, struct byi_text *t,
+                       const struct byi_text *other)
+{
+    const size_t from = fuzz_below(rng, other->n), at = fuzz_below(rng, t->n);
+    const size_t n = length(rng, other->n - from);
+    const size_t gone = n < t->n - at && fuzz_next(rng) & 1 ? n : 0;
+    struct byi_text piece = {0}; /* the other one may be the same memory */
+    byi_text_add(&piece, other->at + from, n);
+    fuzz_splice(t, at, gone, piece.at, n);
+    byi_text_free(&piece);
+}
+
+static void edit(struct fuzz_rng *rng, struct byi_text *t,
+                 const struct byi_text *other)
 {
     size_t at = fuzz_below(rng, t->n), from = fuzz_below(rng, t->n);
     size_t n = length(rng, t->n - at);
     char noise[512];
-    switch (fuzz_below(rng, 10)) {
+    switch (fuzz_below(rng, 14)) {
     case 0:
     case 1:
         t->at[at] = (char)(t->at[at] ^ (1 << fuzz_below(rng, 8)));
@@ -65,31 +115,42 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t)
         overwrite_number(rng, t, at);
         return;
     case 5:
-        splice(t, at, n, NULL, 0);
+        fuzz_splice(t, at, n, NULL, 0);
         return;
     case 6:
         for (size_t i = 0; i < n; i++)
             noise[i] = (char)fuzz_next(rng);
-        splice(t, at, 0, noise, n);
+        fuzz_splice(t, at, 0, noise, n);
         return;
     case 7: /* a copy of what is elsewhere, in place of this or before it */
         if (n > t->n - from)
             n = t->n - from;
         memcpy(noise, t->at + from, n);
-        splice(t, at, fuzz_next(rng) & 1 ? n < t->n - at ? n : 0 : 0, noise, n);
+        fuzz_splice(t, at, fuzz_next(rng) & 1 ? n < t->n - at ? n : 0 : 0,
+                    noise, n);
         return;
     case 8:
         t->n = at;
+        return;
+    case 9:
+        if (other->n)
+            take_piece(rng, t, other);
+        return;
+    case 10:
+    case 11:
+    case 12:
+        follow_hint(rng, t);
         return;
     default: /* varints of protobuf: make one go on, or end */
         t->at[at] = (char)(t->at[at] ^ 0x80);
     }
 }
 
-void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes)
+void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
+                const struct byi_text *other)
 {
     do {
         if (bytes->n)
-            edit(rng, bytes);
+            edit(rng, bytes, other);
     } while (fuzz_below(rng, 3));
 }

@@ -1,6 +1,14 @@
-/* tests/fuzz/fuzz.h: mutated input for every reader. mutate.c runs mutants in
- * children and counts, bytes.c, tokens.c and onnx.c make them, kinds.c feeds
- * them to the code under test, seeds.c makes the inputs that a compile gives.
+/* tests/fuzz/fuzz.h: a coverage-guided fuzzer for everything that reads bytes
+ * from outside.
+ *
+ *     readers.c   the table: every reader, its inputs, its mutator
+ *     fuzz.c      the command; child.c runs inputs in processes of their own,
+ *                 corpus.c keeps those that reached something new, cover.c
+ *                 knows what they reached, minimise.c makes them small
+ *     bytes.c, tokens.c, trees.c, onnx.c, sections.c   mutators
+ *     feed_*.c, region.c, run.c   feed an input to the code under test
+ *     seeds.c     inputs that only a compile gives
+ *     libfuzzer.c the same table for clang's libFuzzer
  */
 #ifndef BYI_FUZZ_H
 #define BYI_FUZZ_H
@@ -27,72 +35,116 @@ static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
     return n ? fuzz_next(rng) % n : 0;
 }
 
-/* --- bytes.c, tokens.c, onnx.c: mutations of `bytes`, in place ------------ */
+/* --- mutators: change `bytes` in place ------------------------------------
+ * `other` is another input of the same reader, to take parts from; it may be
+ * the same one, and is never changed. */
 
 /* Numbers at which code breaks, small ones more often. */
 int64_t fuzz_number(struct fuzz_rng *rng);
-void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes);
-/* Words, numbers, strings, punctuation and lines: of JSON and the text form. */
-void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes);
-/* Fields of a model, so that the file stays a file; false: it is none. */
-bool fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes);
+/* Replace bytes->at[at .. at + gone) with the n bytes at `with`. */
+void fuzz_splice(struct byi_text *bytes, size_t at, size_t gone,
+                 const char *with, size_t n);
+void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
+                const struct byi_text *other);
+/* Words, numbers, strings, punctuation and lines: of JSON and the text form;
+ * now and then whole subtrees. */
+void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,
+                 const struct byi_text *other);
+/* One change to what brackets enclose: items between commas are dropped,
+ * doubled, swapped, and taken from elsewhere. False: no brackets. */
+bool fuzz_tree(struct fuzz_rng *rng, struct byi_text *bytes,
+               const struct byi_text *other);
+/* Fields of a model, so that the file stays a protobuf message. */
+void fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes,
+               const struct byi_text *other);
+/* An artifact: its bytes, or what one section holds; the latter with hashes
+ * and sum made to fit. */
+void fuzz_sections(struct fuzz_rng *rng, struct byi_text *bytes,
+                   const struct byi_text *other);
 
-/* --- kinds.c ---------------------------------------------------------------
- */
+/* --- readers.c ------------------------------------------------------------ */
 
-/* A mutant on its way. */
+/* An input on its way. */
 struct fuzz_case {
-    const char *kind, *file; /* file: of the seed input           */
-    const struct byi_text *original;
-    struct byi_text bytes; /* the mutant                        */
-    struct fuzz_rng rng;   /* for choices of the one who feeds  */
-    const char *temp;      /* a folder for files of this child  */
-    const char *seeds;     /* the folder of seeds.c             */
-    bool compare;          /* hold results against the plain ones */
-    bool taken;            /* out: it was read, or ran          */
+    const char *reader;
+    const char *origin; /* the seed that it came from: "digits" */
+    const char *bytes;
+    size_t n;
+    struct fuzz_rng rng; /* for choices of the one who feeds  */
+    const char *temp;    /* a folder for files of this child  */
+    const char *seeds;   /* the folder of seeds.c             */
+    bool compare;        /* hold results against the plain ones */
+    bool taken;          /* out: it was read, or ran          */
     char why[1024];
 };
 
-/* One kind of input: the files it starts from and who reads it. */
-struct fuzz_kind {
+/* A reader of bytes from outside. */
+struct fuzz_reader {
     const char *name;
-    const char *const *suffixes; /* of its files, ending in NULL     */
-    void (*mutate)(struct fuzz_rng *rng, struct byi_text *bytes);
+    const char *reads;  /* for people                              */
+    const char *suffix; /* of its inputs                           */
+    bool made;          /* it needs what seeds.c makes             */
+    void (*mutate)(struct fuzz_rng *rng, struct byi_text *bytes,
+                   const struct byi_text *other);
     /* Feed it; false: wrong, and `why` says how. */
     bool (*feed)(struct fuzz_case *c);
 };
 
-extern const struct fuzz_kind fuzz_kinds[];
-extern const uint32_t fuzz_n_kinds;
+extern const struct fuzz_reader fuzz_readers[];
+extern const uint32_t fuzz_n_readers;
+const struct fuzz_reader *fuzz_find_reader(const char *name); /* or NULL */
 
-/* --- run.c: compile, load and run what is small enough to ------------------
+/* --- feed_*.c, region.c, run.c: who reads, and what must hold then ---------
  */
 
-/* Compile the model at `path`, run it; false: wrong, and c->why says how. */
-bool fuzz_compile_and_run(struct fuzz_case *c, const char *path);
-/* The same for a model that is loaded: it may refuse, not misbehave. */
-bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model);
+bool fuzz_feed_onnx(struct fuzz_case *c);
+bool fuzz_feed_onnx_run(struct fuzz_case *c);
+bool fuzz_feed_text(struct fuzz_case *c);
+bool fuzz_feed_text_run(struct fuzz_case *c);
+bool fuzz_feed_consts(struct fuzz_case *c);
+bool fuzz_feed_pattern(struct fuzz_case *c);
+bool fuzz_feed_passes(struct fuzz_case *c);
+bool fuzz_feed_params(struct fuzz_case *c);
+bool fuzz_feed_json(struct fuzz_case *c);
+bool fuzz_feed_attributes(struct fuzz_case *c);
+bool fuzz_feed_region(struct fuzz_case *c);
+bool fuzz_feed_region_run(struct fuzz_case *c);
+bool fuzz_feed_artifact(struct fuzz_case *c);
+bool fuzz_feed_plan(struct fuzz_case *c);
+bool fuzz_feed_manifest(struct fuzz_case *c);
+bool fuzz_feed_plugin(struct fuzz_case *c);
+bool fuzz_feed_ledger(struct fuzz_case *c);
+bool fuzz_feed_costs(struct fuzz_case *c);
+bool fuzz_feed_npy(struct fuzz_case *c);
+bool fuzz_feed_npz(struct fuzz_case *c);
+bool fuzz_feed_tensor(struct fuzz_case *c);
+bool fuzz_feed_value(struct fuzz_case *c);
+bool fuzz_feed_wire(struct fuzz_case *c);
+bool fuzz_feed_cgroup(struct fuzz_case *c);
+
+/* False, with `why`. */
+bool fuzz_wrong(struct fuzz_case *c, const char *what, const char *detail);
 /* A failure must have a status that is not a bug of byoc's, and one sentence.
  * False: it has not. */
 bool fuzz_refused(struct fuzz_case *c, const char *what,
                   const struct byoc_error *err);
-
-/* --- region.c ---------------------------------------------------------------
- */
-
-/* A region: read, probe, load and run it on oneDNN. */
-bool fuzz_region(struct fuzz_case *c);
+/* The input as a file of this child's; the path is good until the next. */
+const char *fuzz_as_file(struct fuzz_case *c, const char *name);
+/* Compile the model at `path`, run it; false: wrong, and c->why says how. */
+bool fuzz_compile_and_run(struct fuzz_case *c, const char *path);
+/* The same for a model that is loaded: it may refuse, not misbehave. */
+bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model);
 
 /* --- seeds.c -----------------------------------------------------------------
  */
 
-/* Compile a few models and leave NAME.so and its parts in `folder`: NAME.plan,
- * NAME.manifest, NAME.ledger, NAME.0.region and so on. */
+/* Write inputs into `folder`: artifacts of a few models and their parts
+ * (NAME.so, NAME.plan, NAME.manifest, NAME.ledger, NAME.0.region and so on), a
+ * text for each row of oneDNN's patterns, and small files of other kinds. */
 bool fuzz_make_seeds(const char *folder);
 
 /* files */
 bool fuzz_read(const char *path, struct byi_text *bytes);
 bool fuzz_write(const char *path, const void *bytes, size_t n);
-bool fuzz_ends_in(const char *path, const char *suffix);
 
 #endif

@@ -16,10 +16,16 @@ static void arena_give(void *arena, void *memory)
     (void)arena, (void)memory;
 }
 
+struct graphs {
+    BYI_VEC(Onnx__GraphProto *) list;
+};
+
 struct edit {
     struct fuzz_rng *rng;
     struct byi_arena *arena;
-    Onnx__GraphProto *g;
+    Onnx__GraphProto *g;  /* the one that is changed: any, bodies too */
+    struct graphs all;    /* of the model                             */
+    struct graphs theirs; /* of another model, to take nodes from     */
 };
 
 static uint64_t below(const struct edit *e, uint64_t n)
@@ -54,91 +60,85 @@ static char *some_value(const struct edit *e)
     return name ? name : byi_arena_str(e->arena, "");
 }
 
+/* The graph and every graph in attributes of its nodes. */
+static struct graphs find_graphs(Onnx__GraphProto *root)
+{
+    struct graphs all = {0};
+    BYI_PUSH(&all.list, root);
+    for (uint32_t i = 0; i < all.list.n && i < 1000; i++) {
+        const Onnx__GraphProto *g = all.list.at[i];
+        for (size_t k = 0; k < g->n_node; k++)
+            for (size_t j = 0; j < g->node[k]->n_attribute; j++)
+                if (g->node[k]->attribute[j]->g)
+                    BYI_PUSH(&all.list, g->node[k]->attribute[j]->g);
+    }
+    return all;
+}
+
+/* A node of the other model; NULL: it has none. */
+static Onnx__NodeProto *their_node(const struct edit *e)
+{
+    if (!e->theirs.list.n)
+        return NULL;
+    const Onnx__GraphProto *g = e->theirs.list.at[below(e, e->theirs.list.n)];
+    return g->n_node ? g->node[below(e, g->n_node)] : NULL;
+}
+
+/* Another operator's name; its attributes too, now and then. */
 static void edit_operator(const struct edit *e, Onnx__NodeProto *n)
 {
-    static const char *const operators[] = {
-        "Add",
-        "Mul",
-        "Relu",
-        "Conv",
-        "MatMul",
-        "Gemm",
-        "Reshape",
-        "Concat",
-        "Split",
-        "Slice",
-        "Gather",
-        "Transpose",
-        "Softmax",
-        "ReduceMean",
-        "MaxPool",
-        "AveragePool",
-        "GlobalAveragePool",
-        "BatchNormalization",
-        "Pad",
-        "Resize",
-        "Expand",
-        "Tile",
-        "Squeeze",
-        "Unsqueeze",
-        "Flatten",
-        "Shape",
-        "Range",
-        "Where",
-        "Cast",
-        "Clip",
-        "LayerNormalization",
-        "ConvTranspose",
-        "NonZero",
-        "TopK",
-        "ScatterND",
-        "GatherND",
-        "Einsum",
-        "If",
-        "Loop",
-        "Constant",
-        "ConstantOfShape",
-        "OneHot",
-        "CumSum",
-        "QuantizeLinear",
-        "DequantizeLinear",
-        "DepthToSpace",
-        "Identity",
-        "LSTM",
-        "NoSuchOperator",
-        "ArgMax",
-        "LRN",
-        "InstanceNormalization",
-        "GridSample",
-        "RoiAlign",
-        "NonMaxSuppression",
-        "Compress",
-        "Trilu",
-        "EyeLike",
-        "ReverseSequence",
-        "GatherElements",
-        "ScatterElements",
-        "Mod",
-        "BitShift",
-        "Det",
-        "Size",
-        "Hardmax",
-        "PRelu",
-        "Sum",
-        "Max",
-    };
-    if (e->g->n_node && below(e, 3) == 0)
-        n->op_type = e->g->node[below(e, e->g->n_node)]->op_type;
-    else
-        n->op_type =
-            byi_arena_str(e->arena, operators[below(e, BYI_COUNT(operators))]);
+    const Onnx__NodeProto *other = their_node(e);
+    if (!other || below(e, 4) == 0)
+        other = e->g->node[below(e, e->g->n_node)];
+    n->op_type = other->op_type;
+    n->domain = other->domain;
+    if (below(e, 2) == 0) {
+        n->n_attribute = other->n_attribute;
+        n->attribute = other->attribute;
+    }
+}
+
+/* A node more: the other model's, on values of this graph. The graph gives its
+ * first result too, so that it is not dead. */
+static void add_node(const struct edit *e)
+{
+    const Onnx__NodeProto *other = their_node(e);
+    Onnx__GraphProto *g = e->g;
+    if (!other || g->n_node > 200)
+        return;
+    Onnx__NodeProto *n = byi_arena_copy(e->arena, other, sizeof *n);
+    n->input = byi_arena_calloc(e->arena, n->n_input + 1, sizeof *n->input);
+    n->output = byi_arena_calloc(e->arena, n->n_output + 1, sizeof *n->output);
+    for (size_t i = 0; i < n->n_input; i++)
+        n->input[i] = some_value(e);
+    for (size_t i = 0; i < n->n_output; i++)
+        n->output[i] =
+            byi_arena_printf(e->arena, "fresh%llu_%u",
+                             (unsigned long long)below(e, 100), (unsigned)i);
+    Onnx__NodeProto **nodes =
+        byi_arena_calloc(e->arena, g->n_node + 1, sizeof *nodes);
+    const size_t at = below(e, 4) ? g->n_node : below(e, g->n_node + 1);
+    for (size_t i = 0; i < g->n_node; i++)
+        nodes[i + (i >= at)] = g->node[i];
+    nodes[at] = n;
+    g->node = nodes;
+    g->n_node++;
+    if (g->n_output && n->n_output && below(e, 2))
+        g->output[below(e, g->n_output)]->name = n->output[0];
 }
 
 static void edit_inputs(const struct edit *e, Onnx__NodeProto *n)
 {
-    uint64_t pick = below(e, 5);
+    uint64_t pick = below(e, 7);
     if (pick == 0 && n->n_input) {
         n->n_input--;
+    } else if (pick == 5 && n->n_input) { /* left out */
+        n->input[below(e, n->n_input)] = byi_arena_str(e->arena, "");
+    } else if (pick == 6 && n->n_output) {
+        if (below(e, 2))
+            n->output[below(e, n->n_output)] = byi_arena_str(e->arena, "");
+        else
+            n->n_output--;
     } else if (pick == 1) {
         char **more = byi_arena_calloc(e->arena, n->n_input + 1, sizeof *more);
         for (size_t i = 0; i < n->n_input; i++)
@@ -158,55 +158,17 @@ static void edit_inputs(const struct edit *e, Onnx__NodeProto *n)
     }
 }
 
-static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
-{
-    static const char *const names[] = {
-        "axis",           "axes",
-        "kernel_shape",   "strides",
-        "pads",           "dilations",
-        "group",          "auto_pad",
-        "keepdims",       "alpha",
-        "perm",           "to",
-        "value",          "mode",
-        "ceil_mode",      "epsilon",
-        "split",          "output_shape",
-        "output_padding", "blocksize",
-        "num_outputs",    "noop_with_empty_axes",
-    };
-    if (!n->n_attribute)
-        return;
-    size_t at = below(e, n->n_attribute);
-    Onnx__AttributeProto *a = n->attribute[at];
-    switch (below(e, 8)) {
-    case 0:
-        n->attribute[at] = n->attribute[--n->n_attribute];
-        return;
-    case 1:
-        a->name = byi_arena_str(e->arena, names[below(e, BYI_COUNT(names))]);
-        return;
-    case 2:
-        a->type = (Onnx__AttributeProto__AttributeType)below(e, 15);
-        return;
-    case 3:
-        if (a->n_ints)
-            a->n_ints--;
-        return;
-    default:
-        if (a->has_i)
-            a->i = fuzz_number(e->rng);
-        if (a->has_f)
-            a->f = (float)fuzz_number(e->rng);
-        if (a->n_ints)
-            a->ints[below(e, a->n_ints)] = fuzz_number(e->rng);
-        if (a->n_floats)
-            a->floats[below(e, a->n_floats)] = (float)fuzz_number(e->rng);
-        if (a->has_s && a->s.len)
-            a->s.len = below(e, a->s.len);
-    }
-}
-
 static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
 {
+    if (t->n_external_data && below(e, 3)) {
+        Onnx__StringStringEntryProto *x =
+            t->external_data[below(e, t->n_external_data)];
+        x->value = below(e, 4)
+                       ? byi_arena_printf(e->arena, "%lld",
+                                          (long long)fuzz_number(e->rng))
+                       : x->key;
+        return;
+    }
     switch (below(e, 5)) {
     case 0:
         t->data_type = (int32_t)below(e, 22);
@@ -238,6 +200,56 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
         if (t->n_float_data)
             t->float_data[below(e, t->n_float_data)] =
                 (float)fuzz_number(e->rng);
+    }
+}
+
+static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
+{
+    const Onnx__NodeProto *other = their_node(e);
+    if (other && other->n_attribute && below(e, 3) == 0) { /* one more */
+        Onnx__AttributeProto **more =
+            byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *more);
+        for (size_t i = 0; i < n->n_attribute; i++)
+            more[i] = n->attribute[i];
+        more[n->n_attribute++] = byi_arena_copy(
+            e->arena, other->attribute[below(e, other->n_attribute)],
+            sizeof **more);
+        n->attribute = more;
+    }
+    if (!n->n_attribute)
+        return;
+    size_t at = below(e, n->n_attribute);
+    Onnx__AttributeProto *a = n->attribute[at];
+    switch (below(e, 8)) {
+    case 0:
+        n->attribute[at] = n->attribute[--n->n_attribute];
+        return;
+    case 1:
+        if (other && other->n_attribute)
+            a->name = other->attribute[below(e, other->n_attribute)]->name;
+        return;
+    case 2:
+        a->type = (Onnx__AttributeProto__AttributeType)below(e, 15);
+        return;
+    case 3:
+        if (a->n_ints)
+            a->n_ints--;
+        return;
+    default:
+        if (a->has_i)
+            a->i = fuzz_number(e->rng);
+        if (a->has_f)
+            a->f = (float)fuzz_number(e->rng);
+        if (a->n_ints)
+            a->ints[below(e, a->n_ints)] = fuzz_number(e->rng);
+        if (a->n_floats)
+            a->floats[below(e, a->n_floats)] = (float)fuzz_number(e->rng);
+        if (a->has_s && a->s.len)
+            a->s.len = below(e, a->s.len);
+        if (a->t)
+            edit_tensor(e, a->t);
+        if (a->g && e->theirs.list.n && below(e, 4) == 0)
+            a->g = e->theirs.list.at[below(e, e->theirs.list.n)];
     }
 }
 
@@ -283,16 +295,41 @@ static void edit_nodes(const struct edit *e)
     if (below(e, 2)) {
         g->node[a] = g->node[b]; /* another order */
         g->node[b] = node;
+    } else if (below(e, 2)) {
+        g->node[a] = g->node[b]; /* twice */
     } else {
         g->node[a] = g->node[--g->n_node];
     }
 }
 
-static void edit_model(const struct edit *e, Onnx__ModelProto *model)
+/* Inputs and outputs of the graph: one less, or one twice. */
+static void edit_sides(const struct edit *e)
 {
     Onnx__GraphProto *g = e->g;
+    const bool out = below(e, 2);
+    size_t *n = out ? &g->n_output : &g->n_input;
+    Onnx__ValueInfoProto ***at = out ? &g->output : &g->input;
+    if (*n && below(e, 2)) {
+        (*n)--;
+    } else if (*n) {
+        Onnx__ValueInfoProto **more =
+            byi_arena_calloc(e->arena, *n + 1, sizeof *more);
+        for (size_t i = 0; i < *n; i++)
+            more[i] = (*at)[i];
+        more[*n] = byi_arena_copy(e->arena, (*at)[below(e, *n)], sizeof **more);
+        if (below(e, 2))
+            more[*n]->name = some_value(e);
+        *at = more;
+        (*n)++;
+    }
+}
+
+static void edit_model(struct edit *e, Onnx__ModelProto *model)
+{
+    e->g = e->all.list.at[below(e, e->all.list.n)];
+    Onnx__GraphProto *g = e->g;
     Onnx__NodeProto *node = g->n_node ? g->node[below(e, g->n_node)] : NULL;
-    uint64_t pick = below(e, 16);
+    uint64_t pick = below(e, 21);
     if (pick < 2 && node)
         edit_operator(e, node);
     else if (pick < 5 && node)
@@ -307,23 +344,40 @@ static void edit_model(const struct edit *e, Onnx__ModelProto *model)
         model->opset_import[0]->version = (int64_t)below(e, 24);
     else if (pick == 15 && g->n_output)
         edit_value(e, g->output[below(e, g->n_output)]);
+    else if (pick == 16)
+        edit_sides(e);
+    else if (pick < 20)
+        add_node(e);
     else
         edit_nodes(e);
 }
 
-bool fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes)
+static Onnx__ModelProto *unpack(struct byi_arena *arena,
+                                const struct byi_text *bytes)
 {
-    struct byi_arena *arena = byi_arena_new();
     ProtobufCAllocator allocator = {
         .alloc = arena_take, .free = arena_give, .allocator_data = arena};
-    Onnx__ModelProto *model = onnx__model_proto__unpack(
-        &allocator, bytes->n, (const uint8_t *)bytes->at);
+    return onnx__model_proto__unpack(&allocator, bytes->n,
+                                     (const uint8_t *)bytes->at);
+}
+
+static bool edit_fields(struct fuzz_rng *rng, struct byi_text *bytes,
+                        const struct byi_text *other)
+{
+    struct byi_arena *arena = byi_arena_new();
+    Onnx__ModelProto *model = unpack(arena, bytes);
+    Onnx__ModelProto *theirs = unpack(arena, other);
     bool good = model && model->graph;
     if (good) {
-        struct edit e = {.rng = rng, .arena = arena, .g = model->graph};
+        struct edit e = {
+            .rng = rng, .arena = arena, .all = find_graphs(model->graph)};
+        if (theirs && theirs->graph)
+            e.theirs = find_graphs(theirs->graph);
         do {
             edit_model(&e, model);
         } while (below(&e, 2));
+        byi_vec_free(e.all.list.at);
+        byi_vec_free(e.theirs.list.at);
         size_t n = onnx__model_proto__get_packed_size(model);
         uint8_t *packed = byi_arena_alloc(arena, n + 1);
         onnx__model_proto__pack(model, packed);
@@ -332,4 +386,11 @@ bool fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes)
     }
     byi_arena_free(&arena);
     return good;
+}
+
+void fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes,
+               const struct byi_text *other)
+{
+    if (fuzz_below(rng, 5) == 0 || !edit_fields(rng, bytes, other))
+        fuzz_bytes(rng, bytes, other);
 }

@@ -1,5 +1,5 @@
-/* region.c: a mutated region, read here, then probed, loaded and run by the
- * oneDNN plug-in, which reads it again.
+/* region.c: a region, read here and bound to sizes; or probed, loaded and run
+ * by the oneDNN plug-in, which reads it again.
  */
 #include "codegen_json/graph.h"
 #include "fuzz.h"
@@ -109,19 +109,28 @@ static bool run(struct fuzz_case *c, const struct byi_plugin *p,
     return good;
 }
 
-static bool load(struct fuzz_case *c, const struct byi_plugin *p,
-                 const struct byi_graph *g, struct byi_arena *arena)
+/* Made-up constants of the region. */
+static struct byoc_view *make_consts(struct fuzz_case *c,
+                                     const struct byi_graph *g,
+                                     struct byi_arena *arena)
 {
-    const struct byoc_backend *b = p->backend;
     struct byoc_view *consts =
         byi_arena_calloc(arena, g->n_consts, sizeof *consts);
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i].kind == BYI_G_CONST)
             consts[g->nodes[i].data] = make_view(c, g->nodes[i].out[0], arena);
+    return consts;
+}
+
+static bool load(struct fuzz_case *c, const struct byi_plugin *p,
+                 const struct byi_graph *g, struct byi_arena *arena)
+{
+    const struct byoc_backend *b = p->backend;
+    struct byoc_view *consts = make_consts(c, g, arena);
     const struct byoc_region region = {.struct_size = sizeof region,
                                        .n_consts = g->n_consts,
-                                       .json = c->bytes.at,
-                                       .json_bytes = c->bytes.n,
+                                       .json = c->bytes,
+                                       .json_bytes = c->n,
                                        .consts = consts};
     struct byoc_probe probe = {.struct_size = sizeof probe};
     if (!proper(c, p, b->probe(&p->host, &region, &probe), "probe"))
@@ -135,11 +144,11 @@ static bool load(struct fuzz_case *c, const struct byi_plugin *p,
     return good;
 }
 
-bool fuzz_region(struct fuzz_case *c)
+bool fuzz_feed_region_run(struct fuzz_case *c)
 {
     struct byi_graph *g = NULL;
     struct byoc_error err;
-    if (byi_graph_read(c->bytes.at, c->bytes.n, &g, &err) != BYOC_OK)
+    if (byi_graph_read(c->bytes, c->n, &g, &err) != BYOC_OK)
         return fuzz_refused(c, "read", &err);
     struct byi_arena *arena = byi_arena_new();
     struct byi_plugin *plugin = NULL;
@@ -152,6 +161,75 @@ bool fuzz_region(struct fuzz_case *c)
             good = load(c, plugin, g, arena);
         byoc_internal_plugin_close(&plugin);
     }
+    byi_arena_free(&arena);
+    byi_graph_free(&g);
+    return good;
+}
+
+/* Sizes for the inputs' varying dims. */
+static const struct byi_type *sized(struct fuzz_case *c,
+                                    const struct byi_type *type,
+                                    struct byi_arena *arena)
+{
+    struct byi_type *t = byi_arena_copy(arena, type, sizeof *type);
+    int64_t *dims = byi_arena_calloc(arena, t->rank + 1, sizeof *dims);
+    for (uint32_t i = 0; i < t->rank; i++)
+        dims[i] = type->dims[i] < 0 ? 1 + (int64_t)fuzz_below(&c->rng, 3)
+                                    : type->dims[i];
+    t->dims = dims;
+    return t;
+}
+
+/* Constants have sizes that are small numbers. */
+static bool small_consts(const struct byi_graph *g)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct byi_type *type = g->nodes[i].out[0];
+        if (g->nodes[i].kind != BYI_G_CONST)
+            continue;
+        for (uint32_t k = 0; k < type->rank; k++)
+            if (type->dims[k] < 0)
+                return false;
+        const uint64_t one = byi_type_bytes(type);
+        bytes = one > MAX_BYTES ? UINT64_MAX / 2 : bytes + one;
+        if (bytes > MAX_BYTES)
+            return false;
+    }
+    return true;
+}
+
+/* Bind sizes; what comes out must be a region without names. */
+static bool bind(struct fuzz_case *c, const struct byi_graph *g,
+                 struct byi_arena *arena)
+{
+    const struct byi_region_consts consts = {g->n_consts,
+                                             make_consts(c, g, arena)};
+    const struct byi_type **in =
+        byi_arena_calloc(arena, g->n_inputs + 1, sizeof *in);
+    struct byi_sized bound;
+    struct byi_graph *again = NULL;
+    struct byoc_error err;
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        in[i] = sized(c, g->nodes[g->inputs[i]].out[0], arena);
+    if (byoc_internal_region_bind(c->bytes, c->n, &consts, g->n_inputs, in,
+                                  arena, &bound, &err) != BYOC_OK)
+        return fuzz_refused(c, "bind", &err);
+    c->taken = true;
+    if (byi_graph_read(bound.json, bound.json_bytes, &again, &err) != BYOC_OK)
+        return fuzz_wrong(c, "a bound region does not read: ", err.text);
+    byi_graph_free(&again);
+    return true;
+}
+
+bool fuzz_feed_region(struct fuzz_case *c)
+{
+    struct byi_graph *g = NULL;
+    struct byoc_error err;
+    if (byi_graph_read_varying(c->bytes, c->n, &g, &err) != BYOC_OK)
+        return fuzz_refused(c, "read", &err);
+    struct byi_arena *arena = byi_arena_new();
+    const bool good = !small_consts(g) || bind(c, g, arena);
     byi_arena_free(&arena);
     byi_graph_free(&g);
     return good;

@@ -16,23 +16,6 @@ enum {
     MAX_CALLS = 50000 /* of a run: a mutant may recurse without end */
 };
 
-bool fuzz_refused(struct fuzz_case *c, const char *what,
-                  const struct byoc_error *err)
-{
-    const char *fault = NULL;
-    if (err->status == BYOC_OK || err->status > BYOC_ELIMIT)
-        fault = err->status == BYOC_EINTERNAL ? "a bug of byoc's"
-                                              : "no such status";
-    else if (!err->text[0])
-        fault = "no sentence";
-    else if (strpbrk(err->text, "\n\r"))
-        fault = "more than one line";
-    if (!fault)
-        return true;
-    snprintf(c->why, sizeof c->why, "%s: %s: %.800s", what, fault, err->text);
-    return false;
-}
-
 static double flops(const char *ledger)
 {
     cJSON *root = cJSON_Parse(ledger);

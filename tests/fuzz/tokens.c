@@ -50,10 +50,10 @@ static struct tokens scan(const struct byi_text *t)
     return tokens;
 }
 
-/* What a token becomes, in place of it. */
+/* What a token becomes, in place of it. `from` has the tokens `all`. */
 static void replace(struct fuzz_rng *rng, const struct byi_text *t,
-                    const struct tokens *all, const struct token *token,
-                    struct byi_text *out)
+                    const struct byi_text *from, const struct tokens *all,
+                    const struct token *token, struct byi_text *out)
 {
     static const char *const spice[] = {
         "\"\"",  "null", "true",   "{}", "[]",          "-0",
@@ -74,7 +74,7 @@ static void replace(struct fuzz_rng *rng, const struct byi_text *t,
         return;
     case 2:
     case 3:
-        byi_text_add(out, t->at + other->at, other->n);
+        byi_text_add(out, from->at + other->at, other->n);
         return;
     case 4: {
         const char *text = spice[fuzz_below(rng, BYI_COUNT(spice))];
@@ -97,6 +97,7 @@ static int class_of(const struct byi_text *t, const struct token *token)
 
 /* A token of the same class in place of it: mostly the text still parses. */
 static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
+                           const struct byi_text *from,
                            const struct tokens *all, const struct token *token,
                            struct byi_text *out)
 {
@@ -104,9 +105,8 @@ static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
     if (class == 0 && fuzz_below(rng, 2)) {
         long long value = strtoll(t->at + token->at, NULL, 10);
         if (value < INT32_MAX && value > INT32_MIN) {
-            const long long near[] = {value + 1, value - 1, value * 2,
-                                      value / 2, -value,    0,
-                                      1,         2};
+            const long long near[] = {
+                value + 1, value - 1, value * 2, value / 2, -value, 0, 1, 2};
             value = near[fuzz_below(rng, BYI_COUNT(near))];
         }
         byi_text_addf(out, "%lld", value);
@@ -114,29 +114,37 @@ static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
     }
     for (int i = 0; i < 20; i++) {
         const struct token *other = &all->list.at[fuzz_below(rng, all->list.n)];
-        if (class_of(t, other) != class)
+        if (class_of(from, other) != class)
             continue;
-        byi_text_add(out, t->at + other->at, other->n);
+        byi_text_add(out, from->at + other->at, other->n);
         return;
     }
     byi_text_add(out, t->at + token->at, token->n);
 }
 
-static void edit_token(struct fuzz_rng *rng, struct byi_text *t, bool gently)
+static void edit_token(struct fuzz_rng *rng, struct byi_text *t,
+                       const struct byi_text *other, bool gently)
 {
-    struct tokens tokens = scan(t);
+    struct tokens tokens = scan(t), others = {0};
     struct byi_text fresh = {0};
     if (tokens.list.n) {
         const struct token *token =
             &tokens.list.at[fuzz_below(rng, tokens.list.n)];
         byi_text_add(&fresh, t->at, token->at);
-        (gently ? replace_gently : replace)(rng, t, &tokens, token, &fresh);
+        const struct byi_text *from = t;
+        if (fuzz_below(rng, 3) == 0) {
+            others = scan(other);
+            from = others.list.n ? other : t;
+        }
+        (gently ? replace_gently : replace)(
+            rng, t, from, from == t ? &tokens : &others, token, &fresh);
         byi_text_add(&fresh, t->at + token->at + token->n,
                      t->n - token->at - token->n);
         byi_text_free(t);
         *t = fresh;
     }
     byi_vec_free(tokens.list.at);
+    byi_vec_free(others.list.at);
 }
 
 /* Leave a line out, or give it twice; JSON is one line, so ',' ends one too. */
@@ -156,17 +164,21 @@ static void edit_line(struct fuzz_rng *rng, struct byi_text *t)
     *t = fresh;
 }
 
-void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes)
+void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,
+                 const struct byi_text *other)
 {
-    if (fuzz_below(rng, 5) == 0) {
-        fuzz_bytes(rng, bytes);
+    const uint64_t pick = fuzz_below(rng, 8);
+    if (pick == 0) {
+        fuzz_bytes(rng, bytes, other);
         return;
     }
     bool gently = fuzz_below(rng, 3) != 0;
     do {
+        if (pick < 4 && fuzz_tree(rng, bytes, other))
+            continue;
         if (bytes->n && !gently && fuzz_below(rng, 6) == 0)
             edit_line(rng, bytes);
         else if (bytes->n)
-            edit_token(rng, bytes, gently);
+            edit_token(rng, bytes, other, gently);
     } while (fuzz_below(rng, 2));
 }

@@ -1,0 +1,205 @@
+/* corpus.c: the inputs to mutate: seeds, and mutants that reached an edge of
+ * the code, or a number of visits of it, that no input before them had.
+ */
+#include "job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    BATCH_MS = 4000,
+    BATCH_INPUTS = 20000,
+    EXIT_WRONG = 91 /* child.c knows it */
+};
+
+uint32_t fuzz_origin(struct fuzz_job *job, const char *path)
+{
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    const size_t n = strcspn(base, ".-");
+    for (uint32_t i = 0; i < job->origins.list.n; i++)
+        if (strlen(job->origins.list.at[i]) == n &&
+            memcmp(job->origins.list.at[i], base, n) == 0)
+            return i;
+    BYI_PUSH(&job->origins.list, strndup(base, n));
+    return job->origins.list.n - 1;
+}
+
+bool fuzz_pool_add(struct fuzz_pool *pool, char *bytes, const char *input,
+                   uint32_t n, uint32_t origin)
+{
+    if (pool->n == FUZZ_MAX_ITEMS || n > pool->room - pool->used)
+        return false;
+    if (n)
+        memcpy(bytes + pool->used, input, n);
+    pool->items[pool->n++] = (struct fuzz_item){pool->used, n, origin};
+    pool->used += n;
+    return true;
+}
+
+void fuzz_corpus_clear(struct fuzz_job *job)
+{
+    struct fuzz_shared *s = job->shared;
+    s->execs = s->taken = s->edges = 0;
+    memset(s->seen, 0, sizeof s->seen);
+    s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = 0;
+    s->corpus.used = 0;
+    s->corpus.room = FUZZ_POOL;
+}
+
+bool fuzz_corpus_read(struct fuzz_job *job, const char *path)
+{
+    struct fuzz_shared *s = job->shared;
+    struct byi_text text = {0};
+    bool good = fuzz_read(path, &text) && text.n <= FUZZ_MAX_INPUT &&
+                fuzz_pool_add(&s->corpus, s->corpus_bytes, text.at,
+                              (uint32_t)text.n, fuzz_origin(job, path));
+    s->n_seeds = s->corpus.n;
+    byi_text_free(&text);
+    return good;
+}
+
+/* --- one input
+ * ---------------------------------------------------------------- */
+
+static uint64_t content(const char *bytes, uint32_t n)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (uint32_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
+                    uint32_t origin)
+{
+    struct fuzz_shared *s = job->shared;
+    /* an exact allocation: reading one byte further is seen */
+    char *exact = malloc(n ? n : 1);
+    if (!exact)
+        return false;
+    memcpy(exact, bytes, n);
+    memcpy(s->input, bytes, n);
+    s->n = n;
+    s->origin = origin;
+    struct fuzz_case c = {.reader = job->reader->name,
+                          .origin = job->origins.list.at[origin],
+                          .bytes = exact,
+                          .n = n,
+                          .rng = {content(bytes, n) + job->variant},
+                          .temp = job->temp,
+                          .seeds = job->seeds,
+                          .compare = job->compare};
+    s->cpu = fuzz_milliseconds(CLOCK_PROCESS_CPUTIME_ID);
+    s->wall = fuzz_milliseconds(CLOCK_MONOTONIC);
+    s->mutating = false;
+    s->execs++;
+    fuzz_cover_reset();
+    const bool good = job->reader->feed(&c);
+    s->mutating = true;
+    const bool fresh = fuzz_cover_merge(s->seen, &s->edges) != 0;
+    s->taken += c.taken;
+    free(exact);
+    if (!good) {
+        snprintf(s->why, sizeof s->why, "%s", c.why);
+        _exit(EXIT_WRONG);
+    }
+    return fresh;
+}
+
+/* --- a batch
+ * ------------------------------------------------------------------ */
+
+static struct byi_text view(const struct fuzz_shared *s, uint32_t kept)
+{
+    const struct fuzz_item *item = &s->corpus.items[s->kept[kept]];
+    return (struct byi_text){.at = (char *)(s->corpus_bytes + item->at),
+                             .n = item->n};
+}
+
+/* Of the inputs that are kept: the newest ones and small ones more often. */
+static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)
+{
+    const uint32_t n = s->n_kept;
+    if (fuzz_below(rng, 3) == 0)
+        return n - 1 - (uint32_t)fuzz_below(rng, 1 + n / 16);
+    const uint32_t a = (uint32_t)fuzz_below(rng, n);
+    const uint32_t b = (uint32_t)fuzz_below(rng, n);
+    if (fuzz_next(rng) & 1)
+        return a;
+    return view(s, a).n <= view(s, b).n ? a : b;
+}
+
+/* Seeds run as they are, early; a short run starts mutating after a few. */
+static bool seed_is_next(const struct fuzz_job *job, struct fuzz_rng *rng)
+{
+    const struct fuzz_shared *s = job->shared;
+    const uint64_t left = s->n_seeds - s->n_tried;
+    if (!left)
+        return false;
+    return s->n_kept == 0 || left * 8 < job->count - s->execs ||
+           fuzz_below(rng, 3) == 0;
+}
+
+static void keep(struct fuzz_shared *s, uint32_t item)
+{
+    if (s->n_kept < FUZZ_MAX_ITEMS)
+        s->kept[s->n_kept++] = item;
+}
+
+/* A seed is kept when it reaches something new; where the build cannot tell,
+ * always. */
+static void try_seed(struct fuzz_job *job)
+{
+    struct fuzz_shared *s = job->shared;
+    const uint32_t at = s->n_tried++;
+    const struct fuzz_item *item = &s->corpus.items[at];
+    fuzz_pool_add(&s->journal, s->journal_bytes, s->corpus_bytes + item->at,
+                  item->n, item->origin);
+    if (fuzz_run_input(job, s->corpus_bytes + item->at, item->n,
+                       item->origin) ||
+        !fuzz_covered() || s->n_kept == 0)
+        keep(s, at);
+}
+
+static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
+{
+    struct fuzz_shared *s = job->shared;
+    const uint32_t from = pick(s, rng);
+    const struct byi_text parent = view(s, from);
+    const struct byi_text other = view(s, pick(s, rng));
+    const uint32_t origin = s->corpus.items[s->kept[from]].origin;
+    struct byi_text bytes = {0};
+    byi_text_add(&bytes, parent.at, parent.n);
+    job->reader->mutate(rng, &bytes, &other);
+    const uint32_t n =
+        bytes.n < FUZZ_MAX_INPUT ? (uint32_t)bytes.n : FUZZ_MAX_INPUT;
+    fuzz_pool_add(&s->journal, s->journal_bytes, bytes.at, n, origin);
+    if (fuzz_run_input(job, bytes.at ? bytes.at : "", n, origin) &&
+        fuzz_pool_add(&s->corpus, s->corpus_bytes, bytes.at, n, origin))
+        keep(s, s->corpus.n - 1);
+    byi_text_free(&bytes);
+}
+
+void fuzz_batch(struct fuzz_job *job, void *unused)
+{
+    (void)unused;
+    struct fuzz_shared *s = job->shared;
+    const int64_t start = fuzz_milliseconds(CLOCK_MONOTONIC);
+    s->journal.n = 0;
+    s->journal.used = 0;
+    s->journal.room = FUZZ_JOURNAL;
+    s->wall = start;
+    for (uint32_t i = 0; i < BATCH_INPUTS && s->execs < job->count; i++) {
+        struct fuzz_rng rng = {(job->seed << 40) + s->execs};
+        if (seed_is_next(job, &rng))
+            try_seed(job);
+        else if (s->n_kept)
+            try_mutant(job, &rng);
+        if (s->wall > start + BATCH_MS || s->wall > job->deadline ||
+            s->journal.room - s->journal.used < FUZZ_MAX_INPUT)
+            return;
+    }
+}

@@ -1,0 +1,29 @@
+/* tests/fuzz/cover.h: which edges of the code under test an input reached, and
+ * which numbers it was compared with. The compiler inserts the calls
+ * (-fsanitize-coverage=trace-pc,trace-cmp); a build without them has no
+ * coverage, and every run then looks alike.
+ */
+#ifndef BYI_FUZZ_COVER_H
+#define BYI_FUZZ_COVER_H
+
+#include "fuzz.h"
+
+enum { FUZZ_MAP_BITS = 18, FUZZ_MAP = 1 << FUZZ_MAP_BITS };
+
+/* Whether any call has come in so far: the build has coverage. */
+bool fuzz_covered(void);
+/* Forget the edges of the last input. */
+void fuzz_cover_reset(void);
+/* Add the edges since the reset to `seen`, a byte for each edge with a bit for
+ * each range of hit counts (1, 2, 3, 4-7, ...: as in AFL). Returns how many
+ * bits are new; *edges counts edges that are new altogether. */
+uint32_t fuzz_cover_merge(uint8_t seen[FUZZ_MAP], uint64_t *edges);
+
+/* A comparison that failed: `found` came from somewhere, `wanted` is the other
+ * side. False: none was seen. */
+struct fuzz_hint {
+    uint64_t found, wanted;
+};
+bool fuzz_hint(struct fuzz_rng *rng, struct fuzz_hint *hint);
+
+#endif

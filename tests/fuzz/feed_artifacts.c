@@ -1,0 +1,91 @@
+/* feed_artifacts.c: feeds for artifacts and their parts. */
+#include <byoc/byoc.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "runtime/internal.h"
+#include "runtime/plan.h"
+
+/* It ends in a sum: then every changed byte must be seen. */
+static bool has_sum(const struct fuzz_case *c)
+{
+    return c->n >= BYI_SUM_BYTES &&
+           memcmp(c->bytes + c->n - BYI_SUM_BYTES, BYI_SUM_MAGIC,
+                  strlen(BYI_SUM_MAGIC)) == 0;
+}
+
+bool fuzz_feed_artifact(struct fuzz_case *c)
+{
+    const char *path = fuzz_as_file(c, "mutant.so");
+    const struct byoc_load_params load = {
+        .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so", .threads = 1};
+    struct byi_artifact a;
+    struct byoc_error err;
+    if (byoc_internal_artifact_open(path, &a, &err) != BYOC_OK)
+        return fuzz_refused(c, "open", &err);
+    bool good = byoc_internal_artifact_verify(&a, &err) == BYOC_OK ||
+                fuzz_refused(c, "verify", &err);
+    byoc_internal_artifact_close(&a);
+    if (!good || !has_sum(c))
+        return good; /* nothing vouches for what the loader reads */
+    struct byoc_model *model = NULL;
+    if (byoc_model_load(path, &load, &model, &err) != BYOC_OK)
+        return fuzz_refused(c, "load", &err);
+    good = fuzz_run(c, model);
+    byoc_model_free(&model);
+    return good;
+}
+
+/* The artifact that a part was taken from: NAME.so of NAME.plan. */
+static bool open_origin(struct fuzz_case *c, struct byi_artifact *a)
+{
+    char path[512];
+    struct byoc_error err;
+    snprintf(path, sizeof path, "%s/%s.so", c->seeds, c->origin);
+    if (access(path, R_OK) != 0)
+        snprintf(path, sizeof path, "%s/digits.so", c->seeds);
+    return byoc_internal_artifact_open(path, a, &err) == BYOC_OK ||
+           fuzz_wrong(c, "no artifact to put the part into: ", err.text);
+}
+
+/* Load an image with a part of it changed, and run it. */
+static bool feed_image(struct fuzz_case *c, const struct byi_image *image)
+{
+    const struct byoc_load_params load = {
+        .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so",
+        .native_only = (int)fuzz_below(&c->rng, 2),
+        .threads = 1};
+    struct byoc_model *model = NULL;
+    struct byoc_error err;
+    if (byoc_internal_model_open(image, &load, &model, &err) != BYOC_OK)
+        return fuzz_refused(c, "load", &err);
+    bool good = fuzz_run(c, model);
+    byoc_model_free(&model);
+    return good;
+}
+
+bool fuzz_feed_plan(struct fuzz_case *c)
+{
+    struct byi_artifact a;
+    if (!open_origin(c, &a))
+        return false;
+    a.image.plan = c->bytes;
+    a.image.plan_bytes = c->n;
+    bool good = feed_image(c, &a.image);
+    byoc_internal_artifact_close(&a);
+    return good;
+}
+
+bool fuzz_feed_manifest(struct fuzz_case *c)
+{
+    struct byi_artifact a;
+    if (!open_origin(c, &a))
+        return false;
+    a.image.manifest = c->bytes;
+    a.image.manifest_bytes = c->n;
+    bool good = feed_image(c, &a.image);
+    byoc_internal_artifact_close(&a);
+    return good;
+}

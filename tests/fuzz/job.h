@@ -1,0 +1,119 @@
+/* tests/fuzz/job.h: what the fuzzer's own files share. The parent process never
+ * runs code under test: it forks children that do, one after the other, and
+ * everything that must outlive a crash is in memory that both share.
+ */
+#ifndef BYI_FUZZ_JOB_H
+#define BYI_FUZZ_JOB_H
+
+#include <time.h>
+
+#include "cover.h"
+
+enum {
+    FUZZ_MAX_INPUT = 1 << 20,
+    FUZZ_MAX_ITEMS = 1 << 18,
+    FUZZ_POOL = 1 << 30,    /* of the corpus; touched pages count only */
+    FUZZ_JOURNAL = 64 << 20 /* of the inputs of one batch              */
+};
+
+/* An input in one of the pools. */
+struct fuzz_item {
+    uint64_t at;
+    uint32_t n, origin;
+};
+
+struct fuzz_pool {
+    uint64_t used, room;
+    uint32_t n;
+    struct fuzz_item items[FUZZ_MAX_ITEMS];
+};
+
+struct fuzz_shared {
+    /* where the child is */
+    volatile bool done;         /* with its inputs; leaks come next       */
+    volatile bool mutating;     /* it makes the next input                */
+    volatile int64_t cpu, wall; /* milliseconds, when the input started   */
+    char why[1024];
+    /* the input that runs */
+    uint32_t n, origin;
+    char input[FUZZ_MAX_INPUT];
+    /* totals of a reader */
+    uint64_t execs, taken, edges;
+    uint8_t seen[FUZZ_MAP];
+    /* the corpus: the seeds first, then what reached something new */
+    struct fuzz_pool corpus;
+    uint32_t n_seeds, n_tried; /* seeds, and those that have run         */
+    uint32_t n_kept;
+    uint32_t kept[FUZZ_MAX_ITEMS];
+    struct fuzz_pool journal; /* inputs of this batch                   */
+    char corpus_bytes[FUZZ_POOL];
+    char journal_bytes[FUZZ_JOURNAL];
+};
+
+struct fuzz_origins {
+    BYI_VEC(char *) list;
+};
+
+struct fuzz_job {
+    const struct fuzz_reader *reader;
+    struct fuzz_shared *shared;
+    struct fuzz_origins origins; /* names of seeds, by number             */
+    const char *temp, *seeds;    /* folders                               */
+    const char *out;             /* a folder for findings, corpora        */
+    bool compare;
+    bool leaks; /* look for them                         */
+    uint64_t seed, count;
+    uint64_t variant; /* other choices for the same input       */
+    int64_t deadline; /* milliseconds; INT64_MAX: none         */
+};
+
+/* --- corpus.c ---------------------------------------------------------------
+ */
+
+/* The number of the origin of a file: its name up to the first '.' or '-'. */
+uint32_t fuzz_origin(struct fuzz_job *job, const char *path);
+/* False: no room. */
+bool fuzz_pool_add(struct fuzz_pool *pool, char *bytes, const char *input,
+                   uint32_t n, uint32_t origin);
+/* Forget the last reader's corpus and coverage. */
+void fuzz_corpus_clear(struct fuzz_job *job);
+/* Read a file as a seed; false: it cannot be read, or is too large. */
+bool fuzz_corpus_read(struct fuzz_job *job, const char *path);
+/* Fuzz until the batch is full or the job is over: the work of a child. */
+void fuzz_batch(struct fuzz_job *job, void *unused);
+/* Run one input; true: it reached something new. Ends the child where the
+ * reader misbehaves in a way that it notices itself. */
+bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
+                    uint32_t origin);
+
+/* --- child.c -----------------------------------------------------------------
+ */
+
+struct fuzz_verdict {
+    bool bad, leaked;
+    char key[160];   /* the same for inputs that show the same defect */
+    char what[1400]; /* a line for people                             */
+};
+
+int64_t fuzz_milliseconds(clockid_t clock);
+/* Do `work` in a child. Good: it came to its end and leaked nothing. */
+struct fuzz_verdict fuzz_in_child(struct fuzz_job *job,
+                                  void (*work)(struct fuzz_job *, void *),
+                                  void *ctx);
+/* Run this input alone, in a child. */
+struct fuzz_verdict fuzz_probe(struct fuzz_job *job, const char *bytes,
+                               uint32_t n, uint32_t origin);
+/* The sanitizer's lines about the last child that was bad, on stdout. */
+void fuzz_print_log(const struct fuzz_job *job);
+
+/* --- minimise.c
+ * ---------------------------------------------------------------- */
+
+/* Make `input` smaller for as long as a child says the same of it; `bytes` is
+ * changed in place. Deterministic. */
+void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
+                   uint32_t origin, const char *key);
+/* Of the corpus's seeds, keep the smallest that reach all that they reach. */
+void fuzz_distil(struct fuzz_job *job, void *unused);
+
+#endif

@@ -1,0 +1,65 @@
+/* libfuzzer.c: the table of readers for clang's libFuzzer, in place of fuzz.c:
+ *
+ *     BYOC_FUZZ_READER=region libfuzzer -max_total_time=600 CORPUS
+ *
+ * A reader that needs what seeds.c makes finds it in $BYOC_FUZZ_SEEDS.
+ */
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* libFuzzer's interface. */
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room,
+                               unsigned seed);
+
+static const struct fuzz_reader *reader;
+static char temp[] = "/tmp/byoc-libfuzzer-XXXXXX";
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    const char *name = getenv("BYOC_FUZZ_READER");
+    reader = fuzz_find_reader(name ? name : "");
+    if (!reader || !mkdtemp(temp)) {
+        fprintf(stderr, "BYOC_FUZZ_READER: name a reader of fuzz --list\n");
+        exit(2);
+    }
+    setenv("BYOC_NUM_THREADS", "1", 0);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    const char *seeds = getenv("BYOC_FUZZ_SEEDS");
+    struct fuzz_case c = {.reader = reader->name,
+                          .origin = "digits",
+                          .bytes = (const char *)data,
+                          .n = n,
+                          .rng = {n},
+                          .temp = temp,
+                          .seeds = seeds ? seeds : temp};
+    if (!reader->feed(&c)) {
+        fprintf(stderr, "wrong: %s\n", c.why);
+        abort();
+    }
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room,
+                               unsigned seed)
+{
+    struct fuzz_rng rng = {seed};
+    struct byi_text bytes = {0}, other = {0};
+    byi_text_add(&bytes, (const char *)data, n);
+    byi_text_add(&other, (const char *)data, n);
+    reader->mutate(&rng, &bytes, &other);
+    const size_t m = bytes.n < room ? bytes.n : room;
+    if (m)
+        memcpy(data, bytes.at, m);
+    byi_text_free(&bytes);
+    byi_text_free(&other);
+    return m;
+}

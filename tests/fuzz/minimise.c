@@ -1,0 +1,71 @@
+/* minimise.c: make an input that fails small, and a corpus. */
+#include "job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Still the same defect without bytes at .. at + n? Then leave them out. */
+static bool leave_out(struct fuzz_job *job, struct byi_text *bytes, size_t at,
+                      size_t n, uint32_t origin, const char *key)
+{
+    struct byi_text less = {0};
+    byi_text_add(&less, bytes->at, at);
+    byi_text_add(&less, bytes->at + at + n, bytes->n - at - n);
+    const struct fuzz_verdict v =
+        fuzz_probe(job, less.at, (uint32_t)less.n, origin);
+    const bool same = v.bad && strcmp(v.key, key) == 0;
+    if (same) {
+        byi_text_free(bytes);
+        *bytes = less;
+    } else {
+        byi_text_free(&less);
+    }
+    return same;
+}
+
+/* Zeller's ddmin, by halves: pieces of half the size until single bytes are
+ * left, again for as long as something goes. */
+void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
+                   uint32_t origin, const char *key)
+{
+    bool gone = true;
+    while (gone && bytes->n > 1) {
+        gone = false;
+        for (size_t piece = bytes->n / 2; piece > 0; piece /= 2)
+            for (size_t at = 0; at + piece <= bytes->n;)
+                if (leave_out(job, bytes, at, piece, origin, key))
+                    gone = true;
+                else
+                    at += piece;
+    }
+}
+
+static const struct fuzz_pool *sorted; /* for qsort */
+
+static int by_size(const void *a, const void *b)
+{
+    const struct fuzz_item *x = &sorted->items[*(const uint32_t *)a];
+    const struct fuzz_item *y = &sorted->items[*(const uint32_t *)b];
+    if (x->n != y->n)
+        return x->n < y->n ? -1 : 1;
+    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+void fuzz_distil(struct fuzz_job *job, void *unused)
+{
+    (void)unused;
+    struct fuzz_shared *s = job->shared;
+    uint32_t *order = malloc((s->n_seeds + 1) * sizeof *order);
+    for (uint32_t i = 0; order && i < s->n_seeds; i++)
+        order[i] = i;
+    sorted = &s->corpus;
+    if (order)
+        qsort(order, s->n_seeds, sizeof *order, by_size);
+    for (uint32_t i = 0; order && i < s->n_seeds; i++) {
+        const struct fuzz_item *item = &s->corpus.items[order[i]];
+        if (fuzz_run_input(job, s->corpus_bytes + item->at, item->n,
+                           item->origin))
+            s->kept[s->n_kept++] = order[i];
+    }
+    free(order);
+}

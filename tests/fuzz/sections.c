@@ -1,0 +1,125 @@
+/* sections.c: mutations of an artifact. What its sections hold is changed as
+ * text, and the hashes and the sum are made to fit, so that what comes after
+ * the hashes is reached too.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "runtime/elf.h"
+#include "runtime/internal.h"
+
+struct part {
+    char *at;
+    size_t n;
+};
+
+struct parts {
+    struct part manifest, plan, ledger, blobs, weights;
+};
+
+static void take(struct part *part, struct byi_text *bytes,
+                 const Elf64_Shdr *header)
+{
+    part->at = bytes->at + header->sh_offset;
+    part->n = (size_t)header->sh_size;
+}
+
+/* Where the sections of byoc are; false: it is no such file any more. */
+static bool find_parts(struct byi_text *bytes, struct parts *p)
+{
+    struct byi_elf elf = {.path = "mutant",
+                          .what = "an artifact",
+                          .at = bytes->at,
+                          .n = bytes->n};
+    const struct {
+        const char *name;
+        struct part *part;
+    } rows[] = {
+        {".byoc.manifest", &p->manifest}, {".byoc.plan", &p->plan},
+        {".byoc.ledger", &p->ledger},     {".byoc.blobs", &p->blobs},
+        {".byoc.weights", &p->weights},
+    };
+    *p = (struct parts){0};
+    if (byi_elf_open(&elf, NULL) != BYOC_OK)
+        return false;
+    for (uint32_t i = 0; i < elf.header.e_shnum; i++) {
+        struct byi_elf_section s;
+        if (byi_elf_section(&elf, i, &s, NULL) != BYOC_OK)
+            return false;
+        for (uint32_t k = 0; k < BYI_COUNT(rows); k++)
+            if (strcmp(s.name, rows[k].name) == 0 &&
+                byi_elf_inside(&elf, s.header.sh_offset, s.header.sh_size))
+                take(rows[k].part, bytes, &s.header);
+    }
+    return p->manifest.at && p->plan.at && p->ledger.at && p->blobs.at;
+}
+
+/* The manifest's hash of the section: 64 digits somewhere behind "hashes". */
+static void fix_hash(const struct parts *p, const char *key,
+                     const struct part *part)
+{
+    struct byi_sha256 s;
+    char hex[65];
+    const struct part *m = &p->manifest;
+    char *at = memmem(m->at, m->n, "\"hashes\"", 8);
+    at = at ? memmem(at, (size_t)(m->at + m->n - at), key, strlen(key)) : NULL;
+    at = at ? at + strlen(key) : NULL;
+    while (at && at < m->at + m->n && (*at == ':' || *at == ' ' || *at == '"'))
+        at++;
+    if (!at || m->at + m->n - at < 64)
+        return;
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, part->at, part->n);
+    byi_sha256_hex(&s, hex);
+    memcpy(at, hex, 64);
+}
+
+static void fix_sum(struct byi_text *bytes, const struct parts *p)
+{
+    const size_t magic = strlen(BYI_SUM_MAGIC);
+    char *sum = bytes->at + bytes->n - BYI_SUM_BYTES;
+    struct byi_sha256 s;
+    char hex[65];
+    if (bytes->n < BYI_SUM_BYTES || memcmp(sum, BYI_SUM_MAGIC, magic) != 0)
+        return;
+    const char *weights = p->weights.at ? p->weights.at : sum;
+    const char *after = weights + p->weights.n;
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, bytes->at, (size_t)(weights - bytes->at));
+    if (after < sum)
+        byi_sha256_add(&s, after, (size_t)(sum - after));
+    byi_sha256_hex(&s, hex);
+    memcpy(sum + magic, hex, 64);
+}
+
+/* Mutate what a section says; spaces fill it up, and what no longer fits is
+ * left as it was. */
+static void edit_part(struct fuzz_rng *rng, struct part *part)
+{
+    struct byi_text text = {0};
+    byi_text_add(&text, part->at, part->n);
+    fuzz_tokens(rng, &text, &text);
+    if (text.n <= part->n) {
+        memcpy(part->at, text.at, text.n);
+        memset(part->at + text.n, ' ', part->n - text.n);
+    }
+    byi_text_free(&text);
+}
+
+void fuzz_sections(struct fuzz_rng *rng, struct byi_text *bytes,
+                   const struct byi_text *other)
+{
+    struct parts p;
+    if (fuzz_below(rng, 3) == 0 || !find_parts(bytes, &p)) {
+        fuzz_bytes(rng, bytes, other);
+        return;
+    }
+    struct part *const parts[] = {&p.plan, &p.plan, &p.manifest, &p.ledger,
+                                  &p.blobs};
+    edit_part(rng, parts[fuzz_below(rng, BYI_COUNT(parts))]);
+    fix_hash(&p, "\"plan\"", &p.plan);
+    fix_hash(&p, "\"ledger\"", &p.ledger);
+    fix_hash(&p, "\"blobs\"", &p.blobs);
+    fix_sum(bytes, &p);
+}

@@ -1,0 +1,194 @@
+/* trees.c: mutations of what brackets enclose: JSON, the text form, patterns,
+ * lists of passes. An item is what stands between commas (or semicolons) of one
+ * pair of brackets; whole items are dropped, doubled, swapped and replaced, so
+ * that the text mostly still parses.
+ */
+#include "fuzz.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct item {
+    size_t at, n;  /* without white space around it  */
+    size_t value;  /* after "key":, else the same as `at` */
+    size_t parent; /* where its bracket opens        */
+};
+
+struct items {
+    BYI_VEC(struct item) list;
+};
+
+enum { MAX_DEPTH = 256 };
+
+struct scan {
+    const struct byi_text *t;
+    struct items *items;
+    size_t opened[MAX_DEPTH], begun[MAX_DEPTH], value[MAX_DEPTH];
+    uint32_t depth;
+};
+
+/* The item of the innermost bracket that ends before `end`. */
+static void close_item(struct scan *s, size_t end)
+{
+    const char *text = s->t->at;
+    size_t at = s->begun[s->depth - 1], value = s->value[s->depth - 1];
+    while (at < end && isspace((unsigned char)text[at]))
+        at++;
+    while (end > at && isspace((unsigned char)text[end - 1]))
+        end--;
+    while (value < end && isspace((unsigned char)text[value]))
+        value++;
+    const struct item item = {at, end - at, value > at ? value : at,
+                              s->opened[s->depth - 1]};
+    if (end > at)
+        BYI_PUSH(&s->items->list, item);
+}
+
+static void begin_item(struct scan *s, size_t at)
+{
+    s->begun[s->depth - 1] = s->value[s->depth - 1] = at;
+}
+
+/* The end of the string that begins at `at`. */
+static size_t skip_string(const struct byi_text *t, size_t at)
+{
+    for (at++; at < t->n && t->at[at] != '"'; at++)
+        at += t->at[at] == '\\';
+    return at < t->n ? at : t->n - 1;
+}
+
+static struct items scan(const struct byi_text *t)
+{
+    struct items items = {0};
+    struct scan s = {.t = t, .items = &items};
+    for (size_t i = 0; i < t->n; i++) {
+        const char c = t->at[i];
+        if (c == '"') {
+            i = skip_string(t, i);
+        } else if (c && strchr("([{", c) && s.depth < MAX_DEPTH) {
+            s.opened[s.depth++] = i;
+            begin_item(&s, i + 1);
+        } else if (c && strchr(")]}", c) && s.depth) {
+            close_item(&s, i);
+            s.depth--;
+        } else if ((c == ',' || c == ';') && s.depth) {
+            close_item(&s, i);
+            begin_item(&s, i + 1);
+        } else if ((c == ':' || c == '=') && s.depth) {
+            s.value[s.depth - 1] = i + 1;
+        }
+    }
+    return items;
+}
+
+static void drop(struct byi_text *t, const struct item *item)
+{
+    size_t at = item->at, n = item->n;
+    if (at + n < t->n && strchr(",;", t->at[at + n]) && t->at[at + n])
+        n++;
+    else if (at > 0 && strchr(",;", t->at[at - 1]) && t->at[at - 1])
+        at--, n++;
+    fuzz_splice(t, at, n, NULL, 0);
+}
+
+static void swap(struct byi_text *t, const struct item *a, const struct item *b)
+{
+    if (a->at > b->at) {
+        const struct item *c = a;
+        a = b;
+        b = c;
+    }
+    if (a->at + a->n > b->at)
+        return; /* one is inside the other, or they are the same */
+    struct byi_text fresh = {0};
+    byi_text_add(&fresh, t->at, a->at);
+    byi_text_add(&fresh, t->at + b->at, b->n);
+    byi_text_add(&fresh, t->at + a->at + a->n, b->at - a->at - a->n);
+    byi_text_add(&fresh, t->at + a->at, a->n);
+    byi_text_add(&fresh, t->at + b->at + b->n, t->n - b->at - b->n);
+    byi_text_free(t);
+    *t = fresh;
+}
+
+/* An item of the same bracket, or any. */
+static const struct item *second(struct fuzz_rng *rng, const struct items *all,
+                                 const struct item *first)
+{
+    for (int i = 0; i < 12; i++) {
+        const struct item *b = &all->list.at[fuzz_below(rng, all->list.n)];
+        if (b->parent == first->parent)
+            return b;
+    }
+    return &all->list.at[fuzz_below(rng, all->list.n)];
+}
+
+/* Put the value of an item of `from` in place of the item's value (what = 0),
+ * the whole item in place of it (1), or before it (2). */
+static void graft(struct byi_text *t, const struct item *item,
+                  const struct byi_text *from, const struct item *with,
+                  uint64_t what)
+{
+    struct byi_text piece = {0};
+    const size_t skip = what == 0 ? with->value - with->at : 0;
+    byi_text_add(&piece, from->at + with->at + skip, with->n - skip);
+    if (what == 2)
+        byi_text_add(&piece, ", ", 2);
+    const size_t at = what == 0 ? item->value : item->at;
+    fuzz_splice(t, at, what == 2 ? 0 : item->at + item->n - at, piece.at,
+                piece.n);
+    byi_text_free(&piece);
+}
+
+static void put_scalar(struct fuzz_rng *rng, struct byi_text *t,
+                       const struct item *item)
+{
+    static const char *const scalars[] = {"null", "true", "\"\"",  "[]", "{}",
+                                          "-1",   "0",    "1e999", "()", "1.5"};
+    char number[32];
+    const char *text = scalars[fuzz_below(rng, BYI_COUNT(scalars))];
+    if (fuzz_next(rng) & 1) {
+        snprintf(number, sizeof number, "%lld", (long long)fuzz_number(rng));
+        text = number;
+    }
+    fuzz_splice(t, item->value, item->at + item->n - item->value, text,
+                strlen(text));
+}
+
+static void edit(struct fuzz_rng *rng, struct byi_text *t,
+                 const struct items *mine, const struct byi_text *from,
+                 const struct items *theirs)
+{
+    const struct item *a = &mine->list.at[fuzz_below(rng, mine->list.n)];
+    const struct item *b = &theirs->list.at[fuzz_below(rng, theirs->list.n)];
+    switch (fuzz_below(rng, 8)) {
+    case 0:
+        drop(t, a);
+        return;
+    case 1:
+        graft(t, a, t, a, 2);
+        return;
+    case 2:
+        swap(t, a, second(rng, mine, a));
+        return;
+    case 3:
+        put_scalar(rng, t, a);
+        return;
+    case 4:
+        graft(t, a, t, second(rng, mine, a), 0);
+        return;
+    default:
+        graft(t, a, from, b, fuzz_below(rng, 3));
+    }
+}
+
+bool fuzz_tree(struct fuzz_rng *rng, struct byi_text *bytes,
+               const struct byi_text *other)
+{
+    struct items mine = scan(bytes), theirs = scan(other);
+    const bool good = mine.list.n && theirs.list.n;
+    if (good)
+        edit(rng, bytes, &mine, other, &theirs);
+    byi_vec_free(mine.list.at);
+    byi_vec_free(theirs.list.at);
+    return good;
+}
