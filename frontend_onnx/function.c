@@ -214,14 +214,11 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
                               .n_outside = (uint32_t)f->n_input};
     o->status = byi_scope_open(o, &scope);
     for (uint32_t i = 0; i < f->n_input && byi_o_ok(o); i++) {
-        struct byi_name *entry = byi_names_add(&scope.names, f->input[i]);
-        if (!entry) {
+        if (!byi_names_bind(&scope.names, f->input[i], byi_o_in(o, i))) {
             byi_o_fail(o, BYOC_EPARSE, "its function has two inputs '%s'",
                        f->input[i]);
             return;
         }
-        entry->id = byi_o_in(o, i);
-        entry->absent = entry->id == BYI_NO_ID;
     }
     byi_o_inline_scope(o, &scope, &e, o->out);
 }

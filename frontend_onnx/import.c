@@ -90,7 +90,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
                              entry->producer, text);
         return BYI_NO_ID;
     }
-    if (entry->id == BYI_NO_ID && !entry->absent)
+    if (entry->id == BYI_NO_ID && entry->initializer != UINT32_MAX)
         entry->id = decode(o, scope, entry->initializer);
     return entry->id;
 }

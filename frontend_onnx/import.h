@@ -80,12 +80,11 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
 
 struct byi_name {
     const char *text;     /* NULL: a free slot */
-    byi_id id;            /* BYI_NO_ID: not made, or an initialiser not used
-                             yet */
-    uint32_t initializer; /* its number, UINT32_MAX: it is none; in a table of
-                             functions, the function's */
+    byi_id id;            /* BYI_NO_ID: an initialiser that no node has read
+                             yet; else an input that was left out */
+    uint32_t initializer; /* its number; UINT32_MAX: not an initialiser; in a
+                             table of functions, the function's */
     const char *producer; /* of an output that is not supported: its node */
-    bool absent;          /* an input of a function that the call leaves out */
 };
 
 struct byi_names {
@@ -99,6 +98,10 @@ struct byi_name *byi_names_find(const struct byi_names *names,
                                 const char *text);
 /* The new entry of `text`; NULL when that name is taken. */
 struct byi_name *byi_names_add(struct byi_names *names, const char *text);
+/* Bind `text`, an input of a body graph or a value that it captures, to `id`;
+ * BYI_NO_ID: it is left out, and a default by that name stays. False: the
+ * value is there, and so is another one by that name. */
+bool byi_names_bind(struct byi_names *names, const char *text, byi_id id);
 
 /* --- import.c, node.c: the state of one import -------------------------- */
 

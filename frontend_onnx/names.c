@@ -48,3 +48,16 @@ struct byi_name *byi_names_add(struct byi_names *names, const char *text)
     };
     return entry;
 }
+
+bool byi_names_bind(struct byi_names *names, const char *text, byi_id id)
+{
+    struct byi_name *entry = byi_names_find(names, text);
+
+    if (!entry)
+        entry = byi_names_add(names, text);
+    else if (entry->id != BYI_NO_ID || entry->initializer == UINT32_MAX)
+        return false;
+    if (id != BYI_NO_ID)
+        entry->id = id;
+    return true;
+}

@@ -291,6 +291,9 @@ static void convert_scan(struct byi_import *o)
                    (long long)n_reads, o->n_in, loop.graph->n_input);
         return;
     }
+    for (uint32_t i = 0; i < o->n_in; i++)
+        if (o->in[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
     loop.n_reads = (uint32_t)n_reads;
     loop.n_states = o->n_in - loop.n_reads;
     loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);

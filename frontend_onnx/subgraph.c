@@ -162,12 +162,8 @@ void byi_o_body_inputs(struct byi_import *o, struct byi_body *body)
             if (is_const != (constants == 1))
                 continue;
             x->inner = absent ? BYI_NO_ID : bring_inside(o, x->outer, inner);
-            struct byi_name *entry =
-                x->name ? byi_names_add(&body->scope.names, x->name) : NULL;
-            if (entry) {
-                entry->id = x->inner;
-                entry->absent = absent;
-            }
+            if (x->name)
+                byi_names_bind(&body->scope.names, x->name, x->inner);
             if (!is_const)
                 body->captures[n++] = x->outer;
         }
@@ -187,16 +183,11 @@ static void bind(struct byi_import *o, struct byi_scope *scope, uint32_t input,
                  byi_id value)
 {
     const char *name = byi_text_or(scope->graph->input[input]->name, "");
-    struct byi_name *entry = byi_names_find(&scope->names, name);
-
-    if (*name && !entry) /* else an initialiser: its default */
-        entry = byi_names_add(&scope->names, name);
-    if (!entry) {
-        byi_o_fail(o, BYOC_EPARSE, "input %u of its graph '%s' has no name",
+    if (!*name || !byi_names_bind(&scope->names, name, value))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "input %u of its graph '%s' has no name, or one that is "
+                   "taken",
                    input, byi_text_or(scope->graph->name, ""));
-        return;
-    }
-    entry->id = value;
 }
 
 /* The nodes of inner's graph, which is of o's node, and what the graph gives.

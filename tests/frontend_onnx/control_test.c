@@ -467,6 +467,80 @@ static void rows_of_any_size(void **state)
     EXPECT(&b, "sequence.insert(", "sequence.concatenate(%");
 }
 
+/* --- inputs that are left out ------------------------------------------- */
+
+/* SequenceMap(s, x) whose body gives relu(e) and, where `reads`, e + g; the
+ * body's input g is the node's second operand. */
+static struct build map_of(const char *operands, bool reads)
+{
+    struct build b = begin(17);
+
+    input(&b, "x", "4");
+    node(&b, "SequenceConstruct", "x x", "s");
+    Onnx__NodeProto *n = node(&b, "SequenceMap", operands, "t");
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "e", FLOAT, "4");
+    typed_input(&b, "g", FLOAT, "4");
+    node(&b, reads ? "Add" : "Relu", reads ? "e g" : "e", "f");
+    output(&b, "f");
+    attr_graph(&b, n, "body", leave(&b, outer));
+    node(&b, "ConcatFromSequence", "t", "y");
+    output(&b, "y");
+    return b;
+}
+
+static void map_without_operand(void **state)
+{
+    (void)state;
+    struct build b = map_of("s x", true);
+    EXPECT(&b, "add(");
+    b = map_of("s -", false);
+    EXPECT(&b, "nn.relu(");
+    b = map_of("s -", true);
+    refuse(&b, BYOC_EPARSE, "input 1 must not be left out");
+}
+
+/* The default of a body's input, an initialiser by its name, stands in for the
+ * operand that is left out. */
+static void map_with_default(void **state)
+{
+    const int64_t four[] = {4};
+    struct build b = begin(17);
+    (void)state;
+
+    input(&b, "x", "4");
+    node(&b, "SequenceConstruct", "x x", "s");
+    Onnx__NodeProto *n = node(&b, "SequenceMap", "s -", "t");
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "e", FLOAT, "4");
+    typed_input(&b, "g", FLOAT, "4");
+    floats(&b, "g", 1, four);
+    node(&b, "Add", "e g", "f");
+    output(&b, "f");
+    attr_graph(&b, n, "body", leave(&b, outer));
+    node(&b, "ConcatFromSequence", "t", "y");
+    output(&b, "y");
+    EXPECT(&b, "[0.0, 1.0, 2.0, 3.0]");
+}
+
+static void scan_without_state(void **state)
+{
+    struct build b = begin(16);
+    (void)state;
+
+    input(&b, "x", "3 4");
+    Onnx__NodeProto *n = node(&b, "Scan", "- x", "y");
+    attr_int(&b, n, "num_scan_inputs", 1);
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "a", FLOAT, "4");
+    typed_input(&b, "r", FLOAT, "4");
+    node(&b, "Add", "a r", "z");
+    output(&b, "z");
+    attr_graph(&b, n, "body", leave(&b, outer));
+    output(&b, "y");
+    refuse(&b, BYOC_EPARSE, "must not be left out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +555,9 @@ int main(void)
         cmocka_unit_test(scan_backward),
         cmocka_unit_test(scan_of_a_batch),
         cmocka_unit_test(loops_that_do_not_fit),
+        cmocka_unit_test(map_without_operand),
+        cmocka_unit_test(map_with_default),
+        cmocka_unit_test(scan_without_state),
         cmocka_unit_test(rows_of_any_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
