@@ -206,7 +206,7 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                                   uint32_t axis, uint32_t n, bool uneven)
 {
     int64_t *sizes = byi_arena_calloc(o->scratch, n + 1, sizeof *sizes);
-    const int64_t part = n ? (dim + n - 1) / n : 0;
+    const int64_t part = n ? dim / n + (dim % n != 0) : 0;
     int64_t left = dim;
 
     if (BYI_IS_SYMBOL(dim))
