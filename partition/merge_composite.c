@@ -455,14 +455,18 @@ static bool take(const struct byi_match *match, void *ctx)
 /* One row, from the outputs back: the longest chain is seen first. */
 static void match_row(struct merger *g, const struct byi_pattern *row)
 {
+    const uint32_t *reach = NULL;
     bool any = false;
     for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
         any = any || (g->here[root] && row->roots[root]);
+    if (any)
+        reach = byi_match_reach(g->f, row, g->scratch);
     for (byi_id id = g->f->nodes.n; any && id-- > 0 && g->status == BYOC_OK;) {
         uint32_t ways = 0;
-        if (!row->roots[g->roots[id]] || g->claimed[id])
+        if (!row->roots[g->roots[id]] || g->claimed[id] ||
+            (reach && reach[id] == BYI_NEVER))
             continue;
-        byi_match(g->m, g->f, row, id, take, g, &ways);
+        byi_match(g->m, g->f, row, id, reach, take, g, &ways);
         g->fits[id] = g->fits[id] || ways > 0;
     }
 }

@@ -52,6 +52,7 @@ struct solver {
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
     struct binding bound[BYI_MATCH_MAX_OPERANDS];
     struct known known[BYI_MATCH_MAX_OPS];
+    const uint32_t *reach; /* of byi_match_reach, or NULL */
     struct byi_match *match;
 };
 
@@ -672,6 +673,10 @@ static bool solve_chain(struct solver *s, const struct goal *goal,
                         const struct frame *outer)
 {
     const struct byi_pat *pat = &s->p->nodes[chain];
+    if (s->reach && chain == s->p->root &&
+        !byi_match_branch(s->match, goal->value) &&
+        s->reach[goal->value] > pat->max - count)
+        return false;
     if (count < pat->max && solve_step(s, goal, chain, count, outer))
         return true;
     if (count < pat->min)
@@ -741,7 +746,8 @@ static bool solve(struct solver *s, const struct goal *goal)
 
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               byi_match_fn take, void *ctx, uint32_t *tried)
+               const uint32_t *reach, byi_match_fn take, void *ctx,
+               uint32_t *tried)
 {
     struct byi_said said;
     struct byi_match match = {
@@ -751,6 +757,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                        .take = take,
                        .ctx = ctx,
                        .budget = 100000,
+                       .reach = reach,
                        .match = &match};
     struct goal goal = {.pat = pattern->root, .value = root};
     bool taken = solve(&s, &goal);

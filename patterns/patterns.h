@@ -215,10 +215,23 @@ struct byi_match {
 typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 
 /* Find the first way in which `pattern` fits at node `root` that `take`
- * accepts. Returns whether one was taken; *tried counts the ways seen. */
+ * accepts. Returns whether one was taken; *tried counts the ways seen. `reach`
+ * is of byi_match_reach for this function and pattern, or NULL: it only makes
+ * the search shorter. */
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               byi_match_fn take, void *ctx, uint32_t *tried);
+               const uint32_t *reach, byi_match_fn take, void *ctx,
+               uint32_t *tried);
+
+/* --- match_reach.c ------------------------------------------------------- */
+
+/* For each node of `f`, at least how many steps of the pattern's chain lead
+ * from it to the chain's base; BYI_NEVER where none do. In `arena`; NULL where
+ * the pattern is no chain of single operators. */
+#define BYI_NEVER UINT32_MAX
+const uint32_t *byi_match_reach(const struct byi_func *f,
+                                const struct byi_pattern *pattern,
+                                struct byi_arena *arena);
 
 /* --- match_value.c ------------------------------------------------------- */
 

@@ -910,7 +910,10 @@ static void compare(const struct byi_module *m, const struct byi_func *f,
         free_texts(&want);
         return;
     }
-    byi_match(m, f, p, id, collect, &found, &tried);
+    struct byi_arena *arena = byi_arena_new();
+    byi_match(m, f, p, id, byi_match_reach(f, p, arena), collect, &found,
+              &tried);
+    byi_arena_free(&arena);
     bool same = found.n == want.n;
     for (uint32_t i = 0; i < want.n && same; i++) {
         uint32_t k = 0;

@@ -546,7 +546,7 @@ static void check_matching(const struct matching *want)
     struct seen seen = {.refuse = want->refuse};
     uint32_t tried = 0;
     const bool taken =
-        byi_match(m, f, &table->at[0], f->result, note, &seen, &tried);
+        byi_match(m, f, &table->at[0], f->result, NULL, note, &seen, &tried);
     const char *text = seen.text.n ? seen.text.at : "";
     if (strcmp(text, want->seen) != 0)
         fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", want->pattern,
@@ -674,7 +674,8 @@ static void answers_predicates(void **state)
     struct byi_module *m =
         parse_body("multiply(2f, nn.leaky_relu(%s.0, alpha=0.25))");
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
-    assert_true(byi_match(m, f, &table->at[0], f->result, ask, &asked, &tried));
+    assert_true(
+        byi_match(m, f, &table->at[0], f->result, NULL, ask, &asked, &tried));
     assert_true(asked);
     byi_module_free(&m);
     byi_patterns_free(&table);
@@ -758,7 +759,7 @@ static void survives_random_rows(void **state)
         for (byi_id id = 0; id < f->nodes.n; id++) {
             uint32_t tried;
             if (f->nodes.at[id].kind == BYI_CALL_OP)
-                byi_match(m, f, &table->at[0], id, refuse, NULL, &tried);
+                byi_match(m, f, &table->at[0], id, NULL, refuse, NULL, &tried);
         }
         byi_patterns_free(&table);
     }
