@@ -113,6 +113,8 @@ struct byi_module {
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols;     /* names of symbolic dims           */
     BYI_VEC(const char *) targets;     /* names of vendors                 */
+    uint64_t given, made;              /* bytes of constants: of the model's
+                                          own, and of byi_const_alloc       */
     const char *entry;                 /* the function that a model starts
                                           with; NULL: main                 */
     struct byi_const_index *const_index;
@@ -172,11 +174,21 @@ const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
  * `borrow`: then it must live as long as the module. */
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
+/* The same of a constant that the model itself brings: byi_const_afford allows
+ * more after it. */
+uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
+                         const void *data, bool borrow);
 /* Memory for a constant of `type`, in the module's arena, which
- * byi_const_add then takes without a copy; false where the type has symbols or
- * cannot be addressed. */
+ * byi_const_add then takes without a copy. False: the type has symbols, or the
+ * bytes are over the budget of byi_const_afford. */
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
+/* Whether a compile may make so many more bytes of constants out of sizes that
+ * the model only declares. A few bytes can declare any size, so the budget is
+ * what the model itself brings, BYI_MADE_PER_BYTE times, and BYI_MADE_FREE. */
+#define BYI_MADE_FREE ((uint64_t)256 << 20)
+#define BYI_MADE_PER_BYTE 16
+bool byi_const_afford(const struct byi_module *m, uint64_t bytes);
 
 /* Room for n operands, for as long as the module lives. Those of neighbours lie
  * side by side, so that a walk over nodes is one over few lines of memory. */

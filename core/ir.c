@@ -628,14 +628,33 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
     return i;
 }
 
+uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
+                         const void *data, bool borrow)
+{
+    const uint64_t most = UINT64_MAX / BYI_MADE_PER_BYTE / 2;
+    const uint64_t bytes = byi_type_bytes(type);
+
+    m->given = bytes < most - m->given ? m->given + bytes : most;
+    return byi_const_add(m, type, data, borrow);
+}
+
+bool byi_const_afford(const struct byi_module *m, uint64_t bytes)
+{
+    const uint64_t budget = BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given;
+
+    return bytes <= budget && m->made <= budget - bytes;
+}
+
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out)
 {
     const uint64_t bytes = byi_type_bytes(type);
     uintptr_t p = 0;
 
-    if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0)
+    if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0 ||
+        !byi_const_afford(m, bytes))
         return false;
+    m->made += bytes;
     p = (uintptr_t)byi_arena_alloc(m->arena, (size_t)bytes + BYI_ALIGN);
     p = (p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
     *out = (struct byi_tensor){

@@ -141,7 +141,8 @@ static void keep(struct byi_parser *p, const struct byi_type *type,
 {
     static const char nothing[1];
 
-    *constant = byi_const_add(p->m, type, data->at ? data->at : nothing, false);
+    *constant =
+        byi_const_given(p->m, type, data->at ? data->at : nothing, false);
 }
 
 /* --- scalars and vectors ------------------------------------------------ */
@@ -345,7 +346,7 @@ static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
                             "the constant %.16s is not in the side file %s; "
                             "expected the one that was written with this text",
                             tok.at, p->side_path);
-    *constant = byi_const_add(p->m, c.type, c.data, true);
+    *constant = byi_const_given(p->m, c.type, c.data, true);
     return byi_lex_expect(&p->lex, ']', "']' after a digest", p->err);
 }
 
@@ -411,7 +412,7 @@ static enum byoc_status parse_random(struct byi_parser *p, uint32_t *constant)
     if (!data)
         return byi_fail(p->err, BYOC_ENOMEM, "out of memory");
     fill_random(data, type, seed);
-    *constant = byi_const_add(p->m, type, data, false);
+    *constant = byi_const_given(p->m, type, data, false);
     byi_release(data);
     return BYOC_OK;
 }

@@ -249,6 +249,15 @@ static byi_id fixed_input(struct byi_import *o, const char *input,
 {
     struct byi_tensor t = {0};
 
+    if (byi_type_static(type) &&
+        !byi_const_afford(o->m, byi_type_bytes(type))) {
+        o->status = byi_fail(&o->err, BYOC_ELIMIT,
+                             "value of '%s': a constant of %llu bytes would be "
+                             "made of one number; give the input a smaller "
+                             "shape, or keep it an input",
+                             input, (unsigned long long)byi_type_bytes(type));
+        return BYI_NO_ID;
+    }
     if (!byi_type_static(type) || byoc_dtype_size(type->dtype) == 0 ||
         byoc_dtype_size(type->dtype) > 8 || !byi_const_alloc(o->m, type, &t)) {
         o->status = byi_fail(&o->err, BYOC_EINVAL,

@@ -284,7 +284,7 @@ byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
         return BYI_NO_ID;
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, t->dtype, t->rank, t->dims);
-    const uint32_t index = byi_const_add(o->m, type, t->data, borrow);
+    const uint32_t index = byi_const_given(o->m, type, t->data, borrow);
     return byi_add_const(o->m, o->f, index, sources);
 }
 

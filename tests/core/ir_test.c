@@ -570,6 +570,29 @@ static void test_many(void **state)
     assert_int_equal(byi_uses_of(f, m->arena).first[2 * N + 1], 2 * N);
 }
 
+/* Bytes made out of declared sizes: those that are free, and more for a model
+ * that brings bytes of its own. */
+static void test_made_constants_have_a_budget(void **state)
+{
+    static char given[16 << 20];
+    struct byi_module *mod = byi_module_new();
+    const int64_t big = (int64_t)(BYI_MADE_FREE / 4) + 1, some = 4 << 20;
+    const struct byi_type *type =
+        byi_type_tensor(mod->arena, BYOC_F32, 1, &big);
+    struct byi_tensor t;
+    (void)state;
+
+    assert_false(byi_const_alloc(mod, type, &t));
+    byi_const_given(mod, byi_type_tensor(mod->arena, BYOC_F32, 1, &some), given,
+                    true);
+    assert_true(byi_const_alloc(mod, type, &t));
+    assert_false(byi_const_alloc(mod, type, &t));
+    assert_true(byi_const_afford(mod, 1 << 20));
+    assert_false(byi_const_afford(mod, BYI_MADE_FREE));
+    assert_false(byi_const_afford(mod, UINT64_MAX));
+    byi_module_free(&mod);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -595,6 +618,7 @@ int main(void)
         TEST(test_replace_renames),
         TEST(test_uses),
         TEST(test_many),
+        TEST(test_made_constants_have_a_budget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
