@@ -1,14 +1,15 @@
 /* fuzz.c: each operator of ONNX on random shapes, attributes and values:
  *
  *     operators_fuzz [--count N] [--seed S] [--only OP] [--ort LIBRARY] [-v]
+ *     operators_fuzz --hostile [--only OP]
  *
- * N calls (200) for each operator and type are imported and run by the native
- * kernels on every instruction set this machine has; held against the kernel's
- * plain form where it has one, halves against float32, and all against ONNX
- * Runtime where its C library is given; where that is known to differ,
- * explained.c says why. Exit 1 when one differs. Each operator and type has a
- * process, since ONNX Runtime ends some of them: such a case is passed over and
- * counted.
+ * The second form is described in hostile.c. N calls (200) for each operator
+ * and type are imported and run by the native kernels on every instruction set
+ * this machine has; held against the kernel's plain form where it has one,
+ * halves against float32, and all against ONNX Runtime where its C library is
+ * given; where that is known to differ, explained.c says why. Exit 1 when one
+ * differs. Each operator and type has a process, since ONNX Runtime ends some
+ * of them: such a case is passed over and counted.
  */
 #include "fuzz.h"
 
@@ -25,7 +26,7 @@ struct options {
     long count;
     uint64_t seed;
     const char *only, *ort;
-    bool verbose;
+    bool verbose, hostile;
 };
 
 /* What the process of an operator and type leaves behind. */
@@ -608,12 +609,22 @@ static void run_op(const struct options *o, struct tally *tally,
             }
 }
 
+/* One type of each operator, for what is wrong is not its elements. */
+static void run_hostile(long *failed, long *done)
+{
+    for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
+        if (letters[i].letter == op_now->types[0])
+            *failed += hostile_run(letters[i].types[0], done);
+}
+
 static bool read_options(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.count = 200, .seed = 1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
             o->verbose = true;
+        else if (strcmp(argv[i], "--hostile") == 0)
+            o->hostile = true;
         else if (i + 1 == argc)
             return false;
         else if (strcmp(argv[i], "--count") == 0)
@@ -637,10 +648,11 @@ int main(int argc, char **argv)
         &op_cases_control, &op_cases_contrib, &op_cases_ml};
     struct options o;
     struct tally all = {0};
+    long failed = 0, done = 0;
 
     if (!read_options(argc, argv, &o)) {
         fprintf(stderr, "usage: operators_fuzz [--count N] [--seed S] [--only "
-                        "OP] [--ort LIBRARY] [-v]\n");
+                        "OP] [--ort LIBRARY] [-v] [--hostile]\n");
         return 2;
     }
     struct tally *tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
@@ -650,9 +662,17 @@ int main(int argc, char **argv)
     for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
         for (uint32_t i = 0; i < tables[t]->n; i++) {
             op_now = &tables[t]->at[i];
-            if (!o.only || strcmp(o.only, op_now->op) == 0)
+            if (o.only && strcmp(o.only, op_now->op) != 0)
+                continue;
+            if (o.hostile)
+                run_hostile(&failed, &done);
+            else
                 run_op(&o, tally, &all);
         }
+    if (o.hostile) {
+        printf("%ld of %ld hostile models failed\n", failed, done + failed);
+        return failed != 0 || done == 0;
+    }
     printf("%ld cases differ of %ld: %ld held against plain forms, %ld "
            "against float32, %ld against ONNX Runtime (%ld differ from it for "
            "a reason that is known); %ld refused\n",

@@ -135,6 +135,10 @@ enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
                               struct byi_tensor *out, uint32_t *n_out,
                               struct byoc_error *err);
 
+/* hostile.c: the current case's models with one thing wrong at a time. Gives
+ * how many failed; adds those that did not to `done`. */
+long hostile_run(enum byoc_dtype dtype, long *done);
+
 /* ort.c: ONNX Runtime through its C library. */
 bool ort_open(const char *library);
 /* Results in the arena. False: it refuses, and says why. */
