@@ -294,6 +294,23 @@ enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
  * loaded twice or more: what, and which. Text: "" where there is none. */
 BYOC_API void byoc_internal_copies(struct byi_text *out);
 
+/* --- cgroup.c ------------------------------------------------------------- */
+
+/* The limit that one cgroup folder states, of version 1 or 2; 0: none. */
+struct byi_cgroup_limit {
+    const char *controller; /* of version 1 */
+    uint64_t (*v1)(const char *folder), (*v2)(const char *folder);
+};
+/* The least of the cgroups in file `self` ("/proc/self/cgroup") and of those
+ * above them, which are mounted at `root`; 0: none. */
+uint64_t byi_cgroup_least(const char *self, const char *root,
+                          const struct byi_cgroup_limit *limit);
+/* The first line of a file. */
+bool byi_cgroup_line(const char *path, char *line, size_t n);
+/* Bytes of memory that this process may use: the machine's, or what its
+ * cgroups leave of them. */
+uint64_t byi_memory_limit_from(const char *self, const char *root);
+
 /* --- threads.c ------------------------------------------------------------ */
 
 /* Where the count comes from; zero fields mean the process's own. */

@@ -246,6 +246,8 @@ struct byi_pool {
     uint32_t free[BYI_POOL_CLASSES]; /* 1 + block: lists by log2 of bytes */
     uint32_t empty;                  /* 1 + slot without memory: a list   */
     uint64_t bytes, limit, run;
+    uint64_t used, idle; /* bytes of blocks: taken, free                  */
+    uint64_t most_used;  /* at once, of late                              */
 };
 
 /* Start a run: everything is free; blocks that few runs needed go. */
@@ -422,7 +424,7 @@ struct byoc_state {
     void *lend_ctx;
 };
 
-/* state.c: bytes of the machine's memory. */
+/* cgroup.c: bytes of memory that this process may use. */
 uint64_t byi_memory_limit(void);
 /* exec.c: operands and results of a step, in `args`, as its kernel takes them.
  */

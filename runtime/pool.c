@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 enum {
+    STEPS = 8,     /* sizes of blocks between a power of two and the next */
     IDLE_RUNS = 8, /* a block nobody wanted for so long goes */
     LOOKS = 16     /* blocks of one list that are looked at  */
 };
@@ -30,6 +31,7 @@ static void drop_block(struct byi_pool *pool, uint32_t block)
 static void list_block(struct byi_pool *pool, uint32_t block)
 {
     struct byi_block *b = &pool->at[block];
+    pool->idle += b->bytes;
     uint32_t *list = &pool->free[class_of(b->bytes)];
     b->readers = 0;
     b->next = *list;
@@ -39,6 +41,9 @@ static void list_block(struct byi_pool *pool, uint32_t block)
 void byi_pool_reset(struct byi_pool *pool)
 {
     pool->run++;
+    pool->idle = 0;
+    pool->used = 0;
+    pool->most_used -= pool->most_used / IDLE_RUNS;
     for (uint32_t c = 0; c < BYI_POOL_CLASSES; c++)
         pool->free[c] = 0;
     for (uint32_t i = pool->n; i-- > 0;) {
@@ -69,6 +74,7 @@ static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
         return 0;
     uint32_t block = *best;
     *best = pool->at[block - 1].next;
+    pool->idle -= pool->at[block - 1].bytes;
     return block;
 }
 
@@ -109,6 +115,7 @@ static void drop_free(struct byi_pool *pool)
         while (pool->free[c]) {
             uint32_t block = pool->free[c] - 1;
             pool->free[c] = pool->at[block].next;
+            pool->idle -= pool->at[block].bytes;
             drop_block(pool, block);
         }
 }
@@ -121,8 +128,9 @@ enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
     if (bytes > pool->limit || pool->bytes > pool->limit - bytes)
         return byi_fail(err, BYOC_ELIMIT,
                         "%llu bytes for values of varying size and for calls "
-                        "that wait, but the limit is the machine's memory, "
-                        "%llu bytes; use smaller inputs, and see that a "
+                        "that wait, but the limit is the memory of the "
+                        "machine or the cgroup, %llu bytes; use smaller "
+                        "inputs, and see that a "
                         "recursion ends",
                         (unsigned long long)(pool->bytes + bytes),
                         (unsigned long long)pool->limit);
@@ -135,11 +143,31 @@ void byi_pool_refund(struct byi_pool *pool, uint64_t bytes)
     pool->bytes -= bytes;
 }
 
+/* The size of a new block: one of STEPS for each power of two, so that a value
+ * that grows from round to round of a loop needs a new block now and then. */
+static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
+{
+    const uint64_t step = (UINT64_C(1) << class_of(bytes)) / STEPS;
+    if (step <= BYI_ALIGN || bytes > pool->limit - pool->limit / STEPS)
+        return bytes;
+    return (bytes + step - 1) / step * step;
+}
+
+/* Blocks that became too small for a value that grows are free and fit
+ * nothing. As many bytes are kept free as were ever in use at once: a pool is
+ * at most twice as large as a run needs. */
 static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
                                    uint32_t *block, struct byoc_error *err)
 {
+    bytes = round_up(pool, bytes);
+    if (pool->idle > pool->most_used)
+        drop_free(pool);
     BYI_TRY(byi_pool_charge(pool, bytes, err));
     void *at = byi_acquire(bytes);
+    if (!at && pool->idle) {
+        drop_free(pool);
+        at = byi_acquire(bytes);
+    }
     uint32_t i = at ? find_slot(pool) : UINT32_MAX;
     if (i == UINT32_MAX) {
         byi_release(at);
@@ -165,6 +193,9 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
         BYI_TRY(make_block(pool, bytes, &i, err));
     pool->at[i].readers = 1;
     pool->at[i].run = pool->run;
+    pool->used += pool->at[i].bytes;
+    if (pool->used > pool->most_used)
+        pool->most_used = pool->used;
     *block = i;
     return BYOC_OK;
 }
@@ -176,8 +207,10 @@ void byi_pool_share(struct byi_pool *pool, uint32_t block)
 
 void byi_pool_give(struct byi_pool *pool, uint32_t block)
 {
-    if (--pool->at[block].readers == 0)
-        list_block(pool, block);
+    if (--pool->at[block].readers > 0)
+        return;
+    pool->used -= pool->at[block].bytes;
+    list_block(pool, block);
 }
 
 void byi_pool_free(struct byi_pool *pool)

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- making a state ----------------------------------------------------- */
 
@@ -44,14 +43,6 @@ static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
     if (!s->args || !s->buffers || !s->types || !s->type_store || !s->known)
         return no_memory(err, args);
     return BYOC_OK;
-}
-
-uint64_t byi_memory_limit(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || size <= 0)
-        return UINT64_C(1) << 40;
-    return (uint64_t)pages * (uint64_t)size;
 }
 
 static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)

@@ -23,16 +23,6 @@ static uint32_t parse_count(const char *text)
     return (uint32_t)n;
 }
 
-static bool read_line(const char *path, char *line, size_t n)
-{
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return false;
-    bool got = fgets(line, (int)n, f) != NULL;
-    fclose(f);
-    return got;
-}
-
 /* quota / period, rounded up; 0: no limit. */
 static uint32_t divide_quota(double quota, double period)
 {
@@ -46,101 +36,34 @@ static uint32_t divide_quota(double quota, double period)
 }
 
 /* The quota that one cgroup folder states. */
-static uint32_t quota_v2(const char *folder)
+static uint64_t quota_v2(const char *folder)
 {
     char path[4200], line[128];
     double quota, period;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!read_line(path, line, sizeof line) ||
+    if (!byi_cgroup_line(path, line, sizeof line) ||
         sscanf(line, "%lf %lf", &quota, &period) != 2)
         return 0; /* "max 100000": no limit */
     return divide_quota(quota, period);
 }
 
-static uint32_t quota_v1(const char *folder)
+static uint64_t quota_v1(const char *folder)
 {
     char path[4200], line[128];
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!read_line(path, line, sizeof line))
+    if (!byi_cgroup_line(path, line, sizeof line))
         return 0;
     double quota = strtod(line, NULL);
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (!read_line(path, line, sizeof line))
+    if (!byi_cgroup_line(path, line, sizeof line))
         return 0;
     return divide_quota(quota, strtod(line, NULL));
 }
 
-/* The least quota of a cgroup and the ones above it. In a container the path
- * may not exist below the root that is mounted; the root's own then counts. */
-static uint32_t least_quota(const char *root, const char *path,
-                            uint32_t (*quota)(const char *))
-{
-    char folder[4096];
-    size_t base = strlen(root);
-    int n = snprintf(folder, sizeof folder, "%s%s", root, path);
-    if (n < 0 || (size_t)n >= sizeof folder)
-        return 0;
-    uint32_t least = 0;
-    for (;;) {
-        uint32_t q = quota(folder);
-        if (q && (!least || q < least))
-            least = q;
-        char *slash = strrchr(folder + base, '/');
-        if (!slash)
-            return least;
-        *slash = '\0';
-    }
-}
-
-/* Whether `list` ("cpu,cpuacct") names `cpu`. */
-static bool lists_cpu(const char *list, size_t n)
-{
-    for (size_t i = 0; i + 3 <= n; i++) {
-        bool begins = i == 0 || list[i - 1] == ',';
-        bool ends = i + 3 == n || list[i + 3] == ',';
-        if (begins && ends && memcmp(list + i, "cpu", 3) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* One line of /proc/self/cgroup: "0::/path" or "4:cpu,cpuacct:/path". */
-static uint32_t quota_of_line(const char *root, char *line)
-{
-    line[strcspn(line, "\n")] = '\0';
-    char *list = strchr(line, ':');
-    char *path = list ? strchr(list + 1, ':') : NULL;
-    if (!path)
-        return 0;
-    list++;
-    size_t n = (size_t)(path - list);
-    path++;
-    if (n == 0)
-        return least_quota(root, path, quota_v2);
-    if (!lists_cpu(list, n))
-        return 0;
-    char mounted[4096];
-    snprintf(mounted, sizeof mounted, "%s/cpu", root);
-    uint32_t q = least_quota(mounted, path, quota_v1);
-    if (q)
-        return q;
-    snprintf(mounted, sizeof mounted, "%s/%.*s", root, (int)n, list);
-    return least_quota(mounted, path, quota_v1);
-}
-
 static uint32_t cgroup_quota(const char *self, const char *root)
 {
-    FILE *f = fopen(self, "re");
-    if (!f)
-        return 0;
-    uint32_t least = 0;
-    char line[4096];
-    while (fgets(line, sizeof line, f)) {
-        uint32_t q = quota_of_line(root, line);
-        if (q && (!least || q < least))
-            least = q;
-    }
-    fclose(f);
+    static const struct byi_cgroup_limit quota = {"cpu", quota_v1, quota_v2};
+    const uint32_t least = (uint32_t)byi_cgroup_least(self, root, &quota);
     return least;
 }
 

@@ -536,6 +536,39 @@ static void test_tail(void **state)
     fixture_close(&x);
 }
 
+/* A result that grows by a row a round, as Scan's do: blocks that became too
+ * small do not add up. */
+static void test_growing_rows(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(
+        &x, "def @f(%n: " I64 ", %v: Tensor[(N, 64), float32], %r: "
+            "Tensor[(1, 64), float32]) -> Tensor[(M, 64), float32] {\n"
+            "  if (equal(%n, 0)) { %v } else {\n"
+            "    %w: Tensor[(K, 64), float32] = concatenate(%v, %r, axis=0);\n"
+            "    @f(subtract(%n, 1), %w, %r)\n"
+            "  }\n"
+            "}\n"
+            "def @main(%r: Tensor[(1, 64), float32]) {\n"
+            "  @f(2000, %r, %r)\n"
+            "}\n");
+    const uint64_t result = 2001 * 64 * sizeof(float);
+    struct byoc_state *s = NULL;
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        if (fixture_run(&x, s, seed, false, &err) != BYOC_OK)
+            fail_msg("%s\n%s", err.text, x.plan.json.at);
+        assert_true(s->pool.most_used >= result);
+        assert_true(s->pool.most_used < 3 * result);
+        assert_true(s->pool.bytes < 6 * result);
+    }
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
 static void test_wrong_views(void **unused)
 {
     (void)unused;
@@ -729,6 +762,7 @@ int main(void)
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_growing_rows),
         cmocka_unit_test(test_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,25 @@ static void test_cgroup_v1(void **state)
     assert_int_equal(decide(FACTS(.affinity = 8), "CPUs"), 8);
 }
 
+static void test_memory_limit(void **state)
+{
+    const uint64_t machine = byi_memory_limit_from("/nowhere", root);
+    (void)state;
+    assert_true(machine > 1 << 20);
+    write_file("self", "0::/a/b\n");
+    write_file("a/b/memory.max", "max\n");
+    assert_int_equal(byi_memory_limit_from(self, root), machine);
+    write_file("a/b/memory.max", "1048576\n");
+    assert_int_equal(byi_memory_limit_from(self, root), 1048576);
+    write_file("a/memory.max", "524288\n"); /* the parent's counts too */
+    assert_int_equal(byi_memory_limit_from(self, root), 524288);
+    write_file("self", "5:memory:/x\n4:cpu,cpuacct:/gone\n");
+    write_file("memory/x/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(byi_memory_limit_from(self, root), machine);
+    write_file("memory/memory.limit_in_bytes", "2097152\n");
+    assert_int_equal(byi_memory_limit_from(self, root), 2097152);
+}
+
 static void test_this_process(void **state)
 {
     (void)state;
@@ -142,6 +161,8 @@ static int make_tree(void **state)
     make_dir("a");
     make_dir("a/b");
     make_dir("cpu");
+    make_dir("memory");
+    make_dir("memory/x");
     return 0;
 }
 
@@ -149,6 +170,12 @@ static int remove_tree(void **state)
 {
     (void)state;
     static const char *const names[] = {"self",
+                                        "a/b/memory.max",
+                                        "a/memory.max",
+                                        "memory/x/memory.limit_in_bytes",
+                                        "memory/memory.limit_in_bytes",
+                                        "memory/x",
+                                        "memory",
                                         "a/b/cpu.max",
                                         "a/cpu.max",
                                         "cpu/cpu.cfs_quota_us",
@@ -167,8 +194,11 @@ static int remove_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_cgroup_v2),    cmocka_unit_test(test_cgroup_v1),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_cgroup_v2),
+        cmocka_unit_test(test_cgroup_v1),
         cmocka_unit_test(test_this_process),
     };
     return cmocka_run_group_tests(tests, make_tree, remove_tree);

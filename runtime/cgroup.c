@@ -1,0 +1,137 @@
+/* cgroup.c: the limits of the cgroups that this process is in, version 1 and 2
+ * (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). Each cgroup
+ * is bound by those above it, so the least limit counts.
+ */
+#include "internal.h"
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool byi_cgroup_line(const char *path, char *line, size_t n)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    bool got = fgets(line, (int)n, f) != NULL;
+    fclose(f);
+    return got;
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+/* The least limit of a cgroup and the ones above it. In a container the path
+ * may not exist below the root that is mounted; the root's own then counts. */
+static uint64_t least_above(const char *root, const char *path,
+                            uint64_t (*limit)(const char *folder))
+{
+    char folder[4096];
+    size_t base = strlen(root);
+    int n = snprintf(folder, sizeof folder, "%s%s", root, path);
+    if (n < 0 || (size_t)n >= sizeof folder)
+        return 0;
+    uint64_t least = 0;
+    for (;;) {
+        least = lesser(least, limit(folder));
+        char *slash = strrchr(folder + base, '/');
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* Whether `list` ("cpu,cpuacct") names the controller. */
+static bool lists(const char *list, size_t n, const char *controller)
+{
+    const size_t k = strlen(controller);
+    for (size_t i = 0; i + k <= n; i++) {
+        bool begins = i == 0 || list[i - 1] == ',';
+        bool ends = i + k == n || list[i + k] == ',';
+        if (begins && ends && memcmp(list + i, controller, k) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup: "0::/path" or "4:cpu,cpuacct:/path". */
+static uint64_t limit_of_line(const char *root, char *line,
+                              const struct byi_cgroup_limit *limit)
+{
+    line[strcspn(line, "\n")] = '\0';
+    char *list = strchr(line, ':');
+    char *path = list ? strchr(list + 1, ':') : NULL;
+    if (!path)
+        return 0;
+    list++;
+    size_t n = (size_t)(path - list);
+    path++;
+    if (n == 0)
+        return least_above(root, path, limit->v2);
+    if (!lists(list, n, limit->controller))
+        return 0;
+    char mounted[4096];
+    snprintf(mounted, sizeof mounted, "%s/%s", root, limit->controller);
+    uint64_t found = least_above(mounted, path, limit->v1);
+    if (found)
+        return found;
+    snprintf(mounted, sizeof mounted, "%s/%.*s", root, (int)n, list);
+    return least_above(mounted, path, limit->v1);
+}
+
+uint64_t byi_cgroup_least(const char *self, const char *root,
+                          const struct byi_cgroup_limit *limit)
+{
+    FILE *f = fopen(self, "re");
+    if (!f)
+        return 0;
+    uint64_t least = 0;
+    char line[4096];
+    while (fgets(line, sizeof line, f))
+        least = lesser(least, limit_of_line(root, line, limit));
+    fclose(f);
+    return least;
+}
+
+/* --- memory --------------------------------------------------------------- */
+
+/* The number in a file; 0: there is none ("max"), or one that is no limit, as
+ * version 1 writes INT64_MAX rounded down to pages. */
+static uint64_t bytes_in(const char *folder, const char *name)
+{
+    char path[4200], line[64], *end;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!byi_cgroup_line(path, line, sizeof line))
+        return 0;
+    unsigned long long bytes = strtoull(line, &end, 10);
+    return end == line || bytes > (unsigned long long)INT64_MAX / 2 ? 0 : bytes;
+}
+
+static uint64_t memory_v1(const char *folder)
+{
+    return bytes_in(folder, "memory.limit_in_bytes");
+}
+
+static uint64_t memory_v2(const char *folder)
+{
+    return bytes_in(folder, "memory.max");
+}
+
+uint64_t byi_memory_limit_from(const char *self, const char *root)
+{
+    static const struct byi_cgroup_limit memory = {"memory", memory_v1,
+                                                   memory_v2};
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    const uint64_t machine = pages > 0 && size > 0
+                                 ? (uint64_t)pages * (uint64_t)size
+                                 : UINT64_C(1) << 40;
+    return lesser(machine, byi_cgroup_least(self, root, &memory));
+}
+
+uint64_t byi_memory_limit(void)
+{
+    return byi_memory_limit_from("/proc/self/cgroup", "/sys/fs/cgroup");
+}
