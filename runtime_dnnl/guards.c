@@ -162,13 +162,14 @@ static bool is_wide(const struct byi_desc *operand)
 /* All versions: post-ops of the binary primitive are right for one number, a
  * whole tensor, and a vector of channels; the latter not when there is one
  * position in space, where row-major and channels-last are the same and the
- * wrong one is assumed; 3.x gives wrong results for a vector along another
- * axis. */
+ * wrong one is assumed, nor when the axes lie in another order than these two;
+ * 3.x gives wrong results for a vector along another axis. */
 const char *byi_guard_binary(int major, const struct byi_binary *p,
                              const struct byi_posts *posts)
 {
     (void)major;
     const struct byi_desc *dst = &p->dst;
+    const bool usual = byi_desc_is_plain(dst) || byi_desc_is_last(dst);
     int64_t space = 1;
     for (uint32_t i = 2; i < dst->rank; i++)
         space *= dst->dims[i];
@@ -180,26 +181,31 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
             byi_elements(d->rank, d->dims) == 1 ||
             byi_dims_equal(d->rank, d->dims, dst->rank, dst->dims))
             continue;
-        if (is_wide(d) || (dst->rank > 2 && space == 1))
+        if (!usual || is_wide(d) || (dst->rank > 2 && space == 1))
             return "oneDNN computes a post-op operand of this shape wrongly "
                    "beside a binary operator";
     }
     return NULL;
 }
 
-/* 2.x: the im2col convolutions misread such operands in channels-last. */
+/* 2.x: the im2col convolutions in channels-last misread such operands, and with
+ * groups a vector of channels too: each group gets that of the first. */
 const char *byi_guard_impl(int major, const struct byi_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
+    const bool groups = p->weights.rank > p->window.n + 2;
     /* 2.x: groups whose channels are no multiple of 16 come out wrong */
     if (p->weights.dtype == BYOC_I8 && strstr(impl, "gemm"))
         return "oneDNN would multiply integers by a matrix product, which is "
                "slow, and in 2.x wrong";
     if (!posts || major >= 3 || !strstr(impl, "gemm"))
         return NULL;
-    for (uint32_t i = 0; i < posts->n; i++)
-        if (posts->at[i].kind == BYI_POST_BIN && is_wide(&posts->at[i].desc))
+    for (uint32_t i = 0; i < posts->n; i++) {
+        const struct byi_desc *d = &posts->at[i].desc;
+        if (posts->at[i].kind == BYI_POST_BIN &&
+            (is_wide(d) || (groups && byi_elements(d->rank, d->dims) > 1)))
             return "oneDNN 2.x would fuse this tensor operand into a "
                    "convolution by matrix product, which is wrong";
+    }
     return NULL;
 }

@@ -115,13 +115,16 @@ bool byi_dnnl_has_dtype(enum byoc_dtype dtype)
     return translate_dtype(dtype) != dnnl_data_type_undef;
 }
 
-enum byoc_status byi_md_make(const struct byi_desc *desc, struct byi_md *md,
+enum byoc_status byi_md_make(const struct byi_desc *given,
+                             enum byi_unit_axes units, struct byi_md *md,
                              struct byoc_error *err)
 {
     md->used = false;
-    if (desc->kind == BYI_DESC_ABSENT)
+    if (given->kind == BYI_DESC_ABSENT)
         return BYOC_OK;
-    BYI_TRY(byi_guard_status(byi_guard_desc(desc), err));
+    BYI_TRY(byi_guard_status(byi_guard_desc(given), err));
+    const struct byi_desc one_way = byi_desc_canonical(given, units);
+    const struct byi_desc *desc = &one_way;
     const dnnl_data_type_t type = translate_dtype(desc->dtype);
     const int rank = (int)desc->rank;
     dnnl_status_t status;
@@ -227,10 +230,11 @@ static dnnl_status_t append_elt(dnnl_post_ops_t ops, const struct byi_post *p)
 #endif
 }
 
-static dnnl_status_t append_bin(dnnl_post_ops_t ops, const struct byi_post *p)
+static dnnl_status_t append_bin(dnnl_post_ops_t ops, const struct byi_post *p,
+                                enum byi_unit_axes units)
 {
     struct byi_md md;
-    if (byi_md_make(&p->desc, &md, NULL))
+    if (byi_md_make(&p->desc, units, &md, NULL))
         return dnnl_invalid_arguments;
     const dnnl_status_t status = dnnl_post_ops_append_binary(
         ops, byi_bin_translate((enum byi_bin)p->alg), BYI_MD(&md));
@@ -259,6 +263,7 @@ static dnnl_status_t append_sum(dnnl_post_ops_t ops)
 }
 
 static enum byoc_status make_attr(const struct byi_posts *posts,
+                                  enum byi_unit_axes units,
                                   dnnl_primitive_attr_t *attr, int64_t *slopes,
                                   struct byoc_error *err)
 {
@@ -274,7 +279,7 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
         const struct byi_post *p = &posts->at[i];
         status = p->kind == BYI_POST_SUM   ? append_sum(ops)
                  : p->kind == BYI_POST_ELT ? append_elt(ops, p)
-                 : p->kind == BYI_POST_BIN ? append_bin(ops, p)
+                 : p->kind == BYI_POST_BIN ? append_bin(ops, p, units)
                                            : append_prelu(ops, p, slopes);
     }
     if (status == dnnl_success && n)
@@ -292,18 +297,19 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
                                  const struct byi_posts *posts,
+                                 enum byi_unit_axes units,
                                  struct byoc_error *err)
 {
     memset(pieces, 0, sizeof *pieces);
     pieces->n = n;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
-        status = byi_md_make(desc[i], &pieces->md[i], err);
+        status = byi_md_make(desc[i], units, &pieces->md[i], err);
     if (status == BYOC_OK)
         status =
             byi_guard_status(byi_guard_posts(DNNL_VERSION_MAJOR, posts), err);
     if (status == BYOC_OK)
-        status = make_attr(posts, &pieces->attr, &pieces->slopes, err);
+        status = make_attr(posts, units, &pieces->attr, &pieces->slopes, err);
     if (status != BYOC_OK)
         byi_pieces_drop(pieces);
     return status;
@@ -476,7 +482,7 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc)
 {
     struct byi_md md;
-    if (byi_md_make(desc, &md, NULL))
+    if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
     BYI_MD_PTR want = query_arg(prim, arg);
     const bool same = want && dnnl_memory_desc_equal(BYI_MD(&md), want);
@@ -498,7 +504,7 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
                               struct byi_prim **reorder, struct byoc_error *err)
 {
     struct byi_pieces pieces;
-    BYI_TRY(byi_pieces_make(&pieces, 1, &src, NULL, err));
+    BYI_TRY(byi_pieces_make(&pieces, 1, &src, NULL, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = dnnl_reorder_primitive_desc_create(
         &pd, BYI_MD(&pieces.md[0]), lib->engine, query_arg(prim, arg),
@@ -551,7 +557,7 @@ static enum byoc_status add_argument(const struct byi_dnnl *lib,
                                     .dims = {prim->slopes},
                                     .strides = {1}};
     struct byi_md md;
-    BYI_TRY(byi_md_make(&slopes, &md, err));
+    BYI_TRY(byi_md_make(&slopes, BYI_UNITS_PLAIN, &md, err));
     const enum byoc_status status =
         add_memory(lib, call, BYI_MD(&md), translate_arg(arg), data, err);
     byi_md_drop(&md);

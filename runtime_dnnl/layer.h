@@ -121,6 +121,23 @@ enum byoc_status byi_bound_run(const struct byi_bound *call,
                                struct byoc_error *err);
 void byi_bound_free(struct byi_bound **call);
 
+/* --- strides.c: strides of axes of size 1 -------------------------------- */
+
+/* How a primitive reads layouts that differ in such strides only. */
+enum byi_unit_axes {
+    BYI_UNITS_PLAIN,  /* as row-major where they can be read so        */
+    BYI_UNITS_WINDOWS /* as channels-last where they are written so: by
+                         these windows over one channel or pixel are
+                         matched with their implementations            */
+};
+/* The same memory, described in the one way that oneDNN is given. */
+struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
+                                   enum byi_unit_axes units);
+/* Do the axes lie in row-major or channels-last order, gaps allowed? Those of
+ * size 1 do not count. */
+bool byi_desc_is_plain(const struct byi_desc *desc);
+bool byi_desc_is_last(const struct byi_desc *desc);
+
 /* --- guards.c: descriptors oneDNN gets wrong ----------------------------- */
 
 /* NULL when fine, else the reason. `major`, `posts`: as for the creators. */

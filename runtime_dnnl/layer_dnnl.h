@@ -37,7 +37,8 @@ struct byi_md {
 #define BYI_MD_PTR const dnnl_memory_desc_t *
 #endif
 
-enum byoc_status byi_md_make(const struct byi_desc *desc, struct byi_md *md,
+enum byoc_status byi_md_make(const struct byi_desc *given,
+                             enum byi_unit_axes units, struct byi_md *md,
                              struct byoc_error *err);
 void byi_md_drop(struct byi_md *md);
 
@@ -53,6 +54,7 @@ struct byi_pieces {
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
                                  const struct byi_posts *posts,
+                                 enum byi_unit_axes units,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
 

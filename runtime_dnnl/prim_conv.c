@@ -91,7 +91,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
         [CONV_DST] = &p->dst,
     };
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, BYI_UNITS_WINDOWS, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
@@ -116,7 +116,7 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
         [CONV_DST] = &p->dst,
     };
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -147,7 +147,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_WINDOWS, err));
     const struct byi_window *w = &p->window;
     dnnl_dim_t dilates[BYI_MAX_RANK];
     read_window(w, dilates);
@@ -179,7 +179,7 @@ enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
         p->linear ? dnnl_resampling_linear : dnnl_resampling_nearest;
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_WINDOWS, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3

@@ -12,7 +12,7 @@ enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
         p->log ? dnnl_softmax_log : dnnl_softmax_accurate;
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -42,7 +42,7 @@ enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
                         byi_dnnl_version());
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -68,7 +68,7 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
     const dnnl_alg_kind_t kind = byi_bin_translate(p->alg);
     const struct byi_desc *const descs[] = {&p->src, &p->src1, &p->dst};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 3, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 3, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -99,7 +99,7 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -126,7 +126,7 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
                            (p->shift ? (unsigned)dnnl_use_shift : 0u);
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -153,7 +153,7 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
                            (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_WINDOWS, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -176,7 +176,7 @@ enum byoc_status byi_lrn_new(const struct byi_dnnl *lib,
 {
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_WINDOWS, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -202,7 +202,7 @@ enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
 {
     const struct byi_desc *const descs[] = {&p->src, &p->weights};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
 #if BYI_V3
@@ -225,7 +225,7 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
 {
     struct byi_pieces s;
     const struct byi_desc *const descs[] = {&p->dst};
-    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
     struct byi_md *md = byi_alloc(p->n, sizeof *md);
 #if BYI_V3
     const_dnnl_memory_desc_t *src = byi_alloc(p->n, sizeof(void *));
@@ -235,7 +235,7 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
     enum byoc_status made =
         md && src ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
     for (uint32_t i = 0; i < p->n && made == BYOC_OK; i++) {
-        made = byi_md_make(&p->src[i], &md[i], err);
+        made = byi_md_make(&p->src[i], BYI_UNITS_PLAIN, &md[i], err);
         if (made == BYOC_OK)
             src[i] = md[i].md;
     }
@@ -269,7 +269,7 @@ enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
 {
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = dnnl_reorder_primitive_desc_create(
         &pd, BYI_MD(&s.md[0]), lib->engine, BYI_MD(&s.md[1]), lib->engine,

@@ -108,7 +108,7 @@ enum byoc_status byi_rnn_new(const struct byi_dnnl *lib,
     if (p->kind == BYI_RNN_PLAIN)
         byi_elt_translate(p->activation, &alpha, &beta, &activation);
     struct byi_pieces s;
-    BYI_TRY(byi_pieces_make(&s, N_DESCS, descs, posts, err));
+    BYI_TRY(byi_pieces_make(&s, N_DESCS, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = make_pd(lib, p, &s, activation, &pd);
     return byi_prim_wrap(status, pd, &s, "recurrent layer", prim, err);

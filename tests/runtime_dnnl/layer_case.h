@@ -66,9 +66,31 @@ static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
     return d;
 }
 
+/* Dense, with the axes in any order. */
+static struct byi_desc shuffled(uint32_t rank, const int64_t *dims)
+{
+    uint32_t order[BYI_MAX_RANK] = {0};
+    for (uint32_t i = 1; i < rank; i++) {
+        const uint32_t k = pick(i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    return byi_dn_dense(BYOC_F32, rank, dims, order);
+}
+
+/* The stride of an axis of size 1 means nothing: views leave any number. */
+static void loosen(struct byi_desc *d)
+{
+    for (uint32_t i = 0; i < d->rank; i++)
+        if (d->dims[i] == 1 && pick(2))
+            d->strides[i] = pick(2) ? between(1, 9)
+                                    : d->strides[pick(d->rank)] * between(1, 3);
+}
+
 static struct tensor make(struct byi_desc desc)
 {
     struct tensor t = {.desc = desc, .n = byi_elements(desc.rank, desc.dims)};
+    loosen(&t.desc);
     t.data = byi_acquire((uint64_t)(t.n + CANARY) * sizeof(float));
     for (int64_t i = 0; i < t.n; i++)
         t.data[i] = unit();

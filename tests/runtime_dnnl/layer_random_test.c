@@ -271,13 +271,16 @@ static const char *run_binary(struct work *w, bool *ran)
     int64_t dims[5], other[5];
     const uint32_t mode = pick(3);
     for (uint32_t i = 0; i < rank; i++) {
-        dims[i] = between(1, 9);
+        dims[i] = pick(3) ? between(1, 9) : 1;
         other[i] = mode == 0 || (mode == 1 && pick(2)) ? dims[i] : 1;
     }
-    const bool last = pick(2) != 0;
-    const struct tensor a =
-        add_tensor(w, BYI_ARG_SRC, make(dense(rank, dims, last)));
-    struct tensor b = make(dense(rank, other, last));
+    const uint32_t layout = pick(3);
+    const struct byi_desc wide =
+        layout < 2 ? dense(rank, dims, layout) : shuffled(rank, dims);
+    const struct tensor a = add_tensor(w, BYI_ARG_SRC, make(wide));
+    struct tensor b =
+        make(layout < 2 || pick(2) ? byi_dn_dense_like(&wide, other)
+                                   : shuffled(rank, other));
     b = add_tensor(w, BYI_ARG_SRC1, b);
     open_dst(w, a.desc);
     const struct byi_binary p = {.alg = (enum byi_bin)pick(BYI_N_BINS),

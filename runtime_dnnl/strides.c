@@ -1,0 +1,93 @@
+/* runtime_dnnl/strides.c: one description for each layout. The stride of an
+ * axis of size 1 means nothing, but oneDNN reads it: 2.6 takes a transposed
+ * tensor that is plain but for such an axis for a layout that its binary
+ * kernels do not have, and leaves the result unwritten; matrix products take
+ * it for a leading dimension. Views leave any number there.
+ */
+#include "runtime_dnnl/layer.h"
+
+#include <string.h>
+
+/* Give the axes of size 1 the strides that they have where the axes lie in
+ * this order, the outermost first. False: the other axes do not. */
+static bool order_units(struct byi_desc *d, const uint32_t *order)
+{
+    int64_t next = 1; /* the stride that continues the axes inside */
+    int64_t inside = 0;
+    for (uint32_t k = d->rank; k-- > 0;) {
+        const uint32_t i = order[k];
+        if (d->dims[i] == 1) {
+            d->strides[i] = next;
+            continue;
+        }
+        if (d->strides[i] < inside)
+            return false;
+        inside = d->strides[i];
+        next = d->dims[i] * d->strides[i];
+    }
+    return true;
+}
+
+static bool order_plain(struct byi_desc *d)
+{
+    uint32_t order[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < d->rank; i++)
+        order[i] = i;
+    return order_units(d, order);
+}
+
+static bool order_last(struct byi_desc *d)
+{
+    uint32_t order[BYI_MAX_RANK];
+    if (d->rank < 3)
+        return order_plain(d);
+    order[0] = 0;
+    for (uint32_t i = 2; i < d->rank; i++)
+        order[i - 1] = i;
+    order[d->rank - 1] = 1;
+    return order_units(d, order);
+}
+
+/* By their strides; an axis of size 1 comes right before the one that follows
+ * it in the shape. */
+static void order_any(struct byi_desc *d)
+{
+    uint32_t order[BYI_MAX_RANK];
+    int64_t stride[BYI_MAX_RANK] = {0}, next = 0;
+    for (uint32_t i = d->rank; i-- > 0;)
+        stride[i] = next = d->dims[i] > 1 ? d->strides[i] : next;
+    for (uint32_t i = 0; i < d->rank; i++) { /* insertion sort, stable */
+        uint32_t at = i;
+        for (; at > 0 && stride[order[at - 1]] < stride[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    order_units(d, order);
+}
+
+bool byi_desc_is_plain(const struct byi_desc *desc)
+{
+    struct byi_desc d = *desc;
+    return order_plain(&d);
+}
+
+bool byi_desc_is_last(const struct byi_desc *desc)
+{
+    struct byi_desc d = *desc;
+    return order_last(&d);
+}
+
+struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
+                                   enum byi_unit_axes units)
+{
+    struct byi_desc plain = *desc, last = *desc, any = *desc;
+    const bool is_plain = order_plain(&plain), is_last = order_last(&last);
+    const bool as_written = memcmp(last.strides, desc->strides,
+                                   desc->rank * sizeof last.strides[0]) == 0;
+    if (is_last && (!is_plain || (units == BYI_UNITS_WINDOWS && as_written)))
+        return last;
+    if (is_plain)
+        return plain;
+    order_any(&any);
+    return any;
+}
