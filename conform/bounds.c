@@ -58,6 +58,28 @@ double byi_epsilon(enum byoc_dtype dtype)
     }
 }
 
+/* Operators that take away a mean: of how many elements. 0: another one. */
+static double normalised(const struct byi_func *f, const struct byi_node *node)
+{
+    const struct byi_type *in = f->nodes.at[node->args[0]].type;
+    const struct byi_type *gamma =
+        node->n_args > 1 ? f->nodes.at[node->args[1]].type : in;
+    const double n = (double)byi_elements(in->rank, in->dims);
+    switch (node->op) {
+    case BYI_OP_NN_LAYER_NORM:
+        return (double)byi_elements(gamma->rank, gamma->dims);
+    case BYI_OP_NN_INSTANCE_NORM:
+    case BYI_OP_NN_GROUP_NORM:
+        return fmax(1, n / fmax(1, (double)in->dims[0]));
+    case BYI_OP_NN_BATCH_NORM:
+        return 1;
+    case BYI_OP_MVN:
+        return fmax(1, n);
+    default:
+        return 0;
+    }
+}
+
 /* How many terms one result is the sum of, about: for products the elements of
  * the weights that one output has, else what is reduced. */
 static double terms_of(const struct byi_func *f, const struct byi_node *node)
@@ -93,6 +115,15 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
     return eps;
 }
 
+/* What one operator alone may be off, relative. */
+static double relative_of(const struct byi_func *f, const struct byi_node *node)
+{
+    const double eps = epsilon_at(f, node);
+    const double units =
+        eps > 0x1p-20 ? bounds[node->op].half : bounds[node->op].wide;
+    return units * eps * sqrt(terms_of(f, node));
+}
+
 /* Add up a function and the branches in it, which are few. */
 static void add_function(const struct byi_module *m, uint32_t func,
                          struct byi_precision *p)
@@ -104,12 +135,10 @@ static void add_function(const struct byi_module *m, uint32_t func,
             add_function(m, node->index, p);
         if (node->kind != BYI_CALL_OP)
             continue;
-        const double eps = epsilon_at(f, node);
-        const double units =
-            eps > 0x1p-20 ? bounds[node->op].half : bounds[node->op].wide;
-        if (is_jump(node->op) && (p->relative > 0 || units > 0))
+        const double relative = relative_of(f, node);
+        if (is_jump(node->op) && (p->relative > 0 || relative > 0))
             p->share = 0.02;
-        p->relative += units * eps * sqrt(terms_of(f, node));
+        p->relative += relative;
     }
 }
 
@@ -138,6 +167,33 @@ static double largest(const struct byi_tensor *t, int64_t n)
             most = x;
     }
     return most;
+}
+
+/* Each number up or down, by as much as it may be off. */
+static void shake(struct byi_tensor *t, double relative, uint64_t *state)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+    if (!byi_dtype_is_float(t->dtype) || !(relative > 0))
+        return;
+    const double most = largest(t, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = byi_tensor_float(t, i);
+        const double off = relative * (fabs(x) + most + 1);
+        byi_tensor_set(t, i, byi_draw_below(state, 2) ? x + off : x - off);
+    }
+}
+
+/* What an operator may be off it is off; one that takes away a mean, which may
+ * be far larger than what is left, has that much less exact operands. */
+void byi_kit_shake(void *state, const struct byi_func *f,
+                   const struct byi_node *node, struct byi_tensor *operands,
+                   struct byi_tensor *results, uint32_t n_results)
+{
+    if (!results && node->n_args && normalised(f, node) > 0)
+        shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)),
+              state);
+    for (uint32_t i = 0; i < n_results; i++)
+        shake(&results[i], relative_of(f, node), state);
 }
 
 enum byoc_status byi_kit_within(const struct byi_tensor *found,

@@ -15,6 +15,7 @@ static const char *const outcomes[] = {[BYI_PASSED] = "pass",
 
 struct counts {
     uint32_t of[BYI_COUNT(outcomes)];
+    uint64_t chains, ran;
 };
 
 uint32_t byi_card_failed(const struct byi_card *card)
@@ -38,6 +39,13 @@ static bool same_group(const struct byi_card_entry *a,
            strncmp(a->what.name, b->what.name, (size_t)group_of(a)) == 0;
 }
 
+static void count(struct counts *n, const struct byi_verdict *v)
+{
+    n->of[v->outcome]++;
+    n->chains += v->chains;
+    n->ran += v->ran;
+}
+
 static void add_counts(struct byi_text *out, const struct counts *n)
 {
     byi_text_addf(out, "%6u pass", n->of[BYI_PASSED]);
@@ -47,6 +55,10 @@ static void add_counts(struct byi_text *out, const struct counts *n)
         byi_text_addf(out, ", %u refused", n->of[BYI_REFUSED]);
     if (n->of[BYI_UNTESTED])
         byi_text_addf(out, ", %u untested", n->of[BYI_UNTESTED]);
+    if (n->chains)
+        byi_text_addf(out, " (%llu of %llu chains ran)",
+                      (unsigned long long)n->ran,
+                      (unsigned long long)n->chains);
     byi_text_addf(out, "\n");
 }
 
@@ -54,13 +66,13 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
         const struct byi_card_entry *first = &card->entries.at[i];
-        struct counts n = {{0}};
+        struct counts n = {.chains = 0};
         bool seen = false;
         for (uint32_t k = 0; k < i && !seen; k++)
             seen = same_group(&card->entries.at[k], first);
         for (uint32_t k = i; k < card->entries.n && !seen; k++)
             if (same_group(&card->entries.at[k], first))
-                n.of[card->entries.at[k].verdict.outcome]++;
+                count(&n, &card->entries.at[k].verdict);
         if (seen)
             continue;
         byi_text_addf(out, "  %-10.*s", group_of(first), first->what.name);
@@ -217,7 +229,7 @@ static cJSON *entry_json(const struct byi_card *card,
 void byi_card_json(const struct byi_card *card, struct byi_text *out)
 {
     cJSON *root = cJSON_CreateObject();
-    struct counts n = {{0}};
+    struct counts n = {.chains = 0};
     cJSON_AddStringToObject(root, "format", "byoc-conform");
     cJSON_AddNumberToObject(root, "version", 1);
     cJSON_AddStringToObject(root, "plugin", card->path);
@@ -228,7 +240,7 @@ void byi_card_json(const struct byi_card *card, struct byi_text *out)
     cJSON_AddNumberToObject(root, "seed", (double)card->seed);
     cJSON *cases = cJSON_CreateArray();
     for (uint32_t i = 0; i < card->entries.n; i++) {
-        n.of[card->entries.at[i].verdict.outcome]++;
+        count(&n, &card->entries.at[i].verdict);
         cJSON_AddItemToArray(cases, entry_json(card, &card->entries.at[i]));
     }
     for (size_t i = 0; i < BYI_COUNT(outcomes); i++)

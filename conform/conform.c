@@ -69,6 +69,15 @@ static const struct {
     {"manners", byi_kit_try_process, false},
 };
 
+/* Of rows that are drawn, a case for each number. */
+static const struct {
+    const char *group;
+    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+} of_rows[] = {
+    {"regions", byi_kit_try_region},
+    {"chains", byi_kit_try_chains},
+};
+
 /* NAME itself, or a group that it is in. */
 static bool is_wanted(const char *name, const char *only)
 {
@@ -150,11 +159,13 @@ static void add_cases(struct byi_card *card,
         row += strlen(row) + 1;
     }
     const uint32_t n = params->cases ? params->cases : CASES;
-    for (uint32_t i = 0; card->listing->n_rows && i < n; i++)
-        add_case(card, params->only,
-                 (struct byi_kit_case){
-                     byi_arena_printf(card->arena, "regions/%u", i),
-                     byi_kit_try_region, NULL, i});
+    for (size_t k = 0; card->listing->n_rows && k < BYI_COUNT(of_rows); k++)
+        for (uint32_t i = 0; i < n; i++)
+            add_case(
+                card, params->only,
+                (struct byi_kit_case){
+                    byi_arena_printf(card->arena, "%s/%u", of_rows[k].group, i),
+                    of_rows[k].run, NULL, i});
     add_suite(card, params);
 }
 
@@ -169,10 +180,14 @@ static void add_named(struct byi_card *card,
         slash[1 + strspn(slash + 1, "0123456789")] != '\0')
         return;
     const uint32_t number = (uint32_t)strtoul(slash + 1, NULL, 10);
-    if (strncmp(params->only, "regions/", strlen("regions/")) == 0)
-        add_case(card, params->only,
-                 (struct byi_kit_case){params->only, byi_kit_try_region, NULL,
-                                       number});
+    for (size_t i = 0; i < BYI_COUNT(of_rows); i++) {
+        const size_t n = strlen(of_rows[i].group);
+        if (strncmp(params->only, of_rows[i].group, n) == 0 &&
+            params->only + n == slash)
+            add_case(card, params->only,
+                     (struct byi_kit_case){params->only, of_rows[i].run, NULL,
+                                           number});
+    }
     for (uint32_t i = 0; i < card->listing->n_rows; i++) {
         const char *group = byi_arena_printf(card->arena, "numerics/%s/", row);
         if (strncmp(params->only, group, strlen(group)) == 0)

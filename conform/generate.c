@@ -46,6 +46,9 @@ struct gen {
     struct made hole;      /* what stands before the step     */
     byi_id pool[MAX_POOL]; /* what rows before this one give */
     uint32_t n_pool;
+    uint32_t n_before; /* of those, before the last row */
+    enum byi_weave weave;
+    bool linked; /* of a chain: the row reads the one before it */
     struct byoc_error *err;
 };
 
@@ -160,15 +163,20 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
 /* --- operators ------------------------------------------------------------
  */
 
-/* An operand that may be what an earlier row gives, is that now and then. */
+/* An operand that may be what an earlier row gives, is that now and then; of a
+ * chain the first always is what the row before gives. */
 static void look_back(struct gen *g, struct made *made)
 {
     const struct byi_pat *leaf = made->leaf;
-    if (made->id != BYI_NO_ID || !g->n_pool || g->outer ||
+    const bool next = g->weave == BYI_WEAVE_CHAIN && !g->linked;
+    const uint32_t percent = next ? 100 : g->weave == BYI_WEAVE_CHAIN ? 25 : 60;
+    const uint32_t from = next ? g->n_before : 0;
+    if (made->id != BYI_NO_ID || g->n_pool == from || g->outer ||
         (leaf && leaf->kind != BYI_PAT_ANY) ||
-        byi_draw_below(&g->state, 100) >= 60)
+        byi_draw_below(&g->state, 100) >= percent)
         return;
-    made->id = g->pool[byi_draw_below(&g->state, g->n_pool)];
+    made->id = g->pool[from + byi_draw_below(&g->state, g->n_pool - from)];
+    g->linked = true;
     if (leaf)
         g->named[leaf->name] = made->id;
 }
@@ -463,6 +471,7 @@ static enum byoc_dtype draw_dtype(enum byi_mood mood, uint64_t *state)
 static enum byoc_status keep(struct gen *g, byi_id id)
 {
     const struct byi_type *type = type_of(g, id);
+    g->n_before = g->n_pool;
     if (type->kind == BYI_TENSOR && g->n_pool < MAX_POOL)
         g->pool[g->n_pool++] = id;
     for (uint32_t i = 0; type->kind == BYI_TUPLE && i < type->n_fields; i++) {
@@ -479,6 +488,7 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
 {
     struct made root;
     g->p = row;
+    g->linked = false;
     g->named = byi_arena_calloc(g->arena, row->n_names + 1, sizeof *g->named);
     g->once = byi_arena_calloc(g->arena, row->n_nodes, sizeof *g->once);
     memset(g->named, 0xff, (row->n_names + 1) * sizeof *g->named);
@@ -488,12 +498,27 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
     return root.id == BYI_NO_ID ? misfit(g, "no operator at all") : BYOC_OK;
 }
 
+/* What @main gives, of several rows: everything, or the end of the chain, and
+ * one time in four something before it as well. */
+static byi_id result_of(struct gen *g, byi_id last)
+{
+    if (g->weave == BYI_WEAVE_NET)
+        return byi_add_tuple(g->m, g->f, g->pool, g->n_pool, NULL);
+    if (!g->n_before || byi_draw_below(&g->state, 4))
+        return last;
+    const byi_id both[] = {g->pool[byi_draw_below(&g->state, g->n_before)],
+                           g->pool[g->n_pool - 1]};
+    return byi_add_tuple(g->m, g->f, both, 2, NULL);
+}
+
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
-                              enum byi_mood mood, uint64_t seed,
-                              struct byi_module **m, struct byoc_error *err)
+                              enum byi_weave weave, enum byi_mood mood,
+                              uint64_t seed, struct byi_module **m,
+                              struct byoc_error *err)
 {
     struct gen g = {.m = byi_module_new(),
                     .arena = byi_arena_new(),
+                    .weave = weave,
                     .mood = mood,
                     .zero = mood == BYI_MOOD_ZERO,
                     .state = seed * 0x9e3779b97f4a7c15u + 1,
@@ -512,8 +537,7 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
     if (status == BYOC_OK && g.zero)
         status = misfit(&g, "nothing that has this shape");
     if (status == BYOC_OK)
-        g.f->result =
-            n > 1 ? byi_add_tuple(g.m, g.f, g.pool, g.n_pool, NULL) : last;
+        g.f->result = n > 1 ? result_of(&g, last) : last;
     byi_arena_free(&g.arena);
     *m = g.m;
     if (status != BYOC_OK)

@@ -26,13 +26,22 @@ extern const char *const byi_mood_text[BYI_N_MOODS];
 
 /* --- generate.c --------------------------------------------------------- */
 
+/* How the rows of a graph hang together. */
+enum byi_weave {
+    BYI_WEAVE_NET,  /* operands are what any row before gives, now and then;
+                       everything is a result                              */
+    BYI_WEAVE_CHAIN /* each row reads what the one before it gives; the last
+                       is the result, and now and then another is, too     */
+};
+
 /* One graph: @main is each of the rows once, in order; their operands are
  * parameters, constants, or what rows before them give. Errors: BYOC_ETYPE,
  * what was drawn does not go together, and another seed may; BYOC_EUNSUPPORTED,
  * the row has something that cannot be made. *m is NULL then. */
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
-                              enum byi_mood mood, uint64_t seed,
-                              struct byi_module **m, struct byoc_error *err);
+                              enum byi_weave weave, enum byi_mood mood,
+                              uint64_t seed, struct byi_module **m,
+                              struct byoc_error *err);
 
 /* --- random numbers ------------------------------------------------------ */
 

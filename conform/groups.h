@@ -16,6 +16,9 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
 
 /* of several rows */
 void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c);
+/* chains.c: BYI_CHAINS chains, from number c->number times that on */
+enum { BYI_CHAINS = 100 };
+void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c);
 
 /* suite.c: c->row is the folder of the case */
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c);

@@ -9,6 +9,8 @@
 
 enum { THREADS = 2, TAIL = 64 };
 
+static uint32_t n_threads = THREADS;
+
 static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
 
 /* In front of the memory, a line long. */
@@ -127,14 +129,26 @@ static void host_log(void *ctx, const char *line)
 static uint32_t threads(void *ctx)
 {
     (void)ctx;
-    return THREADS;
+    return n_threads;
+}
+
+void byi_host_serial(void)
+{
+    n_threads = 1;
+    setenv("BYOC_NUM_THREADS", "1", 1); /* of what vendors' regions get */
+    setenv("OMP_NUM_THREADS", "1", 1);
 }
 
 static void parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg)
 {
     (void)ctx;
-    byoc_internal_parallel_for(n, fn, arg);
+    if (n_threads > 1) {
+        byoc_internal_parallel_for(n, fn, arg);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
 }
 
 const struct byoc_host *byi_kit_host(struct byi_kit *of)

@@ -30,6 +30,8 @@ struct interp {
     struct byi_arena *arena;
     struct byoc_error *err;
     int64_t next_symbol;
+    byi_shake_fn shake; /* or NULL */
+    void *shake_ctx;
     BYI_VEC(struct active) calls;
     BYI_VEC(struct value) values;
 };
@@ -70,7 +72,18 @@ static enum byoc_status make_result(struct interp *in,
     return BYOC_OK;
 }
 
-static enum byoc_status call_op(struct interp *in, const struct byi_node *node,
+static void copy_floats(struct interp *in, struct byi_tensor *t)
+{
+    const uint64_t bytes = byi_tensor_bytes(t);
+    void *copy = byi_dtype_is_float(t->dtype) ? take(in->arena, bytes) : NULL;
+    if (!copy)
+        return;
+    memcpy(copy, t->data, bytes);
+    t->data = copy;
+}
+
+static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
+                                const struct byi_node *node,
                                 const struct value *env, struct value *out)
 {
     struct byi_tensor args[MAX_IN], results[16];
@@ -80,6 +93,8 @@ static enum byoc_status call_op(struct interp *in, const struct byi_node *node,
         return byi_fail(in->err, BYOC_ELIMIT, "%u operands", node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         args[i] = env[node->args[i]].t;
+        if (in->shake)
+            copy_floats(in, &args[i]);
         values[i] = &args[i];
         types[i] = byi_type_tensor(in->arena, args[i].dtype, args[i].rank,
                                    args[i].dims);
@@ -102,8 +117,12 @@ static enum byoc_status call_op(struct interp *in, const struct byi_node *node,
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make_result(in, tuple ? type->fields[i] : type, args,
                             node->n_args, &results[i]));
+    if (in->shake)
+        in->shake(in->shake_ctx, f, node, args, NULL, 0);
     BYI_TRY(byoc_internal_kernel_eval(infer.op, node->attrs, node->n_args, args,
                                       n, results, 1, in->err));
+    if (in->shake)
+        in->shake(in->shake_ctx, f, node, args, results, n);
     struct value *fields = byi_arena_calloc(in->arena, n, sizeof *fields);
     for (uint32_t i = 0; i < n; i++)
         fields[i] = (struct value){.kind = TENSOR, .t = results[i]};
@@ -165,7 +184,7 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
                    ? BYOC_OK
                    : byi_fail(in->err, BYOC_EINTERNAL, "no constant");
     case BYI_CALL_OP:
-        return call_op(in, node, env, &env[id]);
+        return call_op(in, f, node, env, &env[id]);
     case BYI_CALL:
         return enter(in, env[node->args[0]], base, node->args + 1,
                      node->n_args - 1);
@@ -254,8 +273,23 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 uint32_t max_out, uint32_t *n_out,
                                 struct byoc_error *err)
 {
+    return byi_interp_shaken(m, func, in, n_in, arena, NULL, NULL, out, max_out,
+                             n_out, err);
+}
+
+enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
+                                   const struct byi_tensor *in, uint32_t n_in,
+                                   struct byi_arena *arena, byi_shake_fn shake,
+                                   void *shake_ctx, struct byi_tensor *out,
+                                   uint32_t max_out, uint32_t *n_out,
+                                   struct byoc_error *err)
+{
     struct byoc_error own;
-    struct interp i = {.m = m, .arena = arena, .err = err ? err : &own};
+    struct interp i = {.m = m,
+                       .arena = arena,
+                       .shake = shake,
+                       .shake_ctx = shake_ctx,
+                       .err = err ? err : &own};
     struct value result,
         *args = byi_arena_calloc(arena, n_in + 1, sizeof *args);
     for (uint32_t k = 0; k < n_in; k++)

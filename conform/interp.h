@@ -18,6 +18,20 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 uint32_t max_out, uint32_t *n_out,
                                 struct byoc_error *err);
 
+/* What may move the numbers of a call: its operands before (results is NULL),
+ * which are copies then, and its results after. */
+typedef void (*byi_shake_fn)(void *ctx, const struct byi_func *f,
+                             const struct byi_node *node,
+                             struct byi_tensor *operands,
+                             struct byi_tensor *results, uint32_t n_results);
+/* The same run, shaken. */
+enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
+                                   const struct byi_tensor *in, uint32_t n_in,
+                                   struct byi_arena *arena, byi_shake_fn shake,
+                                   void *shake_ctx, struct byi_tensor *out,
+                                   uint32_t max_out, uint32_t *n_out,
+                                   struct byoc_error *err);
+
 /* Fill a tensor of the type with numbers that depend on `seed` only: floats
  * in -2 .. 2, integers in 0 .. 3. Symbol i is replaced by the size
  * 2 + i % 3. False for strings and types that are no tensors. */

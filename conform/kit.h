@@ -43,9 +43,10 @@ struct byi_verdict {
     enum byi_rule rule;
     bool done;       /* the case came to its end */
     char place[256]; /* what was going on: "run() of ref.add" */
-    char text[1400]; /* what is wrong, or why not */
+    char text[6000]; /* what is wrong, or why not */
     char said[400];  /* what was printed meanwhile */
     double seconds;
+    uint32_t chains, ran; /* of a case of chains: how many, and that ran */
 };
 
 /* What the whole is about. */
@@ -109,6 +110,9 @@ void byi_zones_watch(struct byi_kit *kit);
 
 /* Services with books: every block and failure is known while it lives. */
 const struct byoc_host *byi_kit_host(struct byi_kit *kit);
+/* One thread from now on, before the plug-in is opened: for work so small that
+ * a team only waits. */
+void byi_host_serial(void);
 struct byi_host_books {
     uint32_t acquired; /* calls of acquire() */
     uint32_t live;     /* blocks             */
@@ -136,6 +140,7 @@ struct byi_sample {
     bool joined;   /* several kernels, which may be too much together */
     uint32_t n_in, n_out;
     const struct byi_type *in[BYI_KIT_MAX_IO], *out[BYI_KIT_MAX_IO];
+    struct byi_text source; /* joined: the program that it is a region of */
     struct byi_text json;
     uint32_t *consts, n_consts; /* of the module */
     struct byi_arena *arena;
@@ -152,6 +157,12 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
  */
 void byi_sample_region(struct byi_kit *kit, uint32_t number,
                        struct byi_sample *sample);
+
+/* A chain of one to six rows, and the largest region of it; the process goes
+ * on. False: none could be made. */
+bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
+                      struct byi_sample *sample);
+void byi_sample_free(struct byi_sample *sample);
 
 /* --- session.c: the calls of a plug-in, in their order -------------------- */
 
@@ -182,6 +193,10 @@ void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob);
 /* compile() and load(), which must go well; and unload(). */
 void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_session *s);
+/* The same, but false, with its reason, where several kernels are refused
+ * together, as they may be. */
+bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
+                     struct byi_session *s, const char **why);
 void byi_session_close(struct byi_kit *kit, struct byi_session *s);
 struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob);
@@ -195,8 +210,9 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state);
 
 /* Inputs of a seed and what the native kernels make of them; and how far, for
  * each element, results move when the inputs do by a few units of their
- * precision: a difference of close numbers, or a division by a small one, moves
- * them more than any bound of an operator says. */
+ * precision, and what each operator gives by its bound: a difference of close
+ * numbers, or a division by a small one, makes errors larger that the operators
+ * before may have made. */
 struct byi_expected {
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     double *slack[BYI_KIT_MAX_IO];
@@ -235,6 +251,11 @@ struct byi_precision {
 };
 struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
                                       enum byoc_dtype dtype);
+/* Move the numbers of a call by what the operator may be off: a byi_shake_fn;
+ * `state` is that of a random sequence. */
+void byi_kit_shake(void *state, const struct byi_func *f,
+                   const struct byi_node *node, struct byi_tensor *operands,
+                   struct byi_tensor *results, uint32_t n_results);
 /* Says the largest difference in err. Where NaN is wanted, anything will do. */
 enum byoc_status byi_kit_within(const struct byi_tensor *found,
                                 const struct byi_tensor *want,

@@ -405,7 +405,8 @@ static bool expand_dims(struct byi_draft *d)
     const uint32_t n = 1 + byi_draft_below(d, 2),
                    rank = byi_draft_rank_of(d, 0) + n;
     axes[0] = byi_draft_below(d, rank);
-    axes[1] = (axes[0] + 1 + byi_draft_below(d, rank - 1)) % (int64_t)rank;
+    if (n > 1)
+        axes[1] = (axes[0] + 1 + byi_draft_below(d, rank - 1)) % (int64_t)rank;
     byi_draft_give_ints(d, "axis", axes, n);
     return true;
 }

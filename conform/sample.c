@@ -236,8 +236,8 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
     for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
         struct byi_module *m;
         *s = (struct byi_sample){0};
-        if (byi_generate(&pattern, 1, number % BYI_N_MOODS, base + i, &m,
-                         err) != BYOC_OK) {
+        if (byi_generate(&pattern, 1, BYI_WEAVE_NET, number % BYI_N_MOODS,
+                         base + i, &m, err) != BYOC_OK) {
             if (err->status == BYOC_EUNSUPPORTED)
                 break;
             continue;
@@ -247,9 +247,7 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
             return true;
         *refused += drawn == REFUSED;
         *elsewhere += drawn == ELSEWHERE;
-        byi_text_free(&s->json);
-        byi_arena_free(&s->arena);
-        byi_module_free(&m);
+        byi_sample_free(s);
     }
     return false;
 }
@@ -287,10 +285,10 @@ static uint32_t count_kernels(const struct byi_func *f)
     return n;
 }
 
-/* The largest region of m, of two kernels at least. */
-static bool find_region(struct byi_sample *s)
+/* The largest region of m, of more than `most` kernels. */
+static bool find_region(struct byi_sample *s, uint32_t most)
 {
-    uint32_t most = 1;
+    const uint32_t before = most;
     for (uint32_t i = 0; i < s->m->funcs.n; i++) {
         const struct byi_func *f = s->m->funcs.at[i];
         if (f->dead || !f->attr.compiler || count_kernels(f) <= most)
@@ -298,19 +296,21 @@ static bool find_region(struct byi_sample *s)
         most = count_kernels(f);
         s->func = i;
     }
-    return most > 1;
+    return most > before;
 }
 
+/* `least`: how many kernels a region must have. */
 static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
-                      struct byoc_error *err)
+                      uint32_t least, struct byoc_error *err)
 {
     static const struct byi_pass *const passes[] = {
         &byi_pass_merge_composite, &byi_pass_annotate_target,
         &byi_pass_merge_regions, &byi_pass_partition_graph};
     struct byi_pass_context ctx = {
         .opt_level = 2, .eval = byi_interp_eval, .vendors = vendors};
+    byi_print_module(s->m, &s->source, NULL);
     if (byi_run_passes(s->m, passes, BYI_COUNT(passes), &ctx, err) != BYOC_OK ||
-        !find_region(s))
+        !find_region(s, least - 1))
         return false;
     s->arena = byi_arena_new();
     return note_types(s) &&
@@ -334,15 +334,81 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
         for (uint32_t k = 0; k < n; k++)
             list[k] = &table->at[byi_draw_below(&state, table->n)];
         *s = (struct byi_sample){.joined = true};
-        if (byi_generate(list, n, number % BYI_MOOD_ZERO, byi_draw(&state),
-                         &s->m, &err) != BYOC_OK)
+        if (byi_generate(list, n, BYI_WEAVE_NET, number % BYI_MOOD_ZERO,
+                         byi_draw(&state), &s->m, &err) != BYOC_OK)
             continue;
-        if (partition(vendors, s, &err))
+        if (partition(vendors, s, 2, &err))
             return;
-        byi_text_free(&s->json);
-        byi_arena_free(&s->arena);
-        byi_module_free(&s->m);
+        byi_sample_free(s);
     }
     byi_kit_end(kit, BYI_UNTESTED, 0,
                 "no region of several kernels could be made: %s", err.text);
+}
+
+/* --- chains --------------------------------------------------------------- */
+
+/* Does the row only move elements? Those are drawn more often in chains: what
+ * they leave of strides is what kernels after them must cope with. */
+static bool is_move(const struct byi_pattern *row)
+{
+    static const enum byi_op_id moves[] = {
+        BYI_OP_RESHAPE,     BYI_OP_SQUEEZE,       BYI_OP_EXPAND_DIMS,
+        BYI_OP_FLATTEN,     BYI_OP_TRANSPOSE,     BYI_OP_SPLIT,
+        BYI_OP_CONCATENATE, BYI_OP_STRIDED_SLICE,
+    };
+    for (uint32_t i = 0; i < row->n_nodes; i++)
+        for (size_t k = 0; k < BYI_COUNT(moves); k++)
+            if (row->nodes[i].kind == BYI_PAT_OP &&
+                row->nodes[i].ops[0] == moves[k])
+                return true;
+    return false;
+}
+
+static const struct byi_pattern *draw_row(const struct byi_pattern_table *table,
+                                          uint64_t *state)
+{
+    enum { TRIES = 6 };
+    const bool move = byi_draw_below(state, 100) < 40;
+    const struct byi_pattern *row;
+    uint32_t tries = 0;
+    do
+        row = &table->at[byi_draw_below(state, table->n)];
+    while (move && !is_move(row) && tries++ < TRIES);
+    return row;
+}
+
+bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
+                      struct byi_sample *s)
+{
+    static const enum byi_mood moods[] = {BYI_MOOD_SMALL, BYI_MOOD_ONES,
+                                          BYI_MOOD_ONES,  BYI_MOOD_ODD,
+                                          BYI_MOOD_ZERO,  BYI_MOOD_RANK};
+    enum { TRIES = 60 };
+    struct byi_vendors *vendors = open_vendors(kit);
+    uint64_t state = (kit->seed * 7919 + number) * 0x9e3779b97f4a7c15u + 1;
+    struct byoc_error err;
+    byi_draw(&state);
+    const uint32_t n = 1 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS);
+    const enum byi_mood mood = moods[byi_draw_below(&state, BYI_COUNT(moods))];
+    for (uint32_t i = 0; i < TRIES; i++) {
+        const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
+        for (uint32_t k = 0; k < n; k++)
+            list[k] = draw_row(vendors->at[0].table, &state);
+        *s = (struct byi_sample){.joined = true};
+        if (byi_generate(list, n, BYI_WEAVE_CHAIN, mood, byi_draw(&state),
+                         &s->m, &err) != BYOC_OK)
+            continue;
+        if (partition(vendors, s, 1, &err))
+            return true;
+        byi_sample_free(s);
+    }
+    return false;
+}
+
+void byi_sample_free(struct byi_sample *s)
+{
+    byi_text_free(&s->source);
+    byi_text_free(&s->json);
+    byi_arena_free(&s->arena);
+    byi_module_free(&s->m);
 }

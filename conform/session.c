@@ -51,6 +51,15 @@ static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
     return s->consts[i];
 }
 
+static void drop_consts(struct byi_session *s)
+{
+    for (uint32_t i = 0; i < s->sample->n_consts; i++)
+        if (s->consts[i]) {
+            byi_zone_lend(s->consts[i], BYI_LENT_GONE);
+            s->consts[i] = NULL;
+        }
+}
+
 struct byi_lent_region byi_lend_region(struct byi_kit *kit,
                                        struct byi_session *s, const void *text,
                                        uint64_t bytes, const char *symbol,
@@ -204,45 +213,56 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-/* A call that builds has failed, on what was taken. */
-static _Noreturn void not_built(struct byi_kit *kit,
-                                const struct byi_sample *sample,
-                                struct byoc_fail *fail, const char *took,
-                                const char *call)
+/* A call that builds has failed, on what was taken. Returns why where several
+ * kernels are refused together. */
+static const char *not_built(struct byi_kit *kit,
+                             const struct byi_sample *sample,
+                             struct byoc_fail *fail, const char *took,
+                             const char *call)
 {
     uint32_t code;
     const char *said = byi_fail_said(fail, &code);
-    if (sample->joined && code == BYOC_FAIL_UNSUPPORTED && *said)
-        byi_kit_end(kit, BYI_REFUSED, 0, "%s: %s", call, said);
-    byi_kit_failed(kit, BYI_RULE_BUILDS, "%s took it, and %s failed: %.900s",
-                   took, call, said);
+    if (!sample->joined || code != BYOC_FAIL_UNSUPPORTED || !*said)
+        byi_kit_failed(kit, BYI_RULE_BUILDS,
+                       "%s took it, and %s failed: %.900s", took, call, said);
+    return said;
 }
 
-void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
-                      struct byi_session *s)
+bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
+                     struct byi_session *s, const char **why)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
     const char *took = b->probe ? "probe()" : "accept()";
     struct byoc_blob blob;
     *s = (struct byi_session){.sample = sample};
     struct byoc_fail *fail = byi_kit_compile(kit, s, &blob);
-    if (fail)
-        not_built(kit, sample, fail, took, "compile()");
+    if (fail) {
+        *why = not_built(kit, sample, fail, took, "compile()");
+        return false;
+    }
     fail = byi_kit_load(kit, s, &blob);
-    if (fail)
-        not_built(kit, sample, fail, b->compile ? "compile()" : took, "load()");
     byi_kit_blob_free(kit, &blob);
+    if (!fail)
+        return true;
+    *why =
+        not_built(kit, sample, fail, b->compile ? "compile()" : took, "load()");
+    drop_consts(s);
+    return false;
+}
+
+void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
+                      struct byi_session *s)
+{
+    const char *why;
+    if (!byi_session_try(kit, sample, s, &why))
+        byi_kit_end(kit, BYI_REFUSED, 0, "%s", why);
 }
 
 void byi_session_close(struct byi_kit *kit, struct byi_session *s)
 {
     byi_kit_place(kit, "unload()");
     byi_kit_backend(kit)->unload(byi_kit_host(kit), s->compiled);
-    for (uint32_t i = 0; i < s->sample->n_consts; i++)
-        if (s->consts[i]) {
-            byi_zone_lend(s->consts[i], BYI_LENT_GONE);
-            s->consts[i] = NULL;
-        }
+    drop_consts(s);
     byi_kit_place(kit, "the kit");
 }
 
@@ -298,14 +318,16 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
 /* --- what is expected
  * ----------------------------------------------------------------- */
 
+/* state: of a random sequence, to shake what every operator gives; or NULL. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
-                       const struct byi_tensor *in, struct byi_arena *arena,
-                       struct byi_tensor *out)
+                       const struct byi_tensor *in, uint64_t *state,
+                       struct byi_arena *arena, struct byi_tensor *out)
 {
     struct byoc_error err;
     uint32_t n;
-    if (byi_interp_run(sample->m, sample->func, in, sample->n_in, arena, out,
-                       BYI_KIT_MAX_IO, &n, &err) != BYOC_OK)
+    if (byi_interp_shaken(sample->m, sample->func, in, sample->n_in, arena,
+                          state ? byi_kit_shake : NULL, state, out,
+                          BYI_KIT_MAX_IO, &n, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0,
                     "the native kernels cannot run it: %s", err.text);
 }
@@ -314,7 +336,7 @@ static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
 static struct byi_tensor jitter(const struct byi_tensor *t,
                                 struct byi_arena *arena, uint64_t *state)
 {
-    enum { UNITS = 8 };
+    enum { UNITS = 32 };
     struct byi_tensor moved = *t;
     if (!byi_dtype_is_float(t->dtype))
         return moved;
@@ -330,7 +352,7 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
 static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_arena *arena, struct byi_expected *e)
 {
-    enum { TRIES = 3, TIMES = 8 };
+    enum { TRIES = 3, TIMES = 2 };
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     uint64_t state = 1;
     for (uint32_t k = 0; k < sample->n_out; k++)
@@ -340,13 +362,16 @@ static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
     for (int tries = 0; tries < TRIES; tries++) {
         for (uint32_t i = 0; i < sample->n_in; i++)
             in[i] = jitter(&e->in[i], arena, &state);
-        run_native(kit, sample, in, arena, out);
+        run_native(kit, sample, in, &state, arena, out);
         for (uint32_t k = 0; k < sample->n_out; k++)
             for (int64_t i = byi_elements(out[k].rank, out[k].dims); i-- > 0;) {
-                const double d = TIMES * fabs(byi_tensor_float(&out[k], i) -
-                                              byi_tensor_float(&e->out[k], i));
-                if (d > e->slack[k][i])
-                    e->slack[k][i] = d;
+                const double x = byi_tensor_float(&out[k], i);
+                const double y = byi_tensor_float(&e->out[k], i);
+                const double d = x == y                 ? 0.0
+                                 : isnan(x) || isinf(x) ? INFINITY
+                                                        : fabs(x - y);
+                if (TIMES * d > e->slack[k][i])
+                    e->slack[k][i] = TIMES * d;
             }
     }
 }
@@ -362,7 +387,7 @@ void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
         byi_domain_fill(&e->in[i], byi_domain_of_param(f, i), seed * 64 + i);
     }
     e->cancel = NULL;
-    run_native(kit, sample, e->in, arena, e->out);
+    run_native(kit, sample, e->in, NULL, arena, e->out);
     add_slack(kit, sample, arena, e);
 }
 
@@ -457,9 +482,13 @@ void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
             BYOC_OK)
             continue;
         struct byi_text text = {0};
-        byi_print_module(sample->m, &text, NULL);
-        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of\n%.700s", i,
-                       err.text, text.at);
+        if (!sample->joined)
+            byi_print_module(sample->m, &text, NULL);
+        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of%s%s\n%.5000s",
+                       i, err.text, sample->joined ? " @" : "",
+                       sample->joined ? sample->m->funcs.at[sample->func]->name
+                                      : "",
+                       sample->joined ? sample->source.at : text.at);
     }
 }
 

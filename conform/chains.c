@@ -1,0 +1,42 @@
+/* chains.c: many short chains in one process: a few rows, one reading the
+ * other, with views in between, whose odd strides and sizes the kernels behind
+ * them must cope with. One that fails ends the case; its text is in the
+ * verdict.
+ */
+#include "groups.h"
+
+static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
+                      uint64_t seed)
+{
+    struct byi_session s;
+    const char *why;
+    const struct byi_host_books before = byi_host_books();
+    if (!byi_session_try(kit, sample, &s, &why))
+        return;
+    void *state = byi_state_open(kit, &s);
+    byi_kit_run_checked(kit, &s, state, seed, seed % 2 ? BYI_ALIGN : 0);
+    byi_state_close(kit, &s, state);
+    byi_session_close(kit, &s);
+    byi_host_balance(kit, &before, "unload()");
+    kit->verdict->ran++;
+}
+
+void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
+{
+    byi_zones_watch(kit);
+    byi_host_serial();
+    for (uint32_t i = 0; i < BYI_CHAINS; i++) {
+        const uint64_t number = (uint64_t)c->number * BYI_CHAINS + i;
+        struct byi_sample sample;
+        kit->verdict->chains++;
+        byi_kit_place(kit, "the kit, drawing chain %llu",
+                      (unsigned long long)number);
+        if (!byi_sample_chain(kit, number, &sample))
+            continue;
+        try_chain(kit, &sample, number);
+        byi_sample_free(&sample);
+    }
+    if (!kit->verdict->ran)
+        byi_kit_end(kit, BYI_REFUSED, 0, "none of %d chains was taken",
+                    (int)BYI_CHAINS);
+}
