@@ -183,17 +183,29 @@ static void shake(struct byi_tensor *t, double relative, uint64_t *state)
     }
 }
 
+static bool has_nan(const struct byi_tensor *t)
+{
+    for (int64_t i = byi_elements(t->rank, t->dims); i-- > 0;)
+        if (byi_dtype_is_float(t->dtype) && isnan(byi_tensor_float(t, i)))
+            return true;
+    return false;
+}
+
 /* What an operator may be off it is off; one that takes away a mean, which may
  * be far larger than what is left, has that much less exact operands. */
-void byi_kit_shake(void *state, const struct byi_func *f,
+void byi_kit_shake(void *ctx, const struct byi_func *f,
                    const struct byi_node *node, struct byi_tensor *operands,
                    struct byi_tensor *results, uint32_t n_results)
 {
+    struct byi_shaking *s = ctx;
     if (!results && node->n_args && normalised(f, node) > 0)
         shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)),
-              state);
-    for (uint32_t i = 0; i < n_results; i++)
-        shake(&results[i], relative_of(f, node), state);
+              &s->state);
+    for (uint32_t i = 0; i < n_results; i++) {
+        if (!byi_dtype_is_float(results[i].dtype) && has_nan(&operands[0]))
+            s->undefined = true;
+        shake(&results[i], relative_of(f, node), &s->state);
+    }
 }
 
 enum byoc_status byi_kit_within(const struct byi_tensor *found,

@@ -80,11 +80,11 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Do they fail alike: the same rule, for the same row? */
+/* Do they fail alike: the same rule, for the same row? Chains have none. */
 static bool alike(const struct byi_card_entry *a,
                   const struct byi_card_entry *b)
 {
-    return b->verdict.outcome == BYI_FAILED &&
+    return b->verdict.outcome == BYI_FAILED && !a->verdict.chains &&
            a->verdict.rule == b->verdict.rule &&
            (a->what.row == b->what.row ||
             (a->what.row && b->what.row &&

@@ -251,9 +251,13 @@ struct byi_precision {
 };
 struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
                                       enum byoc_dtype dtype);
-/* Move the numbers of a call by what the operator may be off: a byi_shake_fn;
- * `state` is that of a random sequence. */
-void byi_kit_shake(void *state, const struct byi_func *f,
+/* Move the numbers of a call by what the operator may be off: a byi_shake_fn,
+ * with a struct byi_shaking. */
+struct byi_shaking {
+    uint64_t state; /* of a random sequence */
+    bool undefined; /* NaN became an integer, which each may choose */
+};
+void byi_kit_shake(void *shaking, const struct byi_func *f,
                    const struct byi_node *node, struct byi_tensor *operands,
                    struct byi_tensor *results, uint32_t n_results);
 /* Says the largest difference in err. Where NaN is wanted, anything will do. */

@@ -318,15 +318,15 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
 /* --- what is expected
  * ----------------------------------------------------------------- */
 
-/* state: of a random sequence, to shake what every operator gives; or NULL. */
+/* shaking: to move what every operator gives; or NULL. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
-                       const struct byi_tensor *in, uint64_t *state,
+                       const struct byi_tensor *in, struct byi_shaking *shaking,
                        struct byi_arena *arena, struct byi_tensor *out)
 {
     struct byoc_error err;
     uint32_t n;
     if (byi_interp_shaken(sample->m, sample->func, in, sample->n_in, arena,
-                          state ? byi_kit_shake : NULL, state, out,
+                          shaking ? byi_kit_shake : NULL, shaking, out,
                           BYI_KIT_MAX_IO, &n, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0,
                     "the native kernels cannot run it: %s", err.text);
@@ -354,20 +354,21 @@ static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
 {
     enum { TRIES = 3, TIMES = 2 };
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
-    uint64_t state = 1;
+    struct byi_shaking shaking = {.state = 1};
     for (uint32_t k = 0; k < sample->n_out; k++)
         e->slack[k] = byi_arena_calloc(
             arena, (size_t)byi_elements(e->out[k].rank, e->out[k].dims) + 1,
             sizeof *e->slack[k]);
     for (int tries = 0; tries < TRIES; tries++) {
         for (uint32_t i = 0; i < sample->n_in; i++)
-            in[i] = jitter(&e->in[i], arena, &state);
-        run_native(kit, sample, in, &state, arena, out);
+            in[i] = jitter(&e->in[i], arena, &shaking.state);
+        run_native(kit, sample, in, &shaking, arena, out);
         for (uint32_t k = 0; k < sample->n_out; k++)
             for (int64_t i = byi_elements(out[k].rank, out[k].dims); i-- > 0;) {
                 const double x = byi_tensor_float(&out[k], i);
                 const double y = byi_tensor_float(&e->out[k], i);
-                const double d = x == y                 ? 0.0
+                const double d = shaking.undefined      ? INFINITY
+                                 : x == y               ? 0.0
                                  : isnan(x) || isinf(x) ? INFINITY
                                                         : fabs(x - y);
                 if (TIMES * d > e->slack[k][i])
