@@ -349,6 +349,16 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     return moved;
 }
 
+/* How far y moved. A large number that moved by half of itself has no digit to
+ * compare: it is divided by one that may as well be zero. */
+static double distance(double x, double y)
+{
+    const double d = fabs(x - y);
+    if (x == y)
+        return 0.0;
+    return !isfinite(d) || (fabs(y) > 1e4 && d > 0.5 * fabs(y)) ? INFINITY : d;
+}
+
 static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_arena *arena, struct byi_expected *e)
 {
@@ -367,10 +377,7 @@ static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
             for (int64_t i = byi_elements(out[k].rank, out[k].dims); i-- > 0;) {
                 const double x = byi_tensor_float(&out[k], i);
                 const double y = byi_tensor_float(&e->out[k], i);
-                const double d = shaking.undefined      ? INFINITY
-                                 : x == y               ? 0.0
-                                 : isnan(x) || isinf(x) ? INFINITY
-                                                        : fabs(x - y);
+                const double d = shaking.undefined ? INFINITY : distance(x, y);
                 if (TIMES * d > e->slack[k][i])
                     e->slack[k][i] = TIMES * d;
             }
