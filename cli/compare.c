@@ -61,11 +61,21 @@ static void watch_step(void *ctx, const char *step, const char *sources,
         return;
     }
     const struct byi_tensor *native = &s->native.at[s->next++];
-    if (byi_difference(value, native, s->tolerance, &d, NULL) == BYOC_OK &&
-        !d.n_bad)
+    struct byoc_error err;
+    const bool fits =
+        byi_difference(value, native, s->tolerance, &d, &err) == BYOC_OK;
+    if (fits && !d.n_bad)
         return;
-    byi_text_addf(&s->first, "%s%s%s: max abs %.3g", step,
-                  *sources ? ", from " : "", sources, d.max_abs);
+    byi_text_addf(&s->first, "%s%s%s: ", step, *sources ? ", from " : "",
+                  sources);
+    if (fits)
+        byi_text_addf(&s->first,
+                      "max abs %.3g (element %lld: found %.9g, expected %.9g), "
+                      "%lld elements outside the tolerance",
+                      d.max_abs, (long long)d.worst, d.found, d.expected,
+                      (long long)d.n_bad);
+    else
+        byi_text_addf(&s->first, "%s", err.text);
 }
 
 static enum byoc_status run_once(const struct byoc_model *model,
@@ -154,6 +164,19 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
     return BYI_EXIT_VERDICT;
 }
 
+/* Steps that differ are a verdict, too: an output that happens to be the same
+ * (a comparison, an index) does not make them right. */
+static int judge_steps(const struct steps *steps, int code)
+{
+    if (!steps->first.n)
+        return code;
+    printf("DIFFERENT step %s\n", steps->first.at);
+    fprintf(stderr, "byoc compare: the first step that differs is %.*s%s\n",
+            (int)strcspn(steps->first.at, ":"), steps->first.at,
+            code == BYI_EXIT_OK ? ", although every output is the same" : "");
+    return BYI_EXIT_VERDICT;
+}
+
 /* The same model on native kernels only. */
 static enum byoc_status run_native(
     const char *path, const struct byi_model_options *options,
@@ -202,12 +225,10 @@ static enum byoc_status compare(const char *path,
         printf("against %s, atol %g, rtol %g, stol %g\n",
                found ? c->feed.data : "the native kernels", c->tolerance.atol,
                c->tolerance.rtol, c->tolerance.stol);
-        *code = judge(open.model, &out, &expected, &c->tolerance);
+        *code = judge_steps(&steps,
+                            judge(open.model, &out, &expected, &c->tolerance));
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
     }
-    if (status == BYOC_OK && steps.first.n)
-        fprintf(stderr, "byoc compare: the first step that differs is %s\n",
-                steps.first.at);
     byi_text_free(&steps.first);
     byi_vec_free(steps.native.at);
     byoc_state_free(&state);
