@@ -155,7 +155,8 @@ struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
 
 static bool is_close(double found, double want, double tolerance)
 {
-    return found == want || isnan(want) || fabs(found - want) <= tolerance;
+    return found == want || isnan(want) || isinf(tolerance) ||
+           fabs(found - want) <= tolerance;
 }
 
 static double largest(const struct byi_tensor *t, int64_t n)
