@@ -1,0 +1,85 @@
+#!/bin/sh
+# nan.sh BYOC: what docs/dnnl.md says of NaN, held against what runs: each
+# operator that its table has loses one and keeps it where it is excluded; each
+# other that oneDNN takes keeps it.
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: nan.sh BYOC" >&2; exit 2; }
+byoc=$1
+page=$(dirname "$0")/../../docs/dnnl.md
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# masks CALL [OPTION...]: does NaN get lost in the call on %n, which has some?
+masks() {
+    call=$1
+    shift
+    cat >"$work/m.ir" <<END
+def @main(%x: Tensor[(2, 4, 4, 4), float32]) {
+  %n = multiply(%x, [1.0, nan, 1.0, 1.0]);
+  $call
+}
+END
+    "$byoc" compare "$work/m.ir" "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -lt 2 ] || { cat "$work/err" >&2; exit 2; }
+    [ $code -eq 1 ]
+}
+
+wrong() {
+    echo "$1"
+    bad=1
+}
+
+while read -r op call; do
+    if ! grep -q "^| \`$op\` |.* NaN |" "$page"; then
+        masks "$call" && wrong "$op loses NaN, and docs/dnnl.md does not say so"
+        continue
+    fi
+    masks "$call" || wrong "$op keeps NaN, and docs/dnnl.md says that it does not"
+    masks "$call" --exclude "$op" && wrong "$op loses NaN on native kernels"
+done <<'END'
+nn.relu nn.relu(%n)
+nn.leaky_relu nn.leaky_relu(%n, alpha=0.1)
+nn.elu nn.elu(%n, alpha=1.0)
+nn.selu nn.selu(%n)
+clip clip(%n, a_min=-1.0, a_max=1.0)
+sigmoid sigmoid(%n)
+tanh tanh(%n)
+nn.gelu nn.gelu(%n)
+nn.gelu nn.gelu(%n, approximate="tanh")
+nn.silu nn.silu(%n)
+nn.hard_swish nn.hard_swish(%n)
+nn.hard_sigmoid nn.hard_sigmoid(%n)
+nn.mish nn.mish(%n)
+nn.softplus nn.softplus(%n)
+abs abs(%n)
+negative negative(%n)
+sqrt sqrt(%n)
+exp exp(%n)
+reciprocal reciprocal(%n)
+round round(%n)
+maximum maximum(%n, 0.5f)
+minimum minimum(%n, 0.5f)
+power power(%n, 2f)
+add add(%n, %x)
+subtract subtract(%n, %x)
+multiply multiply(%n, %x)
+divide divide(%n, %x)
+max max(%n, axis=[3])
+min min(%n, axis=[3])
+sum sum(%n, axis=[3])
+mean mean(%n, axis=[3])
+prod prod(%n, axis=[3])
+nn.softmax nn.softmax(%n, axis=3)
+nn.log_softmax nn.log_softmax(%n, axis=3)
+nn.max_pool2d nn.max_pool2d(%n, pool_size=[2, 2], strides=[1, 1])
+nn.avg_pool2d nn.avg_pool2d(%n, pool_size=[2, 2], strides=[1, 1])
+nn.global_max_pool2d nn.global_max_pool2d(%n)
+nn.global_avg_pool2d nn.global_avg_pool2d(%n)
+concatenate concatenate(%n, %x, axis=1)
+nn.lrn nn.lrn(%n, size=3)
+nn.layer_norm nn.layer_norm(%n, [1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0])
+nn.batch_norm nn.batch_norm(%n, [1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])
+nn.matmul nn.matmul(%n, %x)
+END
+exit $bad
