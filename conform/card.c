@@ -119,6 +119,13 @@ static void add_command(const struct byi_card *card,
         byi_text_addf(out, " %s", card->options);
 }
 
+static void add_indented(struct byi_text *out, const char *text)
+{
+    byi_text_addf(out, "    ");
+    for (const char *p = text; *p; p++)
+        byi_text_addf(out, *p == '\n' && p[1] ? "\n    " : "%c", *p);
+}
+
 static void add_failure(const struct byi_card *card, uint32_t at,
                         struct byi_text *out)
 {
@@ -129,12 +136,13 @@ static void add_failure(const struct byi_card *card, uint32_t at,
             return;
     for (uint32_t i = at + 1; i < card->entries.n; i++)
         more += alike(e, &card->entries.at[i]);
-    byi_text_addf(out, "\nFAIL %s (%s: %s)\n    ", e->what.name,
+    byi_text_addf(out, "\nFAIL %s (%s: %s)\n", e->what.name,
                   byi_kit_rules[e->verdict.rule].name,
                   byi_kit_rules[e->verdict.rule].text);
-    for (const char *p = e->verdict.text; *p; p++)
-        byi_text_addf(out, *p == '\n' && p[1] ? "\n    " : "%c", *p);
+    add_indented(out, e->verdict.text);
     byi_text_addf(out, "\n");
+    if (*e->verdict.program)
+        add_indented(out, e->verdict.program);
     if (*e->verdict.said)
         byi_text_addf(out, "    it printed: %s\n", e->verdict.said);
     if (more)
@@ -216,6 +224,8 @@ static cJSON *entry_json(const struct byi_card *card,
     if (*e->verdict.text)
         cJSON_AddStringToObject(item, "text", e->verdict.text);
     if (e->verdict.outcome == BYI_FAILED) {
+        if (*e->verdict.program)
+            cJSON_AddStringToObject(item, "program", e->verdict.program);
         if (*e->verdict.said)
             cJSON_AddStringToObject(item, "printed", e->verdict.said);
         struct byi_text again = {0};

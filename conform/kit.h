@@ -43,8 +43,9 @@ struct byi_verdict {
     enum byi_rule rule;
     bool done;       /* the case came to its end */
     char place[256]; /* what was going on: "run() of ref.add" */
-    char text[6000]; /* what is wrong, or why not */
+    char text[1400]; /* what is wrong, or why not */
     char said[400];  /* what was printed meanwhile */
+    char program[4000]; /* of several rows: what is tried, as text */
     double seconds;
     uint32_t chains, ran; /* of a case of chains: how many, and that ran */
 };
@@ -140,7 +141,6 @@ struct byi_sample {
     bool joined;   /* several kernels, which may be too much together */
     uint32_t n_in, n_out;
     const struct byi_type *in[BYI_KIT_MAX_IO], *out[BYI_KIT_MAX_IO];
-    struct byi_text source; /* joined: the program that it is a region of */
     struct byi_text json;
     uint32_t *consts, n_consts; /* of the module */
     struct byi_arena *arena;

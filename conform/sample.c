@@ -308,7 +308,11 @@ static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
         &byi_pass_merge_regions, &byi_pass_partition_graph};
     struct byi_pass_context ctx = {
         .opt_level = 2, .eval = byi_interp_eval, .vendors = vendors};
-    byi_print_module(s->m, &s->source, NULL);
+    struct byi_text program = {0};
+    byi_print_module(s->m, &program, NULL);
+    snprintf(asking->verdict->program, sizeof asking->verdict->program, "%s",
+             program.at);
+    byi_text_free(&program);
     if (byi_run_passes(s->m, passes, BYI_COUNT(passes), &ctx, err) != BYOC_OK ||
         !find_region(s, least - 1))
         return false;
@@ -407,7 +411,6 @@ bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
 
 void byi_sample_free(struct byi_sample *s)
 {
-    byi_text_free(&s->source);
     byi_text_free(&s->json);
     byi_arena_free(&s->arena);
     byi_module_free(&s->m);

@@ -490,13 +490,12 @@ void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
             BYOC_OK)
             continue;
         struct byi_text text = {0};
-        if (!sample->joined)
-            byi_print_module(sample->m, &text, NULL);
-        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of%s%s\n%.5000s",
-                       i, err.text, sample->joined ? " @" : "",
-                       sample->joined ? sample->m->funcs.at[sample->func]->name
-                                      : "",
-                       sample->joined ? sample->source.at : text.at);
+        if (sample->joined)
+            byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of @%s", i,
+                           err.text, sample->m->funcs.at[sample->func]->name);
+        byi_print_module(sample->m, &text, NULL);
+        byi_kit_failed(kit, BYI_RULE_RESULT, "output %u: %s; of\n%.700s", i,
+                       err.text, text.at);
     }
 }
 
