@@ -189,7 +189,8 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
 }
 
 /* 2.x: the im2col convolutions in channels-last misread such operands, and with
- * groups a vector of channels too: each group gets that of the first. */
+ * groups a vector of channels too: each group gets that of the first. The
+ * depthwise ones read whole registers of them, past the end of the operand. */
 const char *byi_guard_impl(int major, const struct byi_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
@@ -198,9 +199,15 @@ const char *byi_guard_impl(int major, const struct byi_conv *p,
     if (p->weights.dtype == BYOC_I8 && strstr(impl, "gemm"))
         return "oneDNN would multiply integers by a matrix product, which is "
                "slow, and in 2.x wrong";
-    if (!posts || major >= 3 || !strstr(impl, "gemm"))
+    if (!posts || major >= 3)
         return NULL;
-    for (uint32_t i = 0; i < posts->n; i++) {
+    const bool depthwise = strstr(impl, "dw") && p->dst.dims[1] % 16 != 0;
+    for (uint32_t i = 0; i < posts->n && depthwise; i++)
+        if (posts->at[i].kind == BYI_POST_BIN &&
+            byi_elements(posts->at[i].desc.rank, posts->at[i].desc.dims) > 1)
+            return "oneDNN 2.x would read past the end of an operand that is "
+                   "fused into a depthwise convolution";
+    for (uint32_t i = 0; i < posts->n && strstr(impl, "gemm"); i++) {
         const struct byi_desc *d = &posts->at[i].desc;
         if (posts->at[i].kind == BYI_POST_BIN &&
             (is_wide(d) || (groups && byi_elements(d->rank, d->dims) > 1)))
