@@ -170,7 +170,8 @@ static double largest(const struct byi_tensor *t, int64_t n)
     return most;
 }
 
-/* Each number up or down, by as much as it may be off. */
+/* Each number up or down, by as much as it may be off; or to zero, where that
+ * is as near. */
 static void shake(struct byi_tensor *t, double relative, uint64_t *state)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -180,7 +181,8 @@ static void shake(struct byi_tensor *t, double relative, uint64_t *state)
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(t, i);
         const double off = relative * (fabs(x) + most + 1);
-        byi_tensor_set(t, i, byi_draw_below(state, 2) ? x + off : x - off);
+        const uint32_t way = byi_draw_below(state, fabs(x) <= off ? 4 : 2);
+        byi_tensor_set(t, i, way == 0 ? x + off : way == 1 ? x - off : 0.0);
     }
 }
 

@@ -48,20 +48,30 @@ static bool order_last(struct byi_desc *d)
     return order_units(d, order);
 }
 
-/* By their strides; an axis of size 1 comes right before the one that follows
- * it in the shape. */
-static void order_any(struct byi_desc *d)
+static void sort_axes(uint32_t rank, const int64_t *stride, uint32_t *order)
 {
-    uint32_t order[BYI_MAX_RANK];
-    int64_t stride[BYI_MAX_RANK] = {0}, next = 0;
-    for (uint32_t i = d->rank; i-- > 0;)
-        stride[i] = next = d->dims[i] > 1 ? d->strides[i] : next;
-    for (uint32_t i = 0; i < d->rank; i++) { /* insertion sort, stable */
+    for (uint32_t i = 0; i < rank; i++) { /* insertion sort, stable */
         uint32_t at = i;
         for (; at > 0 && stride[order[at - 1]] < stride[i]; at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
+}
+
+/* By their strides, those of size 1 as well where they fit in as they are
+ * written; else one comes right behind the axis before it in the shape. */
+static void order_any(struct byi_desc *d)
+{
+    uint32_t order[BYI_MAX_RANK];
+    int64_t stride[BYI_MAX_RANK] = {0}, before = INT64_MAX;
+    struct byi_desc written = *d;
+    sort_axes(d->rank, d->strides, order);
+    if (order_units(&written, order) &&
+        memcmp(written.strides, d->strides, d->rank * sizeof before) == 0)
+        return;
+    for (uint32_t i = 0; i < d->rank; i++)
+        stride[i] = before = d->dims[i] > 1 ? d->strides[i] : before;
+    sort_axes(d->rank, stride, order);
     order_units(d, order);
 }
 
