@@ -172,7 +172,7 @@ static double largest(const struct byi_tensor *t, int64_t n)
 
 /* Each number up or down, by as much as it may be off; or to zero, where that
  * is as near. */
-static void shake(struct byi_tensor *t, double relative, uint64_t *state)
+static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
     if (!byi_dtype_is_float(t->dtype) || !(relative > 0))
@@ -181,8 +181,11 @@ static void shake(struct byi_tensor *t, double relative, uint64_t *state)
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(t, i);
         const double off = relative * (fabs(x) + most + 1);
-        const uint32_t way = byi_draw_below(state, fabs(x) <= off ? 4 : 2);
-        byi_tensor_set(t, i, way == 0 ? x + off : way == 1 ? x - off : 0.0);
+        const bool up = byi_draw_below(&s->state, 2);
+        byi_tensor_set(t, i,
+                       s->zeros && fabs(x) <= off ? 0.0
+                       : up                       ? x + off
+                                                  : x - off);
     }
 }
 
@@ -202,12 +205,11 @@ void byi_kit_shake(void *ctx, const struct byi_func *f,
 {
     struct byi_shaking *s = ctx;
     if (!results && node->n_args && normalised(f, node) > 0)
-        shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)),
-              &s->state);
+        shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)), s);
     for (uint32_t i = 0; i < n_results; i++) {
         if (!byi_dtype_is_float(results[i].dtype) && has_nan(&operands[0]))
             s->undefined = true;
-        shake(&results[i], relative_of(f, node), &s->state);
+        shake(&results[i], relative_of(f, node), s);
     }
 }
 

@@ -41,10 +41,10 @@ enum byi_outcome {
 struct byi_verdict {
     enum byi_outcome outcome;
     enum byi_rule rule;
-    bool done;       /* the case came to its end */
-    char place[256]; /* what was going on: "run() of ref.add" */
-    char text[1400]; /* what is wrong, or why not */
-    char said[400];  /* what was printed meanwhile */
+    bool done;          /* the case came to its end */
+    char place[256];    /* what was going on: "run() of ref.add" */
+    char text[1400];    /* what is wrong, or why not */
+    char said[400];     /* what was printed meanwhile */
     char program[4000]; /* of several rows: what is tried, as text */
     double seconds;
     uint32_t chains, ran; /* of a case of chains: how many, and that ran */
@@ -54,7 +54,7 @@ struct byi_verdict {
 struct byi_kit {
     const char *path; /* of the plug-in */
     uint64_t seed;
-    double seconds;              /* for one case */
+    double seconds; /* for one case */
     enum byi_codegen codegen;
     struct byi_codes codes;      /* what compile() gave as C, in a child */
     struct byi_verdict *verdict; /* in a child */
@@ -255,6 +255,7 @@ struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
  * with a struct byi_shaking. */
 struct byi_shaking {
     uint64_t state; /* of a random sequence */
+    bool zeros;     /* what may as well be zero, is: a denormal, a difference */
     bool undefined; /* NaN became an integer, which each may choose */
 };
 void byi_kit_shake(void *shaking, const struct byi_func *f,

@@ -370,6 +370,7 @@ static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
             arena, (size_t)byi_elements(e->out[k].rank, e->out[k].dims) + 1,
             sizeof *e->slack[k]);
     for (int tries = 0; tries < TRIES; tries++) {
+        shaking.zeros = tries == 0;
         for (uint32_t i = 0; i < sample->n_in; i++)
             in[i] = jitter(&e->in[i], arena, &shaking.state);
         run_native(kit, sample, in, &shaking, arena, out);
