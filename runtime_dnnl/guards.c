@@ -111,13 +111,33 @@ const char *byi_guard_conv(int major, const struct byi_conv *p,
     return NULL;
 }
 
+/* Does a matrix lie column by column with others of its batch in between, or
+ * the batch in another order than its axes? */
+static bool is_scattered(const struct byi_desc *d)
+{
+    const int64_t row = d->strides[d->rank - 2], col = d->strides[d->rank - 1];
+    const bool turned = d->dims[d->rank - 1] > 1 && col > row;
+    int64_t outer = INT64_MAX;
+    for (uint32_t i = 0; i + 2 < d->rank && d->kind == BYI_DESC_STRIDED; i++) {
+        if (d->dims[i] == 1)
+            continue;
+        if (d->strides[i] > outer ||
+            (turned && d->strides[i] < col * d->dims[d->rank - 1]))
+            return true;
+        outer = d->strides[i];
+    }
+    return false;
+}
+
 /* 3.x up to 3.12.1 and 2.6: weights that are broadcast over all of the batch
  * crash or give wrong results; callers fold the batch into M. */
 const char *byi_guard_matmul(int major, const struct byi_matmul *p,
                              const struct byi_posts *posts)
 {
-    (void)major;
     (void)posts;
+    if (major >= 3 && is_scattered(&p->src))
+        return "oneDNN 3.x misreads a source whose batch lies between its "
+               "columns, or in another order";
     int64_t src_batch = 1, weights_batch = 1;
     for (uint32_t i = 0; i + 2 < p->dst.rank; i++) {
         src_batch *= p->src.dims[i];
