@@ -1,6 +1,8 @@
 /* main.c: byoc VERB ...: the verbs, and nothing else. */
 #include "cli.h"
 
+#include "core/guard.h"
+
 #include <string.h>
 
 static const struct byi_verb *const verbs[] = {
@@ -21,6 +23,21 @@ static void print_usage(FILE *to)
                 "backend failed, 4 an incompatible artifact.\n");
 }
 
+static int run_verb(const struct byi_verb *verb, int argc, char **argv)
+{
+    struct byi_guard guard;
+    if (byi_guard_enter(&guard)) {
+        fprintf(stderr,
+                "byoc %s: out of memory: %zu bytes could not be "
+                "allocated\n",
+                verb->name, guard.bytes);
+        return BYI_EXIT_USAGE;
+    }
+    const int code = verb->run(argc, argv);
+    byi_guard_leave(&guard);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -37,7 +54,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < BYI_COUNT(verbs); i++)
         if (strcmp(argv[1], verbs[i]->name) == 0) {
-            int code = verbs[i]->run(argc - 1, argv + 1);
+            int code = run_verb(verbs[i], argc - 1, argv + 1);
             if (fflush(stdout) == 0)
                 return code;
             fprintf(stderr, "byoc: cannot write to stdout\n");

@@ -1,6 +1,8 @@
 /* cc.c: running the machine's compiler driver. */
 #include "cc.h"
 
+#include "core/guard.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,39 +20,42 @@ enum { NOT_FOUND = 127 }; /* what a shell says of a command */
 
 /* --- the folder ----------------------------------------------------------- */
 
-enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
-                             const char *command, struct byoc_error *err)
+static void end_folder(void *data)
 {
-    const char *env = getenv("CC");
-    const size_t n = strlen(prefix) + sizeof "XXXXXX";
-    cc->command = command ? command : env && *env ? env : "cc";
-    cc->folder = byi_alloc(n, 1);
-    if (!cc->folder)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a folder's name");
-    snprintf(cc->folder, n, "%sXXXXXX", prefix);
-    if (mkdtemp(cc->folder))
-        return BYOC_OK;
-    const enum byoc_status status =
-        byi_fail(err, BYOC_EIO, "cannot make a folder %s: %s", cc->folder,
-                 strerror(errno));
-    free(cc->folder);
-    cc->folder = NULL;
-    return status;
-}
-
-void byi_cc_close(struct byi_cc *cc)
-{
-    if (!cc->folder)
-        return;
-    DIR *list = opendir(cc->folder);
+    const char *folder = data;
+    DIR *list = opendir(folder);
     const struct dirent *entry;
     while (list && (entry = readdir(list)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(list), entry->d_name, 0);
     if (list)
         closedir(list);
-    rmdir(cc->folder);
-    free(cc->folder);
+    rmdir(folder);
+    byi_vec_free(data);
+}
+
+enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
+                             const char *command, struct byoc_error *err)
+{
+    const char *env = getenv("CC");
+    const size_t n = strlen(prefix) + sizeof "XXXXXX";
+    cc->command = command ? command : env && *env ? env : "cc";
+    cc->folder = byi_own(n, 1, end_folder);
+    snprintf(cc->folder, n, "%sXXXXXX", prefix);
+    if (mkdtemp(cc->folder))
+        return BYOC_OK;
+    const enum byoc_status status =
+        byi_fail(err, BYOC_EIO, "cannot make a folder %s: %s", cc->folder,
+                 strerror(errno));
+    byi_vec_free(cc->folder);
+    cc->folder = NULL;
+    return status;
+}
+
+void byi_cc_close(struct byi_cc *cc)
+{
+    if (cc->folder)
+        end_folder(cc->folder);
     cc->folder = NULL;
 }
 
@@ -90,20 +95,34 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
     return ok ? BYOC_OK : io_fault("write", name, err);
 }
 
+struct mapped {
+    const void *at;
+    size_t n;
+};
+
+static void end_mapped(void *data)
+{
+    struct mapped *m = data;
+    byi_unmap(m->at, m->n);
+    byi_vec_free(m);
+}
+
 enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err)
 {
     char *path = byi_cc_path(cc, name);
-    const void *at;
-    size_t n;
-    if (!path)
-        return byi_fail(err, BYOC_ENOMEM, "no memory to read %s", name);
-    const enum byoc_status status = byi_map_file(path, &at, &n, err);
+    struct mapped *m = byi_own_try(1, sizeof *m, end_mapped);
+    enum byoc_status status = BYOC_ENOMEM;
+    if (path && m)
+        status = byi_map_file(path, &m->at, &m->n, err);
+    else
+        byi_fail(err, status, "no memory to read %s", name);
     free(path);
-    BYI_TRY(status);
-    byi_text_add(data, at, n);
-    byi_unmap(at, n);
-    return BYOC_OK;
+    if (status == BYOC_OK)
+        byi_text_add(data, m->at, m->n);
+    if (m)
+        end_mapped(m);
+    return status;
 }
 
 /* --- the driver ----------------------------------------------------------- */

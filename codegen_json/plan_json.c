@@ -2,6 +2,7 @@
  * step, members always in the same order.
  */
 #include "plan.h"
+#include "core/json_write.h"
 
 static const char *const kind_names[] = {
     [BYI_P_INPUT] = "input",   [BYI_P_CONST] = "const", [BYI_P_TEMP] = "temp",
@@ -115,10 +116,10 @@ static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
     byi_text_addf(json, ", ");
     print_list("out", f->flat.at + step->out, step->n_out, json);
     if (step->kind == BYI_P_OP && node->attrs->n > 0) {
-        struct cJSON *attrs = byi_json_from_attrs(node->attrs);
+        struct byi_arena *arena = byi_arena_new();
         byi_text_addf(json, ", \"attrs\": ");
-        byi_json_print(attrs, json);
-        byi_json_free(&attrs);
+        byi_json_print(byi_json_of_attrs(arena, node->attrs), json);
+        byi_arena_free(&arena);
     }
     byi_text_addf(json, ", \"source\": [");
     for (uint32_t i = 0; i < node->sources->n; i++) {

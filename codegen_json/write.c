@@ -5,6 +5,8 @@
 #include "codegen_json.h"
 #include "graph.h"
 
+#include "core/json_write.h"
+
 #include <cjson/cJSON.h>
 
 #include <assert.h>
@@ -33,10 +35,11 @@ static const char *symbol_name(void *ctx, int64_t dim)
 static cJSON *type_json(const struct writer *w, const struct byi_type *type)
 {
     if (type->kind == BYI_TENSOR)
-        return byi_json_from_type(type, symbol_name, (void *)(uintptr_t)w->m);
-    cJSON *tuple = cJSON_CreateArray();
+        return byi_json_of_type(w->arena, type, symbol_name,
+                                (void *)(uintptr_t)w->m);
+    cJSON *tuple = byi_json_list(w->arena);
     for (uint32_t i = 0; i < type->n_fields; i++)
-        cJSON_AddItemToArray(tuple, type_json(w, type->fields[i]));
+        byi_json_append(tuple, type_json(w, type->fields[i]));
     return tuple;
 }
 
@@ -45,30 +48,32 @@ static cJSON *outs_json(const struct writer *w, const struct byi_type *type)
 {
     if (type->kind == BYI_TUPLE)
         return type_json(w, type);
-    cJSON *list = cJSON_CreateArray();
-    cJSON_AddItemToArray(list, type_json(w, type));
+    cJSON *list = byi_json_list(w->arena);
+    byi_json_append(list, type_json(w, type));
     return list;
 }
 
-static cJSON *pair_json(struct ref ref)
+static cJSON *pair_json(struct byi_arena *arena, struct ref ref)
 {
-    const int pair[2] = {(int)ref.node, (int)ref.output};
-    return cJSON_CreateIntArray(pair, 2);
+    cJSON *pair = byi_json_list(arena);
+    byi_json_append(pair, byi_json_number(arena, ref.node));
+    byi_json_append(pair, byi_json_number(arena, ref.output));
+    return pair;
 }
 
 static uint32_t add_node(struct writer *w, cJSON *node)
 {
-    cJSON_AddItemToArray(w->nodes, node);
+    byi_json_append(w->nodes, node);
     return w->n_nodes++;
 }
 
 static struct ref add_input(struct writer *w, const char *name,
                             const struct byi_type *type)
 {
-    cJSON *node = cJSON_CreateObject();
-    cJSON_AddStringToObject(node, "op", "input");
-    cJSON_AddStringToObject(node, "name", name);
-    cJSON_AddItemToObject(node, "out", outs_json(w, type));
+    cJSON *node = byi_json_object(w->arena);
+    byi_json_add(node, "op", byi_json_text(w->arena, "input"));
+    byi_json_add(node, "name", byi_json_text(w->arena, name));
+    byi_json_add(node, "out", outs_json(w, type));
     return (struct ref){add_node(w, node), 0};
 }
 
@@ -77,11 +82,10 @@ static struct ref add_const(struct writer *w, uint32_t constant)
     if (w->const_node[constant])
         return (struct ref){w->const_node[constant] - 1, 0};
     w->const_node[constant] = w->n_nodes + 1;
-    cJSON *node = cJSON_CreateObject();
-    cJSON_AddStringToObject(node, "op", "const");
-    cJSON_AddNumberToObject(node, "data", w->consts.n);
-    cJSON_AddItemToObject(node, "out",
-                          outs_json(w, w->m->consts.at[constant].type));
+    cJSON *node = byi_json_object(w->arena);
+    byi_json_add(node, "op", byi_json_text(w->arena, "const"));
+    byi_json_add(node, "data", byi_json_number(w->arena, w->consts.n));
+    byi_json_add(node, "out", outs_json(w, w->m->consts.at[constant].type));
     BYI_PUSH(&w->consts, constant);
     return (struct ref){add_node(w, node), 0};
 }
@@ -106,21 +110,22 @@ struct steps {
     struct byoc_error *err;
 };
 
-static cJSON *arg_json(const struct role *role)
+static cJSON *arg_json(struct byi_arena *arena, const struct role *role)
 {
     if (role->name)
-        return cJSON_CreateString(role->name);
+        return byi_json_text(arena, role->name);
     if (!role->is_field)
-        return cJSON_CreateNumber(role->index);
-    return pair_json((struct ref){role->index, role->field});
+        return byi_json_number(arena, role->index);
+    return pair_json(arena, (struct ref){role->index, role->field});
 }
 
-static cJSON *args_json(const struct byi_node *node, const struct role *roles)
+static cJSON *args_json(struct byi_arena *arena, const struct byi_node *node,
+                        const struct role *roles)
 {
-    cJSON *args = cJSON_CreateArray();
+    cJSON *args = byi_json_list(arena);
     const uint32_t n = node->kind == BYI_IF ? 1 : node->n_args;
     for (uint32_t i = 0; i < n; i++)
-        cJSON_AddItemToArray(args, arg_json(&roles[node->args[i]]));
+        byi_json_append(args, arg_json(arena, &roles[node->args[i]]));
     return args;
 }
 
@@ -129,14 +134,14 @@ static void fill_step(const struct writer *w, cJSON *step,
 {
     static const struct byi_attrs none = {0};
     const bool op = node->kind == BYI_CALL_OP;
-    cJSON_AddStringToObject(step, "name",
-                            op                     ? byi_op(node->op)->name
-                            : node->kind == BYI_IF ? "if"
-                                                   : "tuple");
-    cJSON_AddItemToObject(step, "args", args_json(node, roles));
-    cJSON_AddItemToObject(step, "attrs",
-                          byi_json_from_attrs(op ? node->attrs : &none));
-    cJSON_AddItemToObject(step, "type", type_json(w, node->type));
+    byi_json_add(step, "name",
+                 byi_json_text(w->arena, op ? byi_op(node->op)->name
+                                         : node->kind == BYI_IF ? "if"
+                                                                : "tuple"));
+    byi_json_add(step, "args", args_json(w->arena, node, roles));
+    byi_json_add(step, "attrs",
+                 byi_json_of_attrs(w->arena, op ? node->attrs : &none));
+    byi_json_add(step, "type", type_json(w, node->type));
 }
 
 /* The next of the comma-separated names of a composite's constants. */
@@ -157,14 +162,14 @@ static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
                                      const struct ref *params,
                                      struct role *roles, struct byoc_error *err)
 {
-    cJSON *named = cJSON_AddObjectToObject(kernel, "operands");
+    cJSON *named = byi_json_add(kernel, "operands", byi_json_object(w->arena));
     const char *list = body->attr.operands;
     for (byi_id id = 0; id < body->nodes.n; id++) {
         const struct byi_node *node = &body->nodes.at[id];
         if (node->kind == BYI_PARAM) {
             roles[id].name = body->param_names.at[node->index];
-            cJSON_AddItemToObject(named, roles[id].name,
-                                  pair_json(params[node->index]));
+            byi_json_add(named, roles[id].name,
+                         pair_json(w->arena, params[node->index]));
         } else if (node->kind == BYI_CONST) {
             roles[id].name = next_name(w->arena, &list);
             if (!roles[id].name)
@@ -172,8 +177,8 @@ static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
                                 "composite '%s': constant %%%u has no name; "
                                 "Operands must name every constant",
                                 body->attr.composite, id);
-            cJSON_AddItemToObject(named, roles[id].name,
-                                  pair_json(add_const(w, node->index)));
+            byi_json_add(named, roles[id].name,
+                         pair_json(w->arena, add_const(w, node->index)));
         }
     }
     return BYOC_OK;
@@ -196,7 +201,7 @@ static enum byoc_status add_branch(struct steps *s, const struct byi_node *fn,
 {
     const struct byi_func *body =
         fn->kind == BYI_FN ? s->w->m->funcs.at[fn->index] : NULL;
-    cJSON *list = cJSON_AddArrayToObject(json, "steps");
+    cJSON *list = byi_json_add(json, "steps", byi_json_list(s->w->arena));
     if (!body || body->params.n != fn->n_args || s->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(s->err, BYOC_EINVAL,
                         "composite '%s': a branch of an 'if' is no literal, or "
@@ -209,7 +214,7 @@ static enum byoc_status add_branch(struct steps *s, const struct byi_node *fn,
     s->depth++;
     BYI_TRY(add_steps(s, body, roles, list));
     s->depth--;
-    cJSON_AddItemToObject(json, "result", arg_json(&roles[body->result]));
+    byi_json_add(json, "result", arg_json(s->w->arena, &roles[body->result]));
     return BYOC_OK;
 }
 
@@ -221,9 +226,9 @@ static enum byoc_status add_step(struct steps *s, const struct byi_func *f,
     if (node->kind != BYI_IF)
         return BYOC_OK;
     for (uint32_t i = 1; i <= 2; i++)
-        BYI_TRY(add_branch(
-            s, &f->nodes.at[node->args[i]], roles,
-            cJSON_AddObjectToObject(step, i == 1 ? "then" : "else")));
+        BYI_TRY(add_branch(s, &f->nodes.at[node->args[i]], roles,
+                           byi_json_add(step, i == 1 ? "then" : "else",
+                                        byi_json_object(s->w->arena))));
     return BYOC_OK;
 }
 
@@ -252,9 +257,9 @@ static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
                             "parameters, constants, operators, tuples and "
                             "'if' may stand in one, no constant in a branch",
                             s->name, id);
-        cJSON *step = s->n ? cJSON_CreateObject() : s->kernel;
+        cJSON *step = s->n ? byi_json_object(s->w->arena) : s->kernel;
         if (s->n)
-            cJSON_AddItemToArray(list, step);
+            byi_json_append(list, step);
         roles[id].index = s->n++;
         BYI_TRY(add_step(s, f, node, roles, step));
     }
@@ -264,10 +269,11 @@ static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
 static void add_sources(const struct writer *w, cJSON *kernel,
                         const struct byi_sources *sources)
 {
-    cJSON *list = cJSON_AddArrayToObject(kernel, "source");
+    cJSON *list = byi_json_add(kernel, "source", byi_json_list(w->arena));
     for (uint32_t i = 0; i < sources->n; i++)
-        cJSON_AddItemToArray(
-            list, cJSON_CreateString(w->m->sources.at[sources->at[i]].name));
+        byi_json_append(
+            list,
+            byi_json_text(w->arena, w->m->sources.at[sources->at[i]].name));
 }
 
 static enum byoc_status add_kernel(struct writer *w,
@@ -278,18 +284,19 @@ static enum byoc_status add_kernel(struct writer *w,
 {
     struct role *roles =
         byi_arena_calloc(w->arena, body->nodes.n, sizeof *roles);
-    cJSON *kernel = cJSON_CreateObject();
-    cJSON_AddStringToObject(kernel, "op", "kernel");
-    cJSON_AddStringToObject(kernel, "pattern", body->attr.composite);
+    cJSON *kernel = byi_json_object(w->arena);
+    byi_json_add(kernel, "op", byi_json_text(w->arena, "kernel"));
+    byi_json_add(kernel, "pattern",
+                 byi_json_text(w->arena, body->attr.composite));
     enum byoc_status status = add_operands(w, kernel, body, params, roles, err);
     struct steps steps = {
         .w = w, .name = body->attr.composite, .kernel = kernel, .err = err};
-    cJSON *post_ops = cJSON_CreateArray();
+    cJSON *post_ops = byi_json_list(w->arena);
     if (status == BYOC_OK)
         status = add_steps(&steps, body, roles, post_ops);
-    cJSON_AddItemToObject(kernel, "post_ops", post_ops);
-    cJSON_AddItemToObject(kernel, "out",
-                          outs_json(w, body->nodes.at[body->result].type));
+    byi_json_add(kernel, "post_ops", post_ops);
+    byi_json_add(kernel, "out",
+                 outs_json(w, body->nodes.at[body->result].type));
     add_sources(w, kernel, sources);
     *ref = (struct ref){add_node(w, kernel), 0};
     return status;
@@ -301,11 +308,11 @@ static cJSON *open_graph(struct writer *w, const char *symbol)
 {
     w->const_node =
         byi_arena_calloc(w->arena, w->m->consts.n, sizeof *w->const_node);
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "format", "byoc-graph");
-    cJSON_AddNumberToObject(root, "version", 1);
-    cJSON_AddStringToObject(root, "symbol", symbol);
-    w->nodes = cJSON_AddArrayToObject(root, "nodes");
+    cJSON *root = byi_json_object(w->arena);
+    byi_json_add(root, "format", byi_json_text(w->arena, "byoc-graph"));
+    byi_json_add(root, "version", byi_json_number(w->arena, 1));
+    byi_json_add(root, "symbol", byi_json_text(w->arena, symbol));
+    w->nodes = byi_json_add(root, "nodes", byi_json_list(w->arena));
     return root;
 }
 
@@ -315,18 +322,17 @@ static void close_graph(struct writer *w, cJSON *root, uint32_t n_inputs,
                         struct byi_text *json, uint32_t **consts,
                         uint32_t *n_consts)
 {
-    cJSON *list = cJSON_AddArrayToObject(root, "inputs");
+    cJSON *list = byi_json_add(root, "inputs", byi_json_list(w->arena));
     for (uint32_t i = 0; i < n_inputs; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber(inputs[i]));
-    list = cJSON_AddArrayToObject(root, "outputs");
+        byi_json_append(list, byi_json_number(w->arena, inputs[i]));
+    list = byi_json_add(root, "outputs", byi_json_list(w->arena));
     for (uint32_t i = 0; i < n_outputs; i++)
-        cJSON_AddItemToArray(list, pair_json(outputs[i]));
+        byi_json_append(list, pair_json(w->arena, outputs[i]));
     byi_json_print(root, json);
     *n_consts = w->consts.n;
     *consts =
         byi_arena_copy(arena, w->consts.at, w->consts.n * sizeof *w->consts.at);
     byi_vec_free(w->consts.at);
-    cJSON_Delete(root);
 }
 
 static enum byoc_status add_region_node(struct writer *w,

@@ -1,6 +1,7 @@
 /* card.c: what the cases came to, as text for people and as JSON.
  */
 #include "conform.h"
+#include "core/json_write.h"
 
 #include <byoc/runtime.h>
 
@@ -212,25 +213,28 @@ void byi_card_text(const struct byi_card *card, struct byi_text *out)
                       card->entries.n);
 }
 
-static cJSON *entry_json(const struct byi_card *card,
+static cJSON *entry_json(struct byi_arena *arena, const struct byi_card *card,
                          const struct byi_card_entry *e)
 {
-    cJSON *item = cJSON_CreateObject();
-    cJSON_AddStringToObject(item, "case", e->what.name);
-    cJSON_AddStringToObject(item, "outcome", outcomes[e->verdict.outcome]);
+    cJSON *item = byi_json_object(arena);
+    byi_json_add(item, "case", byi_json_text(arena, e->what.name));
+    byi_json_add(item, "outcome",
+                 byi_json_text(arena, outcomes[e->verdict.outcome]));
     if (e->verdict.outcome == BYI_FAILED)
-        cJSON_AddStringToObject(item, "rule",
-                                byi_kit_rules[e->verdict.rule].name);
+        byi_json_add(item, "rule",
+                     byi_json_text(arena, byi_kit_rules[e->verdict.rule].name));
     if (*e->verdict.text)
-        cJSON_AddStringToObject(item, "text", e->verdict.text);
+        byi_json_add(item, "text", byi_json_text(arena, e->verdict.text));
     if (e->verdict.outcome == BYI_FAILED) {
         if (*e->verdict.program)
-            cJSON_AddStringToObject(item, "program", e->verdict.program);
+            byi_json_add(item, "program",
+                         byi_json_text(arena, e->verdict.program));
         if (*e->verdict.said)
-            cJSON_AddStringToObject(item, "printed", e->verdict.said);
+            byi_json_add(item, "printed",
+                         byi_json_text(arena, e->verdict.said));
         struct byi_text again = {0};
         add_command(card, e, &again);
-        cJSON_AddStringToObject(item, "reproduce", again.at);
+        byi_json_add(item, "reproduce", byi_json_text(arena, again.at));
         byi_text_free(&again);
     }
     return item;
@@ -238,24 +242,25 @@ static cJSON *entry_json(const struct byi_card *card,
 
 void byi_card_json(const struct byi_card *card, struct byi_text *out)
 {
-    cJSON *root = cJSON_CreateObject();
+    struct byi_arena *arena = byi_arena_new();
+    cJSON *root = byi_json_object(arena);
     struct counts n = {.chains = 0};
-    cJSON_AddStringToObject(root, "format", "byoc-conform");
-    cJSON_AddNumberToObject(root, "version", 1);
-    cJSON_AddStringToObject(root, "plugin", card->path);
-    cJSON_AddStringToObject(root, "name", card->listing->name);
-    cJSON_AddStringToObject(root, "backend_version", card->listing->version);
-    cJSON_AddStringToObject(root, "compat", card->listing->compat);
-    cJSON_AddNumberToObject(root, "patterns", card->listing->n_rows);
-    cJSON_AddNumberToObject(root, "seed", (double)card->seed);
-    cJSON *cases = cJSON_CreateArray();
+    byi_json_add(root, "format", byi_json_text(arena, "byoc-conform"));
+    byi_json_add(root, "version", byi_json_number(arena, 1));
+    byi_json_add(root, "plugin", byi_json_text(arena, card->path));
+    byi_json_add(root, "name", byi_json_text(arena, card->listing->name));
+    byi_json_add(root, "backend_version", byi_json_text(arena, card->listing->version));
+    byi_json_add(root, "compat", byi_json_text(arena, card->listing->compat));
+    byi_json_add(root, "patterns", byi_json_number(arena, card->listing->n_rows));
+    byi_json_add(root, "seed", byi_json_number(arena, (double)card->seed));
+    cJSON *cases = byi_json_list(arena);
     for (uint32_t i = 0; i < card->entries.n; i++) {
         count(&n, &card->entries.at[i].verdict);
-        cJSON_AddItemToArray(cases, entry_json(card, &card->entries.at[i]));
+        byi_json_append(cases, entry_json(arena, card, &card->entries.at[i]));
     }
     for (size_t i = 0; i < BYI_COUNT(outcomes); i++)
-        cJSON_AddNumberToObject(root, outcomes[i], n.of[i]);
-    cJSON_AddItemToObject(root, "cases", cases);
+        byi_json_add(root, outcomes[i], byi_json_number(arena, n.of[i]));
+    byi_json_add(root, "cases", cases);
     byi_json_print(root, out);
-    cJSON_Delete(root);
+    byi_arena_free(&arena);
 }

@@ -285,8 +285,7 @@ enum byoc_status byoc_conform(const char *plugin,
         *failed = (int)byi_card_failed(&card);
         struct byi_text out = {0};
         (json ? byi_card_json : byi_card_text)(&card, &out);
-        *text = strdup(out.at);
-        byi_text_free(&out);
+        *text = out.at; /* freed by byoc_string_free */
     }
     byi_vec_free(card.entries.at);
     byi_shared_free(card.listing, sizeof *listing);

@@ -1,8 +1,9 @@
-/* arena.c: all memory. Compile-side data lives in arenas that are dropped
- * whole; exhaustion there ends in byi_oom. The runtime side uses byi_acquire
- * and byi_alloc, which return NULL.
+/* arena.c: all memory. Arenas, vectors and texts go back to the innermost guard
+ * when memory runs out (guard.h, guard.c); byi_acquire, byi_alloc and
+ * byi_realloc return NULL.
  */
-#include "base.h"
+#include "guard.h"
+#include "owned.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -33,27 +34,26 @@ struct byi_arena {
     struct deferred *deferred;
 };
 
-static void abort_oom(size_t bytes)
-{
-    (void)bytes;
-    abort();
-}
-
-void (*byi_oom)(size_t bytes) = abort_oom;
-
 static void exhausted(size_t bytes)
 {
     byi_oom(bytes);
     abort(); /* the hook must not return */
 }
 
+static void end_arena(void *arena)
+{
+    struct byi_arena *a = arena;
+
+    byi_arena_free(&a);
+}
+
 struct byi_arena *byi_arena_new(void)
 {
-    struct byi_arena *arena = calloc(1, sizeof *arena);
+    struct byi_arena *arena = byi_owned_resize(NULL, sizeof *arena, end_arena);
 
     if (!arena)
         exhausted(sizeof *arena);
-    arena->next_size = FIRST_BLOCK;
+    *arena = (struct byi_arena){.next_size = FIRST_BLOCK};
     return arena;
 }
 
@@ -82,7 +82,7 @@ void byi_arena_free(struct byi_arena **arena)
     run_deferred(a);
     free_blocks(&a->blocks);
     free_blocks(&a->spare);
-    free(a);
+    byi_owned_free(a);
     *arena = NULL;
 }
 
@@ -110,7 +110,7 @@ static struct block *block_new(size_t size)
     if (size <= SIZE_MAX - sizeof *b)
         b = calloc(1, sizeof *b + size);
     if (!b)
-        exhausted(size);
+        return NULL;
     prefer_huge_pages(b, size);
     b->size = size;
     return b;
@@ -170,13 +170,15 @@ static struct block *take_block(struct byi_arena *arena, size_t size)
     return b;
 }
 
-/* Memory from a new block. What is large gets a block of its own behind the
- * one that is being filled. */
+/* Memory from a new block; NULL: there is none. What is large gets a block of
+ * its own behind the one that is being filled. */
 static void *alloc_slow(struct byi_arena *arena, size_t bytes)
 {
     bool large = bytes > arena->next_size / 4;
     struct block *b = take_block(arena, large ? bytes : arena->next_size);
 
+    if (!b)
+        return NULL;
     if (large && arena->blocks) {
         b->next = arena->blocks->next;
         arena->blocks->next = b;
@@ -191,18 +193,27 @@ static void *alloc_slow(struct byi_arena *arena, size_t bytes)
     return b->data;
 }
 
-void *byi_arena_alloc(struct byi_arena *arena, size_t bytes)
+static void *try_alloc(struct byi_arena *arena, size_t bytes)
 {
     char *at = arena->at;
 
     if (bytes > SIZE_MAX - ARENA_ALIGN)
-        exhausted(bytes);
+        return NULL;
     bytes = (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     if (bytes == 0)
         bytes = ARENA_ALIGN;
     if (bytes > (size_t)(arena->end - at))
         return alloc_slow(arena, bytes);
     arena->at = at + bytes;
+    return at;
+}
+
+void *byi_arena_alloc(struct byi_arena *arena, size_t bytes)
+{
+    void *at = try_alloc(arena, bytes);
+
+    if (!at)
+        exhausted(bytes);
     return at;
 }
 
@@ -260,8 +271,12 @@ char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
 
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
 {
-    struct deferred *d = byi_arena_alloc(arena, sizeof *d);
+    struct deferred *d = try_alloc(arena, sizeof *d);
 
+    if (!d) {
+        fn(arg);
+        exhausted(sizeof *d);
+    }
     *d = (struct deferred){.next = arena->deferred, .fn = fn, .arg = arg};
     arena->deferred = d;
 }
@@ -301,23 +316,25 @@ void *byi_realloc(void *old, size_t n, size_t size)
 void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size)
 {
     uint32_t n = *cap < 8 ? 8 : *cap;
+    size_t bytes = 0;
     void *grown = NULL;
 
     if (need == 0) /* the count wrapped around */
         exhausted(SIZE_MAX);
     while (n < need)
         n = n > UINT32_MAX / 2 ? UINT32_MAX : n * 2;
-    grown = byi_realloc(*at, n, size);
+    if (!__builtin_mul_overflow(n, size, &bytes))
+        grown = byi_owned_resize(*at, bytes, NULL);
     if (!grown)
-        exhausted((size_t)n * size);
-    prefer_huge_pages(grown, (size_t)n * size);
+        exhausted(bytes);
+    prefer_huge_pages(grown, bytes);
     *at = grown;
     *cap = n;
 }
 
 void byi_vec_free(void *at)
 {
-    free(at);
+    byi_owned_free(at);
 }
 
 static void text_reserve(struct byi_text *text, size_t more)
@@ -332,7 +349,7 @@ static void text_reserve(struct byi_text *text, size_t more)
         return;
     while (cap < need)
         cap = cap > SIZE_MAX / 2 ? need : cap * 2;
-    grown = realloc(text->at, cap);
+    grown = byi_owned_resize(text->at, cap, NULL);
     if (!grown)
         exhausted(cap);
     text->at = grown;
@@ -366,6 +383,6 @@ void byi_text_addf(struct byi_text *text, const char *fmt, ...)
 
 void byi_text_free(struct byi_text *text)
 {
-    free(text->at);
+    byi_owned_free(text->at);
     *text = (struct byi_text){0};
 }

@@ -1,7 +1,7 @@
 /* file.c: files mapped for reading, and files that appear complete or not at
  * all: written under another name in the same folder, then renamed.
  */
-#include "base.h"
+#include "guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,9 @@ static enum byoc_status map_open(int fd, const char *path, const void **data,
     if (st.st_size > 0) {
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED)
-            return byi_fail(err, BYOC_EIO, "%s: cannot map %lld bytes: %s",
-                            path, (long long)st.st_size, strerror(errno));
+            return byi_fail(err, errno == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
+                            "%s: cannot map %lld bytes: %s", path,
+                            (long long)st.st_size, strerror(errno));
     }
     *data = map;
     *n = (size_t)st.st_size;
@@ -71,64 +72,100 @@ static int open_beside(const char *path, char *temp, size_t size)
     return fd;
 }
 
+/* What a guard removes when memory runs out; byi_file.path is its last member.
+ */
+struct file_own {
+    FILE *stream;
+    char *temp;
+    char path[];
+};
+
+static struct file_own *own_of(const struct byi_file *file)
+{
+    return (struct file_own *)(void *)(file->path -
+                                       offsetof(struct file_own, path));
+}
+
+static void end_file(void *data)
+{
+    struct file_own *own = data;
+
+    if (own->stream)
+        fclose(own->stream);
+    if (own->temp)
+        unlink(own->temp);
+    free(own->temp);
+    byi_vec_free(own);
+}
+
+static enum byoc_status open_stream(struct file_own *own,
+                                    struct byoc_error *err)
+{
+    const size_t size = strlen(own->path) + 64;
+    char *temp = malloc(size);
+    int fd = -1, error = 0;
+
+    if (!temp)
+        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", own->path);
+    fd = open_beside(own->path, temp, size);
+    if (fd >= 0) {
+        own->temp = temp;
+        own->stream = fdopen(fd, "wb");
+    }
+    if (own->stream)
+        return BYOC_OK;
+    error = errno;
+    if (fd >= 0)
+        close(fd);
+    else
+        free(temp);
+    return byi_fail(err, error == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
+                    "%s: cannot create: %s; expected a path in a folder "
+                    "that exists and can be written",
+                    own->path, strerror(error));
+}
+
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err)
 {
-    size_t size = strlen(path) + 64;
-    int fd = -1;
+    const size_t n = strlen(path) + 1;
+    struct file_own *own = byi_own_try(1, sizeof *own + n, end_file);
+    enum byoc_status status = BYOC_OK;
 
-    *file = (struct byi_file){.path = strdup(path), .temp = malloc(size)};
-    if (!file->path || !file->temp) {
-        byi_file_abort(file);
+    *file = (struct byi_file){0};
+    if (!own)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
-    }
-    fd = open_beside(path, file->temp, size);
-    if (fd >= 0)
-        file->stream = fdopen(fd, "wb");
-    if (!file->stream) {
-        int error = errno;
-        if (fd >= 0) {
-            close(fd);
-            unlink(file->temp);
-        }
-        free(file->temp);
-        file->temp = NULL;
+    memcpy(own->path, path, n);
+    status = open_stream(own, err);
+    *file = (struct byi_file){own->stream, own->path, own->temp};
+    if (status != BYOC_OK)
         byi_file_abort(file);
-        return byi_fail(err, BYOC_EIO,
-                        "%s: cannot create: %s; expected a path in a folder "
-                        "that exists and can be written",
-                        path, strerror(error));
-    }
-    return BYOC_OK;
+    return status;
 }
 
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
 {
+    struct file_own *own = own_of(file);
     enum byoc_status status = BYOC_OK;
-    bool bad = ferror(file->stream) != 0;
+    bool bad = ferror(own->stream) != 0;
 
     errno = bad ? EIO : 0;
-    bad = fclose(file->stream) != 0 || bad;
-    file->stream = NULL;
-    if (bad || rename(file->temp, file->path) != 0) {
-        status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", file->path,
+    bad = fclose(own->stream) != 0 || bad;
+    own->stream = NULL;
+    if (bad || rename(own->temp, own->path) != 0) {
+        status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", own->path,
                           strerror(errno));
-        byi_file_abort(file);
-        return status;
+    } else {
+        free(own->temp);
+        own->temp = NULL;
     }
-    free(file->temp);
-    file->temp = NULL;
     byi_file_abort(file);
-    return BYOC_OK;
+    return status;
 }
 
 void byi_file_abort(struct byi_file *file)
 {
-    if (file->stream)
-        fclose(file->stream);
-    if (file->temp)
-        unlink(file->temp);
-    free(file->temp);
-    free(file->path);
+    if (file->path)
+        end_file(own_of(file));
     *file = (struct byi_file){0};
 }

@@ -3,6 +3,7 @@
  * those of users.
  */
 #include "core.h"
+#include "guard.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,6 +41,7 @@ uint64_t byoc_module_nodes(const struct byoc_module *module)
 
 char *byoc_module_text(const struct byoc_module *module)
 {
+    BYI_BORDER_ELSE(NULL);
     struct byi_text text = {0};
 
     byi_print_module(module_of(module), &text, NULL);

@@ -4,6 +4,7 @@
  * linear; no table is ever walked, so that nothing depends on its order.
  */
 #include "core.h"
+#include "core/guard.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -49,15 +50,11 @@ static void table_grow(struct table *t)
     struct table grown = {.cap = t->cap ? t->cap * 2 : 64, .n = t->n};
 
     assert(grown.cap > t->cap);
-    grown.slots = byi_alloc(grown.cap, sizeof *grown.slots);
-    if (!grown.slots) {
-        byi_oom(grown.cap * sizeof *grown.slots);
-        abort();
-    }
+    grown.slots = byi_own(grown.cap, sizeof *grown.slots, NULL);
     for (uint32_t i = 0; i < t->cap; i++)
         if (t->slots[i].value)
             table_put(&grown, t->slots[i]);
-    free(t->slots);
+    byi_vec_free(t->slots);
     *t = grown;
 }
 
@@ -143,11 +140,11 @@ void byi_module_free(struct byi_module **module)
     byi_vec_free(index->all.at);
     byi_vec_free(index->spare.at);
     byi_vec_free(index->open.at);
-    free(index->consts.slots);
-    free(index->funcs.slots);
-    free(index->symbols.slots);
-    free(index->sources.slots);
-    free(index->targets.slots);
+    byi_vec_free(index->consts.slots);
+    byi_vec_free(index->funcs.slots);
+    byi_vec_free(index->symbols.slots);
+    byi_vec_free(index->sources.slots);
+    byi_vec_free(index->targets.slots);
     byi_vec_free(m->funcs.at);
     byi_vec_free(m->consts.at);
     byi_vec_free(m->sources.at);

@@ -2,6 +2,7 @@
  * and gives the node its type, so that types are never inferred twice.
  */
 #include "core.h"
+#include "core/guard.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -103,11 +104,7 @@ static const struct byi_type **types_of(const struct byi_func *f,
     const struct byi_type **types = few;
 
     if (n > FEW)
-        types = byi_alloc(n, sizeof *types);
-    if (!types) {
-        byi_oom(n * sizeof *types);
-        abort();
-    }
+        types = byi_own(n, sizeof *types, NULL);
     for (uint32_t i = 0; i < n; i++) {
         assert(args[i] < f->nodes.n);
         types[i] = f->nodes.at[args[i]].type;
@@ -119,14 +116,15 @@ static void release_types(const struct byi_type **types,
                           const struct byi_type **few)
 {
     if (types != few)
-        free(types);
+        byi_vec_free(types);
 }
 
 byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
                      const byi_id *args, uint32_t n,
                      const struct byi_sources *sources)
 {
-    const struct byi_type *few[FEW], **types = types_of(f, args, n, few);
+    const struct byi_type *few[FEW] = {NULL},
+                          **types = types_of(f, args, n, few);
     byi_id id = push(m, f,
                      (struct byi_node){
                          .kind = BYI_MAKE_TUPLE,
@@ -200,12 +198,8 @@ static enum byoc_status infer(struct byi_module *m, const struct byi_func *f,
     enum byoc_status status;
 
     if (n > FEW) {
-        view = byi_alloc(n, sizeof *view);
-        value = byi_alloc(n, sizeof *value);
-        if (!view || !value) {
-            byi_oom(n * sizeof *view);
-            abort();
-        }
+        view = byi_own(n, sizeof *view, NULL);
+        value = byi_own(n, sizeof *value, NULL);
     }
     for (uint32_t i = 0; i < n; i++)
         value[i] = byi_const_view(m, f, args[i], &view[i]) ? &view[i] : NULL;
@@ -223,8 +217,8 @@ static enum byoc_status infer(struct byi_module *m, const struct byi_func *f,
         },
         out);
     if (n > FEW) {
-        free(view);
-        free(value);
+        byi_vec_free(view);
+        byi_vec_free(value);
     }
     return status;
 }
@@ -306,11 +300,7 @@ static const struct binding *find_binding(const struct bindings *b,
 
 static void index_bindings(struct bindings *b)
 {
-    b->of_symbol = byi_alloc(b->n_symbols, sizeof *b->of_symbol);
-    if (!b->of_symbol) {
-        byi_oom(b->n_symbols * sizeof *b->of_symbol);
-        abort();
-    }
+    b->of_symbol = byi_own(b->n_symbols, sizeof *b->of_symbol, NULL);
     for (uint32_t i = 0; i < b->list.n; i++)
         b->of_symbol[-1 - b->list.at[i].symbol] = i + 1;
 }
@@ -432,7 +422,7 @@ enum byoc_status byi_apply_type(
     if (status == BYOC_OK)
         *out = replace_symbols(arena, &b, callee->result);
     byi_vec_free(b.list.at);
-    free(b.of_symbol);
+    byi_vec_free(b.of_symbol);
     return status;
 }
 
@@ -648,14 +638,10 @@ static enum byoc_status retype_literal(struct byi_module *m,
                                        uint32_t *made, struct byoc_error *err)
 {
     const struct byi_func *body = m->funcs.at[func];
-    byi_id *map = byi_alloc(body->nodes.n + 1u, sizeof *map);
+    byi_id *map = byi_own(body->nodes.n + 1u, sizeof *map, NULL);
     enum byoc_status status = BYOC_OK;
     struct byi_func *fresh;
 
-    if (!map) {
-        byi_oom(body->nodes.n * sizeof *map);
-        abort();
-    }
     *made = byi_func_new(m, NULL);
     m->funcs.at[*made]->type = body->type;
     m->funcs.at[*made]->n_captures = n;
@@ -675,7 +661,7 @@ static enum byoc_status retype_literal(struct byi_module *m,
     if (status == BYOC_OK)
         fresh->result = map[body->result];
     byi_func_replace(m, *made, fresh);
-    free(map);
+    byi_vec_free(map);
     return status;
 }
 
@@ -746,11 +732,7 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
     enum byoc_status status;
 
     if (node.n_args > FEW)
-        args = byi_alloc(node.n_args, sizeof *args);
-    if (!args) {
-        byi_oom(node.n_args * sizeof *args);
-        abort();
-    }
+        args = byi_own(node.n_args, sizeof *args, NULL);
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = map[node.args[i]];
     status = copy_kind(m, f, from, &node, args, moves, id, err);
@@ -761,7 +743,7 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
         f->nodes.at[*id].sources = node.sources;
     }
     if (args != few)
-        free(args);
+        byi_vec_free(args);
     return status;
 }
 

@@ -3,9 +3,11 @@
  * as doubles, so integers are exact up to 2^53 and larger ones refused; its
  * arrays are linked lists, so they are walked, never indexed.
  */
-#include "base.h"
+#include "guard.h"
+#include "json_write.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,34 @@ static bool only_space(const char *text)
     return text[strspn(text, " \t\r\n")] == '\0';
 }
 
+static enum byoc_status no_memory(size_t n, struct byoc_error *err)
+{
+    return byi_fail(err, BYOC_ENOMEM, "no memory for %zu bytes of JSON", n);
+}
+
+static void end_tree(void *data)
+{
+    cJSON *root = data;
+
+    cJSON_Delete(root->child);
+    cJSON_free(root->valuestring);
+    byi_vec_free(root);
+}
+
+/* The tree, its root in memory that a guard frees with all the others. */
+static cJSON *own_tree(cJSON *tree)
+{
+    cJSON *root = byi_own_try(1, sizeof *root, end_tree);
+
+    if (!root) {
+        cJSON_Delete(tree);
+        return NULL;
+    }
+    *root = *tree;
+    cJSON_free(tree);
+    return root;
+}
+
 enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
                                 struct cJSON **root, struct byoc_error *err)
 {
@@ -70,6 +100,7 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     char *copy = NULL;
     cJSON *tree = NULL;
     size_t at = 0;
+    bool whole = false, exhausted = false;
 
     *root = NULL;
     if (n > max_bytes)
@@ -80,25 +111,31 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     /* Older cJSON reads one byte past a text that has no NUL. */
     copy = byi_alloc(n + 1, 1);
     if (!copy)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %zu bytes of JSON", n);
+        return no_memory(n, err);
     if (n)
         memcpy(copy, text, n);
+    errno = 0; /* cJSON gives NULL for both; POSIX's malloc sets errno */
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
+    exhausted = !tree && errno == ENOMEM;
     at = end ? (size_t)(end - copy) : 0;
-    if (!tree || !only_space(end)) {
+    whole = tree && only_space(end);
+    free(copy);
+    if (whole)
+        *root = own_tree(tree);
+    else
         cJSON_Delete(tree);
-        free(copy);
+    if (exhausted || (whole && !*root))
+        return no_memory(n, err);
+    if (!whole)
         return byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
                         at, n);
-    }
-    free(copy);
-    *root = tree;
     return BYOC_OK;
 }
 
 void byi_json_free(struct cJSON **root)
 {
-    cJSON_Delete(*root);
+    if (*root)
+        end_tree(*root);
     *root = NULL;
 }
 
@@ -433,108 +470,166 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
     return BYOC_OK;
 }
 
-/* --- writing ------------------------------------------------------------ */
+/* --- writing: nodes in an arena ------------------------------------------ */
 
-static cJSON *made(cJSON *item)
+static cJSON *new_node(struct byi_arena *arena, int type)
 {
-    if (!item) {
-        byi_oom(sizeof *item);
-        abort();
+    cJSON *node = byi_arena_calloc(arena, 1, sizeof *node);
+
+    node->type = type;
+    return node;
+}
+
+struct cJSON *byi_json_object(struct byi_arena *arena)
+{
+    return new_node(arena, cJSON_Object);
+}
+
+struct cJSON *byi_json_list(struct byi_arena *arena)
+{
+    return new_node(arena, cJSON_Array);
+}
+
+struct cJSON *byi_json_text(struct byi_arena *arena, const char *text)
+{
+    cJSON *node = new_node(arena, cJSON_String);
+
+    node->valuestring = byi_arena_str(arena, text);
+    return node;
+}
+
+struct cJSON *byi_json_number(struct byi_arena *arena, double value)
+{
+    cJSON *node = new_node(arena, cJSON_Number);
+
+    node->valuedouble = value;
+    return node;
+}
+
+struct cJSON *byi_json_bool(struct byi_arena *arena, bool value)
+{
+    return new_node(arena, value ? cJSON_True : cJSON_False);
+}
+
+struct cJSON *byi_json_append(struct cJSON *list, struct cJSON *item)
+{
+    if (!list->child) {
+        list->child = item->prev = item;
+        return item;
     }
+    item->prev = list->child->prev; /* of the first one: the last */
+    item->prev->next = item;
+    list->child->prev = item;
     return item;
 }
 
-static cJSON *write_float(double value)
+struct cJSON *byi_json_add(struct cJSON *object, const char *key,
+                           struct cJSON *item)
+{
+    item->string = (char *)(uintptr_t)key;
+    return byi_json_append(object, item);
+}
+
+void byi_json_replace(struct cJSON *object, const char *key,
+                      const struct cJSON *item)
+{
+    cJSON *old = cJSON_GetObjectItemCaseSensitive(object, key);
+
+    if (!old)
+        return;
+    if (!(old->type & cJSON_IsReference)) {
+        cJSON_Delete(old->child);
+        cJSON_free(old->valuestring);
+    }
+    old->child = item->child;
+    old->valuestring = item->valuestring;
+    old->valuedouble = item->valuedouble;
+    old->type = item->type | cJSON_IsReference; /* it owns none of these */
+}
+
+static cJSON *write_float(struct byi_arena *arena, double value)
 {
     char text[32];
 
     if (isfinite(value))
-        return made(cJSON_CreateNumber(value));
-    return made(cJSON_CreateString(byi_float_text(text, value)));
+        return byi_json_number(arena, value);
+    return byi_json_text(arena, byi_float_text(text, value));
 }
 
-static cJSON *write_int(int64_t value)
+static cJSON *write_int(struct byi_arena *arena, int64_t value)
 {
     char text[32];
 
     if (fabs((double)value) <= exact)
-        return made(cJSON_CreateNumber((double)value));
+        return byi_json_number(arena, (double)value);
     snprintf(text, sizeof text, "%lld", (long long)value);
-    return made(cJSON_CreateString(text));
+    return byi_json_text(arena, text);
 }
 
-static cJSON *write_list(const struct byi_attr *attr)
+static cJSON *write_list(struct byi_arena *arena, const struct byi_attr *attr)
 {
-    cJSON *list = made(cJSON_CreateArray());
+    cJSON *list = byi_json_list(arena);
 
     for (uint32_t i = 0; i < attr->n; i++) {
         if (attr->kind == BYI_ATTR_INTS)
-            cJSON_AddItemToArray(list, write_int(attr->ints[i]));
+            byi_json_append(list, write_int(arena, attr->ints[i]));
         else if (attr->kind == BYI_ATTR_FLOATS)
-            cJSON_AddItemToArray(list, write_float(attr->floats[i]));
+            byi_json_append(list, write_float(arena, attr->floats[i]));
         else
-            cJSON_AddItemToArray(list,
-                                 made(cJSON_CreateString(attr->strings[i])));
+            byi_json_append(list, byi_json_text(arena, attr->strings[i]));
     }
     return list;
 }
 
-static cJSON *write_attr(const struct byi_attr *attr)
+static cJSON *write_attr(struct byi_arena *arena, const struct byi_attr *attr)
 {
     switch (attr->kind) {
     case BYI_ATTR_INT:
-        return write_int(attr->i);
+        return write_int(arena, attr->i);
     case BYI_ATTR_FLOAT:
-        return write_float(attr->f);
+        return write_float(arena, attr->f);
     case BYI_ATTR_BOOL:
-        return made(cJSON_CreateBool(attr->i != 0));
+        return byi_json_bool(arena, attr->i != 0);
     case BYI_ATTR_STRING:
-        return made(cJSON_CreateString(attr->s));
+        return byi_json_text(arena, attr->s);
     case BYI_ATTR_DTYPE:
-        return made(
-            cJSON_CreateString(byoc_dtype_name((enum byoc_dtype)attr->i)));
+        return byi_json_text(arena, byoc_dtype_name((enum byoc_dtype)attr->i));
     case BYI_ATTR_INTS:
     case BYI_ATTR_FLOATS:
     case BYI_ATTR_STRINGS:
-        return write_list(attr);
+        return write_list(arena, attr);
     }
     byi_unreachable();
 }
 
-static void add_member(cJSON *object, const char *key, cJSON *item)
+struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
+                                const struct byi_attrs *attrs)
 {
-    if (!cJSON_AddItemToObject(object, key, item)) {
-        byi_oom(strlen(key));
-        abort();
-    }
-}
-
-struct cJSON *byi_json_from_attrs(const struct byi_attrs *attrs)
-{
-    cJSON *object = made(cJSON_CreateObject());
+    cJSON *object = byi_json_object(arena);
 
     for (uint32_t i = 0; i < attrs->n; i++)
-        add_member(object, attrs->at[i].name, write_attr(&attrs->at[i]));
+        byi_json_add(object, attrs->at[i].name,
+                     write_attr(arena, &attrs->at[i]));
     return object;
 }
 
-struct cJSON *byi_json_from_type(const struct byi_type *type,
-                                 const char *(*symbol)(void *, int64_t),
-                                 void *ctx)
+struct cJSON *byi_json_of_type(struct byi_arena *arena,
+                               const struct byi_type *type,
+                               const char *(*symbol)(void *, int64_t),
+                               void *ctx)
 {
-    cJSON *object = made(cJSON_CreateObject());
-    cJSON *shape = made(cJSON_CreateArray());
+    cJSON *object = byi_json_object(arena);
+    cJSON *shape = byi_json_list(arena);
 
     assert(type->kind == BYI_TENSOR);
-    add_member(object, "dtype",
-               made(cJSON_CreateString(byoc_dtype_name(type->dtype))));
+    byi_json_add(object, "dtype",
+                 byi_json_text(arena, byoc_dtype_name(type->dtype)));
+    byi_json_add(object, "shape", shape);
     for (uint32_t i = 0; i < type->rank; i++) {
         int64_t dim = type->dims[i];
-        cJSON_AddItemToArray(shape,
-                             BYI_IS_SYMBOL(dim)
-                                 ? made(cJSON_CreateString(symbol(ctx, dim)))
-                                 : write_int(dim));
+        byi_json_append(shape, BYI_IS_SYMBOL(dim)
+                                   ? byi_json_text(arena, symbol(ctx, dim))
+                                   : write_int(arena, dim));
     }
-    add_member(object, "shape", shape);
     return object;
 }

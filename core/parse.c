@@ -248,10 +248,10 @@ static void release(struct byi_parser *p)
     byi_vec_free(p->scopes.at);
     byi_vec_free(p->names.at);
     byi_vec_free(p->bindings.at);
-    free(p->name_slots);
+    byi_vec_free(p->name_slots);
     byi_vec_free(p->numbers.at);
-    free(p->captures.at);
-    free(p->sizes.at);
+    byi_vec_free(p->captures.at);
+    byi_vec_free(p->sizes.at);
     byi_arena_free(&p->scratch);
 }
 

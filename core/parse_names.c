@@ -3,6 +3,7 @@
  * an outer function becomes a parameter of every function between.
  */
 #include "parse.h"
+#include "core/guard.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -12,12 +13,8 @@
 
 static void *table_memory(uint32_t n, size_t size)
 {
-    void *at = byi_alloc(n, size);
+    void *at = byi_own(n, size, NULL);
 
-    if (!at) {
-        byi_oom(n * size);
-        abort();
-    }
     return at;
 }
 
@@ -47,7 +44,7 @@ static void pair_put(struct byi_ppairs *t, uint64_t a, uint64_t b,
         for (uint32_t i = 0; i < old.cap; i++)
             if (old.at[i].value)
                 *pair_slot(t, old.at[i].a, old.at[i].b) = old.at[i];
-        free(old.at);
+        byi_vec_free(old.at);
     }
     *pair_slot(t, a, b) = (struct byi_ppair){a, b, value};
     t->n++;
@@ -69,7 +66,7 @@ uint32_t byi_parse_intern(struct byi_parser *p, const char *text)
     uint32_t *slot = NULL;
 
     if (p->names.n >= p->n_name_slots / 2) {
-        free(p->name_slots);
+        byi_vec_free(p->name_slots);
         p->n_name_slots = p->n_name_slots ? p->n_name_slots * 2 : 256;
         p->name_slots = table_memory(p->n_name_slots, sizeof *p->name_slots);
         for (uint32_t i = 0; i < p->names.n; i++)
@@ -266,8 +263,8 @@ static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
     if (*self != BYI_NO_ID)
         *self = to[*self];
     memcpy(f->nodes.at, nodes, n * sizeof *nodes);
-    free(nodes);
-    free(to);
+    byi_vec_free(nodes);
+    byi_vec_free(to);
 }
 
 /* The function's literal of itself captures what the function has captured. */

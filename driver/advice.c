@@ -5,6 +5,7 @@
 #include "passes.h"
 #include "compiled.h"
 
+#include "core/guard.h"
 #include "partition/partition.h"
 #include "partition/report.h"
 
@@ -560,6 +561,7 @@ enum byoc_status byoc_advise(const char *path,
     struct byi_text out = {0};
 
     *text = NULL;
+    BYI_BORDER(err);
     if (a.params->passes || a.params->stop_after)
         return byi_fail(err, BYOC_EINVAL,
                         "advice is about a whole compile, without passes and "

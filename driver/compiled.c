@@ -3,6 +3,8 @@
  */
 #include "compiled.h"
 
+#include "core/guard.h"
+
 #include "runtime/internal.h"
 
 #include <errno.h>
@@ -95,6 +97,7 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
     struct byi_text manifest = {0};
     struct byi_plan plan = {0};
     struct byi_kernels kernels;
+    BYI_BORDER(err);
     BYI_TRY(check_plan(c, err));
     byi_kernels_write(c->m, &kernels);
     enum byoc_status status =
@@ -126,6 +129,7 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
                                     struct byoc_error *err)
 {
     *model = NULL;
+    BYI_BORDER(err);
     BYI_TRY(check_plan(c, err));
     if (fits_tried(c, params)) {
         *model = c->tried;
@@ -161,8 +165,12 @@ const char *byoc_compiled_ledger(const struct byoc_compiled *c)
 
 const char *byoc_compiled_ir(struct byoc_compiled *c)
 {
-    if (!c->ir.at)
-        byi_print_module(c->m, &c->ir, NULL);
+    struct byi_text ir = {0};
+    BYI_BORDER_ELSE(NULL);
+    if (!c->ir.at) {
+        byi_print_module(c->m, &ir, NULL);
+        c->ir = ir;
+    }
     return c->ir.at;
 }
 
@@ -178,8 +186,12 @@ uint32_t byoc_compiled_timed(const struct byoc_compiled *c)
 
 const char *byoc_compiled_times(struct byoc_compiled *c)
 {
-    if (!c->times.at)
-        byi_timing_print(&c->timing, &c->times);
+    struct byi_text times = {0};
+    BYI_BORDER_ELSE(NULL);
+    if (!c->times.at) {
+        byi_timing_print(&c->timing, &times);
+        c->times = times;
+    }
     return c->times.at;
 }
 
@@ -188,6 +200,7 @@ enum byoc_status byoc_compiled_consts(const struct byoc_compiled *c,
 {
     struct byi_text text = {0};
     struct byi_file file;
+    BYI_BORDER(err);
     BYI_TRY(byi_file_create(path, &file, err));
     byi_print_module(c->m, &text, file.stream);
     byi_text_free(&text);

@@ -3,6 +3,8 @@
  */
 #include "find_vendors.h"
 
+#include "core/guard.h"
+
 #include "isolate.h"
 
 #include <string.h>
@@ -32,6 +34,7 @@ struct search {
     struct byi_found *found;
     const struct byoc_compile_params *params;
     struct byi_text failures;
+    struct byoc_error exhausted; /* status OK: memory sufficed */
 };
 
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
@@ -69,7 +72,11 @@ static void try_plugin(void *ctx, const char *path)
     struct search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
+    BYI_PUSH(&s->found->plugins, NULL); /* room for it, before it is open */
+    s->found->plugins.n--;
     if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
+        if (err.status == BYOC_ENOMEM)
+            s->exhausted = err;
         byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
                       err.text);
         return;
@@ -79,7 +86,7 @@ static void try_plugin(void *ctx, const char *path)
         return;
     }
     byi_match_host(&plugin->host);
-    BYI_PUSH(&s->found->plugins, plugin);
+    s->found->plugins.at[s->found->plugins.n++] = plugin;
 }
 
 /* --- vendors that are only patterns --------------------------------------- */
@@ -168,6 +175,8 @@ static enum byoc_status load_vendors(struct byi_found *found,
     enum byoc_status status = BYOC_OK;
     if (!params->backends || params->backends[0])
         status = each_plugin(params->plugins, try_plugin, &s, err);
+    if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
+        status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
     if (status == BYOC_OK && params->plugins && *params->plugins &&
         (s.failures.n || !found->plugins.n) && !params->backends)
         status = byi_fail(err, BYOC_EBACKEND, "%s%s",
@@ -371,12 +380,20 @@ void byoc_backends_list(const char *plugins,
                                     const char *, const char *),
                         void *ctx)
 {
-    struct listing listing = {.use = use, .ctx = ctx, .arena = byi_arena_new()};
+    struct listing listing = {.use = use, .ctx = ctx};
     struct byoc_error err;
+    struct byi_guard guard;
+    if (byi_guard_enter(&guard)) {
+        byi_guard_leave(&guard);
+        use(ctx, plugins ? plugins : "", NULL, NULL, "out of memory");
+        return;
+    }
+    listing.arena = byi_arena_new();
     if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
         use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
     byi_vec_free(listing.seen.at);
     byi_arena_free(&listing.arena);
+    byi_guard_leave(&guard);
 }
 
 /* --- checking tables ------------------------------------------------------ */
@@ -417,6 +434,7 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
                                     void *ctx, struct byoc_error *err)
 {
     struct linting linting = {.use = use, .ctx = ctx};
+    BYI_BORDER(err);
     if (!patterns || !*patterns)
         return each_plugin(plugins, lint_plugin, &linting, err);
     struct byi_found found = {.arena = byi_arena_new()};

@@ -1,6 +1,8 @@
 /* image.c: regions to blobs, the rest to a plan, both into an image. */
 #include "image.h"
 
+#include "core/guard.h"
+
 #include "isolate.h"
 
 #include <string.h>
@@ -54,6 +56,20 @@ static void take_code(const struct byi_found *found, struct byi_built_region *r,
     r->reason = BYI_REASON_SOURCE;
 }
 
+/* An answer that is the host's memory. */
+struct lent {
+    const struct byoc_host *host;
+    void *data;
+};
+
+static void end_lent(void *data)
+{
+    struct lent *lent = data;
+    if (lent->data)
+        lent->host->release(lent->host->ctx, lent->data);
+    byi_vec_free(lent);
+}
+
 /* Hand the region to its vendor's own compiler, where it has one. Whoever
  * writes nothing but C says so. */
 static void compile_region(const struct byi_module *m,
@@ -69,9 +85,12 @@ static void compile_region(const struct byi_module *m,
     if (!r->varies && byi_found_writes_c(found, plugin->backend))
         region.symbol = byi_code_symbol(m, r->func, arena);
     struct byoc_blob blob = {.struct_size = sizeof blob};
+    struct lent *lent = byi_own(1, sizeof *lent, end_lent);
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
+    *lent = (struct lent){&plugin->host, fail ? NULL : blob.data};
     if (fail) {
+        end_lent(lent);
         r->fault = take_fault(plugin, fail, arena);
         return;
     }
@@ -86,7 +105,7 @@ static void compile_region(const struct byi_module *m,
         byi_text_free(&r->blob);
         byi_text_add(&r->blob, blob.data, blob.bytes);
     }
-    plugin->host.release(plugin->host.ctx, blob.data);
+    end_lent(lent);
 }
 
 /* Without a plug-in the vendor is only patterns. */

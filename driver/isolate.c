@@ -570,6 +570,17 @@ static enum byoc_status start(struct isolated *iso,
     return byi_fail(err, BYOC_EIO, "%s: no process for it", iso->plugin.path);
 }
 
+/* Goes with its arena, which a guard frees when memory runs out. */
+static void end_with_arena(void *arg)
+{
+    struct isolated *iso = arg;
+    if (iso->pid <= 0)
+        return;
+    close(iso->fd);
+    kill(iso->pid, SIGKILL);
+    waitpid(iso->pid, NULL, 0);
+}
+
 enum byoc_status byi_isolate_open(const char *path, uint32_t threads,
                                   const struct byi_isolate_limits *limits,
                                   struct byi_plugin **plugin,
@@ -579,6 +590,7 @@ enum byoc_status byi_isolate_open(const char *path, uint32_t threads,
     struct isolated *iso = byi_arena_alloc(arena, sizeof *iso);
     struct byi_wire reply = {0};
     *iso = (struct isolated){.arena = arena};
+    byi_arena_defer(arena, end_with_arena, iso);
     iso->plugin.path = byi_arena_str(arena, path);
     iso->plugin.threads = threads;
     byoc_internal_host_init(&iso->plugin, BYOC_BACKEND_ABI);
@@ -598,11 +610,6 @@ void byi_isolate_close(struct byi_plugin **plugin)
 {
     struct isolated *iso = (struct isolated *)*plugin;
     *plugin = NULL;
-    if (iso->pid > 0) {
-        close(iso->fd);
-        kill(iso->pid, SIGKILL);
-        waitpid(iso->pid, NULL, 0);
-    }
     struct byi_arena *arena = iso->arena;
     byi_arena_free(&arena);
 }

@@ -2,6 +2,7 @@
  * byoc asks, and asks byoc about matches. It dies with byoc.
  */
 #include "isolate.h"
+#include "core/guard.h"
 
 #include "wire.h"
 
@@ -417,6 +418,10 @@ _Noreturn void byi_isolate_serve(const char *path, uint32_t threads, int fd,
     struct server s = {.fd = fd};
     struct byi_wire w;
     bool late;
+    /* not back to the parent's guard, whose frames this process has, too */
+    struct byi_guard guard;
+    if (byi_guard_enter(&guard))
+        _exit(1);
     limit(bytes);
     open_plugin(&s, path, threads);
     while (byi_wire_receive(fd, &w, 0, &late) && w.op < BYI_ISOLATE_N_OPS &&

@@ -3,6 +3,7 @@
  */
 #include <byoc/byoc.h>
 
+#include "core/guard.h"
 #include "partition/report.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ enum byoc_status byoc_ledger_text(const char *ledger_json, int every_node,
     struct byi_report r;
     struct byi_text out = {0};
     *text = NULL;
+    BYI_BORDER(err);
     BYI_TRY(byi_report_read(ledger_json, strlen(ledger_json), &r, err));
     byi_report_text(&r, every_node != 0, &out);
     byi_report_free(&r);
@@ -26,6 +28,7 @@ enum byoc_status byoc_ledger_explain(const char *ledger_json, const char *node,
     struct byi_report r;
     struct byi_text out = {0};
     *text = NULL;
+    BYI_BORDER(err);
     BYI_TRY(byi_report_read(ledger_json, strlen(ledger_json), &r, err));
     const enum byoc_status status = byi_report_explain(&r, node, &out, err);
     byi_report_free(&r);
@@ -41,6 +44,7 @@ enum byoc_status byoc_ledger_diff(const char *old_json, const char *new_json,
     struct byi_text out = {0};
     *text = NULL;
     *worse = 0;
+    BYI_BORDER(err);
     enum byoc_status status =
         byi_report_read(old_json, strlen(old_json), &old, err);
     if (status != BYOC_OK) {

@@ -8,6 +8,7 @@
 #include "image.h"
 #include "passes.h"
 
+#include "core/guard.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
@@ -335,6 +336,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         byoc_model_free(&model);
         return try_isolated(c, err);
     }
+    c->tried = model;
     enum byoc_status status = BYOC_OK;
     bool whole = true;
     for (uint32_t i = 0; i < c->built.regions.n && status == BYOC_OK; i++) {
@@ -354,8 +356,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         whole = whole && !r->fault;
     }
     if (!whole || status != BYOC_OK)
-        byoc_model_free(&model);
-    c->tried = model;
+        byoc_model_free(&c->tried);
     c->tried_threads = params->threads;
     c->tried_plugins =
         params->plugins ? byi_arena_str(c->arena, params->plugins) : NULL;
@@ -501,6 +502,13 @@ struct fallen {
     BYI_VEC(struct byi_fallen) list;
 };
 
+struct compiling {
+    const char *path;
+    const struct byoc_compile_params *params;
+    struct fallen fallen;
+    struct byoc_compiled *c;
+};
+
 static struct byoc_compiled *new_compiled(
     const struct byoc_compile_params *params, const struct fallen *fallen)
 {
@@ -553,27 +561,37 @@ static void warn_fallen(const struct fallen *fallen, struct byoc_compiled *c)
     c->found.n_fallen = 0;
 }
 
+/* A body for byi_guarded. */
+static enum byoc_status compile_all(void *arg, struct byoc_error *err)
+{
+    struct compiling *x = arg;
+    x->fallen.arena = byi_arena_new();
+    x->c = new_compiled(x->params, &x->fallen);
+    enum byoc_status status = compile(x->c, x->path, x->params, err);
+    while (add_fallen(&x->fallen, x->c)) { /* at most once for each vendor */
+        byoc_compiled_free(&x->c);
+        x->c = new_compiled(x->params, &x->fallen);
+        status = compile(x->c, x->path, x->params, err);
+    }
+    warn_fallen(&x->fallen, x->c);
+    return status;
+}
+
 enum byoc_status byoc_compile(const char *path,
                               const struct byoc_compile_params *params,
                               struct byoc_compiled **compiled,
                               struct byoc_error *err)
 {
     const struct byoc_compile_params defaults = {0};
-    struct fallen fallen = {.arena = byi_arena_new()};
-    params = params ? params : &defaults;
+    struct compiling x = {.path = path, .params = params ? params : &defaults};
+    struct byi_guard guard;
     *compiled = NULL;
-    struct byoc_compiled *c = new_compiled(params, &fallen);
-    enum byoc_status status = compile(c, path, params, err);
-    while (add_fallen(&fallen, c)) { /* at most once for each vendor */
-        byoc_compiled_free(&c);
-        c = new_compiled(params, &fallen);
-        status = compile(c, path, params, err);
-    }
-    warn_fallen(&fallen, c);
+    const enum byoc_status status = byi_guarded(&guard, compile_all, &x, err);
     if (status != BYOC_OK)
-        byoc_compiled_free(&c);
-    *compiled = c;
-    byi_vec_free(fallen.list.at);
-    byi_arena_free(&fallen.arena);
+        byoc_compiled_free(&x.c);
+    *compiled = x.c;
+    byi_vec_free(x.fallen.list.at);
+    byi_arena_free(&x.fallen.arena);
+    byi_guard_leave(&guard);
     return status;
 }

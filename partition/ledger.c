@@ -2,6 +2,7 @@
  * passes decide, closed over the final module.
  */
 #include "ledger_book.h"
+#include "core/guard.h"
 #include "partition.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ void byi_ledger_free(struct byi_ledger **ledger)
     if (!*ledger)
         return;
     struct byi_ledger *l = *ledger;
-    free(l->texts.slots);
+    byi_vec_free(l->texts.slots);
     byi_vec_free(l->attempts.at);
     byi_vec_free(l->entries.at);
     byi_vec_free(l->regions.at);
@@ -81,15 +82,11 @@ static struct byi_text_slot *slot_of(const struct byi_texts *t, uint64_t hash,
 static void grow_texts(struct byi_texts *t)
 {
     struct byi_texts grown = {.n = t->n, .cap = t->cap ? 2 * t->cap : 256};
-    grown.slots = byi_alloc(grown.cap, sizeof *grown.slots);
-    if (!grown.slots) {
-        byi_oom(grown.cap * sizeof *grown.slots);
-        abort();
-    }
+    grown.slots = byi_own(grown.cap, sizeof *grown.slots, NULL);
     for (uint32_t i = 0; i < t->cap; i++)
         if (t->slots[i].text)
             *slot_of(&grown, t->slots[i].hash, t->slots[i].text) = t->slots[i];
-    free(t->slots);
+    byi_vec_free(t->slots);
     *t = grown;
 }
 

@@ -3,6 +3,7 @@
  * the same when they have the same name.
  */
 #include "report.h"
+#include "core/json_write.h"
 
 #include <cjson/cJSON.h>
 
@@ -324,72 +325,79 @@ static void print_text(const struct differ *d, bool worse, struct byi_text *out)
 
 /* --- as JSON -------------------------------------------------------------- */
 
-static cJSON *side_json(const struct byi_report *r, double nodes)
+static cJSON *side_json(struct byi_arena *arena, const struct byi_report *r,
+                        double nodes)
 {
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "model", r->model);
-    cJSON_AddNumberToObject(json, "flops_share", byi_report_flops_share(r));
-    cJSON_AddNumberToObject(json, "nodes_share", nodes);
-    cJSON_AddNumberToObject(json, "regions", r->coverage.regions);
-    cJSON *vendors = cJSON_AddArrayToObject(json, "vendors");
+    cJSON *json = byi_json_object(arena);
+    byi_json_add(json, "model", byi_json_text(arena, r->model));
+    byi_json_add(json, "flops_share",
+                 byi_json_number(arena, byi_report_flops_share(r)));
+    byi_json_add(json, "nodes_share", byi_json_number(arena, nodes));
+    byi_json_add(json, "regions", byi_json_number(arena, r->coverage.regions));
+    cJSON *vendors = byi_json_add(json, "vendors", byi_json_list(arena));
     for (uint32_t i = 0; i < r->n_vendors; i++) {
-        cJSON *vendor = cJSON_CreateObject();
-        cJSON_AddStringToObject(vendor, "name", r->vendors[i].name);
-        cJSON_AddStringToObject(vendor, "version", r->vendors[i].version);
-        cJSON_AddNumberToObject(vendor, "nodes", r->vendors[i].n_nodes);
-        cJSON_AddNumberToObject(vendor, "regions", r->vendors[i].n_regions);
-        cJSON_AddItemToArray(vendors, vendor);
+        cJSON *vendor = byi_json_object(arena);
+        byi_json_add(vendor, "name", byi_json_text(arena, r->vendors[i].name));
+        byi_json_add(vendor, "version",
+                     byi_json_text(arena, r->vendors[i].version));
+        byi_json_add(vendor, "nodes",
+                     byi_json_number(arena, r->vendors[i].n_nodes));
+        byi_json_add(vendor, "regions",
+                     byi_json_number(arena, r->vendors[i].n_regions));
+        byi_json_append(vendors, vendor);
     }
     return json;
 }
 
-static void add_place(cJSON *json, const char *key,
+static void add_place(struct byi_arena *arena, cJSON *json, const char *key,
                       const struct byi_report_node *node)
 {
-    cJSON *place = cJSON_AddObjectToObject(json, key);
-    cJSON_AddStringToObject(place, "where", node->where);
-    cJSON_AddStringToObject(place, "reason", node->reason);
+    cJSON *place = byi_json_add(json, key, byi_json_object(arena));
+    byi_json_add(place, "where", byi_json_text(arena, node->where));
+    byi_json_add(place, "reason", byi_json_text(arena, node->reason));
     if (byi_report_native(node))
-        cJSON_AddStringToObject(place, "detail", node->detail);
+        byi_json_add(place, "detail", byi_json_text(arena, node->detail));
     if (*node->pattern)
-        cJSON_AddStringToObject(place, "pattern", node->pattern);
+        byi_json_add(place, "pattern", byi_json_text(arena, node->pattern));
     if (*node->impl)
-        cJSON_AddStringToObject(place, "impl", node->impl);
+        byi_json_add(place, "impl", byi_json_text(arena, node->impl));
 }
 
-static void add_list(cJSON *root, const char *key, const pair_list *list)
+static void add_list(struct byi_arena *arena, cJSON *root, const char *key,
+                     const pair_list *list)
 {
-    cJSON *json = cJSON_AddArrayToObject(root, key);
+    cJSON *json = byi_json_add(root, key, byi_json_list(arena));
     for (uint32_t i = 0; i < list->n; i++) {
         const struct pair *pair = &list->at[i];
         const struct byi_report_node *node = pair->new ? pair->new : pair->old;
-        cJSON *item = cJSON_CreateObject();
-        cJSON_AddStringToObject(item, "name", node->name);
-        cJSON_AddStringToObject(item, "op", node->op);
-        cJSON_AddNumberToObject(item, "flops", node->flops);
+        cJSON *item = byi_json_object(arena);
+        byi_json_add(item, "name", byi_json_text(arena, node->name));
+        byi_json_add(item, "op", byi_json_text(arena, node->op));
+        byi_json_add(item, "flops", byi_json_number(arena, node->flops));
         if (pair->old)
-            add_place(item, "old", pair->old);
+            add_place(arena, item, "old", pair->old);
         if (pair->new)
-            add_place(item, "new", pair->new);
-        cJSON_AddItemToArray(json, item);
+            add_place(arena, item, "new", pair->new);
+        byi_json_append(json, item);
     }
 }
 
 static void print_json(const struct differ *d, bool worse, struct byi_text *out)
 {
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "format", "byoc-ledger-diff");
-    cJSON_AddNumberToObject(root, "version", 1);
-    cJSON_AddBoolToObject(root, "worse", worse);
-    cJSON_AddItemToObject(root, "old", side_json(d->old, d->old_nodes));
-    cJSON_AddItemToObject(root, "new", side_json(d->new, d->new_nodes));
-    add_list(root, "moved", &d->moved);
-    add_list(root, "rebuilt", &d->rebuilt);
-    add_list(root, "other_reason", &d->other);
-    add_list(root, "gone", &d->gone);
-    add_list(root, "added", &d->added);
+    struct byi_arena *arena = byi_arena_new();
+    cJSON *root = byi_json_object(arena);
+    byi_json_add(root, "format", byi_json_text(arena, "byoc-ledger-diff"));
+    byi_json_add(root, "version", byi_json_number(arena, 1));
+    byi_json_add(root, "worse", byi_json_bool(arena, worse));
+    byi_json_add(root, "old", side_json(arena, d->old, d->old_nodes));
+    byi_json_add(root, "new", side_json(arena, d->new, d->new_nodes));
+    add_list(arena, root, "moved", &d->moved);
+    add_list(arena, root, "rebuilt", &d->rebuilt);
+    add_list(arena, root, "other_reason", &d->other);
+    add_list(arena, root, "gone", &d->gone);
+    add_list(arena, root, "added", &d->added);
     byi_json_print(root, out);
-    cJSON_Delete(root);
+    byi_arena_free(&arena);
 }
 
 bool byi_report_diff(const struct byi_report *old, const struct byi_report *new,

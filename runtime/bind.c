@@ -3,6 +3,8 @@
  * shape functions as well, tell all others. What comes out is what the vendor
  * would have been given had the model been compiled for these sizes.
  */
+#include "core/guard.h"
+#include "core/json_write.h"
 #include "internal.h"
 
 #include "codegen_json/graph.h"
@@ -151,13 +153,13 @@ static enum byoc_status infer_steps(struct binder *b,
 
 /* --- the text ------------------------------------------------------------- */
 
-static cJSON *type_json(const struct byi_type *type)
+static cJSON *type_json(const struct binder *b, const struct byi_type *type)
 {
     if (type->kind == BYI_TENSOR)
-        return byi_json_from_type(type, NULL, NULL);
-    cJSON *tuple = cJSON_CreateArray();
+        return byi_json_of_type(b->arena, type, NULL, NULL);
+    cJSON *tuple = byi_json_list(b->arena);
     for (uint32_t i = 0; i < type->n_fields; i++)
-        cJSON_AddItemToArray(tuple, type_json(type->fields[i]));
+        byi_json_append(tuple, type_json(b, type->fields[i]));
     return tuple;
 }
 
@@ -166,8 +168,7 @@ static cJSON *type_json(const struct byi_type *type)
 static void write_step(const struct binder *b, cJSON *json, uint32_t *step)
 {
     static const char *const keys[] = {"then", "else"};
-    cJSON_ReplaceItemInObjectCaseSensitive(json, "type",
-                                           type_json(b->steps[(*step)++]));
+    byi_json_replace(json, "type", type_json(b, b->steps[(*step)++]));
     for (uint32_t k = 0; k < 2; k++) {
         cJSON *branch = cJSON_GetObjectItemCaseSensitive(json, keys[k]);
         cJSON *inner, *list = cJSON_GetObjectItemCaseSensitive(branch, "steps");
@@ -177,10 +178,10 @@ static void write_step(const struct binder *b, cJSON *json, uint32_t *step)
 
 static void write_outs(const struct binder *b, cJSON *json, uint32_t node)
 {
-    cJSON *list = cJSON_CreateArray();
+    cJSON *list = byi_json_list(b->arena);
     for (uint32_t i = 0; i < b->g->nodes[node].n_out; i++)
-        cJSON_AddItemToArray(list, type_json(b->out[node][i]));
-    cJSON_ReplaceItemInObjectCaseSensitive(json, "out", list);
+        byi_json_append(list, type_json(b, b->out[node][i]));
+    byi_json_replace(json, "out", list);
 }
 
 /* --- nodes ---------------------------------------------------------------- */
@@ -249,6 +250,7 @@ enum byoc_status byoc_internal_region_bind(
     struct byi_graph *graph = NULL;
     cJSON *root = NULL;
     *sized = (struct byi_sized){0};
+    BYI_BORDER(err);
     BYI_TRY(byi_graph_read_varying(json, n, &graph, err));
     struct binder b = {
         .g = graph, .arena = arena, .consts = consts, .err = err};

@@ -275,11 +275,12 @@ static enum byoc_status add(const struct byoc_model *model,
     e->stage = status == BYOC_OK ? READY : FAILED;
     pthread_cond_broadcast(&c->made);
     *entry = e;
+    /* what has a twin for want of memory serves those who wait for it now */
+    if (e->listed && (status != BYOC_OK || e->in.starved))
+        unlist(c, e);
     if (status == BYOC_OK)
         return BYOC_OK;
     c->stats.failures++;
-    if (e->listed)
-        unlist(c, e);
     return byi_fail(err, status, "%s", e->why.text);
 }
 

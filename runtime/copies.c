@@ -3,6 +3,7 @@
  * either may take the other's symbols. Found by a function that each defines,
  * so that a copy linked into a plug-in counts as well.
  */
+#include "core/guard.h"
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -47,15 +48,18 @@ static void add_copy(const char *path, const char *function,
         dlclose(handle);
 }
 
+/* The loader holds its lock: a guard of its own ends the walk when memory runs
+ * out. */
 static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size;
+    BYI_BORDER_ELSE(1);
     if (info->dlpi_name && info->dlpi_name[0] == '/')
         byi_text_addf(ctx, "%s\n", info->dlpi_name);
     return 0;
 }
 
-void byoc_internal_copies(struct byi_text *out)
+static void describe(struct byi_text *out)
 {
     struct byi_text objects = {0};
     struct copies found[BYI_COUNT(kinds)] = {{.n = 0}};
@@ -76,4 +80,12 @@ void byoc_internal_copies(struct byi_text *out)
                            "for one of them\n");
     }
     byi_text_free(&objects);
+}
+
+void byoc_internal_copies(struct byi_text *out)
+{
+    struct byi_text text = {0};
+    BYI_BORDER_ELSE();
+    describe(&text);
+    *out = text;
 }

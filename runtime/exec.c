@@ -4,6 +4,7 @@
  * step's type rule is its shape function, and results get blocks of the
  * state's pool that go back after their last reader.
  */
+#include "core/guard.h"
 #include "plan.h"
 
 #include <string.h>
@@ -106,7 +107,7 @@ static enum byoc_status infer_step(struct byoc_state *s,
     if (s->n_inferred++ % INFER_STEPS == 0)
         byi_arena_free(&s->infer);
     if (!s->infer)
-        s->infer = byi_arena_new();
+        byi_keep(s->infer = byi_arena_new());
     for (uint32_t i = 0; i < step->n_in; i++) {
         const struct byi_tensor *t = &fr->t[step->in[i]];
         s->type_store[i] = (struct byi_type){.kind = BYI_TENSOR,
@@ -418,8 +419,10 @@ static enum byoc_status leave(struct byoc_state *s,
     return BYOC_OK;
 }
 
-static enum byoc_status run_all(struct byoc_state *s, struct byoc_error *err)
+/* A body for byi_guarded. */
+static enum byoc_status run_all(void *arg, struct byoc_error *err)
 {
+    struct byoc_state *s = arg;
     for (;;) {
         struct byi_frame *fr = s->top;
         const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
@@ -482,10 +485,12 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
     s->calls = 0;
     s->n_inferred = 0;
     bind_lent(f, fr);
-    enum byoc_status status = run_all(s, err);
+    struct byi_guard guard;
+    const enum byoc_status status = byi_guarded(&guard, run_all, s, err);
     __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
     unwind(s);
     byi_arena_free(&s->infer);
+    byi_guard_leave(&guard);
     return status;
 }
 

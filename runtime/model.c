@@ -11,12 +11,18 @@
 #include <unistd.h>
 
 #include "core/descriptor.h"
+#include "core/guard.h"
 
 /* --- warnings ----------------------------------------------------------- */
 
+/* A warning that there is no memory to keep is logged all the same: between a
+ * plug-in that was opened and the list it belongs to nothing may fail. */
 static void warn(struct byoc_model *model, const char *text)
 {
-    byi_text_addf(&model->warnings, "%s\n", text);
+    struct byi_guard guard;
+    if (!byi_guard_enter(&guard))
+        byi_text_addf(&model->warnings, "%s\n", text);
+    byi_guard_leave(&guard);
     if (model->log)
         model->log(model->log_ctx, text);
 }
@@ -355,6 +361,8 @@ static enum byoc_status load_vendor(struct byoc_model *model,
             missing == BYOC_OK ? load_region(model, i, plugin, &why) : missing;
         if (status == BYOC_OK)
             continue;
+        if (status == BYOC_ENOMEM) /* no reason to run the twin for good */
+            return byi_fail(err, status, "%s", why.text);
         if (params->require_vendors)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         char text[1200];
@@ -446,11 +454,19 @@ static void make_workers(struct byoc_model *model)
         (struct byi_ways){.threads = model->threads, .spin_ns = BYI_SPIN_NS};
 }
 
-static enum byoc_status init_model(struct byoc_model *model,
-                                   const struct byi_image *image,
-                                   const struct byoc_load_params *params,
-                                   struct byoc_error *err)
+struct opening {
+    struct byoc_model *model;
+    const struct byi_image *image;
+    const struct byoc_load_params *params;
+};
+
+/* A body for byi_guarded. */
+static enum byoc_status init_model(void *arg, struct byoc_error *err)
 {
+    const struct opening *o = arg;
+    struct byoc_model *model = o->model;
+    const struct byi_image *image = o->image;
+    const struct byoc_load_params *params = o->params;
     struct byi_facts facts;
     model->image = *image;
     model->require_vendors = params->require_vendors != 0;
@@ -496,14 +512,14 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
     struct byoc_model *m = byi_alloc(1, sizeof *m);
     if (!m)
         return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
-    enum byoc_status status =
-        init_model(m, image, params ? params : &defaults, err);
-    if (status != BYOC_OK) {
+    struct opening o = {m, image, params ? params : &defaults};
+    struct byi_guard guard;
+    const enum byoc_status status = byi_guarded(&guard, init_model, &o, err);
+    if (status != BYOC_OK)
         byoc_model_free(&m);
-        return status;
-    }
+    byi_guard_leave(&guard);
     *model = m;
-    return BYOC_OK;
+    return status;
 }
 
 /* Have the loader map the artifact, and hold what its descriptor says against
@@ -514,6 +530,7 @@ static enum byoc_status map_artifact(const char *path, struct byi_artifact *a,
 {
     char real[PATH_MAX];
     struct byi_facts facts;
+    BYI_BORDER(err);
     if (!realpath(path, real))
         return byi_fail(err, BYOC_EIO, "%s: no such file", path);
     struct byi_arena *arena = byi_arena_new();
@@ -709,6 +726,7 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                       struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = model->plan;
+    BYI_BORDER(err);
     if (region >= plan->n_parts)
         return byi_fail(err, BYOC_EINVAL,
                         "no region %u: the model has %u, counted from 0",

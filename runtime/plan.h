@@ -158,6 +158,7 @@ struct byi_instance {
     const struct byoc_model *model;
     const struct byi_plan_tables *plan;
     struct byi_region *regions;
+    bool starved; /* a region runs its twin for want of memory */
 };
 
 struct byi_cache;

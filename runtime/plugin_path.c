@@ -4,7 +4,10 @@
  */
 #include "internal.h"
 
+#include "core/guard.h"
+
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,23 +28,37 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name); /* not the locale's order */
 }
 
+struct listing {
+    struct dirent **entries;
+    int n;
+};
+
+static void end_listing(void *data)
+{
+    struct listing *list = data;
+    for (int i = 0; i < list->n; i++)
+        free(list->entries[i]);
+    free(list->entries);
+    byi_vec_free(list);
+}
+
 /* Add the plug-ins of a folder; `only`: none but this vendor's. */
 static void add_folder(const char *folder, const char *only,
                        struct byi_text *paths)
 {
-    struct dirent **entries;
-    int n = scandir(folder, &entries, is_plugin, by_name);
-    for (int i = 0; i < n; i++) {
-        const char *name = entries[i]->d_name;
+    struct listing *list = byi_own(1, sizeof *list, end_listing);
+    list->n = scandir(folder, &list->entries, is_plugin, by_name);
+    if (list->n < 0 && errno == ENOMEM)
+        byi_oom(0);
+    for (int i = 0; i < list->n; i++) {
+        const char *name = list->entries[i]->d_name;
         size_t len = strlen(name) - strlen(PREFIX) - strlen(SUFFIX);
         bool wanted = !only || (strlen(only) == len &&
                                 memcmp(name + strlen(PREFIX), only, len) == 0);
         if (wanted)
             byi_text_addf(paths, "%s/%s\n", folder, name);
-        free(entries[i]);
     }
-    if (n >= 0)
-        free(entries);
+    end_listing(list);
 }
 
 static void add_entry(const char *path, const char *only,
@@ -90,11 +107,22 @@ static enum byoc_status list_for(const char *plugins, const char *only,
     return BYOC_OK;
 }
 
+static enum byoc_status list_paths(const char *plugins, const char *only,
+                                   struct byi_text *paths,
+                                   struct byoc_error *err)
+{
+    struct byi_text made = {0};
+    BYI_BORDER(err);
+    const enum byoc_status status = list_for(plugins, only, &made, err);
+    *paths = made;
+    return status;
+}
+
 enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                            struct byi_text *paths,
                                            struct byoc_error *err)
 {
-    return list_for(plugins, NULL, paths, err);
+    return list_paths(plugins, NULL, paths, err);
 }
 
 /* Open the paths in turn until one is the vendor's. What went wrong with the
@@ -110,6 +138,8 @@ static enum byoc_status open_one_of(char *paths, const char *name,
         struct byoc_error one;
         if (byoc_internal_plugin_open(path, threads, plugin, &one) != BYOC_OK) {
             why = one;
+            if (one.status == BYOC_ENOMEM)
+                break;
             continue;
         }
         if (strcmp((*plugin)->backend->name, name) == 0)
@@ -132,7 +162,7 @@ enum byoc_status byoc_internal_plugin_find(const char *plugins,
 {
     struct byi_text paths = {0};
     *plugin = NULL;
-    enum byoc_status status = list_for(plugins, name, &paths, err);
+    enum byoc_status status = list_paths(plugins, name, &paths, err);
     char none[] = "";
     if (status == BYOC_OK)
         status =

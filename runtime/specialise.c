@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "core/guard.h"
+
 enum { MAX_COMPUTED = 1024 }; /* elements of a value that is computed here */
 
 enum stage { NEW, BEGUN, DONE };
@@ -300,6 +302,7 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
         if (m->model->require_vendors)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         region->fault = byi_arena_str(m->arena, why.text);
+        m->in->starved |= status == BYOC_ENOMEM;
         return BYOC_OK;
     }
     for (uint32_t i = 0; i < step->n_out; i++)
@@ -612,8 +615,24 @@ static enum byoc_status attempt(struct maker *m, bool *again)
     m->stack.n = m->consts.n = 0;
     enum byoc_status status = make(m);
     *again = status == BYOC_OK && find_open(m);
-    if (status != BYOC_OK || *again)
+    if (*again)
         byi_instance_end(m->in);
+    return status;
+}
+
+/* A body for byi_guarded. */
+static enum byoc_status attempt_all(void *arg, struct byoc_error *err)
+{
+    struct maker *m = arg;
+    enum byoc_status status;
+    bool again;
+    m->err = err;
+    m->scratch = byi_arena_new();
+    m->open =
+        byi_arena_calloc(m->scratch, m->model->plan->n_funcs, sizeof *m->open);
+    do
+        status = attempt(m, &again);
+    while (again);
     return status;
 }
 
@@ -621,27 +640,22 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, bool last,
                                 struct byi_instance *in, struct byoc_error *err)
 {
-    struct maker m = {.model = model,
-                      .in = in,
-                      .scratch = byi_arena_new(),
-                      .sizes = sizes,
-                      .last = last,
-                      .err = err};
-    enum byoc_status status;
-    bool again;
-    m.open = byi_arena_calloc(m.scratch, model->plan->n_funcs, sizeof *m.open);
-    do
-        status = attempt(&m, &again);
-    while (again);
+    struct maker m = {.model = model, .in = in, .sizes = sizes, .last = last};
+    struct byi_guard guard;
+    *in = (struct byi_instance){0};
+    const enum byoc_status status = byi_guarded(&guard, attempt_all, &m, err);
+    if (status != BYOC_OK && in->plan)
+        byi_instance_end(in);
     byi_vec_free(m.stack.at);
     byi_vec_free(m.consts.at);
     byi_arena_free(&m.scratch);
+    byi_guard_leave(&guard);
     return status;
 }
 
 void byi_instance_end(struct byi_instance *in)
 {
-    for (uint32_t i = 0; i < in->plan->n_parts; i++) {
+    for (uint32_t i = 0; in->regions && i < in->plan->n_parts; i++) {
         const struct byi_region *region = &in->regions[i];
         if (region->plugin && !region->lent)
             region->plugin->backend->unload(&region->plugin->host,
@@ -649,4 +663,5 @@ void byi_instance_end(struct byi_instance *in)
     }
     struct byi_arena *arena = in->plan->arena;
     byi_arena_free(&arena);
+    in->plan = NULL;
 }

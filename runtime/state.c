@@ -1,6 +1,7 @@
 /* state.c: the memory of one run at a time, and the way in: callers' DLPack
  * views are checked against the model's signature, bound, and given back.
  */
+#include "core/guard.h"
 #include "plan.h"
 
 #include <stdlib.h>
@@ -413,6 +414,7 @@ enum byoc_status byi_own_strings(struct byoc_state *s,
 static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
+    BYI_BORDER(err);
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {

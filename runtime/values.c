@@ -2,6 +2,7 @@
  * trees are made objects that lend their tensors, and what a run gives is made
  * a tree of the state's. Both go down as far as the model's signature says.
  */
+#include "core/guard.h"
 #include "plan.h"
 
 #include <string.h>
@@ -129,7 +130,7 @@ enum byoc_status byi_value_write(struct byoc_state *s,
                                  struct byoc_error *err)
 {
     if (!s->given)
-        s->given = byi_arena_new();
+        byi_keep(s->given = byi_arena_new());
     struct byoc_value *elements =
         byi_arena_calloc(s->given, object->n + 1u, sizeof *elements);
     for (uint32_t i = 0; i < object->n; i++) {

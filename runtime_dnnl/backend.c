@@ -5,6 +5,7 @@
  */
 #include <byoc/backend.h>
 
+#include "core/guard.h"
 #include "runtime_dnnl/build.h"
 #include "runtime_dnnl/threads.h"
 
@@ -36,6 +37,7 @@ static enum byoc_status make_program(const struct byoc_host *host,
                                      struct byi_program **program,
                                      struct byoc_error *err)
 {
+    BYI_BORDER(err);
     const struct byi_dnnl *lib = byi_dnnl_open(err);
     if (!lib)
         return BYOC_EBACKEND;
@@ -93,6 +95,7 @@ static enum byoc_status find_layouts(const struct byi_dnnl *lib,
                                      struct byoc_layout *wish,
                                      struct byoc_error *err)
 {
+    BYI_BORDER(err);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct byi_gnode *node = &g->nodes[i];
         const enum byi_op_cost cost =
@@ -104,6 +107,14 @@ static enum byoc_status find_layouts(const struct byi_dnnl *lib,
     return BYOC_OK;
 }
 
+static enum byoc_status read_graph(const struct byoc_region *region,
+                                   struct byi_graph **graph,
+                                   struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    return byi_graph_read(region->json, region->json_bytes, graph, err);
+}
+
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *region,
                                 struct byoc_layout *wish)
@@ -112,8 +123,7 @@ static struct byoc_fail *layout(const struct byoc_host *host,
     const struct byi_dnnl *lib = byi_dnnl_open(&err);
     struct byi_graph *graph = NULL;
     enum byoc_status status =
-        lib ? byi_graph_read(region->json, region->json_bytes, &graph, &err)
-            : BYOC_EBACKEND;
+        lib ? read_graph(region, &graph, &err) : BYOC_EBACKEND;
     if (status == BYOC_OK) {
         struct byi_dn_threads threads;
         byi_dn_threads_enter(&threads, host);
@@ -153,6 +163,8 @@ static enum byoc_status write_region(const struct byoc_host *host,
                                      struct byoc_error *err)
 {
     struct byi_program *program = NULL;
+    struct byi_text made = {0};
+    BYI_BORDER(err);
     if (!region->symbol)
         return BYOC_OK;
     if (!is_identifier(region->symbol))
@@ -160,8 +172,9 @@ static enum byoc_status write_region(const struct byoc_host *host,
                         "the symbol %.40s is no identifier of C",
                         region->symbol);
     BYI_TRY(make_program(host, region, BYI_TO_WRITE, &program, err));
-    byi_dn_write(program, region->symbol, text);
+    byi_dn_write(program, region->symbol, &made);
     byi_dn_program_free(&program);
+    *text = made;
     return BYOC_OK;
 }
 

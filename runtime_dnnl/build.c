@@ -4,6 +4,8 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/guard.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -718,6 +720,17 @@ static void close_build(struct byi_build *b)
     byi_graph_free(&b->graph);
 }
 
+/* A body for byi_guarded. */
+static enum byoc_status build_region(void *arg, struct byoc_error *err)
+{
+    struct byi_build *b = arg;
+    BYI_TRY(read_layout(&b->plain, err));
+    BYI_TRY(check_consts(b));
+    b->arena = byi_arena_new();
+    note_borders(b);
+    return build_program(b);
+}
+
 enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               const struct byoc_host *host,
                               struct byi_graph *graph, uint32_t n_consts,
@@ -727,26 +740,20 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               struct byoc_error *err)
 {
     struct byoc_error local = {0}; /* also holds what was tried in vain */
-    struct byi_build b = {.lib = lib,
-                          .graph = graph,
-                          .arena = byi_arena_new(),
-                          .consts = consts,
-                          .err = &local};
+    struct byi_build b = {
+        .lib = lib, .graph = graph, .consts = consts, .err = &local};
     enum byoc_status status = byi_dn_program_new(lib, host, purpose, n_consts,
                                                  consts, &b.program, &local);
+    struct byi_guard guard = {0};
     if (status == BYOC_OK)
-        status = read_layout(&b.plain, &local);
-    if (status == BYOC_OK)
-        status = check_consts(&b);
-    if (status == BYOC_OK) {
-        note_borders(&b);
-        status = build_program(&b);
-    }
+        status = byi_guarded(&guard, build_region, &b, &local);
     close_build(&b);
-    if (status == BYOC_OK) {
+    if (status == BYOC_OK)
         *program = b.program;
+    else
+        byi_dn_program_free(&b.program);
+    byi_guard_leave(&guard);
+    if (status == BYOC_OK)
         return BYOC_OK;
-    }
-    byi_dn_program_free(&b.program);
     return byi_fail(err, status, "%s", local.text);
 }

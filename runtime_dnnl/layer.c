@@ -4,6 +4,8 @@
  */
 #include "runtime_dnnl/layer_dnnl.h"
 
+#include "core/guard.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
@@ -342,6 +344,12 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
 }
 #endif
 
+static void end_prim(void *data)
+{
+    struct byi_prim *prim = data;
+    byi_prim_free(&prim);
+}
+
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
                                struct byi_pieces *pieces, const char *what,
                                struct byi_prim **prim, struct byoc_error *err)
@@ -353,7 +361,7 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "oneDNN %s has no implementation of this %s",
                         byi_dnnl_version(), what);
-    struct byi_prim *p = byi_alloc(1, sizeof *p);
+    struct byi_prim *p = byi_own_try(1, sizeof *p, end_prim);
     if (!p) {
         dnnl_primitive_desc_destroy(pd);
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
@@ -393,7 +401,7 @@ void byi_prim_free(struct byi_prim **prim)
         return;
     byi_prim_unbuild(*prim);
     dnnl_primitive_desc_destroy((*prim)->pd);
-    byi_release(*prim);
+    byi_vec_free(*prim);
     *prim = NULL;
 }
 

@@ -9,21 +9,29 @@
 
 /* --- their memory --------------------------------------------------------- */
 
-/* A new one, with memory where something is to run. */
+static enum byoc_status fill_made(struct byi_program *p, struct byi_made *made,
+                                  struct byoc_error *err)
+{
+    made->data = p->host->acquire(p->host->ctx, made->bytes + BYI_DNNL_SLACK);
+    if (made->data)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_ENOMEM,
+                    "no memory for %llu bytes of packed weights",
+                    (unsigned long long)made->bytes);
+}
+
+/* A new one, with memory where something is to run. It is listed before it has
+ * any, for the program to free. */
 static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
                                  bool filled, void **data,
                                  struct byoc_error *err)
 {
-    struct byi_made made = {.bytes = bytes};
-    if (filled) {
-        made.data = p->host->acquire(p->host->ctx, bytes + BYI_DNNL_SLACK);
-        if (!made.data)
-            return byi_fail(err, BYOC_ENOMEM,
-                            "no memory for %llu bytes of packed weights",
-                            (unsigned long long)bytes);
-    }
-    *data = made.data;
-    BYI_PUSH(&p->made, made);
+    struct byi_made none = {.bytes = bytes};
+    BYI_PUSH(&p->made, none);
+    struct byi_made *made = &p->made.at[p->made.n - 1];
+    if (filled)
+        BYI_TRY(fill_made(p, made, err));
+    *data = made->data;
     return BYOC_OK;
 }
 
@@ -130,18 +138,18 @@ static enum byoc_status reorder_now(struct byi_program *p,
                                     struct byoc_error *err)
 {
     const bool named = is_named(p, from);
-    struct byi_made found = {.bytes = bytes};
+    void *data;
+    BYI_TRY(add_made(p, bytes, false, &data, err));
+    struct byi_made *made = &p->made.at[p->made.n - 1];
     if (named)
-        found.shared = byi_dn_share_find(p->host, src, *reorder);
-    if (found.shared) {
-        found.data = byi_dn_shared_data(found.shared);
-        BYI_PUSH(&p->made, found);
+        made->shared = byi_dn_share_find(p->host, src, *reorder);
+    if (made->shared) {
+        made->data = byi_dn_shared_data(made->shared);
         return BYOC_OK;
     }
-    void *data;
-    BYI_TRY(add_made(p, bytes, true, &data, err));
+    BYI_TRY(fill_made(p, made, err));
+    data = made->data;
     BYI_TRY(run_now(p, *reorder, src, data, err));
-    struct byi_made *made = &p->made.at[p->made.n - 1];
     if (named)
         made->shared = byi_dn_share(p->host, src, reorder, data);
     if (made->shared)

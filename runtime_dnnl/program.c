@@ -3,6 +3,8 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/guard.h"
+
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,
                                     enum byi_purpose purpose, uint32_t n_consts,
@@ -10,7 +12,7 @@ enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     struct byi_program **program,
                                     struct byoc_error *err)
 {
-    struct byi_program *p = byi_alloc(1, sizeof *p);
+    struct byi_program *p = byi_own_try(1, sizeof *p, NULL);
     if (!p)
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
     p->lib = lib;
@@ -44,7 +46,7 @@ void byi_dn_program_free(struct byi_program **program)
     byi_vec_free(p->made.at);
     byi_vec_free(p->recipes.at);
     byi_arena_free(&p->arena);
-    byi_release(p);
+    byi_vec_free(p);
     *program = NULL;
 }
 

@@ -6,6 +6,8 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/guard.h"
+
 #include <pthread.h>
 
 struct byi_shared {
@@ -65,6 +67,7 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
     if (!s) {
         struct byi_shared **list = list_of(src);
         byi_prim_unbuild(*reorder);
+        byi_keep(*reorder); /* any thread may free it */
         *fresh = (struct byi_shared){.next = *list,
                                      .host = host,
                                      .src = src,

@@ -3,6 +3,8 @@
  */
 #include "runtime_dnnl/build.h"
 
+#include "core/guard.h"
+
 struct byi_load {
     struct byi_program *program;
     struct byoc_error *err;
@@ -101,12 +103,12 @@ static enum byoc_status check_consts(const struct byi_unit *unit,
     return BYOC_OK;
 }
 
-static enum byoc_status run_unit(struct byi_program *p,
-                                 const struct byi_unit *unit,
-                                 struct byoc_error *err)
+/* A body for byi_guarded. */
+static enum byoc_status run_unit(void *arg, struct byoc_error *err)
 {
+    struct byi_program *p = arg;
+    const struct byi_unit *unit = p->unit;
     struct byi_load load = {.program = p, .err = err};
-    p->unit = unit;
     p->name = unit->name;
     p->n_inputs = unit->n_inputs;
     p->n_outputs = unit->n_outputs;
@@ -138,10 +140,13 @@ enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
     BYI_TRY(check_consts(unit, n_consts, consts, err));
     BYI_TRY(
         byi_dn_program_new(lib, host, BYI_TO_RUN, n_consts, consts, &p, err));
-    const enum byoc_status status = run_unit(p, unit, err);
+    struct byi_guard guard;
+    p->unit = unit;
+    const enum byoc_status status = byi_guarded(&guard, run_unit, p, err);
     if (status != BYOC_OK)
         byi_dn_program_free(&p);
     else
         *program = p;
+    byi_guard_leave(&guard);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <cjson/cJSON.h>
 
 #include "core/base.h"
+#include "core/json_write.h"
 
 #include <cmocka.h>
 
@@ -226,7 +227,7 @@ static void test_attrs_both_ways(void **state)
                                         cases[i].given, cases[i].n, &attrs,
                                         &err),
                          BYOC_OK);
-        tree = byi_json_from_attrs(attrs);
+        tree = byi_json_of_attrs(arena, attrs);
         byi_json_print(tree, &text);
         assert_int_equal(parse(text.at, &again), BYOC_OK);
         root = byi_json_root(again);
@@ -234,7 +235,6 @@ static void test_attrs_both_ways(void **state)
             byi_json_attrs(&root, arena, byi_op(cases[i].op), &back, &err),
             BYOC_OK);
         assert_true(byi_attrs_equal(attrs, back));
-        byi_json_free(&tree);
         byi_json_free(&again);
         byi_text_free(&text);
     }
@@ -296,8 +296,8 @@ static void test_type(void **state)
     struct byi_arena *arena = byi_arena_new();
     const int64_t dims[] = {-1, 3};
     char name[] = "N";
-    struct cJSON *tree = byi_json_from_type(
-        byi_type_tensor(arena, BYOC_U8, 2, dims), symbol_name, name);
+    struct cJSON *tree = byi_json_of_type(
+        arena, byi_type_tensor(arena, BYOC_U8, 2, dims), symbol_name, name);
     struct byi_text text = {0};
 
     (void)state;
@@ -305,7 +305,6 @@ static void test_type(void **state)
     assert_string_equal(text.at, "{\n  \"dtype\": \"uint8\",\n"
                                  "  \"shape\": [\"N\", 3]\n}\n");
     byi_text_free(&text);
-    byi_json_free(&tree);
     byi_arena_free(&arena);
 }
 

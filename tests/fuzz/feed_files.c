@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
+#include "core/json_write.h"
 #include "driver/cost_table.h"
 #include "driver/npy.h"
 #include "driver/wire.h"
@@ -94,7 +95,7 @@ static bool read_attributes(struct fuzz_case *c, const struct byi_op *op,
     if (status != BYOC_OK) {
         good = fuzz_refused(c, "attributes", &err);
     } else {
-        struct cJSON *back = byi_json_from_attrs(attrs);
+        struct cJSON *back = byi_json_of_attrs(arena, attrs);
         const struct byi_json root = byi_json_root(back);
         const struct byi_attrs *same;
         c->taken = true;
@@ -103,7 +104,6 @@ static bool read_attributes(struct fuzz_case *c, const struct byi_op *op,
         else if (!byi_attrs_equal(attrs, same))
             good =
                 fuzz_wrong(c, "attributes read back as others of ", op->name);
-        byi_json_free(&back);
     }
     byi_json_free(&json);
     byi_arena_free(&arena);

@@ -1,0 +1,208 @@
+/* guard.c: going back to the border of the API when memory runs out. */
+#include "guard.h"
+#include "owned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct byi_held {
+    void (*end)(void *arg);
+    void *arg;
+};
+
+/* Initial-exec: a first use in a thread must not allocate. */
+static _Thread_local struct byi_guard *top
+    __attribute__((tls_model("initial-exec")));
+
+/* --- the ring ----------------------------------------------------------- */
+
+static struct byi_owned *owned_of(void *memory)
+{
+    return (struct byi_owned *)memory - 1;
+}
+
+static void insert(struct byi_owned *o, struct byi_owned *head)
+{
+    o->prev = head;
+    o->next = head->next;
+    head->next->prev = o;
+    head->next = o;
+}
+
+static void take_out(struct byi_owned *o)
+{
+    o->prev->next = o->next;
+    o->next->prev = o->prev;
+    o->prev = o->next = o;
+}
+
+void *byi_owned_resize(void *old, size_t bytes, void (*end)(void *data))
+{
+    struct byi_owned *o = old ? owned_of(old) : NULL;
+    const bool alone = o && o->next == o;
+
+    if (bytes > SIZE_MAX - sizeof *o)
+        return NULL;
+    o = realloc(o, sizeof *o + bytes);
+    if (!o)
+        return NULL;
+    if (!old || alone) {
+        o->prev = o->next = o;
+        o->end = old ? o->end : end;
+        if (!old && top)
+            insert(o, &top->made);
+        return o + 1;
+    }
+    o->prev->next = o;
+    o->next->prev = o;
+    return o + 1;
+}
+
+void byi_owned_free(void *memory)
+{
+    if (!memory)
+        return;
+    take_out(owned_of(memory));
+    free(owned_of(memory));
+}
+
+void *byi_own_try(size_t n, size_t size, void (*end)(void *data))
+{
+    size_t bytes = 0;
+    void *memory = NULL;
+
+    if (!__builtin_mul_overflow(n, size, &bytes))
+        memory = byi_owned_resize(NULL, bytes, end);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+void *byi_own(size_t n, size_t size, void (*end)(void *data))
+{
+    void *memory = byi_own_try(n, size, end);
+
+    if (!memory)
+        byi_oom(n * size);
+    return memory;
+}
+
+void byi_keep(void *memory)
+{
+    if (memory)
+        take_out(owned_of(memory));
+}
+
+void byi_keep_text(struct byi_text *text)
+{
+    byi_keep(text->at);
+}
+
+/* --- guards ------------------------------------------------------------- */
+
+void byi_guard_begin(struct byi_guard *guard)
+{
+    guard->up = top;
+    guard->made = (struct byi_owned){&guard->made, &guard->made, NULL};
+    guard->bytes = 0;
+    guard->active = true;
+    guard->failed = false;
+    top = guard;
+}
+
+/* Without a guard there is nowhere to go back to. */
+static void go_back(size_t bytes)
+{
+    struct byi_guard *guard = top;
+
+    if (!guard)
+        abort();
+    top = guard->up;
+    guard->active = false;
+    guard->failed = true;
+    guard->bytes = bytes;
+    longjmp(guard->at, 1);
+}
+
+void (*byi_oom)(size_t bytes) = go_back;
+
+/* Oldest first: what owns others frees them as it is used to. */
+static void end_made(struct byi_guard *guard)
+{
+    while (guard->made.prev != &guard->made) {
+        struct byi_owned *o = guard->made.prev;
+        take_out(o);
+        if (o->end)
+            o->end(o + 1);
+        else
+            free(o);
+    }
+}
+
+/* What is left is a result: of the guard around this one, or nobody's. */
+static void hand_over(struct byi_guard *guard)
+{
+    while (guard->made.prev != &guard->made) { /* oldest first */
+        struct byi_owned *o = guard->made.prev;
+        take_out(o);
+        if (guard->up)
+            insert(o, &guard->up->made);
+    }
+}
+
+void byi_guard_leave(struct byi_guard *guard)
+{
+    if (guard->active) {
+        top = guard->up;
+        guard->active = false;
+        hand_over(guard);
+    } else if (guard->failed) {
+        end_made(guard);
+        guard->failed = false;
+    }
+}
+
+enum byoc_status byi_guarded(struct byi_guard *guard,
+                             enum byoc_status (*body)(void *arg,
+                                                      struct byoc_error *err),
+                             void *arg, struct byoc_error *err)
+{
+    if (byi_guard_enter(guard))
+        return byi_guard_fault(guard, err);
+    return body(arg, err);
+}
+
+enum byoc_status byi_guard_fault(const struct byi_guard *guard,
+                                 struct byoc_error *err)
+{
+    return byi_fail(err, BYOC_ENOMEM,
+                    "out of memory: %zu bytes could not be "
+                    "allocated",
+                    guard->bytes);
+}
+
+/* --- what is not memory ------------------------------------------------- */
+
+static void end_held(void *data)
+{
+    struct byi_held *held = data;
+
+    held->end(held->arg);
+    byi_owned_free(held);
+}
+
+struct byi_held *byi_hold(void (*end)(void *arg), void *arg)
+{
+    struct byi_held *held = byi_owned_resize(NULL, sizeof *held, end_held);
+
+    if (!held) {
+        end(arg);
+        byi_oom(sizeof *held);
+    }
+    *held = (struct byi_held){end, arg};
+    return held;
+}
+
+void byi_unhold(struct byi_held **held)
+{
+    byi_owned_free(*held);
+    *held = NULL;
+}
