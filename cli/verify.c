@@ -28,7 +28,10 @@ static int run(int argc, char **argv)
         return byi_complain(&byi_verb_verify, &err);
     enum byoc_status status = byoc_internal_artifact_verify(&a, &err);
     if (status == BYOC_OK)
-        printf("whole     %s\n", path);
+        printf("whole     %s: its sum (all but the weights: headers, code, "
+               "relocations) and\n          the hashes of plan, ledger, blobs "
+               "and weights, %zu bytes in all\n",
+               path, a.map_bytes);
     else
         byi_complain(&byi_verb_verify, &err);
     byoc_internal_artifact_close(&a);

@@ -205,7 +205,7 @@ static enum byoc_status link_model(const struct job *j)
 static enum byoc_status add_sum(const struct job *j, const char *linked)
 {
     struct byi_artifact a;
-    BYI_TRY(byoc_internal_artifact_open(linked, &a, j->err));
+    BYI_TRY(byoc_internal_artifact_unsummed(linked, &a, j->err));
     const char *at = a.map;
     const char *weights = a.image.weights ? a.image.weights : at + a.map_bytes;
     const char *after = weights + a.image.weights_bytes;

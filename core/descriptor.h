@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include <byoc/runtime.h>
+
 #define BYI_DESCRIPTOR_MAGIC "BYOCMDL\n" /* 8 bytes, without NUL */
 
 struct byi_descriptor {
@@ -58,6 +60,12 @@ struct byi_unit_table {
 #else
 #define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "base", "")
 #endif
+/* runtime/artifact.c: as byoc_internal_artifact_open, of a file that is being
+ * made and has no sum yet. */
+struct byi_artifact;
+BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
+    const char *path, struct byi_artifact *a, struct byoc_error *err);
+
 enum byi_code_level {
 #define LEVEL(id, name, options) BYI_CODE_##id,
     BYI_CODE_LEVELS(LEVEL)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/descriptor.h"
+#include "core/guard.h"
 
 enum { MAX_CHECKED = 64 << 20 };
 
@@ -30,6 +31,7 @@ static const char *const section_names[N_SECTIONS] = {
 struct file {
     struct byi_elf elf;
     struct section sections[N_SECTIONS];
+    bool unsummed; /* it is being made, and its sum comes last */
     struct byoc_error *err;
 };
 
@@ -121,14 +123,20 @@ static enum byoc_status check_descriptor(struct file *f)
 }
 
 /* The sum at the end vouches for what no section's hash covers: the tables
- * the loader reads. */
+ * the loader reads, relocations and code. None of these can be checked any
+ * other way, so a file without its sum is refused. */
 static enum byoc_status check_sum(struct file *f)
 {
-    if (f->elf.n < BYI_SUM_BYTES)
+    if (f->unsummed)
         return BYOC_OK;
     const char *sum = f->elf.at + f->elf.n - BYI_SUM_BYTES;
-    if (memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
-        return BYOC_OK;
+    if (f->elf.n < BYI_SUM_BYTES ||
+        memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
+        return byi_fail(f->err, BYOC_EPARSE,
+                        "%s: damaged: it does not end in the sum that every "
+                        "artifact ends in; is it cut short? Copy or compile "
+                        "it again",
+                        f->elf.path);
     const char *weights = f->sections[WEIGHTS].data;
     const char *after = weights + f->sections[WEIGHTS].bytes;
     struct byi_sha256 s;
@@ -201,6 +209,7 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
 {
     const struct byi_image *image = &a->image;
     struct byi_facts facts;
+    BYI_BORDER(err);
     struct byi_arena *arena = byi_arena_new();
     enum byoc_status status = byi_manifest_read(
         image->manifest, image->manifest_bytes, arena, &facts, err);
@@ -244,13 +253,14 @@ static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
     return BYOC_OK;
 }
 
-enum byoc_status byoc_internal_artifact_open(const char *path,
-                                             struct byi_artifact *a,
-                                             struct byoc_error *err)
+static enum byoc_status open_file(const char *path, bool unsummed,
+                                  struct byi_artifact *a,
+                                  struct byoc_error *err)
 {
     struct byoc_error local;
     struct file f = {
         .elf = {.path = path, .what = "an artifact of byoc compile"},
+        .unsummed = unsummed,
         .err = err ? err : &local};
     size_t n;
     const void *data;
@@ -264,6 +274,20 @@ enum byoc_status byoc_internal_artifact_open(const char *path,
     if (status != BYOC_OK)
         byoc_internal_artifact_close(a);
     return status;
+}
+
+enum byoc_status byoc_internal_artifact_open(const char *path,
+                                             struct byi_artifact *a,
+                                             struct byoc_error *err)
+{
+    return open_file(path, false, a, err);
+}
+
+enum byoc_status byoc_internal_artifact_unsummed(const char *path,
+                                                 struct byi_artifact *a,
+                                                 struct byoc_error *err)
+{
+    return open_file(path, true, a, err);
 }
 
 void byoc_internal_artifact_close(struct byi_artifact *a)

@@ -4,6 +4,7 @@
  */
 #include "plan.h"
 
+#include <link.h>
 #include <string.h>
 
 #include "core/descriptor.h"
@@ -22,6 +23,32 @@ static bool in_text(const struct byi_image *image, uintptr_t at)
 {
     return at >= (uintptr_t)image->text &&
            at - (uintptr_t)image->text < image->text_bytes;
+}
+
+struct range {
+    uintptr_t at;
+    uint64_t bytes;
+};
+
+static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    const struct range *want = ctx;
+    (void)size;
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        const uintptr_t skip = want->at - info->dlpi_addr - p->p_vaddr;
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_R) && skip <= p->p_memsz &&
+            want->bytes <= p->p_memsz - skip)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether these bytes are in one segment of a loaded library. */
+static bool is_mapped(const void *at, uint64_t bytes)
+{
+    struct range range = {(uintptr_t)at, bytes};
+    return dl_iterate_phdr(find_segment, &range) != 0;
 }
 
 /* --- fused kernels -------------------------------------------------------- */
@@ -65,7 +92,10 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
     if (level == 0)
         return BYOC_OK;
     const byi_fused_fn *table =
-        (const void *)((const char *)code + code->levels[level - 1]);
+        (const void *)((uintptr_t)code + (uintptr_t)code->levels[level - 1]);
+    if ((uintptr_t)table % _Alignof(byi_fused_fn) != 0 ||
+        !is_mapped(table, n * sizeof *table))
+        return odd_code(err, whose, "lists its functions outside the file");
     for (uint32_t k = 0; k < n; k++) {
         if (!in_text(image, (uintptr_t)table[k]))
             return odd_code(err, whose, "lies outside its section");
@@ -112,7 +142,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
     for (uint32_t i = 0; place && i < plan->n_parts; i++) {
         if (!plan->parts[i].code)
             continue;
-        const uintptr_t at = (uintptr_t)((const char *)units + *place++);
+        const uintptr_t at = (uintptr_t)units + (uintptr_t)*place++;
         if (!in_text(image, at))
             return odd_code(err, whose, "lies outside its section");
         model->functions[i] = (byi_unit_fn)at;

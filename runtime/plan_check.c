@@ -412,6 +412,104 @@ static void find_dead(struct checker *c)
             *at[last[v] - 1]++ = v;
 }
 
+/* A fixed temporary in the arena, while it is in use. */
+struct place {
+    uint64_t at, end;
+    uint32_t value;
+};
+
+struct places {
+    struct place *list; /* ascending and disjoint */
+    uint32_t n;
+};
+
+/* Where a place at `at` is, or would be. */
+static uint32_t find_place(const struct places *p, uint64_t at)
+{
+    uint32_t first = 0, end = p->n;
+    while (first < end) {
+        const uint32_t mid = first + (end - first) / 2;
+        if (p->list[mid].at < at)
+            first = mid + 1;
+        else
+            end = mid;
+    }
+    return first;
+}
+
+static enum byoc_status add_place(struct checker *c, struct places *p,
+                                  uint32_t v)
+{
+    const struct byi_value *value = &c->f->values[v];
+    const struct place fresh = {value->offset,
+                                value->offset + byi_type_bytes(value->type), v};
+    const uint32_t i = find_place(p, fresh.at);
+    if (fresh.at == fresh.end)
+        return BYOC_OK;
+    if (i > 0 && p->list[i - 1].end > fresh.at)
+        return fault(c, "value %u overlaps value %u, which is in use", v,
+                     p->list[i - 1].value);
+    if (i < p->n && p->list[i].at < fresh.end)
+        return fault(c, "value %u overlaps value %u, which is in use", v,
+                     p->list[i].value);
+    memmove(&p->list[i + 1], &p->list[i], (p->n - i) * sizeof *p->list);
+    p->list[i] = fresh;
+    p->n++;
+    return BYOC_OK;
+}
+
+static void remove_place(const struct checker *c, struct places *p, uint32_t v)
+{
+    const uint32_t i = find_place(p, c->f->values[v].offset);
+    if (i == p->n || p->list[i].value != v)
+        return; /* it has no bytes */
+    p->n--;
+    memmove(&p->list[i], &p->list[i + 1], (p->n - i) * sizeof *p->list);
+}
+
+static bool is_placed(const struct byi_value *v)
+{
+    return v->kind == BYI_V_TEMP && v->fixed;
+}
+
+/* The arena holds each temporary from the step that writes it to the last one
+ * that uses it, or an alias of it; until then nothing else is written there. */
+static enum byoc_status check_places(struct checker *c)
+{
+    const struct byi_plan_func *f = c->f;
+    const uint32_t n = f->n_values + 1, none = UINT32_MAX;
+    uint32_t *last = byi_arena_calloc(c->scratch, n, sizeof *last);
+    uint32_t *next = byi_arena_calloc(c->scratch, n, sizeof *next);
+    uint32_t *ends =
+        byi_arena_calloc(c->scratch, f->n_steps + 1u, sizeof *ends);
+    struct places p = {byi_arena_calloc(c->scratch, n, sizeof *p.list), 0};
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        ends[s] = none;
+        for (uint32_t i = 0; i < f->steps[s].n_in; i++)
+            last[f->values[f->steps[s].in[i]].root] = s;
+        for (uint32_t i = 0; i < f->steps[s].n_out; i++)
+            last[f->values[f->steps[s].out[i]].root] = s;
+    }
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        last[f->values[f->outputs[i]].root] = f->n_steps;
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        if (!is_placed(&f->values[v]) || last[v] >= f->n_steps)
+            continue;
+        next[v] = ends[last[v]];
+        ends[last[v]] = v;
+    }
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        c->step = s;
+        for (uint32_t i = 0; i < f->steps[s].n_out; i++)
+            if (is_placed(&f->values[f->steps[s].out[i]]))
+                BYI_TRY(add_place(c, &p, f->steps[s].out[i]));
+        for (uint32_t v = ends[s]; v != none; v = next[v])
+            remove_place(c, &p, v);
+    }
+    c->step = UINT32_MAX;
+    return BYOC_OK;
+}
+
 static void count_args(struct byi_plan_tables *plan,
                        const struct byi_plan_func *f)
 {
@@ -456,6 +554,7 @@ static enum byoc_status check_func(struct checker *c)
         if (!is_defined(c, c->f->outputs[i]))
             return fault(c, "outputs[%u]: value %u is never written", i,
                          c->f->outputs[i]);
+    BYI_TRY(check_places(c));
     find_dead(c);
     count_args(c->plan, c->f);
     find_tail(c->f);
