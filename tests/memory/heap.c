@@ -1,0 +1,165 @@
+/* heap.c: the process's heap, counted, which fails when it is told to. These
+ * definitions come before the C library's in every library of the process.
+ */
+#include "heap.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void *memory);
+
+struct heap heap = {.fail_at = UINT64_MAX};
+
+/* Where code lies whose allocations are not made to fail. */
+enum { MAX_SPARED = 32 };
+static struct {
+    uintptr_t from, end;
+} spared[MAX_SPARED];
+static uint32_t n_spared;
+
+static int add_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    static const char *const names[] = {"libdnnl", "libgomp", "libstdc++",
+                                        "ld-linux", "libgcc_s"};
+    (void)size;
+    (void)ctx;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        if (!strstr(info->dlpi_name, names[k]))
+            continue;
+        for (int i = 0; i < info->dlpi_phnum && n_spared < MAX_SPARED; i++) {
+            const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+            if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+                continue;
+            spared[n_spared].from = info->dlpi_addr + p->p_vaddr;
+            spared[n_spared++].end = info->dlpi_addr + p->p_vaddr + p->p_memsz;
+        }
+    }
+    return 0;
+}
+
+void heap_spare(void)
+{
+    n_spared = 0;
+    dl_iterate_phdr(add_object, NULL);
+}
+
+/* For a debugger. */
+__attribute__((noinline)) void heap_failed(void)
+{
+    __asm__ volatile("");
+}
+
+static int is_spared(const void *from)
+{
+    for (uint32_t i = 0; i < n_spared; i++)
+        if ((uintptr_t)from >= spared[i].from &&
+            (uintptr_t)from < spared[i].end)
+            return 1;
+    return 0;
+}
+
+/* Whether this allocation, asked for at `from`, is to fail. */
+static int fails(const void *from)
+{
+    if (!heap.armed || (!heap.all && is_spared(from)))
+        return 0;
+    const uint64_t n = heap.calls++;
+    if (n < heap.fail_at || n >= heap.fail_at + heap.fail_n)
+        return 0;
+    errno = ENOMEM;
+    heap_failed();
+    return 1;
+}
+
+/* Blocks that count, by address; open addressing. What spared libraries keep,
+ * such as tables that they make on first use, does not. */
+enum { N_SLOTS = 1 << 21 };
+static void *slots[N_SLOTS];
+static char gone[1]; /* stands where a block was */
+
+static uint32_t slot_of(const void *memory)
+{
+    return (uint32_t)(((uintptr_t)memory >> 4) * UINT64_C(0x9e3779b97f4a7c15) >>
+                      43);
+}
+
+static void *count(void *memory, const void *from)
+{
+    uint32_t i = slot_of(memory);
+    if (!memory || is_spared(from))
+        return memory;
+    while (slots[i] && slots[i] != gone)
+        i = (i + 1) % N_SLOTS;
+    slots[i] = memory;
+    heap.blocks++;
+    return memory;
+}
+
+static int discount(const void *memory)
+{
+    uint32_t i = slot_of(memory);
+    while (slots[i] && slots[i] != memory)
+        i = (i + 1) % N_SLOTS;
+    if (!memory || !slots[i])
+        return 0;
+    slots[i] = gone;
+    heap.blocks--;
+    return 1;
+}
+
+#define FROM __builtin_return_address(0)
+
+void *malloc(size_t bytes)
+{
+    return fails(FROM) ? NULL : count(__libc_malloc(bytes), FROM);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    return fails(FROM) ? NULL : count(__libc_calloc(n, bytes), FROM);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+    if (fails(FROM))
+        return NULL;
+    const int counted = discount(old);
+    void *fresh = __libc_realloc(old, bytes);
+    if (counted || !old)
+        count(fresh ? fresh : old, FROM);
+    return fresh;
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    return fails(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
+}
+
+void *memalign(size_t alignment, size_t bytes);
+void *memalign(size_t alignment, size_t bytes)
+{
+    return fails(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t bytes)
+{
+    *memory =
+        fails(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
+    return *memory ? 0 : ENOMEM;
+}
+
+void free(void *memory)
+{
+    discount(memory);
+    __libc_free(memory);
+}

@@ -1,0 +1,468 @@
+/* main.c: every allocation of a phase fails, one at a time, in a process of its
+ * own. Expected of each: the phase succeeds, or returns BYOC_ENOMEM with a
+ * sentence; nothing is lost; and the phase then succeeds, with the results of a
+ * process in which nothing failed.
+ *
+ *   memory [--stride N] [--in-a-row N] [--all] [--seconds S] [--only PHASE]
+ *          [--at N] MODEL...
+ *
+ * --stride     every N-th allocation; without it, as many as --seconds allow,
+ *              evenly spread
+ * --in-a-row   so many fail, from each on
+ * --all        allocations of oneDNN, OpenMP and the loader fail as well
+ * --at         this allocation only, in this process: for a debugger
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <byoc/byoc.h>
+
+#include "heap.h"
+
+enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16 };
+
+/* What a process found, as its exit code. */
+enum outcome {
+    FINE,
+    FALLBACK, /* of a compile: the ledger says what runs natively instead */
+    ENOMEM_SAID,
+    BAD_STATUS,
+    LEAK,
+    PINNED,
+    DIFFERENT,
+    CRASHED
+};
+static const char *const outcome_names[] = {
+    "ok",   "ok, natively",      "ENOMEM",    "other status",
+    "leak", "no second attempt", "different", "crashed"};
+enum { N_OUTCOMES = sizeof outcome_names / sizeof *outcome_names };
+
+struct subject {
+    const char *path;     /* ONNX or text               */
+    const char *artifact; /* of it                      */
+    struct byoc_model *model;
+    struct byoc_state *state;
+    struct byoc_compiled *compiled;
+    uint64_t hash;   /* of its results             */
+    uint64_t ledger; /* its hash, of a compile in which nothing failed */
+    int64_t blocks;  /* of the heap, without any of these */
+    const char *why; /* what went wrong first      */
+};
+
+static struct byoc_error err;
+
+/* --- phases --------------------------------------------------------------- */
+
+static const struct byoc_load_params loading = {.threads = 1};
+static const struct byoc_compile_params compiling = {.threads = 1};
+
+/* Inputs of every kind that the models have: numbers, strings and lists of
+ * these; sizes that vary are 3. All from static memory. */
+static struct byoc_value inputs[MAX_IO], elements[MAX_IO][2], outputs[MAX_IO];
+static int64_t dims[MAX_IO][8];
+static double numbers[MAX_ELEMENTS];
+static const char *strings[MAX_ELEMENTS];
+
+static void make_tensor(const struct byoc_io *io, uint32_t i,
+                        struct byoc_value *value)
+{
+    const uint32_t rank = io->rank > 8 ? 1 : io->rank;
+    for (uint32_t d = 0; d < rank; d++)
+        dims[i][d] = io->rank > 8 || io->dims[d] < 0 ? 3 : io->dims[d];
+    void *data = io->dtype == BYOC_STRING ? (void *)strings : (void *)numbers;
+    *value =
+        (struct byoc_value){.kind = BYOC_TENSOR,
+                            .tensor = {.data = data,
+                                       .device = {kDLCPU, 0},
+                                       .ndim = (int)rank,
+                                       .dtype = byoc_dtype_dlpack(io->dtype),
+                                       .shape = dims[i]}};
+}
+
+static void make_inputs(const struct byoc_model *model)
+{
+    static const char *const words[] = {"a", "few", "words"};
+    for (uint32_t i = 0; i < MAX_ELEMENTS; i++)
+        strings[i] = words[i % 3];
+    for (uint32_t i = 0; i < byoc_model_n_inputs(model); i++) {
+        const struct byoc_io *io = byoc_model_input(model, i);
+        if (io->kind == BYOC_TENSOR) {
+            make_tensor(io, i, &inputs[i]);
+            continue;
+        }
+        make_tensor(io->element, i, &elements[i][0]);
+        elements[i][1] = elements[i][0];
+        inputs[i] = (struct byoc_value){.kind = io->kind,
+                                        .n = io->kind == BYOC_SEQUENCE ? 2 : 1,
+                                        .elements = elements[i]};
+    }
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t hash_value(uint64_t hash, const struct byoc_value *value)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; value->kind != BYOC_TENSOR && i < value->n; i++)
+        hash = hash_value(hash, &value->elements[i]);
+    if (value->kind != BYOC_TENSOR)
+        return hash;
+    for (int d = 0; d < value->tensor.ndim; d++)
+        n *= value->tensor.shape[d];
+    hash = hash_bytes(hash, value->tensor.shape,
+                      (size_t)value->tensor.ndim * sizeof(int64_t));
+    const bool string = value->tensor.dtype.code == kDLOpaqueHandle;
+    for (int64_t i = 0; string && i < n; i++) {
+        const char *at = ((const char *const *)value->tensor.data)[i];
+        hash = hash_bytes(hash, at, strlen(at) + 1);
+    }
+    return string ? hash
+                  : hash_bytes(hash, value->tensor.data,
+                               (size_t)n * value->tensor.dtype.bits / 8);
+}
+
+static enum byoc_status run_once(struct subject *s)
+{
+    const uint32_t n = byoc_model_n_outputs(s->model);
+    memset(outputs, 0, sizeof outputs);
+    const enum byoc_status status = byoc_run_values(
+        s->state, inputs, byoc_model_n_inputs(s->model), outputs, n, &err);
+    s->hash = 0xcbf29ce484222325;
+    for (uint32_t i = 0; status == BYOC_OK && i < n; i++)
+        s->hash = hash_value(s->hash, &outputs[i]);
+    return status;
+}
+
+static enum byoc_status load(struct subject *s)
+{
+    return byoc_model_load(s->artifact, &loading, &s->model, &err);
+}
+
+static enum byoc_status new_state(struct subject *s)
+{
+    return byoc_state_new(s->model, &s->state, &err);
+}
+
+static enum byoc_status first_run(struct subject *s)
+{
+    const enum byoc_status status = new_state(s);
+    return status == BYOC_OK ? run_once(s) : status;
+}
+
+static enum byoc_status compile(struct subject *s)
+{
+    return byoc_compile(s->path, &compiling, &s->compiled, &err);
+}
+
+static void drop(struct subject *s)
+{
+    byoc_state_free(&s->state);
+    byoc_model_free(&s->model);
+    byoc_compiled_free(&s->compiled);
+}
+
+static void drop_state(struct subject *s)
+{
+    byoc_state_free(&s->state);
+}
+
+/* before: what the phase needs, once, where nothing fails. act: the phase, as
+ * often as it takes. undo: what act left goes. after: the results. */
+static enum byoc_status load_and_run(struct subject *s)
+{
+    if (!s->model && load(s) != BYOC_OK)
+        return err.status;
+    return first_run(s);
+}
+
+static enum byoc_status nothing(struct subject *s)
+{
+    (void)s;
+    return BYOC_OK;
+}
+
+static enum byoc_status run_compiled(struct subject *s)
+{
+    if (byoc_compiled_load(s->compiled, &loading, &s->model, &err) != BYOC_OK)
+        return err.status;
+    return first_run(s);
+}
+
+static const struct phase {
+    const char *name;
+    enum byoc_status (*before)(struct subject *s);
+    enum byoc_status (*act)(struct subject *s);
+    void (*undo)(struct subject *s);
+    enum byoc_status (*after)(struct subject *s);
+    int share; /* of the time */
+} phases[] = {
+    {"load", nothing, load, drop, load_and_run, 2},
+    {"first run", load, first_run, drop_state, nothing, 2},
+    {"run", load_and_run, run_once, drop_state, nothing, 1},
+    {"compile", nothing, compile, drop, run_compiled, 4},
+};
+enum { N_PHASES = sizeof phases / sizeof *phases };
+
+/* --- one allocation fails --------------------------------------------------
+ */
+
+static uint64_t ledger_hash(const struct subject *s)
+{
+    const char *text = byoc_compiled_ledger(s->compiled);
+    return hash_bytes(0, text, strlen(text));
+}
+
+/* Whether a size that is kept runs a native twin: the next run finds it. */
+static bool is_pinned(struct subject *s)
+{
+    struct byoc_cache_stats before, now;
+    byoc_model_cache(s->model, &before);
+    if (before.refusals == 0)
+        return false;
+    if (run_once(s) != BYOC_OK || run_once(s) != BYOC_OK)
+        return true;
+    byoc_model_cache(s->model, &now);
+    return now.refusals > before.refusals || now.builds == before.builds;
+}
+
+/* In a process of its own. `undo` of a run is the state's next run. */
+static enum outcome attempt(const struct phase *p, struct subject *s,
+                            uint64_t right, uint64_t at, uint64_t in_a_row)
+{
+    heap.calls = 0;
+    heap.fail_at = at;
+    heap.fail_n = in_a_row;
+    heap.armed = 1;
+    const enum byoc_status status = p->act(s);
+    heap.armed = 0;
+    enum outcome outcome = status == BYOC_OK ? FINE : ENOMEM_SAID;
+    if (status != BYOC_OK &&
+        (status != BYOC_ENOMEM || err.status != status || !*err.text)) {
+        s->why = err.text;
+        return BAD_STATUS;
+    }
+    if (status != BYOC_OK && p->act != run_once)
+        p->undo(s);
+    if ((status != BYOC_OK && p->act(s) != BYOC_OK) || p->after(s) != BYOC_OK) {
+        s->why = err.text;
+        return PINNED;
+    }
+    if (s->compiled && ledger_hash(s) != s->ledger)
+        outcome = FALLBACK;
+    else if (s->hash != right)
+        return DIFFERENT;
+    if (is_pinned(s))
+        return PINNED;
+    drop(s);
+    return heap.blocks > s->blocks ? LEAK : outcome;
+}
+
+static uint64_t count_calls(const struct phase *p, struct subject *s)
+{
+    heap.calls = 0;
+    heap.fail_at = UINT64_MAX;
+    heap.armed = 1;
+    const enum byoc_status status = p->act(s);
+    heap.armed = 0;
+    if (status != BYOC_OK || p->after(s) != BYOC_OK) {
+        fprintf(stderr, "%s: %s: %s\n", s->path, p->name, err.text);
+        exit(2);
+    }
+    return heap.calls;
+}
+
+struct options {
+    uint64_t stride, in_a_row, at;
+    double seconds;
+    bool all, verbose;
+    const char *only;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static enum outcome fork_attempt(const struct phase *p, struct subject *s,
+                                 uint64_t right, uint64_t at,
+                                 const struct options *o)
+{
+    fflush(stdout);
+    const pid_t child = fork();
+    int status;
+    if (child == 0) {
+        alarm(60);
+        enum outcome outcome = attempt(p, s, right, at, o->in_a_row);
+        if (outcome > ENOMEM_SAID)
+            fprintf(stderr, "%s: %s: allocation %llu: %s%s%s\n", s->path,
+                    p->name, (unsigned long long)at, outcome_names[outcome],
+                    s->why ? ": " : "", s->why ? s->why : "");
+        _exit(outcome);
+    }
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) < N_OUTCOMES)
+        return (enum outcome)WEXITSTATUS(status);
+    fprintf(stderr, "%s: %s: allocation %llu: signal %d\n", s->path, p->name,
+            (unsigned long long)at, WTERMSIG(status));
+    return CRASHED;
+}
+
+static uint64_t common(uint64_t a, uint64_t b)
+{
+    return b ? common(b, a % b) : a;
+}
+
+/* Allocations in an order that spreads over all of them however early it ends:
+ * multiples of about the golden section. */
+static uint64_t golden_step(uint64_t calls)
+{
+    uint64_t step = (uint64_t)((double)calls * 0.618) | 1;
+    while (calls > 1 && common(calls, step) != 1)
+        step++;
+    return step;
+}
+
+static double seconds_of(const struct options *o, const struct phase *p,
+                         uint32_t n_models)
+{
+    int shares = 0;
+    for (uint32_t i = 0; i < N_PHASES; i++)
+        shares += phases[i].share;
+    return o->seconds * p->share / shares / n_models;
+}
+
+/* The expected results come from a process of their own, too: nothing of it is
+ * in the heap of those that follow. All phases run once before. */
+static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
+                      const struct options *o, uint32_t n_models)
+{
+    uint64_t n[N_OUTCOMES] = {0}, points = 0;
+    s->blocks = heap.blocks;
+    if (p->before(s) != BYOC_OK) {
+        fprintf(stderr, "%s: %s: %s\n", s->path, p->name, err.text);
+        exit(2);
+    }
+    int ends[2];
+    uint64_t calls = 0;
+    if (pipe(ends) != 0)
+        exit(2);
+    if (fork() == 0) {
+        calls = count_calls(p, s);
+        _exit(write(ends[1], &calls, sizeof calls) != sizeof calls);
+    }
+    if (read(ends[0], &calls, sizeof calls) != sizeof calls)
+        exit(2);
+    wait(NULL);
+    close(ends[0]);
+    close(ends[1]);
+    if (o->at != UINT64_MAX)
+        exit((int)attempt(p, s, right, o->at, o->in_a_row));
+    const uint64_t step = o->stride ? o->stride : golden_step(calls);
+    const uint64_t most = o->stride ? (calls + step - 1) / step : calls;
+    const double end = now() + seconds_of(o, p, n_models);
+    for (; points < most && (o->stride || now() < end); points++)
+        n[fork_attempt(p, s, right, points * step % calls, o)]++;
+    drop(s);
+    const char *name = strrchr(s->path, '/');
+    printf("%-14.14s %-10s %8llu %7llu", name ? name + 1 : s->path, p->name,
+           (unsigned long long)calls, (unsigned long long)points);
+    for (uint32_t i = 0; i < N_OUTCOMES; i++)
+        printf(" %7llu", (unsigned long long)n[i]);
+    printf("\n");
+    return n[FINE] + n[FALLBACK] + n[ENOMEM_SAID] == points;
+}
+
+static void prepare(struct subject *s)
+{
+    if (compile(s) == BYOC_OK &&
+        byoc_compiled_write(s->compiled, s->artifact, &err) == BYOC_OK &&
+        load(s) == BYOC_OK) {
+        make_inputs(s->model);
+        s->ledger = ledger_hash(s);
+        if (first_run(s) == BYOC_OK) {
+            drop(s);
+            return;
+        }
+    }
+    fprintf(stderr, "%s: %s\n", s->path, err.text);
+    exit(2);
+}
+
+static bool try_model(const char *path, const char *folder,
+                      const struct options *o, uint32_t n_models)
+{
+    char artifact[300];
+    bool fine = true;
+    snprintf(artifact, sizeof artifact, "%s/model.so", folder);
+    struct subject s = {.path = path, .artifact = artifact};
+    prepare(&s); /* all that is made once in a process is there now */
+    if (load_and_run(&s) != BYOC_OK)
+        exit(2);
+    const uint64_t right = s.hash;
+    drop(&s);
+    heap.all = o->all;
+    heap_spare();
+    for (uint32_t i = 0; i < N_PHASES; i++)
+        if (!o->only || strcmp(o->only, phases[i].name) == 0)
+            fine = try_phase(&phases[i], &s, right, o, n_models) && fine;
+    unlink(artifact);
+    return fine;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.in_a_row = 1, .seconds = 20, .at = UINT64_MAX};
+    int first = 1;
+    bool fine = true;
+    char folder[] = "memory-XXXXXX";
+    setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", 1);
+    setenv("DNNL_PRIMITIVE_CACHE_CAPACITY", "0", 1);
+    for (; first < argc && strncmp(argv[first], "--", 2) == 0; first++) {
+        const char *name = argv[first] + 2;
+        if (strcmp(name, "all") == 0) {
+            o.all = true;
+            continue;
+        }
+        if (++first == argc)
+            break;
+        if (strcmp(name, "stride") == 0)
+            o.stride = strtoull(argv[first], NULL, 10);
+        else if (strcmp(name, "in-a-row") == 0)
+            o.in_a_row = strtoull(argv[first], NULL, 10);
+        else if (strcmp(name, "at") == 0)
+            o.at = strtoull(argv[first], NULL, 10);
+        else if (strcmp(name, "seconds") == 0)
+            o.seconds = strtod(argv[first], NULL);
+        else if (strcmp(name, "only") == 0)
+            o.only = argv[first];
+        else
+            first = argc;
+    }
+    if (first >= argc) {
+        fprintf(stderr, "usage: memory [--stride N] [--in-a-row N] [--all] "
+                        "[--seconds S] [--only PHASE] [--at N] MODEL...\n");
+        return 2;
+    }
+    if (!mkdtemp(folder))
+        return 2;
+    printf("%-14s %-10s %8s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "model",
+           "phase", "calls", "points", "ok", "native", "ENOMEM", "other",
+           "leak", "pinned", "differ", "crash");
+    for (int i = first; i < argc; i++)
+        fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
+    rmdir(folder);
+    return !fine;
+}
