@@ -91,6 +91,12 @@ void byi_keep(void *memory)
         take_out(owned_of(memory));
 }
 
+void byi_adopt(void *memory)
+{
+    if (memory && top)
+        insert(owned_of(memory), &top->made);
+}
+
 void byi_keep_text(struct byi_text *text)
 {
     byi_keep(text->at);

@@ -85,6 +85,9 @@ void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
  * fine. */
 void byi_keep(void *memory);
 void byi_keep_text(struct byi_text *text);
+/* The other way: it comes from another library, whose guards are its own, and
+ * belongs to the innermost guard of this one. NULL is fine. */
+void byi_adopt(void *memory);
 
 /* Have the guard call end(arg) when memory runs out; also when it runs out
  * here. Drop it with byi_unhold once arg has an owner or has ended. */

@@ -19,6 +19,7 @@ static enum byoc_status each_plugin(const char *list,
 {
     struct byi_text paths = {0};
     enum byoc_status status = byoc_internal_plugin_list(list, &paths, err);
+    byi_adopt(paths.at);
     char *next = NULL;
     for (char *path = paths.at && status == BYOC_OK
                           ? strtok_r(paths.at, "\n", &next)
