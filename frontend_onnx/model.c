@@ -6,9 +6,11 @@
  * it stays. What is left, a small message, goes to protobuf-c.
  */
 #include "frontend_onnx/import.h"
+#include "core/guard.h"
 #include "frontend_onnx/wire.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,39 +87,53 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 /* --- unpacking ------------------------------------------------------------ */
 
-/* Counts down: protobuf-c frees everything and gives NULL at exhaustion. */
-static void *budget_alloc(void *budget, size_t n)
-{
-    size_t *left = budget;
+struct budget {
+    size_t left;
+    bool exhausted; /* the heap, rather than the budget */
+};
 
-    if (n > *left)
+/* Counts down: protobuf-c frees everything and gives NULL at exhaustion. What
+ * it makes of a message belongs to the guard until free_message. */
+static void *budget_alloc(void *arg, size_t n)
+{
+    struct budget *budget = arg;
+    void *memory = NULL;
+
+    if (n > budget->left)
         return NULL;
-    *left -= n;
-    return malloc(n ? n : 1);
+    budget->left -= n;
+    memory = byi_own_try(n ? n : 1, 1, NULL);
+    budget->exhausted = budget->exhausted || !memory;
+    return memory;
 }
 
 static void budget_free(void *budget, void *memory)
 {
     (void)budget;
-    free(memory);
+    byi_vec_free(memory);
 }
 
+/* NULL: the message is malformed. */
 static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type,
                                 const void *data, size_t n)
 {
-    size_t budget = UNPACK_BASE;
+    struct budget budget = {.left = UNPACK_BASE};
     ProtobufCAllocator allocator = {
         .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget};
+    ProtobufCMessage *message = NULL;
 
     if (n > (SIZE_MAX - UNPACK_BASE) / UNPACK_FACTOR)
         return NULL;
-    budget += n * UNPACK_FACTOR;
-    return protobuf_c_message_unpack(type, &allocator, n, data);
+    budget.left += n * UNPACK_FACTOR;
+    message = protobuf_c_message_unpack(type, &allocator, n, data);
+    if (!message && budget.exhausted)
+        byi_oom(n);
+    return message;
 }
 
 static void free_message(ProtobufCMessage *message)
 {
-    size_t budget = 0;
+    struct budget budget = {0};
     ProtobufCAllocator allocator = {
         .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget};
 
@@ -143,13 +159,12 @@ enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err)
 {
-    const void *at = NULL;
-
-    BYI_TRY(byi_map_file(path, &at, n, err));
     struct mapping *mapping = byi_arena_alloc(arena, sizeof *mapping);
-    *mapping = (struct mapping){at, *n};
+
+    BYI_TRY(byi_map_file(path, &mapping->at, n, err));
+    mapping->n = *n;
     byi_arena_defer(arena, unmap, mapping);
-    *data = at;
+    *data = mapping->at;
     return BYOC_OK;
 }
 
@@ -159,11 +174,9 @@ static const char *folder_of(const char *path, struct byi_arena *arena)
     const char *slash = strrchr(path, '/');
     const char *folder =
         !slash ? "." : byi_arena_strn(arena, path, (size_t)(slash - path) + 1);
-    char *resolved = realpath(folder, NULL);
-    const char *kept = resolved ? byi_arena_str(arena, resolved) : NULL;
+    char resolved[PATH_MAX];
 
-    free(resolved);
-    return kept;
+    return realpath(folder, resolved) ? byi_arena_str(arena, resolved) : NULL;
 }
 
 enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
