@@ -30,6 +30,7 @@ static const struct {
 
 struct job {
     const char *path;
+    struct byi_target target;
     const struct byi_image *image;
     struct byi_cc cc;
     char symbol[64];
@@ -234,8 +235,8 @@ static enum byoc_status put_in_place(const struct job *j)
         status = add_sum(j, linked);
     if (status == BYOC_OK && chmod(linked, 0644) != 0)
         status = io_fault(j, "its mode");
-    if (status == BYOC_OK && rename(linked, j->path) != 0)
-        status = io_fault(j, "the file");
+    if (status == BYOC_OK)
+        status = byi_file_place(linked, &j->target, j->err);
     free(linked);
     return status;
 }
@@ -264,13 +265,17 @@ static enum byoc_status read_symbol(struct job *j)
 }
 
 /* A folder of our own beside the target: renaming then stays in one file
- * system. */
+ * system. Nothing is made beside a device. */
 static enum byoc_status make_folder(struct job *j, const char *cc)
 {
-    const char *slash = strrchr(j->path, '/');
+    const char *target = j->target.path, *slash = strrchr(target, '/');
+    const char *tmp = secure_getenv("TMPDIR");
     struct byi_text prefix = {0};
-    byi_text_addf(&prefix, "%.*s.byoc-", slash ? (int)(slash - j->path) + 1 : 0,
-                  j->path);
+    if (j->target.through)
+        byi_text_addf(&prefix, "%s/byoc-", tmp && *tmp ? tmp : "/tmp");
+    else
+        byi_text_addf(&prefix, "%.*s.byoc-",
+                      slash ? (int)(slash - target) + 1 : 0, target);
     const enum byoc_status status = byi_cc_open(&j->cc, prefix.at, cc, j->err);
     byi_text_free(&prefix);
     if (status == BYOC_EIO)
@@ -284,8 +289,10 @@ enum byoc_status byi_artifact_write(const char *path,
 {
     struct job j = {.path = path, .image = image, .err = err};
     BYI_TRY(read_symbol(&j));
-    BYI_TRY(make_folder(&j, cc));
-    enum byoc_status status = write_pieces(&j);
+    BYI_TRY(byi_target_find(path, &j.target, err));
+    enum byoc_status status = make_folder(&j, cc);
+    if (status == BYOC_OK)
+        status = write_pieces(&j);
     if (status == BYOC_OK && image->source)
         status = compile_kernels(&j);
     if (status == BYOC_OK)
@@ -293,5 +300,6 @@ enum byoc_status byi_artifact_write(const char *path,
     if (status == BYOC_OK)
         status = put_in_place(&j);
     byi_cc_close(&j.cc);
+    byi_target_free(&j.target);
     return status;
 }

@@ -14,40 +14,49 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/temp.h"
+
 extern char **environ;
 
 enum { NOT_FOUND = 127 }; /* what a shell says of a command */
 
 /* --- the folder ----------------------------------------------------------- */
 
+struct folder_own {
+    struct byi_temp *listed;
+    char path[];
+};
+
 static void end_folder(void *data)
 {
-    const char *folder = data;
-    DIR *list = opendir(folder);
+    struct folder_own *own = data;
+    DIR *list = opendir(own->path);
     const struct dirent *entry;
     while (list && (entry = readdir(list)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(list), entry->d_name, 0);
     if (list)
         closedir(list);
-    rmdir(folder);
-    byi_vec_free(data);
+    rmdir(own->path);
+    byi_temp_done(&own->listed);
+    byi_vec_free(own);
 }
 
 enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
                              const char *command, struct byoc_error *err)
 {
-    const char *env = getenv("CC");
+    const char *env = secure_getenv("CC");
     const size_t n = strlen(prefix) + sizeof "XXXXXX";
     cc->command = command ? command : env && *env ? env : "cc";
-    cc->folder = byi_own(n, 1, end_folder);
+    struct folder_own *own = byi_own(sizeof *own + n, 1, end_folder);
+    cc->folder = own->path;
     snprintf(cc->folder, n, "%sXXXXXX", prefix);
-    if (mkdtemp(cc->folder))
+    if (byi_temp_folder(cc->folder, &own->listed))
         return BYOC_OK;
     const enum byoc_status status =
         byi_fail(err, BYOC_EIO, "cannot make a folder %s: %s", cc->folder,
                  strerror(errno));
-    byi_vec_free(cc->folder);
+    byi_vec_free(own);
     cc->folder = NULL;
     return status;
 }
@@ -55,7 +64,7 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
 void byi_cc_close(struct byi_cc *cc)
 {
     if (cc->folder)
-        end_folder(cc->folder);
+        end_folder(cc->folder - offsetof(struct folder_own, path));
     cc->folder = NULL;
 }
 
@@ -154,19 +163,21 @@ static void read_log(const struct byi_cc *cc, const char *name, char *text,
             *c = ' ';
 }
 
-/* A group of its own where it may have to be killed, with all that it
- * started. */
-static int spawn_driver(const struct byi_cc *cc, const char *log_name,
-                        char **argv, pid_t *pid)
+/* In a group of its own: it may have to be killed, with all that it started. */
+static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
+                        char **argv)
 {
-    char *log = byi_cc_path(cc, log_name);
+    char *log = byi_cc_path(cc, run->log);
+    sigset_t before;
     if (!log)
         return ENOMEM;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_init(&attributes);
-    if (cc->seconds > 0)
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    byi_temp_hold(&before);
+    posix_spawnattr_setsigmask(&attributes, &before);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
@@ -174,7 +185,10 @@ static int spawn_driver(const struct byi_cc *cc, const char *log_name,
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, cc->folder);
     const int failed =
-        posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+        posix_spawnp(&run->pid, argv[0], &actions, &attributes, argv, environ);
+    if (!failed)
+        run->listed = byi_temp_child(-run->pid);
+    byi_temp_release(&before);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     free(log);
@@ -212,10 +226,9 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     byi_text_addf(&text, "%s %s", cc->command, options);
     words[split_words(text.at, words, MAX_WORDS)] = NULL;
     run->began = now();
-    const int failed =
-        words[0] && *cc->command
-            ? spawn_driver(cc, run->log, cc->bytes ? argv : words, &run->pid)
-            : EINVAL;
+    const int failed = words[0] && *cc->command
+                           ? spawn_driver(cc, run, cc->bytes ? argv : words)
+                           : EINVAL;
     byi_text_free(&text);
     if (!failed)
         return BYOC_OK;
@@ -244,14 +257,14 @@ static bool wait_for(const struct byi_cc *cc, const struct byi_cc_run *run,
     return false;
 }
 
-enum byoc_status byi_cc_finish(const struct byi_cc *cc,
-                               const struct byi_cc_run *run,
+enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err)
 {
     int status = 0;
     if (!run->pid)
         return before;
     const bool ended = wait_for(cc, run, &status);
+    byi_temp_done(&run->listed);
     if (before != BYOC_OK ||
         (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return before;

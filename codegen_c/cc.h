@@ -20,7 +20,8 @@ struct byi_cc {
 /* A run of it, under way. Zero-initialise, then name the log. */
 struct byi_cc_run {
     const char *log; /* a file of the folder: what it says */
-    pid_t pid;
+    pid_t pid;       /* and its process group */
+    struct byi_temp *listed;
     uint64_t began;
 };
 
@@ -47,8 +48,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
 /* Wait for a run that was started, or not. Returns `before` where that is a
  * failure, else BYOC_EIO where the run failed, with what it said on one line;
  * its log has the lines. */
-enum byoc_status byi_cc_finish(const struct byi_cc *cc,
-                               const struct byi_cc_run *run,
+enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err);
 
 #endif

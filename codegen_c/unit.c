@@ -185,7 +185,7 @@ static enum byoc_status compile(struct job *j)
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
                                     struct byoc_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = secure_getenv("TMPDIR");
     struct byoc_error local;
     struct job j = {.unit = unit,
                     .cc = {.seconds = SECONDS, .bytes = UINT64_C(4) << 30},

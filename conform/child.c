@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/temp.h"
+
 const struct byi_rule_row byi_kit_rules[BYI_N_RULES] = {
 #define RULE(id, name, text) [BYI_RULE_##id] = {name, text},
 #include "rules.def"
@@ -151,7 +153,8 @@ void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
     }
     fflush(NULL);
     const int printed = memfd_create("printed", MFD_CLOEXEC);
-    const pid_t child = fork();
+    struct byi_temp *listed;
+    const pid_t child = byi_temp_fork(false, &listed);
     if (child == 0) {
         if (printed >= 0) {
             dup2(printed, STDOUT_FILENO);
@@ -167,6 +170,7 @@ void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
         fail(v, BYI_RULE_HANG, "still in %s after %g seconds", v->place,
              kit->seconds);
     }
+    byi_temp_done(&listed);
     read_said(printed, v);
     if (printed >= 0)
         close(printed);

@@ -133,7 +133,7 @@ static void add_suite(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
     struct suite s = {.card = card, .only = params->only};
-    const char *data = getenv("ONNX_TESTDATA");
+    const char *data = secure_getenv("ONNX_TESTDATA");
     data = data ? data : "/usr/share/libonnx-testdata/data";
     if (params->no_onnx || byi_suite_list(data, add_suite_case, &s) > 0 ||
         !is_wanted("onnx", params->only))

@@ -517,6 +517,18 @@ void byi_json_print(const struct cJSON *root, struct byi_text *out);
 void byi_json_quote(struct byi_text *out, const char *text);
 /* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */
 void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
+/* How many bytes at the end of `text` begin a character that goes on. */
+size_t byi_utf8_partial(const char *text, size_t n);
+
+enum byi_printable {
+    BYI_PRINTABLE_TEXT, /* escapes are \xHH for each byte; newlines pass */
+    BYI_PRINTABLE_LINE, /* newlines and tabs are escaped as well          */
+    BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines pass              */
+};
+/* Add n bytes for people to read: control characters, bytes that are not
+ * UTF-8, and characters that reorder or hide text become escapes. */
+void byi_printable_add(struct byi_text *out, const char *text, size_t n,
+                       enum byi_printable how);
 
 /* --- names.c ------------------------------------------------------------ */
 
@@ -529,6 +541,10 @@ struct byi_name_table {
 /* The number of a name, which is kept where it is new. */
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name);
+
+/* nearest.c: the name that is at most two edits from `name`, the nearest of
+ * them; NULL: none is. */
+const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 
 /* --- place.c ------------------------------------------------------------ */
 
@@ -563,15 +579,34 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
                               struct byoc_error *err);
 void byi_unmap(const void *data, size_t n);
+/* Where an output goes. */
+struct byi_target {
+    char *path;   /* of the file that is made or replaced; links are resolved */
+    bool through; /* a device, a FIFO or a standard stream: written through   */
+    int stream;   /* this descriptor; -1: the path                            */
+    unsigned mode; /* of the file that is there; 0: none is                   */
+};
+/* Errors: BYOC_EIO, where something is there that is not written over: a
+ * folder, a block device, a socket, a link to nothing. Free it in the end. */
+enum byoc_status byi_target_find(const char *path, struct byi_target *target,
+                                 struct byoc_error *err);
+void byi_target_free(struct byi_target *target);
+
 /* A file written aside and renamed into place by byi_file_commit, or removed
- * by byi_file_abort: nothing half-written is ever seen. */
+ * by byi_file_abort: nothing half-written is ever seen, and what was renamed is
+ * on the disk. Devices and FIFOs are written through. */
 struct byi_file {
     FILE *stream;
-    char *path, *temp;
+    struct byi_file_own *own;
 };
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err);
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
+/* The same for a file that was made beside the target: rename it, or copy it
+ * where the target is written through. */
+enum byoc_status byi_file_place(const char *made,
+                                const struct byi_target *target,
+                                struct byoc_error *err);
 
 #endif

@@ -1,7 +1,10 @@
-/* file.c: files mapped for reading, and files that appear complete or not at
- * all: written under another name in the same folder, then renamed.
+/* file.c: files mapped for reading, and the one writer of output files. A
+ * regular file appears complete or not at all: it is written under another name
+ * in the same folder, brought to the disk, then renamed. Devices and FIFOs are
+ * written through, as compilers and linkers do; nothing else is replaced.
  */
 #include "guard.h"
+#include "temp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +61,91 @@ void byi_unmap(const void *data, size_t n)
         munmap((void *)(uintptr_t)data, n);
 }
 
+/* --- where an output goes ------------------------------------------------- */
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISBLK(mode)  ? "a block device"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a special file";
+}
+
+/* The standard output or error that is this file, as /dev/stdout may be: it
+ * goes on where the process writes. -1: none. */
+static int standard_stream(const struct stat *st)
+{
+    struct stat open;
+
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &open) == 0 && open.st_dev == st->st_dev &&
+            open.st_ino == st->st_ino)
+            return fd;
+    return -1;
+}
+
+/* For the guard to free when memory runs out. */
+static char *copy_path(const char *path)
+{
+    const size_t n = strlen(path) + 1;
+    char *copy = byi_own_try(n, 1, NULL);
+
+    if (copy)
+        memcpy(copy, path, n);
+    return copy;
+}
+
+static enum byoc_status find_existing(const char *path, const struct stat *st,
+                                      struct byi_target *target,
+                                      struct byoc_error *err)
+{
+    target->stream = S_ISREG(st->st_mode) ? standard_stream(st) : -1;
+    target->through =
+        S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || target->stream >= 0;
+    if (!target->through && !S_ISREG(st->st_mode))
+        return byi_fail(
+            err, BYOC_EIO,
+            "%s: cannot write: found %s; expected a file, or a path "
+            "where there is none",
+            path, kind_of(st->st_mode));
+    target->mode = st->st_mode & 0777;
+    char *real = target->through ? NULL : realpath(path, NULL);
+    if (!real && !target->through && errno != ENOMEM)
+        return byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
+    if (real || target->through)
+        target->path = copy_path(real ? real : path);
+    free(real);
+    return target->path ? BYOC_OK
+                        : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
+}
+
+enum byoc_status byi_target_find(const char *path, struct byi_target *target,
+                                 struct byoc_error *err)
+{
+    struct stat st;
+
+    *target = (struct byi_target){.stream = -1};
+    if (stat(path, &st) == 0)
+        return find_existing(path, &st, target, err);
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot write: found a symbolic link to nothing; "
+                        "remove it, or name another path",
+                        path);
+    target->path = copy_path(path); /* creating it says what is wrong */
+    return target->path ? BYOC_OK
+                        : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
+}
+
+void byi_target_free(struct byi_target *target)
+{
+    if (target->path)
+        byi_vec_free(target->path);
+    *target = (struct byi_target){.stream = -1};
+}
+
+/* --- writing -------------------------------------------------------------- */
+
 /* A new file beside `path`; the umask applies, as it would to `path`. */
 static int open_beside(const char *path, char *temp, size_t size)
 {
@@ -72,89 +160,140 @@ static int open_beside(const char *path, char *temp, size_t size)
     return fd;
 }
 
-/* What a guard removes when memory runs out; byi_file.path is its last member.
- */
-struct file_own {
+/* What a guard removes when memory runs out. */
+struct byi_file_own {
     FILE *stream;
+    struct byi_target target;
     char *temp;
-    char path[];
+    struct byi_temp *listed;
 };
 
-static struct file_own *own_of(const struct byi_file *file)
+static int open_target(struct byi_file_own *own)
 {
-    return (struct file_own *)(void *)(file->path -
-                                       offsetof(struct file_own, path));
+    const struct byi_target *target = &own->target;
+    const size_t size = strlen(target->path) + 64;
+    sigset_t before;
+    int fd;
+
+    if (target->stream >= 0) {
+        fflush(NULL); /* what the process has printed comes first */
+        return fcntl(target->stream, F_DUPFD_CLOEXEC, 0);
+    }
+    if (target->through)
+        return open(target->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    own->temp = malloc(size);
+    if (!own->temp)
+        return -1;
+    byi_temp_hold(&before);
+    fd = open_beside(target->path, own->temp, size);
+    if (fd >= 0)
+        own->listed = byi_temp_path(own->temp);
+    byi_temp_release(&before);
+    if (fd >= 0 && target->mode)
+        (void)fchmod(fd, target->mode); /* the file's that it replaces */
+    if (fd < 0) {
+        free(own->temp);
+        own->temp = NULL;
+    }
+    return fd;
 }
 
 static void end_file(void *data)
 {
-    struct file_own *own = data;
+    struct byi_file_own *own = data;
 
     if (own->stream)
         fclose(own->stream);
     if (own->temp)
         unlink(own->temp);
+    byi_temp_done(&own->listed);
+    byi_target_free(&own->target);
     free(own->temp);
     byi_vec_free(own);
 }
 
-static enum byoc_status open_stream(struct file_own *own,
+static enum byoc_status open_stream(struct byi_file_own *own, const char *path,
                                     struct byoc_error *err)
 {
-    const size_t size = strlen(own->path) + 64;
-    char *temp = malloc(size);
-    int fd = -1, error = 0;
-
-    if (!temp)
-        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", own->path);
-    fd = open_beside(own->path, temp, size);
-    if (fd >= 0) {
-        own->temp = temp;
+    BYI_TRY(byi_target_find(path, &own->target, err));
+    const int fd = open_target(own);
+    if (fd >= 0)
         own->stream = fdopen(fd, "wb");
-    }
     if (own->stream)
         return BYOC_OK;
-    error = errno;
+    const int why = errno;
     if (fd >= 0)
         close(fd);
-    else
-        free(temp);
-    return byi_fail(err, error == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
-                    "%s: cannot create: %s; expected a path in a folder "
-                    "that exists and can be written",
-                    own->path, strerror(error));
+    return byi_fail(err, why == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
+                    "%s: cannot create: %s; expected a path in a folder that "
+                    "exists and can be written",
+                    path, strerror(why));
 }
 
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err)
 {
-    const size_t n = strlen(path) + 1;
-    struct file_own *own = byi_own_try(1, sizeof *own + n, end_file);
-    enum byoc_status status = BYOC_OK;
+    struct byi_file_own *own = byi_own_try(1, sizeof *own, end_file);
 
-    *file = (struct byi_file){0};
+    *file = (struct byi_file){.stream = NULL};
     if (!own)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
-    memcpy(own->path, path, n);
-    status = open_stream(own, err);
-    *file = (struct byi_file){own->stream, own->path, own->temp};
+    own->target.stream = -1;
+    file->own = own;
+    const enum byoc_status status = open_stream(own, path, err);
+    file->stream = own->stream;
     if (status != BYOC_OK)
         byi_file_abort(file);
     return status;
 }
 
+/* Whether the file system has to bring it to a disk, and could not. Some keep
+ * nothing, and say EINVAL. */
+static bool sync_fails(int fd)
+{
+    return fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP &&
+           errno != EROFS;
+}
+
+/* A name is in its folder: without this the rename may be lost. */
+static bool sync_folder_fails(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder =
+        slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    const bool fails = fd >= 0 && sync_fails(fd);
+
+    if (fd >= 0) /* one that may be written but not read cannot be synced */
+        close(fd);
+    free(folder);
+    return fails;
+}
+
+static bool rename_fails(const char *from, const struct byi_target *target)
+{
+    return rename(from, target->path) != 0 || sync_folder_fails(target->path);
+}
+
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
 {
-    struct file_own *own = own_of(file);
+    struct byi_file_own *own = file->own;
     enum byoc_status status = BYOC_OK;
-    bool bad = ferror(own->stream) != 0;
+    const char *why = NULL;
 
-    errno = bad ? EIO : 0;
-    bad = fclose(own->stream) != 0 || bad;
+    if (ferror(own->stream)) /* errno was another call's since */
+        why = "part of it was refused; is the disk full?";
+    else if (fflush(own->stream) != 0 ||
+             (!own->target.through && sync_fails(fileno(own->stream))))
+        why = strerror(errno);
+    if (fclose(own->stream) != 0 && !why)
+        why = strerror(errno);
     own->stream = NULL;
-    if (bad || rename(own->temp, own->path) != 0) {
-        status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", own->path,
-                          strerror(errno));
+    if (!why && own->temp && rename_fails(own->temp, &own->target))
+        why = strerror(errno);
+    if (why) {
+        status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s",
+                          own->target.path, why);
     } else {
         free(own->temp);
         own->temp = NULL;
@@ -165,7 +304,41 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
 
 void byi_file_abort(struct byi_file *file)
 {
-    if (file->path)
-        end_file(own_of(file));
-    *file = (struct byi_file){0};
+    if (file->own)
+        end_file(file->own);
+    *file = (struct byi_file){.stream = NULL};
+}
+
+static enum byoc_status copy_file(const char *made, const char *path,
+                                  struct byoc_error *err)
+{
+    struct byi_file file;
+    const void *data;
+    size_t n;
+
+    BYI_TRY(byi_map_file(made, &data, &n, err));
+    enum byoc_status status = byi_file_create(path, &file, err);
+    if (status == BYOC_OK) {
+        if (n)
+            fwrite(data, 1, n, file.stream);
+        status = byi_file_commit(&file, err);
+    }
+    byi_unmap(data, n);
+    return status;
+}
+
+enum byoc_status byi_file_place(const char *made,
+                                const struct byi_target *target,
+                                struct byoc_error *err)
+{
+    if (target->through)
+        return copy_file(made, target->path, err);
+    int fd = open(made, O_RDONLY | O_CLOEXEC);
+    const bool fails = fd < 0 || sync_fails(fd) || rename_fails(made, target);
+    const int why = errno;
+    if (fd >= 0)
+        close(fd);
+    return fails ? byi_fail(err, BYOC_EIO, "%s: cannot write: %s", target->path,
+                            strerror(why))
+                 : BYOC_OK;
 }

@@ -67,3 +67,79 @@ void byi_utf8_add(struct byi_text *out, const char *text, size_t n)
     }
     byi_text_add(out, text + plain, n - plain);
 }
+
+size_t byi_utf8_partial(const char *text, size_t n)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        const unsigned char c = t[n - back];
+        if (c < 0x80)
+            return 0;
+        if (c >= 0xc2) /* a first byte: how many follow it? */
+            return back < (c < 0xe0 ? 2u : c < 0xf0 ? 3u : 4u) ? back : 0;
+    }
+    return 0;
+}
+
+static uint32_t code_point(const unsigned char *t, size_t n)
+{
+    static const unsigned char mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t c = t[0] & mask[n];
+    for (size_t k = 1; k < n; k++)
+        c = c << 6 | (t[k] & 0x3fu);
+    return c;
+}
+
+/* Whether a terminal would obey it rather than show it (Unicode's categories Cc
+ * and Zl, Zp; the Bidi_Control property; tags, which show as nothing). */
+static bool is_command(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},       {0x061c, 0x061c},
+        {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2066, 0x2069},
+        {0xfeff, 0xfeff}, {0xe0000, 0xe007f},
+    };
+    for (size_t i = 0; i < BYI_COUNT(ranges); i++)
+        if (c >= ranges[i].first && c <= ranges[i].last)
+            return true;
+    return false;
+}
+
+/* The character of n bytes, or the byte that belongs to none (n = 0). */
+static void add_escape(struct byi_text *out, const unsigned char *t, size_t n,
+                       enum byi_printable how)
+{
+    if (how != BYI_PRINTABLE_JSON) {
+        for (size_t k = 0; k < (n ? n : 1); k++)
+            byi_text_addf(out, "\\x%02x", t[k]);
+        return;
+    }
+    const uint32_t c = n ? code_point(t, n) : 0xfffd;
+    if (c < 0x10000)
+        byi_text_addf(out, "\\u%04x", c);
+    else
+        byi_text_addf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+                      0xdc00 + (c & 0x3ff));
+}
+
+void byi_printable_add(struct byi_text *out, const char *text, size_t n,
+                       enum byi_printable how)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    size_t plain = 0;
+    for (size_t i = 0; i < n;) {
+        const size_t k = character(t + i, n - i);
+        const bool passes =
+            (k && !is_command(code_point(t + i, k))) ||
+            (how != BYI_PRINTABLE_LINE && (t[i] == '\n' || t[i] == '\t'));
+        if (!passes) {
+            byi_text_add(out, text + plain, i - plain);
+            add_escape(out, t + i, k, how);
+            plain = i + (k ? k : 1);
+        }
+        i += k ? k : 1;
+    }
+    byi_text_add(out, text + plain, n - plain);
+}

@@ -139,7 +139,7 @@ static const char *default_path(struct byi_arena *arena)
                                             {"XDG_CACHE_HOME", "/byoc"},
                                             {"HOME", "/.cache/byoc"}};
     for (size_t i = 0; i < BYI_COUNT(places); i++) {
-        const char *folder = getenv(places[i][0]);
+        const char *folder = secure_getenv(places[i][0]);
         if (folder && folder[0] == '/')
             return byi_arena_printf(arena, "%s%s/costs.json", folder,
                                     places[i][1]);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/temp.h"
 #include "patterns/patterns.h"
 
 const char *const byi_isolate_names[BYI_ISOLATE_N_OPS] = {
@@ -28,6 +29,7 @@ struct isolated {
     struct byoc_backend backend;
     struct byi_arena *arena;
     pid_t pid;
+    struct byi_temp *listed;
     int fd;
     double seconds;
     const struct byoc_match *match; /* of the accept() that goes on */
@@ -56,6 +58,7 @@ static int end_process(struct isolated *iso, bool late)
     close(iso->fd);
     for (uint32_t i = 0; i < 200 && !late; i++) {
         if (waitpid(iso->pid, &status, WNOHANG) == iso->pid) {
+            byi_temp_done(&iso->listed);
             iso->pid = 0;
             return status;
         }
@@ -63,6 +66,7 @@ static int end_process(struct isolated *iso, bool late)
     }
     kill(iso->pid, SIGKILL);
     waitpid(iso->pid, NULL, 0);
+    byi_temp_done(&iso->listed);
     iso->pid = 0;
     return -1;
 }
@@ -555,7 +559,7 @@ static enum byoc_status start(struct isolated *iso,
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return byi_fail(err, BYOC_EIO, "%s: no sockets for its process",
                         iso->plugin.path);
-    iso->pid = fork();
+    iso->pid = byi_temp_fork(false, &iso->listed);
     if (iso->pid == 0) {
         close(pair[0]);
         byi_isolate_serve(iso->plugin.path, iso->plugin.threads, pair[1],
@@ -579,6 +583,7 @@ static void end_with_arena(void *arg)
     close(iso->fd);
     kill(iso->pid, SIGKILL);
     waitpid(iso->pid, NULL, 0);
+    byi_temp_done(&iso->listed);
 }
 
 enum byoc_status byi_isolate_open(const char *path, uint32_t threads,

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/temp.h"
+
 double byi_meter_now(void)
 {
     struct timespec t;
@@ -73,10 +75,11 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
                                        struct byi_compiled_groups *groups,
                                        struct byoc_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = secure_getenv("TMPDIR");
+    struct byi_temp *listed = NULL;
     char *folder = byi_arena_printf(meter->arena, "%s/byoc-XXXXXX",
                                     tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder))
+    if (!byi_temp_folder(folder, &listed))
         return byi_fail(err, BYOC_EIO,
                         "%s: cannot make a folder there; set TMPDIR", folder);
     const char *path = byi_arena_printf(meter->arena, "%s/code.so", folder);
@@ -85,6 +88,7 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
         status = byoc_internal_code_open(path, &groups->library, err);
     unlink(path); /* what is mapped stays */
     rmdir(folder);
+    byi_temp_done(&listed);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "extract.h"
 
 #include "conform/interp.h"
+#include "core/temp.h"
 #include "driver/npy.h"
 
 #include <dirent.h>
@@ -125,12 +126,13 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
 {
     char temp[PATH];
     struct stat st;
+    struct byi_temp *listed = NULL;
     if (stat(folder, &st) == 0)
         return byi_fail(err, BYOC_EIO,
                         "%s is there already; name a folder that is not",
                         folder);
     const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
-    if (n < 0 || n >= (int)sizeof temp || !mkdtemp(temp))
+    if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &listed))
         return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s", folder,
                         strerror(errno));
     chmod(temp, 0755);
@@ -140,5 +142,6 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
                           folder, strerror(errno));
     if (status != BYOC_OK)
         byi_folder_remove(temp);
+    byi_temp_done(&listed);
     return status;
 }

@@ -5,8 +5,10 @@
 #include "extract.h"
 
 #include "conform/interp.h"
+#include "core/temp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -72,21 +74,24 @@ static double now(void)
 static int run_test(const struct byi_reduce *r, const char *folder)
 {
     const double end = now() + (r->seconds > 0 ? r->seconds : 60);
-    const pid_t child = fork();
+    struct byi_temp *listed = NULL;
     int status = 0;
+    const pid_t child = byi_temp_fork(true, &listed);
     if (child == 0) {
-        setpgid(0, 0);
-        if (chdir(folder) != 0 || !freopen("/dev/null", "w", stdout) ||
-            !freopen("/dev/null", "w", stderr))
+        const int nothing = open("/dev/null", O_WRONLY);
+        if (chdir(folder) != 0 || dup2(nothing, STDOUT_FILENO) < 0 ||
+            dup2(nothing, STDERR_FILENO) < 0)
             _exit(125);
         execl("/bin/sh", "sh", "-c", r->test, (char *)NULL);
         _exit(125);
     }
     while (child > 0) {
         const pid_t got = waitpid(child, &status, WNOHANG);
-        if (got == child)
+        if (got == child) {
+            byi_temp_done(&listed);
             return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
                                        : WEXITSTATUS(status);
+        }
         if ((got < 0 && errno != EINTR) || now() > end)
             break;
         nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
@@ -95,17 +100,19 @@ static int run_test(const struct byi_reduce *r, const char *folder)
         kill(-child, SIGKILL);
         waitpid(child, &status, 0);
     }
+    byi_temp_done(&listed);
     return -1;
 }
 
 /* The test on a program; -1 where it cannot even be written. */
 static int try_program(struct reducer *d, const struct small *s)
 {
-    const char *base = getenv("TMPDIR");
+    const char *base = secure_getenv("TMPDIR");
+    struct byi_temp *listed = NULL;
     char room[4096], folder[4096 + 20];
     if (snprintf(room, sizeof room, "%s/byoc-reduce.XXXXXX",
                  base ? base : "/tmp") >= (int)sizeof room ||
-        !mkdtemp(room)) {
+        !byi_temp_folder(room, &listed)) {
         d->status = byi_fail(d->err, BYOC_EIO, "no folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
         return -1;
@@ -119,6 +126,7 @@ static int try_program(struct reducer *d, const struct small *s)
         code = run_test(d->r, folder);
     byi_folder_remove(folder);
     rmdir(room);
+    byi_temp_done(&listed);
     d->r->n_tests++;
     return code;
 }

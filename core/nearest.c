@@ -1,0 +1,41 @@
+/* nearest.c: the name that a misspelt one is most likely meant to be. */
+#include "base.h"
+
+#include <string.h>
+
+/* How many single-character edits apart two names are (Levenshtein). */
+static uint32_t distance(const char *a, const char *b)
+{
+    uint32_t row[40];
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > 32 || nb > 32)
+        return 99;
+    for (uint32_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (uint32_t i = 1; i <= na; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i;
+        for (uint32_t j = 1; j <= nb; j++) {
+            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+const char *byi_nearest(const char *name, const char *const *names, uint32_t n)
+{
+    const char *nearest = NULL;
+    uint32_t best = strlen(name) < 3 ? 2 : 3;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t d = distance(name, names[i]);
+        if (d < best && *names[i]) {
+            best = d;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}

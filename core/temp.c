@@ -1,0 +1,205 @@
+/* temp.c: temporary files and child processes that an interrupt must not leave
+ * behind. The list has a fixed size and is changed by single atomic operations
+ * only, so that a signal handler may read it at any moment.
+ */
+#include "temp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct byi_temp {
+    pid_t owner; /* a child inherits the list, but not what is on it */
+    pid_t child; /* as for kill(); 0: a path                         */
+    char path[]; /* a file, or a folder with all that is in it       */
+};
+
+enum { MOST = 256 };
+static _Atomic(struct byi_temp *) temps[MOST];
+
+static struct byi_temp *add(struct byi_temp *temp)
+{
+    for (size_t i = 0; temp && i < MOST; i++) {
+        struct byi_temp *empty = NULL;
+        if (atomic_compare_exchange_strong(&temps[i], &empty, temp))
+            return temp;
+    }
+    free(temp);
+    return NULL;
+}
+
+struct byi_temp *byi_temp_path(const char *path)
+{
+    char here[4096] = "";
+    struct byi_temp *temp;
+    size_t n;
+
+    if (path[0] != '/' && !getcwd(here, sizeof here - 1))
+        return NULL;
+    if (*here)
+        strcat(here, "/");
+    n = strlen(here) + strlen(path) + 1;
+    temp = byi_alloc(1, sizeof *temp + n);
+    if (!temp)
+        return NULL;
+    temp->owner = getpid();
+    snprintf(temp->path, n, "%s%s", here, path);
+    return add(temp);
+}
+
+struct byi_temp *byi_temp_child(pid_t child)
+{
+    struct byi_temp *temp = byi_alloc(1, sizeof *temp + 1);
+
+    if (!temp)
+        return NULL;
+    temp->owner = getpid();
+    temp->child = child;
+    return add(temp);
+}
+
+void byi_temp_done(struct byi_temp **temp)
+{
+    struct byi_temp *t = *temp;
+
+    *temp = NULL;
+    for (size_t i = 0; t && i < MOST; i++) {
+        struct byi_temp *same = t;
+        if (atomic_compare_exchange_strong(&temps[i], &same, NULL)) {
+            free(t);
+            return;
+        }
+    }
+    /* byi_temp_clear took it: the process is about to end */
+}
+
+void byi_temp_hold(sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void byi_temp_release(const sigset_t *before)
+{
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+bool byi_temp_folder(char *name, struct byi_temp **temp)
+{
+    sigset_t before;
+
+    byi_temp_hold(&before);
+    const bool made = mkdtemp(name) != NULL;
+    const int why = errno;
+    *temp = made ? byi_temp_path(name) : NULL;
+    byi_temp_release(&before);
+    errno = why;
+    return made;
+}
+
+pid_t byi_temp_fork(bool group, struct byi_temp **temp)
+{
+    sigset_t before;
+
+    *temp = NULL;
+    byi_temp_hold(&before);
+    const pid_t child = fork();
+    if (group && child >= 0)
+        setpgid(child, 0); /* both do, so that neither is late */
+    if (child > 0)
+        *temp = byi_temp_child(group ? -child : child);
+    byi_temp_release(&before);
+    return child;
+}
+
+/* --- in a signal handler: system calls only ------------------------------- */
+
+struct entry { /* getdents64(2) */
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+/* What is in a folder of ours: files, and folders of files. */
+static void empty_folder(int folder, int depth)
+{
+    _Alignas(struct entry) char list[2048];
+    long n;
+
+    while ((n = syscall(SYS_getdents64, folder, list, sizeof list)) > 0)
+        for (long at = 0; at < n;) {
+            const struct entry *e = (const struct entry *)(list + at);
+            at += e->length;
+            if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0 ||
+                unlinkat(folder, e->name, 0) == 0 || depth == 0)
+                continue;
+            int inner = openat(folder, e->name,
+                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (inner < 0)
+                continue;
+            empty_folder(inner, depth - 1);
+            close(inner);
+            unlinkat(folder, e->name, AT_REMOVEDIR);
+        }
+}
+
+static void remove_path(const char *path)
+{
+    enum { DEPTH = 2 };
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (folder < 0) {
+        unlink(path);
+        return;
+    }
+    empty_folder(folder, DEPTH);
+    close(folder);
+    rmdir(path);
+}
+
+/* Ask a child to end, then make it: compilers remove their own files when they
+ * are asked. */
+static void end_child(pid_t child)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+
+    kill(child, SIGTERM);
+    for (int i = 0; i < 250; i++) {
+        if (kill(child, 0) != 0)
+            return;
+        waitpid(child, NULL, WNOHANG);
+        nanosleep(&moment, NULL);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+void byi_temp_clear(void)
+{
+    const int before = errno;
+    const pid_t self = getpid();
+
+    for (int children = 1; children >= 0; children--)
+        for (size_t i = 0; i < MOST; i++) {
+            struct byi_temp *t = atomic_load(&temps[i]);
+            if (!t || t->owner != self || (t->child != 0) != children ||
+                !atomic_compare_exchange_strong(&temps[i], &t, NULL))
+                continue;
+            if (children)
+                end_child(t->child);
+            else
+                remove_path(t->path);
+        }
+    errno = before;
+}
