@@ -58,12 +58,20 @@ static bool run_set(const struct byoc_model *model, const char *folder,
     return status == BYOC_OK;
 }
 
+/* The plug-in, and no others. */
+static const char *only_this(const struct byi_kit *kit)
+{
+    static char list[PATH + 8];
+    snprintf(list, sizeof list, "only:%.*s", PATH, kit->path);
+    return list;
+}
+
 /* Every set of the case, with the plug-in or without. */
 static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
                      const char *folder, bool native, struct byoc_error *err)
 {
     const struct byoc_load_params params = {.threads = 2,
-                                            .plugins = kit->path,
+                                            .plugins = only_this(kit),
                                             .native_only = native,
                                             .require_vendors = !native};
     struct byoc_model *model = NULL;
@@ -90,7 +98,7 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     const char *vendors[] = {byi_kit_backend(kit)->name, NULL};
     const struct byoc_compile_params params = {
         .backends = vendors,
-        .plugins = kit->path,
+        .plugins = only_this(kit),
         .threads = 2,
         .codegen = kit->codegen == BYI_CODEGEN_C ? "c" : "auto"};
     struct byoc_compiled *compiled = NULL;

@@ -13,13 +13,16 @@
  */
 
 /* Call each(ctx, path) for every candidate of the list. */
-static enum byoc_status each_plugin(const char *list,
+static enum byoc_status each_plugin(const char *list, struct byi_text *places,
                                     void (*each)(void *ctx, const char *path),
                                     void *ctx, struct byoc_error *err)
 {
     struct byi_text paths = {0};
-    enum byoc_status status = byoc_internal_plugin_list(list, &paths, err);
+    enum byoc_status status =
+        byoc_internal_plugin_list(list, &paths, places, err);
     byi_adopt(paths.at);
+    if (places)
+        byi_adopt(places->at);
     char *next = NULL;
     for (char *path = paths.at && status == BYOC_OK
                           ? strtok_r(paths.at, "\n", &next)
@@ -34,7 +37,7 @@ static enum byoc_status each_plugin(const char *list,
 struct search {
     struct byi_found *found;
     const struct byoc_compile_params *params;
-    struct byi_text failures;
+    struct byi_text failures, places;
     struct byoc_error exhausted; /* status OK: memory sufficed */
 };
 
@@ -159,8 +162,9 @@ static enum byoc_status named_plugin(const struct search *s, const char *name,
     if (*plugin)
         return BYOC_OK;
     return byi_fail(err, BYOC_EBACKEND,
-                    "backend '%s' was not found among %u plug-in%s; %s", name,
-                    found->plugins.n, found->plugins.n == 1 ? "" : "s",
+                    "backend '%s' was not found among %u plug-in%s in %s; %s",
+                    name, found->plugins.n, found->plugins.n == 1 ? "" : "s",
+                    s->places.n ? s->places.at : "no folder",
                     s->failures.n ? s->failures.at : "try `byoc backends`");
 }
 
@@ -175,17 +179,13 @@ static enum byoc_status load_vendors(struct byi_found *found,
     BYI_VEC(const struct byoc_host *) hosts = {0};
     enum byoc_status status = BYOC_OK;
     if (!params->backends || params->backends[0])
-        status = each_plugin(params->plugins, try_plugin, &s, err);
+        status = each_plugin(params->plugins, &s.places, try_plugin, &s, err);
     if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
         status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
     if (status == BYOC_OK && params->plugins && *params->plugins &&
-        (s.failures.n || !found->plugins.n) && !params->backends)
-        status = byi_fail(err, BYOC_EBACKEND, "%s%s",
-                          s.failures.n ? s.failures.at : params->plugins,
-                          s.failures.n ? "; try `byoc backends`"
-                                       : ": no plug-in is there; expected "
-                                         "libbyoc_backend_NAME.so or a folder "
-                                         "of such");
+        s.failures.n && !params->backends)
+        status = byi_fail(err, BYOC_EBACKEND, "%s; try `byoc backends`",
+                          s.failures.at);
     for (uint32_t i = 0; i < found->sketches.n; i++) {
         BYI_PUSH(&backends, &found->sketches.at[i]->backend);
         BYI_PUSH(&hosts, &found->sketch_host);
@@ -209,6 +209,7 @@ static enum byoc_status load_vendors(struct byi_found *found,
     byi_vec_free(backends.at);
     byi_vec_free(hosts.at);
     byi_text_free(&s.failures);
+    byi_text_free(&s.places);
     return status;
 }
 
@@ -390,7 +391,7 @@ void byoc_backends_list(const char *plugins,
         return;
     }
     listing.arena = byi_arena_new();
-    if (each_plugin(plugins, list_plugin, &listing, &err) != BYOC_OK)
+    if (each_plugin(plugins, NULL, list_plugin, &listing, &err) != BYOC_OK)
         use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
     byi_vec_free(listing.seen.at);
     byi_arena_free(&listing.arena);
@@ -437,7 +438,7 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
     struct linting linting = {.use = use, .ctx = ctx};
     BYI_BORDER(err);
     if (!patterns || !*patterns)
-        return each_plugin(plugins, lint_plugin, &linting, err);
+        return each_plugin(plugins, NULL, lint_plugin, &linting, err);
     struct byi_found found = {.arena = byi_arena_new()};
     const enum byoc_status status = sketch_vendors(&found, patterns, err);
     for (uint32_t i = 0; status == BYOC_OK && i < found.sketches.n; i++)

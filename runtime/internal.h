@@ -245,9 +245,11 @@ BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
 BYOC_API void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi);
 /* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
  * a line: files as they stand, folders by their libbyoc_backend_*.so, sorted;
- * NULL: BYOC_PLUGIN_PATH, else the runtime's folder and its byoc/. */
+ * then those of the runtime's folder and its byoc/. *places, unless NULL, gets
+ * where they were looked for. */
 BYOC_API enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                                     struct byi_text *paths,
+                                                    struct byi_text *places,
                                                     struct byoc_error *err);
 /* Load the plug-in of vendor `name`: libbyoc_backend_NAME.so of a folder, or
  * any file the list names. BYOC_EIO when there is none. */
@@ -287,6 +289,9 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
  * (machine, version, sanitizer, the first struct or member that differs). */
 enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
                                   struct byoc_error *err);
+/* Whether the file is a plug-in, also one of another version; none of its code
+ * runs. */
+BYOC_API bool byoc_internal_is_plugin(const char *path);
 
 /* --- copies.c -------------------------------------------------------------- */
 
@@ -310,6 +315,9 @@ bool byi_cgroup_line(const char *path, char *line, size_t n);
 /* Bytes of memory that this process may use: the machine's, or what its
  * cgroups leave of them. */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
+
+/* byi_temp_clear, of the temporary files that the runtime made. */
+BYOC_API void byoc_internal_temp_clear(void);
 
 /* --- threads.c ------------------------------------------------------------ */
 

@@ -623,7 +623,12 @@ enum byoc_status byoc_model_load(const char *path,
     void *library = NULL;
     *model = NULL;
     BYI_TRY(byoc_internal_artifact_open(path, &a, err));
-    enum byoc_status status = map_artifact(path, &a, &library, err);
+    enum byoc_status status = BYOC_OK;
+    if (params && params->verify &&
+        byoc_internal_artifact_verify(&a, err) != BYOC_OK)
+        status = byi_prefix(err, "%s", path);
+    if (status == BYOC_OK)
+        status = map_artifact(path, &a, &library, err);
     if (status == BYOC_OK)
         status = byoc_internal_model_open(&a.image, params, model, err);
     if (status != BYOC_OK) {

@@ -243,3 +243,10 @@ enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
     byi_unmap(data, n);
     return status;
 }
+
+bool byoc_internal_is_plugin(const char *path)
+{
+    uint32_t abi;
+    const enum byoc_status status = byi_plugin_agree(path, &abi, NULL);
+    return status == BYOC_OK || status == BYOC_EINCOMPATIBLE;
+}

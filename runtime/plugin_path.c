@@ -1,6 +1,9 @@
-/* plugin_path.c: where plug-ins are looked for: the caller's list, else
- * BYOC_PLUGIN_PATH, else beside libbyoc_runtime.so. Entries are absolute: the
- * current directory never decides which code runs.
+/* plugin_path.c: where plug-ins are looked for: the caller's list, else that of
+ * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only",
+ * beside libbyoc_runtime.so. Entries are absolute: the current directory never
+ * decides which code runs. Nor do other users: folders that nobody named on
+ * purpose for this call, those of the environment and of the library, count
+ * only where no other user can put a file into them.
  */
 #include "internal.h"
 
@@ -11,9 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PREFIX "libbyoc_backend_"
 #define SUFFIX ".so"
+
+enum { PATH = 4096 };
+
+/* Candidates in the order they are tried, one a line. */
+struct walk {
+    const char *wanted;      /* this vendor's alone; NULL: all             */
+    bool named;              /* the list is the caller's, not found around */
+    struct byi_text *paths;  /* the candidates                             */
+    struct byi_text *places; /* what was looked at, for messages       */
+    struct byoc_error *err;
+};
 
 static int is_plugin(const struct dirent *entry)
 {
@@ -26,6 +41,79 @@ static int is_plugin(const struct dirent *entry)
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name); /* not the locale's order */
+}
+
+/* --- who may decide which code runs --------------------------------------- */
+
+/* The user who runs this, root, and who owns this library: their code runs
+ * here already. */
+static bool is_trusted(uid_t owner)
+{
+    char folder[PATH];
+    struct stat st;
+    return owner == 0 || owner == geteuid() ||
+           (byi_library_folder(folder, sizeof folder) &&
+            stat(folder, &st) == 0 && owner == st.st_uid);
+}
+
+static enum byoc_status check_safe(const char *path, const char *what,
+                                   struct byoc_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return BYOC_OK; /* opening it says what is wrong */
+    if (st.st_mode & S_IWOTH)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: everybody may write to this %s, so no plug-in of "
+                        "it is loaded; try chmod o-w",
+                        path, what);
+    if (!is_trusted(st.st_uid))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: another user (%u) owns this %s, so no plug-in of "
+                        "it is loaded; expected yours or root's, or name it "
+                        "with --plugin",
+                        path, (unsigned)st.st_uid, what);
+    return BYOC_OK;
+}
+
+/* --- candidates ----------------------------------------------------------- */
+
+static bool is_wanted(const struct walk *w, const char *name)
+{
+    const size_t n = strlen(name) - strlen(PREFIX) - strlen(SUFFIX);
+    return !w->wanted || (strlen(w->wanted) == n &&
+                          memcmp(name + strlen(PREFIX), w->wanted, n) == 0);
+}
+
+/* Whether a file of that name is a candidate already: it takes the place of
+ * what comes later. */
+static bool is_listed(const struct walk *w, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *line = w->paths->n ? w->paths->at : "";
+    for (size_t k; *line; line += k + 1) {
+        k = strcspn(line, "\n");
+        if (k > n && line[k - n - 1] == '/' &&
+            memcmp(line + k - n, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum byoc_status add_file(const struct walk *w, const char *folder,
+                                 const char *name, uint32_t *n)
+{
+    char path[2 * PATH];
+    ++*n;
+    if (!is_wanted(w, name) || is_listed(w, name))
+        return BYOC_OK;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!w->named && *n == 1)
+        BYI_TRY(check_safe(folder, "folder", w->err));
+    if (!w->named)
+        BYI_TRY(check_safe(path, "file", w->err));
+    byi_text_addf(w->paths, "%s\n", path);
+    return BYOC_OK;
 }
 
 struct listing {
@@ -42,98 +130,160 @@ static void end_listing(void *data)
     byi_vec_free(list);
 }
 
-/* Add the plug-ins of a folder; `only`: none but this vendor's. */
-static void add_folder(const char *folder, const char *only,
-                       struct byi_text *paths)
+/* *n: plug-ins that are there, of any vendor. */
+static enum byoc_status add_folder(const struct walk *w, const char *folder,
+                                   uint32_t *n)
 {
     struct listing *list = byi_own(1, sizeof *list, end_listing);
+    enum byoc_status status = BYOC_OK;
+    *n = 0;
     list->n = scandir(folder, &list->entries, is_plugin, by_name);
     if (list->n < 0 && errno == ENOMEM)
         byi_oom(0);
-    for (int i = 0; i < list->n; i++) {
-        const char *name = list->entries[i]->d_name;
-        size_t len = strlen(name) - strlen(PREFIX) - strlen(SUFFIX);
-        bool wanted = !only || (strlen(only) == len &&
-                                memcmp(name + strlen(PREFIX), only, len) == 0);
-        if (wanted)
-            byi_text_addf(paths, "%s/%s\n", folder, name);
-    }
+    byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", folder);
+    for (int i = 0; i < list->n && status == BYOC_OK; i++)
+        status = add_file(w, folder, list->entries[i]->d_name, n);
     end_listing(list);
+    return status;
 }
 
-static void add_entry(const char *path, const char *only,
-                      struct byi_text *paths)
+static enum byoc_status add_entry(const struct walk *w, const char *path)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        add_folder(path, only, paths);
-    else
-        byi_text_addf(paths, "%s\n", path); /* opening says what is wrong */
+    uint32_t n = 0;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", path);
+        if (!w->named)
+            BYI_TRY(check_safe(path, "file", w->err));
+        byi_text_addf(w->paths, "%s\n", path); /* opening says what is wrong */
+        return BYOC_OK;
+    }
+    BYI_TRY(add_folder(w, path, &n));
+    if (n || !w->named)
+        return BYOC_OK;
+    return byi_fail(w->err, BYOC_EBACKEND,
+                    "%s: no plug-in is there; expected " PREFIX "NAME" SUFFIX
+                    " or a folder of such",
+                    path);
 }
 
-static enum byoc_status add_list(const char *list, const char *only,
-                                 struct byi_text *paths, struct byoc_error *err)
+/* *alone: the list says so. */
+static enum byoc_status add_list(const struct walk *w, const char *list,
+                                 bool *alone)
 {
+    static const char word[] = "only";
     while (*list) {
-        size_t n = strcspn(list, ":");
-        char path[4096];
-        if (n >= sizeof path || (n > 0 && list[0] != '/'))
-            return byi_fail(err, BYOC_EINVAL,
+        const size_t n = strcspn(list, ":");
+        char path[PATH];
+        if (n == strlen(word) && memcmp(list, word, n) == 0)
+            *alone = true;
+        else if (n >= sizeof path || (n > 0 && list[0] != '/'))
+            return byi_fail(w->err, BYOC_EINVAL,
                             "\"%.*s\" in the list of plug-ins is not an "
-                            "absolute path of at most %zu bytes",
+                            "absolute path of at most %zu bytes, nor the word "
+                            "\"only\"",
                             n < 200 ? (int)n : 200, list, sizeof path - 1);
-        memcpy(path, list, n);
-        path[n] = '\0';
-        if (n > 0)
-            add_entry(path, only, paths);
+        else if (n > 0) {
+            memcpy(path, list, n);
+            path[n] = '\0';
+            BYI_TRY(add_entry(w, path));
+        }
         list += n + (list[n] == ':');
     }
     return BYOC_OK;
 }
 
-static enum byoc_status list_for(const char *plugins, const char *only,
-                                 struct byi_text *paths, struct byoc_error *err)
+static enum byoc_status add_default(struct walk *w)
 {
-    if (!plugins)
-        plugins = getenv("BYOC_PLUGIN_PATH");
-    if (plugins && *plugins)
-        return add_list(plugins, only, paths, err);
-    char folder[4096];
+    char folder[PATH];
+    uint32_t n;
     if (!byi_library_folder(folder, sizeof folder - sizeof "/byoc"))
         return BYOC_OK;
-    add_folder(folder, only, paths);
+    w->named = false;
+    BYI_TRY(add_folder(w, folder, &n));
     strcat(folder, "/byoc");
-    add_folder(folder, only, paths);
-    return BYOC_OK;
+    return add_folder(w, folder, &n);
 }
 
-static enum byoc_status list_paths(const char *plugins, const char *only,
-                                   struct byi_text *paths,
-                                   struct byoc_error *err)
+/* The list's own candidates; *alone: there are no others. */
+static enum byoc_status walk_list(struct walk *w, const char *plugins,
+                                  bool *alone)
 {
-    struct byi_text made = {0};
+    w->named = plugins != NULL;
+    *alone = false;
+    if (!plugins)
+        plugins = secure_getenv("BYOC_PLUGIN_PATH");
+    return plugins ? add_list(w, plugins, alone) : BYOC_OK;
+}
+
+struct candidates {
+    struct byi_text given, around; /* of the list, of the library's folder */
+    struct byi_text places;
+    bool alone;
+    struct byoc_error why; /* there are none around; status OK: there are */
+};
+
+/* Candidates for one vendor in two lists, for all in one. */
+static enum byoc_status look(const char *plugins, const char *wanted,
+                             struct candidates *c, struct byoc_error *err)
+{
+    struct candidates made = {.alone = false};
+    struct walk w = {.wanted = wanted,
+                     .paths = &made.given,
+                     .places = &made.places,
+                     .err = err};
     BYI_BORDER(err);
-    const enum byoc_status status = list_for(plugins, only, &made, err);
-    *paths = made;
+    enum byoc_status status = walk_list(&w, plugins, &made.alone);
+    if (wanted) {
+        w.paths = &made.around;
+        w.err = &made.why; /* of interest where the list has no such vendor */
+    }
+    if (status == BYOC_OK && !made.alone) {
+        const enum byoc_status around = add_default(&w);
+        status = wanted ? status : around;
+    }
+    *c = made;
     return status;
+}
+
+static void free_candidates(struct candidates *c)
+{
+    byi_text_free(&c->given);
+    byi_text_free(&c->around);
+    byi_text_free(&c->places);
 }
 
 enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                            struct byi_text *paths,
+                                           struct byi_text *places,
                                            struct byoc_error *err)
 {
-    return list_paths(plugins, NULL, paths, err);
+    struct candidates c = {.alone = false};
+    const enum byoc_status status = look(plugins, NULL, &c, err);
+    *paths = c.given;
+    c.given = (struct byi_text){0};
+    if (places) {
+        *places = c.places;
+        c.places = (struct byi_text){0};
+    }
+    free_candidates(&c);
+    return status;
 }
 
-/* Open the paths in turn until one is the vendor's. What went wrong with the
- * last one that did not open is the message if none is. */
-static enum byoc_status open_one_of(char *paths, const char *name,
+/* --- by name -------------------------------------------------------------- */
+
+/* Open the candidates in turn until one is the vendor's. Returns a failure
+ * where none is and one did not open: the last that did not. */
+static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                     uint32_t threads,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)
 {
     struct byoc_error why = {.status = BYOC_OK};
-    for (char *rest, *path = strtok_r(paths, "\n", &rest); path;
+    char none[] = "";
+    for (char *rest,
+         *path = strtok_r(paths->at ? paths->at : none, "\n", &rest);
+         path;
          path = strtok_r(NULL, "\n", &rest)) {
         struct byoc_error one;
         if (byoc_internal_plugin_open(path, threads, plugin, &one) != BYOC_OK) {
@@ -146,13 +296,28 @@ static enum byoc_status open_one_of(char *paths, const char *name,
             return BYOC_OK;
         byoc_internal_plugin_close(plugin);
     }
-    if (why.status != BYOC_OK)
-        return byi_fail(err, why.status, "%s", why.text);
+    return why.status == BYOC_OK ? BYOC_OK
+                                 : byi_fail(err, why.status, "%s", why.text);
+}
+
+/* The candidates of the list, then, where none of these is the vendor's and all
+ * could be opened, those of the library's folder. */
+static enum byoc_status find(struct candidates *c, const char *name,
+                             uint32_t threads, struct byi_plugin **plugin,
+                             struct byoc_error *err)
+{
+    BYI_TRY(open_one_of(&c->given, name, threads, plugin, err));
+    if (*plugin)
+        return BYOC_OK;
+    if (c->why.status != BYOC_OK)
+        return byi_fail(err, c->why.status, "%s", c->why.text);
+    BYI_TRY(open_one_of(&c->around, name, threads, plugin, err));
+    if (*plugin)
+        return BYOC_OK;
     return byi_fail(err, BYOC_EIO,
                     "no plug-in \"%s\": looked for " PREFIX "%s" SUFFIX
-                    " in the plug-in folders; set BYOC_PLUGIN_PATH or name "
-                    "its file",
-                    name, name);
+                    " in %s; set BYOC_PLUGIN_PATH or name its file",
+                    name, name, c->places.n ? c->places.at : "no folder");
 }
 
 enum byoc_status byoc_internal_plugin_find(const char *plugins,
@@ -160,13 +325,11 @@ enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                            struct byi_plugin **plugin,
                                            struct byoc_error *err)
 {
-    struct byi_text paths = {0};
+    struct candidates c = {.alone = false};
     *plugin = NULL;
-    enum byoc_status status = list_paths(plugins, name, &paths, err);
-    char none[] = "";
+    enum byoc_status status = look(plugins, name, &c, err);
     if (status == BYOC_OK)
-        status =
-            open_one_of(paths.at ? paths.at : none, name, threads, plugin, err);
-    byi_text_free(&paths);
+        status = find(&c, name, threads, plugin, err);
+    free_candidates(&c);
     return status;
 }

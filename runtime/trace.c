@@ -1,17 +1,17 @@
 /* trace.c: runs as a Chrome trace: the "JSON Array Format" of the Trace Event
  * Format document, complete events (ph "X"), times in microseconds from the
- * moment the trace was opened.
+ * moment the trace was opened. The file appears when the trace ends.
  */
 #include "plan.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/temp.h"
+
 struct byi_trace {
-    FILE *stream;
+    struct byi_file file;
     uint64_t start_ns;
     bool any;
 };
@@ -29,16 +29,13 @@ enum byoc_status byi_trace_open(const char *path, struct byi_trace **trace,
     struct byi_trace *t = byi_alloc(1, sizeof *t);
     if (!t)
         return byi_fail(err, BYOC_ENOMEM, "no memory for a trace");
-    t->stream = fopen(path, "we");
-    if (!t->stream) {
+    const enum byoc_status status = byi_file_create(path, &t->file, err);
+    if (status != BYOC_OK) {
         free(t);
-        return byi_fail(err, BYOC_EIO,
-                        "%s: cannot create the trace: %s; expected a path in "
-                        "a folder that exists and can be written",
-                        path, strerror(errno));
+        return status;
     }
     t->start_ns = byi_trace_now();
-    fputs("[", t->stream);
+    fputs("[", t->file.stream);
     *trace = t;
     return BYOC_OK;
 }
@@ -50,14 +47,15 @@ enum byoc_status byi_trace_close(struct byi_trace **trace,
     *trace = NULL;
     if (!t)
         return BYOC_OK;
-    fputs("\n]\n", t->stream);
-    bool failed = ferror(t->stream) != 0;
-    failed = fclose(t->stream) != 0 || failed;
+    fputs("\n]\n", t->file.stream);
+    const enum byoc_status status = byi_file_commit(&t->file, err);
     free(t);
-    if (failed)
-        return byi_fail(err, BYOC_EIO,
-                        "the trace could not be written; is the disk full?");
-    return BYOC_OK;
+    return status;
+}
+
+void byoc_internal_temp_clear(void)
+{
+    byi_temp_clear();
 }
 
 static void put_string(FILE *f, const char *text)
@@ -85,7 +83,7 @@ void byi_trace_event(struct byi_trace *t, const char *kind, const char *name,
                      const char *impl, const char *sources, uint64_t begin_ns,
                      uint64_t end_ns)
 {
-    FILE *f = t->stream;
+    FILE *f = t->file.stream;
     uint64_t begin = begin_ns > t->start_ns ? begin_ns - t->start_ns : 0;
     uint64_t length = end_ns > begin_ns ? end_ns - begin_ns : 0;
     fputs(t->any ? ",\n" : "\n", f);

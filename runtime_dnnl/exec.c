@@ -118,7 +118,7 @@ static enum byoc_status run_step(const struct byi_exec *exec,
     const struct byi_program *p = exec->program;
     const struct byoc_run_args *args = exec->args;
     const uint64_t begin = args->trace ? now() : 0;
-    if (args->cancel && *args->cancel)
+    if (args->cancel && __atomic_load_n(args->cancel, __ATOMIC_RELAXED))
         return byi_fail(exec->err, BYOC_ECANCELLED,
                         "cancelled after %u of %u primitives", step->index,
                         p->steps.n);

@@ -105,17 +105,26 @@ BYOC_API const char *byoc_version(void);
 struct byoc_load_params {
     uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
                               CPUs this process may use (affinity, cgroup)  */
-    const char *plugins;   /* where vendors' plug-ins are: absolute paths of
-                              files or folders, ':' between; NULL: those of
-                              the environment's BYOC_PLUGIN_PATH; where that
-                              is unset or empty, as is "" here: the folder of
-                              libbyoc_runtime.so and its subfolder "byoc"   */
+    const char *plugins;   /* where more of vendors' plug-ins are: absolute
+                              paths of files or folders, ':' between; NULL:
+                              those of the environment's BYOC_PLUGIN_PATH.
+                              After them come the folder of
+                              libbyoc_runtime.so and its subfolder "byoc",
+                              unless one of the entries is the word "only".
+                              Plug-ins of the environment and of these folders
+                              are not loaded where everybody may write, or a
+                              user other than root, this one and the owner of
+                              libbyoc_runtime.so owns them                  */
     int native_only;       /* not 0: every region runs its native twin      */
     int require_vendors;   /* not 0: a vendor that is missing or fails is an
                               error, not a reason to run the native twin    */
     uint32_t cache_shapes; /* of a model whose inputs' sizes vary: for so many
                               sizes it is kept ready; 0: BYOC_CACHE_SHAPES,
                               else 32                                       */
+    int verify;            /* not 0: check every hash of the artifact before
+                              it is used, also that of the weights, which are
+                              read for it; damage is BYOC_EPARSE. Where 0, all
+                              but the weights is checked                    */
     uint64_t cache_bytes;  /* and in so much memory; 0: BYOC_CACHE_BYTES, else
                               1 GiB                                         */
     void (*log)(void *ctx, const char *line); /* progress, warnings and what
@@ -276,10 +285,11 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
  * Threads: any; also from a signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
-/* Write a Chrome trace of the runs that follow to `path`: one event per
- * kernel, primitive, copy and reorder, naming the model's nodes. NULL stops
- * and closes. Errors: BYOC_EIO, also for what the trace before could not
- * write; BYOC_ENOMEM. Threads: as byoc_run. */
+/* Write a Chrome trace of the runs that follow to `path`, where it appears
+ * complete when it is closed: one event per kernel, primitive, copy and
+ * reorder, naming the model's nodes. NULL stops and closes. Errors: BYOC_EIO,
+ * also for what the trace before could not write; BYOC_ENOMEM. Threads: as
+ * byoc_run. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_trace(
     struct byoc_state *state, const char *path, struct byoc_error *err);
 

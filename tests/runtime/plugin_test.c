@@ -168,12 +168,13 @@ static void test_paths(void **state)
     (void)state;
     struct byoc_error err;
     struct byi_text paths = {0};
-    assert_int_equal(
-        byoc_internal_plugin_list(PLUGIN_DIR ":/some/file.so", &paths, &err),
-        BYOC_OK);
+    assert_int_equal(byoc_internal_plugin_list("only:" PLUGIN_DIR
+                                               ":/some/file.so",
+                                               &paths, NULL, &err),
+                     BYOC_OK);
     assert_string_equal(paths.at, REF "\n/some/file.so\n");
     byi_text_free(&paths);
-    assert_int_equal(byoc_internal_plugin_list("plugins", &paths, &err),
+    assert_int_equal(byoc_internal_plugin_list("plugins", &paths, NULL, &err),
                      BYOC_EINVAL);
     assert_non_null(strstr(err.text, "absolute"));
     struct byi_plugin *p = NULL;
