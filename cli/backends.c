@@ -13,6 +13,7 @@ const struct byi_verb byi_verb_backends = {
     .name = "backends",
     .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
     .summary = "list the vendors' plug-ins, with a verdict on each",
+    .does = BYI_COMPILES,
     .run = run,
 };
 
@@ -204,12 +205,12 @@ static int run_lint(const struct byi_model_options *o,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_backends};
     bool lint = false, json = false;
     const char *models[MAX_MODELS];
     const struct byi_option options[] = {
-        {"plugin", 0, BYI_OPTION_TEXT, &o.plugins, "PATH[:PATH]",
-         "plug-ins, or folders of them, by absolute path"},
+        {"plugin", 0, BYI_OPTION_PATHS, &o.plugins, "PATH[:PATH]",
+         "more plug-ins, or folders of them; \"only\": no others"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "the list as JSON"},
         {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
          "check the rows of their tables; with models, whether each matches"},

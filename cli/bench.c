@@ -17,6 +17,7 @@ const struct byi_verb byi_verb_bench = {
     .name = "bench",
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "time loading and runs of a model",
+    .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };
 
@@ -178,7 +179,7 @@ static enum byoc_status bench(const struct byoc_model *model,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_bench};
     struct byi_feed_params feed = {.seed = 1};
     struct result r = {.warmup = 5};
     const char *path;
@@ -201,7 +202,6 @@ static int run(int argc, char **argv)
                            argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    feed.dims = o.dims.at;
     least = least ? least : 1;
     struct byoc_error err;
     struct byi_open_model open;
@@ -209,6 +209,7 @@ static int run(int argc, char **argv)
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
         return byi_complain(&byi_verb_bench, &err);
     r.load = now() - began;
+    feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK)

@@ -9,6 +9,7 @@ const struct byi_verb byi_verb_check = {
     .name = "check",
     .usage = "MODEL [OPTIONS]",
     .summary = "print which operators go to a vendor, which stay and why",
+    .does = BYI_COMPILES,
     .run = run,
 };
 
@@ -26,7 +27,7 @@ static int print_advice(const char *path, const struct byi_model_options *o,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_check};
     struct byi_ledger_view view = {0};
     bool advise = false;
     struct byi_pictures pictures = {0};

@@ -17,9 +17,13 @@ enum {
     BYI_EXIT_INCOMPATIBLE = 4  /* an artifact of another version or machine */
 };
 
+/* What a verb does with a model: an option has an effect there, or nowhere. */
+enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
+
 /* A verb: one file, one of these. */
 struct byi_verb {
     const char *name, *usage, *summary;
+    unsigned does;                     /* BYI_COMPILES, BYI_LOADS */
     int (*run)(int argc, char **argv); /* argv[0] is the verb */
 };
 
@@ -37,12 +41,30 @@ extern const struct byi_verb byi_verb_report;    /* report.c    */
 extern const struct byi_verb byi_verb_run;       /* run.c       */
 extern const struct byi_verb byi_verb_verify;    /* verify.c    */
 
+/* --- terminal.c ----------------------------------------------------------- */
+
+/* Have stdout and stderr escape what a terminal would obey. */
+void byi_terminal_open(void);
+/* stdout gets JSON: escapes are JSON's. */
+void byi_terminal_json(void);
+/* Show a line in place of the one before it, on stderr; `last`: it stays. */
+void byi_terminal_progress(const char *line, bool last);
+/* The exit code: `code`, or that of output that could not be written, which is
+ * said. */
+int byi_terminal_close(int code);
+
+/* --- interrupt.c ---------------------------------------------------------- */
+
+void byi_interrupt_watch(void);
+
 /* --- options.c ------------------------------------------------------------ */
 
 enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool *                                     */
     BYI_OPTION_TEXT,   /* const char **                              */
     BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
+    BYI_OPTION_PATH,   /* the same: paths, which become absolute      */
+    BYI_OPTION_PATHS,  /* const char **: A:B:C, the same, added up    */
     BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
     BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31                      */
     BYI_OPTION_NUMBER, /* double *: not negative                     */
@@ -75,9 +97,23 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t most, const char **positional,
                 uint32_t *n_positional);
 void byi_list_add(struct byi_list *list, const char *text);
+/* Whether the option of that name was given; -O is called "O". */
+bool byi_given(const char *name);
 
 /* "byoc VERB: TEXT" on stderr; the exit code of err's status. */
 int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
+
+/* --- input.c -------------------------------------------------------------- */
+
+/* Whether a file is opened as an artifact: a shared library, or a path that
+ * ends in .so. */
+bool byi_is_artifact(const char *path);
+/* Refuse a file that is no model, with the verb that takes it. */
+enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
+/* Opening `path` as an artifact gave `status`: say in err, where it is
+ * something else, what it is. Returns the status. */
+enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
+                                      struct byoc_error *err);
 
 /* --- model.c -------------------------------------------------------------- */
 
@@ -93,6 +129,7 @@ struct byi_model_options {
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
     bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
+    const struct byi_verb *verb;
     bool twins;              /* compile for vendors, run their native twins */
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
@@ -103,87 +140,173 @@ struct byi_model_options {
 };
 
 /* Their rows, for a verb's table of options. */
-#define BYI_MODEL_OPTIONS(o)                                                  \
-    {"backend", 0, BYI_OPTION_COMMAS, &(o).backends, "NAME[,NAME]",           \
-     "vendors, in order of preference (default: all that are found)"},        \
-        {"function", 0, BYI_OPTION_TEXT, &(o).function, "NAME",               \
-         "the function of a text to start with (default: main)"},             \
-        {"native", 0, BYI_OPTION_FLAG, &(o).native, NULL,                     \
-         "native kernels only"},                                              \
-        {"plugin", 0, BYI_OPTION_TEXT, &(o).plugins, "PATH[:PATH]",           \
-         "plug-ins, or folders of them, by absolute path"},                   \
-        {"pattern", 0, BYI_OPTION_LIST, &(o).patterns, "NAME=PATTERN",        \
-         "a row of a vendor without a plug-in, to try a table"},              \
-        {"threads", 0, BYI_OPTION_COUNT, &(o).threads, "N",                   \
-         "threads of a run (default: what this process may use)"},            \
-        {"dim", 0, BYI_OPTION_LIST, &(o).dims, "N=1",                         \
-         "fix a symbolic dim"},                                               \
-        {"shape", 0, BYI_OPTION_LIST, &(o).shapes, "x=1x3x224x224",           \
-         "fix an input's shape"},                                             \
-        {"warm", 0, BYI_OPTION_LIST, &(o).warm, "N=1,2,8[,M=16]",             \
-         "be ready for these sizes of dims that vary, in all combinations"},  \
-        {"const", 0, BYI_OPTION_LIST, &(o).values, "x=0.5",                   \
-         "make an input a constant, each element that value"},                \
-        {"require-vendors", 0, BYI_OPTION_FLAG, &(o).require_vendors, NULL,   \
-         "fail where a vendor is missing, rather than run native twins"},     \
-        {"exclude", 0, BYI_OPTION_LIST, &(o).exclude, "NAME|OP",              \
-         "keep a node, or every node of an operator, native"},                \
-        {"only", 0, BYI_OPTION_LIST, &(o).only, "NAME|OP",                    \
-         "keep every other node native"},                                     \
-        {"forbid-ref", 0, BYI_OPTION_FLAG, &(o).forbid_ref, NULL,             \
-         "refuse vendors' reference implementations"},                        \
-        {"min-region-nodes", 0, BYI_OPTION_COUNT, &(o).min_region_nodes, "N", \
-         "no regions of fewer nodes of the model"},                           \
-        {"min-region-flops", 0, BYI_OPTION_NUMBER, &(o).min_region_flops, "N",\
-         "no regions of fewer floating-point operations, such as 1e6"},       \
-        {"max-regions", 0, BYI_OPTION_COUNT, &(o).max_regions, "N",           \
-         "no more regions: those with the most operations (0: any number)"},  \
-        {"partition-by", 0, BYI_OPTION_TEXT, &(o).partition_by,               \
-         "greedy|estimated|measured",                                         \
-         "who gets what: all they can take, or by cost (default: greedy)"},   \
-        {"cost-table", 0, BYI_OPTION_TEXT, &(o).cost_table, "FILE",           \
-         "where measured times are kept (default: in ~/.cache/byoc)"},        \
-        {"measure-seconds", 0, BYI_OPTION_NUMBER, &(o).measure_seconds, "S",  \
-         "for timing parts of a model (default: 60)"},                        \
-        {"codegen", 0, BYI_OPTION_TEXT, &(o).codegen, "auto|c|json",          \
-         "who may answer in C: vendors that do nothing else, all, nobody"},   \
-        {"isolate", 0, BYI_OPTION_FLAG, &(o).isolate, NULL,                   \
-         "compile with plug-ins in processes of their own"},                  \
-        {"isolate-seconds", 0, BYI_OPTION_NUMBER, &(o).isolate_seconds, "S",  \
-         "for one answer of such a process (default: 10)"},                   \
-        {"isolate-mib", 0, BYI_OPTION_COUNT, &(o).isolate_mib, "N",           \
-         "MiB of memory it may take (default: 4096)"},                        \
-        {"", 'O', BYI_OPTION_LEVEL, &(o).opt_level, "0..3",                   \
-         "optimisation level (default: 2)"},                                  \
-        {"disable-pass", 0, BYI_OPTION_LIST, &(o).disable, "PASS",            \
-         "leave a pass out"},                                                 \
-        {"require-pass", 0, BYI_OPTION_LIST, &(o).require, "PASS",            \
-         "run a pass whatever the level"},                                    \
-        {"pass", 0, BYI_OPTION_LIST, &(o).add_passes, "A,[B,C]",              \
-         "run these passes as well, before partitioning"},                    \
-        {"pass-option", 0, BYI_OPTION_LIST, &(o).pass_options, "PASS.NAME=VALUE",\
-         "an option of a pass (`byoc opt --list-passes`)"},                   \
-        {"pass-plugin", 0, BYI_OPTION_LIST, &(o).pass_plugins, "PATH",        \
-         "a library with passes, by absolute path"},                          \
-        {"print-before", 0, BYI_OPTION_TEXT, &(o).print_before, "PASS|all",   \
-         "print the IR before a pass, to stderr"},                            \
-        {"print-after", 0, BYI_OPTION_TEXT, &(o).print_after, "PASS|all",     \
-         "print the IR after a pass, to stderr"},                             \
-        {"dump-passes", 0, BYI_OPTION_TEXT, &(o).dump_passes, "FOLDER",       \
-         "write the IR after every pass, numbered"},                          \
-        {"time-passes", 0, BYI_OPTION_FLAG, &(o).time_passes, NULL,           \
-         "print times and nodes of every pass, to stderr"},                   \
-        {"verify", 0, BYI_OPTION_FLAG, &(o).verify, NULL,                     \
-         "check the IR after every pass"},                                    \
-        {"report", 0, BYI_OPTION_TEXT, &(o).report, "FILE",                   \
-         "write the ledger's JSON"},                                          \
-        {"require-offload", 0, BYI_OPTION_NUMBER, &(o).require_offload, "%",  \
-         "exit with 1 when less of the operations is offloaded"},             \
-        {"require-offload-nodes", 0, BYI_OPTION_NUMBER,                       \
-         &(o).require_offload_nodes, "%",                                     \
-         "exit with 1 when fewer of the operators are offloaded"},            \
-        {"verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                 \
-         "say what is going on, to stderr"}
+#define BYI_MODEL_OPTIONS(o)                                                     \
+    {"backend",                                                                  \
+     0,                                                                          \
+     BYI_OPTION_COMMAS,                                                          \
+     &(o).backends,                                                              \
+     "NAME[,NAME]",                                                              \
+     "vendors, in order of preference (default: all that are found)"},           \
+        {"function",                                                             \
+         0,                                                                      \
+         BYI_OPTION_TEXT,                                                        \
+         &(o).function,                                                          \
+         "NAME",                                                                 \
+         "the function of a text to start with (default: main)"},                \
+        {"native",    0,    BYI_OPTION_FLAG,                                     \
+         &(o).native, NULL, "native kernels only"},                              \
+        {"plugin",                                                               \
+         0,                                                                      \
+         BYI_OPTION_PATHS,                                                       \
+         &(o).plugins,                                                           \
+         "PATH[:PATH]",                                                          \
+         "more plug-ins, or folders of them; \"only\": no others"},              \
+        {"pattern",                                                              \
+         0,                                                                      \
+         BYI_OPTION_LIST,                                                        \
+         &(o).patterns,                                                          \
+         "NAME=PATTERN",                                                         \
+         "a row of a vendor without a plug-in, to try a table"},                 \
+        {"threads",                                                              \
+         0,                                                                      \
+         BYI_OPTION_COUNT,                                                       \
+         &(o).threads,                                                           \
+         "N",                                                                    \
+         "threads of a run (default: what this process may use)"},               \
+        {"dim",                                                                  \
+         0,                                                                      \
+         BYI_OPTION_LIST,                                                        \
+         &(o).dims,                                                              \
+         "N=1",                                                                  \
+         "fix a symbolic dim; of an artifact: for inputs that are made up"},     \
+        {"shape",         0,                                                     \
+         BYI_OPTION_LIST, &(o).shapes,                                           \
+         "x=1x3x224x224", "fix an input's shape"},                               \
+        {"warm",                                                                 \
+         0,                                                                      \
+         BYI_OPTION_LIST,                                                        \
+         &(o).warm,                                                              \
+         "N=1,2,8[,M=16]",                                                       \
+         "be ready for these sizes of dims that vary, in all combinations"},     \
+        {"const",         0,                                                     \
+         BYI_OPTION_LIST, &(o).values,                                           \
+         "x=0.5",         "make an input a constant, each element that value"},  \
+        {"require-vendors",                                                      \
+         0,                                                                      \
+         BYI_OPTION_FLAG,                                                        \
+         &(o).require_vendors,                                                   \
+         NULL,                                                                   \
+         "fail where a vendor is missing, rather than run native twins"},        \
+        {"exclude",       0,                                                     \
+         BYI_OPTION_LIST, &(o).exclude,                                          \
+         "NAME|OP",       "keep a node, or every node of an operator, native"},  \
+        {"only",    0,         BYI_OPTION_LIST,                                  \
+         &(o).only, "NAME|OP", "keep every other node native"},                  \
+        {"forbid-ref",    0,    BYI_OPTION_FLAG,                                 \
+         &(o).forbid_ref, NULL, "refuse vendors' reference implementations"},    \
+        {"min-region-nodes",    0,   BYI_OPTION_COUNT,                           \
+         &(o).min_region_nodes, "N", "no regions of fewer nodes of the model"},  \
+        {"min-region-flops",                                                     \
+         0,                                                                      \
+         BYI_OPTION_NUMBER,                                                      \
+         &(o).min_region_flops,                                                  \
+         "N",                                                                    \
+         "no regions of fewer floating-point operations, such as 1e6"},          \
+        {"max-regions",                                                          \
+         0,                                                                      \
+         BYI_OPTION_COUNT,                                                       \
+         &(o).max_regions,                                                       \
+         "N",                                                                    \
+         "no more regions: those with the most operations (0: any number)"},     \
+        {"partition-by",                                                         \
+         0,                                                                      \
+         BYI_OPTION_TEXT,                                                        \
+         &(o).partition_by,                                                      \
+         "greedy|estimated|measured",                                            \
+         "who gets what: all they can take, or by cost (default: greedy)"},      \
+        {"cost-table",                                                           \
+         0,                                                                      \
+         BYI_OPTION_TEXT,                                                        \
+         &(o).cost_table,                                                        \
+         "FILE",                                                                 \
+         "where measured times are kept (default: in ~/.cache/byoc)"},           \
+        {"measure-seconds",                                                      \
+         0,                                                                      \
+         BYI_OPTION_NUMBER,                                                      \
+         &(o).measure_seconds,                                                   \
+         "S",                                                                    \
+         "for timing parts of a model (default: 60)"},                           \
+        {"codegen",                                                              \
+         0,                                                                      \
+         BYI_OPTION_TEXT,                                                        \
+         &(o).codegen,                                                           \
+         "auto|c|json",                                                          \
+         "who may answer in C: vendors that do nothing else, all, nobody"},      \
+        {"isolate",    0,    BYI_OPTION_FLAG,                                    \
+         &(o).isolate, NULL, "compile with plug-ins in processes of their own"}, \
+        {"isolate-seconds",                                                      \
+         0,                                                                      \
+         BYI_OPTION_NUMBER,                                                      \
+         &(o).isolate_seconds,                                                   \
+         "S",                                                                    \
+         "for one answer of such a process (default: 10)"},                      \
+        {"isolate-mib",    0,   BYI_OPTION_COUNT,                                \
+         &(o).isolate_mib, "N", "MiB of memory it may take (default: 4096)"},    \
+        {"",                                                                     \
+         'O',                                                                    \
+         BYI_OPTION_LEVEL,                                                       \
+         &(o).opt_level,                                                         \
+         "0..3",                                                                 \
+         "optimisation level (default: 2)"},                                     \
+        {"disable-pass", 0,      BYI_OPTION_LIST,                                \
+         &(o).disable,   "PASS", "leave a pass out"},                            \
+        {"require-pass", 0,      BYI_OPTION_LIST,                                \
+         &(o).require,   "PASS", "run a pass whatever the level"},               \
+        {"pass",          0,                                                     \
+         BYI_OPTION_LIST, &(o).add_passes,                                       \
+         "A,[B,C]",       "run these passes as well, before partitioning"},      \
+        {"pass-option",     0,                                                   \
+         BYI_OPTION_LIST,   &(o).pass_options,                                   \
+         "PASS.NAME=VALUE", "an option of a pass (`byoc opt --list-passes`)"},   \
+        {"pass-plugin",     0,      BYI_OPTION_PATH,                             \
+         &(o).pass_plugins, "PATH", "a library with passes"},                    \
+        {"print-before",  0,                                                     \
+         BYI_OPTION_TEXT, &(o).print_before,                                     \
+         "PASS|all",      "print the IR before a pass, to stderr"},              \
+        {"print-after",    0,          BYI_OPTION_TEXT,                          \
+         &(o).print_after, "PASS|all", "print the IR after a pass, to stderr"},  \
+        {"dump-passes",    0,        BYI_OPTION_TEXT,                            \
+         &(o).dump_passes, "FOLDER", "write the IR after every pass, numbered"}, \
+        {"time-passes",                                                          \
+         0,                                                                      \
+         BYI_OPTION_FLAG,                                                        \
+         &(o).time_passes,                                                       \
+         NULL,                                                                   \
+         "print times and nodes of every pass, to stderr"},                      \
+        {"verify",                                                               \
+         0,                                                                      \
+         BYI_OPTION_FLAG,                                                        \
+         &(o).verify,                                                            \
+         NULL,                                                                   \
+         "check an artifact's hashes, or a model's IR after every pass"},        \
+        {"report",    0,      BYI_OPTION_TEXT,                                   \
+         &(o).report, "FILE", "write the ledger's JSON"},                        \
+        {"require-offload",                                                      \
+         0,                                                                      \
+         BYI_OPTION_NUMBER,                                                      \
+         &(o).require_offload,                                                   \
+         "%",                                                                    \
+         "exit with 1 when less of the operations is offloaded"},                \
+        {"require-offload-nodes",                                                \
+         0,                                                                      \
+         BYI_OPTION_NUMBER,                                                      \
+         &(o).require_offload_nodes,                                             \
+         "%",                                                                    \
+         "exit with 1 when fewer of the operators are offloaded"},               \
+    {                                                                            \
+        "verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                     \
+            "say what is going on, to stderr"                                    \
+    }
 
 /* --- pictures.c ----------------------------------------------------------- */
 
@@ -210,6 +333,7 @@ bool byi_same_file(const char *a, const char *b);
 /* A model that is open: from an artifact, or compiled in memory. */
 struct byi_open_model {
     struct byoc_compiled *compiled; /* NULL: an artifact */
+    const char *const *dims;        /* --dim, where a run has to obey it */
     struct byoc_model *model;
     int gate; /* what byi_compile_model said; for an artifact BYI_EXIT_OK */
 };

@@ -15,6 +15,7 @@ const struct byi_verb byi_verb_compare = {
     .name = "compare",
     .usage = "MODEL.so|MODEL.onnx [--data DIR|PREFIX.] [OPTIONS]",
     .summary = "compare a model's outputs with files, or with native kernels",
+    .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };
 
@@ -207,8 +208,10 @@ static enum byoc_status compare(const char *path,
     struct steps steps = {.arena = c->arena, .tolerance = &c->tolerance};
     bool found = false;
     enum byoc_status status = byi_open_model(path, o, &open, err);
+    struct byi_feed_params feed = c->feed;
+    feed.dims = open.dims;
     if (status == BYOC_OK)
-        status = byi_feed_inputs(open.model, &c->feed, c->arena, &in, err);
+        status = byi_feed_inputs(open.model, &feed, c->arena, &in, err);
     if (status == BYOC_OK)
         status = byi_feed_expected(open.model, &c->feed, c->arena, &expected,
                                    &found, err);
@@ -240,7 +243,7 @@ static enum byoc_status compare(const char *path,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_compare};
     struct compare c = {.feed = {.seed = 1},
                         .tolerance = {.rtol = 1e-3, .stol = 1e-4}};
     struct byi_list inputs = {0};
@@ -268,8 +271,8 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     c.feed.inputs = inputs.at;
-    c.feed.dims = o.dims.at;
     c.feed.seed = seed;
+    c.feed.seeded = byi_given("seed");
     c.arena = byi_arena_new();
     struct byoc_error err;
     if (compare(path, &o, &c, &code, &err) != BYOC_OK)

@@ -9,12 +9,13 @@ const struct byi_verb byi_verb_compile = {
     .name = "compile",
     .usage = "MODEL [-o MODEL.so] [OPTIONS]",
     .summary = "compile a model into a shared library",
+    .does = BYI_COMPILES,
     .run = run,
 };
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_compile};
     const char *out = NULL;
     bool every = false, quiet = false;
     const struct byi_option options[] = {

@@ -8,9 +8,14 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
                           uint32_t of)
 {
     (void)ctx;
-    fprintf(stderr, "\r%u of %u: %-50.50s", done + 1, of, what);
-    if (done + 1 == of)
-        fprintf(stderr, "\r%70s\r", "");
+    char line[96];
+    snprintf(line, sizeof line, "%u of %u: %-50.50s", done + 1, of, what);
+    byi_terminal_progress(line, false);
+    if (done + 1 == of) {
+        snprintf(line, sizeof line, "%70s", "");
+        byi_terminal_progress(line, false);
+        byi_terminal_progress("", false);
+    }
 }
 
 #define UNDER "BYOC_UNDER_VALGRIND"

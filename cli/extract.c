@@ -42,13 +42,16 @@ static void keep_inputs(void *ctx, uint32_t number, uint32_t n,
 }
 
 static enum byoc_status run_once(const struct byoc_model *model,
-                                 const struct byi_feed_params *params,
-                                 struct region *r, struct byoc_error *err)
+                                 const struct byi_feed_params *given,
+                                 const char *const *dims, struct region *r,
+                                 struct byoc_error *err)
 {
     struct byi_arena *arena = byi_arena_new();
+    struct byi_feed_params params = *given;
+    params.dims = dims;
     struct byi_feed in, out = byi_feed_outputs(model, arena);
     struct byoc_state *state = NULL;
-    enum byoc_status status = byi_feed_inputs(model, params, arena, &in, err);
+    enum byoc_status status = byi_feed_inputs(model, &params, arena, &in, err);
     if (status == BYOC_OK)
         status = byoc_state_new(model, &state, err);
     if (status == BYOC_OK) {
@@ -125,7 +128,7 @@ static enum byoc_status find_region(const char *path,
     BYI_TRY(byi_open_model(path, o, open, err));
     BYI_TRY(open->compiled ? read_compiled(open->compiled, r, err)
                            : read_loaded(open->model, r, err));
-    return run_once(open->model, feed, r, err);
+    return run_once(open->model, feed, open->dims, r, err);
 }
 
 static void say(void *ctx, const char *line)
@@ -173,7 +176,7 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_extract};
     struct byi_feed_params feed = {.seed = 1};
     struct byi_list inputs = {0};
     struct byi_reduce reduce = {.say = say};
@@ -215,8 +218,8 @@ static int run(int argc, char **argv)
         return BYI_EXIT_USAGE;
     }
     feed.inputs = inputs.at;
-    feed.dims = o.dims.at;
     feed.seed = seed;
+    feed.seeded = byi_given("seed");
     region.arena = byi_arena_new();
     struct byoc_error err;
     code = BYI_EXIT_OK;
@@ -230,5 +233,6 @@ const struct byi_verb byi_verb_extract = {
     .name = "extract",
     .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
     .summary = "one region of a model as a program that runs alone",
+    .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

@@ -156,7 +156,8 @@ static int run(int argc, char **argv)
         return code;
     struct byi_artifact a;
     struct byoc_error err;
-    if (byoc_internal_artifact_open(path, &a, &err) != BYOC_OK)
+    if (byi_explain_artifact(path, byoc_internal_artifact_open(path, &a, &err),
+                             &err) != BYOC_OK)
         return byi_complain(&byi_verb_inspect, &err);
     if (draw(&a, &pictures, path, &err) != BYOC_OK)
         code = byi_complain(&byi_verb_inspect, &err);

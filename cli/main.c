@@ -18,9 +18,11 @@ static void print_usage(FILE *to)
     fprintf(to, "usage: byoc VERB ...\n\n");
     for (size_t i = 0; i < BYI_COUNT(verbs); i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(to, "\n`byoc VERB --help` lists a verb's options. Exit codes: 0 "
-                "success, 1 a negative\nverdict, 2 usage or bad input, 3 a "
-                "backend failed, 4 an incompatible artifact.\n");
+    fprintf(to,
+            "\n`byoc VERB --help` or `byoc help VERB` lists a verb's "
+            "options. Exit codes: 0\nsuccess, 1 a negative verdict, 2 usage "
+            "or bad input, 3 a backend failed, 4 an\nincompatible "
+            "artifact.\n");
 }
 
 static int run_verb(const struct byi_verb *verb, int argc, char **argv)
@@ -38,7 +40,44 @@ static int run_verb(const struct byi_verb *verb, int argc, char **argv)
     return code;
 }
 
-int main(int argc, char **argv)
+/* The verb of that name; NULL, having said so. */
+static const struct byi_verb *find_verb(const char *name)
+{
+    const char *names[BYI_COUNT(verbs) + 1] = {"help"};
+    for (size_t i = 0; i < BYI_COUNT(verbs); i++) {
+        if (strcmp(name, verbs[i]->name) == 0)
+            return verbs[i];
+        names[i + 1] = verbs[i]->name;
+    }
+    const char *nearest = byi_nearest(name, names, BYI_COUNT(names));
+    fprintf(stderr, "byoc: no verb is called '%s'; ", name);
+    if (nearest)
+        fprintf(stderr, "did you mean '%s'?\n", nearest);
+    else
+        fprintf(stderr, "`byoc --help` lists them\n");
+    return NULL;
+}
+
+/* `byoc help`, `byoc help VERB`. */
+static int help(int argc, char **argv)
+{
+    char option[] = "--help";
+    if (argc == 2) {
+        print_usage(stdout);
+        return BYI_EXIT_OK;
+    }
+    const struct byi_verb *verb = find_verb(argv[2]);
+    if (verb && argc > 3)
+        fprintf(stderr,
+                "byoc help: found one argument too many, '%s'; expected a "
+                "verb\n",
+                argv[3]);
+    if (!verb || argc > 3)
+        return BYI_EXIT_USAGE;
+    return run_verb(verb, 2, (char *[]){argv[2], option, NULL});
+}
+
+static int run(int argc, char **argv)
 {
     if (argc < 2) {
         print_usage(stderr);
@@ -52,15 +91,15 @@ int main(int argc, char **argv)
         printf("byoc %s\n", byoc_version());
         return BYI_EXIT_OK;
     }
-    for (size_t i = 0; i < BYI_COUNT(verbs); i++)
-        if (strcmp(argv[1], verbs[i]->name) == 0) {
-            int code = run_verb(verbs[i], argc - 1, argv + 1);
-            if (fflush(stdout) == 0)
-                return code;
-            fprintf(stderr, "byoc: cannot write to stdout\n");
-            return BYI_EXIT_USAGE;
-        }
-    fprintf(stderr, "byoc: no verb is called '%s'; `byoc --help` lists them\n",
-            argv[1]);
-    return BYI_EXIT_USAGE;
+    if (!strcmp(argv[1], "help"))
+        return help(argc, argv);
+    const struct byi_verb *verb = find_verb(argv[1]);
+    return verb ? run_verb(verb, argc - 1, argv + 1) : BYI_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    byi_terminal_open();
+    byi_interrupt_watch();
+    return byi_terminal_close(run(argc, argv));
 }

@@ -25,8 +25,9 @@ static void print_progress(void *ctx, const char *what, uint32_t done,
                            uint32_t of)
 {
     (void)ctx;
-    fprintf(stderr, "\rbyoc: %s %u of %u%s", what, done, of,
-            done == of ? "\n" : "");
+    char line[160];
+    snprintf(line, sizeof line, "byoc: %s %u of %u", what, done, of);
+    byi_terminal_progress(line, done == of);
 }
 
 static enum byoc_status write_report(const char *path, const char *ledger,
@@ -36,12 +37,6 @@ static enum byoc_status write_report(const char *path, const char *ledger,
     BYI_TRY(byi_file_create(path, &file, err));
     fputs(ledger, file.stream);
     return byi_file_commit(&file, err);
-}
-
-static bool is_artifact(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 3 && strcmp(path + n - 3, ".so") == 0;
 }
 
 static struct byoc_compile_params params_of(const struct byi_model_options *o)
@@ -89,13 +84,66 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .progress = isatty(STDERR_FILENO) ? print_progress : NULL};
 }
 
-static enum byoc_status check_options(const struct byi_model_options *o,
+/* Where each of the options of models has an effect. */
+static const struct {
+    const char *name;
+    unsigned at;
+} effects[] = {
+    {"backend", BYI_COMPILES},
+    {"function", BYI_COMPILES},
+    {"pattern", BYI_COMPILES},
+    {"shape", BYI_COMPILES},
+    {"warm", BYI_COMPILES},
+    {"const", BYI_COMPILES},
+    {"exclude", BYI_COMPILES},
+    {"only", BYI_COMPILES},
+    {"forbid-ref", BYI_COMPILES},
+    {"min-region-nodes", BYI_COMPILES},
+    {"min-region-flops", BYI_COMPILES},
+    {"max-regions", BYI_COMPILES},
+    {"partition-by", BYI_COMPILES},
+    {"cost-table", BYI_COMPILES},
+    {"measure-seconds", BYI_COMPILES},
+    {"codegen", BYI_COMPILES},
+    {"isolate", BYI_COMPILES},
+    {"isolate-seconds", BYI_COMPILES},
+    {"isolate-mib", BYI_COMPILES},
+    {"O", BYI_COMPILES},
+    {"disable-pass", BYI_COMPILES},
+    {"require-pass", BYI_COMPILES},
+    {"pass", BYI_COMPILES},
+    {"pass-option", BYI_COMPILES},
+    {"pass-plugin", BYI_COMPILES},
+    {"print-before", BYI_COMPILES},
+    {"print-after", BYI_COMPILES},
+    {"dump-passes", BYI_COMPILES},
+    {"time-passes", BYI_COMPILES},
+    {"report", BYI_COMPILES},
+    {"require-offload", BYI_COMPILES},
+    {"require-offload-nodes", BYI_COMPILES},
+    {"require-vendors", BYI_LOADS},
+    {"verbose", BYI_LOADS},
+};
+
+/* Refuse an option that has no effect on this input of this verb. */
+static enum byoc_status check_effects(const char *path, unsigned does,
+                                      const struct byi_verb *verb,
                                       struct byoc_error *err)
 {
-    if (o->native && o->backends.n)
+    for (size_t i = 0; i < BYI_COUNT(effects); i++) {
+        if (!byi_given(effects[i].name) || effects[i].at & does)
+            continue;
+        const char *dash = effects[i].name[1] ? "--" : "-";
+        if (effects[i].at == BYI_COMPILES)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: an artifact is compiled already; give %s%s to "
+                            "`byoc compile`",
+                            path, dash, effects[i].name);
         return byi_fail(err, BYOC_EINVAL,
-                        "--native and --backend exclude each other; expected "
-                        "one of them");
+                        "%s%s has no effect here: `byoc %s` loads no model; "
+                        "give it to `byoc run`",
+                        dash, effects[i].name, verb->name);
+    }
     return BYOC_OK;
 }
 
@@ -106,7 +154,8 @@ enum byoc_status byi_compile_model(const char *path,
 {
     const struct byoc_compile_params params = params_of(o);
     *gate = BYI_EXIT_OK;
-    BYI_TRY(check_options(o, err));
+    BYI_TRY(check_effects(path, o->verb->does, o->verb, err));
+    BYI_TRY(byi_expect_model(path, err));
     BYI_TRY(byoc_compile(path, &params, compiled, err));
     print_warnings(byoc_compiled_warnings(*compiled));
     if (o->time_passes)
@@ -130,55 +179,9 @@ enum byoc_status byi_advise_model(const char *path,
                                   char **text, struct byoc_error *err)
 {
     const struct byoc_compile_params params = params_of(o);
-    BYI_TRY(check_options(o, err));
+    BYI_TRY(check_effects(path, BYI_COMPILES, o->verb, err));
+    BYI_TRY(byi_expect_model(path, err));
     return byoc_advise(path, &params, json, text, err);
-}
-
-/* An option that only compiling takes note of, where one was given. */
-static const char *find_compile_option(const struct byi_model_options *o)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } options[] = {
-        {"--backend", o->backends.n > 0},
-        {"--pattern", o->patterns.n > 0},
-        {"--shape", o->shapes.n > 0},
-        {"--warm", o->warm.n > 0},
-        {"--const", o->values.n > 0},
-        {"--exclude", o->exclude.n > 0},
-        {"--only", o->only.n > 0},
-        {"--forbid-ref", o->forbid_ref},
-        {"--min-region-nodes", o->min_region_nodes > 0},
-        {"--min-region-flops", o->min_region_flops > 0},
-        {"--max-regions", o->max_regions > 0},
-        {"-O", o->opt_level > 0},
-        {"--disable-pass", o->disable.n > 0},
-        {"--require-pass", o->require.n > 0},
-        {"--pass", o->add_passes.n > 0},
-        {"--pass-plugin", o->pass_plugins.n > 0},
-        {"--pass-option", o->pass_options.n > 0},
-        {"--print-before", o->print_before != NULL},
-        {"--print-after", o->print_after != NULL},
-        {"--dump-passes", o->dump_passes != NULL},
-        {"--time-passes", o->time_passes},
-        {"--verify", o->verify},
-        {"--function", o->function != NULL},
-        {"--partition-by", o->partition_by != NULL},
-        {"--cost-table", o->cost_table != NULL},
-        {"--measure-seconds", o->measure_seconds > 0},
-        {"--codegen", o->codegen != NULL},
-        {"--isolate", o->isolate},
-        {"--isolate-seconds", o->isolate_seconds > 0},
-        {"--isolate-mib", o->isolate_mib > 0},
-        {"--report", o->report != NULL},
-        {"--require-offload", o->require_offload > 0},
-        {"--require-offload-nodes", o->require_offload_nodes > 0},
-    };
-    for (size_t i = 0; i < BYI_COUNT(options); i++)
-        if (options[i].given)
-            return options[i].name;
-    return NULL;
 }
 
 static void log_line(void *ctx, const char *line)
@@ -196,17 +199,15 @@ enum byoc_status byi_open_model(const char *path,
                                           .plugins = o->plugins,
                                           .native_only = o->native || o->twins,
                                           .require_vendors = o->require_vendors,
+                                          .verify = o->verify,
                                           .log = o->verbose ? log_line : NULL};
     *open = (struct byi_open_model){0};
     enum byoc_status status;
-    if (is_artifact(path)) {
-        const char *option = find_compile_option(o);
-        if (option)
-            return byi_fail(err, BYOC_EINVAL,
-                            "%s: an artifact is compiled already; give %s to "
-                            "`byoc compile`",
-                            path, option);
-        status = byoc_model_load(path, &load, &open->model, err);
+    if (byi_is_artifact(path)) {
+        BYI_TRY(check_effects(path, BYI_LOADS, o->verb, err));
+        open->dims = o->dims.at;
+        status = byi_explain_artifact(
+            path, byoc_model_load(path, &load, &open->model, err), err);
     } else {
         BYI_TRY(byi_compile_model(path, o, &open->compiled, &open->gate, err));
         status = byoc_compiled_load(open->compiled, &load, &open->model, err);

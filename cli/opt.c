@@ -3,12 +3,15 @@
 
 #include "driver/passes.h"
 
+#include <string.h>
+
 static int run(int argc, char **argv);
 
 const struct byi_verb byi_verb_opt = {
     .name = "opt",
     .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
     .summary = "run passes on a module and print it in the text form",
+    .does = BYI_COMPILES,
     .run = run,
 };
 
@@ -25,9 +28,29 @@ static void list_passes(void)
     }
 }
 
+/* Options and files that have no effect beside the others. */
+static enum byoc_status check_list(bool list, const char *passes,
+                                   const char *desired, uint32_t n_files,
+                                   struct byoc_error *err)
+{
+    if (list && (passes || desired || n_files))
+        return byi_fail(err, BYOC_EINVAL,
+                        "--list-passes runs none of them, so %s has no effect; "
+                        "leave it out",
+                        passes    ? "--passes"
+                        : desired ? "--desired"
+                                  : "a file");
+    if (desired && !(passes && strstr(passes, "ConvertLayout")))
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "--desired has no effect without --passes=ConvertLayout; "
+            "give both");
+    return BYOC_OK;
+}
+
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_opt};
     const char *consts = NULL;
     const char *passes = NULL, *desired = NULL;
     bool list = false;
@@ -49,6 +72,8 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     struct byoc_error fault;
+    if (check_list(list, passes, desired, n, &fault) != BYOC_OK)
+        return byi_complain(&byi_verb_opt, &fault);
     for (uint32_t i = 0; list && i < o.pass_plugins.n; i++)
         if (byi_passes_load(o.pass_plugins.at[i], &fault) != BYOC_OK)
             return byi_complain(&byi_verb_opt, &fault);

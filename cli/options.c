@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Options live as long as the process: nobody frees what they hold. */
 static struct byi_arena *kept(void)
@@ -12,6 +13,17 @@ static struct byi_arena *kept(void)
     if (!arena)
         arena = byi_arena_new();
     return arena;
+}
+
+/* The options that were given, by their names in the table. */
+static struct byi_list given;
+
+bool byi_given(const char *name)
+{
+    for (uint32_t i = 0; i < given.n; i++)
+        if (strcmp(given.at[i], name) == 0)
+            return true;
+    return false;
 }
 
 void byi_list_add(struct byi_list *list, const char *text)
@@ -39,42 +51,14 @@ static void print_help(const struct byi_verb *verb,
     }
 }
 
-/* How many single-character edits apart two names are, at most `limit`. */
-static uint32_t distance(const char *a, const char *b)
-{
-    uint32_t row[40];
-    size_t na = strlen(a), nb = strlen(b);
-    if (na > 32 || nb > 32)
-        return 99;
-    for (uint32_t j = 0; j <= nb; j++)
-        row[j] = j;
-    for (uint32_t i = 1; i <= na; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= nb; j++) {
-            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            row[j] = best;
-        }
-    }
-    return row[nb];
-}
-
 static int unknown(const struct byi_verb *verb,
                    const struct byi_option *options, uint32_t n,
                    const char *arg)
 {
-    const char *name = arg + strspn(arg, "-"), *nearest = NULL;
-    uint32_t best = 3;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t d = distance(name, options[i].name);
-        if (d < best && *options[i].name) {
-            best = d;
-            nearest = options[i].name;
-        }
-    }
+    const char **names = byi_arena_calloc(kept(), n + 1, sizeof *names);
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = options[i].name;
+    const char *nearest = byi_nearest(arg + strspn(arg, "-"), names, n);
     fprintf(stderr, "byoc %s: unknown option '%s'; ", verb->name, arg);
     if (nearest)
         fprintf(stderr, "did you mean '--%s'?\n", nearest);
@@ -99,6 +83,28 @@ static void split_commas(struct byi_list *list, const char *value)
         byi_list_add(list, part);
 }
 
+/* Where the command was started says which file is meant. */
+static const char *absolute(const char *path)
+{
+    char here[4096];
+    if (path[0] == '/' || !getcwd(here, sizeof here))
+        return path;
+    while (strncmp(path, "./", 2) == 0)
+        path += 2 + strspn(path + 2, "/");
+    return byi_arena_printf(kept(), "%s%s%s", here, *path ? "/" : "", path);
+}
+
+/* "A:B" behind what was given before; the word "only" is no path. */
+static void add_paths(const char **list, const char *value)
+{
+    char *copy = byi_arena_str(kept(), value), *next = NULL;
+    for (char *part = strtok_r(copy, ":", &next); part;
+         part = strtok_r(NULL, ":", &next))
+        *list = byi_arena_printf(
+            kept(), "%s%s%s", *list ? *list : "", *list ? ":" : "",
+            strcmp(part, "only") == 0 ? part : absolute(part));
+}
+
 static int set_value(const struct byi_verb *verb, const struct byi_option *o,
                      const char *value)
 {
@@ -113,6 +119,12 @@ static int set_value(const struct byi_verb *verb, const struct byi_option *o,
         return -1;
     case BYI_OPTION_LIST:
         byi_list_add(o->to, value);
+        return -1;
+    case BYI_OPTION_PATH:
+        byi_list_add(o->to, absolute(value));
+        return -1;
+    case BYI_OPTION_PATHS:
+        add_paths(o->to, value);
         return -1;
     case BYI_OPTION_COMMAS:
         split_commas(o->to, value);
@@ -165,6 +177,52 @@ static const struct byi_option *find(const struct byi_option *options,
     return NULL;
 }
 
+/* Options that have no effect without another, or with it. */
+static int check_pairs(const struct byi_verb *verb)
+{
+    static const struct {
+        const char *option, *other;
+        bool needs; /* has no effect without the other one */
+    } pairs[] = {
+        {"isolate-seconds", "isolate", true},
+        {"isolate-mib", "isolate", true},
+        {"measure-seconds", "partition-by", true},
+        {"cost-table", "partition-by", true},
+        {"max-tests", "reduce", true},
+        {"test-seconds", "reduce", true},
+        {"all", "json", false},
+        {"all", "quiet", false},
+        {"all", "advise", false},
+        {"explain", "advise", false},
+        {"report", "advise", false},
+        {"json", "lint", false},
+        {"backend", "native", false},
+        {"plugin", "native", false},
+        {"exclude", "native", false},
+        {"only", "native", false},
+        {"forbid-ref", "native", false},
+        {"min-region-nodes", "native", false},
+        {"min-region-flops", "native", false},
+        {"max-regions", "native", false},
+        {"partition-by", "native", false},
+        {"codegen", "native", false},
+        {"isolate", "native", false},
+        {"require-vendors", "native", false},
+    };
+    for (size_t i = 0; i < BYI_COUNT(pairs); i++) {
+        if (!byi_given(pairs[i].option) ||
+            byi_given(pairs[i].other) == pairs[i].needs ||
+            (strcmp(pairs[i].other, "native") == 0 && byi_given("pattern")))
+            continue; /* patterns of a vendor without a plug-in are tried */
+        fprintf(stderr, "byoc %s: --%s has no effect %s --%s; %s\n", verb->name,
+                pairs[i].option, pairs[i].needs ? "without" : "with",
+                pairs[i].other,
+                pairs[i].needs ? "give both, or neither" : "leave out one");
+        return BYI_EXIT_USAGE;
+    }
+    return -1;
+}
+
 int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t n_options, int argc, char **argv, uint32_t least,
                 uint32_t most, const char **positional, uint32_t *n_positional)
@@ -210,10 +268,13 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
         int code = set_value(verb, o, value);
         if (code >= 0)
             return code;
+        byi_list_add(&given, *o->name ? o->name : "O");
     }
     *n_positional = n;
+    if (byi_given("json"))
+        byi_terminal_json();
     if (n >= least)
-        return -1;
+        return check_pairs(verb);
     fprintf(stderr,
             "byoc %s: found %u of %u arguments; expected %s; `byoc %s --help` "
             "says more\n",
@@ -223,7 +284,10 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
 
 int byi_complain(const struct byi_verb *verb, const struct byoc_error *err)
 {
-    fprintf(stderr, "byoc %s: %s\n", verb->name, err->text);
+    struct byi_text line = {0};
+    byi_printable_add(&line, err->text, strlen(err->text), BYI_PRINTABLE_LINE);
+    fprintf(stderr, "byoc %s: %s\n", verb->name, line.n ? line.at : "");
+    byi_text_free(&line);
     switch (err->status) {
     case BYOC_EBACKEND:
         return BYI_EXIT_BACKEND;

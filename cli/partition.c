@@ -7,12 +7,13 @@ const struct byi_verb byi_verb_partition = {
     .name = "partition",
     .usage = "MODEL [OPTIONS]",
     .summary = "print the partitioned module in the text form",
+    .does = BYI_COMPILES,
     .run = run,
 };
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_partition};
     const char *consts = NULL;
     const struct byi_option options[] = {
         {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",

@@ -12,6 +12,7 @@ const struct byi_verb byi_verb_run = {
     .name = "run",
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "run a model once and write or summarise its outputs",
+    .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };
 
@@ -130,7 +131,7 @@ static enum byoc_status run_model(const struct byoc_model *model,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {0};
+    struct byi_model_options o = {.verb = &byi_verb_run};
     struct byi_feed_params feed = {.seed = 1};
     struct byi_list inputs = {0};
     const char *folder = NULL, *trace = NULL, *path;
@@ -155,12 +156,13 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     feed.inputs = inputs.at;
-    feed.dims = o.dims.at;
     feed.seed = seed;
+    feed.seeded = byi_given("seed");
     struct byoc_error err;
     struct byi_open_model open;
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
         return byi_complain(&byi_verb_run, &err);
+    feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;
     if (run_model(open.model, &feed, folder, trace, arena, &err) != BYOC_OK)

@@ -6,6 +6,7 @@
 #include "frontend_onnx/onnx.h"
 #include "npy.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,106 @@ static enum byoc_status check_names(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* "N=2" into its name's length and its size; false: malformed. */
+static bool read_dim(const char *text, size_t *n, int64_t *size)
+{
+    const char *equal = strrchr(text, '=');
+    char *end;
+    if (!equal || equal == text || equal[1] < '0' || equal[1] > '9')
+        return false;
+    errno = 0;
+    *n = (size_t)(equal - text);
+    *size = strtoll(equal + 1, &end, 10);
+    return !errno && !*end;
+}
+
+/* The dims of the inputs that vary, each once; *used: an input that is made up
+ * has the one called `name`. */
+static uint32_t list_dims(const struct byoc_model *model,
+                          const struct byi_feed *feed, const char **names,
+                          uint32_t most, const char *name, size_t n_name,
+                          bool *used)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < feed->n; i++) {
+        const struct byoc_io *io = byoc_model_input(model, i);
+        for (uint32_t d = 0; d < io->rank && io->kind == BYOC_TENSOR; d++) {
+            const char *dim = io->dim_names[d];
+            uint32_t k = 0;
+            if (io->dims[d] >= 0 || !dim)
+                continue;
+            if (strlen(dim) == n_name && !strncmp(dim, name, n_name))
+                *used = *used || feed->made_up[i];
+            while (k < n && strcmp(names[k], dim) != 0)
+                k++;
+            if (k == n && n < most)
+                names[n++] = dim;
+        }
+    }
+    return n;
+}
+
+static enum byoc_status unknown_dim(const char *dim, const char *const *names,
+                                    uint32_t n, struct byoc_error *err)
+{
+    struct byi_text list = {0};
+    const char *nearest = byi_nearest(dim, names, n);
+    for (uint32_t i = 0; i < n; i++)
+        byi_text_addf(&list, "%s'%s'", i ? ", " : "", names[i]);
+    const enum byoc_status status =
+        n ? byi_fail(err, BYOC_EINVAL,
+                     "dim '%s': no input has it; %s%s%sthe model's dims that "
+                     "vary are %s",
+                     dim, nearest ? "did you mean '" : "",
+                     nearest ? nearest : "", nearest ? "'? " : "", list.at)
+          : byi_fail(err, BYOC_EINVAL,
+                     "dim '%s': the sizes of all inputs are fixed, so it has "
+                     "no effect; leave it out",
+                     dim);
+    byi_text_free(&list);
+    return status;
+}
+
+/* Every size that was given must be one of an input that is made up. */
+static enum byoc_status check_dims(const struct byoc_model *model,
+                                   const struct byi_feed_params *params,
+                                   const struct byi_feed *feed,
+                                   struct byi_arena *arena,
+                                   struct byoc_error *err)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    for (const char *const *at = params->dims; at && *at; at++) {
+        bool used = false;
+        size_t n_name = 0;
+        int64_t size;
+        if (!read_dim(*at, &n_name, &size))
+            return byi_fail(err, BYOC_EINVAL,
+                            "dim '%s': expected NAME=NUMBER, a number from 0 "
+                            "on",
+                            *at);
+        const char *name = byi_arena_strn(arena, *at, n_name);
+        const uint32_t n =
+            list_dims(model, feed, names, MOST, name, n_name, &used);
+        uint32_t k = 0;
+        while (k < n && strcmp(names[k], name) != 0)
+            k++;
+        if (k == n)
+            return unknown_dim(name, names, n, err);
+        if (!used)
+            return byi_fail(err, BYOC_EINVAL,
+                            "dim '%s': the files of the inputs give its size, "
+                            "so it has no effect; leave it out",
+                            name);
+        for (const char *const *b = params->dims; b < at; b++)
+            if (strncmp(*b, *at, n_name + 1) == 0)
+                return byi_fail(err, BYOC_EINVAL,
+                                "dim '%s': given twice; expected one size",
+                                name);
+    }
+    return BYOC_OK;
+}
+
 static enum byoc_status read_list(const char *path, const struct byoc_io *io,
                                   struct byi_arena *arena,
                                   struct byoc_value *value,
@@ -186,6 +287,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
     feed->at = byi_arena_calloc(arena, n, sizeof *feed->at);
     feed->views = byi_arena_calloc(arena, n, sizeof *feed->views);
     feed->values = byi_arena_calloc(arena, n, sizeof *feed->values);
+    feed->made_up = byi_arena_calloc(arena, n + 1, sizeof *feed->made_up);
     BYI_TRY(check_names(model, params, err));
     for (uint32_t i = 0; i < n; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
@@ -208,9 +310,22 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                             "input_%u.pb at %s",
                             i, io->name, i, i, params->data);
         else {
-            BYI_TRY(make_up(io, params, i, arena, &feed->at[i], err));
+            feed->made_up[i] = true;
             feed->n_made_up++;
         }
+    }
+    BYI_TRY(check_dims(model, params, feed, arena, err));
+    if (params->seeded && !feed->n_made_up)
+        return byi_fail(err, BYOC_EINVAL,
+                        "seed %llu: every input is from a file, so it has no "
+                        "effect; leave it out",
+                        (unsigned long long)params->seed);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byoc_io *io = byoc_model_input(model, i);
+        if (io->kind != BYOC_TENSOR)
+            continue;
+        if (feed->made_up[i])
+            BYI_TRY(make_up(io, params, i, arena, &feed->at[i], err));
         adopt_bits(io, &feed->at[i]);
         feed->views[i] = view_of(&feed->at[i]);
         feed->values[i].tensor = feed->views[i];

@@ -15,6 +15,7 @@ struct byi_feed_params {
     const char *const *inputs; /* "NAME=FILE.npy|.pb", NULL-ended           */
     const char *const *dims;   /* "N=4": sizes of varying dims, NULL-ended  */
     uint64_t seed;             /* of what is made up                        */
+    bool seeded;               /* the seed was asked for                    */
 };
 
 /* Tensors for every input or output, in `arena`. */
@@ -24,11 +25,13 @@ struct byi_feed {
     DLTensor *views;           /* of the same memory */
     struct byoc_value *values; /* the same, and what is no tensor */
     bool lists;                /* whether there is any such       */
-    uint32_t n_made_up;        /* inputs that no file was given for */
+    bool *made_up;             /* of inputs: no file was given      */
+    uint32_t n_made_up;
 };
 
 /* The inputs of `model`. What no file is given for is made up from the seed:
- * floats in [-1, 1), integers 0 or 1, varying dims as `dims` says, else 1. */
+ * floats in [-1, 1), integers 0 or 1, varying dims as `dims` says, else 1.
+ * Errors: also a dim or a seed that has no effect. */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,

@@ -27,7 +27,14 @@ bad() {
     code=$1 words=$2
     shift 2
     find . | sort >"$dir/before"
-    "$byoc" "$@" >"$dir/out" 2>"$dir/err"
+    case $1 in
+    env)
+        setting=$2
+        shift 2
+        env "$setting" "$byoc" "$@" >"$dir/out" 2>"$dir/err"
+        ;;
+    *) "$byoc" "$@" >"$dir/out" 2>"$dir/err" ;;
+    esac
     found=$?
     find . | sort >"$dir/after"
     [ $found -eq "$code" ] || { fail "exit $found, not $code: $*"; return; }
@@ -234,20 +241,23 @@ bad 2 "compiled already; give --exclude" run good.so --exclude Conv
 bad 2 "compiled already; give -O" bench good.so -O1
 bad 2 "the model has no node and no operator" check relu.onnx --exclude Rely
 bad 2 "fixed when ONNX is imported" check text.ir --dim N=1
-bad 2 "exclude each other" check relu.onnx --native --backend dnnl
+bad 2 "--backend has no effect with --native" check relu.onnx --native --backend dnnl
 bad 2 "the output is the model itself" compile relu.onnx -o ./relu.onnx
 
 # plug-ins and backends
 bad 3 "backend 'none' was not found" compile "$digits/digits.onnx" \
     --backend none -o out.so
 bad 3 "not a shared library" compile "$digits/digits.onnx" \
-    --plugin "$PWD/text.so" -o out.so
+    --plugin "only:$PWD/text.so" -o out.so
 bad 3 "is not a plug-in" compile "$digits/digits.onnx" \
-    --plugin "$PWD/other.so" -o out.so
+    --plugin "only:$PWD/other.so" -o out.so
 bad 3 "no plug-in is there" compile "$digits/digits.onnx" \
-    --plugin "$PWD/closed" -o out.so
-bad 2 "absolute path" compile "$digits/digits.onnx" --plugin text.so -o out.so
-bad 3 "text.so" run good.so --plugin "$PWD/text.so" --require-vendors
+    --plugin "only:$PWD/closed" -o out.so
+bad 3 "$PWD/text.so: not a shared library" compile "$digits/digits.onnx" \
+    --plugin text.so -o out.so
+bad 2 "absolute path" env BYOC_PLUGIN_PATH=here compile \
+    "$digits/digits.onnx" -o out.so
+bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-vendors
 
 # the command itself
 bad 2 "no verb is called 'none'" none
@@ -268,7 +278,7 @@ bad 2 "a bracket closes that none opened" opt text.ir "--passes=FoldConstant]"
 bad 2 "no pass is called 'None'" check relu.onnx --pass "[FoldConstant,None]"
 bad 2 "no pass has it" check relu.onnx --pass-option FoldConstant.none=1
 bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
-bad 2 "a relative path" check relu.onnx --pass-plugin none.so
+bad 2 "$PWD/none.so: No such file" check relu.onnx --pass-plugin none.so
 bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so
 bad 2 "/none/none: No such file" check relu.onnx --dump-passes /none/none
 bad 2 "VENDOR.WHAT=PATTERN" check relu.onnx --pattern none

@@ -59,7 +59,7 @@ compile() {
     shift 2
     rm -f "$dir/model.so"
     timeout "$seconds" "$byoc" compile "$dir/model.ir" -o "$dir/model.so" \
-        --plugin "$plugins/$name.so" --backend "$vendor" "$@" \
+        --plugin "only:$plugins/$name.so" --backend "$vendor" "$@" \
         >"$dir/out" 2>"$dir/err"
     code=$?
     [ $code -ne 124 ] || code=hang

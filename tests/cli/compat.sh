@@ -16,7 +16,7 @@ runs() {
     age=$1 wanted=$2 sentence=$3
     shift 3
     rm -rf out
-    AGE=$age "$byoc" run model.so --plugin "$plugins/aging.so" --seed 3 -o out \
+    AGE=$age "$byoc" run model.so --plugin "only:$plugins/aging.so" --seed 3 -o out \
         "$@" >printed 2>err
     code=$?
     [ $code != 0 ] || [ -e first ] || cp -r out first
@@ -35,7 +35,7 @@ def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
   nn.relu(add(%x, %y))
 }
 IR
-AGE=1 "$byoc" compile model.ir -o model.so --plugin "$plugins/aging.so" \
+AGE=1 "$byoc" compile model.ir -o model.so --plugin "only:$plugins/aging.so" \
     --backend ref >printed || failed=1
 runs 1 0 nothing
 runs 1 0 nothing --require-vendors
@@ -46,7 +46,7 @@ runs 3 0 "made at the age of 1, now it is 3"
 runs 3 3 "made at the age of 1, now it is 3" --require-vendors
 
 "$byoc" backends --json --plugin \
-    "$plugins/libbyoc_backend_ref.so:$plugins/bad_refuses.so" >list
+    "only:$plugins/libbyoc_backend_ref.so:$plugins/bad_refuses.so" >list
 [ $? = 1 ] || failed=1
 version=$("$byoc" --version | sed 's/^byoc //;s/ .*//')
 cat >expected <<END

@@ -28,7 +28,7 @@ holds() {
 refused() {
     what=$1 pattern=$2
     shift 2
-    "$byoc" extract model.ir --plugin "$ref" "$@" >out 2>err
+    "$byoc" extract model.ir --plugin "only:$ref" "$@" >out 2>err
     code=$?
     if [ $code -eq 2 ] && grep -q "$pattern" err && [ ! -e no ] &&
         [ -z "$(find . -name 'no.*')" ]; then
@@ -51,28 +51,28 @@ def @main(%x: Tensor[(4, 6, 8), float32], %y: Tensor[(8), float32]) -> Tensor[(4
 }
 IR
 
-holds "a region of a text" "$byoc" extract model.ir --plugin "$ref" \
+holds "a region of a text" "$byoc" extract model.ir --plugin "only:$ref" \
     --region 1 -o text
 holds "it has its JSON" grep -q '"format": *"byoc-graph"' text/region.json
 holds "it has its constants" test -e text/const_0.npy
 holds "it runs alone" "$byoc" run text/region.ir --data text --native -o ran
 holds "as native kernels do" cmp text/output_0.npy ran/output_0.npy
 holds "as its vendor does" "$byoc" compare text/region.ir --data text \
-    --plugin "$ref" --backend ref --require-offload 100
-holds "an artifact" "$byoc" compile model.ir --plugin "$ref" -o model.so
-holds "a region of an artifact" "$byoc" extract model.so --plugin "$ref" \
+    --plugin "only:$ref" --backend ref --require-offload 100
+holds "an artifact" "$byoc" compile model.ir --plugin "only:$ref" -o model.so
+holds "a region of an artifact" "$byoc" extract model.so --plugin "only:$ref" \
     --region 1 -o artifact
 holds "is the same" cmp text/region.ir artifact/region.ir
 holds "with the same results" cmp text/output_0.npy artifact/output_0.npy
 
-test="'$byoc' compare region.ir --data . --plugin '$wrong' --backend ref"
-holds "a smaller one" "$byoc" extract model.ir --plugin "$wrong" \
+test="'$byoc' compare region.ir --data . --plugin 'only:$wrong' --backend ref"
+holds "a smaller one" "$byoc" extract model.ir --plugin "only:$wrong" \
     --backend ref --region 1 -o small --reduce --test "$test"
 holds "has one operator" test "$(grep -c '[a-z](' small/region.ir)" -eq 2
 holds "and one number" grep -q 'input0: Tensor\[([1, ]*), float32\]) ' \
     small/region.ir
 holds "and fails as before" sh -c "cd small && $test; [ \$? -eq 1 ]"
-holds "once more" "$byoc" extract model.ir --plugin "$wrong" \
+holds "once more" "$byoc" extract model.ir --plugin "only:$wrong" \
     --backend ref --region 1 -o again --reduce --test "$test"
 holds "to the same" diff -r small again
 
@@ -81,7 +81,7 @@ def @main(%c: Tensor[(), bool], %x: Tensor[(4), float32], %y: Tensor[(4), float3
   if (%c) { nn.relu(add(%x, %y)) } else { multiply(%x, 0.5f) }
 }
 IR
-"$byoc" extract branches.ir --plugin "$ref" --region 0 -o no >out 2>err
+"$byoc" extract branches.ir --plugin "only:$ref" --region 0 -o no >out 2>err
 holds "a region with branches is refused" test $? -eq 2
 holds "and says why" grep -q "a region with an .if. cannot be extracted" err
 holds "and leaves nothing" test ! -e no

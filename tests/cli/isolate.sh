@@ -33,7 +33,7 @@ falls() {
     model "$1" "$1"
     timeout 100 "$byoc" compile "$dir/$1.ir" -o "$dir/$1.so" --isolate \
         --isolate-seconds "${3:-30}" --isolate-mib 128 --report "$dir/$1.json" \
-        --plugin "$plugins/falls.so:$plugins/libbyoc_backend_ref.so" \
+        --plugin "only:$plugins/falls.so:$plugins/libbyoc_backend_ref.so" \
         --backend falls,ref >"$dir/out" 2>"$dir/err"
     code=$?
     [ "$code" = 0 ] || {
@@ -59,7 +59,7 @@ falls abs 'died of signal 6 (Aborted) in load or unload()'
 alike() {
     for how in "" --isolate; do
         "$byoc" compile "$1" -o "$dir/good$how.so" $how --backend "$2" \
-            --plugin "$plugins:$plugins/falls.so:${byoc%/*}" \
+            --plugin "only:$plugins:$plugins/falls.so:${byoc%/*}" \
             --report "$dir/good$how.json" >"$dir/out" 2>"$dir/err" || {
             echo "$2 $how: failed:"
             sed 's/^/    /' "$dir/err"
@@ -84,7 +84,7 @@ def @main(%x: Tensor[(2, 1, 1), float32]) {
 }
 END
 for how in "" --isolate; do
-    "$byoc" check "$dir/asks.ir" $how --plugin "$plugins/asks.so" \
+    "$byoc" check "$dir/asks.ir" $how --plugin "only:$plugins/asks.so" \
         >"$dir/asks$how" 2>&1 || failed=1
 done
 cmp "$dir/asks" "$dir/asks--isolate" || failed=1
@@ -98,7 +98,7 @@ activation_alpha=[0.25] clip=inf[inf] none=; Tensor[(2, 1, 1), float32]; \
 # asked for, or that its file has; without a process, listing says so
 for how in "--backend bad,ref:bad" ":bad_query"; do
     timeout 100 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
-        --plugin "$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \
+        --plugin "only:$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \
         ${how%:*} --report "$dir/good.json" >"$dir/out" 2>"$dir/err" || {
         echo "bad_query: failed"
         failed=1
@@ -108,11 +108,11 @@ its process died of signal 11 (Segmentation fault) in query()"
     expect bad_query "$dir/good.json" '"vendor-failed"'
     expect bad_query "$dir/good.json" '"ref.add"'
 done
-"$byoc" check "$dir/good.ir" --isolate --plugin "$plugins/bad_query.so" \
+"$byoc" check "$dir/good.ir" --isolate --plugin "only:$plugins/bad_query.so" \
     --backend bad,worse >"$dir/out" 2>"$dir/err"
 [ $? = 3 ] || failed=1
 expect worse "$dir/err" "backend 'worse' was not found among 1 plug-in"
-"$byoc" backends --plugin "$plugins/bad_query.so" >"$dir/out" 2>"$dir/err"
+"$byoc" backends --plugin "only:$plugins/bad_query.so" >"$dir/out" 2>"$dir/err"
 [ $? = 1 ] || failed=1
 expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process died"
 

@@ -38,7 +38,7 @@ fail() {
 scribe() {
     verb=$1
     shift
-    timeout 100 "$byoc" "$verb" "$@" --plugin "$plugin" \
+    timeout 100 "$byoc" "$verb" "$@" --plugin "only:$plugin" \
         >"$dir/out" 2>"$dir/err"
 }
 

@@ -1,0 +1,141 @@
+/* input.c: what a file is that a verb was given: an artifact where a model is
+ * expected, a plug-in, a tensor, a page. It is known by its content; the
+ * sentence says which verb takes it.
+ */
+#include "cli.h"
+
+#include "runtime/internal.h"
+
+#include <string.h>
+
+struct kind {
+    const char *magic;
+    size_t n, at; /* bytes of the magic, and where it is */
+    const char *found, *tries;
+};
+
+#define MAGIC(text) text, sizeof text - 1
+static const struct kind kinds[] = {
+    {MAGIC("\x93NUMPY"), 0, "a tensor of numpy's",
+     "an input is given with `byoc run MODEL --input NAME=FILE`"},
+    {MAGIC("PK\3\4"), 0, "a zip archive, as .npz and PyTorch's .pt are",
+     "inputs are given with `byoc run MODEL --npz FILE`; PyTorch exports ONNX "
+     "with torch.onnx.export"},
+    {MAGIC("\x89HDF"), 0, "an HDF5 file, as Keras keeps models in",
+     "tf2onnx makes ONNX of it"},
+    {MAGIC("TFL3"), 4, "a model of TensorFlow Lite",
+     "tf2onnx makes ONNX of it"},
+    {MAGIC("\x1f\x8b"), 0, "a file compressed with gzip",
+     "gunzip makes a model of it"},
+    {MAGIC("version https://git-lfs"), 0, "a pointer of Git LFS, not the file",
+     "`git lfs pull` brings the file"},
+    {MAGIC("<"), 0, "a page or another kind of markup",
+     "if it was downloaded, take the link to the file itself"},
+    {MAGIC("{"), 0, "JSON, as a ledger is",
+     "`byoc report show FILE` prints a ledger"},
+};
+static const struct kind tensor = {
+    NULL, 0, 0, "a tensor of ONNX's test data",
+    "an input is given with `byoc run MODEL --input NAME=FILE`"};
+static const struct kind artifact = {
+    NULL, 0, 0, "an artifact, which is compiled already",
+    "`byoc inspect FILE` prints its ledger, `byoc run FILE` runs it"};
+static const struct kind plugin = {
+    NULL, 0, 0, "a backend's plug-in",
+    "`byoc backends --plugin FILE` lists it, `byoc conform FILE` tries it"};
+static const struct kind library = {
+    NULL, 0, 0, "a shared library that byoc did not make",
+    "`byoc compile MODEL -o MODEL.so` makes an artifact"};
+static const struct kind onnx = {
+    NULL, 0, 0, "no shared library, but perhaps a model",
+    "`byoc compile FILE -o MODEL.so` makes an artifact of a model"};
+
+static bool is_elf(const char *data, size_t n)
+{
+    return n >= 4 && memcmp(data, "\177ELF", 4) == 0;
+}
+
+/* A TensorProto rather than a ModelProto (onnx.proto): field 1 is a number in
+ * both, field 2 a number only here; 1 as a list of numbers is only here too. */
+static bool is_tensor(const unsigned char *at, size_t n)
+{
+    size_t i = 0;
+    while (i < n && at[i] == 0x08) {
+        for (i++; i < n && at[i] & 0x80; i++)
+            ;
+        i++;
+    }
+    return i < n && (at[i] == 0x10 || (i == 0 && at[i] == 0x0a));
+}
+
+static const struct kind *kind_of_elf(const char *path)
+{
+    struct byi_artifact a;
+    if (byoc_internal_artifact_open(path, &a, NULL) == BYOC_OK) {
+        byoc_internal_artifact_close(&a);
+        return &artifact;
+    }
+    return byoc_internal_is_plugin(path) ? &plugin : &library;
+}
+
+/* NULL: it may be a model. */
+static const struct kind *kind_of(const char *path, const char *data, size_t n)
+{
+    if (is_elf(data, n))
+        return kind_of_elf(path);
+    for (size_t i = 0; i < BYI_COUNT(kinds); i++)
+        if (kinds[i].at + kinds[i].n <= n &&
+            memcmp(data + kinds[i].at, kinds[i].magic, kinds[i].n) == 0)
+            return &kinds[i];
+    return n && is_tensor((const unsigned char *)data, n) ? &tensor : NULL;
+}
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), k = strlen(suffix);
+    return n > k && strcmp(path + n - k, suffix) == 0;
+}
+
+bool byi_is_artifact(const char *path)
+{
+    const void *data;
+    size_t n;
+    if (byi_map_file(path, &data, &n, NULL) != BYOC_OK)
+        return ends_in(path, ".so");
+    const bool is = is_elf(data, n) || ends_in(path, ".so");
+    byi_unmap(data, n);
+    return is;
+}
+
+enum byoc_status byi_expect_model(const char *path, struct byoc_error *err)
+{
+    const void *data;
+    size_t n;
+    if (byi_map_file(path, &data, &n, NULL) != BYOC_OK)
+        return BYOC_OK; /* reading it says what is wrong */
+    const struct kind *kind = kind_of(path, data, n);
+    byi_unmap(data, n);
+    return kind ? byi_fail(err, BYOC_EINVAL,
+                           "%s: found %s, expected a model in ONNX or the text "
+                           "form; %s",
+                           path, kind->found, kind->tries)
+                : BYOC_OK;
+}
+
+enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
+                                      struct byoc_error *err)
+{
+    const void *data;
+    size_t n;
+    if (status != BYOC_EPARSE || byi_map_file(path, &data, &n, NULL) != BYOC_OK)
+        return status;
+    const struct kind *kind = n ? kind_of(path, data, n) : NULL;
+    const bool ours = is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
+    byi_unmap(data, n);
+    if (ours || kind == &artifact)
+        return status; /* a damaged one: what was said is it */
+    kind = kind ? kind : &onnx;
+    return byi_fail(err, status,
+                    "%s: not an artifact of byoc compile: found %s; %s", path,
+                    kind->found, kind->tries);
+}

@@ -1,0 +1,28 @@
+/* interrupt.c: a signal that ends the command first ends its compilers and
+ * removes its temporary files, then ends it as it would have.
+ */
+#include "cli.h"
+
+#include "core/temp.h"
+#include "runtime/internal.h"
+
+#include <signal.h>
+
+static void end(int number)
+{
+    byi_temp_clear();
+    byoc_internal_temp_clear();
+    signal(number, SIG_DFL);
+    raise(number); /* delivered when this returns */
+}
+
+void byi_interrupt_watch(void)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+    struct sigaction before, action = {.sa_handler = end};
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < BYI_COUNT(numbers); i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 &&
+            before.sa_handler == SIG_DFL) /* nohup ignores one */
+            (void)sigaction(numbers[i], &action, NULL);
+}

@@ -1,0 +1,104 @@
+/* terminal.c: what reaches stdout and stderr. Names come out of models, and a
+ * hostile model may name a node with an escape sequence: every byte that the
+ * command prints passes here, and control characters, bytes that are not UTF-8
+ * and characters that reorder text are shown as escapes. Newlines and tabs
+ * pass. Also here: whether all of it could be written.
+ */
+#include "cli.h"
+
+#include "core/guard.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One of the two streams. A character may come in several parts. */
+struct terminal {
+    int fd;
+    bool json;
+    int fault; /* errno of the first write that failed */
+    char part[4];
+    size_t n_part;
+};
+
+static struct terminal terminals[2] = {{.fd = STDOUT_FILENO},
+                                       {.fd = STDERR_FILENO}};
+
+static bool put(struct terminal *t, const char *bytes, size_t n)
+{
+    while (n > 0 && !t->fault) {
+        const ssize_t done = write(t->fd, bytes, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0) {
+            t->fault = errno;
+            break;
+        }
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return !t->fault;
+}
+
+static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
+{
+    struct terminal *t = cookie;
+    struct byi_text all = {0}, out = {0};
+    BYI_BORDER_ELSE(0); /* nothing jumps over a stream */
+    byi_text_add(&all, t->part, t->n_part);
+    byi_text_add(&all, bytes, n);
+    const size_t rest = byi_utf8_partial(all.at, all.n);
+    memcpy(t->part, all.at + all.n - rest, rest);
+    t->n_part = rest;
+    byi_printable_add(&out, all.at, all.n - rest,
+                      t->json ? BYI_PRINTABLE_JSON : BYI_PRINTABLE_TEXT);
+    const bool ok = put(t, out.at, out.n);
+    byi_text_free(&all);
+    byi_text_free(&out);
+    return ok ? (ssize_t)n : 0;
+}
+
+void byi_terminal_open(void)
+{
+    const cookie_io_functions_t escaped = {.write = write_escaped};
+    FILE *out = fopencookie(&terminals[0], "w", escaped);
+    FILE *errors = fopencookie(&terminals[1], "w", escaped);
+    if (out) {
+        setvbuf(out, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
+        stdout = out;
+    }
+    if (errors) {
+        setvbuf(errors, NULL, _IONBF, 0);
+        stderr = errors;
+    }
+}
+
+void byi_terminal_json(void)
+{
+    terminals[0].json = true;
+}
+
+void byi_terminal_progress(const char *line, bool last)
+{
+    struct byi_text text = {0};
+    byi_text_addf(&text, "\r");
+    byi_printable_add(&text, line, strlen(line), BYI_PRINTABLE_LINE);
+    if (last)
+        byi_text_addf(&text, "\n");
+    (void)put(&terminals[1], text.at, text.n);
+    byi_text_free(&text);
+}
+
+int byi_terminal_close(int code)
+{
+    struct terminal *t = &terminals[0];
+    const bool failed = fflush(stdout) != 0 || ferror(stdout) || t->fault;
+    if (t->n_part) /* the beginning of a character, and no end */
+        (void)put(t, "?", 1);
+    t->n_part = 0;
+    if (!failed && !t->fault)
+        return code;
+    fprintf(stderr, "byoc: cannot write to stdout: %s\n",
+            t->fault ? strerror(t->fault) : "a write failed");
+    return code == BYI_EXIT_OK ? BYI_EXIT_USAGE : code;
+}

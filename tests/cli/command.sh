@@ -1,0 +1,258 @@
+#!/bin/sh
+# command.sh BYOC PLUGINS: the command's manners: outputs over what is there,
+# disks that are full, names with escape sequences, interrupts, plug-in folders,
+# files given to the wrong verb, damaged artifacts.
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: command.sh BYOC PLUGINS" >&2; exit 2; }
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+plugins=$(cd "$2" && pwd)
+digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
+export ASAN_OPTIONS
+unset BYOC_PLUGIN_PATH
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+passed=0 failed=0
+
+ok() {
+    passed=$((passed + 1))
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    head -n 5 err | sed 's/^/    /'
+}
+
+# ends CODE WORDS ARG...: byoc ARG... ends with CODE and says WORDS on stderr
+ends() {
+    code=$1 words=$2
+    shift 2
+    "$byoc" "$@" >out 2>err
+    found=$?
+    if [ $found -eq "$code" ] && { [ -z "$words" ] ||
+        grep -qF -e "$words" err; }; then
+        ok
+    else
+        fail "exit $found, not $code, or no '$words': $*"
+    fi
+}
+
+# holds WHAT COMMAND...
+holds() {
+    what=$1
+    shift
+    if "$@"; then ok; else fail "$what"; fi
+}
+
+cat >model.ir <<'IR'
+def @main(%x: Tensor[(batch, 8), float32]) -> Tensor[(batch, 8), float32] {
+  nn.relu(%x)
+}
+IR
+: >err
+"$byoc" compile model.ir -q -o good.so || exit 1
+
+# --- every writer, over each kind of thing ---------------------------------
+# writes OPTION... : with the output's path as the last word
+writers() {
+    echo "compile model.ir -q -o"
+    echo "compile model.ir -q -o $dir/other.so --report"
+    echo "check model.ir --html"
+    echo "check model.ir --dot"
+    echo "opt model.ir --consts"
+    echo "run good.so --trace"
+}
+mkfifo fifo
+mkdir folder
+ln -s nowhere dangling
+writers | while read -r writer; do
+    : >err
+    # shellcheck disable=SC2086
+    set -- $writer
+    if [ -w /dev/full ]; then
+        case $writer in *--consts) ;; *) # which writes nothing here
+            ends 2 "cannot write" "$@" /dev/full ;; esac
+    fi
+    holds "/dev/full is a device: $writer" test -c /dev/full
+    ends 2 "found a folder" "$@" folder
+    ends 2 "a symbolic link to nothing" "$@" dangling
+    holds "the link is there" test -L dangling
+    cat fifo >from_fifo &
+    reader=$!
+    "$byoc" "$@" fifo >out 2>err || fail "into a FIFO: $*"
+    wait $reader
+    holds "the FIFO is there: $writer" test -p fifo
+    rm -f target link
+    echo old >target
+    chmod 600 target
+    ln -s target link
+    "$byoc" "$@" link >out 2>err || fail "through a link: $*"
+    holds "the link is there: $writer" test -L link
+    holds "the file is replaced: $writer" \
+        sh -c '! grep -qx old target'
+    case $writer in *--consts) ;; *)
+        holds "the FIFO got all of it: $writer" test -s from_fifo ;; esac
+    holds "no parts are left: $writer" \
+        sh -c '[ -z "$(ls -d -- *.part .byoc-* 2>/dev/null)" ]'
+    [ $failed -eq 0 ] || exit 1
+    echo "$passed" >count
+done || failed=1
+passed=$((passed + $(cat count)))
+"$byoc" check model.ir --report /dev/stdout >out 2>err
+holds "a report into a standard output that is a file, and the text after it" \
+    sh -c 'head -n 1 out | grep -q "^{" && grep -q "operators offloaded" out'
+if [ -w /dev/full ]; then
+    for args in "inspect good.so" "check model.ir" "--help" "--version" \
+        "help run" "opt model.ir" "run good.so" "backends" "verify good.so" \
+        "inspect good.so --json"; do
+        # shellcheck disable=SC2086
+        "$byoc" $args >/dev/full 2>err
+        code=$?
+        holds "$args into a full disk: $code" test $code -eq 2
+        holds "$args says so" grep -q "cannot write to stdout: No space" err
+    done
+fi
+
+# --- names that a terminal would obey --------------------------------------
+esc=$(printf '\033') bell=$(printf '\007') bidi=$(printf '\342\200\256')
+c1=$(printf '\302\233') bad=$(printf '\377')
+nasty="a${esc}[2J${bell}${bidi}${c1}${bad}z"
+escaped='a\x1b[2J\x07\xe2\x80\xae\xc2\x9b\xffz'
+cat >nasty.ir <<IR
+def @main(%"$escaped": Tensor[(2), float32]) -> Tensor[(2), float32] {
+  nn.relu(%"$escaped") #["$escaped": "Relu"]
+}
+IR
+# clean FILE: nothing in it that a terminal obeys
+clean() {
+    ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]')" "$1" &&
+        ! grep -qF -e "$bidi" "$1" && ! LC_ALL=C grep -qF -e "$c1" "$1" &&
+        iconv -f UTF-8 -t UTF-8 "$1" >/dev/null
+}
+"$byoc" compile nasty.ir -q -o nasty.so 2>err || fail "a model with such names"
+cp nasty.ir "$nasty.ir"
+for args in "check nasty.ir --all" "check nasty.ir --json" "opt nasty.ir" \
+    "inspect nasty.so --all" "inspect nasty.so --json" "run nasty.so" \
+    "bench nasty.so --iterations 1 --seconds 0" "compare nasty.so" \
+    "partition nasty.ir --print-after all" "check nasty.ir --explain x" \
+    "run nasty.so --input x=y" "run $nasty" "check $nasty.ir" "$nasty" \
+    "check nasty.ir --$nasty" "check nasty.ir --only $nasty"; do
+    # shellcheck disable=SC2086
+    "$byoc" $args >out 2>err
+    holds "stdout is clean: $args" clean out
+    holds "stderr is clean: $args" clean err
+done
+"$byoc" check nasty.ir --all >out 2>err
+holds "the name is shown" grep -qF 'a\x1b[2J\x07\xe2\x80\xae\xc2\x9b\xffz' out
+"$byoc" opt nasty.ir >again.ir 2>err
+"$byoc" opt again.ir >out 2>err || fail "text with such names reads back"
+holds "and is the same" cmp -s again.ir out
+"$byoc" check "$(printf 'a\nbyoc: forged')" 2>err
+holds "a newline in a name does not make a line" test "$(wc -l <err)" -eq 1
+
+# --- interrupts ------------------------------------------------------------
+cat >slow <<'END'
+#!/bin/sh
+echo $$ >>"$PIDS"
+touch "$PIDS.$$"
+sleep 300 &
+echo $! >>"$PIDS"
+wait
+END
+chmod +x slow
+mkdir made
+for name in INT TERM HUP; do
+    : >pids
+    PIDS=$dir/pids CC=$dir/slow "$byoc" compile "$digits/digits.onnx" -q \
+        --native -o made/out.so >out 2>err &
+    pid=$!
+    n=0
+    while [ "$(wc -l <pids)" -lt 2 ] && [ $n -lt 300 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+    # a shell has its jobs in the background ignore SIGINT, and byoc leaves that
+    [ $name != INT ] || name=TERM
+    kill -$name $pid
+    wait $pid
+    code=$?
+    number=$(kill -l $name 2>/dev/null)
+    case $name in HUP) number=1 ;; TERM) number=15 ;; esac
+    holds "SIG$name ends it by that signal: $code" test $code -eq $((128 + number))
+    holds "SIG$name leaves no files: $(ls -A made)" test -z "$(ls -A made)"
+    left=
+    for child in $(cat pids); do
+        # one that ended stays a zombie until its parent asks
+        state=$(sed 's/.*) //;s/ .*//' "/proc/$child/stat" 2>/dev/null)
+        case $state in "" | Z | X) ;; *) left="$left $child$state" ;; esac
+    done
+    holds "SIG$name leaves no compilers:$left" test -z "$left"
+    rm -f pids.*
+done
+
+# --- plug-in folders -------------------------------------------------------
+cp "$plugins/libbyoc_backend_ref.so" folder/
+"$byoc" backends --plugin folder >out 2>err
+holds "a relative path" grep -q "^ref  *$dir/folder/libbyoc_backend_ref.so" out
+holds "and the default folder" grep -q "^dnnl " out
+"$byoc" backends --plugin only:folder >out 2>err
+holds "or only that" sh -c 'grep -q "^ref " out && ! grep -q "^dnnl " out'
+BYOC_PLUGIN_PATH=$dir/folder "$byoc" backends >out 2>err
+holds "so does the environment" \
+    sh -c 'grep -q "^ref " out && grep -q "^dnnl " out'
+ends 3 "in $dir/folder; try" check model.ir --plugin only:folder --backend none
+"$byoc" compile "$digits/digits.onnx" -q -o dnnl.so
+ends 3 "libbyoc_backend_dnnl.so in $dir/folder; set" run dnnl.so \
+    --plugin only:folder --require-vendors
+chmod o+w folder
+BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
+holds "a folder that everybody may write: $?" test $? -eq 2
+holds "a sentence for it" grep -q "everybody may write to this folder" err
+chmod o-w folder
+if [ "$(id -u)" = 0 ]; then
+    chown 12345 folder
+    BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
+    holds "a folder of another user" grep -q "another user (12345) owns this" err
+    chown 0 folder && chown 12345 folder/*.so
+    BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
+    holds "a file of another user" grep -q "owns this file" err
+    "$byoc" backends --plugin folder >out 2>err
+    holds "which may be named on purpose" grep -q "^ref " out
+    chown 0 folder/*.so
+fi
+
+# --- files for other verbs -------------------------------------------------
+printf '<!DOCTYPE html><html>' >page.onnx
+printf '\010\004\020\001' >tensor.pb
+ends 2 "an artifact, which is compiled already" check good.so
+ends 2 "an artifact, which is compiled already" compile good.so -o no.so
+ends 2 "a backend's plug-in" check "$plugins/libbyoc_backend_ref.so"
+ends 2 "a backend's plug-in" run "$plugins/libbyoc_backend_ref.so"
+ends 2 "did not make" run "$plugins/tanh_gelu.so"
+ends 2 "perhaps a model" verify "$digits/digits.onnx"
+ends 2 "perhaps a model" inspect "$digits/digits.onnx"
+ends 2 "a page" check page.onnx
+ends 2 "a tensor of ONNX's" check tensor.pb
+ends 2 "a tensor of numpy's" run "$digits/batch0.input_0.npy"
+ends 2 "did you mean 'compile'" compiel
+ends 2 "did you mean 'help'" hlep
+ends 2 "did you mean 'verify'" help verfy
+ends 0 "" help verify
+"$byoc" help run >out && "$byoc" run --help >err
+holds "help VERB is VERB --help" cmp -s out err
+ends 0 "" help
+
+# --- artifacts that are damaged where loading does not look ----------------
+at=$("$byoc" inspect dnnl.so | sed -n 's/.*weights \([0-9]*\) bytes/\1/p')
+size=$(wc -c <dnnl.so)
+cp dnnl.so flipped.so
+printf '\125\252' | dd of=flipped.so bs=1 seek=$((size - at / 2)) conv=notrunc \
+    2>/dev/null
+ends 0 "" run flipped.so
+ends 2 "section weights hashes to" run flipped.so --verify
+ends 0 "" run dnnl.so --verify
+ends 0 "" run model.ir --verify
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 150 ]

@@ -1,0 +1,141 @@
+#!/bin/sh
+# no_effect.sh BYOC: an option that has no effect on what a verb was given is
+# refused with a sentence: every option of models on every verb, with a model
+# and with an artifact; options that need another one; sizes.
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: no_effect.sh BYOC" >&2; exit 2; }
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
+export ASAN_OPTIONS
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+passed=0 failed=0
+
+cat >model.ir <<'IR'
+def @main(%x: Tensor[(batch, 8), float32]) -> Tensor[(batch, 8), float32] {
+  nn.relu(%x)
+}
+IR
+"$byoc" compile model.ir -q --native -o varies.so &&
+    "$byoc" compile "$digits/digits.onnx" -q --native -o fixed.so || exit 1
+x=$digits/batch0.input_0.npy
+
+# refused WORDS ARG...: ends with 2 and one line that has WORDS
+refused() {
+    words=$1
+    shift
+    "$byoc" "$@" >out 2>err
+    code=$?
+    if [ $code -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -e "$words" err
+    then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: exit $code: $*: $(cat err)"
+    fi
+}
+
+# taken ARG...: ends with 0
+taken() {
+    if "$byoc" "$@" >out 2>err; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $*: $(cat err)"
+    fi
+}
+
+# value OPTION: one that parses, of the option's kind
+value() {
+    case $1 in
+    require-offload*) echo 0 ;;
+    min-region-* | max-regions | measure-seconds | isolate-*) echo 1 ;;
+    dim | warm) echo batch=2 ;;
+    shape) echo x=2x8 ;;
+    const) echo x=1 ;;
+    pass-option) echo FoldConstant.none=1 ;;
+    partition-by) echo greedy ;;
+    codegen) echo json ;;
+    *) echo x ;;
+    esac
+}
+
+# what compiles has no effect on an artifact; what loads, on what only compiles
+compiles=$("$byoc" run --help | sed -n 's/^   *--\([a-z-]*\) .*/\1/p' |
+    grep -vx -e native -e plugin -e threads -e dim -e require-vendors \
+        -e verify -e verbose -e npz -e data -e seed -e trace -e output -e input)
+[ "$(echo "$compiles" | wc -l)" -ge 30 ] || { echo "FAILED: options"; failed=1; }
+for verb in run bench compare extract; do
+    out= # extract needs a folder to make
+    [ $verb != extract ] || out="-o no"
+    for option in $compiles; do
+        case $option in
+        forbid-ref | time-passes | isolate)
+            refused "an artifact is compiled already; give --$option" \
+                $verb varies.so --$option $out
+            continue ;;
+        measure-seconds | cost-table | isolate-*) continue ;; # see below
+        esac
+        refused "already; give --$option" $verb varies.so $out "--$option" \
+            "$(value "$option")"
+    done
+    refused "give -O" $verb varies.so -O1 $out
+done
+for verb in compile partition opt; do
+    for option in require-vendors verbose; do
+        refused "--$option has no effect" $verb model.ir --$option
+    done
+done
+
+# with another option, or without
+for pair in isolate-seconds=1:isolate isolate-mib=1:isolate \
+    measure-seconds=1:partition-by cost-table=x:partition-by; do
+    refused "has no effect without --${pair#*:}" check model.ir "--${pair%:*}"
+done
+for option in backend=dnnl exclude=x only=x forbid-ref min-region-nodes=1 \
+    min-region-flops=1 max-regions=1 partition-by=greedy codegen=json isolate \
+    plugin=/x; do
+    refused "has no effect with --native" check model.ir --native "--$option"
+done
+taken partition model.ir --native --pattern 'a.relu=nn.relu(%a)' --max-regions 1
+refused "--require-vendors has no effect with --native" run varies.so --native \
+    --require-vendors
+refused "--all has no effect with --json" check model.ir --all --json
+refused "--all has no effect with --json" inspect varies.so --all --json
+refused "--all has no effect with --quiet" compile model.ir -q --all -o no.so
+refused "--all has no effect with --advise" check model.ir --advise --all
+refused "--report has no effect with --advise" check model.ir --advise --report x
+refused "--json has no effect with --lint" backends --lint --json
+refused "--max-tests has no effect without --reduce" extract model.ir -o no \
+    --max-tests 1
+refused "--list-passes runs none" opt --list-passes model.ir
+refused "--list-passes runs none" opt --list-passes --passes=FoldConstant
+refused "--desired has no effect" opt model.ir --desired nn.conv2d=NHWC
+
+# sizes
+taken run varies.so --dim batch=2
+taken bench varies.so --dim batch=2 --iterations 1 --seconds 0
+taken compare varies.so --dim batch=2
+taken run varies.so --dim batch=0
+for verb in run bench compare; do
+    refused "dim 'bach': no input has it; did you mean 'batch'?" $verb \
+        varies.so --dim bach=2
+    refused "expected NAME=NUMBER" $verb varies.so --dim batch
+    refused "expected NAME=NUMBER" $verb varies.so --dim batch=
+    refused "expected NAME=NUMBER" $verb varies.so --dim batch=-1
+    refused "expected NAME=NUMBER" $verb varies.so --dim batch=2x
+    refused "expected NAME=NUMBER" $verb varies.so --dim =2
+    refused "given twice" $verb varies.so --dim batch=1 --dim batch=2
+    refused "sizes of all inputs are fixed" $verb fixed.so --dim batch=2
+    refused "fixed when ONNX is imported" $verb model.ir --dim batch=2
+done
+refused "dim 'batch=2'" check "$digits/digits.onnx" --dim batch=2
+refused "expected NAME=SIZE" compile model.ir --warm batch=-1 -o no.so
+refused "expected NAME=SIZE" compile model.ir --warm batch -o no.so
+refused "seed" run fixed.so --input "image=$x" --seed 3
+taken run fixed.so --input "image=$x"
+
+[ ! -e no.so ] && [ ! -e no ] || { echo "FAILED: files are left"; failed=1; }
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
