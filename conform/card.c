@@ -153,13 +153,17 @@ static void add_failure(const struct byi_card *card, uint32_t at,
     byi_text_addf(out, "\n");
 }
 
-/* What was left out as a whole, and why. */
+/* What was left out as a whole, and why; what is to be known of a case that
+ * passed. */
 static void add_skipped(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
         const struct byi_card_entry *e = &card->entries.at[i];
         if (e->verdict.outcome == BYI_UNTESTED && !strchr(e->what.name, '/'))
             byi_text_addf(out, "\nnot tested: %s: %s\n", e->what.name,
+                          e->verdict.text);
+        if (e->verdict.outcome == BYI_PASSED && *e->verdict.text)
+            byi_text_addf(out, "\nnote: %s: %s\n", e->what.name,
                           e->verdict.text);
     }
 }

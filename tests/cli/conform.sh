@@ -43,6 +43,10 @@ for sentence in "(claims.opinion: " "wishes the data in 'NHCX', expected the axe
     }
 done
 
+# threads of a library that it brings are not the query's
+finds 0 "$plugins/threads_at_load.so" --only entry/query -- \
+    "note: entry/query: opening the library started 1 thread, before any query"
+
 # a command for a path that sh would take apart, and for what was asked besides
 cp "$plugins/wrong_numbers.so" "$dir/it's wrong.so"
 finds 1 "$dir/it's wrong.so" --only regions/3 --seconds 30 -- \

@@ -20,10 +20,27 @@ enum {
     WRITES_PAST,
     KEEPS_POINTER,
     SIGNAL_ON_UNLOAD,
-    FORGETS
+    FORGETS,
+    THREADS_AT_LOAD
 };
 
 static struct byoc_backend broken;
+
+static void *wait_for_work(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+/* As OpenBLAS and MKL do, when the library is loaded. */
+__attribute__((constructor)) static void start_threads(void)
+{
+    pthread_t thread;
+    if (BROKEN == THREADS_AT_LOAD &&
+        pthread_create(&thread, NULL, wait_for_work, NULL) == 0)
+        pthread_detach(thread);
+}
 
 /* A predicate that looks at an operand its row does not have. */
 static const char *accept_crash(const struct byoc_host *host,
@@ -169,6 +186,8 @@ static const struct byoc_backend *query_broken(const struct byoc_host *host,
         break;
     case KEEPS_POINTER:
         broken.run = run_keeps;
+        break;
+    case THREADS_AT_LOAD:
         break;
     case SIGNAL_ON_UNLOAD:
         broken.quiesce = quiesce_signal;
