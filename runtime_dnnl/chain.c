@@ -43,7 +43,7 @@ static void add_elt(struct byi_chain *c, const struct byi_item *like,
 {
     struct byi_item item = *like;
     item.kind = BYI_ITEM_ELT;
-    item.alg = alg;
+    item.alg = (int)alg;
     item.alpha = alpha;
     item.beta = beta;
     c->at[c->n++] = item;
@@ -54,7 +54,7 @@ static void add_bin(struct byi_chain *c, const struct byi_item *like,
 {
     struct byi_item item = *like;
     item.kind = BYI_ITEM_BIN;
-    item.alg = alg;
+    item.alg = (int)alg;
     item.operand = operand;
     c->at[c->n++] = item;
 }

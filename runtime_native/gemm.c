@@ -69,6 +69,12 @@ uint64_t byi_gemm_scratch_most(uint32_t threads)
 
 typedef float quad __attribute__((vector_size(16)));
 typedef int lanes __attribute__((vector_size(16)));
+#define SHUFFLE(a, b, ...) BYI_SHUFFLE(lanes, a, b, __VA_ARGS__)
+/* two rows interleaved, and pairs of both */
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#define FIRST 0, 1, 4, 5
+#define SECOND 2, 3, 6, 7
 typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* to[c pitch + r] = from[r][c] for four rows: reads rows, which are long, and
@@ -76,23 +82,21 @@ typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 static void transpose_four(const float *const from[4], int64_t columns,
                            float *to, int64_t pitch)
 {
-    const lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
-    const lanes first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
     int64_t c = 0;
     for (; c + 4 <= columns; c += 4) {
         const quad a = *(const quad_any *)(from[0] + c);
         const quad b = *(const quad_any *)(from[1] + c);
         const quad d = *(const quad_any *)(from[2] + c);
         const quad e = *(const quad_any *)(from[3] + c);
-        const quad ab0 = __builtin_shuffle(a, b, low);
-        const quad ab1 = __builtin_shuffle(a, b, high);
-        const quad de0 = __builtin_shuffle(d, e, low);
-        const quad de1 = __builtin_shuffle(d, e, high);
+        const quad ab0 = SHUFFLE(a, b, LOW);
+        const quad ab1 = SHUFFLE(a, b, HIGH);
+        const quad de0 = SHUFFLE(d, e, LOW);
+        const quad de1 = SHUFFLE(d, e, HIGH);
         float *dst = to + c * pitch;
-        *(quad_any *)dst = __builtin_shuffle(ab0, de0, first);
-        *(quad_any *)(dst + pitch) = __builtin_shuffle(ab0, de0, second);
-        *(quad_any *)(dst + 2 * pitch) = __builtin_shuffle(ab1, de1, first);
-        *(quad_any *)(dst + 3 * pitch) = __builtin_shuffle(ab1, de1, second);
+        *(quad_any *)dst = SHUFFLE(ab0, de0, FIRST);
+        *(quad_any *)(dst + pitch) = SHUFFLE(ab0, de0, SECOND);
+        *(quad_any *)(dst + 2 * pitch) = SHUFFLE(ab1, de1, FIRST);
+        *(quad_any *)(dst + 3 * pitch) = SHUFFLE(ab1, de1, SECOND);
     }
     for (; c < columns; c++)
         for (int64_t i = 0; i < 4; i++)
@@ -103,13 +107,12 @@ static void transpose_four(const float *const from[4], int64_t columns,
 static void transpose_two(const float *a, const float *b, int64_t columns,
                           float *to, int64_t pitch)
 {
-    const lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
     int64_t c = 0;
     for (; c + 4 <= columns; c += 4) {
         const quad x = *(const quad_any *)(a + c);
         const quad y = *(const quad_any *)(b + c);
-        const quad pairs[] = {__builtin_shuffle(x, y, low),
-                              __builtin_shuffle(x, y, high)};
+        const quad pairs[] = {SHUFFLE(x, y, LOW),
+                              SHUFFLE(x, y, HIGH)};
         for (int64_t i = 0; i < 4; i++)
             memcpy(to + (c + i) * pitch, (const float *)pairs + 2 * i,
                    2 * sizeof *to);

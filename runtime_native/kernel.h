@@ -15,6 +15,15 @@
 #include "core/taps.h"
 #include "rows.h"
 
+/* Lanes of two vectors by their numbers, those of `b` after those of `a`; `ids`
+ * is the type of a vector of such numbers. */
+#if defined(__clang__)
+#define BYI_SHUFFLE(ids, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define BYI_SHUFFLE(ids, a, b, ...)                                            \
+    __builtin_shuffle(a, b, (ids){__VA_ARGS__})
+#endif
+
 /* T(id, C type): element types by what C can do with them. */
 #define BYI_EACH_INT(T)                                                        \
     T(U8, uint8_t)                                                             \

@@ -37,8 +37,8 @@ static int setup(void **state)
     f = m->funcs.at[index];
     x = byi_add_param(m, f, "x",
                       byi_type_tensor(m->arena, BYOC_F32, 1, (int64_t[]){3}));
-    return byi_add_op(m, f, BYI_OP_NN_RELU, &x, 1, NULL, NULL, &f->result,
-                      &err);
+    return (int)byi_add_op(m, f, BYI_OP_NN_RELU, &x, 1, NULL, NULL, &f->result,
+                           &err);
 }
 
 static int teardown(void **state)

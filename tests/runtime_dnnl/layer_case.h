@@ -233,7 +233,7 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
             summed = true;
         } else if (kind < 2) {
             p->kind = BYI_POST_ELT;
-            p->alg = elts[pick(BYI_COUNT(elts))];
+            p->alg = (int)elts[pick(BYI_COUNT(elts))];
             p->alpha = p->alg == BYI_ELT_CLIP ? -0.5f : unit();
             p->beta = p->alg == BYI_ELT_CLIP ? 0.75f : unit();
         } else {

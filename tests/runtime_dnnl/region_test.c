@@ -301,8 +301,8 @@ static void test_resize(void **state)
 {
     static const char *const attrs[] = {
         "{\"mode\":\"linear\"}",
-        "{\"mode\":\"nearest\",\"coordinate_transformation_mode\":"
-        "\"asymmetric\",\"nearest_mode\":\"floor\"}",
+        ("{\"mode\":\"nearest\",\"coordinate_transformation_mode\":"
+         "\"asymmetric\",\"nearest_mode\":\"floor\"}"),
         "{\"mode\":\"nearest\"}",
     };
     static const int64_t sizes[] = {1, 4, 10, 15};

@@ -212,7 +212,8 @@ static void test_conv(void **state)
     (void)state;
     for (int round = 0; round < 27; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
-        const struct shape s = random_shape(n, round / 3 % N_FORMS, false);
+        const enum form form = (enum form)(round / 3 % N_FORMS);
+        const struct shape s = random_shape(n, form, false);
         tried += try_layouts(n, &s, false, ops[n - 1],
                              round % 9 == 8 ? BYOC_F64 : BYOC_F32);
     }
@@ -228,7 +229,8 @@ static void test_deconv(void **state)
     (void)state;
     for (int round = 0; round < 27; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
-        const struct shape s = random_shape(n, round / 3 % N_FORMS, true);
+        const enum form form = (enum form)(round / 3 % N_FORMS);
+        const struct shape s = random_shape(n, form, true);
         tried += try_layouts(n, &s, true, ops[n - 1], BYOC_F32);
     }
     assert_true(tried > 27 * 15);
