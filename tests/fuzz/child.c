@@ -173,14 +173,15 @@ static void add_plain(char *key, size_t room, const char *text)
     key[n] = '\0';
 }
 
-/* The function of a sanitizer's frame in this tree, "    #1 0x.. in f path"; of
- * the tests none. */
+/* The function of a sanitizer's frame in this tree, "    #1 0x.. in f path:65",
+ * where ccache may have made the path a relative one; of the tests none. */
 static bool add_frame(char *key, size_t room, const char *line)
 {
     const char *in = strstr(line, " in ");
-    if (!in || !strstr(line, ".c:") || strstr(line, "/tests/") ||
-        strstr(line, "libsanitizer") || strstr(line, "sysdeps") ||
-        !strstr(line, SOURCE_DIR))
+    const char *path = in ? strchr(in + 4, ' ') : NULL;
+    if (!path || !strstr(path, ".c:") || strstr(path, "/tests/") ||
+        strstr(path, "sysdeps") ||
+        (!strstr(path, SOURCE_DIR) && strncmp(path, " ../", 4) != 0))
         return false;
     in += 4;
     const size_t n = strlen(key), k = strcspn(in, " \n");
