@@ -1,10 +1,8 @@
 /* libfuzzer.c: the table of readers for clang's libFuzzer, in place of fuzz.c:
  *
  *     BYOC_FUZZ_READER=region libfuzzer -max_total_time=600 CORPUS
- *
- * A reader that needs what seeds.c makes finds it in $BYOC_FUZZ_SEEDS.
  */
-#include "fuzz.h"
+#include "cover.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,29 +16,35 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room,
 static const struct fuzz_reader *reader;
 static char temp[] = "/tmp/byoc-libfuzzer-XXXXXX";
 
+/* libFuzzer follows comparisons itself. */
+bool fuzz_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)
+{
+    (void)rng, (void)hint;
+    return false;
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     const char *name = getenv("BYOC_FUZZ_READER");
     reader = fuzz_find_reader(name ? name : "");
-    if (!reader || !mkdtemp(temp)) {
+    setenv("BYOC_NUM_THREADS", "1", 0);
+    if (!reader || !mkdtemp(temp) || (reader->made && !fuzz_make_seeds(temp))) {
         fprintf(stderr, "BYOC_FUZZ_READER: name a reader of fuzz --list\n");
         exit(2);
     }
-    setenv("BYOC_NUM_THREADS", "1", 0);
     return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    const char *seeds = getenv("BYOC_FUZZ_SEEDS");
     struct fuzz_case c = {.reader = reader->name,
                           .origin = "digits",
                           .bytes = (const char *)data,
                           .n = n,
                           .rng = {n},
                           .temp = temp,
-                          .seeds = seeds ? seeds : temp};
+                          .seeds = temp};
     if (!reader->feed(&c)) {
         fprintf(stderr, "wrong: %s\n", c.why);
         abort();
