@@ -95,7 +95,6 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
     s->cpu = fuzz_milliseconds(CLOCK_PROCESS_CPUTIME_ID);
     s->wall = fuzz_milliseconds(CLOCK_MONOTONIC);
     s->mutating = false;
-    s->execs++;
     fuzz_cover_reset();
     const bool good = job->reader->feed(&c);
     s->mutating = true;
@@ -194,6 +193,8 @@ void fuzz_batch(struct fuzz_job *job, void *unused)
     s->wall = start;
     for (uint32_t i = 0; i < BATCH_INPUTS && s->execs < job->count; i++) {
         struct fuzz_rng rng = {(job->seed << 40) + s->execs};
+        s->mutating = true;
+        s->execs++; /* a mutator that crashes gets another number next time */
         if (seed_is_next(job, &rng))
             try_seed(job);
         else if (s->n_kept)

@@ -213,7 +213,7 @@ static void find_leak(struct fuzz_job *job, struct findings *f)
 {
     struct fuzz_shared *s = job->shared;
     struct range r = {0, s->journal.n};
-    const uint64_t execs = s->execs, taken = s->taken;
+    const uint64_t taken = s->taken;
     while (r.to - r.from > 1) {
         struct range half = {r.from, r.from + (r.to - r.from) / 2};
         const struct fuzz_verdict v = fuzz_in_child(job, run_range, &half);
@@ -223,7 +223,6 @@ static void find_leak(struct fuzz_job *job, struct findings *f)
             r.from = half.to;
     }
     const struct fuzz_verdict v = fuzz_in_child(job, run_range, &r);
-    s->execs = execs;
     s->taken = taken;
     if (v.leaked)
         report(job, f, &v);

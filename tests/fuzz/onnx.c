@@ -203,8 +203,20 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
     }
 }
 
+/* The node's attributes, no longer shared with the node it got them from: two
+ * models in one another would nest without end. */
+static void own_attributes(const struct edit *e, Onnx__NodeProto *n)
+{
+    Onnx__AttributeProto **mine =
+        byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *mine);
+    for (size_t i = 0; i < n->n_attribute; i++)
+        mine[i] = byi_arena_copy(e->arena, n->attribute[i], sizeof **mine);
+    n->attribute = mine;
+}
+
 static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
 {
+    own_attributes(e, n);
     const Onnx__NodeProto *other = their_node(e);
     if (other && other->n_attribute && below(e, 3) == 0) { /* one more */
         Onnx__AttributeProto **more =
