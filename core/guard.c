@@ -93,8 +93,10 @@ void byi_keep(void *memory)
 
 void byi_adopt(void *memory)
 {
-    if (memory && top)
-        insert(owned_of(memory), &top->made);
+    if (!memory || !top)
+        return;
+    take_out(owned_of(memory)); /* of this library's ring, where it is one */
+    insert(owned_of(memory), &top->made);
 }
 
 void byi_keep_text(struct byi_text *text)
