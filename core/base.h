@@ -451,6 +451,16 @@ struct byi_infer {
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);
 
+enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed beforehand */
+/* Whether the value of a call follows from sizes alone, so that it can be
+ * computed once the inputs' sizes are given: every operand's value is known, or
+ * the operator asks for a shape only, and the result is small. `result` is the
+ * type of one result, without symbols; value[i] is NULL where operand i is not
+ * known. Partitioning and the runtime ask this one function. */
+bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
+                            const struct byi_tensor *const *value,
+                            const struct byi_type *result);
+
 /* --- json.c: cJSON with bounds and paths -------------------------------- */
 
 struct cJSON;

@@ -415,3 +415,19 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
     }
     return op->rule(t, out);
 }
+
+bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
+                            const struct byi_tensor *const *value,
+                            const struct byi_type *result)
+{
+    const bool asks_shape =
+        op->id == BYI_OP_SHAPE_OF || op->id == BYI_OP_SIZE_OF;
+    if (n_in == 0 || byi_op_is_random(op->id) || byi_op_is_list(op->id) ||
+        result->kind != BYI_TENSOR || result->dtype == BYOC_STRING ||
+        byi_elements(result->rank, result->dims) > BYI_MAX_KNOWN)
+        return false;
+    for (uint32_t i = 0; i < n_in && !asks_shape; i++)
+        if (!value[i])
+            return false;
+    return true;
+}

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { MAX_COMPUTED = 1024 }; /* elements; as at run time */
-
 /* Of one function, for one round of sizes: as it was entered last. */
 struct shapes {
     const struct byi_type **type;    /* by node; NULL: not known      */
@@ -87,19 +85,13 @@ static const struct byi_tensor *compute(const struct byi_samples *s,
                                         const struct byi_tensor *const *known,
                                         const struct byi_type *type)
 {
-    const bool asks_shape =
-        node->op == BYI_OP_SHAPE_OF || node->op == BYI_OP_SIZE_OF;
-    if (!s->ctx->eval || node->n_args == 0 || byi_op_is_random(node->op) ||
-        type->kind != BYI_TENSOR || type->dtype == BYOC_STRING ||
-        byi_elements(type->rank, type->dims) > MAX_COMPUTED)
+    if (!s->ctx->eval || !byi_follows_from_sizes(byi_op(node->op), node->n_args,
+                                                 known, type))
         return NULL;
     struct byi_tensor *args =
         byi_arena_calloc(s->arena, node->n_args, sizeof *args);
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        if (!known[i] && !asks_shape)
-            return NULL;
+    for (uint32_t i = 0; i < node->n_args; i++)
         args[i] = known[i] ? *known[i] : byi_tensor_of(in[i]);
-    }
     struct byi_tensor *out = byi_arena_calloc(s->arena, 1, sizeof *out);
     *out = byi_tensor_of(type);
     out->data = byi_arena_alloc(s->arena, byi_tensor_bytes(out) + 1);

@@ -215,6 +215,18 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                                 struct byoc_error *err);
 void byi_instance_end(struct byi_instance *in);
 
+/* --- site.c --------------------------------------------------------------- */
+
+/* What a call of function `func` returns whose operands have these types and
+ * values, where they are known (else NULL): out[i] and out_values[i] are set for
+ * each output that follows from them, in `arena`. They are NULL before. The plan
+ * is the model's own, not one that is being specialised. */
+void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
+                   const struct byi_type *const *types,
+                   const struct byi_tensor *const *values,
+                   struct byi_arena *arena, const struct byi_type **out,
+                   const struct byi_tensor **out_values);
+
 /* --- prepack.c ------------------------------------------------------------ */
 
 /* Pack the constants of all steps that may run; regions are loaded. */

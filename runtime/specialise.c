@@ -15,8 +15,6 @@
 
 #include "core/guard.h"
 
-enum { MAX_COMPUTED = 1024 }; /* elements of a value that is computed here */
-
 enum stage { NEW, BEGUN, DONE };
 
 /* A function that is looked at, and the one it was called from waits. */
@@ -162,29 +160,19 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* A step that asks for no value but the shape of its operand. */
-static bool asks_shape(const struct byi_step *step)
-{
-    return step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF;
-}
-
 /* All that the step reads is known, and what it gives is small. */
 static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
                           const struct byi_step *step)
 {
-    if (step->n_in == 0 || step->infer || byi_op_is_random(step->op->id))
-        return false;
+    bool all = !step->infer;
+    const struct byi_tensor **known =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *known);
     for (uint32_t i = 0; i < step->n_in; i++)
-        if (!known_of(m, f, step->in[i]) && !asks_shape(step))
-            return false;
-    for (uint32_t i = 0; i < step->n_out; i++) {
-        const struct byi_value *v = &f->values[step->out[i]];
-        if (v->kind == BYI_V_OUTPUT || v->type->kind != BYI_TENSOR ||
-            v->type->dtype == BYOC_STRING ||
-            byi_elements(v->type->rank, v->type->dims) > MAX_COMPUTED)
-            return false;
-    }
-    return true;
+        known[i] = known_of(m, f, step->in[i]);
+    for (uint32_t i = 0; i < step->n_out && all; i++)
+        all = byi_follows_from_sizes(step->op, step->n_in, known,
+                                     f->values[step->out[i]].type);
+    return all;
 }
 
 /* Value v is known from now on. */
@@ -198,6 +186,22 @@ static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
     value->root = v;
     value->index = m->consts.n;
     BYI_PUSH(&m->consts, c);
+}
+
+/* The step's results are known: *t[i]. They become constants, and the step goes
+ * (true), unless the function has to write one of them as its own result. */
+static bool settle(struct maker *m, struct byi_plan_func *f,
+                   const struct byi_step *step,
+                   const struct byi_tensor *const *t)
+{
+    bool goes = step->n_out > 0;
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        m->known[f - m->plan->funcs][step->out[i]] = t[i];
+        goes = goes && t[i] && f->values[step->out[i]].kind != BYI_V_OUTPUT;
+    }
+    for (uint32_t i = 0; goes && i < step->n_out; i++)
+        make_const(m, f, step->out[i], t[i]);
+    return goes;
 }
 
 /* Compute the step here; where its kernel refuses, the run will say so. */
@@ -219,9 +223,11 @@ static bool compute(struct maker *m, struct byi_plan_func *f,
     if (byoc_internal_kernel_eval(step->op, step->attrs, step->n_in, in,
                                   step->n_out, out, 1, NULL) != BYOC_OK)
         return false;
+    const struct byi_tensor **list =
+        byi_arena_calloc(m->scratch, step->n_out, sizeof *list);
     for (uint32_t i = 0; i < step->n_out; i++)
-        make_const(m, f, step->out[i], &out[i]);
-    return true;
+        list[i] = &out[i];
+    return settle(m, f, step, list);
 }
 
 /* An alias that nobody has to set up any more. */
@@ -315,12 +321,19 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
 /* The type of result i of all that the step may call; NULL: it is not known, or
  * they differ. */
 static const struct byi_type *result_type(const struct maker *m,
+                                          const struct byi_plan_func *f,
                                           const struct byi_step *step,
                                           uint32_t i)
 {
     uint32_t callees[2];
     uint32_t n = byi_step_callees(m->in, step, callees);
     const struct byi_type *type = NULL;
+    const struct byi_tensor *condition =
+        step->kind == BYI_STEP_IF ? known_of(m, f, step->in[0]) : NULL;
+    if (condition && byi_elements(condition->rank, condition->dims) == 1) {
+        callees[0] = callees[!byi_tensor_int(condition, 0)];
+        n = 1; /* only this branch will run */
+    }
     for (uint32_t c = 0; c < n; c++) {
         const struct byi_plan_func *g = &m->plan->funcs[callees[c]];
         const struct byi_value *v = &g->values[g->outputs[i]];
@@ -332,16 +345,64 @@ static const struct byi_type *result_type(const struct maker *m,
     return type;
 }
 
-static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
-                                     const struct byi_step *step)
+static enum byoc_status take_callee(struct maker *m, struct byi_plan_func *f,
+                                    const struct byi_step *step)
 {
     for (uint32_t i = 0; i < step->n_out && step->kind != BYI_STEP_CLOSURE;
          i++) {
-        const struct byi_type *type = result_type(m, step, i);
+        const struct byi_type *type = result_type(m, f, step, i);
         if (type && !f->values[step->out[i]].fixed)
             BYI_TRY(set_type(m, f, step, step->out[i], type));
     }
     return BYOC_OK;
+}
+
+/* The function that a step calls, whoever else does; UINT32_MAX: none, or one
+ * that only the run finds. */
+static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
+{
+    if (step->kind == BYI_STEP_KERNEL)
+        return m->plan->kernels[step->callee].twin;
+    return step->kind == BYI_STEP_CALL ? step->callee : UINT32_MAX;
+}
+
+/* The call's results as this call's operands alone tell. */
+static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
+                                  const struct byi_step *step)
+{
+    const uint32_t func = only_callee(m, step);
+    const struct byi_type **types =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
+    const struct byi_tensor **values =
+        byi_arena_calloc(m->scratch, step->n_in, sizeof *values);
+    const struct byi_type **out =
+        byi_arena_calloc(m->scratch, step->n_out, sizeof *out);
+    const struct byi_tensor **known =
+        byi_arena_calloc(m->scratch, step->n_out, sizeof *known);
+    bool any = false;
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        types[i] = f->values[step->in[i]].fixed ? f->values[step->in[i]].type
+                                                : NULL;
+        values[i] = known_of(m, f, step->in[i]);
+        any = any || values[i];
+    }
+    for (uint32_t i = 0; i < step->n_out; i++)
+        any = any || !f->values[step->out[i]].fixed;
+    if (!any || func == UINT32_MAX)
+        return BYOC_OK;
+    byi_site_eval(m->model->plan, func, types, values, m->arena, out, known);
+    for (uint32_t i = 0; i < step->n_out; i++)
+        if (out[i] && !f->values[step->out[i]].fixed)
+            BYI_TRY(set_type(m, f, step, step->out[i], out[i]));
+    m->gone[f - m->plan->funcs][step - f->steps] = settle(m, f, step, known);
+    return BYOC_OK;
+}
+
+static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
+                                     const struct byi_step *step)
+{
+    BYI_TRY(take_site(m, f, step));
+    return take_callee(m, f, step);
 }
 
 /* Start with function `func`: its values with the sizes that are known. */
@@ -373,7 +434,8 @@ static enum byoc_status begin(struct maker *m, uint32_t func)
     return BYOC_OK;
 }
 
-/* What is called from one place only has the sizes that it is given there. */
+/* What is called from one place only has the sizes and values that it is given
+ * there. */
 static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
                        const struct byi_step *step, uint32_t first,
                        uint32_t func)
@@ -384,6 +446,7 @@ static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const struct byi_value *from = &f->values[step->in[first + i]];
         struct byi_value *to = &g->values[g->inputs[i]];
+        m->known[func][g->inputs[i]] = known_of(m, f, step->in[first + i]);
         if (!from->fixed || to->fixed || to->type->kind != BYI_TENSOR ||
             to->type->dtype != from->type->dtype ||
             to->type->rank != from->type->rank)

@@ -64,6 +64,8 @@ static void open_model(struct model *m, const char *ir,
     m->said[0] = '\0';
     params.plugins = CHOOSY;
     params.threads = 1;
+    params.log = keep_lines;
+    params.log_ctx = m;
     if (fixture_open(&m->x, ir, &err) != BYOC_OK ||
         byoc_internal_model_open(&m->x.image, &params, &m->model, &err) !=
             BYOC_OK)
@@ -633,6 +635,62 @@ static void test_computed_size(void **state)
     close_model(&m);
 }
 
+/* Sizes that pass through functions and branches: by a call that shares its
+ * function with another one, by a branch whose condition follows from sizes, by
+ * a value that a branch is given. The region behind each is the vendor's. */
+static void test_size_by_call(void **state)
+{
+    (void)state;
+    static const char region[] =
+        "def @r0(%i: Tensor[(?1), float32], Compiler=\"ref\") {\n"
+        "  %f = fn (%x: Tensor[(?1), float32], Composite=\"ref.relu\") {\n"
+        "    nn.relu(%x)\n"
+        "  };\n"
+        "  %f(%i)\n"
+        "}\n"
+        "def @more(%n: Tensor[(), int64]) {\n"
+        "  %0 = expand_dims(%n, axis=[0]);\n"
+        "  reshape(add(%0, [1]), [])\n"
+        "}\n";
+    static const char *const bodies[] = {
+        "  %0 = reshape(shape_of(%x), []);\n"
+        "  %1 = @more(%0);\n"
+        "  %2 = subtract(@more(%1), 2);\n"
+        "  @r0(cast(arange(0, %2, 1), dtype=\"float32\"))\n",
+        "  %0 = reshape(shape_of(%x), []);\n"
+        "  %1 = less(%0, 1);\n"
+        "  %2 = if (%1) { concatenate(%x, %x, axis=0) } else { %x };\n"
+        "  @r0(%2)\n",
+        "  %0 = reshape(shape_of(%x), []);\n"
+        "  %1 = less(reshape(sum(%x), []), 0f);\n"
+        "  if (%1) {\n"
+        "    %x\n"
+        "  } else {\n"
+        "    @r0(cast(arange(0, %0, 1), dtype=\"float32\"))\n"
+        "  }\n",
+    };
+    for (size_t b = 0; b < BYI_COUNT(bodies); b++) {
+        struct model m;
+        struct byoc_error err;
+        enum byoc_status status;
+        char text[1500];
+        snprintf(text, sizeof text,
+                 "%sdef @main(%%x: Tensor[(N), float32]) {\n%s}\n", region,
+                 bodies[b]);
+        open_model(&m, text, (struct byoc_load_params){0});
+        struct byoc_state *s = new_state(&m);
+        run(s, 5, &status, &err);
+        if (status != BYOC_OK)
+            fail_msg("%zu: %s", b, err.text);
+        if (stats_of(&m).refusals)
+            fail_msg("%zu: %s", b, m.said);
+        run(s, 13, &status, &err);
+        assert_int_equal(stats_of(&m).refusals, 1); /* so it was asked */
+        byoc_state_free(&s);
+        close_model(&m);
+    }
+}
+
 /* The n-th large allocation of a run fails: the run says so or does without,
  * and the next one is right. Returns how many n failed. */
 static int fail_each(bool kept)
@@ -870,6 +928,7 @@ int main(void)
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_same_views),
         cmocka_unit_test(test_computed_size),
+        cmocka_unit_test(test_size_by_call),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_same_sizes_at_once),

@@ -1,0 +1,116 @@
+/* site.c: the shapes and small values that a call returns, from those of its
+ * operands. A fused group of shape arithmetic is a function that several calls
+ * may share; each call is evaluated by itself, so that its results are known
+ * although the function has no sizes of its own.
+ */
+#include "plan.h"
+
+enum { MAX_STEPS = 64 }; /* larger functions are no shape arithmetic */
+
+struct site {
+    const struct byi_plan_func *f;
+    struct byi_arena *arena;
+    const struct byi_type **type;    /* by value; NULL: not known */
+    const struct byi_tensor **value; /* by value; NULL: not known */
+};
+
+/* An alias of fixed shape has no step: it has its root's bytes. */
+static void look_at(struct site *s, uint32_t v)
+{
+    const struct byi_value *value = &s->f->values[v];
+    if (s->type[v] || value->kind != BYI_V_ALIAS || !value->fixed)
+        return;
+    s->type[v] = value->type;
+    if (!s->value[value->root])
+        return;
+    struct byi_tensor *t = byi_arena_calloc(s->arena, 1, sizeof *t);
+    *t = byi_tensor_of(value->type);
+    t->data = s->value[value->root]->data;
+    s->value[v] = t;
+}
+
+static void compute(struct site *s, const struct byi_step *step,
+                    const struct byi_tensor *const *known)
+{
+    struct byi_tensor *in =
+        byi_arena_calloc(s->arena, step->n_in, sizeof *in);
+    struct byi_tensor *out =
+        byi_arena_calloc(s->arena, step->n_out, sizeof *out);
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        const struct byi_type *type = s->type[step->out[i]];
+        if (!byi_follows_from_sizes(step->op, step->n_in, known, type))
+            return;
+        out[i] = byi_tensor_of(type);
+        out[i].data = byi_arena_alloc(s->arena, byi_tensor_bytes(&out[i]) + 1);
+    }
+    for (uint32_t i = 0; i < step->n_in; i++)
+        in[i] = known[i] ? *known[i] : byi_tensor_of(s->type[step->in[i]]);
+    if (byoc_internal_kernel_eval(step->op, step->attrs, step->n_in, in,
+                                  step->n_out, out, 1, NULL) != BYOC_OK)
+        return; /* the run says so, if it gets here */
+    for (uint32_t i = 0; i < step->n_out; i++)
+        s->value[step->out[i]] = &out[i];
+}
+
+static void infer(struct site *s, const struct byi_step *step)
+{
+    const struct byi_type **in =
+        byi_arena_calloc(s->arena, step->n_in, sizeof *in);
+    const struct byi_tensor **known =
+        byi_arena_calloc(s->arena, step->n_in, sizeof *known);
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        look_at(s, step->in[i]);
+        in[i] = s->type[step->in[i]];
+        known[i] = s->value[step->in[i]];
+        if (!in[i])
+            return;
+    }
+    struct byoc_error unused;
+    struct byi_infer rule = {.arena = s->arena,
+                             .op = step->op,
+                             .attrs = step->attrs,
+                             .n_in = step->n_in,
+                             .in = in,
+                             .value = known,
+                             .err = &unused};
+    const struct byi_type *out;
+    if (byi_infer_type(&rule, &out) != BYOC_OK || !byi_type_all_static(out) ||
+        step->n_out != (out->kind == BYI_TUPLE ? out->n_fields : 1))
+        return;
+    for (uint32_t i = 0; i < step->n_out; i++)
+        s->type[step->out[i]] =
+            out->kind == BYI_TUPLE ? out->fields[i] : out;
+    compute(s, step, known);
+}
+
+void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
+                   const struct byi_type *const *types,
+                   const struct byi_tensor *const *values,
+                   struct byi_arena *arena, const struct byi_type **out,
+                   const struct byi_tensor **out_values)
+{
+    const struct byi_plan_func *f = &plan->funcs[func];
+    struct site s = {.f = f, .arena = arena};
+    if (f->n_steps > MAX_STEPS)
+        return;
+    s.type = byi_arena_calloc(arena, f->n_values + 1u, sizeof *s.type);
+    s.value = byi_arena_calloc(arena, f->n_values + 1u, sizeof *s.value);
+    for (uint32_t v = 0; v < f->n_values; v++)
+        if (f->values[v].kind == BYI_V_CONST) {
+            s.type[v] = f->values[v].type;
+            s.value[v] = &plan->consts[f->values[v].index].view;
+        }
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        s.type[f->inputs[i]] = types[i];
+        s.value[f->inputs[i]] = values[i];
+    }
+    for (uint32_t k = 0; k < f->n_steps; k++)
+        if (f->steps[k].kind == BYI_STEP_OP &&
+            !byi_op_is_list(f->steps[k].op->id))
+            infer(&s, &f->steps[k]);
+    for (uint32_t i = 0; i < f->n_outputs; i++) {
+        look_at(&s, f->outputs[i]);
+        out[i] = s.type[f->outputs[i]];
+        out_values[i] = s.value[f->outputs[i]];
+    }
+}
