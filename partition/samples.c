@@ -21,6 +21,7 @@ struct byi_samples {
     uint32_t n_rounds;
     struct shapes **of; /* by round, by function of the module */
     const char **fault; /* by round: sizes that the model does not take */
+    bool *key;          /* by symbol: the entry's inputs have it        */
     uint32_t n_funcs;
     uint32_t inside; /* function literals being walked, which may never run */
 };
@@ -38,12 +39,13 @@ static const struct byi_size_list *list_of(const struct byi_vendors *v,
     return NULL;
 }
 
-/* The size of a dim with a name; -1: it is nobody's input. */
+/* The size of a symbol; -1: the model's inputs do not have it, so that no run
+ * binds it. */
 static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
 {
     const char *name = byi_symbol_name(s->m, dim);
     const struct byi_size_list *list = list_of(s->ctx->vendors, name);
-    if (*name == '?')
+    if (!s->key[-1 - dim])
         return -1;
     const int64_t *at = list ? list->at : usual;
     const uint32_t n = list ? list->n : BYI_COUNT(usual);
@@ -229,19 +231,22 @@ static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
     s->inside--;
 }
 
-/* What both branches give, where that is the same. */
+/* The type that both branches give, or the one that runs for these sizes. */
 static void visit_if(const struct byi_samples *s, uint32_t round,
                      const struct byi_func *f, const struct shapes *sh,
                      byi_id id)
 {
     const struct byi_type *type[2] = {0};
+    const struct byi_tensor *condition = sh->value[f->nodes.at[id].args[0]];
     for (uint32_t k = 0; k < 2; k++) {
         const struct byi_node *fn = &f->nodes.at[f->nodes.at[id].args[1 + k]];
         if (fn->kind == BYI_FN && s->of[round][fn->index].type)
             type[k] =
                 s->of[round][fn->index].type[s->m->funcs.at[fn->index]->result];
     }
-    if (type[0] && type[1] && byi_type_equal(type[0], type[1]))
+    if (condition && byi_elements(condition->rank, condition->dims) == 1)
+        sh->type[id] = type[!byi_tensor_int(condition, 0)];
+    else if (type[0] && type[1] && byi_type_equal(type[0], type[1]))
         sh->type[id] = type[0];
 }
 
@@ -302,21 +307,38 @@ static void walk(struct byi_samples *s, uint32_t round, uint32_t func)
 
 /* --- all of them ---------------------------------------------------------- */
 
+/* Mark the symbols in the shapes of the entry's inputs: those that a run binds
+ * (runtime/model.c). False: there are none. */
+static bool find_keys(const struct byi_module *m, bool *key)
+{
+    const uint32_t entry = byi_entry(m);
+    bool any = false;
+    if (entry == UINT32_MAX)
+        return false;
+    const struct byi_func *f = m->funcs.at[entry];
+    for (uint32_t p = 0; p < f->params.n; p++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[p]].type;
+        for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
+            if (BYI_IS_SYMBOL(type->dims[d]))
+                any = key[-1 - type->dims[d]] = true;
+    }
+    return any;
+}
+
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,
                                     struct byi_arena *arena)
 {
-    bool open = false;
-    for (uint32_t i = 0; i < m->symbols.n && !open; i++)
-        open = *m->symbols.at[i] != '?';
-    if (!open)
+    bool *key = byi_arena_calloc(arena, m->symbols.n + 1u, sizeof *key);
+    if (!find_keys(m, key))
         return NULL;
     struct byi_samples *s = byi_arena_calloc(arena, 1, sizeof *s);
     *s = (struct byi_samples){.m = m,
                               .ctx = ctx,
                               .arena = arena,
                               .n_rounds = count_rounds(ctx->vendors),
-                              .n_funcs = m->funcs.n};
+                              .n_funcs = m->funcs.n,
+                              .key = key};
     s->of = byi_arena_calloc(arena, s->n_rounds, sizeof *s->of);
     s->fault = byi_arena_calloc(arena, s->n_rounds, sizeof *s->fault);
     for (uint32_t r = 0; r < s->n_rounds; r++) {
@@ -377,7 +399,7 @@ const char *byi_sample_text(const struct byi_samples *s, uint32_t round)
 {
     struct byi_text text = {0};
     for (uint32_t i = 0; i < s->m->symbols.n; i++)
-        if (*s->m->symbols.at[i] != '?')
+        if (s->key[i])
             byi_text_addf(&text, "%s%s=%lld", text.n ? ", " : "",
                           s->m->symbols.at[i],
                           (long long)size_of(s, round, -1 - (int64_t)i));
