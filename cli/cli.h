@@ -336,6 +336,7 @@ struct byi_open_model {
     const char *const *dims;        /* --dim, where a run has to obey it */
     struct byoc_model *model;
     int gate; /* what byi_compile_model said; for an artifact BYI_EXIT_OK */
+    bool verbose, loaded; /* what the log prints: the struct stays in place */
 };
 
 /* Compile what `options` asks for. *gate gets the exit code of the gates

@@ -184,10 +184,14 @@ enum byoc_status byi_advise_model(const char *path,
     return byoc_advise(path, &params, json, text, err);
 }
 
+/* While a model is loaded its warnings are kept (byoc_model_warnings) and
+ * printed afterwards; those of its runs are printed as they come. */
 static void log_line(void *ctx, const char *line)
 {
-    (void)ctx;
-    fprintf(stderr, "byoc: %s\n", line);
+    const struct byi_open_model *open = ctx;
+    const bool warning = strncmp(line, "warning: ", 9) == 0;
+    if (open->verbose || (warning && open->loaded))
+        fprintf(stderr, "byoc: %s\n", line);
 }
 
 enum byoc_status byi_open_model(const char *path,
@@ -200,8 +204,9 @@ enum byoc_status byi_open_model(const char *path,
                                           .native_only = o->native || o->twins,
                                           .require_vendors = o->require_vendors,
                                           .verify = o->verify,
-                                          .log = o->verbose ? log_line : NULL};
-    *open = (struct byi_open_model){0};
+                                          .log = log_line,
+                                          .log_ctx = open};
+    *open = (struct byi_open_model){.verbose = o->verbose};
     enum byoc_status status;
     if (byi_is_artifact(path)) {
         BYI_TRY(check_effects(path, BYI_LOADS, o->verb, err));
@@ -216,6 +221,7 @@ enum byoc_status byi_open_model(const char *path,
         byi_close_model(open);
         return status;
     }
+    open->loaded = true;
     print_warnings(byoc_model_warnings(open->model));
     return BYOC_OK;
 }

@@ -120,7 +120,7 @@ static bool fits_tried(const struct byoc_compiled *c,
                                   ? strcmp(p->plugins, c->tried_plugins) == 0
                                   : p->plugins == c->tried_plugins;
     return c->tried && same_plugins && p->threads == c->tried_threads &&
-           !p->native_only && !p->log;
+           !p->native_only;
 }
 
 enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
@@ -134,6 +134,8 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
     if (fits_tried(c, params)) {
         *model = c->tried;
         c->tried = NULL;
+        if (params)
+            byoc_internal_model_adopt(*model, params);
         return BYOC_OK;
     }
     BYI_TRY(byi_built_map(&c->built, err));

@@ -27,7 +27,7 @@ void byi_gates_check(struct byi_ledger *ledger,
                              params->require_offload_nodes};
     const double found[] = {
         share(c->flops_offloaded, c->flops),
-        share(c->offloaded, (double)c->offloaded + c->native)};
+        share(c->offloaded, byi_coverage_operators(c))};
     for (size_t i = 0; i < BYI_COUNT(gates); i++) {
         const struct byi_gate gate = {.name = gates[i].name,
                                       .wanted = wanted[i],

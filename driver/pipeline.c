@@ -256,6 +256,27 @@ static enum byoc_status import_text(const char *path, struct byi_module **m,
     return status;
 }
 
+/* A text need not say which nodes of a model its operators came from. Where it
+ * says so nowhere, each operator is a node of its own, so that the ledger can
+ * count them. */
+static void name_operators(struct byi_module *m)
+{
+    if (m->sources.n)
+        return;
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        struct byi_func *f = m->funcs.at[i];
+        for (byi_id id = 0; id < f->nodes.n; id++) {
+            struct byi_node *node = &f->nodes.at[id];
+            if (node->kind != BYI_CALL_OP)
+                continue;
+            const char *op = byi_op(node->op)->name;
+            const char *name = byi_arena_printf(
+                m->arena, "%s/%s", f->name ? f->name : "fn", op);
+            node->sources = byi_sources_one(m, byi_source_new(m, name, op));
+        }
+    }
+}
+
 static enum byoc_status read_model(const char *path,
                                    const struct byoc_compile_params *params,
                                    struct byi_module **m,
@@ -318,6 +339,48 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
+/* Ask the runtime which regions that vary it would give to their vendors, for
+ * the sizes of --warm, else for one made-up size of each symbol: what it refuses
+ * has a fault, and is not counted as offloaded. *asked: some sizes suit the
+ * model. */
+static enum byoc_status ask_runtime(struct byoc_compiled *c,
+                                    const struct byoc_model *model,
+                                    bool *asked, struct byoc_error *err)
+{
+    const uint32_t n = c->built.regions.n;
+    const struct byi_pass_context ctx = {.eval = eval,
+                                         .vendors = &c->found.vendors};
+    const char **faults = byi_arena_calloc(c->arena, n, sizeof *faults);
+    struct byi_warm_set made_up = {0};
+    struct byi_warm sets = c->found.warm;
+    struct byoc_error why;
+    bool any = false;
+    for (uint32_t i = 0; i < n; i++)
+        any = any || c->built.regions.at[i].varies;
+    if (any && sets.n == 0) {
+        made_up.n = byi_sample_dims(byi_samples_new(c->m, &ctx, c->arena),
+                                    &made_up.dims);
+        sets = (struct byi_warm){.n = made_up.n > 0, .at = &made_up};
+    }
+    for (uint32_t s = 0; any && s < sets.n; s++) {
+        const enum byoc_status status = byoc_internal_region_faults(
+            model, sets.at[s].dims, sets.at[s].n, c->arena, faults, &why);
+        if (status == BYOC_ENOMEM)
+            return byi_fail(err, status, "%s", why.text);
+        *asked = *asked || status == BYOC_OK;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_built_region *r = &c->built.regions.at[i];
+        const struct byi_plugin *plugin =
+            byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
+        if (!r->varies || r->fault || !faults[i] || !plugin)
+            continue;
+        r->fault = faults[i];
+        r->reason = BYI_REASON_NOT_BUILT;
+    }
+    return BYOC_OK;
+}
+
 /* Load what was made, once. Probes see composites one by one; what a vendor
  * cannot build between them shows only here. */
 static enum byoc_status try_regions(struct byoc_compiled *c,
@@ -332,12 +395,13 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     if (!c->built.regions.n)
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
-    if (c->found.isolated) {
-        byoc_model_free(&model);
-        return try_isolated(c, err);
-    }
     c->tried = model;
-    enum byoc_status status = BYOC_OK;
+    bool asked = false;
+    enum byoc_status status = ask_runtime(c, model, &asked, err);
+    if (c->found.isolated || status != BYOC_OK) {
+        byoc_model_free(&c->tried);
+        return status == BYOC_OK ? try_isolated(c, err) : status;
+    }
     bool whole = true;
     for (uint32_t i = 0; i < c->built.regions.n && status == BYOC_OK; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
@@ -350,7 +414,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         r->reason = BYI_REASON_NOT_BUILT;
         if (fault)
             r->fault = byi_arena_str(c->arena, fault);
-        else if (r->varies)
+        else if (r->varies && !asked)
             status = byi_try_region(c->m, r->func, &c->found, c->arena,
                                     &r->fault, err);
         whole = whole && !r->fault;
@@ -483,6 +547,8 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
                           params->require_offload_nodes, err));
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(import(path, params, &c->m, err));
+    if (!params->passes && !params->stop_after)
+        name_operators(c->m);
     BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
     BYI_TRY(check_named(c->m, "only", params->only, err));
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));

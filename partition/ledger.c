@@ -506,6 +506,11 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
     list_nodes(l);
 }
 
+uint32_t byi_coverage_operators(const struct byi_coverage *coverage)
+{
+    return coverage->offloaded + coverage->native;
+}
+
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger)
 {
     return &ledger->coverage;

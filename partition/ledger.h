@@ -122,6 +122,9 @@ struct byi_coverage {
     double flops, flops_offloaded;
     const char *sizes; /* "batch=64": for these, where some vary; or "" */
 };
+/* The operators that a run has to execute: those that are offloaded are counted
+ * as a part of them, on the command line, in the JSON, on the page, by gates. */
+uint32_t byi_coverage_operators(const struct byi_coverage *coverage);
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 
 /* A gate that was asked for, and what it found, after closing. */

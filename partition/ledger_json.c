@@ -137,6 +137,7 @@ static void put_vendors(const struct byi_ledger *l, struct byi_text *out)
 static void put_summary(const struct byi_coverage *c, struct byi_text *out)
 {
     byi_text_addf(out, ",\n\"summary\": {\"nodes\": %u", c->nodes);
+    number(out, "operators", byi_coverage_operators(c));
     number(out, "offloaded", c->offloaded);
     number(out, "native", c->native);
     number(out, "folded", c->folded);

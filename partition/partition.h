@@ -152,6 +152,11 @@ const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
 const char *byi_sample_sizes(const struct byi_samples *samples);
 /* Why the model takes the sizes of no round; NULL: it takes some. */
 const char *byi_sample_fault(const struct byi_samples *samples);
+/* The sizes of the last round that the model takes, by symbol of its inputs, in
+ * the samples' arena: how many; 0 where there are none, or where all inputs are
+ * fixed. */
+uint32_t byi_sample_dims(const struct byi_samples *samples,
+                         const struct byoc_dim **dims);
 /* "batch=2, sequence=2" */
 const char *byi_sample_text(const struct byi_samples *samples, uint32_t round);
 

@@ -43,7 +43,7 @@ void byi_report_share(struct byi_text *out, double part, double whole)
 static void print_headline(const struct byi_report *r, struct byi_text *out)
 {
     const struct byi_coverage *c = &r->coverage;
-    const uint32_t run = c->offloaded + c->native;
+    const uint32_t run = byi_coverage_operators(c);
     byi_text_addf(out, "%s: ", r->model);
     if (c->flops > 0) { /* none are known where every size is symbolic */
         byi_report_share(out, c->flops_offloaded, c->flops);
@@ -92,7 +92,7 @@ static int widen(int width, const char *name)
 static void print_vendors(const struct byi_report *r, struct byi_text *out)
 {
     const struct byi_coverage *c = &r->coverage;
-    const double run = (double)c->offloaded + c->native;
+    const double run = byi_coverage_operators(c);
     int width = (int)strlen("vendor");
     for (uint32_t i = 0; i < r->n_vendors; i++)
         width = widen(width, r->vendors[i].name);

@@ -395,6 +395,25 @@ const char *byi_sample_fault(const struct byi_samples *s)
     return s->fault[s->n_rounds - 1];
 }
 
+uint32_t byi_sample_dims(const struct byi_samples *s,
+                         const struct byoc_dim **dims)
+{
+    const uint32_t round = usual_round(s);
+    uint32_t n = 0;
+    if (!round)
+        return 0;
+    struct byoc_dim *list =
+        byi_arena_calloc(s->arena, s->m->symbols.n, sizeof *list);
+    for (uint32_t i = 0; i < s->m->symbols.n; i++)
+        if (s->key[i])
+            list[n++] =
+                (struct byoc_dim){.name = s->m->symbols.at[i],
+                                  .size = size_of(s, round - 1,
+                                                  -1 - (int64_t)i)};
+    *dims = list;
+    return n;
+}
+
 const char *byi_sample_text(const struct byi_samples *s, uint32_t round)
 {
     struct byi_text text = {0};

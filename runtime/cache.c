@@ -38,6 +38,7 @@ struct byi_cache {
     uint64_t own;      /* bytes of entries, those that are not listed too */
     uint64_t baseline; /* what vendors had acquired before                */
     struct byoc_cache_stats stats;
+    bool warned[]; /* by region: it was said that its twin runs */
 };
 
 /* --- limits --------------------------------------------------------------- */
@@ -190,15 +191,28 @@ static void say(const struct byoc_model *model, const char *fmt, ...)
     model->log(model->log_ctx, line);
 }
 
+/* Whether region i runs its native twin although it has a vendor, which said
+ * nothing when the model was loaded. */
+static bool is_refused(const struct byoc_model *model,
+                       const struct byi_instance *in, uint32_t i)
+{
+    return in->regions[i].fault && model->own.regions[i].plugin &&
+           !model->own.regions[i].fault;
+}
+
 static void say_made(const struct byoc_model *model, const struct byi_entry *e,
                      const int64_t *sizes)
 {
     char text[256];
     byi_sizes_text(model, sizes, text, sizeof text);
     for (uint32_t i = 0; i < model->plan->n_parts; i++)
-        if (e->in.regions[i].fault && !model->own.regions[i].fault)
-            say(model, "region %s runs its native twin for %s: %s",
+        if (is_refused(model, &e->in, i)) {
+            /* a warning once for each region; the count has them all */
+            say(model, "%sregion %s runs its native twin for %s: %s",
+                model->cache->warned[i] ? "" : "warning: ",
                 model->plan->parts[i].symbol, text, e->in.regions[i].fault);
+            model->cache->warned[i] = true;
+        }
     say(model, "shapes %s: made in %.1f ms", text, (double)e->micros / 1e3);
 }
 
@@ -225,7 +239,7 @@ static enum byoc_status make(const struct byoc_model *model,
     e->bytes = byi_arena_bytes(e->in.plan->arena);
     c->own += e->bytes;
     for (uint32_t i = 0; i < model->plan->n_parts; i++)
-        e->refused += e->in.regions[i].fault && !model->own.regions[i].fault;
+        e->refused += is_refused(model, &e->in, i);
     c->stats.builds++;
     c->stats.refusals += e->refused;
     say_made(model, e, sizes);
@@ -373,7 +387,8 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
                        DEFAULT_SHAPES, &shapes, err));
     BYI_TRY(read_limit("BYOC_CACHE_BYTES", params->cache_bytes, DEFAULT_BYTES,
                        &bytes, err));
-    struct byi_cache *c = byi_alloc(1, sizeof *c);
+    struct byi_cache *c =
+        byi_alloc(1, sizeof *c + model->plan->n_parts * sizeof c->warned[0]);
     if (!c)
         return byi_fail(err, BYOC_ENOMEM, "no memory for a cache of shapes");
     pthread_mutex_init(&c->lock, NULL);
@@ -439,21 +454,71 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
+/* *sizes, by symbol, are the caller's to free. */
+static enum byoc_status read_dims(const struct byoc_model *model,
+                                  const struct byoc_dim *dims, uint32_t n,
+                                  int64_t **sizes, struct byoc_error *err)
+{
+    const uint32_t n_symbols = model->plan->n_symbols;
+    *sizes = NULL;
+    if (!model->cache)
+        return byi_fail(err, BYOC_EINVAL,
+                        "warm: the model's inputs have no symbolic dims");
+    *sizes = byi_alloc(n_symbols + 1u, sizeof **sizes);
+    if (!*sizes)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for %u sizes", n_symbols);
+    for (uint32_t i = 0; i < n_symbols; i++)
+        (*sizes)[i] = -1;
+    return bind_dims(model, dims, n, *sizes, err);
+}
+
+/* Under the lock: the faults of an instance's regions, in `arena`. */
+static void list_faults(const struct byoc_model *model,
+                        const struct byi_instance *in, struct byi_arena *arena,
+                        const char **faults)
+{
+    for (uint32_t i = 0; i < model->plan->n_parts; i++)
+        if (in->regions[i].fault)
+            faults[i] = byi_arena_str(arena, in->regions[i].fault);
+}
+
+enum byoc_status byoc_internal_region_faults(const struct byoc_model *model,
+                                             const struct byoc_dim *dims,
+                                             uint32_t n,
+                                             struct byi_arena *arena,
+                                             const char **faults,
+                                             struct byoc_error *err)
+{
+    int64_t *sizes;
+    enum byoc_status status = read_dims(model, dims, n, &sizes, err);
+    bool ready = false;
+    if (status == BYOC_OK) {
+        pthread_mutex_lock(&model->cache->lock);
+        const struct byi_entry *e = find(model, sizes);
+        ready = e && e->stage == READY;
+        if (ready)
+            list_faults(model, &e->in, arena, faults);
+        pthread_mutex_unlock(&model->cache->lock);
+    }
+    if (status == BYOC_OK && !ready) {
+        struct byi_instance in;
+        status = byi_specialise(model, sizes, true, &in, err);
+        if (status == BYOC_OK) {
+            list_faults(model, &in, arena, faults);
+            byi_instance_end(&in);
+        }
+    }
+    free(sizes);
+    return status;
+}
+
 enum byoc_status byoc_model_warm(const struct byoc_model *model,
                                  const struct byoc_dim *dims, uint32_t n,
                                  struct byoc_error *err)
 {
-    const uint32_t n_symbols = model->plan->n_symbols;
-    if (!model->cache)
-        return byi_fail(err, BYOC_EINVAL,
-                        "warm: the model's inputs have no symbolic dims");
-    int64_t *sizes = byi_alloc(n_symbols + 1u, sizeof *sizes);
-    if (!sizes)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for %u sizes", n_symbols);
-    for (uint32_t i = 0; i < n_symbols; i++)
-        sizes[i] = -1;
+    int64_t *sizes;
     struct byi_lease lease;
-    enum byoc_status status = bind_dims(model, dims, n, sizes, err);
+    enum byoc_status status = read_dims(model, dims, n, &sizes, err);
     if (status == BYOC_OK)
         status = byi_cache_take(model, sizes, &lease, err);
     if (status == BYOC_OK)

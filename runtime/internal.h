@@ -60,6 +60,15 @@ struct byi_image {
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
+/* The same for these sizes of the inputs' symbols, which must be all of them,
+ * as a run with them would find it: faults[i], by region, is set to why region i
+ * runs its native twin, in `arena`, or stays as it is. What is made for it goes
+ * again. Of a model without vendors: why none could build it. Errors: those of
+ * byoc_model_warm. */
+BYOC_API enum byoc_status byoc_internal_region_faults(
+    const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
+    struct byi_arena *arena, const char **faults, struct byoc_error *err);
+
 /* Called after every step of main with each of its results: the step's
  * operator or region, the model's nodes it came from. The tensor is lent for
  * the call. */
@@ -139,6 +148,11 @@ BYOC_API void byoc_internal_weights_hash(const struct byi_image *image,
 BYOC_API enum byoc_status byoc_internal_model_open(
     const struct byi_image *image, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
+
+/* Log and require vendors as `params` say from now on, beginning with what
+ * loading would have logged. Before the model is used. */
+BYOC_API void byoc_internal_model_adopt(struct byoc_model *model,
+                                        const struct byoc_load_params *params);
 
 /* --- artifact.c: an artifact's sections, read as an ELF file, never run --- */
 

@@ -23,8 +23,42 @@ static void warn(struct byoc_model *model, const char *text)
     if (!byi_guard_enter(&guard))
         byi_text_addf(&model->warnings, "%s\n", text);
     byi_guard_leave(&guard);
+    char line[1400];
+    snprintf(line, sizeof line, "warning: %s", text);
     if (model->log)
-        model->log(model->log_ctx, text);
+        model->log(model->log_ctx, line);
+}
+
+static void say_threads(const struct byoc_model *model)
+{
+    char line[300];
+    snprintf(line, sizeof line, "threads %s", model->threads_why);
+    if (model->log)
+        model->log(model->log_ctx, line);
+}
+
+static void say_plugin(const struct byoc_model *model,
+                       const struct byi_plugin *plugin)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "backend %s %s from %s", plugin->backend->name,
+             plugin->backend->version, plugin->path);
+    if (model->log)
+        model->log(model->log_ctx, line);
+}
+
+void byoc_internal_model_adopt(struct byoc_model *model,
+                               const struct byoc_load_params *params)
+{
+    model->require_vendors = params->require_vendors != 0;
+    model->log = params->log;
+    model->log_ctx = params->log_ctx;
+    say_threads(model);
+    for (struct byi_plugin *p = model->plugins; p; p = p->next) {
+        p->log = params->log;
+        p->log_ctx = params->log_ctx;
+        say_plugin(model, p);
+    }
 }
 
 /* --- signature ---------------------------------------------------------- */
@@ -347,12 +381,8 @@ static enum byoc_status load_vendor(struct byoc_model *model,
         plugin->next = model->plugins;
         model->plugins = plugin;
     }
-    if (plugin && model->log) {
-        char line[1200];
-        snprintf(line, sizeof line, "backend %s %s from %s", name,
-                 plugin->backend->version, plugin->path);
-        model->log(model->log_ctx, line);
-    }
+    if (plugin)
+        say_plugin(model, plugin);
     for (uint32_t i = first; i < plan->n_parts; i++) {
         if (strcmp(plan->parts[i].backend, name) != 0)
             continue;
@@ -478,11 +508,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
                                model->threads_why, sizeof model->threads_why,
                                err));
     make_workers(model);
-    if (model->log) {
-        char line[300];
-        snprintf(line, sizeof line, "threads %s", model->threads_why);
-        model->log(model->log_ctx, line);
-    }
+    say_threads(model);
     BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
                               model->arena, &facts, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));

@@ -257,6 +257,20 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
 
 /* --- regions -------------------------------------------------------------- */
 
+/* Can the region be specialised at all? The compiler asks this function too: it
+ * has a model made for some sizes (byoc_internal_region_faults). NULL, or why
+ * not. */
+static const char *refuse_region(const struct maker *m,
+                                 const struct byi_plan_func *f,
+                                 const struct byi_step *step)
+{
+    if (m->uses[step->callee] > 1)
+        return "is called in several places";
+    return all_fixed(f, step->in, step->n_in)
+               ? NULL
+               : "the size of an input depends on data";
+}
+
 static enum byoc_status load_region(struct maker *m,
                                     const struct byi_plan_func *f,
                                     const struct byi_step *step,
@@ -271,18 +285,17 @@ static enum byoc_status load_region(struct maker *m,
         byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
     const struct byi_region_consts consts = {
         part->n_consts, byi_region_consts(m->model, part, m->scratch)};
-    if (m->uses[step->callee] > 1)
-        return byi_fail(m->err, BYOC_EUNSUPPORTED,
-                        "%s is called in several places", part->symbol);
+    const char *refused = refuse_region(m, f, step);
     for (uint32_t i = 0; i < step->n_in; i++)
         types[i] = f->values[step->in[i]].type;
-    if (!all_fixed(f, step->in, step->n_in))
-        return byi_fail(m->err, BYOC_EUNSUPPORTED,
-                        "%s: the size of an input depends on data",
-                        part->symbol);
+    if (refused)
+        return byi_fail(m->err, BYOC_EUNSUPPORTED, "%s: %s", part->symbol,
+                        refused);
     BYI_TRY(byoc_internal_region_bind(image->blobs + part->blob,
                                       part->blob_bytes, &consts, step->n_in,
                                       types, m->scratch, sized, m->err));
+    if (!plugin) /* the model was opened without vendors */
+        return BYOC_OK;
     return byi_region_load(plugin, part->symbol, &consts, sized->json,
                            sized->json_bytes, region, m->err);
 }
@@ -293,9 +306,9 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
                                   struct byi_step *step)
 {
     struct byi_region *region = &m->in->regions[step->callee];
+    const bool vendor = m->model->own.regions[step->callee].plugin;
     struct byi_sized sized;
-    if (m->tried[step->callee] || !m->plan->parts[step->callee].varies ||
-        !m->model->own.regions[step->callee].plugin)
+    if (m->tried[step->callee] || !m->plan->parts[step->callee].varies)
         return BYOC_OK;
     m->tried[step->callee] = true;
     struct byoc_error *err = m->err, why;
@@ -305,13 +318,13 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
     if (status != BYOC_OK) {
         if (status == BYOC_ENOMEM && !m->last)
             return byi_fail(err, status, "%s", why.text);
-        if (m->model->require_vendors)
+        if (m->model->require_vendors && vendor)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         region->fault = byi_arena_str(m->arena, why.text);
         m->in->starved |= status == BYOC_ENOMEM;
         return BYOC_OK;
     }
-    for (uint32_t i = 0; i < step->n_out; i++)
+    for (uint32_t i = 0; i < step->n_out && vendor; i++)
         BYI_TRY(set_type(m, f, step, step->out[i], sized.outputs[i]));
     return BYOC_OK;
 }

@@ -132,6 +132,7 @@ static const char *check_totals(const cJSON *root, const struct totals *t)
     double nodes = 0, flops = 0, regions = 0, kept = 0;
     if (number(s, "nodes") != cJSON_GetArraySize(member(root, "nodes")) ||
         number(s, "offloaded") != t->offloaded ||
+        number(s, "operators") != t->offloaded + t->native ||
         number(s, "native") != t->native || number(s, "folded") != t->folded ||
         number(s, "removed") != t->removed ||
         number(s, "nodes") != t->offloaded + t->native + t->folded + t->removed)

@@ -128,7 +128,10 @@ struct byoc_load_params {
     uint64_t cache_bytes;  /* and in so much memory; 0: BYOC_CACHE_BYTES, else
                               1 GiB                                         */
     void (*log)(void *ctx, const char *line); /* progress, warnings and what
-                              vendors say, a line without newline; NULL:
+                              vendors say, a line without newline, which
+                              begins with "warning: " where it is one, such
+                              as a region that its vendor refuses for the
+                              sizes of a run (once for each region); NULL:
                               none. Called while the model lives, by vendors
                               from any thread                               */
     void *log_ctx; /* lives as long as the model                    */

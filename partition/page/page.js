@@ -584,7 +584,7 @@ function showHead() {
     const sum = (key) => kept.reduce((t, r) => t + (r.said[key] || 0), 0);
     $('sum').replaceChildren(
         figure(sayCount(summary.offloaded), 'of ' +
-            several(summary.nodes, 'node') + ' offloaded'),
+            several(summary.operators, 'operator') + ' offloaded'),
         figure(sayShare(summary.flops_offloaded, summary.flops), 'of ' +
             sayFlops(summary.flops)),
         figure(sayCount(summary.regions), 'region' +

@@ -225,6 +225,8 @@ function ledgerOf(nodes, regions, more = {}) {
         vendors: names.map((name) => ({ name, version: '1', regions: kept,
             nodes: of(name).length, flops: flops(of(name)) })),
         summary: { nodes: nodes.length, regions: kept,
+            operators: nodes.filter((n) => n.region).length +
+                of('native').length,
             offloaded: nodes.filter((n) => n.region).length,
             native: of('native').length, folded: of('folded').length,
             removed: of('removed').length, flops: flops(nodes),
@@ -302,6 +304,11 @@ async function opens(browser, file, name) {
     await browser.open(file);
     same(name + ': fetches', browser.asked, []);
     same(name + ': as it opens', await browser.ask(SOUND), 'sound');
+    const { offloaded, operators } = await browser.ask('graph.summary');
+    const counts = (await browser.ask('document.getElementById("sum")' +
+        '.innerText')).replace(/[^0-9a-z]+/gi, ' ');
+    check(name + ': the counts of the JSON', counts.startsWith(offloaded +
+        ' of ' + operators + ' operator'), counts);
     await browser.shoot(name);
     await browser.ask('toggleAll()');
     same(name + ': unfolded', await browser.ask(SOUND), 'sound');
