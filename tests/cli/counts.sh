@@ -62,4 +62,26 @@ run bench 13 --seconds 0 || fail "bench N=13"
 [ "$(said)" = 1 ] || fail "bench N=13 does not warn once: $(cat "$dir/err")"
 grep -q '1 regions refused' "$dir/out" || fail "bench N=13: $(cat "$dir/out")"
 ! run run 13 --require-vendors || fail "run N=13 --require-vendors passes"
+# sizes made by shape arithmetic, which an artifact has as fused kernels, as of
+# the mask of a TransformerEncoder: what is behind them is the vendor's
+cat >"$dir/model.ir" <<'END'
+def @main(%x: Tensor[(B, S), float32]) {
+  %0 = shape_of(%x) #["shape": "Shape"];
+  %1 = take(%0, 0) #["batch": "Gather"];
+  %2 = take(%0, 1) #["sequence": "Gather"];
+  %3 = multiply(%1, 4) #["heads": "Mul"];
+  %4 = expand_dims(%3, axis=[0]) #["heads_1": "Unsqueeze"];
+  %5 = expand_dims(%2, axis=[0]) #["sequence_1": "Unsqueeze"];
+  %6 = concatenate(%4, [1], %5, axis=0) #["sizes": "Concat"];
+  %7 = broadcast_to(-1.5f, %6) #["mask": "Expand"];
+  nn.relu(%7) #["relu": "Relu"]
+}
+END
+"$byoc" compile "$dir/model.ir" -o "$dir/model.so" --plugin "$choosy" \
+    --backend ref >"$dir/out" 2>&1 || fail "compile: $(cat "$dir/out")"
+grep -q '1 of .* offloaded, in 1 region' "$dir/out" || fail "$(cat "$dir/out")"
+"$byoc" run "$dir/model.so" --plugin "$choosy" --dim B=3 --dim S=5 \
+    --require-vendors --trace "$dir/trace" >"$dir/out" 2>"$dir/err" ||
+    fail "the sizes are not known: $(cat "$dir/err")"
+grep -q '"impl": "ref"' "$dir/trace" || fail "the vendor's region did not run"
 echo "counts: one everywhere; refusals are said"
