@@ -518,11 +518,14 @@ enum byoc_status byoc_model_warm(const struct byoc_model *model,
 {
     int64_t *sizes;
     struct byi_lease lease;
+    struct byi_turn turn;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
+    byi_workers_enter(&turn, &model->ways);
     if (status == BYOC_OK)
         status = byi_cache_take(model, sizes, &lease, err);
     if (status == BYOC_OK)
         byi_cache_give(model, &lease);
+    byi_workers_leave(&turn);
     free(sizes);
     return status;
 }

@@ -345,7 +345,7 @@ struct byi_thread_facts {
 };
 /* How many threads, and why: option, BYOC_NUM_THREADS (strict: BYOC_EINVAL if
  * it is not a number of 1 to 4096), OMP_NUM_THREADS, else the CPUs of the
- * affinity mask, lowered to the cgroup quota (v1 and v2). */
+ * affinity mask. No more than those, nor than the cgroup quota (v1 and v2). */
 enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   uint32_t *threads, char *why, size_t n,
                                   struct byoc_error *err);
@@ -353,6 +353,12 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
+/* How long a thread spins before it sleeps: as asked for, else as the
+ * environment's BYOC_WAIT_POLICY says. Errors: BYOC_EINVAL (neither is a
+ * policy). */
+enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
+                                 struct byoc_error *err);
+
 /* --- workers.c ------------------------------------------------------------ */
 
 /* Run fn(arg, 0) ... fn(arg, n - 1) on this process's workers; returns when all

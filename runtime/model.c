@@ -470,9 +470,17 @@ static enum byoc_status warm_up(struct byoc_model *model,
 
 /* --- a model ------------------------------------------------------------ */
 
-static void make_workers(struct byoc_model *model)
+static enum byoc_status make_workers(struct byoc_model *model,
+                                     const struct byoc_load_params *params,
+                                     struct byoc_error *err)
 {
     const uint32_t wanted = model->threads;
+    model->ways = (struct byi_ways){.threads = wanted,
+                                    .parallel_for = params->parallel_for,
+                                    .ctx = params->parallel_ctx};
+    BYI_TRY(byi_wait_decide(params->wait, &model->ways.spin_ns, err));
+    if (params->parallel_for)
+        return BYOC_OK;
     const uint32_t got = byi_workers_reserve(wanted);
     if (got < wanted) {
         model->threads = got;
@@ -480,8 +488,8 @@ static void make_workers(struct byoc_model *model)
                  "%u: the system makes no more threads, %u are wanted", got,
                  wanted);
     }
-    model->ways =
-        (struct byi_ways){.threads = model->threads, .spin_ns = BYI_SPIN_NS};
+    model->ways.threads = model->threads;
+    return BYOC_OK;
 }
 
 struct opening {
@@ -490,25 +498,33 @@ struct opening {
     const struct byoc_load_params *params;
 };
 
-/* A body for byi_guarded. */
+/* Everything that needs no workers, and the workers. A body for byi_guarded. */
 static enum byoc_status init_model(void *arg, struct byoc_error *err)
+{
+    const struct opening *o = arg;
+    struct byoc_model *model = o->model;
+    model->image = *o->image;
+    model->require_vendors = o->params->require_vendors != 0;
+    model->log = o->params->log;
+    model->log_ctx = o->params->log_ctx;
+    model->arena = byi_arena_new();
+    byi_text_add(&model->warnings, "", 0);
+    BYI_TRY(byi_threads_decide(o->params->threads, &model->threads,
+                               model->threads_why, sizeof model->threads_why,
+                               err));
+    BYI_TRY(make_workers(model, o->params, err));
+    say_threads(model);
+    return BYOC_OK;
+}
+
+/* Everything else, on the model's workers. A body for byi_guarded. */
+static enum byoc_status fill_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
     struct byoc_model *model = o->model;
     const struct byi_image *image = o->image;
     const struct byoc_load_params *params = o->params;
     struct byi_facts facts;
-    model->image = *image;
-    model->require_vendors = params->require_vendors != 0;
-    model->log = params->log;
-    model->log_ctx = params->log_ctx;
-    model->arena = byi_arena_new();
-    byi_text_add(&model->warnings, "", 0);
-    BYI_TRY(byi_threads_decide(params->threads, &model->threads,
-                               model->threads_why, sizeof model->threads_why,
-                               err));
-    make_workers(model);
-    say_threads(model);
     BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
                               model->arena, &facts, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));
@@ -539,10 +555,17 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
     if (!m)
         return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
     struct opening o = {m, image, params ? params : &defaults};
-    struct byi_guard guard;
-    const enum byoc_status status = byi_guarded(&guard, init_model, &o, err);
+    struct byi_guard guard, filling = {0};
+    enum byoc_status status = byi_guarded(&guard, init_model, &o, err);
+    if (status == BYOC_OK) {
+        struct byi_turn turn;
+        byi_workers_enter(&turn, &m->ways);
+        status = byi_guarded(&filling, fill_model, &o, err);
+        byi_workers_leave(&turn); /* also when memory ran out */
+    }
     if (status != BYOC_OK)
         byoc_model_free(&m);
+    byi_guard_leave(&filling);
     byi_guard_leave(&guard);
     *model = m;
     return status;

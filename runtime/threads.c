@@ -1,9 +1,11 @@
 /* threads.c: how many threads a run uses, and why: what the caller or the
- * environment asked for, else the CPUs this process may run on, lowered to the
- * cgroup's CPU quota: more threads than that are put to sleep by the kernel
- * (Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst).
+ * environment asked for, else all that may run: the CPUs this process may run
+ * on, or the cgroup's CPU quota where that is less, since the kernel puts more
+ * threads to sleep (Documentation/scheduler/sched-bwc.rst and
+ * admin-guide/cgroup-v2.rst). Never more than may run, whoever asks.
  */
 #include "internal.h"
+#include "workers.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -67,27 +69,27 @@ static uint32_t cgroup_quota(const char *self, const char *root)
     return least;
 }
 
-enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
-                                  uint32_t *threads, char *why, size_t n,
+/* What the caller or the environment asks for, and who that is; 0: nobody. */
+static enum byoc_status asked_for(const struct byi_thread_facts *facts,
+                                  uint32_t *threads, const char **who,
                                   struct byoc_error *err)
 {
     if (facts->option > MAX_THREADS)
         return byi_fail(err, BYOC_EINVAL,
                         "%u threads were asked for, expected 1 to %d",
                         facts->option, MAX_THREADS);
-    if (facts->option) {
-        *threads = facts->option;
-        snprintf(why, n, "%u: asked for by the caller", *threads);
+    *threads = facts->option;
+    *who = "asked for by the caller";
+    if (*threads)
         return BYOC_OK;
-    }
     if (facts->byoc_env) {
         *threads = parse_count(facts->byoc_env);
+        *who = "BYOC_NUM_THREADS";
         if (*threads == 0)
             return byi_fail(err, BYOC_EINVAL,
                             "BYOC_NUM_THREADS is \"%.40s\", expected a number "
                             "of 1 to %d; unset it to use all CPUs",
                             facts->byoc_env, MAX_THREADS);
-        snprintf(why, n, "%u: BYOC_NUM_THREADS", *threads);
         return BYOC_OK;
     }
     /* "4,2" is a list by nesting level: the first counts */
@@ -96,19 +98,34 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
         snprintf(first, sizeof first, "%.*s", (int)strcspn(facts->omp_env, ","),
                  facts->omp_env);
     *threads = facts->omp_env ? parse_count(first) : 0;
-    if (*threads) {
-        snprintf(why, n, "%u: OMP_NUM_THREADS", *threads);
-        return BYOC_OK;
-    }
-    uint32_t cpus = facts->affinity ? facts->affinity : 1;
-    uint32_t quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
-    *threads = quota && quota < cpus ? quota : cpus;
-    if (*threads < cpus)
-        snprintf(why, n,
-                 "%u: the cgroup's CPU quota, of %u CPUs this process may use",
-                 *threads, cpus);
+    *who = "OMP_NUM_THREADS";
+    return BYOC_OK;
+}
+
+enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
+                                  uint32_t *threads, char *why, size_t n,
+                                  struct byoc_error *err)
+{
+    const uint32_t cpus = facts->affinity ? facts->affinity : 1;
+    const uint32_t quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
+    const uint32_t most = quota && quota < cpus ? quota : cpus;
+    uint32_t asked = 0;
+    const char *who = "";
+    BYI_TRY(asked_for(facts, &asked, &who, err));
+    *threads = asked && asked < most ? asked : most;
+    char limit[100];
+    if (most < cpus)
+        snprintf(limit, sizeof limit,
+                 "the cgroup's CPU quota, of %u CPUs this process may use",
+                 cpus);
     else
-        snprintf(why, n, "%u: the CPUs this process may use", *threads);
+        snprintf(limit, sizeof limit, "the CPUs this process may use");
+    if (asked && asked <= most)
+        snprintf(why, n, "%u: %s", *threads, who);
+    else if (asked)
+        snprintf(why, n, "%u: %s; %u: %s", *threads, limit, asked, who);
+    else
+        snprintf(why, n, "%u: %s", *threads, limit);
     return BYOC_OK;
 }
 
@@ -143,6 +160,37 @@ enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
         .cgroup_root = "/sys/fs/cgroup",
     };
     return byi_threads_from(&facts, threads, why, n, err);
+}
+
+enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
+                                 struct byoc_error *err)
+{
+    static const struct {
+        const char *name;
+        uint64_t spin_ns;
+    } policies[] = {
+        [BYOC_WAIT_DEFAULT] = {"", BYI_SPIN_NS},
+        [BYOC_WAIT_BRIEF] = {"brief", BYI_SPIN_NS},
+        [BYOC_WAIT_SLEEP] = {"sleep", 0},
+        [BYOC_WAIT_SPIN] = {"spin", 10000000},
+    };
+    const char *name = getenv("BYOC_WAIT_POLICY");
+    if ((unsigned)wait >= BYI_COUNT(policies))
+        return byi_fail(err, BYOC_EINVAL,
+                        "wait is %u, expected one of enum byoc_wait",
+                        (unsigned)wait);
+    uint32_t i = (uint32_t)wait;
+    if (i == BYOC_WAIT_DEFAULT && name)
+        for (i = 0; i < BYI_COUNT(policies); i++)
+            if (strcmp(policies[i].name, name) == 0)
+                break;
+    if (i == BYI_COUNT(policies))
+        return byi_fail(err, BYOC_EINVAL,
+                        "BYOC_WAIT_POLICY is \"%.40s\", expected \"brief\", "
+                        "\"sleep\" or \"spin\"",
+                        name);
+    *spin_ns = policies[i].spin_ns;
+    return BYOC_OK;
 }
 
 enum byoc_status byoc_internal_threads(uint32_t option, uint32_t *threads,

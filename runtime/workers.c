@@ -6,14 +6,22 @@
  *
  *              caller              worker                worker
  *     IDLE   ---------->  GIVEN  ---------->  RUNNING  ---------->  IDLE
- *     ASLEEP ---------->    |                    | caller sleeps
- *                           | caller             v
- *                           v                  WAITED ----> IDLE, and wake
+ *     ASLEEP ---------->    | caller sleeps      | caller sleeps
+ *                           v                    v
+ *                        AWAITED ---------->   WAITED ----> IDLE, and wake
+ *                           | caller
+ *                           v
  *                          IDLE
  *
- * The way back from GIVEN is the one that matters on a busy machine: a worker
- * that the kernel has not scheduled by the time the caller is done with its own
- * part loses its part to the caller, which does not wait for it.
+ * The way back from GIVEN or AWAITED is the one that matters on a busy machine:
+ * a worker that the kernel has not scheduled soon after the caller is done with
+ * its own part loses its part to the caller.
+ *
+ * Where other processes compete for the CPUs, threads sleep instead of
+ * spinning, the caller too, before it takes a part back: Linux prefers threads
+ * that often sleep, and whoever spins is soon out of its share
+ * (docs/threads.md). That they compete shows in how often the caller is
+ * preempted.
  *
  * Because a part that a barrier waits for can only be one that has begun or one
  * that a worker of this turn has been given, taking parts back never deadlocks.
@@ -28,16 +36,23 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
-enum state { IDLE, ASLEEP, GIVEN, RUNNING, WAITED };
-enum { MAX_WORKERS = 1023, JOIN_SECONDS = 2 };
+enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
+enum {
+    MAX_WORKERS = 1023,
+    JOIN_SECONDS = 2,
+    PATIENCE_NS = 300000, /* asleep, before a part is taken back          */
+    CLOSE_NS = 50000000,  /* two preemptions in so long: others compete   */
+    BUSY_NS = 500000000   /* then threads sleep for so long               */
+};
 
 struct job {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
     uint32_t n;
-    uint64_t spin_ns;
+    uint64_t spin_ns, patience_ns;
     _Atomic uint32_t next; /* part that neither caller nor worker was given */
 };
 
@@ -58,6 +73,7 @@ static struct {
     bool denied;          /* the system made no more threads */
     struct byi_worker *free;
     _Atomic uint32_t quit;
+    _Atomic uint64_t busy_until; /* others compete for the CPUs */
     struct byi_worker at[MAX_WORKERS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -110,7 +126,7 @@ static void *run_worker(void *arg)
     uint64_t spin_ns = BYI_SPIN_NS;
     pthread_setname_np(pthread_self(), "byoc-worker");
     while (!atomic_load(&pool.quit)) {
-        if (move(w, GIVEN, RUNNING)) {
+        if (move(w, GIVEN, RUNNING) || move(w, AWAITED, WAITED)) {
             spin_ns = work_on(w);
             continue;
         }
@@ -188,6 +204,24 @@ static void take_crew(struct byi_turn *turn)
     }
 }
 
+/* Notice preemptions of the calling thread since its last turn. Returns whether
+ * other processes compete for the CPUs. */
+static bool is_busy(void)
+{
+    static _Thread_local long seen;
+    static _Thread_local uint64_t last;
+    struct rusage usage;
+    const uint64_t now = byi_now_ns();
+    if (getrusage(RUSAGE_THREAD, &usage) == 0 && usage.ru_nivcsw != seen) {
+        if (last && (now - last < CLOSE_NS || usage.ru_nivcsw > seen + 1))
+            atomic_store_explicit(&pool.busy_until, now + BUSY_NS,
+                                  memory_order_relaxed);
+        seen = usage.ru_nivcsw;
+        last = now;
+    }
+    return now < atomic_load_explicit(&pool.busy_until, memory_order_relaxed);
+}
+
 static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                         void *arg)
 {
@@ -201,6 +235,8 @@ void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways)
     if (turn->ways.threads == 0)
         turn->ways.threads = 1;
     if (!current && !inside) {
+        if (turn->ways.spin_ns == BYI_SPIN_NS && is_busy())
+            turn->ways.spin_ns = 0;
         pthread_mutex_lock(&pool.lock);
         pool.turns++;
         turn->epoch = pool.epoch;
@@ -254,16 +290,18 @@ static void give(struct byi_worker *w, struct job *job, uint32_t part)
         byi_futex_wake(&w->state, 1);
 }
 
-/* Take the part back if the worker has not begun; else wait for its end. */
+/* Take the part back if the worker has not begun, at once or after sleeping for
+ * the patience of the job; else wait for its end. */
 static void finish(struct byi_worker *w, struct job *job)
 {
-    if (move(w, GIVEN, IDLE)) {
+    if (job->patience_ns && move(w, GIVEN, AWAITED))
+        byi_futex_wait(&w->state, AWAITED, job->patience_ns);
+    if (move(w, GIVEN, IDLE) || move(w, AWAITED, IDLE)) {
         run_part(job, w->part);
         return;
     }
-    if (byi_spin_while(&w->state, RUNNING, job->spin_ns) ||
-        !move(w, RUNNING, WAITED))
-        return;
+    byi_spin_while(&w->state, RUNNING, job->spin_ns);
+    move(w, RUNNING, WAITED);
     while (atomic_load(&w->state) == WAITED)
         byi_futex_wait(&w->state, WAITED, 0);
 }
@@ -318,6 +356,7 @@ void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
     }
     if (current) {
         job.spin_ns = current->ways.spin_ns;
+        job.patience_ns = job.spin_ns ? 0 : PATIENCE_NS;
         run_in_turn(&job, current);
         return;
     }

@@ -101,10 +101,20 @@ BYOC_API DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype);
 /* "0.1.0": of the library that is loaded. */
 BYOC_API const char *byoc_version(void);
 
+/* How a thread waits for other threads of a run, and for the next run. */
+enum byoc_wait {
+    BYOC_WAIT_DEFAULT = 0, /* BYOC_WAIT_POLICY: "brief", "sleep" or "spin";
+                              else brief                                    */
+    BYOC_WAIT_BRIEF = 1,   /* spin for some 50 microseconds, then sleep      */
+    BYOC_WAIT_SLEEP = 2,   /* sleep at once: for machines with other work    */
+    BYOC_WAIT_SPIN = 3     /* spin for 10 milliseconds: for CPUs of one's own */
+};
+
 /* Options of loading. Zero-initialise; a zero field means the default. */
 struct byoc_load_params {
     uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
-                              CPUs this process may use (affinity, cgroup)  */
+                              CPUs this process may use (affinity, cgroup),
+                              which are the most in any case                */
     const char *plugins;   /* where more of vendors' plug-ins are: absolute
                               paths of files or folders, ':' between; NULL:
                               those of the environment's BYOC_PLUGIN_PATH.
@@ -135,6 +145,16 @@ struct byoc_load_params {
                               none. Called while the model lives, by vendors
                               from any thread                               */
     void *log_ctx; /* lives as long as the model                    */
+    enum byoc_wait wait; /* how threads wait for work                     */
+    /* Not NULL: run the parallel parts of runs here, rather than on the threads
+     * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
+     * each once, in any order, on any threads; return when all are done. n is
+     * at most `threads`, but for a backend that asks for more. A part may wait
+     * for another part; those that have not begun after 2 ms then get threads
+     * of byoc's. Called while the model lives, from the threads that run it. */
+    void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
+                         void *arg);
+    void *parallel_ctx; /* lives as long as the model               */
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */
@@ -145,10 +165,10 @@ struct byoc_state; /* memory of one run at a time: one per thread   */
  * packs their weights: all that is slow happens here.
  * params NULL: the defaults. Errors: BYOC_EIO (no such file), BYOC_EPARSE
  * (not an artifact, or a damaged one), BYOC_EINCOMPATIBLE (other version),
- * BYOC_EBACKEND (require_vendors), BYOC_EINVAL (threads, also those of
- * BYOC_NUM_THREADS), BYOC_ELIMIT, BYOC_ENOMEM. On failure *model is NULL and
- * nothing is left behind but the libraries of vendors that cannot be closed.
- * Threads: safe. */
+ * BYOC_EBACKEND (require_vendors), BYOC_EINVAL (threads, wait, also those of
+ * BYOC_NUM_THREADS and BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure
+ * *model is NULL and nothing is left behind but the libraries of vendors that
+ * cannot be closed. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);

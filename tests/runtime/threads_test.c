@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -100,6 +101,7 @@ static void test_cgroup_v2(void **state)
     write_file("a/b/cpu.max", "50000 100000\n");
     assert_int_equal(decide(FACTS(.affinity = 8), "quota"), 1);
     assert_int_equal(decide(FACTS(.affinity = 1), "may use"), 1);
+    assert_int_equal(decide(FACTS(.option = 4, .affinity = 8), "quota"), 1);
     write_file("a/b/cpu.max", "nonsense\n");
     write_file("a/cpu.max", "");
     assert_int_equal(decide(FACTS(.affinity = 8), "CPUs"), 8);
@@ -141,9 +143,18 @@ static void test_this_process(void **state)
     struct byoc_error err;
     uint32_t threads = 0;
     char why[256];
+    cpu_set_t mask, one;
+    assert_int_equal(sched_getaffinity(0, sizeof mask, &mask), 0);
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &mask))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     assert_int_equal(byi_threads_decide(6, &threads, why, sizeof why, &err),
                      BYOC_OK);
-    assert_int_equal(threads, 6);
+    assert_int_equal(threads, 1);
+    assert_non_null(strstr(why, "6: asked for by the caller"));
+    assert_int_equal(sched_setaffinity(0, sizeof mask, &mask), 0);
     assert_int_equal(byi_threads_decide(5000, &threads, why, sizeof why, &err),
                      BYOC_EINVAL);
     unsetenv("BYOC_NUM_THREADS");
