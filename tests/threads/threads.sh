@@ -1,0 +1,48 @@
+#!/bin/sh
+# threads.sh BYOC RUNTIME HOST OMP_HOST: forks, unloading, affinity, exhaustion,
+# several states, a host's own threads: host.c, on models of oneDNN and of native
+# kernels.
+set -u
+byoc=$1 runtime=$2 host=$3 omp=$4
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset BYOC_NUM_THREADS OMP_NUM_THREADS BYOC_WAIT_POLICY
+failed=0
+[ "$(nproc)" -ge 2 ] || exit 77
+
+# convolution and matrix products, of which the one with a vector has barriers
+cat >"$dir/model.ir" <<'END'
+def @main(%x: Tensor[(1, 16, 64, 64), float32], %w: Tensor[(32, 16, 3, 3), float32], %a: Tensor[(384, 512), float32], %b: Tensor[(512, 384), float32], %v: Tensor[(1, 4096), float32], %m: Tensor[(4096, 512), float32]) {
+  %0 = nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1]));
+  %1 = nn.softmax(nn.matmul(%a, %b));
+  %2 = erf(multiply(%1, 0.01f));
+  (%0, %1, %2, nn.matmul(%v, %m))
+}
+END
+"$byoc" compile "$dir/model.ir" -o "$dir/dnnl.so" >"$dir/out" 2>&1 &&
+    "$byoc" compile "$dir/model.ir" --native -o "$dir/native.so" \
+        >>"$dir/out" 2>&1 || {
+    cat "$dir/out"
+    exit 1
+}
+for so in dnnl native; do
+    readelf -d "$dir/$so.so" | grep -q 'NEEDED.*omp' && {
+        echo "$so.so needs an OpenMP library"
+        failed=1
+    }
+    for check in fork close affinity states exhaustion hook policy; do
+        timeout 180 "$host" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
+            echo "$so: $check: status $?: $(tail -n 2 "$dir/err")"
+            failed=1
+        }
+    done
+    # whoever has an OpenMP library of its own may fork before it is used
+    for check in affinity states policy; do
+        timeout 180 "$omp" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
+            echo "$so, host with OpenMP: $check: status $?:" \
+                "$(tail -n 2 "$dir/err")"
+            failed=1
+        }
+    done
+done
+exit $failed
