@@ -56,6 +56,14 @@ static double median(const struct result *r)
                     : (r->runs[r->n / 2 - 1] + r->runs[r->n / 2]) / 2;
 }
 
+static double mean(const struct result *r)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        sum += r->runs[i];
+    return sum / r->n;
+}
+
 static void print_text(const struct result *r)
 {
     printf("load    %10.3f ms\n", 1e3 * r->load);
@@ -103,6 +111,7 @@ static void print_json(const struct result *r)
     cJSON_AddNumberToObject(root, "first_ms", 1e3 * r->first);
     cJSON_AddNumberToObject(root, "min_ms", 1e3 * r->runs[0]);
     cJSON_AddNumberToObject(root, "median_ms", 1e3 * median(r));
+    cJSON_AddNumberToObject(root, "mean_ms", 1e3 * mean(r));
     cJSON_AddNumberToObject(root, "p95_ms", 1e3 * percentile(r, 95));
     cJSON_AddNumberToObject(root, "p99_ms", 1e3 * percentile(r, 99));
     cJSON_AddNumberToObject(root, "peak_mb", r->peak_mb);
