@@ -262,6 +262,33 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "concatenation", prim, err);
 }
 
+/* oneDNN's reorders cut an axis into tiles by trying divisors from the size
+ * down: for a prime of 10^9 that takes 7 seconds in 2.6, and longer with more
+ * axes. The largest prime factor is what it has to walk to. */
+static int64_t largest_factor(int64_t n)
+{
+    int64_t largest = 1;
+    for (int64_t d = 2; d <= n / d; d++)
+        for (; n % d == 0; n /= d)
+            largest = d;
+    return n > largest ? n : largest;
+}
+
+static enum byoc_status check_sizes(const struct byi_desc *desc,
+                                    struct byoc_error *err)
+{
+    enum { MOST = 1 << 22 };
+    for (uint32_t i = 0; i < desc->rank; i++)
+        if (desc->dims[i] > MOST && (desc->dims[i] > (int64_t)MOST * MOST ||
+                                     largest_factor(desc->dims[i]) > MOST))
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "a reorder of an axis of size %lld, which has a "
+                            "prime factor over %d: oneDNN takes seconds to "
+                            "prepare it",
+                            (long long)desc->dims[i], MOST);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
                                  const struct byi_reorder *p,
                                  const struct byi_posts *posts,
@@ -269,6 +296,7 @@ enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
 {
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
+    BYI_TRY(check_sizes(&p->src, err));
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = dnnl_reorder_primitive_desc_create(
