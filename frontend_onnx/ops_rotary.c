@@ -92,7 +92,8 @@ static void convert_rotary(struct byi_import *o)
     const bool in_turn = byi_o_int(o, "interleaved", 0) != 0;
     const int64_t part = byi_o_int(o, "rotary_embedding_dim", 0);
     const int64_t heads = byi_o_int(o, "num_heads", 0);
-    const int64_t width = 2 * byi_o_dim(o, byi_o_in(o, 2), 1);
+    const int64_t half = byi_o_dim(o, byi_o_in(o, 2), 1);
+    const int64_t width = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
     const int64_t hidden = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
     const int64_t head = heads_first             ? hidden
                          : part > 0 && heads > 0 ? hidden / heads
@@ -109,7 +110,7 @@ static void convert_rotary(struct byi_import *o)
                    "x of rank %u and width %lld has no heads of %lld, or more, "
                    "that tables of %lld turn",
                    byi_o_rank(o, x), (long long)hidden, (long long)head,
-                   (long long)(width / 2));
+                   (long long)half);
     if (!byi_o_ok(o))
         return;
     if (!heads_first) {

@@ -315,10 +315,18 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
     int64_t scale[BYI_MAX_RANK], offset[BYI_MAX_RANK];
 
     for (uint32_t i = 0; i < w->n + 2; i++) {
-        scale[i] = i < 2 ? 1 : w->strides[i - 2];
-        offset[i] = i < 2 ? 0
-                          : w->kernel[i - 2] - w->strides[i - 2] -
-                                w->pads[i - 2] - w->pads[i - 2 + w->n];
+        scale[i] = 1;
+        offset[i] = 0;
+        if (i < 2)
+            continue;
+        scale[i] = w->strides[i - 2];
+        if (__builtin_sub_overflow(w->kernel[i - 2], w->strides[i - 2],
+                                   &offset[i]) ||
+            __builtin_sub_overflow(offset[i], w->pads[i - 2], &offset[i]) ||
+            __builtin_sub_overflow(offset[i], w->pads[i - 2 + w->n],
+                                   &offset[i]))
+            byi_o_fail(o, BYOC_ETYPE,
+                       "its window of axis %u is larger than any tensor", i);
     }
     const byi_id scaled = byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x),
                                        byi_o_vector(o, w->n + 2, scale));
