@@ -472,7 +472,8 @@ static enum byoc_status read_dims(const struct byoc_model *model,
     return bind_dims(model, dims, n, *sizes, err);
 }
 
-/* Under the lock: the faults of an instance's regions, in `arena`. */
+/* The faults of an instance's regions, in `arena`: not under the lock, since an
+ * arena may leave the function when memory runs out. */
 static void list_faults(const struct byoc_model *model,
                         const struct byi_instance *in, struct byi_arena *arena,
                         const char **faults)
@@ -491,16 +492,16 @@ enum byoc_status byoc_internal_region_faults(const struct byoc_model *model,
 {
     int64_t *sizes;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
-    bool ready = false;
+    const struct byi_entry *e = NULL;
     if (status == BYOC_OK) {
         pthread_mutex_lock(&model->cache->lock);
-        const struct byi_entry *e = find(model, sizes);
-        ready = e && e->stage == READY;
-        if (ready)
-            list_faults(model, &e->in, arena, faults);
+        e = find(model, sizes);
         pthread_mutex_unlock(&model->cache->lock);
     }
-    if (status == BYOC_OK && !ready) {
+    /* the compiler alone has this model, so the entry stays */
+    if (e && e->stage == READY) {
+        list_faults(model, &e->in, arena, faults);
+    } else if (status == BYOC_OK) {
         struct byi_instance in;
         status = byi_specialise(model, sizes, true, &in, err);
         if (status == BYOC_OK) {
