@@ -143,8 +143,8 @@ static void round_trip(const char *text)
     assert_string_equal(once, twice);
     same_module(a, b);
     unlink(path);
-    free(once);
-    free(twice);
+    byi_vec_free(once);
+    byi_vec_free(twice);
     byi_module_free(&a);
     byi_module_free(&b);
 }
@@ -249,7 +249,7 @@ static void test_layout(void **state)
 
     (void)state;
     assert_string_equal(printed, text);
-    free(printed);
+    byi_vec_free(printed);
     byi_module_free(&m);
 }
 
@@ -441,10 +441,10 @@ static void survive(const char *text, size_t n)
             fail_msg("%.*s\n--\n%s\n%s", (int)n, text, once, err.text);
         twice = print(m, NULL);
         assert_string_equal(once, twice);
-        free(twice);
+        byi_vec_free(twice);
         byi_module_free(&m);
     }
-    free(once);
+    byi_vec_free(once);
 }
 
 static void test_mutations(void **state)
@@ -507,7 +507,7 @@ static void test_side_file(void **state)
     }
     rewind(side);
     m = parse("def @main() { random[(40), float32, seed=1] }");
-    free(print(m, side));
+    byi_vec_free(print(m, side));
     byi_module_free(&m);
     fflush(side);
     assert_int_equal(parse_side(text, path, &err), BYOC_EPARSE);
@@ -525,7 +525,7 @@ static void test_side_file(void **state)
     }
     fclose(side);
     unlink(path);
-    free(text);
+    byi_vec_free(text);
 }
 
 int main(void)
