@@ -379,6 +379,11 @@ bool byi_op_is_random(enum byi_op_id id);
 bool byi_op_is_list(enum byi_op_id id);
 /* Whether its type rule asks for the value of that operand. */
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
+/* Does it look at one of the operands whose value is not known: value[i] NULL?
+ * Then its rule has to run again once it is, even where the result's type does
+ * not depend on it: the rule also refuses what does not fit that type. */
+bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
+                          const struct byi_tensor *const *value);
 
 /* Complete `given` (any order, only what differs from the defaults) to the
  * attributes of `op`, in the arena. Errors: an attribute that is unknown,

@@ -255,6 +255,15 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
     }
 }
 
+bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
+                          const struct byi_tensor *const *value)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!value[i] && byi_op_reads_value(id, i))
+            return true;
+    return false;
+}
+
 /* Names to rows: an open hash table, filled once, before its first use. */
 enum { NAME_SLOTS = 512 };
 static uint16_t name_slots[NAME_SLOTS];

@@ -220,6 +220,8 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     for (uint32_t i = 0; i < step->n_in && !byi_op_is_list(step->op->id); i++)
         if (!c->f->values[step->in[i]].fixed)
             step->infer = true; /* a rule may have trusted equal names */
+    if (byi_op_reads_unknown(step->op->id, step->n_in, known))
+        step->infer = true;
     return BYOC_OK;
 }
 

@@ -156,7 +156,7 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(
             set_type(m, f, step, step->out[i], tuple ? out->fields[i] : out));
-    step->infer = false;
+    step->infer = byi_op_reads_unknown(step->op->id, step->n_in, values);
     return BYOC_OK;
 }
 
