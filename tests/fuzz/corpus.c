@@ -11,6 +11,7 @@
 enum {
     BATCH_MS = 4000,
     BATCH_INPUTS = 20000,
+    LARGE = 16384,
     EXIT_WRONG = 91 /* child.c knows it */
 };
 
@@ -173,8 +174,9 @@ static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
     struct byi_text bytes = {0};
     byi_text_add(&bytes, parent.at, parent.n);
     job->reader->mutate(rng, &bytes, &other);
-    const uint32_t n =
-        bytes.n < FUZZ_MAX_INPUT ? (uint32_t)bytes.n : FUZZ_MAX_INPUT;
+    /* large inputs must not grow: they only get slower */
+    const size_t most = parent.n > LARGE ? parent.n : LARGE;
+    const uint32_t n = (uint32_t)(bytes.n < most ? bytes.n : most);
     fuzz_pool_add(&s->journal, s->journal_bytes, bytes.at, n, origin);
     if (fuzz_run_input(job, bytes.at ? bytes.at : "", n, origin) &&
         fuzz_pool_add(&s->corpus, s->corpus_bytes, bytes.at, n, origin))
