@@ -99,8 +99,8 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     const char *end = NULL;
     char *copy = NULL;
     cJSON *tree = NULL;
-    size_t at = 0;
     bool whole = false, exhausted = false;
+    enum byoc_status status = BYOC_OK;
 
     *root = NULL;
     if (n > max_bytes)
@@ -117,19 +117,18 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     errno = 0; /* cJSON gives NULL for both; POSIX's malloc sets errno */
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
     exhausted = !tree && errno == ENOMEM;
-    at = end ? (size_t)(end - copy) : 0;
     whole = tree && only_space(end);
-    free(copy);
     if (whole)
         *root = own_tree(tree);
     else
         cJSON_Delete(tree);
     if (exhausted || (whole && !*root))
-        return no_memory(n, err);
-    if (!whole)
-        return byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
-                        at, n);
-    return BYOC_OK;
+        status = no_memory(n, err);
+    else if (!whole)
+        status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
+                          end ? (size_t)(end - copy) : (size_t)0, n);
+    free(copy);
+    return status;
 }
 
 void byi_json_free(struct cJSON **root)
