@@ -215,15 +215,18 @@ const char *accept_pool(const struct byoc_host *host,
     const int64_t *dilation = ints_of(host, m, "dilation", 2);
     if (size && size[0] * size[1] == 1)
         return "a window of 1 by 1, which XNNPACK refuses";
+    const bool dilated = dilation && (dilation[0] != 1 || dilation[1] != 1);
+    const bool padded = pad && (pad[0] || pad[1] || pad[2] || pad[3]);
     if (strcmp(host->match_op(m, 0), "nn.max_pool2d") == 0)
-        return NULL;
-    if (dilation && (dilation[0] != 1 || dilation[1] != 1))
+        return dilated && padded ? "a dilated window over padding, for which "
+                                   "XNNPACK reads the wrong elements"
+                                 : NULL;
+    if (dilated)
         return host->match_say(m,
                                "an average dilated by %lld and %lld, "
                                "expected 1",
                                (long long)dilation[0], (long long)dilation[1]);
-    if (pad && (pad[0] || pad[1] || pad[2] || pad[3]) &&
-        int_of(host, m, "count_include_pad"))
+    if (padded && int_of(host, m, "count_include_pad"))
         return "count_include_pad, and XNNPACK does not count padding";
     if (reaches_over(host, m, &image, string_of(host, m, "layout")))
         return "ceil_mode, and XNNPACK's averages end with the padding";
