@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bound.c: how far a model's run is from what oneDNN alone needs.
  *
  *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bound.h: what the recorder (bound_recorder.c) tells the program (bound.c)
  * about the runs of regions: the plug-in's own objects, which stay its own.
  */
@@ -8,8 +9,8 @@
 
 /* A region's run, in the order of the model. */
 struct bound_call {
-    void *compiled; /* struct byi_program */
-    void *state;    /* struct byi_exec    */
+    void *compiled;                  /* struct byi_program */
+    void *state;                     /* struct byi_exec    */
     const struct byoc_view *outputs; /* as long as the model's state */
 };
 

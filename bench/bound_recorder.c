@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bound_recorder.c: a plug-in in front of oneDNN's: passes everything on to
  * libbyoc_backend_dnnl.so of its own folder, but notes which compiled region
  * ran with which state, and for how long.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* forms.c: a fast form of an operator against the plain one, native, in turns
  * in one process, with every instruction set in turn.
  *     forms [--threads N] resize|tables|math|sparse|idct|warps

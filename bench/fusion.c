@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fusion.c: fused against unfused, native kernels only. Chains of elementwise
  * operators with broadcasting, with and without a reduction at the end, and
  * whole models: each is compiled twice, the second time without FuseOps, and

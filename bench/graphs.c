@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphs.c: modules of any size to measure passes on. */
 #include "graphs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphs.h: modules of any size to measure passes on. */
 #ifndef BENCH_GRAPHS_H
 #define BENCH_GRAPHS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layouts.c: what the layout of activations costs a convolution.
  *
  *     layouts

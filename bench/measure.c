@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.c: one process a measurement, medians, and the table. */
 #include "measure.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.h: times per node of work on graphs of four sizes, each time in a
  * process of its own, and whether they are flat.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* native.c: native kernels, operator by operator, with each instruction set in
  * turn. Each runs in turns with oneDNN, which is held to the same instruction
  * set; operators that only move memory, with a copy of as many bytes.

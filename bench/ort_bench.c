@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ort_bench.c: ONNX Runtime timed as `byoc bench` times byoc: load, first run,
  * runs, peak memory, as one line of JSON.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition.c: do the four partition passes take time linear in the graph?
  * MergeComposite, AnnotateTarget, MergeRegions and PartitionGraph one after
  * the other, with a ledger as in a compile, over graphs of 1e3 to 1e6 nodes:

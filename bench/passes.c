@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes.c: does every pass take time linear in the graph? Every known pass,
  * and the verifier, the printer and the parser, over graphs of 1e3 to 1e6
  * nodes of several shapes, each in a process of its own: nanoseconds per node,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shapes.c: a model whose inputs' sizes vary, run with random ones: what its
  * cache holds, how often sizes are there, and what the process comes to.
  *

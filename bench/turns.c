@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* turns.c: models that are compiled here and run in turns. */
 #include "turns.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* turns.h: models that are compiled here and run in turns, in one process, so
  * that what disturbs one disturbs the other.
  */

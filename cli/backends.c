@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backends.c: `byoc backends`: every plug-in that is found, and whether it
  * can be used; `--lint`: every row of their tables, and what is wrong with it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench.c: `byoc bench`: how long loading, the first run and later runs take,
  * and how much memory the process came to.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.c: `byoc check`: who would run what, and why not, without writing an
  * artifact.
  */

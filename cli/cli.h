@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli/cli.h: the byoc command: verbs, their options, the models they open.
  * Results go to stdout, everything else to stderr.
  */
@@ -11,10 +12,10 @@
 /* Exit codes. */
 enum {
     BYI_EXIT_OK = 0,
-    BYI_EXIT_VERDICT = 1,      /* a negative verdict: a mismatch, a gate    */
-    BYI_EXIT_USAGE = 2,        /* usage, or bad input                       */
-    BYI_EXIT_BACKEND = 3,      /* a backend failed                          */
-    BYI_EXIT_INCOMPATIBLE = 4  /* an artifact of another version or machine */
+    BYI_EXIT_VERDICT = 1,     /* a negative verdict: a mismatch, a gate    */
+    BYI_EXIT_USAGE = 2,       /* usage, or bad input                       */
+    BYI_EXIT_BACKEND = 3,     /* a backend failed                          */
+    BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };
 
 /* What a verb does with a model: an option has an effect there, or nowhere. */
@@ -94,8 +95,7 @@ struct byi_option {
  * printed. */
 int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t n_options, int argc, char **argv, uint32_t least,
-                uint32_t most, const char **positional,
-                uint32_t *n_positional);
+                uint32_t most, const char **positional, uint32_t *n_positional);
 void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_given(const char *name);
@@ -130,7 +130,7 @@ struct byi_model_options {
     int opt_level;
     bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
     const struct byi_verb *verb;
-    bool twins;              /* compile for vendors, run their native twins */
+    bool twins; /* compile for vendors, run their native twins */
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
     double measure_seconds;
@@ -315,11 +315,13 @@ struct byi_pictures {
     const char *html, *dot, *onnx;
 };
 
-#define BYI_PICTURE_OPTIONS(p)                                                \
-    {"html", 0, BYI_OPTION_TEXT, &(p).html, "FILE",                           \
-     "write a page that shows the graph and who runs what"},                  \
-        {"dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                         \
-         "write the graph for Graphviz, a cluster for each region"}
+#define BYI_PICTURE_OPTIONS(p)                                                  \
+    {"html",    0,      BYI_OPTION_TEXT,                                        \
+     &(p).html, "FILE", "write a page that shows the graph and who runs what"}, \
+    {                                                                           \
+        "dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                            \
+            "write the graph for Graphviz, a cluster for each region"           \
+    }
 
 /* Write what is asked for of the ledger of `model`, a path. */
 enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,

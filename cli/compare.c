@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compare.c: `byoc compare`: a model's outputs against expected ones, or
  * against the native kernels.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compile.c: `byoc compile`: a model becomes an artifact. */
 #include "cli.h"
 

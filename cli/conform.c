@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform.c: `byoc conform`: try a plug-in before its users do. */
 #include "cli.h"
 
@@ -155,8 +156,8 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     char *text = NULL, *real = realpath(path, NULL);
     int failed = 0;
-    const enum byoc_status status = byoc_conform(
-        real ? real : path, &params, json, &failed, &text, &err);
+    const enum byoc_status status =
+        byoc_conform(real ? real : path, &params, json, &failed, &text, &err);
     free(real);
     byi_text_free(&again);
     if (status != BYOC_OK)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extract.c: `byoc extract`: one region of a model, alone in a folder, and made
  * smaller on request.
  */

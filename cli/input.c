@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* input.c: what a file is that a verb was given: an artifact where a model is
  * expected, a plug-in, a tensor, a page. It is known by its content; the
  * sentence says which verb takes it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inspect.c: `byoc inspect`: what an artifact says of itself, read from the
  * file; none of its code runs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interrupt.c: a signal that ends the command first ends its compilers and
  * removes its temporary files, then ends it as it would have.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: byoc VERB ...: the verbs, and nothing else. */
 #include "cli.h"
 

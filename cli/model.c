@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c: opening what a verb was given: an artifact, or a model that is
  * compiled in memory.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* opt.c: `byoc opt`: run any list of passes on a module and print it. */
 #include "cli.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.c: one table-driven parser for every verb's options. */
 #include "cli.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition.c: `byoc partition`: the module after partitioning, as text. */
 #include "cli.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pictures.c: a ledger to look at: a page, a graph for Graphviz, the model
  * itself with what became of its nodes.
  */

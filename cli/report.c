@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c: `byoc report`: what ledgers say: of one model, or what changed
  * from one to another.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: `byoc run`: one run of a model, outputs to files or as a summary. */
 #include "cli.h"
 

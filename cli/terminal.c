@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* terminal.c: what reaches stdout and stderr. Names come out of models, and a
  * hostile model may name a node with an escape sequence: every byte that the
  * command prints passes here, and control characters, bytes that are not UTF-8

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c: `byoc verify`: whether an artifact is whole, read from the file;
  * none of its code runs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: weights go behind what the linker made, in a segment of their own:
  * they are written once, however large, and neither assembler nor linker ever
  * reads them. The source has a note, whose program header becomes that of the

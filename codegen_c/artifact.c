@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* artifact.c: an image becomes a shared library: assembler source that names
  * files beside it, one section each, put together by the machine's compiler
  * driver in a folder beside the target, given its weights and its sum, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cc.c: running the machine's compiler driver. */
 #include "cc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_c/cc.h: the compiler driver of the machine (cc, gcc, clang), run in a
  * folder that is gone afterwards. Nothing of the folder's name gets into what
  * it makes.

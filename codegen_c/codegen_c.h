@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_c/codegen_c.h: what is handed to the C compiler of the machine. */
 #ifndef BYI_CODEGEN_C_H
 #define BYI_CODEGEN_C_H
@@ -42,10 +43,10 @@ struct byi_c_unit {
 };
 /* Compile and link. Errors: BYOC_EUNSUPPORTED, one sentence with what is wrong
  * with the source: it does not compile, has external symbols other than the one
- * asked for, needs what is not in the C and math libraries, is too long or takes
- * too long; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
+ * asked for, needs what is not in the C and math libraries, is too long or
+ * takes too long; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
-                                  struct byoc_error *err);
+                                    struct byoc_error *err);
 void byi_c_unit_free(struct byi_c_unit *unit);
 /* What the function is called once it is compiled for a level. Returns buf. */
 char *byi_c_unit_name(const char *symbol, uint32_t level, char *buf, size_t n);

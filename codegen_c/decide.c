@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decide.c: the form of a nest of loops: by elements, by tiles, a reduction by
  * columns or in parts; which loops threads share, and whether results go past
  * the caches. All from constants.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* expr.c: the C of one element, by operator and element type. A row's text has
  * $a $b $c for the operands, %0 %1 for the attributes as numbers, @ for the
  * result's C type and # for its bits. What a row says is what the operator's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grid.c: image.grid_sample with a constant grid as C: what every position
  * reads, and how much of each, are tables, and the loop over them is that of
  * runtime_native/sample.inc, which the file of kernels carries. Grids that are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.c: a fused function as values at indices. It is walked from its result
  * backwards: each node is asked for elements, at indices that are affine in the
  * loop variables, and asks its operands; a movement only rewrites the index. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_c/group.h: a fused group on its way to a C function: its values as
  * expressions of loop variables (group.c), the C of one value (expr.c), the
  * loops around them (nest.c).

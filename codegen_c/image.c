@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* image.c: image.resize as C, for the sizes it has: what every position reads
  * and how much of each are tables, and the loops over them are those of
  * runtime_native/resample.inc, which the file of kernels carries.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_c/image.h: operators that are a kernel of their own. */
 #ifndef BYI_IMAGE_H
 #define BYI_IMAGE_H

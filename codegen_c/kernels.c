@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernels.c: the fused groups of a module as one file of C: one function for
  * each group that is worth one, groups of the same C sharing it, names from the
  * model's nodes. What is not taken stays a function that is called, operator

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nest.c: the loops of a fused group as C text. One nest over the result's
  * axes; a reduction is a nest of its own, where its value is needed. Three
  * forms: element by element; rows, where the innermost loop is a reduction's;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_c/nest.h: loops over a part of a group while they are printed:
  * decide.c says of which form, nest.c prints them.
  */

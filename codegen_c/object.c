@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object.c: the symbols and sections of a relocatable file (System V gABI,
  * "Symbol Table"). It was made by the machine's assembler, of C that may hold
  * any directive for it.

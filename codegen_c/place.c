@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* place.c: the loops and values of a group that was read, put in order: loops
  * that every access runs through as one are joined, and each value gets the
  * place where it is computed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unit.c: a vendor's C, compiled on its own, so that what is wrong with it is
  * known to be wrong with it: an object for each instruction set, and a library
  * of them all, which shows that nothing is missing and in which it is tried.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_json/codegen_json.h: a partitioned module becomes JSON: each vendor
  * function a region ("byoc-graph"), the rest a plan ("byoc-plan"). Both are
  * described in docs/json.md.
@@ -34,7 +35,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
 struct byi_placed {
     uint32_t constant;
     uint64_t offset; /* multiple of BYI_ALIGN */
-    uint64_t bytes;    /* as stored: strings are packed */
+    uint64_t bytes;  /* as stored: strings are packed */
 };
 
 /* A vendor function as the plan must know it: the size of its blob, the
@@ -64,8 +65,9 @@ struct byi_plan_code {
  * memory plan per function, the constants' places. regions[i] belongs to the
  * i-th live function with Compiler set, in module order; their blobs follow
  * one another without gaps. Calls of groups that have a kernel in `code` (NULL:
- * none has) are steps of their own, others are taken apart. Errors: BYOC_EUNSUPPORTED, naming the node that
- * the runtime has no way to run; BYOC_ELIMIT. Free with byi_plan_free. */
+ * none has) are steps of their own, others are taken apart. Errors:
+ * BYOC_EUNSUPPORTED, naming the node that the runtime has no way to run;
+ * BYOC_ELIMIT. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
     BYI_VEC(struct byi_placed) consts; /* ascending, disjoint offsets */
@@ -75,8 +77,7 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_region *regions,
                                 uint32_t n_regions,
                                 const struct byi_plan_code *code,
-                                struct byi_plan *plan,
-                                struct byoc_error *err);
+                                struct byi_plan *plan, struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
 /* Where the constants of the plan lie in the module: the weights of an image,
  * not copied. In `arena`. */
@@ -90,7 +91,7 @@ struct byi_manifest_vendor {
     const char *name, *version, *compat;
 };
 struct byi_manifest {
-    const char *name;     /* of the model, for people */
+    const char *name; /* of the model, for people */
     const struct byi_manifest_vendor *vendors;
     uint32_t n_vendors;
     struct byi_warm warm; /* sizes to be ready for when it is loaded */

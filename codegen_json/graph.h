@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_json/graph.h: a region as read from JSON ("byoc-graph", described
  * in docs/json.md). Needs core/base.h only, so vendors' runtimes in this tree
  * may use it; the writer is in codegen_json.h.
@@ -12,9 +13,9 @@
 enum {
     BYI_GRAPH_MAX_BYTES = 256 << 20,
     BYI_GRAPH_MAX_NODES = 4 << 20,
-    BYI_GRAPH_MAX_STEPS = 4096,   /* of one kernel */
+    BYI_GRAPH_MAX_STEPS = 4096, /* of one kernel */
     BYI_GRAPH_MAX_OUTPUTS = 4096,
-    BYI_GRAPH_MAX_IFS = 8         /* in each other */
+    BYI_GRAPH_MAX_IFS = 8 /* in each other */
 };
 
 enum byi_gnode_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
@@ -43,8 +44,8 @@ struct byi_gbranch {
 };
 
 /* One operator of a kernel. Step 0 is the kernel's own operator; the ones
- * after it are the post_ops, in the model's order. Behind an `if` come the steps
- * of its branches; nothing outside of a branch reads them. */
+ * after it are the post_ops, in the model's order. Behind an `if` come the
+ * steps of its branches; nothing outside of a branch reads them. */
 struct byi_gstep {
     const struct byi_op *op;       /* of the table, or BYI_OP_NONE "tuple",
                                       "if": of the condition and the results of
@@ -52,23 +53,23 @@ struct byi_gstep {
     const struct byi_attrs *attrs; /* complete */
     uint32_t n_args;
     const struct byi_garg *args;
-    const struct byi_type *type;   /* of its result; a tensor or a tuple */
-    struct byi_gbranch branch[2];  /* "if": then and else */
+    const struct byi_type *type;  /* of its result; a tensor or a tuple */
+    struct byi_gbranch branch[2]; /* "if": then and else */
 };
 
 struct byi_gnode {
     enum byi_gnode_kind kind;
-    const char *name;              /* input: its name                   */
-    uint32_t data;                 /* const: index of the constant      */
-    uint32_t n_out;                /* 1 for input and const             */
+    const char *name;                  /* input: its name                   */
+    uint32_t data;                     /* const: index of the constant      */
+    uint32_t n_out;                    /* 1 for input and const             */
     const struct byi_type *const *out; /* tensor types                  */
     /* kernel */
-    const char *pattern;           /* "dnnl.conv"                       */
+    const char *pattern; /* "dnnl.conv"                       */
     uint32_t n_operands;
     const struct byi_goperand *operands;
     uint32_t n_steps;
     const struct byi_gstep *steps;
-    uint32_t last;                 /* the step that gives the outputs   */
+    uint32_t last; /* the step that gives the outputs   */
     uint32_t n_sources;
     const char *const *sources;
 };
@@ -76,14 +77,14 @@ struct byi_gnode {
 /* Nodes in an order where operands come first. Lives in its arena. */
 struct byi_graph {
     struct byi_arena *arena;
-    const char *symbol;            /* "dnnl_0" */
+    const char *symbol; /* "dnnl_0" */
     uint32_t n_nodes;
     const struct byi_gnode *nodes;
     uint32_t n_inputs, n_outputs, n_consts;
-    const uint32_t *inputs;        /* node indices, in order */
+    const uint32_t *inputs; /* node indices, in order */
     const struct byi_gref *outputs;
     uint32_t n_symbols;
-    const char *const *symbols;    /* dim -1 - i has the name symbols[i] */
+    const char *const *symbols; /* dim -1 - i has the name symbols[i] */
 };
 
 /* Read and check a region: counts, order (so no cycles), references, operator

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c: the manifest of a model (docs/artifact.md): its signature, its
  * vendors, the hashes of the other sections, and a symbol no other model has.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c: a function as a list of steps over flat values: what the runtime
  * executes (docs/plan.md). Tuples are resolved here, calls of function
  * literals are taken apart, reshapes become aliases, results are written

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codegen_json/plan.h: a plan while it is made. plan_funcs.c finds the
  * functions it needs, plan.c takes each apart, memory.c gives temporaries their
  * places, plan_json.c prints the result.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_funcs.c: a module as a plan: which functions it needs, what is known of
  * the functions that they capture, regions, constants. plan.c takes each
  * function apart; plan_json.c prints it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_json.c: a plan as text (docs/plan.md): one line for each value and each
  * step, members always in the same order.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* read.c: region JSON ("byoc-graph", docs/json.md) as a checked graph. Reads
  * hostile input: every count, index, name and type is checked, operands come
  * before their readers (so there are no cycles), and each step's type must be
@@ -46,7 +47,8 @@ static enum byoc_status read_tensor(struct reader *r,
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++)
         if (r->varying && byi_json_as_string(&item, &name, NULL) == BYOC_OK)
-            dims[i] = -1 - (int64_t)byi_name_number(&r->symbols, r->arena, name);
+            dims[i] =
+                -1 - (int64_t)byi_name_number(&r->symbols, r->arena, name);
         else
             BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
     *type = byi_type_tensor(r->arena, dtype, rank, dims);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* write.c: a vendor function, or one composite, as region JSON (docs/json.md).
  * One constant pool with ids, named operands, steps in the model's order;
  * nothing is ever encoded in a name. Same module, same bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bounds.c: how close is close enough: the sum, over the operators of a
  * composite, of what each may be off (bounds.def), in units of the precision of
  * its type, relative to the largest of the results.

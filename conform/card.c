@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* card.c: what the cases came to, as text for people and as JSON.
  */
 #include "conform.h"
@@ -253,9 +254,11 @@ void byi_card_json(const struct byi_card *card, struct byi_text *out)
     byi_json_add(root, "version", byi_json_number(arena, 1));
     byi_json_add(root, "plugin", byi_json_text(arena, card->path));
     byi_json_add(root, "name", byi_json_text(arena, card->listing->name));
-    byi_json_add(root, "backend_version", byi_json_text(arena, card->listing->version));
+    byi_json_add(root, "backend_version",
+                 byi_json_text(arena, card->listing->version));
     byi_json_add(root, "compat", byi_json_text(arena, card->listing->compat));
-    byi_json_add(root, "patterns", byi_json_number(arena, card->listing->n_rows));
+    byi_json_add(root, "patterns",
+                 byi_json_number(arena, card->listing->n_rows));
     byi_json_add(root, "seed", byi_json_number(arena, (double)card->seed));
     cJSON *cases = byi_json_list(arena);
     for (uint32_t i = 0; i < card->entries.n; i++) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* child.c: a case in a process of its own. What it comes to lies in memory that
  * both processes see, so that a case that crashes or hangs has said up to then
  * what was going on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform.c: `byoc conform`: which cases there are for a plug-in, and what they
  * came to (card.c).
  */

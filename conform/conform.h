@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform/conform.h: the scorecard of a plug-in. */
 #ifndef BYI_CONFORM_H
 #define BYI_CONFORM_H

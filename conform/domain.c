@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* domain.c: which numbers are worth computing with. Functions that are not
  * defined everywhere get what they are defined for, indices what there is.
  */

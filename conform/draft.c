@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* draft.c: the parts that recipes are made of: sizes that are drawn, operands
  * that are there or are invented, attributes that the pattern pins or are
  * drawn.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform/draft.h: what recipes are made of: draft.c. */
 #ifndef BYI_DRAFT_H
 #define BYI_DRAFT_H

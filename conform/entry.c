@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry.c: the cases of the library: how it is opened, asked and closed.
  */
 #include "groups.h"

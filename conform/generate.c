@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* generate.c: a pattern as a graph: from the inside out, operands first, since
  * what is inside decides the shapes outside. Where a pattern leaves a choice
  * (operators, alternatives, how often a step stands) one is drawn.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform/generate.h: graphs that a row of a vendor's table fits, made from the
  * row itself: operators, attributes and shapes are drawn from what its pattern
  * allows, the same ones for the same numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* groups.c: the cases of a row: what is done with graphs that it takes. */
 #include "kit.h"
 

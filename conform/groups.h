@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform/groups.h: the kinds of cases; each a byi_case.run. */
 #ifndef BYI_GROUPS_H
 #define BYI_GROUPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: the host that plug-ins see in the kit: the runtime's services, with
  * books. A block has a head and a tail that nobody else may touch.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform/interp.h: a naive interpreter of the IR, which everything else is
  * held against: node by node, on the native kernels, calls on a stack of its
  * own.

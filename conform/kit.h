@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conform/kit.h: what the files of the kit share. A case is a function that
  * runs in a process of its own (child.c), where it opens the plug-in, and
  * leaves its verdict in memory that both processes see. Whatever the plug-in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recipes.c: which operands and attributes of an operator go together. A recipe
  * looks at the operands that are there, invents those that are not, and draws
  * attributes; what the pattern says of an attribute is drawn instead. An

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.c: something that a row of the plug-in's table takes, found as a
  * compile finds it: by its patterns, its predicates and its probe.
  */

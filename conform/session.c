@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* session.c: what the runtime does with a plug-in, call by call, on memory that
  * is watched, and with what was lent taken away after every call.
  */

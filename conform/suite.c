@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* suite.c: ONNX's own cases, where they are installed: a model of one operator,
  * inputs and outputs. What the plug-in takes of them must give these.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* zones.c: memory whose end is the end of what is mapped. A touch of what is
  * not lent, or not any more, is a fault of the machine; the handler finds the
  * zone that the address belongs to, and ends the case with a sentence.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c: all memory. Arenas, vectors and texts go back to the innermost guard
  * when memory runs out (guard.h, guard.c); byi_acquire, byi_alloc and
  * byi_realloc return NULL.

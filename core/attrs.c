@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attrs.c: attributes of operators: looking them up, and completing what was
  * given to all that the operator's table declares. Defaults are texts in the
  * table; they are read here, so that table, parser and docs agree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base.c: status and messages. A failure writes one sentence into the caller's
  * error; frames above it may put their place in front of it.
  */

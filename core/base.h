@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/base.h: what both sides of byoc share: status, memory, element types,
  * tensors, attributes, the operator table and its type rules, bounded JSON.
  * The runtime side includes this header and never core/core.h.

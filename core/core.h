@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/core.h: the compiler's view: modules, functions, nodes, their text
  * form, the verifier and the pass manager.
  */
@@ -25,9 +26,9 @@ enum byi_node_kind {
                     which are the last parameters of that function. In its own
                     body: the function itself, args being those parameters  */
     BYI_MAKE_TUPLE,
-    BYI_GET,     /* index: field of the tuple args[0]                       */
-    BYI_IF       /* args: condition, then, else: functions without (own)
-                    parameters                                              */
+    BYI_GET, /* index: field of the tuple args[0]                       */
+    BYI_IF   /* args: condition, then, else: functions without (own)
+                parameters                                              */
 };
 
 /* A set of model nodes, sorted, shared: where a node came from. */
@@ -49,8 +50,8 @@ struct byi_node {
     uint32_t region;                   /* annotation: 0 none, else its number */
     uint32_t index;
     uint32_t n_args;
-    const byi_id *args;                /* in the module: byi_args_new */
-    const struct byi_attrs *attrs;     /* CALL_OP, else NULL    */
+    const byi_id *args;            /* in the module: byi_args_new */
+    const struct byi_attrs *attrs; /* CALL_OP, else NULL    */
     const struct byi_type *type;
     const struct byi_sources *sources; /* never NULL; may be empty */
 };
@@ -63,32 +64,32 @@ struct byi_func {
     const char *name;
     BYI_VEC(struct byi_node) nodes;
     BYI_VEC(byi_id) params;
-    BYI_VEC(const char *) param_names;   /* without '%'; parallel to params */
+    BYI_VEC(const char *) param_names; /* without '%'; parallel to params */
     uint32_t n_captures;
     byi_id result;
-    struct {                             /* attributes of the function */
-        const char *from_pattern;        /* PartitionedFromPattern, or NULL */
-        const char *global_symbol;       /* or NULL */
-        const char *operands;            /* Operands="weights,shape": names of
-                                            the constants in a composite's
-                                            body, in order, or NULL; its
-                                            parameters have theirs          */
+    struct {                       /* attributes of the function */
+        const char *from_pattern;  /* PartitionedFromPattern, or NULL */
+        const char *global_symbol; /* or NULL */
+        const char *operands;      /* Operands="weights,shape": names of
+                                      the constants in a composite's
+                                      body, in order, or NULL; its
+                                      parameters have theirs          */
         /* what byi_is_closed and passes ask of every function, together */
-        const char *compiler;            /* Compiler="dnnl", or NULL    */
-        const char *composite;           /* Composite="dnnl.conv", or NULL */
-        bool primitive;                  /* Primitive=1: fused by FuseOps */
-        bool inlined;                    /* Inline=1: by Inline, at each call */
-        bool inner;                      /* a branch in a composite: closed as
-                                            it is; not in the text, which says
-                                            so by where it stands           */
+        const char *compiler;  /* Compiler="dnnl", or NULL    */
+        const char *composite; /* Composite="dnnl.conv", or NULL */
+        bool primitive;        /* Primitive=1: fused by FuseOps */
+        bool inlined;          /* Inline=1: by Inline, at each call */
+        bool inner;            /* a branch in a composite: closed as
+                                  it is; not in the text, which says
+                                  so by where it stands           */
     } attr;
-    bool refers;                         /* may hold GLOBALs and FNs; false:
-                                            it holds none               */
-    bool dead;                           /* removed from the module */
-    BYI_VEC(const char *) result_names;  /* outputs of the model, or empty */
-    const struct byi_type *type;         /* declared, while there is no result
-                                            yet: byi_func_type */
-    const struct byi_func *origin;       /* what byi_func_like was given */
+    bool refers;                        /* may hold GLOBALs and FNs; false:
+                                           it holds none               */
+    bool dead;                          /* removed from the module */
+    BYI_VEC(const char *) result_names; /* outputs of the model, or empty */
+    const struct byi_type *type;        /* declared, while there is no result
+                                           yet: byi_func_type */
+    const struct byi_func *origin;      /* what byi_func_like was given */
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
@@ -102,21 +103,21 @@ struct byi_const {
 };
 
 struct byi_source {
-    const char *name;    /* the model node's name, unique, never empty */
-    const char *op;      /* the model's operator: "Conv"               */
+    const char *name; /* the model node's name, unique, never empty */
+    const char *op;   /* the model's operator: "Conv"               */
 };
 
 struct byi_module {
-    struct byi_arena *arena;           /* types, attributes, names, args   */
-    BYI_VEC(struct byi_func *) funcs;  /* index = id; dead ones stay       */
+    struct byi_arena *arena;          /* types, attributes, names, args   */
+    BYI_VEC(struct byi_func *) funcs; /* index = id; dead ones stay       */
     BYI_VEC(struct byi_const) consts;
     BYI_VEC(struct byi_source) sources;
-    BYI_VEC(const char *) symbols;     /* names of symbolic dims           */
-    BYI_VEC(const char *) targets;     /* names of vendors                 */
-    uint64_t given, made;              /* bytes of constants: of the model's
-                                          own, and of byi_const_alloc       */
-    const char *entry;                 /* the function that a model starts
-                                          with; NULL: main                 */
+    BYI_VEC(const char *) symbols; /* names of symbolic dims           */
+    BYI_VEC(const char *) targets; /* names of vendors                 */
+    uint64_t given, made;          /* bytes of constants: of the model's
+                                      own, and of byi_const_alloc       */
+    const char *entry;             /* the function that a model starts
+                                      with; NULL: main                 */
     struct byi_const_index *const_index;
 };
 
@@ -149,7 +150,7 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n);
 const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
 /* Symbols and targets by name, made when new. byi_symbol returns a dim. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
-int64_t byi_symbol_fresh(struct byi_module *m);     /* "?0", "?1", ...    */
+int64_t byi_symbol_fresh(struct byi_module *m); /* "?0", "?1", ...    */
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
 /* *target is 1 + its index, as nodes have it. Fails for more than
  * BYI_MAX_TARGETS of them. */
@@ -158,8 +159,7 @@ enum byoc_status byi_target(struct byi_module *m, const char *name,
 /* Annotate a node: with a target that byi_target gave, or 0. */
 void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
 /* A model node as a source; a name that is taken gets a suffix. */
-uint32_t byi_source_new(struct byi_module *m, const char *name,
-                        const char *op);
+uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);
 const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s);
 const struct byi_sources *byi_sources_none(void);
 /* The union of two sets, in the module's arena. */
@@ -207,9 +207,8 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             struct byoc_error *err);
 /* With attributes as given (see byi_attrs_make). */
 enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
-                              enum byi_op_id op, const byi_id *args,
-                              uint32_t n, const struct byi_attr *given,
-                              uint32_t n_given,
+                              enum byi_op_id op, const byi_id *args, uint32_t n,
+                              const struct byi_attr *given, uint32_t n_given,
                               const struct byi_sources *sources, byi_id *id,
                               struct byoc_error *err);
 enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
@@ -225,13 +224,10 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
 /* The types that byi_add_apply and byi_add_if infer, for the verifier. */
-enum byoc_status byi_apply_type(const struct byi_module *m,
-                                struct byi_arena *arena,
-                                const struct byi_func *f,
-                                const struct byi_type *callee,
-                                const byi_id *args, uint32_t n,
-                                const struct byi_type **out,
-                                struct byoc_error *err);
+enum byoc_status byi_apply_type(
+    const struct byi_module *m, struct byi_arena *arena,
+    const struct byi_func *f, const struct byi_type *callee, const byi_id *args,
+    uint32_t n, const struct byi_type **out, struct byoc_error *err);
 enum byoc_status byi_if_type(struct byi_arena *arena,
                              const struct byi_type *cond,
                              const struct byi_type *then,
@@ -239,8 +235,8 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              int64_t (*fresh)(void *), void *ctx,
                              const struct byi_type **out,
                              struct byoc_error *err);
-byi_id byi_add_param(struct byi_module *m, struct byi_func *f,
-                     const char *name, const struct byi_type *type);
+byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
+                     const struct byi_type *type);
 byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
                      uint32_t constant, const struct byi_sources *sources);
 byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
@@ -308,9 +304,8 @@ void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
                     struct byi_text *out);
 /* Parse the text form. `file` names it in messages: "file:line:col: ...".
  * `side` is the path of the side file of large constants, or NULL. */
-enum byoc_status byi_parse_module(const char *text, size_t n,
-                                  const char *file, const char *side,
-                                  struct byi_module **module,
+enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
+                                  const char *side, struct byi_module **module,
                                   struct byoc_error *err);
 
 /* --- verify.c ----------------------------------------------------------- */
@@ -318,8 +313,7 @@ enum byoc_status byi_parse_module(const char *text, size_t n,
 /* Check every invariant of the IR: operands before use, indices, arity,
  * types as inferred, captures, names, annotations. A failure is a bug of the
  * pass that ran last (or bad input where text is parsed). */
-enum byoc_status byi_verify(const struct byi_module *m,
-                            struct byoc_error *err);
+enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
 /* `type` is `inferred`, but for symbols: those that the inference has made
  * (dims from `minted` down) may have any name, each the same everywhere. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
@@ -337,8 +331,8 @@ typedef enum byoc_status (*byi_eval_fn)(const struct byi_op *op,
                                         struct byoc_error *err);
 
 struct byi_pass;
-struct byi_ledger;          /* partition/partition.h */
-struct byi_vendors;         /* partition/partition.h */
+struct byi_ledger;  /* partition/partition.h */
+struct byi_vendors; /* partition/partition.h */
 
 /* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
  * `kind` is INT, BOOL or STRING; `fallback` is its value as they write it. */
@@ -352,47 +346,47 @@ struct byi_pass_option {
 /* What passes are given. Zero-initialise; set what is needed. Lists of strings
  * end in NULL; NULL is the empty list. */
 struct byi_pass_context {
-    int opt_level;                      /* 0..3 */
-    const char *const *disabled;        /* passes */
+    int opt_level;               /* 0..3 */
+    const char *const *disabled; /* passes */
     const char *const *required;
-    const char *const *options;         /* "FuseOps.max_depth=4"; the last of
-                                           one name counts                */
+    const char *const *options;          /* "FuseOps.max_depth=4"; the last of
+                                            one name counts                */
     const struct byi_pass *const *known; /* every pass there is, for needs that
                                            are not in the list and for
                                            options; ends in NULL; or NULL  */
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
-    const char *stop_after;             /* a pass: end after its first run */
-    bool by_hand;                       /* the list itself is not gated: only
-                                           sequences in it are            */
-    bool verify;                        /* after every pass */
-    byi_eval_fn eval;                   /* NULL: no folding */
+    const char *stop_after; /* a pass: end after its first run */
+    bool by_hand;           /* the list itself is not gated: only
+                               sequences in it are            */
+    bool verify;            /* after every pass */
+    byi_eval_fn eval;       /* NULL: no folding */
     /* Whether there is code for a node in a fused group; NULL: for any. */
     bool (*generates)(const struct byi_func *f, byi_id id);
     /* ... in a function of its own; NULL: for none. */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
-    uint64_t fold_limit;                /* largest folded constant, bytes;
-                                           0: 64 MiB */
-    struct byi_ledger *ledger;          /* for partitioning, or NULL */
-    struct byi_vendors *vendors;        /* for partitioning, or NULL */
-    const struct byi_pass *pass;        /* the one that runs: the manager's */
+    uint64_t fold_limit;         /* largest folded constant, bytes;
+                                    0: 64 MiB */
+    struct byi_ledger *ledger;   /* for partitioning, or NULL */
+    struct byi_vendors *vendors; /* for partitioning, or NULL */
+    const struct byi_pass *pass; /* the one that runs: the manager's */
 };
 
 /* A pass: one file, one of these.
  * Exactly one of run_module, run_func and sequence is set. A function pass is
  * called for every live function that has no Compiler, no Composite and is not
- * Primitive, callees first; it replaces the body through byi_func_replace. `scratch` is
- * emptied after the call. A sequence holds other passes (and sequences), which
- * are gated one by one when it runs. */
+ * Primitive, callees first; it replaces the body through byi_func_replace.
+ * `scratch` is emptied after the call. A sequence holds other passes (and
+ * sequences), which are gated one by one when it runs. */
 struct byi_pass {
-    const char *name;                   /* "FoldConstant" */
+    const char *name; /* "FoldConstant" */
     const char *summary;
     int opt_level;
-    const char *const *needs;           /* passes that must have run, or NULL */
-    const char *const *breaks;          /* passes whose work this one undoes:
-                                           who needs them gets them again   */
-    const struct byi_pass_option *options; /* name NULL at the end, or NULL */
+    const char *const *needs;  /* passes that must have run, or NULL */
+    const char *const *breaks; /* passes whose work this one undoes:
+                                  who needs them gets them again   */
+    const struct byi_pass_option *options;  /* name NULL at the end, or NULL */
     const struct byi_pass *const *sequence; /* NULL at the end */
     enum byoc_status (*run_module)(struct byi_module *m,
                                    struct byi_pass_context *ctx,
@@ -402,7 +396,7 @@ struct byi_pass {
                                  struct byi_pass_context *ctx,
                                  struct byi_arena *scratch,
                                  struct byoc_error *err);
-    const void *data;                   /* of a pass made at run time */
+    const void *data; /* of a pass made at run time */
 };
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/dct.h: the discrete cosine transform of 8 points (DCT-II, orthonormal),
  * as a matrix: row u has frequency u, cos((2 i + 1) u pi / 16) / 2 at position
  * i, and sqrt(1/8) for u = 0. Its inverse is its transpose.
@@ -16,14 +17,10 @@ enum { BYI_DCT = 8 };
 #define C6 0.19134171618254492
 #define C7 0.09754516100806417
 static const double byi_dct[BYI_DCT][BYI_DCT] = {
-    {C4, C4, C4, C4, C4, C4, C4, C4},
-    {C1, C3, C5, C7, -C7, -C5, -C3, -C1},
-    {C2, C6, -C6, -C2, -C2, -C6, C6, C2},
-    {C3, -C7, -C1, -C5, C5, C1, C7, -C3},
-    {C4, -C4, -C4, C4, C4, -C4, -C4, C4},
-    {C5, -C1, C7, C3, -C3, -C7, C1, -C5},
-    {C6, -C2, C2, -C6, -C6, C2, -C2, C6},
-    {C7, -C5, C3, -C1, C1, -C3, C5, -C7},
+    {C4, C4, C4, C4, C4, C4, C4, C4},     {C1, C3, C5, C7, -C7, -C5, -C3, -C1},
+    {C2, C6, -C6, -C2, -C2, -C6, C6, C2}, {C3, -C7, -C1, -C5, C5, C1, C7, -C3},
+    {C4, -C4, -C4, C4, C4, -C4, -C4, C4}, {C5, -C1, C7, C3, -C3, -C7, C1, -C5},
+    {C6, -C2, C2, -C6, -C6, C2, -C2, C6}, {C7, -C5, C3, -C1, C1, -C3, C5, -C7},
 };
 #undef C1
 #undef C2

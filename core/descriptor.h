@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/descriptor.h: what the one exported symbol of an artifact points to:
  * written by codegen_c/artifact.c as assembler, read by runtime/model.c. Places
  * are relative to the descriptor, so nothing has to be relocated.
@@ -40,9 +41,9 @@ struct byi_code_table {
     int64_t levels[];
 };
 
-/* Section .byoc.units, where vendors wrote C for regions: places[level][unit] is
- * the distance from this table to the function of the unit, compiled for that
- * level; units are in the order of the plan's regions with "code". */
+/* Section .byoc.units, where vendors wrote C for regions: places[level][unit]
+ * is the distance from this table to the function of the unit, compiled for
+ * that level; units are in the order of the plan's regions with "code". */
 struct byi_unit_table {
     uint32_t n_units, n_levels;
     int64_t places[];
@@ -70,11 +71,11 @@ enum byi_code_level {
 #define LEVEL(id, name, options) BYI_CODE_##id,
     BYI_CODE_LEVELS(LEVEL)
 #undef LEVEL
-    BYI_N_CODE_LEVELS
+        BYI_N_CODE_LEVELS
 };
 
-/* isa.c: how many of the first `n` levels run in this process: code for the last
- * of them is the best; 0: none. */
+/* isa.c: how many of the first `n` levels run in this process: code for the
+ * last of them is the best; 0: none. */
 uint32_t byi_code_levels(uint32_t n);
 const char *byi_code_level_name(uint32_t level);
 

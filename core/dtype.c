@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dtype.c: element types, from dtypes.def, and the two 16-bit float formats:
  * IEEE 754 binary16 and bfloat16 (the upper half of a binary32).
  */

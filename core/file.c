@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.c: files mapped for reading, and the one writer of output files. A
  * regular file appears complete or not at all: it is written under another name
  * in the same folder, brought to the disk, then renamed. Devices and FIFOs are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flops.c: how much arithmetic a call is, for reports and cost decisions. */
 #include "layout.h"
 

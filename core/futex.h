@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/futex.h: sleep until a word changes (man 2 futex), and wait briefly
  * without sleeping.
  */

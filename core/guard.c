@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guard.c: going back to the border of the API when memory runs out. */
 #include "guard.h"
 #include "owned.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/guard.h: what happens when memory runs out.
  *
  * Two kinds of code ask for memory:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c: the fast hash of tables in memory. Nothing that is written down
  * depends on it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* instrument.c: the instruments in the box: times and sizes as a tree, the IR
  * printed, the IR dumped to files. They see passes through the same hooks as
  * those of users.

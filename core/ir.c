@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir.c: modules, functions, names, sources and constants. Everything lives in
  * the module's arena but the growing arrays and the tables, which are on the
  * heap. Names and constants are found by hash, so that building a module is

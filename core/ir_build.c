@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_build.c: appending nodes to a function. Each builder checks its operands
  * and gives the node its type, so that types are never inferred twice.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_clone.c: a module once more, to try passes on. */
 #include "core.h"
 

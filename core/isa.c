@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* isa.c: what the CPU has, and what the environment lets it use. */
 #include "core/isa.h"
 

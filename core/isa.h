@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* isa.h: the instruction sets that native kernels and generated code exist
  * for, the least first; which of them this process uses.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.c: reading and writing JSON (RFC 8259) through cJSON. The readers check
  * kind and range and name the path of what does not fit. cJSON keeps numbers
  * as doubles, so integers are exact up to 2^53 and larger ones refused; its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_print.c: JSON as text, always the same for the same tree: members in
  * their order, two spaces a level, what holds only scalars on one line, floats
  * as the shortest decimal that reads back.

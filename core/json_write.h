@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/json_write.h: JSON as cJSON's nodes, in an arena: they are not freed one
  * by one, and where memory runs out control goes back to the guard (guard.h).
  * Keys are kept as they are and must live as long as the tree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layout.c: memory layouts by name: reading them, and what they make of a
  * tensor's dims.
  */

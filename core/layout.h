@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/layout.h: memory layouts by name, in Relay's notation. An upper-case
  * letter is an axis; a number and a lower-case letter are a block of that
  * axis: "NCHW" is (N, C, H, W), and "NCHW16c" is (N, C/16, H, W, 16).

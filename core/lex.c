@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/lex.c: tokens of the text form, one at a time, straight from the text:
  * nothing is copied until a name or a string is asked for. Blanks and both
  * kinds of comments separate tokens.

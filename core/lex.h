@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/lex.h: tokens of the text form (docs/text.md); the pattern language of
  * patterns/ is made of the same ones.
  */

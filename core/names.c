@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c: names as they come, each once, found by hash. */
 #include "base.h"
 
@@ -26,7 +27,7 @@ static void grow(struct byi_name_table *names, struct byi_arena *arena)
 }
 
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
-                       const char *name)
+                         const char *name)
 {
     if (2 * names->n >= names->n_slots)
         grow(names, arena);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nearest.c: the name that a misspelt one is most likely meant to be. */
 #include "base.h"
 

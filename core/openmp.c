@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* openmp.c: the part of GCC's OpenMP interface (libgomp's ABI, GOMP_4.0 and
  * OMP_1.0) that byoc's own code and oneDNN use: parallel regions, static loops,
  * one dynamic loop a region, barriers.

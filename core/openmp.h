@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/openmp.h: parallel regions of OpenMP, run by threads that byoc chooses.
  *
  * GCC turns a parallel region into a function and a call of GOMP_parallel(), a

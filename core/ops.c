@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c: the operator table: rows from ops.def, attribute declarations here. */
 #include "base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/owned.h: memory that a guard knows of; for arena.c. */
 #ifndef BYI_OWNED_H
 #define BYI_OWNED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/parse.c: the parser of the text form (docs/text.md): modules and the
  * heads of functions. All heads are read first, so that a body may call what
  * is defined further on; then the bodies, in order (parse_body.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/parse.h: the parser's state, shared by parse*.c only. The parser walks
  * the text once for the heads of functions and once for their bodies, with
  * stacks of its own instead of recursion.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/parse_body.c: bodies of functions: statements and expressions. A stack
  * of frames holds what is open, from the body of the definition inwards; the
  * loop in byi_parse_body either starts an expression or, when it has a value,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/parse_const.c: constants of the text form: scalars, vectors, typed
  * literals, constants of the side file, and random ones for tests.
  */

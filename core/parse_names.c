@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/parse_names.c: names, scopes and captures of the parser. Names are
  * found by hash; entering and leaving a scope costs what it binds. A value of
  * an outer function becomes a parameter of every function between.

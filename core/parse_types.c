@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/parse_types.c: types, attribute values and annotations of the text
  * form.
  */

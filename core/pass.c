@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass.c: the pass manager: which passes run, in which order, watched by
  * instruments and checked by the verifier. A list of passes, and every
  * sequence in it, is walked the same way; what ran is remembered for the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/pass.h: what pass.c and pass_options.c share. */
 #ifndef BYI_PASS_H
 #define BYI_PASS_H

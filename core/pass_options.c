@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass_options.c: typed options of passes, "FuseOps.max_depth=4": declared by
  * the pass, checked before the first pass runs, read by the pass that runs.
  */

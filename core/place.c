@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* place.c: where values that live for some steps of a list lie in one piece of
  * memory. Two ways, of which the smaller result counts. In order of the steps,
  * with a list of holes: what a step writes takes the smallest hole that fits

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quote.c: a JSON string from a C string (RFC 8259, section 7). Bytes above
  * 0x7f pass as they are: names are UTF-8 or are not our business; whose
  * business they are, a viewer's, gets UTF-8 (RFC 3629).

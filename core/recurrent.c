@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recurrent.c: what the attributes of nn.rnn, nn.gru and nn.lstm say, read in
  * one place for the type rule, the kernels and vendors.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resample.c: see resample.h. An output position lies somewhere between inputs;
  * the filter says how much each of those around it counts. What it asks for
  * beyond an end of the axis counts for the last one there.

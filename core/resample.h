@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/resample.h: image.resize as lists of taps, one list an axis: what the
  * native kernel and generated code have in common.
  */

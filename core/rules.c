@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: byi_infer_type, and what the type rules share (rules.h).
  * A rule sees types and the values that are known, and gives the exact result
  * type; what depends on unknown values is a fresh symbol. With all values

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/rules.h: what the type rules share: checks that name what they found
  * and expected, arithmetic on dims that may be symbols, known values.
  */
@@ -81,7 +82,8 @@ enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
 enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
                                uint32_t rank, bool flags[BYI_MAX_RANK],
                                uint32_t *n);
-/* The n axes of a list, each once, as flags; `name` is what messages call it. */
+/* The n axes of a list, each once, as flags; `name` is what messages call it.
+ */
 enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
                                     const int64_t *axes, uint32_t n,
                                     uint32_t rank, bool flags[BYI_MAX_RANK]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_element.c: type rules of the operators that work element by element,
  * with and without broadcasting, of reductions, and of quantisation.
  */

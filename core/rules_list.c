@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_list.c: type rules of operators on sequences and optionals. What a
  * sequence holds are tensors of one dtype; their ranks and sizes are known as
  * far as all of them agree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_matmul.c: type rules of matrix products: dense, matmul, einsum, det. */
 #include "rules.h"
 

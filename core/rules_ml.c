@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_ml.c: type rules of classical machine learning. */
 #include "rules.h"
 

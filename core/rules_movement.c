@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_movement.c: type rules of the operators that join, cut, pick and place
  * data: concatenate, split, slices, gathers and scatters, selections.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_nn.c: type rules of convolution, pooling, normalisation and padding.
  * Data is (N, C, spatial...); operands of another layout are seen as if they
  * were of that one. A spatial dim that is a symbol stays that symbol where the

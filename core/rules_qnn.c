@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_qnn.c: type rules of products of 8-bit integers. Dims are those of the
  * product of floats; how many operands there are says what becomes of the sums.
  */

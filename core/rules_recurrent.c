@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_recurrent.c: the type rule of nn.rnn, nn.gru and nn.lstm. */
 #include "rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_shape.c: type rules of the operators that give data another shape, or
  * give a shape as data. Symbols pass through where the result provably has the
  * same dim.

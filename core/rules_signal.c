@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_signal.c: type rules of operators on signals. */
 #include "dct.h"
 #include "rules.h"

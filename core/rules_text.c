@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_text.c: type rules of operators on strings. */
 #include "rules.h"
 

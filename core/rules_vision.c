@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules_vision.c: type rules of the operators on images and boxes. */
 #include "rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.c: see sample.h. A grid's coordinates go from -1 to 1 over an axis;
  * the rules at borders are PyTorch's (Spatial Transformer Networks,
  * arXiv:1506.02025).

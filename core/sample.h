@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/sample.h: image.grid_sample as lists of what every position reads: what
  * the native kernel and generated code have in common.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.c: SHA-256 (FIPS 180-4), for digests that are written down. Blocks
  * go through the processor's own instructions where it has them: weights are
  * hundreds of megabytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/sha256.h: for the test that holds the two ways of SHA-256 against each
  * other; everybody else uses base.h. */
 #ifndef BYI_SHA256_H

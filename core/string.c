@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/string.c: what strings are in tensors: pointers to bytes that end in a
  * NUL and are UTF-8 as far as anybody asks. As bytes in a file they stand one
  * after the other, each with its NUL.

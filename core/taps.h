@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* taps.h: what the positions of a resized axis read, and how much of each.
  * Generated code carries a copy of this file. Needs stdint.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/temp.h: temporary files and child processes that an interrupt must not
  * leave behind.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c: dense tensors: sizes, and single elements as numbers. For reading
  * shape-like operands and messages; kernels have loops of their own.
  */

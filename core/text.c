@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/text.c: the printer of the text form (docs/text.md). Statements are
  * printed in the order of the nodes; a nested function is printed where its
  * node is, so the printer walks with a stack of levels instead of recursion.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/text.h: what the printer, the parser and the verifier share: limits,
  * values as text, and the side file of large constants (docs/text.md).
  */

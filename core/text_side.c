@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/text_side.c: the side file: large constants of a text, by digest. A
  * record is 128 bytes and the data, all in multiples of 64 bytes, so that what
  * is mapped is aligned (docs/text.md, "The side file"). Little endian.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/text_value.c: types, attributes and small constants as text, written so
  * that reading them gives the same values back.
  */

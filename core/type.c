@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* type.c: types are immutable trees in an arena, compared by structure. */
 #include "base.h"
 

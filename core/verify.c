@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/verify.c: the invariants of the IR, checked in time linear in the
  * module. Types are inferred again and compared; sizes that an operator makes
  * up (they depend on data) may have any symbol.

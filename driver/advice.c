@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* advice.c: what would let more of a model go to its vendors. Each change that
  * a user could make is tried for real: the model is compiled again with it, up
  * to partitioning, and what is offloaded then is counted.

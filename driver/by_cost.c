@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* by_cost.c: what is timed, and what is made of the times:
  *
  *   units     what vendors take as one composite, natively and by each vendor

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/by_cost.h: --partition-by=measured: time what vendors could take,
  * choose for the whole graph, and hold the result against all native and
  * greedy. --partition-by=estimated: ask vendors what it would take.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* by_estimate.c: what several vendors take goes to the one whose cost() says
  * that it takes the least time; nothing is run.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code.c: vendors' C, compiled once. A region is built several times, to be
  * tried, timed and written; the same source is the same code.
  */

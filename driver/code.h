@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/code.h: the C that vendors write, where their compile() may answer in
  * C: compiled once for a compile, and mapped to be tried and run from memory.
  */

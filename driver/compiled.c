@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiled.c: a compiled model: the artifact it is written as, the model it is
  * loaded as, and what callers ask of it.
  */

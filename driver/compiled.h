@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiled.h: what a compile has come to: pipeline.c fills it, compiled.c
  * writes it, loads it and says what became of the model.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cost_table.c: measured times, by a hash of what they depend on, as JSON. */
 #include "cost_table.h"
 

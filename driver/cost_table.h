@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/cost_table.h: what was measured on a machine, kept in a file between
  * compiles (docs/cost.md).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* feed.c: inputs from .npy, .npz and .pb files or a seed; expected outputs;
  * the distance between two tensors.
  */

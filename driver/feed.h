@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/feed.h: what goes into a model and what is expected out of it, from
  * files or made up.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* find_vendors.c: who may take part in a compile: plug-ins of the list, and
  * vendors that are only patterns on the command line.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/find_vendors.h: the vendors of a compile. */
 #ifndef BYI_FIND_VENDORS_H
 #define BYI_FIND_VENDORS_H
@@ -42,8 +43,7 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
  * as "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL. */
 enum byoc_status byi_find_warm(struct byi_found *found,
                                const struct byi_module *m,
-                               const char *const *warm,
-                               struct byi_arena *arena,
+                               const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
 /* Whether this vendor is to answer in C, or may: --codegen. */

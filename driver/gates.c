@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gates.c: whether enough is offloaded, and if not, what stayed native. */
 #include "gates.h"
 
@@ -25,9 +26,8 @@ void byi_gates_check(struct byi_ledger *ledger,
     const struct byi_coverage *c = byi_ledger_coverage(ledger);
     const double wanted[] = {params->require_offload,
                              params->require_offload_nodes};
-    const double found[] = {
-        share(c->flops_offloaded, c->flops),
-        share(c->offloaded, byi_coverage_operators(c))};
+    const double found[] = {share(c->flops_offloaded, c->flops),
+                            share(c->offloaded, byi_coverage_operators(c))};
     for (size_t i = 0; i < BYI_COUNT(gates); i++) {
         const struct byi_gate gate = {.name = gates[i].name,
                                       .wanted = wanted[i],

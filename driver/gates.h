@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/gates.h: what is asked of a result: shares that vendors must run. */
 #ifndef BYI_GATES_H
 #define BYI_GATES_H

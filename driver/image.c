@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* image.c: regions to blobs, the rest to a plan, both into an image. */
 #include "image.h"
 

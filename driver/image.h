@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/image.h: a partitioned module as the image that the runtime opens. */
 #ifndef BYI_IMAGE_H
 #define BYI_IMAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* isolate.c: byoc's side of an isolated plug-in: a struct byoc_backend whose
  * functions are messages to its process.
  */
@@ -306,9 +307,8 @@ static void put_region(struct byi_text *body, const struct byoc_region *r)
         byi_wire_bytes(body, v->dims, v->rank * sizeof *v->dims);
         byi_wire_bytes(body, v->data, v->bytes);
     }
-    const struct byi_isolate_library *library =
-        (const void *)byoc_ext_find(r->ext, BYI_ISOLATE_LIBRARY,
-                                    sizeof *library);
+    const struct byi_isolate_library *library = (const void *)byoc_ext_find(
+        r->ext, BYI_ISOLATE_LIBRARY, sizeof *library);
     byi_wire_bytes(body, library ? library->file->at : NULL,
                    library ? library->file->n : 0);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/isolate.h: a plug-in in a process of its own, while a model is
  * compiled. What the compiler asks of it, matching predicates included, goes
  * there and back as messages; nothing of the library is ever mapped here. Where

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* isolate_child.c: the process of an isolated plug-in: opens it, answers what
  * byoc asks, and asks byoc about matches. It dies with byoc.
  */

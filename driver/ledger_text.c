@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_text.c: the public side of reports: what a ledger's JSON says, for
  * people and for comparing.
  */

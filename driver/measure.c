@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.c: modules in memory, their fused groups compiled, run in turn. */
 #include "measure.h"
 

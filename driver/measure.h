@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/measure.h: running modules and parts of them to see how long they
  * take, as an artifact would run them: the same passes, fused groups as
  * compiled C, the vendors' plug-ins, the threads of the compile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* npy.c: numpy's array files, read with bounds (NEP 1, "A Simple File Format
  * for NumPy Arrays"), and the stored members of .npz archives (PKWARE
  * APPNOTE, 4.3: local headers and the central directory).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parts.c: parts of a model, timed, and the times found again. */
 #include "parts.h"
 

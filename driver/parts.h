@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/parts.h: parts of a model and what they take, natively and by each
  * vendor: timed once, known again by all that the time depends on.
  */

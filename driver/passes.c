@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes.c: every pass by name, and the list that a compile runs. */
 #include "passes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/passes.h: the passes by name, and those of a compile. */
 #ifndef BYI_PASSES_H
 #define BYI_PASSES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c: the compiler from model to image: import, passes, what is built
  * of them (image.c), tried once.
  */
@@ -270,8 +271,8 @@ static void name_operators(struct byi_module *m)
             if (node->kind != BYI_CALL_OP)
                 continue;
             const char *op = byi_op(node->op)->name;
-            const char *name = byi_arena_printf(
-                m->arena, "%s/%s", f->name ? f->name : "fn", op);
+            const char *name = byi_arena_printf(m->arena, "%s/%s",
+                                                f->name ? f->name : "fn", op);
             node->sources = byi_sources_one(m, byi_source_new(m, name, op));
         }
     }
@@ -340,12 +341,12 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
 }
 
 /* Ask the runtime which regions that vary it would give to their vendors, for
- * the sizes of --warm, else for one made-up size of each symbol: what it refuses
- * has a fault, and is not counted as offloaded. *asked: some sizes suit the
- * model. */
+ * the sizes of --warm, else for one made-up size of each symbol: what it
+ * refuses has a fault, and is not counted as offloaded. *asked: some sizes suit
+ * the model. */
 static enum byoc_status ask_runtime(struct byoc_compiled *c,
-                                    const struct byoc_model *model,
-                                    bool *asked, struct byoc_error *err)
+                                    const struct byoc_model *model, bool *asked,
+                                    struct byoc_error *err)
 {
     const uint32_t n = c->built.regions.n;
     const struct byi_pass_context ctx = {.eval = eval,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* warm.c: sizes of the inputs' symbolic dims that the user names: lists as
  * "batch=1,2,8,sequence=16", one for each dim, of which every combination is
  * meant. What partitioning asks vendors for, and what an artifact makes ready

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.c: messages between byoc and the process of an isolated plug-in. */
 #include "wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver/wire.h: messages between byoc and the process of an isolated plug-in:
  * a word that says what it is, and a body of numbers, strings and bytes. Both
  * run on one machine, so numbers are as they lie in memory. What comes in is

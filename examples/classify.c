@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classify with a compiled model: float32 values of its first input come from
  * stdin; the best class of each row of the first output goes to stdout.
  *     cc classify.c $(pkg-config --cflags --libs byoc-runtime) */
@@ -18,7 +19,8 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < io->rank; i++)
         n *= (size_t)io->dims[i];
     float *values = malloc(n * sizeof *values);
-    DLTensor in = {.data = values, .device = {kDLCPU, 0},
+    DLTensor in = {.data = values,
+                   .device = {kDLCPU, 0},
                    .ndim = (int)io->rank,
                    .dtype = byoc_dtype_dlpack(io->dtype),
                    .shape = (int64_t *)io->dims};

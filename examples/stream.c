@@ -1,10 +1,12 @@
-/* Run a model on a stream, its state fed back: float32 chunks of its first input
- * come from stdin, the first output of each goes to stdout as float32; output 1
- * is input 1 of the next chunk, zeros at first. Other inputs are constants of
- * the model (byoc compile --const).
- *     cc stream.c $(pkg-config --cflags --libs byoc-runtime)
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run a model on a stream, its state fed back: float32 chunks of its first
+ * input come from stdin, the first output of each goes to stdout as float32;
+ * output 1 is input 1 of the next chunk, zeros at first. Other inputs are
+ * constants of the model (byoc compile --const). cc stream.c $(pkg-config
+ * --cflags --libs byoc-runtime)
  *     byoc compile vad.onnx --shape input=1x576 --shape state=2x1x128 \
- *         --const sr=16000 -o vad.so && ./stream vad.so <chunks >probabilities */
+ *         --const sr=16000 -o vad.so && ./stream vad.so <chunks >probabilities
+ */
 #include <byoc/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

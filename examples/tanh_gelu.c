@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tanh_gelu.c: a pass of your own, in a library of its own. It replaces the
  * exact GELU by its tanh form (Hendrycks, Gimpel: "Gaussian Error Linear
  * Units", 2016), which some accelerators have and which differs by 1e-3 at

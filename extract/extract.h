@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extract/extract.h: one region of a model as a program of its own, with the
  * numbers it sees there; and that program made smaller.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* folder.c: a program and its numbers as files.
  */
 #include "extract.h"

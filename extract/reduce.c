@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: delta debugging of a program: one change after the other is tried,
  * kept when the test still fails as it did, and dropped when not, until none
  * is left that helps.

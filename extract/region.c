@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* region.c: a region's JSON as a module of plain operators: the way back from
  * what codegen_json/write.c writes.
  */

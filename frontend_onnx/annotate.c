@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annotate.c: a model with notes on its nodes, as metadata.
  *
  * The file is copied as bytes, so that weights need no memory and nothing is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attention.h: what the converters of com.microsoft's attentions share:
  * ops_attention.c, ops_grouped.c, ops_rotary.c. With b sequences, n heads, g of
  * them to one of keys, s queries, t keys, h elements of a head. Errors are the

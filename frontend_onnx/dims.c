@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dims.c: what is known of vectors of dims while their values are not.
  *
  * With a batch N that varies, exporters leave

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* external.c: tensor data in other files.
  *
  * A model may name any file, so what it names must lie inside the model's own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold.c: computing on small constants while importing.
  *
  * Exporters leave as graphs what the importer needs as numbers: axes, sizes,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* function.c: operators that the model itself defines (FunctionProto): the
  * function's nodes stand in the place of the node that calls it, as sources
  * "CALL/NODE". Inside, names are the function's own, operators those of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import.c: from an unpacked model to @main.
  *
  *   inputs        parameters; a dim_param is a symbol, params may fix it

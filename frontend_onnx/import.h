@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontend_onnx/import.h: what the files of this folder share: a model file
  * as unpacked, tensors out of it, and the state of one import with the small
  * vocabulary that the operators' converters are written in.
@@ -478,10 +479,10 @@ extern const struct byi_onnx_table byi_microsoft_quant;
 extern const struct byi_onnx_table byi_microsoft_attention;
 extern const struct byi_onnx_table byi_microsoft_grouped; /* ops_grouped.c */
 extern const struct byi_onnx_table byi_microsoft_rotary;  /* ops_rotary.c  */
-extern const struct byi_onnx_table byi_ml_linear; /* ops_ml.c   */
-extern const struct byi_onnx_table byi_ml_tree;   /* ops_tree.c */
-extern const struct byi_onnx_table byi_ml_svm;    /* ops_svm.c  */
-extern const struct byi_onnx_table byi_ml_map;    /* ops_map.c  */
+extern const struct byi_onnx_table byi_ml_linear;         /* ops_ml.c   */
+extern const struct byi_onnx_table byi_ml_tree;           /* ops_tree.c */
+extern const struct byi_onnx_table byi_ml_svm;            /* ops_svm.c  */
+extern const struct byi_onnx_table byi_ml_map;            /* ops_map.c  */
 
 /* ops_map.c: the graph's input as parameters, where its type is a map: its
  * values, and its keys under another name, as a tuple. False: it is no map of
@@ -532,7 +533,8 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
 byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
                         const double *numbers, uint32_t n);
 
-/* --- ops_ml.c: what the operators of ai.onnx.ml share ---------------------- */
+/* --- ops_ml.c: what the operators of ai.onnx.ml share ----------------------
+ */
 
 /* n numbers, or those of attribute `name` (BYI_NO_ID and 0 where there are
  * none), as a vector. */

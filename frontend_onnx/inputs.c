@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inputs.c: the model's inputs as parameters of @main, with what the user fixed
  * of them: "N=1", "x=1x3x224x224", "x=0.5".
  */

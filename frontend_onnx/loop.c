@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loop.c: Loop and Scan as recursion:
  *
  *   %loop = fn (%i, %go, states..., rows...) -> (states..., rows...) {

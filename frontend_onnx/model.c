@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c: from a file to an unpacked model.
  *
  * protobuf-c copies every byte string, which would hold a large model twice.

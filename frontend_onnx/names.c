@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c: a hash table from ONNX value names to what they stand for. Names
  * are borrowed from the unpacked model. Never iterated: output must not
  * depend on hashes.

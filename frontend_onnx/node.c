@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node.c: the vocabulary of converters: attributes, operands, constants and
  * calls of the node under way (see struct byi_import).
  */

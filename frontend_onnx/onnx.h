@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontend_onnx/onnx.h: ONNX models and tensors in. */
 #ifndef BYI_ONNX_H
 #define BYI_ONNX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_attention.c: com.microsoft's attention, as the products, sums and the
  * softmax that it is made of. With b sequences, n heads, s queries, t keys, h
  * elements of a head:

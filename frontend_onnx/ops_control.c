@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_control.c: If, Loop, Scan.
  *
  * A branch that is known to be taken stands in the place of its node; else
@@ -64,7 +65,8 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
     take_results(o, id, (uint32_t)then->n_output);
 }
 
-/* The dim that the condition asks to be 1; false: it asks for something else. */
+/* The dim that the condition asks to be 1; false: it asks for something else.
+ */
 static bool asks_if_one(struct byi_import *o, byi_id cond, int64_t *dim)
 {
     const struct byi_node *node = &o->f->nodes.at[cond];
@@ -90,8 +92,8 @@ static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
 {
     const size_t last = then->n_node - 1;
     for (size_t i = 0; i < then->n_node; i++)
-        if (strcmp(then->node[i]->op_type,
-                   i < last ? "Constant" : "Squeeze") != 0)
+        if (strcmp(then->node[i]->op_type, i < last ? "Constant" : "Squeeze") !=
+            0)
             return false;
     return then->n_node && then->n_output == 1 && otherwise->n_node == 1 &&
            strcmp(otherwise->node[0]->op_type, "Identity") == 0;
@@ -175,10 +177,10 @@ static void run_loop(struct byi_import *o, struct byi_loop *loop)
     for (uint32_t i = loop->n_states; i < o->n_out && byi_o_ok(o); i++) {
         const struct byi_slices *rows = &loop->rows[i - loop->n_states];
         if (rows->stacked)
-            o->out[i] = byi_o_emit(
-                o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
-                ATTRS(AN_INT("axis", rows->axis), A_BOOL("new_axis", true),
-                      A_BOOL("allow_empty", true)));
+            o->out[i] = byi_o_emit(o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
+                                   ATTRS(AN_INT("axis", rows->axis),
+                                         A_BOOL("new_axis", true),
+                                         A_BOOL("allow_empty", true)));
     }
 }
 

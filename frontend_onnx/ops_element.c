@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_element.c: operators that work element by element: arithmetic,
  * comparisons, activations.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_grouped.c: com.microsoft's GroupQueryAttention: several heads of queries
  * share one of keys and values (Ainslie et al., "GQA: Training Generalized
  * Multi-Query Transformer Models from Multi-Head Checkpoints", 2023), which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_image.c: resizing, sampling and detection.
  *
  * Upsample and Resize before opset 11 have one way to map coordinates:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_index.c: operators that pick elements by index, or find indices. */
 #include "frontend_onnx/import.h"
 

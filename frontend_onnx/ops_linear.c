@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_linear.c: matrix products.
  *
  * Gemm(a, b, c, transB=1) -> add(nn.dense(%a, %b), %c): weights are (N, K)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_list.c: sequences and optionals.
  *
  * SequenceInsert(s, x)       -> sequence.insert(%s, %x)

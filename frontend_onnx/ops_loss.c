@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_loss.c: losses, as the operators they are made of.
  *
  * x (N, C, d...) are log probabilities, target (N, d...) classes:

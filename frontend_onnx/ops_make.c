@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_make.c: operators that make values: constants, fills, ranges, shapes. */
 #include "frontend_onnx/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_map.c: maps of ai.onnx.ml, each two tensors: its values under its own
  * name, its keys as "NAME.keys".
  *

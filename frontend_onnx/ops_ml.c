@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_ml.c: ai.onnx.ml but for trees: scalers, encoders, linear models, as the
  * operators they are made of. Numbers are float32 but where a row says so.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_norm.c: normalisations and softmax.
  *
  * Before opset 13, Softmax works on the input as a matrix (rows: the axes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_quant.c: quantised operators.
  *
  * Those that compute on quantised numbers become floating-point operators

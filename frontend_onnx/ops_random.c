@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_random.c: operators that draw random numbers.
  *
  * RandomNormal(shape=[2, 3], mean=1) -> random.normal(const([2, 3]), mean=1)
@@ -97,5 +98,4 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
-const struct byi_onnx_table byi_onnx_random = {BYI_ONNX, rows,
-                                                BYI_COUNT(rows)};
+const struct byi_onnx_table byi_onnx_random = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_reduce.c: reductions over axes. The axes are an attribute, or from some
  * opset on an input, which is best a constant.
  *

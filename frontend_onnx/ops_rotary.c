@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_rotary.c: com.microsoft's rotary embeddings (Su et al., "RoFormer:
  * Enhanced Transformer with Rotary Position Embedding", 2021): pairs of a
  * head's elements, as points of a plane, turned by an angle that grows with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_sequence.c: recurrent operators.
  *
  * LSTM(x, W, R, "", "", h, direction="reverse", hidden_size=64, layout=1)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_shape.c: operators that change the shape and move no numbers, or move
  * them in blocks.
  *

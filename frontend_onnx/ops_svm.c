@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_svm.c: support vector machines of ai.onnx.ml, in float64 throughout.
  *
  * With V support vectors s, the kernel's values K (rows, V) are of x s^T, or of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_text.c: operators on strings. */
 #include "frontend_onnx/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_tree.c: ai.onnx.ml's tree ensembles, as ml.tree_ensemble and what is made
  * of its sums. ONNX lists nodes by the numbers of tree and node, in any order;
  * the operator wants each node's true child behind it (see ops.def), so trees

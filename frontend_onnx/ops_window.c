@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops_window.c: convolutions and pools: a window that moves over the axes
  * after the first two.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* subgraph.c: graphs that are attributes of a node (If, Loop, Scan).
  *
  * Such a graph reads values of the graphs around it. In a function of its own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c: TensorProto to byi_tensor, from any of its encodings.
  *
  * Sizes are checked against the bytes or entries that are there before

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.c: files of sequences and optionals, as in ONNX test data
  * (onnx-data.proto). The two messages are alike: an element is field 3 where it
  * is a tensor, 5 a sequence, 7 an optional.

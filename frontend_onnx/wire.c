@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.c: protobuf messages as bytes: read field by field, checked, written.
  * Wire format: https://protobuf.dev/programming-guides/encoding
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontend_onnx/wire.h: protobuf messages as bytes, for what is better done
  * without unpacking them: leaving large weights where they are, changing a
  * message without losing what its description does not name.
@@ -12,19 +13,19 @@
 /* Fields that are looked for, by their numbers in onnx.proto. Descriptions
  * before ONNX 1.16 lack the metadata of nodes. */
 enum {
-    BYI_FIELD_GRAPH = 7,         /* ModelProto.graph             */
-    BYI_FIELD_MODEL_NOTE = 14,   /* ModelProto.metadata_props    */
-    BYI_FIELD_FUNCTION = 25,     /* ModelProto.functions         */
-    BYI_FIELD_NODE = 1,          /* GraphProto.node              */
-    BYI_FIELD_INITIALIZER = 5,   /* GraphProto.initializer       */
-    BYI_FIELD_OP_TYPE = 4,       /* NodeProto.op_type            */
-    BYI_FIELD_ATTRIBUTE = 5,     /* NodeProto.attribute          */
+    BYI_FIELD_GRAPH = 7,           /* ModelProto.graph             */
+    BYI_FIELD_MODEL_NOTE = 14,     /* ModelProto.metadata_props    */
+    BYI_FIELD_FUNCTION = 25,       /* ModelProto.functions         */
+    BYI_FIELD_NODE = 1,            /* GraphProto.node              */
+    BYI_FIELD_INITIALIZER = 5,     /* GraphProto.initializer       */
+    BYI_FIELD_OP_TYPE = 4,         /* NodeProto.op_type            */
+    BYI_FIELD_ATTRIBUTE = 5,       /* NodeProto.attribute          */
     BYI_FIELD_ATTRIBUTE_GRAPH = 6, /* AttributeProto.g           */
-    BYI_FIELD_NODE_NOTE = 9,     /* NodeProto.metadata_props     */
-    BYI_FIELD_RAW_DATA = 9,      /* TensorProto.raw_data         */
-    BYI_FIELD_DATA_LOCATION = 14, /* TensorProto.data_location   */
-    BYI_FIELD_KEY = 1,           /* StringStringEntryProto.key   */
-    BYI_FIELD_VALUE = 2          /* StringStringEntryProto.value */
+    BYI_FIELD_NODE_NOTE = 9,       /* NodeProto.metadata_props     */
+    BYI_FIELD_RAW_DATA = 9,        /* TensorProto.raw_data         */
+    BYI_FIELD_DATA_LOCATION = 14,  /* TensorProto.data_location   */
+    BYI_FIELD_KEY = 1,             /* StringStringEntryProto.key   */
+    BYI_FIELD_VALUE = 2            /* StringStringEntryProto.value */
 };
 
 /* What is left to read. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AlterOpLayout: give operators the layout their vendor wants.
  * requires: types; vendors                 breaks: nothing
  * leaves:   each operator with weights that a vendor would take in the layout

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AnnotateTarget: every call of a vendor's composite, and every projection of
  * one, is marked with its vendor.
  * requires: MergeComposite                 breaks: nothing
@@ -18,7 +19,8 @@ static enum byoc_status mark(struct byi_module *m, struct byi_node *node,
     const char *dot = strchr(composite, '.');
     size_t n = dot ? (size_t)(dot - composite) : strlen(composite);
     uint32_t target = 0;
-    BYI_TRY(byi_target(m, byi_arena_strn(m->arena, composite, n), &target, err));
+    BYI_TRY(
+        byi_target(m, byi_arena_strn(m->arena, composite, n), &target, err));
     byi_node_mark(node, target, node->region);
     return BYOC_OK;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assign.c: the cheapest assignment of units to native and vendors, as cuts. */
 #include "cost.h"
 

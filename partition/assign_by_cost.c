@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AssignByCost: which vendor may take which node, decided by what it costs on
  * this machine; nothing where partitioning is greedy.
  * requires: types                          breaks: nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assignment.c: which vendor may take a node, where costs have decided. */
 #include "cost.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* composite.c: what a match becomes: a function with the matched operators, the
  * values outside as parameters, the constants inside. A branch of an `if` is a
  * function in it again, which captures what it reads from around.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/composite.h: a match as a function of its own (composite.c), for
  * MergeComposite.
  */

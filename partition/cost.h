@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/cost.h: who gets what by cost: the cheapest assignment of a whole
  * graph, given what its parts cost (docs/cost.md).
  */

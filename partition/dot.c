@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dot.c: a ledger as text for Graphviz: a box for each node of the model, a
  * cluster for each region, an edge from each node to those that read it.
  */

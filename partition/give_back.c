@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* give_back.c: taking regions back, whole or in part. A region's function is
  * dissolved into the marked nodes it was made of, where it is called; what is
  * kept together becomes a function again, the rest plain operators. Every way

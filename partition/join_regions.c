@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* join_regions.c: what the fixed direction between vendors separated, joined
  * again where no path leads from one region to the other through a third
  * party. Exact, in windows of WINDOW regions: a region is tried with each of

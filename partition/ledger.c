@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger.c: where every node of the model went, and why: noted while the
  * passes decide, closed over the final module.
  */

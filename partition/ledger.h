@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/ledger.h: what a compile notes about every node of the model:
  * where it went and why (docs/ledger.md). Opened on the module as imported,
  * noted into while the passes decide, closed over the final module, written as
@@ -123,7 +124,8 @@ struct byi_coverage {
     const char *sizes; /* "batch=64": for these, where some vary; or "" */
 };
 /* The operators that a run has to execute: those that are offloaded are counted
- * as a part of them, on the command line, in the JSON, on the page, by gates. */
+ * as a part of them, on the command line, in the JSON, on the page, by gates.
+ */
 uint32_t byi_coverage_operators(const struct byi_coverage *coverage);
 const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger);
 

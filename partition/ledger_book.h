@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/ledger_book.h: what a ledger is made of, for the files that make
  * it: ledger.c notes and closes, ledger_reads.c finds who reads whom,
  * ledger_json.c writes.

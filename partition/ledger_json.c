@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_json.c: a closed ledger as JSON (docs/ledger.md): one line for each
  * vendor, gate, region and node. Written as it goes, since a model may have
  * many nodes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_reads.c: which model nodes each model node reads, from a module as it
  * was imported. Values without a model node (fields, tuples, parameters,
  * functions) are looked through: a field to what was put there, a parameter to

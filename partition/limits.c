@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* limits.c: which of the marked regions stay. One that only moves data is never
  * worth its borders; the user may ask for a least size, and for no more than so
  * many. All regions of a module are looked at together, those that are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MergeComposite: what matches a row of a vendor's table becomes one call of
  * a composite, a function literal that the vendor can really build.
  * requires: types                          breaks: nothing
@@ -362,7 +363,8 @@ static const struct byi_type *const *param_types(const struct merger *g,
 static bool varies(const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_bound; i++)
-        if (!byi_type_all_static(byi_match_node(match, match->bound[i].value)->type))
+        if (!byi_type_all_static(
+                byi_match_node(match, match->bound[i].value)->type))
             return true;
     for (uint32_t i = 0; i < match->n_ops; i++)
         if (!byi_type_all_static(byi_match_node(match, match->ops[i])->type))

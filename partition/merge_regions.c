@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MergeRegions: nodes of one vendor become as few regions as there can be
  * without two regions depending on each other.
  * requires: AnnotateTarget                 breaks: nothing

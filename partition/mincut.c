@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mincut.c: a minimum cut by blocking flows (Dinic 1970), without recursion, in
  * memory linear in the network.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* page.c: a ledger as a page for browsers. The page is in page/, where CMake
  * joins its parts; here the ledger goes in, as JSON that no name in it can
  * break out of.

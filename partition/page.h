@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/page.h: a ledger's JSON as pictures: a page for browsers, a graph
  * for Graphviz (docs/page.md).
  */

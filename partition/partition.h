@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/partition.h: which vendor gets which part of a module, and why.
  * The four passes of BYOC, the vendors they ask, the ledger they write.
  */
@@ -10,12 +11,12 @@
 #include "ledger.h"
 #include "patterns/patterns.h"
 
-extern const struct byi_pass byi_pass_alter_op_layout;  /* alter_op_layout.c */
-extern const struct byi_pass byi_pass_assign_by_cost;   /* assign_by_cost.c */
-extern const struct byi_pass byi_pass_merge_composite;  /* merge_composite.c */
-extern const struct byi_pass byi_pass_annotate_target;  /* annotate_target.c */
-extern const struct byi_pass byi_pass_merge_regions;    /* merge_regions.c */
-extern const struct byi_pass byi_pass_partition_graph;  /* partition_graph.c */
+extern const struct byi_pass byi_pass_alter_op_layout; /* alter_op_layout.c */
+extern const struct byi_pass byi_pass_assign_by_cost;  /* assign_by_cost.c */
+extern const struct byi_pass byi_pass_merge_composite; /* merge_composite.c */
+extern const struct byi_pass byi_pass_annotate_target; /* annotate_target.c */
+extern const struct byi_pass byi_pass_merge_regions;   /* merge_regions.c */
+extern const struct byi_pass byi_pass_partition_graph; /* partition_graph.c */
 
 /* The body of the composite that node `call` of f calls; NULL when it calls
  * none. Composites that capture values are nobody's: they are left alone. */
@@ -50,14 +51,14 @@ struct byi_vendor {
     const char *name;
     const struct byoc_backend *backend;
     const struct byoc_host *host;
-    struct byi_pattern_table *table;   /* compiled from backend->patterns */
-    const char *out; /* why it takes no part; NULL: it does */
+    struct byi_pattern_table *table; /* compiled from backend->patterns */
+    const char *out;                 /* why it takes no part; NULL: it does */
     enum byi_reason out_reason;
 };
 
 /* Which regions are worth having. Zero fields are no limits. */
 struct byi_limits {
-    uint32_t min_nodes;   /* of the model */
+    uint32_t min_nodes; /* of the model */
     double min_flops;
     uint32_t max_regions; /* of the module: those with the most flops stay */
 };
@@ -75,10 +76,10 @@ struct byi_vendors {
     struct byi_vendor *at;
     uint32_t n_sizes; /* of dims that the user gave sizes for */
     const struct byi_size_list *sizes;
-    bool forbid_ref;                 /* refuse reference implementations */
+    bool forbid_ref; /* refuse reference implementations */
     struct byi_limits limits;
-    const char *const *exclude;      /* node names or operators, NULL-ended */
-    const char *const *only;         /* the same; empty or NULL: all */
+    const char *const *exclude; /* node names or operators, NULL-ended */
+    const char *const *only;    /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
     struct byi_assignment *assignment; /* by cost; NULL: any vendor may take
                                           any node                          */
@@ -129,7 +130,8 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
                              const struct byi_module *m, uint32_t func,
                              struct byi_wish *wish, struct byoc_error *err);
 
-/* --- samples.c: shapes for some sizes of the inputs' symbolic dims ---------- */
+/* --- samples.c: shapes for some sizes of the inputs' symbolic dims ----------
+ */
 
 /* The shapes of all values of the module, for sizes that the user gave, or 1,
  * 2 and 64: a number of rounds. NULL where no input's dim has a name. Lives in
@@ -199,10 +201,10 @@ struct byi_builds {
 };
 /* Which parts of giving->func can be built, though the whole cannot, because
  * of giving->detail: runs of its composites, each as long as it can be, found
- * by at most 128 tries. Sets giving->fate, in `arena`: what cannot be built even
- * alone goes back. It stays NULL where there is nothing to split, or where the
- * whole can be built after all, so that the fault lies elsewhere. The module is
- * as it was. */
+ * by at most 128 tries. Sets giving->fate, in `arena`: what cannot be built
+ * even alone goes back. It stays NULL where there is nothing to split, or where
+ * the whole can be built after all, so that the fault lies elsewhere. The
+ * module is as it was. */
 enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
                                   struct byi_arena *arena,
                                   struct byi_giving *giving,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PartitionGraph: every region becomes a function @vendor_N with
  * Compiler="vendor", called once; composites that are in no region become
  * plain operators again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* piece.c: a part of a function on its own: to be timed, and to be known again
  * by what its time depends on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c: a ledger for people: the line they look for first, then who runs
  * how much, the regions, the implementations, and what stayed native and why.
  */

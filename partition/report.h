@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition/report.h: a ledger read back from its JSON, for people and for
  * comparing: what a compile prints, what `byoc report` says of a file and what
  * `byoc inspect` says of an artifact come from the same bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_diff.c: what changed from one ledger to another: shares, vendors,
  * regions, and every node that moved, with the reason it has now. Nodes are
  * the same when they have the same name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_explain.c: all that a ledger says of one node: where it is and why,
  * what it reads and who reads it, every row that was tried and what that
  * found, its region, its implementation and what it costs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_read.c: a ledger from its JSON, checked: it may come from anywhere.
  */
 #include "report.h"

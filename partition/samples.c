@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* samples.c: what shapes a module's values have for some sizes of the inputs'
  * symbolic dims. The type rules are run forward with numbers in place of names,
  * and small values that follow from sizes alone are computed, as the runtime
@@ -87,8 +88,8 @@ static const struct byi_tensor *compute(const struct byi_samples *s,
                                         const struct byi_tensor *const *known,
                                         const struct byi_type *type)
 {
-    if (!s->ctx->eval || !byi_follows_from_sizes(byi_op(node->op), node->n_args,
-                                                 known, type))
+    if (!s->ctx->eval ||
+        !byi_follows_from_sizes(byi_op(node->op), node->n_args, known, type))
         return NULL;
     struct byi_tensor *args =
         byi_arena_calloc(s->arena, node->n_args, sizeof *args);
@@ -406,10 +407,9 @@ uint32_t byi_sample_dims(const struct byi_samples *s,
         byi_arena_calloc(s->arena, s->m->symbols.n, sizeof *list);
     for (uint32_t i = 0; i < s->m->symbols.n; i++)
         if (s->key[i])
-            list[n++] =
-                (struct byoc_dim){.name = s->m->symbols.at[i],
-                                  .size = size_of(s, round - 1,
-                                                  -1 - (int64_t)i)};
+            list[n++] = (struct byoc_dim){
+                .name = s->m->symbols.at[i],
+                .size = size_of(s, round - 1, -1 - (int64_t)i)};
     *dims = list;
     return n;
 }

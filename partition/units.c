@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* units.c: what is assigned as a whole: what one vendor or another takes as one
  * composite. Composites of several vendors that overlap are one unit, which is
  * left through its last node only, as each of them is.

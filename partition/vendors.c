@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vendors.c: loaded backends as partitioning sees them, and the cache of what
  * their probes answered.
  */

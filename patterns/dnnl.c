@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dnnl.c: the rows of dnnl.def as patterns, and their predicates. Part of the
  * plug-in: it sees what any vendor sees, byoc/backend.h. A row says what may
  * stand together; whether oneDNN really builds it well, with these shapes, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* patterns/dnnl.h: what the halves of oneDNN's plug-in share: the rows, for
  * whoever matches, and the operators that may ride on another one's result, of
  * which both the rows' text and the runtime's post-ops are made.

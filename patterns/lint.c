@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lint.c: what is wrong with a table of rows before any model is seen: rows
  * that do not compile, and rows that an earlier one always forestalls.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* match.c: finds where a pattern fits. The solver keeps a list of goals
  * (pattern node, value) and takes them one by one, going back where a choice
  * fails: alternatives, operand order, how often a step repeats. Its depth is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* match_host.c: what a vendor's predicate may ask of a match, and how it says
  * what it found: the match_* services of struct byoc_host.
  */

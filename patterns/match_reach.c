@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* match_reach.c: how far from each node the base of a row's chain is.
  *
  * A row such as `nn.conv2d(..) [relu(^) | add(^, %other)]*` is tried at every

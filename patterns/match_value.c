@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* match_value.c: the values that a match sees. An `if` has its operators in
  * functions of their own; a match sees them as if they stood where the `if`
  * does: a branch that is looked into has numbers of its own for its nodes, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.c: a row's text becomes nodes of struct byi_pat, each of which is there
  * once; rows a table. The notation is in docs/patterns.md.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* patterns/parse.h: the parts of the parser: what stands in braces behind an
  * operator, and behind a colon.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse_parts.c: what a pattern says of attributes and of types.
  */
 #include "parse.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* patterns/patterns.h: the pattern language and its matcher.
  *
  * A row of a table is text in the notation of docs/patterns.md:
@@ -16,14 +17,14 @@
 #include "core/core.h"
 
 enum {
-    BYI_PATTERN_MAX_ARGS = 8,      /* operands written out in one operator */
-    BYI_PATTERN_MAX_NODES = 256,   /* of one row */
-    BYI_PATTERN_MAX_REPEAT = 32,   /* of a step */
-    BYI_PATTERN_MAX_IFS = 8,       /* in each other; as deep as a region's */
-    BYI_MATCH_MAX_OPS = 64,        /* operators of one match */
+    BYI_PATTERN_MAX_ARGS = 8,    /* operands written out in one operator */
+    BYI_PATTERN_MAX_NODES = 256, /* of one row */
+    BYI_PATTERN_MAX_REPEAT = 32, /* of a step */
+    BYI_PATTERN_MAX_IFS = 8,     /* in each other; as deep as a region's */
+    BYI_MATCH_MAX_OPS = 64,      /* operators of one match */
     BYI_MATCH_MAX_OPERANDS = 64,
-    BYI_MATCH_MAX_BRANCHES = 32,   /* looked into on the way to a match */
-    BYI_MATCH_MAX_TEXT = 1024      /* bytes a predicate can say of one match */
+    BYI_MATCH_MAX_BRANCHES = 32, /* looked into on the way to a match */
+    BYI_MATCH_MAX_TEXT = 1024    /* bytes a predicate can say of one match */
 };
 
 enum byi_pat_kind {
@@ -78,24 +79,24 @@ struct byi_pat_type {
  * says. */
 struct byi_pat {
     enum byi_pat_kind kind;
-    uint32_t name;         /* ANY, CONST, ONCE: index of the name, BYI_NO_NAME
-                              for an ONCE without                         */
-    uint32_t n_ops;        /* OP, GROUP: the operators it may be          */
+    uint32_t name;  /* ANY, CONST, ONCE: index of the name, BYI_NO_NAME
+                       for an ONCE without                         */
+    uint32_t n_ops; /* OP, GROUP: the operators it may be          */
     const enum byi_op_id *ops;
-    uint32_t n_args;       /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN:
-                              base, step; GET, TYPE, ONCE: what it is of;
-                              IF: condition, then, else                   */
+    uint32_t n_args; /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN:
+                        base, step; GET, TYPE, ONCE: what it is of;
+                        IF: condition, then, else                   */
     const uint32_t *args;
-    uint32_t inverse;      /* GROUP: a bit for each operand that is taken away
-                              or divided by                               */
-    uint32_t index;        /* GET: which field                            */
-    bool has_rest;         /* OP: any further operands, bound to rest's   */
-    uint32_t rest;         /* name: rest0, rest1, ...                     */
-    uint32_t min, max;     /* CHAIN: how often the step may stand         */
-    bool forks;            /* CHAIN: '~', along every way from the base   */
-    uint32_t n_tests;      /* OP: what attributes must be                 */
+    uint32_t inverse;  /* GROUP: a bit for each operand that is taken away
+                          or divided by                               */
+    uint32_t index;    /* GET: which field                            */
+    bool has_rest;     /* OP: any further operands, bound to rest's   */
+    uint32_t rest;     /* name: rest0, rest1, ...                     */
+    uint32_t min, max; /* CHAIN: how often the step may stand         */
+    bool forks;        /* CHAIN: '~', along every way from the base   */
+    uint32_t n_tests;  /* OP: what attributes must be                 */
     const struct byi_pat_test *tests;
-    bool has_value;        /* CONST: one element, `value`                 */
+    bool has_value; /* CONST: one element, `value`                 */
     double value;
     const struct byi_pat_type *type; /* TYPE */
 };
@@ -114,11 +115,11 @@ struct byi_pattern {
     const struct byi_pat *nodes;
     uint32_t n_names;
     const char *const *names;
-    const bool *repeated;  /* names that can stand for several values,
-                              which are numbered */
-    uint32_t nameless;     /* the name of constants without one, or
-                              BYI_NO_NAME */
-    uint32_t n_defs;       /* the ONCE nodes that `with` defines, in order */
+    const bool *repeated; /* names that can stand for several values,
+                             which are numbered */
+    uint32_t nameless;    /* the name of constants without one, or
+                             BYI_NO_NAME */
+    uint32_t n_defs;      /* the ONCE nodes that `with` defines, in order */
     const uint32_t *defs;
     bool roots[BYI_N_ROOTS];
 };
@@ -128,7 +129,7 @@ struct byi_pattern_table {
     struct byi_arena *arena;
     uint32_t n;
     const struct byi_pattern *at;
-    bool inside[BYI_N_ROOTS];      /* stands anywhere in a row */
+    bool inside[BYI_N_ROOTS]; /* stands anywhere in a row */
 };
 
 /* --- parse.c ------------------------------------------------------------ */
@@ -181,12 +182,12 @@ struct byi_named {
 /* A branch of an `if` that was looked into. Its nodes are values of the match
  * as those of the function are, from `first` on. */
 struct byi_branch {
-    uint32_t func;           /* in the module                          */
+    uint32_t func; /* in the module                          */
     const struct byi_func *f;
-    byi_id first;            /* the value that node 0 of f is          */
-    byi_id home;             /* the `if`, a value                      */
-    byi_id fn;               /* the function literal, a value          */
-    uint32_t arg;            /* of the `if`: 1 then, 2 else            */
+    byi_id first; /* the value that node 0 of f is          */
+    byi_id home;  /* the `if`, a value                      */
+    byi_id fn;    /* the function literal, a value          */
+    uint32_t arg; /* of the `if`: 1 then, 2 else            */
 };
 
 /* A match. Operators (and tuples, and `if`s) in an order where operands come

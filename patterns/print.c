@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print.c: a compiled pattern as text again, in one way for each thing.
  */
 #include "patterns.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* artifact.c: an artifact read as an ELF file, without running any of it:
  * sections by name, and enough checked that the loader may be let near it.
  */
@@ -21,10 +22,14 @@ enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };
 /* Only where there is code: fused kernels, what vendors wrote. */
 enum { KERNELS = N_NEEDED, UNITS, TEXT, N_SECTIONS };
 static const char *const section_names[N_SECTIONS] = {
-    [MODEL] = ".byoc.model",     [MANIFEST] = ".byoc.manifest",
-    [PLAN] = ".byoc.plan",       [LEDGER] = ".byoc.ledger",
-    [BLOBS] = ".byoc.blobs",     [WEIGHTS] = ".byoc.weights",
-    [KERNELS] = ".byoc.kernels", [UNITS] = ".byoc.units",
+    [MODEL] = ".byoc.model",
+    [MANIFEST] = ".byoc.manifest",
+    [PLAN] = ".byoc.plan",
+    [LEDGER] = ".byoc.ledger",
+    [BLOBS] = ".byoc.blobs",
+    [WEIGHTS] = ".byoc.weights",
+    [KERNELS] = ".byoc.kernels",
+    [UNITS] = ".byoc.units",
     [TEXT] = ".text",
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bind.c: a vendor's region whose dims have names, for the sizes of one run.
  * The inputs' sizes are given; the type rules of the region's steps, which are
  * shape functions as well, tell all others. What comes out is what the vendor

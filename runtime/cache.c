@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c: a model whose inputs' sizes vary has an instance for each of the
  * sizes it is run with, made when they are first met, and kept while there is
  * room: so many instances, and so many bytes of plans, frames and what vendors
@@ -56,8 +57,8 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
     *limit = strtoull(text, &end, 10);
     if (errno == 0 && *text >= '0' && *text <= '9' && !*end && *limit > 0)
         return BYOC_OK;
-    return byi_fail(err, BYOC_EINVAL, "%s is \"%.40s\", expected a number from 1 on",
-                    name, text);
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s is \"%.40s\", expected a number from 1 on", name, text);
 }
 
 /* --- what is held --------------------------------------------------------- */
@@ -483,12 +484,9 @@ static void list_faults(const struct byoc_model *model,
             faults[i] = byi_arena_str(arena, in->regions[i].fault);
 }
 
-enum byoc_status byoc_internal_region_faults(const struct byoc_model *model,
-                                             const struct byoc_dim *dims,
-                                             uint32_t n,
-                                             struct byi_arena *arena,
-                                             const char **faults,
-                                             struct byoc_error *err)
+enum byoc_status byoc_internal_region_faults(
+    const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
+    struct byi_arena *arena, const char **faults, struct byoc_error *err)
 {
     int64_t *sizes;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);

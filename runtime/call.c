@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call.c: calls: operands go into a frame of the callee, results come back to
  * the step that called. Tensors are lent, or shared where they are in a block;
  * nothing is copied that may stay where it is. A call in the place of a

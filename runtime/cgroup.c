@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c: the limits of the cgroups that this process is in, version 1 and 2
  * (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). Each cgroup
  * is bound by those above it, so the least limit counts.

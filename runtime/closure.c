@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* closure.c: functions as values: a function of the plan with what it
  * captured. They are counted, and immutable, so none can hold itself. What one
  * captured lives as long as it does: in a block that it shares, or in a copy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code.c: which of an artifact's code runs here, fused kernels and what vendors
  * wrote: what was compiled for the widest instruction set in use (core/isa.h).
  * Where there is none the native twins run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copies.c: libraries that a process should have once: two OpenMP runtimes
  * share the cores out twice, two copies of oneDNN keep two sets of caches, and
  * either may take the other's symbols. Found by a function that each defines,

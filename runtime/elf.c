@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elf.c: what a shared library's file says before the loader is let near it. */
 #include "elf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/elf.h: shared libraries read as ELF64 files (System V gABI, "Object
  * Files"), without running any of them; everything is bounds-checked.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exec.c: the executor: steps in order, each a native kernel, a vendor's
  * region, a call, a branch, or nothing but a view. Calls wait on a stack of
  * activations (call.c), never on this program's own. Where shapes vary, a

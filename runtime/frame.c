@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c: activations of functions. Each is one piece of memory: the tensors
  * of its values, its arena, where its results go, and the views that vendors
  * are given. A function that is not active has its first frame waiting; a

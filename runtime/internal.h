@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/internal.h: the runtime's own view: images, plans, plug-ins. */
 #ifndef BYI_RUNTIME_H
 #define BYI_RUNTIME_H
@@ -56,15 +57,16 @@ struct byi_image {
 };
 
 /* Why region `region` (in the plan's order) runs its native twin although its
- * vendor was asked; NULL when the vendor runs it. Lives as long as the model. */
+ * vendor was asked; NULL when the vendor runs it. Lives as long as the model.
+ */
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
 /* The same for these sizes of the inputs' symbols, which must be all of them,
- * as a run with them would find it: faults[i], by region, is set to why region i
- * runs its native twin, in `arena`, or stays as it is. What is made for it goes
- * again. Of a model without vendors: why none could build it. Errors: those of
- * byoc_model_warm. */
+ * as a run with them would find it: faults[i], by region, is set to why region
+ * i runs its native twin, in `arena`, or stays as it is. What is made for it
+ * goes again. Of a model without vendors: why none could build it. Errors:
+ * those of byoc_model_warm. */
 BYOC_API enum byoc_status byoc_internal_region_faults(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byi_arena *arena, const char **faults, struct byoc_error *err);
@@ -95,10 +97,11 @@ struct byi_region_facts {
     const struct byi_tensor *const *consts; /* by the JSON's "data" */
 };
 BYOC_API uint32_t byoc_internal_regions(const struct byoc_model *model);
-BYOC_API enum byoc_status
-byoc_internal_region(const struct byoc_model *model, uint32_t region,
-                     struct byi_arena *arena, struct byi_region_facts *facts,
-                     struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_region(const struct byoc_model *model,
+                                               uint32_t region,
+                                               struct byi_arena *arena,
+                                               struct byi_region_facts *facts,
+                                               struct byoc_error *err);
 
 /* Sizes to make a model ready for; each set has every symbol of the inputs. */
 struct byi_warm_set {
@@ -163,7 +166,8 @@ struct byi_artifact {
     const void *map;
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
-    int64_t code; /* of .byoc.kernels, .byoc.units, .text, from the descriptor */
+    int64_t
+        code; /* of .byoc.kernels, .byoc.units, .text, from the descriptor */
     uint64_t code_bytes;
     int64_t units;
     uint64_t units_bytes;
@@ -219,15 +223,13 @@ struct byi_memory_library {
     void *handle; /* NULL: not open */
     int fd;
 };
-BYOC_API enum byoc_status
-byoc_internal_library_map(const void *data, size_t n,
-                          struct byi_memory_library *library,
-                          struct byoc_error *err);
+BYOC_API enum byoc_status byoc_internal_library_map(
+    const void *data, size_t n, struct byi_memory_library *library,
+    struct byoc_error *err);
 BYOC_API byi_unit_fn
 byoc_internal_library_function(const struct byi_memory_library *library,
                                const char *name); /* NULL: none */
-BYOC_API void
-byoc_internal_library_unmap(struct byi_memory_library *library);
+BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
 /* The folder of the library or program this code is in; false: not known. */
 bool byi_library_folder(char *path, size_t n);
 
@@ -282,9 +284,9 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const char *where, struct byoc_error *err);
 
 /* Load a region: a blob that is not aligned is lent as a copy that is. */
-BYOC_API struct byoc_fail *
-byoc_internal_plugin_load(const struct byi_plugin *plugin,
-                          const struct byoc_region *region, void **compiled);
+BYOC_API struct byoc_fail *byoc_internal_plugin_load(
+    const struct byi_plugin *plugin, const struct byoc_region *region,
+    void **compiled);
 /* Run a region that is loaded, on the threads of the calling thread's turn. */
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
@@ -307,7 +309,8 @@ enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
  * runs. */
 BYOC_API bool byoc_internal_is_plugin(const char *path);
 
-/* --- copies.c -------------------------------------------------------------- */
+/* --- copies.c --------------------------------------------------------------
+ */
 
 /* A line for each kind of library that this process should have once, but has
  * loaded twice or more: what, and which. Text: "" where there is none. */

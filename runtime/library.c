@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* library.c: the one file that calls dlopen. A library is named by its
  * absolute path and nothing else: no search path, no current directory, no
  * file that anybody may rewrite. What the loader said is always passed on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.c: operators on sequences and optionals. Their values are counted and
  * immutable, as functions are (closure.c): a tensor is in as many of them as
  * hold it, in one block. One that nobody else has, and that is read here for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c: the manifest of an image, read (docs/artifact.md). It says what
  * a model takes and gives, which vendors it was made for, and what the other
  * sections must hash to.

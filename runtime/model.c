@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c: from an artifact or an image to a model that can run: manifest,
  * plan, constants, vendors. What a vendor cannot do here its regions' native
  * twins do, and the model says so.
@@ -295,8 +296,7 @@ static enum byoc_status load_blob(const struct byi_plugin *plugin,
                                   struct byoc_error *err)
 {
     void *compiled = NULL;
-    struct byoc_fail *fail =
-        byoc_internal_plugin_load(plugin, from, &compiled);
+    struct byoc_fail *fail = byoc_internal_plugin_load(plugin, from, &compiled);
     BYI_TRY(byi_plugin_status(fail, plugin, symbol, err));
     region->plugin = plugin;
     region->compiled = compiled;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/plan.h: a plan as the executor runs it (docs/plan.md), read and
  * checked by plan.c; what a model and a state hold, for model.c and exec.c.
  */
@@ -95,7 +96,7 @@ struct byi_plan_const {
 
 struct byi_plan_part {
     const char *backend, *symbol;
-    const char *code; /* the C function it became; NULL: none */
+    const char *code;          /* the C function it became; NULL: none */
     uint64_t blob, blob_bytes; /* place in the blobs */
     uint32_t twin;             /* function           */
     uint32_t n_consts;
@@ -175,10 +176,10 @@ struct byoc_model {
     uint32_t n_keys;         /* symbols of the inputs' shapes        */
     uint32_t *keys;
     struct byi_cache *cache; /* NULL: there are none, and `own` runs */
-    byi_fused_fn *kernels;  /* by the plan's kernel; NULL: its twin runs */
-    const char *code_level; /* what they were compiled for, or NULL      */
-    byi_unit_fn *functions; /* by the plan's region with code; NULL: not for
-                               this machine                              */
+    byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
+    const char *code_level;  /* what they were compiled for, or NULL      */
+    byi_unit_fn *functions;  /* by the plan's region with code; NULL: not for
+                                this machine                              */
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     uint32_t threads;
@@ -218,9 +219,9 @@ void byi_instance_end(struct byi_instance *in);
 /* --- site.c --------------------------------------------------------------- */
 
 /* What a call of function `func` returns whose operands have these types and
- * values, where they are known (else NULL): out[i] and out_values[i] are set for
- * each output that follows from them, in `arena`. They are NULL before. The plan
- * is the model's own, not one that is being specialised. */
+ * values, where they are known (else NULL): out[i] and out_values[i] are set
+ * for each output that follows from them, in `arena`. They are NULL before. The
+ * plan is the model's own, not one that is being specialised. */
 void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
                    const struct byi_type *const *types,
                    const struct byi_tensor *const *values,
@@ -375,7 +376,8 @@ void byi_work_free(struct byi_work **work);
  * before another state's run takes the work. */
 void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
 
-/* --- cache.c: instances by the sizes that they are for --------------------- */
+/* --- cache.c: instances by the sizes that they are for ---------------------
+ */
 
 struct byi_entry;
 /* An instance and memory to run it in, taken from the cache. */
@@ -404,13 +406,13 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
 struct byoc_state {
     const struct byoc_model *model;
     const struct byi_instance *in; /* what runs                              */
-    struct byi_work *work;         /* of it                                    */
-    struct byi_lease lease;        /* while a run lasts, where sizes vary      */
-    struct byi_tensor *inputs;     /* of the run, by input                     */
-    struct byi_tensor *results;    /* as callers saw them: their dims live
-                                      here, by output                          */
-    struct byi_frame *top;         /* the activation that runs                 */
-    uint32_t depth;                /* how many there are                       */
+    struct byi_work *work;      /* of it                                    */
+    struct byi_lease lease;     /* while a run lasts, where sizes vary      */
+    struct byi_tensor *inputs;  /* of the run, by input                     */
+    struct byi_tensor *results; /* as callers saw them: their dims live
+                                   here, by output                          */
+    struct byi_frame *top;      /* the activation that runs                 */
+    uint32_t depth;             /* how many there are                       */
     uint32_t max_depth;
     uint64_t calls, max_calls; /* of one run                               */
     uint64_t draws;            /* of random numbers, in all its runs       */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_check.c: what makes a plan safe to run, function by function: values
  * are written once and before they are read, types follow from the operators'
  * rules, no step writes where it reads. What a function value is, nobody knows

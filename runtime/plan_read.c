@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_read.c: JSON -> a plan's tables. Every count is bounded, every index
  * checked where it is read, and every fault named by its path. What spans
  * several lines (types against rules, lifetimes) is plan_check.c's.

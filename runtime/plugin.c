@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c: vendors' plug-ins: from a path to a checked table of functions,
  * and back. A library is opened once in a process, however many models use it;
  * each user has a host of its own, with its threads and log. Closing the last

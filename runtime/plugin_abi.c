@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_abi.c: what a plug-in's file says of the header it was built with,
  * before anything of it runs: byoc_backend_descriptor_v1. The places of structs
  * and members, as the compilers of both sides saw them, must be the same as far

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_path.c: where plug-ins are looked for: the caller's list, else that of
  * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only",
  * beside libbyoc_runtime.so. Entries are absolute: the current directory never
@@ -283,8 +284,7 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
     char none[] = "";
     for (char *rest,
          *path = strtok_r(paths->at ? paths->at : none, "\n", &rest);
-         path;
-         path = strtok_r(NULL, "\n", &rest)) {
+         path; path = strtok_r(NULL, "\n", &rest)) {
         struct byoc_error one;
         if (byoc_internal_plugin_open(path, threads, plugin, &one) != BYOC_OK) {
             why = one;

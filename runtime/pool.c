@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: blocks for values whose size is only known as the run goes. Blocks
  * are kept from run to run, so that runs with the same shapes come to need
  * nothing new; the number of blocks is that of such values alive at once. Free

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prepack.c: constant operands of native kernels, once, as the kernels read
  * them best: weights in the order of the matrix product's tiles; what is not
  * packed, on addresses that are multiples of BYI_ALIGN, which those in a model

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* site.c: the shapes and small values that a call returns, from those of its
  * operands. A fused group of shape arithmetic is a function that several calls
  * may share; each call is evaluated by itself, so that its results are known
@@ -32,8 +33,7 @@ static void look_at(struct site *s, uint32_t v)
 static void compute(struct site *s, const struct byi_step *step,
                     const struct byi_tensor *const *known)
 {
-    struct byi_tensor *in =
-        byi_arena_calloc(s->arena, step->n_in, sizeof *in);
+    struct byi_tensor *in = byi_arena_calloc(s->arena, step->n_in, sizeof *in);
     struct byi_tensor *out =
         byi_arena_calloc(s->arena, step->n_out, sizeof *out);
     for (uint32_t i = 0; i < step->n_out; i++) {
@@ -78,8 +78,7 @@ static void infer(struct site *s, const struct byi_step *step)
         step->n_out != (out->kind == BYI_TUPLE ? out->n_fields : 1))
         return;
     for (uint32_t i = 0; i < step->n_out; i++)
-        s->type[step->out[i]] =
-            out->kind == BYI_TUPLE ? out->fields[i] : out;
+        s->type[step->out[i]] = out->kind == BYI_TUPLE ? out->fields[i] : out;
     compute(s, step, known);
 }
 

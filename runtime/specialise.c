@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* specialise.c: a plan for given sizes of the inputs' symbols. The type rules,
  * which are shape functions as well, tell the sizes of all values that do not
  * depend on data; small values that follow from sizes alone are computed, and
@@ -394,8 +395,8 @@ static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
         byi_arena_calloc(m->scratch, step->n_out, sizeof *known);
     bool any = false;
     for (uint32_t i = 0; i < step->n_in; i++) {
-        types[i] = f->values[step->in[i]].fixed ? f->values[step->in[i]].type
-                                                : NULL;
+        types[i] =
+            f->values[step->in[i]].fixed ? f->values[step->in[i]].type : NULL;
         values[i] = known_of(m, f, step->in[i]);
         any = any || values[i];
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state.c: the memory of one run at a time, and the way in: callers' DLPack
  * views are checked against the model's signature, bound, and given back.
  */

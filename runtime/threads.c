@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c: how many threads a run uses, and why: what the caller or the
  * environment asked for, else all that may run: the CPUs this process may run
  * on, or the cgroup's CPU quota where that is less, since the kernel puts more

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace.c: runs as a Chrome trace: the "JSON Array Format" of the Trace Event
  * Format document, complete events (ph "X"), times in microseconds from the
  * moment the trace was opened. The file appears when the trace ends.

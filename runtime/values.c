@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* values.c: sequences and optionals across the public interface: callers'
  * trees are made objects that lend their tensors, and what a run gives is made
  * a tree of the state's. Both go down as far as the model's signature says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weights.c: the hash of weights. They are by far the largest part of a model,
  * so their pieces are hashed side by side, and it does not matter whether they
  * lie in one section or where the importer left them.

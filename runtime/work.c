@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* work.c: the memory that runs of an instance need, one run at a time: frames
  * of main and of all that it may call, and what vendors want for their regions.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers.c: worker threads that spin briefly, then sleep on a futex.
  *
  * A run takes free workers when it begins and gives them back when it ends, so

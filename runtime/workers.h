@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/workers.h: the worker threads of this process, one set for all
  * models, native kernels and plug-ins (docs/threads.md).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/backend.c: the plug-in's face: the query function and its
  * table. Turns this side's statuses into the host's failures and has oneDNN run
  * on the host's threads for the duration of each call. A region is loaded from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/build.c: walks a region's graph in order and lets the builder
  * of each kernel append its primitives. Here: values and the layouts they are
  * had in, buffers, packing, and the region's borders.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/build.h: a region's graph becomes a program: primitives in
  * order, each with its arguments in buffers. Builders (kernels_*.c) see values
  * as views of buffers and ask for them in the layout they want; layout

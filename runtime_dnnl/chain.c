@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/chain.c: the operators that follow a kernel's own one. They
  * become post-ops of its primitive as far as oneDNN takes them, in the model's
  * order; what it refuses, or does only by a reference implementation, runs as

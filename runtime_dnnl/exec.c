@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/exec.c: a program with memory: one state per run at a time.
  * All memory objects are made here once; a run sets the pointers of the
  * region's inputs and outputs and executes the steps, in the order of the list,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/guards.c: legal descriptors that oneDNN crashes on or computes
  * wrongly, found by running random descriptors against plain loops
  * (tests/runtime_dnnl/layer_random_test.c does the same). Each guard names the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/image.c: data with channels. oneDNN's descriptors are always
  * (N, C, spatial...), and their strides say where channels are in memory; the
  * graph's dims are in the order that an operator's layout says. Both are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_matmul.c: nn.dense and nn.matmul. Transposed and
  * permuted operands (attention's heads) are read where they lie; a batch that
  * shares one matrix of weights is folded into M.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_move.c: kernels that compute nothing. Most are another
  * view of the same memory, as far as the layout allows; concatenation and
  * shuffled blocks are one primitive each.

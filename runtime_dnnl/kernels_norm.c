@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_norm.c: softmax, normalisations and reductions. oneDNN
  * is fast where the axis in question is the innermost one in memory, so the
  * source is had that way and shown to it as (outer, inner).

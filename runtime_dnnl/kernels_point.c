@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_point.c: kernels whose own operator is elementwise or
  * binary: a chain that starts from an operand. Memory layout is of no account
  * to them, so they take the one their operands have.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_recurrent.c: nn.rnn, nn.gru and nn.lstm, one primitive
  * each. Its weights are had as oneDNN wants them: the gates in its order, both
  * biases as one, and packed, all while building.

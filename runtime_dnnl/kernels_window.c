@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_window.c: convolution, deconvolution, pooling,
  * resizing: data (N, C, spatial...) in channels-last memory.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layer.c: the library's engine, memory descriptors, attributes,
  * and calls. Status codes of oneDNN say little; the messages here name what
  * was asked for.

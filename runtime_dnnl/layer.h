@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layer.h: oneDNN 2.6 and 3.x behind one face. Only layer*.c and
  * prim_*.c include dnnl.h; enumerators and signatures differ between the
  * majors, so which one it is is settled when they are compiled.

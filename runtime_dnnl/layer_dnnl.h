@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layer_dnnl.h: what the files of the layer share: oneDNN's
  * header, and its two notions of a memory descriptor (2.x: a struct, passed by
  * address; 3.x: a handle).

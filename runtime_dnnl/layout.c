@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layout.c: arithmetic on strides. A layout is dims and strides;
  * the stride of an axis of size 1 means nothing and never decides anything
  * here.

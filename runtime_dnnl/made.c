@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/made.c: constants made at load: packed weights, copies in
  * another layout, and the few numbers that rows of the table make up. By JSON
  * and by C they are made here, out of the same descriptions.

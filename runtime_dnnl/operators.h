@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/operators.h: a small library of operators on oneDNN: what they
  * are made of, memory, and the steps of a region. The plug-in builds regions of
  * it (build.c), and so does the C that regions become (write.c), which carries

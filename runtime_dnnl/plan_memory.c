@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/plan_memory.c: places a region's temporaries in one block.
  * Largest first, each at the lowest offset where it meets no other that is
  * alive at the same time: greedy by size, as in Pisarchyk and Lee, "Efficient

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_conv.c: creators of the primitives that multiply and
  * those that slide a window: convolution, deconvolution, matrix product,
  * pooling, resampling.

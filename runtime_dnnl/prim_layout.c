@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_layout.c: the layouts that oneDNN picks when it is free to:
  * the blocked descriptors of a convolution made with format `any`, as names.
  */

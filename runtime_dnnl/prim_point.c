@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_point.c: creators of the other primitives: elementwise,
  * binary, softmax, normalisations, reduction, concatenation, reorder.
  */

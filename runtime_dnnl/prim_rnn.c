@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_rnn.c: the creator of recurrent layers. */
 #include "runtime_dnnl/layer_dnnl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/program.c: what a program owns. It is filled by build.c, from a
  * graph, or by unit.c, from what a unit of C calls.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/quant.c: quantised models. A dequantised value remembers the
  * integers it came from. A convolution or product that reads it computes on
  * those, when its weights are integers times a step of each output channel,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/share.c: a region is built for each of the sizes its model is
  * run with, and what its weights become seldom depends on them: what a reorder
  * made of a constant is had once by all programs of a host that want the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/strides.c: one description for each layout. The stride of an
  * axis of size 1 means nothing, but oneDNN reads it: 2.6 takes a transposed
  * tensor that is plain but for such an axis for a layout that its binary

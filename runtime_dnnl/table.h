@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/table.h: patterns/dnnl.def as the runtime needs it.
  */
 #ifndef BYI_DNNL_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c: oneDNN calls an OpenMP library for its threads. The plug-in
  * exports that library's functions (core/openmp.c). libdnnl.so, which the
  * plug-in brings, finds them before libgomp's, and so its regions go to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/threads.h: oneDNN's parallel regions on the host's threads. */
 #ifndef BYI_DN_THREADS_H
 #define BYI_DN_THREADS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/unit.c: a region that came as C (write.c): what its unit calls
  * does here the same as build.c does by itself.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/write.c: a program as C. Build.c has decided everything: which
  * primitives there are, with which post-ops, in which order, on which memory;
  * here it is written down, as one unit that calls the operators of operators.h:

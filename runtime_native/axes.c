@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axes.c: tensors seen as a walk within a walk: over the axes that a reduction
  * or normalisation keeps, and over those it works along.
  */

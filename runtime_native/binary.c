@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* binary.c: elementwise operators of two operands (and `where` of three) with
  * numpy's broadcasting. Axes along which every operand keeps one pace are
  * merged first; then the innermost axis has stride 0 or 1 in each operand, so

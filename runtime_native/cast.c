@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cast.c: cast between all numeric types and bool, and from strings.
  * Integers wrap. A float is truncated; where it fits 64 bits, the low bits of
  * the integer count, elsewhere (infinity, NaN) they are those of INT64_MIN:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv.h: a convolution as its kernels see it, or the transpose of one. */
 #ifndef BYI_CONV_H
 #define BYI_CONV_H

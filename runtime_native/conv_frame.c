@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_frame.c: float32 convolution of images as ONNX has them, directly.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
  * Channels are copied into frames: with their padding, and where the stride s

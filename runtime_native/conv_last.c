@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_last.c: float32 convolution with channels last.
  *   data (N, d, h, w, C), weights (kd, kh, kw, C/G, O) -> (N, od, oh, ow, O)
  * A matrix product per group, windows (positions of all images, taps C/G) by

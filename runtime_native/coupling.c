@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* coupling.c: probabilities of classes from those of each pair of them.
  *
  * r_ij is the probability of class i where it is i or j. The p with sum 1 that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
  *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
  * or in other layouts, which are copied to these first and back then.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* det.c: determinants of square matrices, by Gaussian elimination with
  * partial pivoting in double.
  *   x (..., n, n) -> (...)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dft.c: the discrete Fourier transform along an axis of any length, by the
  * prime factors of that length, in double.
  *   x (..., n, ..., 1 or 2) -> (..., length, ..., 2)

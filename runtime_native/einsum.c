@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
  * with a size, and a stride in each operand. Two float32 operands whose labels
  * fall into batch, rows, columns and sum are matrix products; all else walks

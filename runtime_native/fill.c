@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fill.c: kernels that make data: from shapes (shape_of, size_of), from
  * numbers (full, arange, eye_like, one_hot).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.c: the float32 matrix product behind dense, matmul, convolution and
  * its transpose. C is cut into tiles; each tile is one task, which packs the
  * parts of A and B it needs into its thread's scratch and lets the
@@ -111,8 +112,7 @@ static void transpose_two(const float *a, const float *b, int64_t columns,
     for (; c + 4 <= columns; c += 4) {
         const quad x = *(const quad_any *)(a + c);
         const quad y = *(const quad_any *)(b + c);
-        const quad pairs[] = {SHUFFLE(x, y, LOW),
-                              SHUFFLE(x, y, HIGH)};
+        const quad pairs[] = {SHUFFLE(x, y, LOW), SHUFFLE(x, y, HIGH)};
         for (int64_t i = 0; i < 4; i++)
             memcpy(to + (c + i) * pitch, (const float *)pairs + 2 * i,
                    2 * sizeof *to);

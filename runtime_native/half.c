@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* half.c: float16 and bfloat16. CPUs rarely compute in them, so a kernel of
  * floats runs on float32 copies in scratch: inputs are widened before it, and
  * its results narrowed after it, which rounds once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* idct.c: signal.idct8: the inverse of core/dct.h's transform along the last
  * axis, the one before it, or both. Coefficients that are zero, as most are
  * where pictures were compressed, are skipped (idct.inc); float64 has plain

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: kernels that move data by indices: take, gather, gather_nd and the
  * scatters. Indices are checked before anything moves, so that the copying
  * loops need no exit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h: what the files of kernels share: lists of element types for the
  * typed loops, tensor arithmetic, the size of a team of threads, and the
  * float32 loops that exist once per instruction set.
@@ -20,8 +21,7 @@
 #if defined(__clang__)
 #define BYI_SHUFFLE(ids, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define BYI_SHUFFLE(ids, a, b, ...)                                            \
-    __builtin_shuffle(a, b, (ids){__VA_ARGS__})
+#define BYI_SHUFFLE(ids, a, b, ...) __builtin_shuffle(a, b, (ids){__VA_ARGS__})
 #endif
 
 /* T(id, C type): element types by what C can do with them. */

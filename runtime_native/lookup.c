@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.c: qnn.lookup: y[i] = table[x[i]], bytes. A table of 256 is 16 of the
  * 16 entries that a byte shuffle looks up at once, or two of 128 where AVX-512
  * has VBMI.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* matmul.c: nn.dense and nn.matmul: products of matrices, batches broadcast.
  *   nn.dense   (m, k) (n, k)^T              -> (m, n)
  *   nn.matmul  (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul

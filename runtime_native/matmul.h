@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* matmul.h: a product of matrices as its kernels see it. */
 #ifndef BYI_MATMUL_H
 #define BYI_MATMUL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* move.h: what the kernels that move data share. They know only the size of
  * an element, never its meaning; strings are pointers here.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* movement.c: kernels that copy all of their data in another order: reshape
  * and its like, transpose, broadcast_to, tile, slices, blocks, concatenate and
  * split. Each says how its result walks its operand; view.c does the walking.

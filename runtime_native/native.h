@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_native/native.h: the native kernels: one for every operator of the
  * table, behind one signature.
  */
@@ -42,7 +43,7 @@ struct byi_call {
     uint32_t threads;   /* at least 1: for omp num_threads()             */
     struct byi_string_store *strings; /* for strings it makes; NULL: it must
                                          not                                */
-    uint64_t draw;      /* random numbers: how often any were drawn before */
+    uint64_t draw; /* random numbers: how often any were drawn before */
 };
 
 /* A kernel. Runs on checked types (byi_infer_type accepted them); refuses

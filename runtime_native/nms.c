@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nms.c: the kernel of vision.non_max_suppression (ONNX NonMaxSuppression):
  * greedy, highest score first, per class and batch. Candidates wait in a heap,
  * so that a low limit per class does not pay for sorting all of them. Each is

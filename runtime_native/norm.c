@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* norm.c: normalisations. Means and variances are in double, the variance from
  * differences to the mean. Each of batch, instance, group and layer
  * normalisation comes down to rows that are scaled and shifted:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pad.c: kernels that copy rows and fill what is beside them: pad, trilu,
  * reverse_sequence.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: maximum, mean and p-norm over windows, and over all of space.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
  * Channels that lie beside each other (channels last, or blocks of them) are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* qnn.c: products of 8-bit integers: their operands, and their plain form.
  *   sum = sum over k of (x - x zero) (weights - weights zero), 32 bits
  *   int32    sum + bias

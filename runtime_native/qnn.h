@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* qnn.h: a product of 8-bit integers as its kernels see it: qnn_conv.c and
  * qnn_matmul.c find the sums, qnn.c what they are times and what comes of them.
  */

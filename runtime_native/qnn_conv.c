@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_conv.c: qnn.conv1d, qnn.conv2d, qnn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
  * As conv_frame.c does it: channels are copied into frames, in which every tap

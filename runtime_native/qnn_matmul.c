@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_matmul.c: qnn.matmul: products of matrices of 8-bit integers, batches
  * broadcast.
  *   (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul

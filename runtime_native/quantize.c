@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quantize.c: qnn.quantize and qnn.dequantize.
  *   x (outer, n, inner), scale and zero point: one, or n along the axis
  *   quantize    saturate(round(x / scale) + zero point), halves to even

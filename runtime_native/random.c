@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random.c: random numbers. The generator is Philox4x32-10 (Salmon, Moraes,
  * Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
  * function of a key and a counter without any state, so that no order of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recurrent.c: nn.rnn, nn.gru and nn.lstm; sequence.c says what they compute,
  * and does it for float64. In float32 the input's part of many steps is one
  * product beforehand. What is left of a step is cut into blocks of hidden

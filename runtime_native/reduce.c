@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: sums, extremes and norms over axes, and the places of extremes.
  * Floats add up in double; integers in 64 bits, modulo 2^64. float32 has two
  * fast walks: along rows that are reduced, and along rows that are kept.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relayout.c: tensors of other layouts: where their elements are, and
  * layout_transform, which copies them from one layout to another.
  */

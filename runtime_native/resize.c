@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resize.c: the kernel of image.resize, as ONNX Resize of opset 18 defines it
  * for any rank. core/resample.c says what every axis reads; two neighbouring
  * axes are resized together, row by row (resample.inc), more of them in as many

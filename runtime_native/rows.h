@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.h: the families of kernels. Each file NAME.c of kernels ends with
  *
  *     static const struct byi_kernel_row rows[] = {

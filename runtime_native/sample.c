@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.c: kernels that read images between their pixels: grid_sample (Spatial
  * Transformer Networks, arXiv:1506.02025, with PyTorch's rules at borders) and
  * roi_align (Mask R-CNN, arXiv:1703.06870).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* select.c: kernels that choose elements by their values: topk, nonzero,
  * compress, unique, and cumsum, which walks an axis as topk does. topk and
  * unique order 64-bit keys, so that one loop serves every type: NaN is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sequence.c: nn.rnn, nn.gru and nn.lstm as they are defined, one number after
  * the other, in double: what float64 runs on, and what recurrent.c is held
  * against. With W x = weights x + bias, R h = recurrent h + bias, f, g, h the

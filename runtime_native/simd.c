@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simd.c: which of the float32 loops are used. */
 #include <stdatomic.h>
 

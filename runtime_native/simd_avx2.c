@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simd_avx2.c: the float32 loops for AVX2 and FMA. */
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simd_base.c: the float32 loops for any CPU the compiler builds for. */
 #pragma GCC optimize("no-trapping-math") /* speculate both sides of ?: */
 #define TABLE byi_simd_base

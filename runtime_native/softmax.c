@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softmax.c: nn.softmax, nn.log_softmax, nn.hardmax along an axis.
  *   x (outer, n, inner) -> the same
  * A slice of n elements is shifted by its maximum first, so that nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse.c: nn.sparse_dense and nn.sparse_conv2d: products Y = W X with weights
  * W (m, k) most of which are zero. What is packed of W: of every 4 outputs, and
  * of 256 inputs at a time, the inputs that have a weight which is not zero, one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c: from an operator to its kernel, and a kernel run on its own.
  * The lookup walks every family's rows: it is done once per step of a plan, at
  * load, and needs no state that threads could race for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c: kernels on strings, and the memory of the strings that kernels make.
  */
 #include <locale.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c: ensembles of decision trees, as flat arrays (ops.def):
  *   x (rows, features) -> (rows, targets)
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unary.c: elementwise operators of one operand, any shape. The plain form is
  * a function of one double; float32 has vectorised loops for most operators;
  * float16 and bfloat16 go through them in blocks; integers have their own.

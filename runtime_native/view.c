@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* view.c: copying a strided view to dense memory: the one loop behind
  * transpose, slices, broadcasts, tiles and the block operators. Axes that are
  * one walk in memory are merged first; what remains is a copy of rows, or,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* window.c: the windows of convolution and pooling, as three spatial axes
  * whatever the operator has.
  */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Train the digits classifier that examples/digits holds.
 
 A small convolutional network on the 8x8 handwritten digits of scikit-learn

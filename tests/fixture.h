@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fixture.h: a model from the text form, through regions, plan and
  * manifest to an image in memory, as the pipeline makes it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_check.c: what must hold of any ledger. */
 #include "ledger_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_check.h: is a ledger what docs/ says, and true to itself? */
 #ifndef BYI_TEST_LEDGER_CHECK_H
 #define BYI_TEST_LEDGER_CHECK_H
@@ -5,7 +6,8 @@
 #include <stddef.h>
 
 /* Whether this ledger fits docs/byoc-ledger.schema.json, has each node once and
- * in one place, and adds up. NULL when it does, else what does not, in `why`. */
+ * in one place, and adds up. NULL when it does, else what does not, in `why`.
+ */
 const char *ledger_check(const char *json, char *why, size_t n);
 
 #endif

@@ -8,6 +8,7 @@
 #     run.sh [--bless] BYOC [FILE...]
 # BYOC is the command, build/byoc say; FILE is relative to the root of the tree.
 # --bless writes the expectations anew.
+# SPDX-License-Identifier: Apache-2.0
 bless=
 [ "$1" != --bless ] || { bless=1; shift; }
 [ $# -gt 0 ] && [ -x "$1" ] || {

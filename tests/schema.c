@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c: a small validator of JSON Schema. Recursive, as schemas of ours are
  * shallow.
  */

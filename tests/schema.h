@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.h: is a document what its JSON Schema says? As much of the 2020-12
  * dialect as docs/ uses; a keyword that is not known is a failure, so that no
  * rule goes unchecked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BackwardFoldScaleAxis: a multiplication behind a linear operator goes into
  * its weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the

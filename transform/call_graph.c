@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call_graph.c: strongly connected components of the references between
  * functions (Tarjan, "Depth-first search and linear graph algorithms", 1972),
  * with a stack of its own instead of recursion.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/call_graph.h: which functions of a module refer to which, for the
  * passes that look at more than one function.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CanonicalizeOps: one way to say each thing, so that patterns need one row.
  * requires: nothing
  * leaves:   constants on the right of commutative operators, without leading

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CheckBasicBlockNormalForm: fail where ToBasicBlockNormalForm would move a
  * value.
  * requires: nothing

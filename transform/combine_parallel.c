@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* combine_parallel.c: see combine_parallel.h. Operators that may be combined
  * meet in a hash table and form groups, in the order of the function. What
  * follows all members of a group in the same way, operators on one element

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/combine_parallel.h: what CombineParallelConv2D and
  * CombineParallelDense share: linear operators on one input become one, with
  * their weights side by side, and a split behind it.

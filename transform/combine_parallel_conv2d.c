@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CombineParallelConv2D: convolutions of one input become one.
  * requires: nothing (EliminateCommonSubexpr first: convolutions of one input
  *           have one input)
@@ -37,7 +38,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 {
     const struct byi_combine combine = {
         .takes = takes,
-        .min_branches = byi_option_int(ctx, "CombineParallelConv2D.min_branches"),
+        .min_branches =
+            byi_option_int(ctx, "CombineParallelConv2D.min_branches"),
     };
     return byi_combine_parallel(m, func, &combine, scratch, err);
 }

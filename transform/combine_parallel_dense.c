@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CombineParallelDense: matrix products of one input become one.
  * requires: nothing (EliminateCommonSubexpr first: products of one input have
  *           one input)
@@ -36,7 +37,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 {
     const struct byi_combine combine = {
         .takes = takes,
-        .min_branches = byi_option_int(ctx, "CombineParallelDense.min_branches"),
+        .min_branches =
+            byi_option_int(ctx, "CombineParallelDense.min_branches"),
     };
     return byi_combine_parallel(m, func, &combine, scratch, err);
 }

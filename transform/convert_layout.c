@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ConvertLayout: move a network to other layouts.
  * requires: nothing (SimplifyInference first: fewer operators to carry)
  * leaves:   every operator that `desired` names in that layout, where its

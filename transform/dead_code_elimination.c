@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeadCodeElimination: drop what no result needs.
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm

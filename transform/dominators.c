@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dominators.c: see dominators.h. Lowest common ancestors are found in
  * logarithmic time however deep the tree: besides its parent every node knows
  * one ancestor further up, at a distance that its depth decides (Myers, "An

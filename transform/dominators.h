@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/dominators.h: the post-dominator tree of a function's values.
  *
  * Node p post-dominates node n when every way from n to where values leave the

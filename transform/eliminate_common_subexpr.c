@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* EliminateCommonSubexpr: compute once what is computed twice.
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* EliminateTransposes: fewer transposes, and smaller ones.
  * requires: nothing (SimplifyInference first lets more pass)
  * leaves:   no two transposes in a row, none of a constant, none that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ExactMath: functions of float32 by way of float64, where native kernels are
  * those of the C library: results are the nearest float32 but for rare ties.
  * requires: types                         breaks: nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FakeQuantizationToInteger: products between dequantize and quantize become
  * products of the integers.
  * requires: types                         breaks: nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FoldConstant: compute at compile time what depends on constants only.
  * requires: nothing
  * leaves:   no operator whose operands are all constants, unless its result

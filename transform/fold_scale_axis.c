@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FoldScaleAxis: both directions, backward first: what stands between two
  * convolutions goes into the first, and the rest into the second.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* forms.c: arithmetic on the orders in which axes are stored. Forms are
  * interned, so that plans compare and count them as numbers.
  */

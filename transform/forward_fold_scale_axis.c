@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ForwardFoldScaleAxis: a multiplication before linear operators goes into
  * their weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_groups.c: see fuse_groups.h. Operators are fused into their immediate
  * post-dominator when every node on the ways there allows it, so that what is
  * computed on these ways has one reader outside: the last node of the group

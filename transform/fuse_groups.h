@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/fuse_groups.h: which nodes of a function FuseOps makes one. */
 #ifndef BYI_FUSE_GROUPS_H
 #define BYI_FUSE_GROUPS_H

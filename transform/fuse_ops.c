@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FuseOps: operators that one loop can compute become one function.
  * requires: types                         breaks: nothing
  * leaves:   function literals with Primitive=1 and no captures, each called

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inline: put the body of a function in the place of its call.
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm, ToANormalForm

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* InverseDct: products with the basis of the discrete cosine transform of 8
  * points, as decoders of compressed pictures have them, say what they are.
  * requires: types, constant bases          breaks: nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LambdaLift: put every real body at the top level.
  * requires: nothing
  * leaves:   function literals as globals, @lifted_main_0 for the first one in

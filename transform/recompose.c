@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recompose: operators that exporters took apart become one again.
  * requires: nothing (CanonicalizeOps first finds more: clip by its name)
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,

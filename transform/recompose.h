@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/recompose.h: what the files of Recompose share. */
 #ifndef BYI_RECOMPOSE_H
 #define BYI_RECOMPOSE_H

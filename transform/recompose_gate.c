@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recompose_gate.c: activations that are x times a gate. Exporters spell them
  * in many orders, so spelling is not matched at all: the root is read as a
  * polynomial in x and the gate g, the gate's operand as one in x, and the

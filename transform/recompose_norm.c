@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recompose_norm.c: layer normalisation from its arithmetic.
  *
  *   (x - mean) / sqrt(variance + eps)   nn.layer_norm(x, const[1], const[0])

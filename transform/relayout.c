@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relayout.c: the plan: what is a form of what, what every reader needs, and
  * the sweeps that lower the cost of meeting those needs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/relayout.h: the machinery behind EliminateTransposes,
  * ConvertLayout and AlterOpLayout: choose for every value of a function the
  * order in which its axes are stored, and rebuild the function that way.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relayout_emit.c: build the function that a plan describes. Each value is
  * made in the form of its node's state; forms that readers need besides are
  * made when the first one asks, once.

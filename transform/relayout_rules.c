@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relayout_rules.c: what a state means to each operator: the code behind the
  * layout column of ops.def.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RemoveUnusedFunctions: drop the functions that no entry leads to.
  * requires: nothing
  * leaves:   the functions that `entry` names (none: where the model starts),

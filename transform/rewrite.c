@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rewrite.c: the one loop behind the rewriting passes. A note per fresh node
  * counts its readers: those built already, and those of the old function that
  * are still to come. When a replacement takes the last reader of a node, the

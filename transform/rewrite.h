@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/rewrite.h: rebuild a function node by node, with rules.
  *
  * Every reachable node is copied to a fresh function, operands first. Rules

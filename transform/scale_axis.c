@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scale_axis.c: see scale_axis.h. Scales are computed in double and rounded
  * once, when they reach a constant; what would overflow there does not fit.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/scale_axis.h: what the two directions of FoldScaleAxis share: a
  * scale (one factor per index of an axis), the room that a value has for one,
  * how both pass through operators, and what takes them up: constant operands

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scope.c: the scope of a value is the lowest common ancestor of the scopes of
  * its readers. Readers come first in a walk backwards, which enters the
  * branches of an `if` when the `if` has got its own scope; so the tree of

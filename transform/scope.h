@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/scope.h: where values belong. A scope is the body of a function or
  * a branch of an `if`; a value belongs to the lowest scope that holds all who
  * read it. Literals that are no branches are scopes of their own, which no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/simplify.h: rules that more than one pass lists. Each looks at a
  * node `at` of the operator it is named for, and returns what takes its place
  * or BYI_NO_ID (see rewrite.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SimplifyExpr: arithmetic and movement that changes nothing, or is one step.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SimplifyInference: what training left behind becomes weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simplify_movement.c: rules for operators that move or copy elements, and
  * compute nothing: what comes of two in a row. See simplify.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SparseWeights: products with pruned weights skip the zeros.
  * requires: types, constant weights       breaks: nothing
  *

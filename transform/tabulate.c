@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tabulate: what is computed of 8 bits alone, and becomes 8 bits again, is a
  * table of 256 entries.
  * requires: types                         breaks: nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ToANormalForm: write every value as a let.
  * requires: nothing
  * leaves:   every operator call, call, tuple, projection, `if` and function

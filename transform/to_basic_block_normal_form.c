@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ToBasicBlockNormalForm: compute a value only where it is needed.
  * requires: nothing
  * leaves:   every value in the lowest scope that holds all who read it, where

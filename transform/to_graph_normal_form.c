@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ToGraphNormalForm: write every value without let.
  * requires: nothing
  * breaks:   ToANormalForm

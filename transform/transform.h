@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/transform.h: the graph passes, one a file: byi_pass_X is in X.c. */
 #ifndef BYI_TRANSFORM_H
 #define BYI_TRANSFORM_H

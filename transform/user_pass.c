@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* user_pass.c: passes of users, from rules over the public rewriter
  * (byoc/pass.h) to a function pass on the rewriter all passes share. Users may
  * be wrong: every node they name is checked, and the first fault is kept and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform/user_pass.h: a struct byoc_pass as a pass of the manager. */
 #ifndef BYI_USER_PASS_H
 #define BYI_USER_PASS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blob.c: a backend with a compiler of its own: float32 arithmetic on tensors
  * of one size becomes a program for a small machine, which computes a block of
  * elements at a time, so that what lies between the operators stays in the

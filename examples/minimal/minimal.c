@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* minimal.c: a backend in one file: float32 add, multiply and relu. */
 #include <byoc/backend.h>
 #include <byoc/graph.h>
@@ -69,8 +70,8 @@ static void unload(const struct byoc_host *host, void *compiled)
     byoc_graph_free(host, compiled);
 }
 
-/* What one run writes to, beside its outputs: the results of the steps. The host
- * gives each run memory of its own. */
+/* What one run writes to, beside its outputs: the results of the steps. The
+ * host gives each run memory of its own. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct byoc_graph *g = compiled;

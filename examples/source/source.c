@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source.c: a backend that writes C: float32 arithmetic with broadcasting
  * becomes one nest of loops, which the compiler of the machine makes fast.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* accept.c: which matches XNNPACK can take; a sentence for each of the others:
  * what was found, and what was expected.
  */

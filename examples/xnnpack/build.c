@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build.c: a region becomes a program. Images that XNNPACK's operators make lie
  * channels-last, whatever the order of the model's axes; a tensor is moved to
  * the other form where a reader wants that, once, and not at all where both

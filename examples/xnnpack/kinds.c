@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kinds.c: how each operator of a program becomes one of XNNPACK's: create()
  * packs weights and chooses a kernel, setup() binds it to memory. And the moves
  * between the two forms of a tensor, which XNNPACK is not needed for.

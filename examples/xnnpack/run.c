@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: loaded regions, their states, and running them.
  *
  * One of XNNPACK's operators holds packed weights and also what it is bound to,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* xnn.h: a region as a program of XNNPACK's operators.
  *
  *   accept.c   which matches XNNPACK can take, and why not the others

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* xnnpack.c: a backend on XNNPACK: float32 convolutions, matrix products,
  * windows, and what stands between those.
  */

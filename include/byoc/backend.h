@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/backend.h: bring your own backend. Version 1.1.
  *
  * A backend is a shared library. It includes this header, links against
@@ -333,8 +334,8 @@ struct byoc_backend {
     struct byoc_fail *(*layout)(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *wish);
-    /* Optional; NULL: no opinion, as is a failure. About how long would a run of
-     * this region take here, in nanoseconds? For hosts that cannot measure.
+    /* Optional; NULL: no opinion, as is a failure. About how long would a run
+     * of this region take here, in nanoseconds? For hosts that cannot measure.
      * Any thread. */
     struct byoc_fail *(*cost)(const struct byoc_host *host,
                               const struct byoc_region *region,
@@ -380,7 +381,7 @@ struct byoc_backend {
 
 /* Flags of a backend. */
 enum {
-    BYOC_BACKEND_USES_OPENMP = 1,  /* runs on the process's OpenMP threads  */
+    BYOC_BACKEND_USES_OPENMP = 1,   /* runs on the process's OpenMP threads  */
     BYOC_BACKEND_COPIES_CONSTS = 2, /* run() hardly reads the constants: load()
                                        made copies. The host lets their pages
                                        go, which come back when they are read */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/backend_layout.h: the structs of byoc/backend.h, S(struct), and their
  * members, M(struct, member), in order. Made by scripts/abi; not to be edited.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/graph.h: a region as plain structs.
  *
  * A region reaches a backend as JSON (docs/json.md). byoc_graph_read() turns it

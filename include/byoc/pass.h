@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/pass.h: watch the passes of a compile, and bring passes of your own.
  *
  * A pass rewrites the program between the model and the plan. `byoc opt
@@ -5,9 +6,9 @@
  * of them. A pass of your own is a struct byoc_pass: a name and rules.
  * Register it (byoc_pass_register), or build a shared library that exports
  * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct
- * byoc_compile_params: pass_plugins). Such a library needs this header and nothing to link with:
- * whatever a rule calls is a member of the rewriter it is given.
- * examples/tanh_gelu.c is one.
+ * byoc_compile_params: pass_plugins). Such a library needs this header and
+ * nothing to link with: whatever a rule calls is a member of the rewriter it is
+ * given. examples/tanh_gelu.c is one.
  */
 #ifndef BYOC_PASS_H
 #define BYOC_PASS_H
@@ -117,11 +118,11 @@ struct byoc_rule {
  * several threads at once, for different modules. */
 struct byoc_pass {
     uint32_t struct_size;
-    int32_t opt_level;        /* 0..3: in a sequence it runs from this level on */
-    const char *name;         /* "FoldPairs": letters, digits and '_'  */
-    const char *summary;      /* one line, lower-case                  */
-    const char *const *needs; /* passes that must have run, ending in
-                                 NULL; NULL: none                      */
+    int32_t opt_level;   /* 0..3: in a sequence it runs from this level on */
+    const char *name;    /* "FoldPairs": letters, digits and '_'  */
+    const char *summary; /* one line, lower-case                  */
+    const char *const *needs;      /* passes that must have run, ending in
+                                      NULL; NULL: none                      */
     const struct byoc_rule *rules; /* tried in order */
     uint32_t n_rules;
     uint32_t reserved;
@@ -131,8 +132,8 @@ struct byoc_pass {
 /* Make a pass known by its name, to all compiles of this process from now on.
  * Any thread. Errors: BYOC_EINVAL (no or a taken name, no rules, an operator
  * that does not exist), BYOC_ELIMIT (256 are registered). */
-BYOC_API BYOC_CHECKED enum byoc_status
-byoc_pass_register(const struct byoc_pass *pass, struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status byoc_pass_register(
+    const struct byoc_pass *pass, struct byoc_error *err);
 
 /* What a shared library with passes exports as "byoc_passes": an array that
  * ends in NULL; NULL when it cannot serve `abi` (BYOC_PASS_ABI of the host).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/pattern.h: patterns put together in C.
  *
  * A row of a backend's table is text (docs/patterns.md). Where it is easier to
@@ -44,8 +45,8 @@ struct byoc_pat {
 #if defined(__GNUC__)
 __attribute__((__format__(__printf__, 2, 3)))
 #endif
-static inline const char *byoc_pat_text(struct byoc_pat *t, const char *format,
-                                        ...)
+static inline const char *
+byoc_pat_text(struct byoc_pat *t, const char *format, ...)
 {
     char *text = t->at + t->used;
     const size_t room = t->size - t->used;
@@ -80,7 +81,8 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
     return t->used < t->size ? all : "";
 }
 
-/* --- operands --------------------------------------------------------------- */
+/* --- operands ---------------------------------------------------------------
+ */
 
 /* %name; `^`, what stands before a step, is just "^". */
 static inline const char *byoc_pat_any(struct byoc_pat *t, const char *name)
@@ -119,9 +121,11 @@ static inline const char *byoc_pat_over(struct byoc_pat *t, const char *p)
     return byoc_pat_text(t, "/ %s", p);
 }
 
-/* --- operators, alternatives, tuples ------------------------------------------ */
+/* --- operators, alternatives, tuples
+ * ------------------------------------------ */
 
-/* ops(p, q, ...) with n operands; ops is one operator, or several: "add|multiply" */
+/* ops(p, q, ...) with n operands; ops is one operator, or several:
+ * "add|multiply" */
 static inline const char *byoc_pat_op(struct byoc_pat *t, const char *ops,
                                       uint32_t n, ...)
 {
@@ -169,7 +173,8 @@ static inline const char *byoc_pat_field(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s.%u", p, index);
 }
 
-/* --- what p must be ------------------------------------------------------------ */
+/* --- what p must be
+ * ------------------------------------------------------------ */
 
 /* p{test}, after what byoc_pat_op gave; "{a=1}" and one more is "{a=1, b=2}".
  * The test is text: "axis=-1|3", "mode=\"a\"|\"b\"". */
@@ -223,7 +228,8 @@ static inline const char *byoc_pat_type(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s: %s", p, type);
 }
 
-/* --- steps and names ------------------------------------------------------------- */
+/* --- steps and names
+ * ------------------------------------------------------------- */
 
 /* p [step]mark: step holds "^", mark is "", "?", "*", "~" or "{1, 4}" */
 static inline const char *byoc_pat_step(struct byoc_pat *t, const char *p,

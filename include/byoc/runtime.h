@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/runtime.h: load a compiled model and run it.
  *
  * Link with libbyoc_runtime.so; nothing of the compiler is needed. A loaded
@@ -144,7 +145,7 @@ struct byoc_load_params {
                               sizes of a run (once for each region); NULL:
                               none. Called while the model lives, by vendors
                               from any thread                               */
-    void *log_ctx; /* lives as long as the model                    */
+    void *log_ctx;       /* lives as long as the model                    */
     enum byoc_wait wait; /* how threads wait for work                     */
     /* Not NULL: run the parallel parts of runs here, rather than on the threads
      * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
@@ -223,9 +224,9 @@ struct byoc_dim {
  * Errors: BYOC_EINVAL (a name that no input's shape has, one that is missing,
  * a negative size, inputs that do not vary), BYOC_ETYPE (sizes that the model
  * does not take), BYOC_ELIMIT, BYOC_ENOMEM. Threads: safe. */
-BYOC_API BYOC_CHECKED enum byoc_status
-byoc_model_warm(const struct byoc_model *model, const struct byoc_dim *dims,
-                uint32_t n, struct byoc_error *err);
+BYOC_API BYOC_CHECKED enum byoc_status byoc_model_warm(
+    const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
+    struct byoc_error *err);
 
 /* What a model whose inputs' sizes vary keeps ready, and how that went. All
  * are 0 where they do not vary. */
@@ -243,7 +244,7 @@ struct byoc_cache_stats {
     uint64_t peak_bytes; /* the most after any run                          */
     uint64_t max_bytes;  /* the limits: what runs may exceed them           */
     uint32_t max_shapes;
-    uint32_t shapes;     /* sizes that are kept now                         */
+    uint32_t shapes; /* sizes that are kept now                         */
 };
 /* Threads: safe. */
 BYOC_API void byoc_model_cache(const struct byoc_model *model,
@@ -269,13 +270,13 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          be as an input is and overlap no input and no other output. A view
  *          whose data is NULL, or still what the run before filled in, is
  *          filled in: all of it is written, data and shape point into the
- *          state and stay valid until its next run or its end. So are strings, also those that memory of the caller
- *          points to after the run.
- * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
- * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
- * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable.
- * Threads: one run per state at a time. Allocates: not when every shape is
- * fixed, and hardly when no size depends on data and the sizes are kept ready. */
+ *          state and stay valid until its next run or its end. So are strings,
+ * also those that memory of the caller points to after the run. Errors:
+ * BYOC_EINVAL (counts, NULL data, strides, overlap, values that no operator
+ * takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND, BYOC_ENOMEM,
+ * BYOC_ECANCELLED. A failed run leaves the state usable. Threads: one run per
+ * state at a time. Allocates: not when every shape is fixed, and hardly when no
+ * size depends on data and the sizes are kept ready. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run(
     struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
     DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);

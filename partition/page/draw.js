@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // draw.js: boxes and wires on a canvas: what is in view, as detailed as its
 // size allows; and the strip at the side that shows all of a tall graph.
 'use strict';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph.js: from a ledger to boxes and wires. A box is a node of the model or
 // a region, folded or open; a wire joins boxes, and knows which edges of the
 // model run through it.

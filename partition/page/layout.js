@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layout.js: a layered drawing of a directed graph (after Sugiyama): edges
 // are turned until there is no cycle, nodes get ranks, long edges get a point
 // in every rank they cross, ranks are ordered to cross little, then moved

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page.js: what the user does: select, unfold, search, filter, move about.
 'use strict';
 

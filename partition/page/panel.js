@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // panel.js: the text beside the graph: the whole model, a region or a node.
 // Everything of the ledger goes in as text, never as markup.
 'use strict';

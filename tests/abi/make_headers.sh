@@ -1,6 +1,7 @@
 #!/bin/sh
 # make_headers.sh DIR: versions of byoc/backend.h that there may be, each made of
 # the present one: DIR/NAME/byoc/backend.h and its layout.
+# SPDX-License-Identifier: Apache-2.0
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$1

@@ -3,6 +3,7 @@
 # --isolate` say of twelve plug-ins that are wrong in one way each: which rule is
 # broken and where; how a compile ends. `broken.sh BYOC PLUGINS --table` prints
 # all of it. What conform prints to run a case alone has to find the same.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -ge 2 ] && [ -x "$1" ] || { echo "usage: broken.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(cd "$2" && pwd)

@@ -2,6 +2,7 @@
 # command.sh BYOC PLUGINS: the command's manners: outputs over what is there,
 # disks that are full, names with escape sequences, interrupts, plug-in folders,
 # files given to the wrong verb, damaged artifacts.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: command.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(cd "$2" && pwd)

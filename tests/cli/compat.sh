@@ -2,6 +2,7 @@
 # compat.sh BYOC PLUGINS: an artifact meets its vendor again, older by a year and
 # by two: it runs and wants to be compiled again; its native twin runs, or
 # nothing does. And `byoc backends --json`, line by line.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: compat.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(cd "$2" && pwd)

@@ -2,6 +2,7 @@
 # conform.sh BYOC PLUGINS: of `byoc conform` what the twelve plug-ins of
 # broken.sh do not show: opinions, what malloc() gave and nobody freed, valgrind,
 # the commands that it prints.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: conform.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(cd "$2" && pwd)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cost_table_test.c: measured times in a file: kept, merged, bounded, and not
  * used where the file is not what it should be.
  */

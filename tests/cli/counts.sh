@@ -2,6 +2,7 @@
 # The counts of `check` are one: on the command line, in the JSON, on the page
 # and in a gate. And a region that its vendor refuses, for the sizes that were
 # given, is in none of them; a run that meets such sizes says so, once.
+# SPDX-License-Identifier: Apache-2.0
 set -eu
 byoc=$1
 choosy=$2

@@ -3,6 +3,7 @@
 # of oneDNN's table one in docs/dnnl.md, every rule of the kit one in
 # docs/conform.md, and there are no others; every test that
 # tests/partition/README.md names is there.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..
 

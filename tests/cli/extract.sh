@@ -2,6 +2,7 @@
 # extract.sh BYOC PLUGINS: a region of a model runs alone, from a text and from
 # an artifact; made smaller, it still fails; what cannot be is refused, and
 # leaves nothing behind.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: extract.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(cd "$2" && pwd)

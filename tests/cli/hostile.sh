@@ -1,6 +1,7 @@
 #!/bin/sh
 # hostile.sh BYOC: small models that ask for much. Each is checked within 1.5 GB
 # of address space and a number of seconds of CPU time.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: hostile.sh BYOC" >&2; exit 2; }
 byoc=$1
 BYOC_PLUGIN_PATH=$(cd "$(dirname "$1")" && pwd)

@@ -2,6 +2,7 @@
 # isolate.sh BYOC PLUGINS: plug-ins in processes of their own: one that falls is
 # a reason and a warning, and the rest of the model gets what it would have got;
 # where nobody falls, nothing is different.
+# SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugins=$(cd "$2" && pwd)
 digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)

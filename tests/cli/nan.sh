@@ -2,6 +2,7 @@
 # nan.sh BYOC: what docs/dnnl.md says of NaN, held against what runs: each
 # operator that its table has loses one and keeps it where it is excluded; each
 # other that oneDNN takes keeps it.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: nan.sh BYOC" >&2; exit 2; }
 byoc=$1
 page=$(dirname "$0")/../../docs/dnnl.md

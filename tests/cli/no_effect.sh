@@ -2,6 +2,7 @@
 # no_effect.sh BYOC: an option that has no effect on what a verb was given is
 # refused with a sentence: every option of models on every verb, with a model
 # and with an artifact; options that need another one; sizes.
+# SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: no_effect.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)

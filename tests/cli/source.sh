@@ -3,6 +3,7 @@
 # computes what native kernels do, from an artifact and from memory, isolated or
 # not, and the same bytes each time; what is wrong, in each of its ways, leaves
 # its region to native kernels and says why.
+# SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugin=$(cd "$2" && pwd)/scribe.so
 dir=$(mktemp -d)

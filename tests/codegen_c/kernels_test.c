@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernels_test.c: generated C against the native kernels. A module of many
  * small groups is compiled into an artifact, run at every instruction set this
  * CPU has, and each group's result is held against the interpreter's, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory_test.c: random plans: values that are alive at the same time never
  * share a byte, and the arena holds them all.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/codegen_json/read_test.c: the region reader takes what is right and
  * names the place of what is not. Each case replaces one part of a good text.
  */
@@ -137,8 +138,8 @@ static void test_tuple(void **state)
     (void)state;
     struct byi_graph *g = NULL;
     struct byoc_error err = {0};
-    char *text = replaced(RELU F32("[1,4,4,4]"),
-                          TUPLE("[0,\"src\"]", "[" TWO "]") TWO);
+    char *text =
+        replaced(RELU F32("[1,4,4,4]"), TUPLE("[0,\"src\"]", "[" TWO "]") TWO);
     if (byi_graph_read(text, strlen(text), &g, &err))
         fail_msg("%s", err.text);
     assert_int_equal(g->nodes[2].n_out, 2);
@@ -163,15 +164,20 @@ static enum byoc_status read_posts(const char *posts, struct byi_graph **g,
                                    struct byoc_error *err)
 {
     char text[8192];
-    snprintf(text, sizeof text,
-             "{\"format\":\"byoc-graph\",\"version\":1,\"symbol\":\"a_0\","
-             "\"nodes\":[{\"op\":\"input\",\"name\":\"c\",\"out\":[{\"dtype\":"
-             "\"bool\",\"shape\":[]}]},{\"op\":\"input\",\"name\":\"x\","
-             "\"out\":[" F32("[4]") "]},{\"op\":\"kernel\",\"pattern\":"
-             "\"a.if\",\"operands\":{\"c\":[0,0],\"x\":[1,0]},"
-             "\"name\":\"exp\",\"args\":[\"x\"],\"attrs\":{},\"type\":"
-             F32("[4]") ",\"post_ops\":[%s],\"out\":[" F32("[4]") "],"
-             "\"source\":[]}],\"inputs\":[0,1],\"outputs\":[[2,0]]}", posts);
+    snprintf(
+        text, sizeof text,
+        "{\"format\":\"byoc-graph\",\"version\":1,\"symbol\":\"a_0\","
+        "\"nodes\":[{\"op\":\"input\",\"name\":\"c\",\"out\":[{\"dtype\":"
+        "\"bool\",\"shape\":[]}]},{\"op\":\"input\",\"name\":\"x\","
+        "\"out\":[" F32(
+            "[4]") "]},{\"op\":\"kernel\",\"pattern\":"
+                   "\"a.if\",\"operands\":{\"c\":[0,0],\"x\":[1,0]},"
+                   "\"name\":\"exp\",\"args\":[\"x\"],\"attrs\":{},"
+                   "\"type\":" F32("[4]") ",\"post_ops\":[%s],\"out\":[" F32(
+                       "[4]") "],"
+                              "\"source\":[]}],\"inputs\":[0,1],\"outputs\":[["
+                              "2,0]]}",
+        posts);
     return byi_graph_read(text, strlen(text), g, err);
 }
 
@@ -191,9 +197,9 @@ static void test_if(void **state)
     struct byi_graph *g = NULL;
     struct byoc_error err = {0};
     if (read_posts(IF(BRANCH(RELU_OF("0") "," RELU_OF("2"), "3"),
-                      BRANCH(IF(BRANCH("", "\"x\""),
-                                BRANCH(RELU_OF("0"), "5")), "4")) ","
-                   RELU_OF("1"), &g, &err))
+                      BRANCH(IF(BRANCH("", "\"x\""), BRANCH(RELU_OF("0"), "5")),
+                             "4")) "," RELU_OF("1"),
+                   &g, &err))
         fail_msg("%s", err.text);
     const struct byi_gnode *k = &g->nodes[2];
     assert_int_equal(k->n_steps, 7);
@@ -220,15 +226,15 @@ static void test_bad_if(void **state)
     refuse_posts(STEP("if", "[]") ",\"then\":1,\"else\":1}", "condition");
     refuse_posts(STEP("if", "[\"c\",0]") ",\"then\":1,\"else\":1}",
                  "post_ops[0].args: found 2");
-    refuse_posts(STEP("if", "[\"x\"]") ",\"then\":" BRANCH("", "0")
-                 ",\"else\":" BRANCH("", "0") "}", "not one bool");
+    refuse_posts(STEP("if", "[\"x\"]") ",\"then\":" BRANCH(
+                     "", "0") ",\"else\":" BRANCH("", "0") "}",
+                 "not one bool");
     refuse_posts(IF("[]", BRANCH("", "0")), "post_ops[0].then");
     refuse_posts(IF("{\"steps\":[]}", BRANCH("", "0")),
                  "post_ops[0].then.result");
     refuse_posts(IF("{\"steps\":[],\"result\":0,\"a\":0}", BRANCH("", "0")),
                  "post_ops[0].then.a");
-    refuse_posts(IF(BRANCH("", "\"c\""), BRANCH("", "0")),
-                 "different types");
+    refuse_posts(IF(BRANCH("", "\"c\""), BRANCH("", "0")), "different types");
     refuse_posts(IF(BRANCH("", "1"), BRANCH("", "0")), "then.result");
     refuse_posts(IF(BRANCH("", "7"), BRANCH("", "0")), "then.result");
     refuse_posts(IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "2")),
@@ -237,15 +243,16 @@ static void test_bad_if(void **state)
                  "then.steps[0].args[0]: step 1 is in another branch");
     refuse_posts(IF(BRANCH(RELU_OF("[1,0]"), "2"), BRANCH("", "0")),
                  "step 1 is in another branch");
-    refuse_posts(IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "0")) ","
-                 RELU_OF("2"), "post_ops[1].args[0]: step 2");
+    refuse_posts(
+        IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "0")) "," RELU_OF("2"),
+        "post_ops[1].args[0]: step 2");
     /* eight in each other are fine, nine are not */
     for (uint32_t i = 0; i < 9; i++) {
         struct byi_text next = {0};
         byi_text_addf(&next,
                       STEP("if", "[\"c\"]") ",\"then\":%s,\"else\":"
-                      "{\"steps\":[%s],\"result\":%s}}", plain,
-                      text.n ? text.at : "", i ? "\"x\"" : "0");
+                                            "{\"steps\":[%s],\"result\":%s}}",
+                      plain, text.n ? text.at : "", i ? "\"x\"" : "0");
         byi_text_free(&text);
         text = next;
         struct byi_graph *g = NULL;
@@ -273,12 +280,9 @@ static void test_prefixes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_tuple),
-        cmocka_unit_test(test_if),
-        cmocka_unit_test(test_bad_if),
-        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_good),   cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_tuple),  cmocka_unit_test(test_if),
+        cmocka_unit_test(test_bad_if), cmocka_unit_test(test_prefixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena_test.c: memory, growing arrays and texts, status, dtypes, tensors. */
 #include <math.h>
 #include <setjmp.h>

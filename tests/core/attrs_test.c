@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attrs_test.c: operators by name, attributes completed and refused, and how
  * much arithmetic a call is. */
 #include <math.h>

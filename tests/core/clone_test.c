@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clone_test.c: a clone is the same module, and stands on its own. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash_test.c: SHA-256 against the examples of FIPS 180-4 and in any pieces;
  * the table hash against what a table needs. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* instrument_test.c: the hooks of instruments: their order, what vetoes, what
  * happens when one fails; and those in the box: the tree of times, printing,
  * dumping. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_test.c: modules: names, sources, shared constants, builders and what they
  * refuse, copies and replacement of functions, uses. */
 #include <setjmp.h>

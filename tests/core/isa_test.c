@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* isa_test.c: what BYOC_MAX_ISA does to the choice of an instruction set. */
 #include <setjmp.h>
 #include <stdarg.h>

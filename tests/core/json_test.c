@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_test.c: reading JSON with bounds and paths, and printing it. Refusals
  * are compared by their whole sentence. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layout_test.c: layouts by name: what is read, what is refused, and what they
  * make of dims.
  */

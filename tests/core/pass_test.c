@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass_test.c: the pass manager: gates, needs, sequences, options, which
  * functions a pass sees, failures and the verifier. Passes here only write
  * down that they ran. Instruments are in instrument_test.c. */

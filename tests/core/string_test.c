@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* string_test.c: strings as bytes, and letters in another case. */
 #include <setjmp.h>
 #include <stdarg.h>

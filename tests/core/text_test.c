@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_test: the text form: what is printed reads back as the same module,
  * errors say where and what, and no text breaks the parser.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify_test: every invariant of the IR, broken once: the verifier names the
  * function, the node and what is wrong.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* operators.c: what the tables say of each operator of the IR, a line each, for
  * scripts/operators, which makes docs/operators.md of it:
  *   NAME <tab> ID <tab> types <tab> kernel's file <tab> forms <tab> oneDNN's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blob_test.c: the blobs of examples/blob: what compile() makes runs, and any
  * other bytes are refused, or run within the memory they are given.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_test.c: a model of which a backend writes C, as an artifact and in
  * memory: what it computes is what native kernels do, for every number of
  * threads and instruction set; it is loaded and unloaded again and again; two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annotate_test.c: a model written again with notes on its nodes: the notes
  * are there, each on its node, and all else is as it was.
  */

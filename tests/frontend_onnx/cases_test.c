@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_test.c: models whose operators are not ONNX's own, against what ONNX
  * Runtime makes of them (cases/, written by scripts/ort-cases): inputs and
  * outputs are initialisers that no node reads, "input NAME", "output NAME". Of

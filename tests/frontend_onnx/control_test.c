@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* control_test.c: graphs inside of nodes: If, Loop, Scan. */
 #include "models.h"
 

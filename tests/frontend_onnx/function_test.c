@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* function_test.c: operators that the model itself defines. */
 #include "models.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* models.h: what the tests of the importer share: models built in memory and
  * written to a folder of their own, and checks of what they import to.
  */

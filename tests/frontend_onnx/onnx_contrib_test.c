@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_contrib_test.c: operators of com.microsoft: what they become, and which
  * are refused; their numbers: cases_test.c.
  */

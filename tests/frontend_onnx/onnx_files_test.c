@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_files_test.c: where a model's numbers come from (typed fields, raw
  * bytes, the mapped file, external files), files of single tensors, and files
  * that are no models.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_ml_test.c: operators of ai.onnx.ml: what trees become, and what is no
  * tree; their numbers: cases_test.c.
  */

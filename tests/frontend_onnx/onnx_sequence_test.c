@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_sequence_test.c: what LSTM, GRU and RNN import to, and what is said of
  * those that are wrong. */
 #include "models.h"

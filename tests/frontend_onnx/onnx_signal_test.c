@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_signal_test.c: windows, transforms and what else becomes several
  * operators: unpooling, batch statistics.
  */

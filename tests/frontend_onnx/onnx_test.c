@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_test.c: models built here, byte by byte known, and what they import
  * to; then models that are wrong, and what is said about them. Files and
  * tensors: onnx_files_test.c.

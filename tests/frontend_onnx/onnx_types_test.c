@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_types_test.c: operators on element types that their kernels do not
  * take: what stands around them.
  */

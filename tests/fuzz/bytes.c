@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bytes.c: mutations that know nothing of what the bytes mean. */
 #include "cover.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* child.c: run inputs in a process of their own, with limits on time and
  * memory, and say what became of it.
  */

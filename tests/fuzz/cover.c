@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cover.c: the functions that instrumented code calls. This file must not be
  * instrumented itself (tests/CMakeLists.txt).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fuzz/cover.h: which edges of the code under test an input reached, and
  * which numbers it was compared with. The compiler inserts the calls
  * (-fsanitize-coverage=trace-pc,trace-cmp); a build without them has no

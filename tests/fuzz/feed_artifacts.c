@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* feed_artifacts.c: feeds for artifacts and their parts. */
 #include <byoc/byoc.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* feed_files.c: feeds for JSON, tensors, plug-ins and what comes from other
  * processes.
  */

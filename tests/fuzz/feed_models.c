@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* feed_models.c: feeds for models, and for texts that say how to compile them.
  */
 #include <byoc/byoc.h>

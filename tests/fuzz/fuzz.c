@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz.c: the command; `fuzz --help` is its manual. */
 #include "job.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fuzz/fuzz.h: a coverage-guided fuzzer for everything that reads bytes
  * from outside.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libfuzzer.c: the table of readers for clang's libFuzzer, in place of fuzz.c:
  *
  *     BYOC_FUZZ_READER=region libfuzzer -max_total_time=600 CORPUS

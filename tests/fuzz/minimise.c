@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* minimise.c: make an input that fails small, and a corpus. */
 #include "job.h"
 

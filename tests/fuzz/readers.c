@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* readers.c: every reader of bytes from outside. A new reader is a row here, a
  * function that feeds it, and an input to start from.
  */

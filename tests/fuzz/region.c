@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* region.c: a region, read here and bound to sizes; or probed, loaded and run
  * by the oneDNN plug-in, which reads it again.
  */

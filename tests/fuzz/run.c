@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: compile a mutant that may still be a model, load it, run it when it
  * is small enough.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sections.c: mutations of an artifact. What its sections hold is changed as
  * text, and the hashes and the sum are made to fit, so that what comes after
  * the hashes is reached too.

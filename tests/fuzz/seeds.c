@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* seeds.c: inputs that only a compile gives: artifacts and their parts. */
 #include <byoc/byoc.h>
 

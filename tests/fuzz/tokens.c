@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tokens.c: mutations of text that keep its tokens whole: swap them, leave
  * them out, put others in their place.
  */

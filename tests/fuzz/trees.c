@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trees.c: mutations of what brackets enclose: JSON, the text form, patterns,
  * lists of passes. An item is what stands between commas (or semicolons) of one
  * pair of brackets; whole items are dropped, doubled, swapped and replaced, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.c: the process's heap, counted, which fails when it is told to. These
  * definitions come before the C library's in every library of the process.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.h: a heap that fails when it is told to. */
 #ifndef BYI_TESTS_HEAP_H
 #define BYI_TESTS_HEAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: every allocation of a phase fails, one at a time, in a process of its
  * own. Expected of each: the phase succeeds, or returns BYOC_ENOMEM with a
  * sentence; nothing is lost; and the phase then succeeds, with the results of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_contrib.c: random calls of com.microsoft's operators. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_control.c: random If, Loop and Scan, sequences and optionals. Bodies
  * read values from around them, states change from round to round, and rows
  * grow; see cases.c.

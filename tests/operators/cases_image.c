@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_image.c: random calls of operators that resize, sample and detect, and
  * of signal processing; see cases.c.
  */

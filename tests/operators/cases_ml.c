@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_ml.c: random calls of ai.onnx.ml's operators. Numbers are halves, so
  * that many meet a threshold or a category exactly.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_more.c: random calls of operators on strings, of losses, and of what
  * cases.c and cases_move.c leave out.
  */

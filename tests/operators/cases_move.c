@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cases_move.c: random calls of operators that move data, of norms, and of
  * those on 8 bits; see cases.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiled.c: a model as the product runs it: imported, through every pass, and
  * executed on native kernels.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* draw.c: random numbers, shapes, operands and attributes of one node. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz.c: each operator of ONNX on random shapes, attributes and values:
  *
  *     operators_fuzz [--count N] [--seed S] [--only OP] [--ort LIBRARY] [-v]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/operators/fuzz.h: models of one random node, run by byoc's kernels, by
  * their plain forms and by ONNX Runtime, and compared.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hostile.c: one model of each operator with one thing wrong at a time.
  *
  * Every integer of a node (attributes, elements of lists, constant operands,

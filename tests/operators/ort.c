@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ort.c: ONNX Runtime, opened at run time and called through its versioned
  * function table (OrtGetApiBase, ABI version 1, which only ever grows at its
  * end), so that building this needs nothing of it.

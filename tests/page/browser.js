@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // browser.js CHROMIUM BYOC WORK [SHOTS]: the page of a ledger, used in a
 // browser without a window: opened, unfolded, searched, walked through with
 // the keyboard; large, and with hostile names. Pages go to the folder WORK,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assign_test.c: minimum cuts and assignments by cost, held against every
  * assignment there is; no clock.
  */

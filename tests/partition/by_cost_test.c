@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* by_cost_test.c: --partition-by=measured, with vendors that are so slow or so
  * fast that no clock can be wrong about them: what is given to whom, what the
  * ledger says, and that what was measured is not measured again.

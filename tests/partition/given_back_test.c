@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* given_back_test.c: a region that its vendor cannot build as a whole is split
  * while compiling, or given back: the ledger says so, the rest of the model is
  * compiled, and it computes what it computes without vendors.

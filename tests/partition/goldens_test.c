@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* goldens_test.c: every golden of partitioning, executed. Each .ir file beside
  * this is compiled as its first line says and run in the interpreter before
  * and after, on the same random inputs; then compiled by the whole pipeline

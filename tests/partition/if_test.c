@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* if_test.c: an `if` that a vendor takes, from its row to the run: the
  * reference plug-in executes the region's JSON, whichever branch is taken, and
  * computes what native code does.

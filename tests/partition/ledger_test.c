@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_test.c: what a ledger says: which nodes read which, where each is and
  * why, regions kept and given back; each node of the model once.
  */

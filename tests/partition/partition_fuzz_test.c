@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* partition_fuzz_test.c: random functions and random tables through all of
  * partitioning: what is computed stays the same, and a second run changes
  * nothing but what was given back. BYOC_FUZZ_GRAPHS sets how many (default

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* probe_test.c: what a vendor is asked before anything is promised in its
  * name: each composite with its real shapes, equal ones once; what it answers
  * is in the ledger, and a no, or a slow reference where that is forbidden,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* regions_fuzz_test.c: MergeRegions against brute force on random graphs of
  * host nodes and one to three vendors: regions do not depend on each other, no
  * two of one vendor could have been merged as well, one vendor has as few as

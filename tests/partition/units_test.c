@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* units_test.c: what is assigned as a whole, parts cut out of a function, and
  * that MergeComposite does as it is assigned.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* builder_test.c: rows made by byoc/pattern.h compile to what the same rows
  * compile to when they are written, for every part of the language.
  */
@@ -121,9 +122,9 @@ static void ifs(void **state)
 {
     (void)state;
     t = (struct byoc_pat){.at = room, .size = sizeof room};
-    same(byoc_pat_if(&t, any("c"), one("nn.relu", any("a")),
-                     byoc_pat_op(&t, "add", 2, any("a"),
-                                 byoc_pat_const(&t, "k"))),
+    same(byoc_pat_if(
+             &t, any("c"), one("nn.relu", any("a")),
+             byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_const(&t, "k"))),
          "if (%c) { nn.relu(%a) } else { add(%a, const %k) }");
     same(one("exp", byoc_pat_if(&t, one("logical_not", any("c")), any("a"),
                                 byoc_pat_if(&t, any("d"), one("exp", any("a")),

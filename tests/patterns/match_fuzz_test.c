@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* match_fuzz_test.c: random rows on random graphs, matched by match.c and by a
  * naive matcher that lists every way of every part and puts the parts together.
  * Both must see the same ways.

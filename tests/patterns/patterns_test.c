@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* patterns_test.c: the pattern language: what the parser refuses and how it
  * says so, what the matcher binds to which name, in which order it tries; and
  * random rows, which must never crash.

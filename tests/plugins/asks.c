@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* asks.c: a predicate that refuses every match, with all that the host says
  * about it: the answers are the same from a process of its own.
  */

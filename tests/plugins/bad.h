@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad.h: a plug-in that does what it must and no more; tests/plugins/bad_*.c
  * each break one thing of it.
  */

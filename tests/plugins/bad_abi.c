@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_abi.c: made for a version of the header that is not ours. */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_descriptor.c: a query, but nothing that says what it was built with. */
 #include "bad.h"
 

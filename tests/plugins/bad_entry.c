@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_entry.c: a shared library that is no plug-in. */
 #include <stdint.h>
 

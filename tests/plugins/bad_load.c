@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_load.c: a plug-in without fault whose load always fails. */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_member.c: no run(). */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_missing.c: needs a function that no library has. */
 #include "bad.h"
 

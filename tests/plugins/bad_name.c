@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_name.c: a name that is no identifier. */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_pattern.c: a row without a pattern. */
 #include "bad.h"
 

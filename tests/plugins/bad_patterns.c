@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_patterns.c: a count of patterns, but no table. */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_prefix.c: a pattern that carries another vendor's name. */
 #include "bad.h"
 

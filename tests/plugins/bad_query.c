@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_query.c: a plug-in whose query raises a signal. */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_refuses.c: refuses every host, with a reason. */
 #include <byoc/backend.h>
 

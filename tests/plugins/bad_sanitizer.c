@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_sanitizer.c: says that it was built with the memory sanitizer. */
 #include "bad.h"
 

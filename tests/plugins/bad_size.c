@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_size.c: a struct that ends before its required members do. */
 #include "bad.h"
 

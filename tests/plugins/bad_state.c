@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_state.c: two ways to make a state. */
 #include "bad.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bad_wish.c: takes convolutions of two dimensions, and wishes them in layouts
  * that there are not: which one, the number of filters says.
  */
@@ -25,7 +26,7 @@ static const struct byoc_pattern wishes[] = {
     {.name = "bad.conv2d", .pattern = "nn.conv2d(%x, const %w)"},
 };
 
-static const struct byoc_backend backend = {
-    GOOD_BACKEND, .patterns = wishes, .layout = layout};
+static const struct byoc_backend backend = {GOOD_BACKEND, .patterns = wishes,
+                                            .layout = layout};
 
 PLUGIN(&backend)

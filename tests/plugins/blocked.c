@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blocked.c: a vendor that computes nothing and wants blocks of 16 channels.
  * What is asked of it is which layouts it likes: it likes those, whatever the
  * shapes are, and it is up to the host to leave alone what they do not fit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* choosy.c: the vendor of ref.c, but hard to please: its load refuses regions
  * of more than four kernels, a kernel "ref.add_relu" behind another one, and a
  * "ref.relu" of 13 numbers even alone. Its probe refuses additions of 11

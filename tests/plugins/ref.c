@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ref.c: a whole vendor on the plainest of kernels: float32 add, multiply and
  * relu, chains of them, and an `if` between such chains. It reads regions by
  * itself (cJSON) and takes nothing of byoc's but the header, as a stranger's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scribe.c: a vendor of C without a compiler of its own: what compile() answers
  * is the text of the file that $SCRIBE names, with each SYMBOL in it replaced
  * by the function it is asked for. For tests of what a host makes of it:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* second_copy.c: a plug-in without fault that brings an OpenMP runtime and a
  * oneDNN of its own, as one that was linked with static libraries does.
  */

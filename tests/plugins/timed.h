@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* timed.h: a vendor that takes nn.relu and add, and takes its time over every
  * run: WAIT_US microseconds, whatever there is to compute. It computes nothing:
  * it is there to be measured.

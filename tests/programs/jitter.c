@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jitter.c: the same module, less exact. Every float that an operator gives,
  * and every float constant, is multiplied by 1 +- 2^-20: some eight times what
  * rounding does, so that where results do not move, another order of additions

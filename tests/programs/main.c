@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: the command `programs`: see usage below. Exit code 0: all held; 1:
  * some program failed; 2: usage. A crash or a hang names its seed as well.
  */

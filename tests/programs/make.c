@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make.c: random programs: functions, closures, branches, recursion, tuples.
  * Whatever is written is well typed, ends, and costs little:
  *   - a function counts what one call of it executes, at the most, and calls

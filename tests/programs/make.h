@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make.h: the generator of random programs while it works. make.c has scopes,
  * functions and control flow, make_ops.c and make_net.c the operators.
  *

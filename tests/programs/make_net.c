@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make_net.c: what networks are made of: convolutions with what follows them,
  * several of one input, norms in one piece and in many.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make_ops.c: operators on whatever values there are, constants that rules
  * look for, and the same thing twice.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* programs.h: random programs of the whole language, and what must hold of
  * each: it prints and parses to itself, no pass changes what it computes, and
  * the runtime computes what the interpreter does.

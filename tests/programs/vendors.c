@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vendors.c: two vendors that exist as tables of patterns only, so that
  * partitioning has something to do. Their regions run their native twins.
  */

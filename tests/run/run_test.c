@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_test.c: every program of this folder that ends, three ways: by the
  * interpreter, from memory, from an artifact; with all of the pipeline and
  * with none of it that can be left out; equal results each time. What the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* allocation_test.c: where shapes are fixed, or vary and were met before, a run
  * allocates nothing. This program is linked so that the runtime's calls of the
  * heap come here first.

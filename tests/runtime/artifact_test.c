@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* artifact_test.c: artifacts as files: written, loaded, the same twice, and
  * refused whatever is done to their bytes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache_test.c: models whose inputs' sizes vary: instances by sizes, their
  * bounds and counters, vendors that refuse, threads, want of memory. This
  * program is linked so that the runtime's large allocations come here first.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exec_test.c: plans and their execution on native kernels, held against the
  * interpreter: fixed and varying shapes, views, calls, several threads.
  */

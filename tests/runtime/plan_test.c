@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_test.c: plans that lie: one edit of a good plan each, refused with the
  * place of the fault; and manifests.
  */

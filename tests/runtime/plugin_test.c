@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_test.c: plug-ins that fail, each in its own way and with its own
  * message, and one that works: its regions against the interpreter.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads_test.c: how many threads, decided from made-up facts: options,
  * environments, affinity masks and cgroup files.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* composites_test.c: the composites that TVM's table for oneDNN has, each as
  * a framework spells it: convolutions of one to three axes, deconvolutions and
  * dense, with a bias or without, with an activation that may be taken apart

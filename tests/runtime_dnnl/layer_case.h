@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer_case.h: one case of layer_random_test.c: random tensors with canaries
  * behind them, random post-operations, the run of a primitive and the
  * comparison with what plain loops want.

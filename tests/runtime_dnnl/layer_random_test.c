@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/layer_random_test.c: random descriptors through the
  * oneDNN layer against plain loops: what the guards let pass must be right.
  *

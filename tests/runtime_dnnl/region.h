@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/region.h: writes small regions as JSON, runs them through
  * the plug-in's table, and holds the results against the native kernels,
  * which execute the same JSON step by step.
@@ -57,9 +58,9 @@ struct region_report {
     char trace[8192]; /* "name:impl\n" per primitive */
     uint32_t n_steps, n_reorders;
 };
-/* Load, run twice, keep for units_at_end, compare with the native kernels within `tolerance`
- * (absolute, and relative to the larger values). Returns NULL when all is
- * well, else what was wrong (in a static buffer). */
+/* Load, run twice, keep for units_at_end, compare with the native kernels
+ * within `tolerance` (absolute, and relative to the larger values). Returns
+ * NULL when all is well, else what was wrong (in a static buffer). */
 const char *region_check(struct region *g, uint32_t n, const uint32_t *outputs,
                          double tolerance, struct region_report *report);
 /* The plug-in's answer to a probe: NULL for yes, else its reason. */

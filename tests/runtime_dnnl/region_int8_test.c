@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/region_int8_test.c: quantised regions: what computes on
  * integers and what on floats, held against the native kernels, which know
  * floats only. Results may be off by one step where a number lies between two.

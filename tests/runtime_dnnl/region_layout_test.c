@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/region_layout_test.c: regions whose operators have their
  * channels last: the same numbers as the native kernels', no conversions where
  * the memory is right already, and what is refused. And regions whose

@@ -1,6 +1,7 @@
-/* tests/runtime_dnnl/region_recurrent_test.c: recurrent layers through the plug-in's
- * table, held against the native kernels on random shapes, all results; and
- * what is refused, with what it says.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/runtime_dnnl/region_recurrent_test.c: recurrent layers through the
+ * plug-in's table, held against the native kernels on random shapes, all
+ * results; and what is refused, with what it says.
  */
 #include <setjmp.h>
 #include <stdarg.h>

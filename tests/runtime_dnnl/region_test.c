@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/region_test.c: regions through the plug-in's table, held
  * against the native kernels, and what the program looks like: which
  * primitives ran, how many conversions, what was refused and why.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* samples.h: for table_test.c: what each row of oneDNN's table is shown. A
  * sample is a program of one operator; from it the test makes those with
  * post-ops, of other types, and of shapes that grow. Parameters' names say

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* share_test.c: packed weights of regions that one host loads for other sizes:
  * had once, gone with the last, each right; not shared where weights, layouts
  * or hosts differ; by threads that load and unload at once; for want of memory.

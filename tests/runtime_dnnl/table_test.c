@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table_test.c: oneDNN's table row by row. For every row programs are made:
  * each of its operators, with each post-op, beside operands of each kind that
  * broadcasts, constant and not. Each must be one composite of that row, must
@@ -364,9 +365,9 @@ int main(void)
     printf("%-24s %7s %7s %7s %7s %8s %7s %7s\n", "row", "graphs", "matched",
            "probed", "run", "compared", "by C", "refused");
     for (uint32_t i = 0; i < n; i++)
-        printf("%-24s %7u %7u %7u %7u %8u %7u %7u\n",
-               byi_dnnl_patterns[i].name,
+        printf("%-24s %7u %7u %7u %7u %8u %7u %7u\n", byi_dnnl_patterns[i].name,
                counts[i].graphs, counts[i].matched, counts[i].probed,
-               counts[i].run, counts[i].compared, counts[i].units, counts[i].refused);
+               counts[i].run, counts[i].compared, counts[i].units,
+               counts[i].refused);
     return failed;
 }

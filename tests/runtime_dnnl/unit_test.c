@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/unit_test.c: regions as C: what is written, letter by
  * letter, and what is refused when it is loaded. That units compute what JSON
  * does is checked wherever a region runs (units.inc).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* boxes_test.c: non-maximum suppression with every instruction set against
  * plain loops, which sort all candidates and hold each against all selected.
  */

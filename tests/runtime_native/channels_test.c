@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channels_test.c: operators in other layouts than channels first: the same
  * numbers, moved. Every layout of data and weights, over random windows,
  * against the plain form with channels first; layout_transform against index

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compute_test.c: matrix products, reductions, normalisation, quantisation,
  * einsum: each fast path against its plain form or a loop of the test's own;
  * what kernels refuse; and that every operator has one. */

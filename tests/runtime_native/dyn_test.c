@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dyn_test.c: operators with an operand for what is an attribute otherwise:
  * each gives what its other form gives, and says what is wrong with a value.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* element_test.c: elementwise operators, casts, and the float32 loops of every
  * instruction set the CPU has, against functions of one double, a broadcast
  * of the test's own, and results worked out by hand. */
@@ -67,8 +68,9 @@ static void test_unary_loops(void **state)
                     continue;
                 if (isfinite(want) && fabs(got - want) <= room)
                     continue;
-                fail_msg("%s %s(%.9g) is %.9g, expected %.9g", byi_isa_name(simd->isa),
-                         byi_op(id)->name, (double)x[i], got, want);
+                fail_msg("%s %s(%.9g) is %.9g, expected %.9g",
+                         byi_isa_name(simd->isa), byi_op(id)->name,
+                         (double)x[i], got, want);
             }
         }
     }

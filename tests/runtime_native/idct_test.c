@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* idct_test.c: the inverse DCT of 8 points against sums in double: every
  * pattern of zeros, each axis and both, every instruction set, threads.
  */

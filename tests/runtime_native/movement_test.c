@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* movement_test.c: the kernels that move data, against references that walk
  * the result element by element and ask where each came from. Shapes, element
  * types and thread counts are random, from fixed seeds; results have canaries

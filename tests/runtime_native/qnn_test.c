@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_test.c: products of 8-bit integers: the kernels of every instruction set
  * against the plain form, to the bit, over random shapes with zero points and
  * numbers at the ends of their types; the plain form against loops over 64-bit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_test.c: random numbers: the generator's published values, the shape
  * of each distribution, and that only seed and draw decide.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recurrent_test.c: nn.rnn, nn.gru and nn.lstm: the plain form against numbers
  * worked out by hand, and every path of the fast form against the plain one. */
 #include "kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* signal_test.c: dft against the sum that defines it, and back; unique against
  * loops over all pairs.
  */

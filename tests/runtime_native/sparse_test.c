@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_test.c: products with weights that are mostly zero against the plain
  * dense ones: every pattern of zeros, odd sizes, data that is not finite, every
  * instruction set, packed and not, one thread and several.

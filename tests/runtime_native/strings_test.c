@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strings_test.c: kernels on strings. */
 #include "kernels.h"
 

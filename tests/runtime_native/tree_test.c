@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree_test.c: ensembles of trees against one walk a row and tree; then arrays
  * that are no trees.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trial.h: one call of a kernel in a test: operands of random bytes, results
  * with canaries behind them, shapes by the type rule.
  */

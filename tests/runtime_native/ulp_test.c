@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ulp_test.c: how far the float32 loops of every instruction set are from the
  * functions they approximate, in units in the last place of the result, over a
  * stride of all bit patterns: denormals, infinities and NaN are among them.

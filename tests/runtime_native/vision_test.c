@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vision_test.c: resize, samplers and non-maximum suppression against their
  * definitions, and the values they must refuse.
  */
@@ -264,12 +265,9 @@ static void test_nms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_resize_odd),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_roi_pool),
-        cmocka_unit_test(test_nms),
+        cmocka_unit_test(test_resize),     cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_resize_odd), cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_roi_pool),   cmocka_unit_test(test_nms),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

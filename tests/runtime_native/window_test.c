@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* window_test.c: convolution, its transpose and pooling: every fast path
  * against the plain one over random windows, the plain ones against numbers
  * worked out by hand, and half precision. */

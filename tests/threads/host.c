@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: a process that runs models on several threads, as a user's would; the
  * first argument says how. Links nothing of byoc's: the runtime is opened and
  * closed. Built twice, once with OpenMP of its own. Exits 0 where all went

@@ -2,6 +2,7 @@
 # threads.sh BYOC RUNTIME HOST OMP_HOST: forks, unloading, affinity, exhaustion,
 # several states, a host's own threads: host.c, on models of oneDNN and of native
 # kernels.
+# SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$1 runtime=$2 host=$3 omp=$4
 dir=$(mktemp -d)

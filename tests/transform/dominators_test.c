@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dominators_test.c: post-dominators of random graphs, held against what they
  * are by definition: without its parent, no way leads from a node to where
  * values leave, and no node on the ways to the parent has that property.

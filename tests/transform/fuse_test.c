@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_test.c: FuseOps where goldens do not reach: graphs of 100,000 nodes in
  * shapes that a walk too many would make slow, and every golden of fusion run
  * by the runtime, whose plan takes groups apart again.

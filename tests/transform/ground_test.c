@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ground_test.c: every golden of a pass, executed. Each .ir file beside this
  * is parsed, run on random inputs, changed by the passes its first line
  * names, and run again: the results are the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* user_pass_test.c: passes of users, registered by name and out of a library:
  * what the rewriter shows and emits, what makes a pass fail, what is refused
  * when it is registered. */
