@@ -104,7 +104,7 @@ static bool is_group(const struct byi_module *m, const struct byi_func *f)
         return false;
     for (byi_id id = 0; id < f->nodes.n; id++)
         work += f->nodes.at[id].kind == BYI_CALL_OP &&
-                !byi_op_is_view(f->nodes.at[id].op);
+                !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW);
     return work >= LEAST_NODES || byi_kernels_take_alone(m, f, f->result);
 }
 

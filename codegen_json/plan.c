@@ -322,7 +322,7 @@ static enum byoc_status visit_op(struct byi_planner *b,
     struct run in;
     BYI_TRY(join_args(b, w, node, 0, &in));
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
-    if (byi_op_is_view(node->op)) {
+    if (byi_op_has(node->op, BYI_TRAIT_VIEW)) {
         uint32_t from = b->out.flat.at[in.first];
         uint32_t to = b->out.flat.at[run->first];
         b->out.values.at[to].kind = BYI_P_ALIAS;

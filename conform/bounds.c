@@ -1,49 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bounds.c: how close is close enough: the sum, over the operators of a
- * composite, of what each may be off (bounds.def), in units of the precision of
- * its type, relative to the largest of the results.
+ * composite, of what each may be off (core/ops.def), in units of the precision
+ * of its type, relative to the largest of the results.
  */
 #include "kit.h"
 
 #include <math.h>
 #include <string.h>
-
-static const struct {
-    float wide, half;
-    bool known;
-} bounds[BYI_N_OPS] = {
-#define BOUND(id, wide_, half_) [BYI_OP_##id] = {wide_, half_, true},
-#include "bounds.def"
-};
-
-/* Where a small difference before becomes a whole step behind. */
-static const enum byi_op_id jumps[] = {
-    BYI_OP_CEIL,
-    BYI_OP_FLOOR,
-    BYI_OP_ROUND,
-    BYI_OP_SIGN,
-    BYI_OP_CAST,
-    BYI_OP_EQUAL,
-    BYI_OP_LESS,
-    BYI_OP_LESS_EQUAL,
-    BYI_OP_GREATER,
-    BYI_OP_MOD,
-    BYI_OP_GREATER_EQUAL,
-    BYI_OP_NOT_EQUAL,
-    BYI_OP_ARGMAX,
-    BYI_OP_ARGMIN,
-    BYI_OP_NN_HARDMAX,
-    BYI_OP_QUANTIZE,
-    BYI_OP_NN_THRESHOLDED_RELU,
-};
-
-static bool is_jump(enum byi_op_id op)
-{
-    for (size_t i = 0; i < BYI_COUNT(jumps); i++)
-        if (jumps[i] == op)
-            return true;
-    return false;
-}
 
 double byi_epsilon(enum byoc_dtype dtype)
 {
@@ -120,9 +83,8 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
 static double relative_of(const struct byi_func *f, const struct byi_node *node)
 {
     const double eps = epsilon_at(f, node);
-    const double units =
-        eps > 0x1p-20 ? bounds[node->op].half : bounds[node->op].wide;
-    return units * eps * sqrt(terms_of(f, node));
+    return byi_op(node->op)->ulps[eps > 0x1p-20] * eps *
+           sqrt(terms_of(f, node));
 }
 
 /* Add up a function and the branches in it, which are few. */
@@ -137,7 +99,8 @@ static void add_function(const struct byi_module *m, uint32_t func,
         if (node->kind != BYI_CALL_OP)
             continue;
         const double relative = relative_of(f, node);
-        if (is_jump(node->op) && (p->relative > 0 || relative > 0))
+        if (byi_op_has(node->op, BYI_TRAIT_JUMPS) &&
+            (p->relative > 0 || relative > 0))
             p->share = 0.02;
         p->relative += relative;
     }

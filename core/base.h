@@ -336,6 +336,17 @@ enum byi_op_cost {
     BYI_COST_RECURRENT /* both products of every step */
 };
 
+/* Bits of struct byi_op's traits: see ops.def. */
+enum byi_op_trait {
+    BYI_TRAIT_COMMUTES = 1,
+    BYI_TRAIT_VIEW = 2,
+    BYI_TRAIT_RANDOM = 4,
+    BYI_TRAIT_LIST = 8,
+    BYI_TRAIT_FOLDS = 16,
+    BYI_TRAIT_JUMPS = 32,
+    BYI_TRAIT_WIDENS = 64
+};
+
 /* An attribute's declaration; `fallback` is text in the notation of the text
  * form ("[1, 1]", "0.01", "true", "\"constant\""), NULL when the attribute is
  * required. */
@@ -357,6 +368,10 @@ struct byi_op {
     enum byi_op_kind kind;
     enum byi_op_cost cost;
     enum byi_op_layout layout;
+    uint32_t types;   /* of operand 0, a bit for each dtype; 0: any */
+    uint32_t values;  /* operands whose value the rule reads, as bits */
+    uint32_t traits;  /* enum byi_op_trait */
+    uint16_t ulps[2]; /* bound of the error: of 32 and 64 bits, of 16 */
     const struct byi_attr_def *attrs;
     uint32_t n_attrs;
     byi_rule_fn rule;
@@ -369,15 +384,8 @@ const struct byi_op *byi_op_of_name(const char *name, size_t n);
 /* The declaration of an attribute of `op`; NULL when it has none so called. */
 const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
                                        const char *name);
-/* Whether its result is its first operand's elements in the same order: a
- * plan may let the two share memory. */
-bool byi_op_is_view(enum byi_op_id id);
-/* Whether two calls that look the same may give different results: there is
- * nothing to compute before the run. */
-bool byi_op_is_random(enum byi_op_id id);
-/* Whether operands or results are sequences or optionals: the executor does
- * what kernels do for tensors. */
-bool byi_op_is_list(enum byi_op_id id);
+/* Whether the operator has the trait. */
+bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
 /* Whether its type rule asks for the value of that operand. */
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 /* Does it look at one of the operands whose value is not known: value[i] NULL?

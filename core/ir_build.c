@@ -178,7 +178,7 @@ static enum byoc_status check_tensors(const struct byi_op *op,
 {
     char found[160];
 
-    for (uint32_t i = 0; i < n && !byi_op_is_list(op->id); i++)
+    for (uint32_t i = 0; i < n && !byi_op_has(op->id, BYI_TRAIT_LIST); i++)
         if (types[i]->kind != BYI_TENSOR)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is %s, expected a tensor", op->name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c: the operator table: rows from ops.def, attribute declarations here. */
-#include "base.h"
+#include "rules.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -147,21 +147,32 @@ TABLE(roi_align, ATTR("mode", STRING, "\"avg\""), ATTR("output_height", INT, "1"
 TABLE(roi_pool, ATTR("pooled_size", INTS, REQUIRED), ATTR("spatial_scale", FLOAT, "1.0"))
 /* clang-format on */
 
-#define OP(id, name, min_in, max_in, n_out, kind, cost, layout, attrs, rule,   \
-           doc)                                                                \
-    enum byoc_status byi_rule_##rule(struct byi_infer *,                       \
-                                     const struct byi_type **);
-#define MANY BYI_MAX_ARGS
-#include "ops.def"
-#undef OP
-
 #define attrs_none NULL
 enum { N_ATTRS_none = 0 };
 
+#define MANY BYI_MAX_ARGS
+#define AT(i) (1u << (i))
+#define FROM(i) (UINT32_MAX << (i))
+#define COMMUTES BYI_TRAIT_COMMUTES
+#define VIEW BYI_TRAIT_VIEW
+#define RANDOM BYI_TRAIT_RANDOM
+#define LIST BYI_TRAIT_LIST
+#define FOLDS BYI_TRAIT_FOLDS
+#define JUMPS BYI_TRAIT_JUMPS
+#define WIDENS BYI_TRAIT_WIDENS
+#define EXACT                                                                  \
+    {                                                                          \
+        0, 0                                                                   \
+    }
+#define ULPS(wide, half)                                                       \
+    {                                                                          \
+        wide, half                                                             \
+    }
+
 static const struct byi_op ops[BYI_N_OPS] = {
     [BYI_OP_NONE] = {.name = "none"},
-#define OP(id_, name_, min_, max_, n_out_, kind_, cost_, layout_, table_,      \
-           rule_, doc_)                                                        \
+#define OP(id_, name_, min_, max_, n_out_, kind_, cost_, layout_, types_,      \
+           values_, traits_, bound_, table_, rule_, doc_)                      \
     [BYI_OP_##id_] = {                                                         \
         .id = BYI_OP_##id_,                                                    \
         .name = name_,                                                         \
@@ -171,6 +182,10 @@ static const struct byi_op ops[BYI_N_OPS] = {
         .kind = BYI_##kind_,                                                   \
         .cost = BYI_COST_##cost_,                                              \
         .layout = BYI_LAYOUT_##layout_,                                        \
+        .types = BYI_##types_,                                                 \
+        .values = values_,                                                     \
+        .traits = traits_,                                                     \
+        .ulps = bound_,                                                        \
         .attrs = attrs_##table_,                                               \
         .rule = byi_rule_##rule_,                                              \
         .doc = doc_,                                                           \
@@ -185,75 +200,14 @@ const struct byi_op *byi_op(enum byi_op_id id)
     return &ops[id];
 }
 
-bool byi_op_is_view(enum byi_op_id id)
+bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait)
 {
-    switch (id) {
-    case BYI_OP_RESHAPE:
-    case BYI_OP_SQUEEZE:
-    case BYI_OP_EXPAND_DIMS:
-    case BYI_OP_FLATTEN:
-    case BYI_OP_COPY:
-    case BYI_OP_STOP_FUSION:
-        return true;
-    default:
-        return false;
-    }
+    return (ops[id].traits & trait) != 0;
 }
-
-bool byi_op_is_random(enum byi_op_id id)
-{
-    switch (id) {
-    case BYI_OP_RANDOM_UNIFORM:
-    case BYI_OP_RANDOM_NORMAL:
-    case BYI_OP_RANDOM_MULTINOMIAL:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool byi_op_is_list(enum byi_op_id id)
-{
-    return id >= BYI_OP_SEQ_MAKE && id <= BYI_OP_OPT_GET;
-}
-
-_Static_assert(BYI_OP_OPT_GET == BYI_OP_SEQ_MAKE + 10,
-               "byi_op_is_list counts on this order of ops.def");
 
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand)
 {
-    switch (id) {
-    case BYI_OP_RANDOM_UNIFORM:
-    case BYI_OP_RANDOM_NORMAL:
-    case BYI_OP_FULL:
-    case BYI_OP_NONZERO:
-    case BYI_OP_TEXT_NORMALIZE:
-    case BYI_OP_UNIQUE:
-        return operand == 0;
-    case BYI_OP_RESHAPE:
-    case BYI_OP_BROADCAST_TO:
-    case BYI_OP_TILE:
-    case BYI_OP_NN_PAD:
-    case BYI_OP_RESIZE:
-    case BYI_OP_TOPK:
-    case BYI_OP_ONE_HOT:
-    case BYI_OP_COMPRESS:
-    case BYI_OP_DFT:
-    case BYI_OP_DYN_SQUEEZE:
-    case BYI_OP_DYN_EXPAND_DIMS:
-    case BYI_OP_DYN_SPLIT:
-    case BYI_OP_DYN_REDUCE:
-        return operand == 1;
-    case BYI_OP_STRIDED_SLICE:
-        return operand >= 1;
-    case BYI_OP_DYN_RESIZE:
-        return operand == 1 || operand == 2;
-    case BYI_OP_ARANGE:
-    case BYI_OP_NMS:
-        return operand <= 2;
-    default:
-        return false;
-    }
+    return operand < 32 && (ops[id].values >> operand & 1);
 }
 
 bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,

@@ -10,6 +10,7 @@
 /* Sets of element types, as masks. */
 #define BYI_BIT(dtype) (1u << (unsigned)(dtype))
 enum {
+    BYI_RULE = 0, /* a type rule knows */
     BYI_FLOATS = BYI_BIT(BYOC_F16) | BYI_BIT(BYOC_BF16) | BYI_BIT(BYOC_F32) |
                  BYI_BIT(BYOC_F64),
     BYI_SIGNED_INTS = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_I16) | BYI_BIT(BYOC_I32) |
@@ -127,8 +128,8 @@ enum byoc_status byi_infer_matmul(const struct byi_infer *t,
 
 /* --- rules_*.c: every rule of the operator table ------------------------ */
 
-#define OP(id, name, min_in, max_in, n_out, kind, cost, layout, attrs, rule,   \
-           doc)                                                                \
+#define OP(id, name, min_in, max_in, n_out, kind, cost, layout, types, values, \
+           traits, bound, attrs, rule, doc)                                    \
     enum byoc_status byi_rule_##rule(struct byi_infer *t,                      \
                                      const struct byi_type **out);
 #include "ops.def"

@@ -6,38 +6,6 @@
 
 #include <string.h>
 
-/* Element types of operand 0, by operator; those that are not listed take any
- * floating-point type. */
-static unsigned types_of(enum byi_op_id op)
-{
-    static const struct {
-        enum byi_op_id op;
-        unsigned mask;
-    } rows[] = {
-        {BYI_OP_ABS, BYI_NUMERIC},        {BYI_OP_NEGATIVE, BYI_SIGNED},
-        {BYI_OP_SIGN, BYI_NUMERIC},       {BYI_OP_COPY, BYI_ANY},
-        {BYI_OP_STOP_FUSION, BYI_ANY},    {BYI_OP_LOGICAL_NOT, BYI_BOOLEAN},
-        {BYI_OP_CLIP, BYI_NUMERIC},       {BYI_OP_NN_RELU, BYI_NUMERIC},
-        {BYI_OP_NN_SHRINK, BYI_NUMERIC},  {BYI_OP_TRILU, BYI_ANY},
-        {BYI_OP_CUMSUM, BYI_NUMERIC},     {BYI_OP_DYN_TRILU, BYI_ANY},
-        {BYI_OP_DYN_CUMSUM, BYI_NUMERIC}, {BYI_OP_REVERSE_SEQUENCE, BYI_ANY},
-        {BYI_OP_NN_PRELU, BYI_NUMERIC},   {BYI_OP_ADD, BYI_NUMERIC},
-        {BYI_OP_SUBTRACT, BYI_NUMERIC},   {BYI_OP_MULTIPLY, BYI_NUMERIC},
-        {BYI_OP_DIVIDE, BYI_NUMERIC},     {BYI_OP_POWER, BYI_NUMERIC},
-        {BYI_OP_MAXIMUM, BYI_NUMERIC},    {BYI_OP_MINIMUM, BYI_NUMERIC},
-        {BYI_OP_MOD, BYI_NUMERIC},        {BYI_OP_LOGICAL_AND, BYI_BOOLEAN},
-        {BYI_OP_LOGICAL_OR, BYI_BOOLEAN}, {BYI_OP_LOGICAL_XOR, BYI_BOOLEAN},
-        {BYI_OP_LEFT_SHIFT, BYI_INTS},    {BYI_OP_RIGHT_SHIFT, BYI_INTS},
-        {BYI_OP_EQUAL, BYI_COMPARABLE},   {BYI_OP_NOT_EQUAL, BYI_COMPARABLE},
-        {BYI_OP_LESS, BYI_NUMERIC},       {BYI_OP_LESS_EQUAL, BYI_NUMERIC},
-        {BYI_OP_GREATER, BYI_NUMERIC},    {BYI_OP_GREATER_EQUAL, BYI_NUMERIC},
-    };
-    for (size_t i = 0; i < BYI_COUNT(rows); i++)
-        if (rows[i].op == op)
-            return rows[i].mask;
-    return BYI_FLOATS;
-}
-
 /* reverse_sequence: x has a time axis and a batch axis, lengths (batch). */
 static enum byoc_status check_reverse(const struct byi_infer *t)
 {
@@ -66,7 +34,7 @@ enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
 {
     bool flags[BYI_MAX_RANK];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "x"));
+    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "x"));
     switch (t->op->id) {
     case BYI_OP_TRILU:
         BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
@@ -159,7 +127,7 @@ static enum byoc_status broadcast(struct byi_infer *t, enum byoc_dtype dtype,
 enum byoc_status byi_rule_broadcast(struct byi_infer *t,
                                     const struct byi_type **out)
 {
-    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "a"));
+    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "a"));
     if (t->op->id == BYI_OP_POWER) /* ONNX Pow: the exponent's type is free */
         BYI_TRY(byi_want_dtype(t, 1, BYI_NUMERIC, "b"));
     else
@@ -170,7 +138,7 @@ enum byoc_status byi_rule_broadcast(struct byi_infer *t,
 enum byoc_status byi_rule_compare(struct byi_infer *t,
                                   const struct byi_type **out)
 {
-    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "a"));
+    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "a"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
     return broadcast(t, BYOC_BOOL, out);
 }
@@ -180,7 +148,7 @@ enum byoc_status byi_rule_prelu(struct byi_infer *t,
                                 const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0], *slope = t->in[1];
-    BYI_TRY(byi_want_dtype(t, 0, types_of(t->op->id), "x"));
+    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "x"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "slope"));
     bool ok = slope->rank <= x->rank;
     for (uint32_t i = 0; ok && i < slope->rank; i++)

@@ -227,7 +227,7 @@ static enum byoc_status check_op(struct checker *c, const struct byi_node *node)
     BYI_TRY(check_attrs(c, op, node->attrs));
     for (uint32_t i = 0; i < node->n_args; i++) {
         types[i] = c->f->nodes.at[node->args[i]].type;
-        if (types[i]->kind != BYI_TENSOR && !byi_op_is_list(op->id))
+        if (types[i]->kind != BYI_TENSOR && !byi_op_has(op->id, BYI_TRAIT_LIST))
             return broken(c, "%s: operand %u is not a tensor", op->name, i);
         if (byi_const_view(c->m, c->f, node->args[i], &views[i]))
             values[i] = &views[i];

@@ -14,30 +14,6 @@
 
 enum { MAX_ELEMENTS = 1024, MAX_OPERANDS = 64 };
 
-static const enum byi_op_id foldable[] = {
-    BYI_OP_ADD,         BYI_OP_SUBTRACT,      BYI_OP_MULTIPLY,
-    BYI_OP_DIVIDE,      BYI_OP_MOD,           BYI_OP_MAXIMUM,
-    BYI_OP_MINIMUM,     BYI_OP_NEGATIVE,      BYI_OP_ABS,
-    BYI_OP_FLOOR,       BYI_OP_CEIL,          BYI_OP_ROUND,
-    BYI_OP_SQRT,        BYI_OP_CAST,          BYI_OP_EQUAL,
-    BYI_OP_NOT_EQUAL,   BYI_OP_LESS,          BYI_OP_LESS_EQUAL,
-    BYI_OP_GREATER,     BYI_OP_GREATER_EQUAL, BYI_OP_LOGICAL_AND,
-    BYI_OP_LOGICAL_OR,  BYI_OP_LOGICAL_NOT,   BYI_OP_WHERE,
-    BYI_OP_SUM,         BYI_OP_PROD,          BYI_OP_TAKE,
-    BYI_OP_CONCATENATE, BYI_OP_EXPAND_DIMS,   BYI_OP_SQUEEZE,
-    BYI_OP_RESHAPE,     BYI_OP_STRIDED_SLICE, BYI_OP_BROADCAST_TO,
-    BYI_OP_FULL,        BYI_OP_ARANGE,        BYI_OP_TRANSPOSE,
-    BYI_OP_TILE,        BYI_OP_GATHER_ND,
-};
-
-static bool is_foldable(enum byi_op_id op)
-{
-    for (uint32_t i = 0; i < BYI_COUNT(foldable); i++)
-        if (foldable[i] == op)
-            return true;
-    return false;
-}
-
 static bool is_small(const struct byi_type *type)
 {
     if (type->kind != BYI_TENSOR || !byi_type_static(type) ||
@@ -99,8 +75,8 @@ bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
     const struct byi_op *op = byi_op(id);
     const struct byi_attrs *attrs = NULL;
 
-    if (!o->params->eval || !is_foldable(id) || n > MAX_OPERANDS ||
-        n < op->min_in)
+    if (!o->params->eval || !byi_op_has(id, BYI_TRAIT_FOLDS) ||
+        n > MAX_OPERANDS || n < op->min_in)
         return false;
     if (byi_attrs_make(o->scratch, op, given, n_attrs, &attrs, NULL) != BYOC_OK)
         return false;

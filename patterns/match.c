@@ -69,19 +69,6 @@ static byi_id arg_of(const struct solver *s, byi_id value, uint32_t i)
     return byi_match_arg(s->match, value, i);
 }
 
-static bool is_commutative(enum byi_op_id op)
-{
-    static const enum byi_op_id ops[] = {
-        BYI_OP_ADD,         BYI_OP_MULTIPLY,   BYI_OP_MAXIMUM,
-        BYI_OP_MINIMUM,     BYI_OP_EQUAL,      BYI_OP_NOT_EQUAL,
-        BYI_OP_LOGICAL_AND, BYI_OP_LOGICAL_OR, BYI_OP_LOGICAL_XOR,
-    };
-    for (size_t i = 0; i < BYI_COUNT(ops); i++)
-        if (ops[i] == op)
-            return true;
-    return false;
-}
-
 /* The operators, ascending and each once: a node may stand in several places
  * of the pattern when all of them say the same (a diamond), else no match. */
 static bool collect_ops(const struct solver *s, struct byi_match *match)
@@ -495,7 +482,8 @@ static bool solve_op(struct solver *s, const struct goal *goal,
         if (solve_args(s, goal, pat, false))
             return true;
         if (pat->n_args == 2 && node->args[0] != node->args[1] &&
-            is_commutative(node->op) && solve_args(s, goal, pat, true))
+            byi_op_has(node->op, BYI_TRAIT_COMMUTES) &&
+            solve_args(s, goal, pat, true))
             return true;
         s->n_ops--;
     }

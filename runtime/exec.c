@@ -201,7 +201,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
                                    struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
-    if (byi_op_is_list(step->op->id))
+    if (byi_op_has(step->op->id, BYI_TRAIT_LIST))
         return byi_list_run(s, fr, step, err);
     if (step->infer)
         BYI_TRY(infer_step(s, f, fr, step, err));
@@ -213,7 +213,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
         BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
     call.scratch = s->scratch;
     call.strings = &s->strings;
-    if (byi_op_is_random(step->op->id))
+    if (byi_op_has(step->op->id, BYI_TRAIT_RANDOM))
         call.draw = s->draws++;
     enum byoc_status status = step->kernel->run(&call, err);
     if (status != BYOC_OK)

@@ -315,7 +315,7 @@ void byi_object_drop(struct byoc_state *state, struct byi_item *item);
 /* A list of n items, to be filled in. */
 enum byoc_status byi_list_new(struct byoc_state *state, uint32_t n,
                               struct byi_object **list, struct byoc_error *err);
-/* A step whose operator byi_op_is_list. */
+/* A step whose operator has BYI_TRAIT_LIST. */
 enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
                               const struct byi_step *step,
                               struct byoc_error *err);

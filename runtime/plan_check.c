@@ -102,8 +102,9 @@ static enum byoc_status check_view(struct checker *c, struct byi_step *step)
 {
     const struct byi_value *values = c->f->values;
     uint32_t out = step->out[0];
-    if (step->kind != BYI_STEP_OP || !byi_op_is_view(step->op->id) ||
-        step->n_out != 1 || step->n_in == 0)
+    if (step->kind != BYI_STEP_OP ||
+        !byi_op_has(step->op->id, BYI_TRAIT_VIEW) || step->n_out != 1 ||
+        step->n_in == 0)
         return fault(c, "value %u is an alias, but %s does not give one", out,
                      step->name);
     if (values[step->in[0]].root != values[out].root)
@@ -218,7 +219,8 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(match_types(c, step, "out", i, tuple ? out->fields[i] : out,
                             c->f->values[step->out[i]].type));
-    for (uint32_t i = 0; i < step->n_in && !byi_op_is_list(step->op->id); i++)
+    for (uint32_t i = 0;
+         i < step->n_in && !byi_op_has(step->op->id, BYI_TRAIT_LIST); i++)
         if (!c->f->values[step->in[i]].fixed)
             step->infer = true; /* a rule may have trusted equal names */
     if (byi_op_reads_unknown(step->op->id, step->n_in, known))
@@ -240,7 +242,7 @@ static enum byoc_status check_tensors(struct checker *c,
 
 static enum byoc_status check_op(struct checker *c, struct byi_step *step)
 {
-    if (!byi_op_is_list(step->op->id))
+    if (!byi_op_has(step->op->id, BYI_TRAIT_LIST))
         BYI_TRY(check_tensors(c, step));
     struct byi_tensor *t =
         byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *t);

@@ -317,7 +317,8 @@ static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
                         step->name);
     step->name = step->op->name;
     step->kernel = byi_kernel_of(step->op->id);
-    if (!byi_op_is_list(step->op->id) && (!step->kernel || !step->kernel->run))
+    if (!byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
+        (!step->kernel || !step->kernel->run))
         return byi_fail(r->err, BYOC_EUNSUPPORTED,
                         "%s: operator %s has no native kernel in this "
                         "build",

@@ -105,7 +105,7 @@ void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
     }
     for (uint32_t k = 0; k < f->n_steps; k++)
         if (f->steps[k].kind == BYI_STEP_OP &&
-            !byi_op_is_list(f->steps[k].op->id))
+            !byi_op_has(f->steps[k].op->id, BYI_TRAIT_LIST))
             infer(&s, &f->steps[k]);
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         look_at(&s, f->outputs[i]);

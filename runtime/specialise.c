@@ -243,7 +243,7 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
                               struct byi_step *step)
 {
     bool *gone = &m->gone[f - m->plan->funcs][step - f->steps];
-    if (step->infer && !byi_op_is_list(step->op->id) &&
+    if (step->infer && !byi_op_has(step->op->id, BYI_TRAIT_LIST) &&
         all_fixed(f, step->in, step->n_in)) {
         enum byoc_status status = infer_results(m, f, step);
         if (status != BYOC_OK && f == m->plan->funcs)

@@ -33,24 +33,11 @@ struct seen {
     uint32_t n; /* nodes of the old function */
 };
 
-static bool commutes(enum byi_op_id op)
-{
-    static const enum byi_op_id list[] = {
-        BYI_OP_ADD,         BYI_OP_MULTIPLY,   BYI_OP_MAXIMUM,
-        BYI_OP_MINIMUM,     BYI_OP_EQUAL,      BYI_OP_NOT_EQUAL,
-        BYI_OP_LOGICAL_AND, BYI_OP_LOGICAL_OR, BYI_OP_LOGICAL_XOR,
-    };
-    for (size_t i = 0; i < BYI_COUNT(list); i++)
-        if (list[i] == op)
-            return true;
-    return false;
-}
-
 static bool shareable(const struct byi_module *m, const struct byi_node *node)
 {
     switch (node->kind) {
     case BYI_CALL_OP:
-        return !byi_op_is_random(node->op);
+        return !byi_op_has(node->op, BYI_TRAIT_RANDOM);
     case BYI_GLOBAL:
     case BYI_MAKE_TUPLE:
     case BYI_GET:
@@ -76,7 +63,7 @@ static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
 static bool swapped(const struct byi_rewrite *rw, const struct byi_node *node)
 {
     return node->kind == BYI_CALL_OP && node->n_args == 2 &&
-           commutes(node->op) &&
+           byi_op_has(node->op, BYI_TRAIT_COMMUTES) &&
            key_of(rw, node->args[0]) > key_of(rw, node->args[1]);
 }
 

@@ -23,23 +23,15 @@ static byi_id cast(struct byi_rewrite *rw, byi_id x, enum byoc_dtype dtype)
 
 static byi_id widen(struct byi_rewrite *rw, byi_id at)
 {
-    const struct byi_type *type = byi_rw_tensor(rw, at);
-    if (!type || type->dtype != BYOC_F32)
+    const struct byi_node *node = byi_rw_node(rw, at);
+    if (node->kind != BYI_CALL_OP || !byi_op_has(node->op, BYI_TRAIT_WIDENS) ||
+        node->type->dtype != BYOC_F32)
         return BYI_NO_ID;
     const byi_id x = cast(rw, byi_rw_arg(rw, at, 0), BYOC_F64);
     return cast(rw, byi_rw_again(rw, at, &x), BYOC_F32);
 }
 
-/* Those whose float32 kernels approximate: runtime_native/numbers.inc. */
-static const struct byi_rule rules[] = {
-    {BYI_OP_EXP, widen},         {BYI_OP_LOG, widen},
-    {BYI_OP_ERF, widen},         {BYI_OP_TANH, widen},
-    {BYI_OP_SIGMOID, widen},     {BYI_OP_RSQRT, widen},
-    {BYI_OP_NN_ELU, widen},      {BYI_OP_NN_SELU, widen},
-    {BYI_OP_NN_CELU, widen},     {BYI_OP_NN_GELU, widen},
-    {BYI_OP_NN_SILU, widen},     {BYI_OP_NN_MISH, widen},
-    {BYI_OP_NN_SOFTPLUS, widen},
-};
+static const struct byi_rule rules[] = {{BYI_OP_NONE, widen}};
 
 static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,

@@ -100,7 +100,7 @@ static byi_id fold_call(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *call = byi_rw_node(rw, at);
     if (call->kind != BYI_CALL_OP || !rw->ctx->eval ||
-        byi_op_is_random(call->op) || call->n_args > MAX_OPERANDS)
+        byi_op_has(call->op, BYI_TRAIT_RANDOM) || call->n_args > MAX_OPERANDS)
         return BYI_NO_ID;
     for (uint32_t i = 0; i < call->n_args; i++)
         if (byi_rw_node(rw, call->args[i])->kind != BYI_CONST)

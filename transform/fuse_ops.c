@@ -52,7 +52,8 @@ static bool is_op(const struct byi_func *f, byi_id id)
 /* Whether node i counts as one that computes. */
 static bool counts(const struct byi_func *f, byi_id id, bool singles)
 {
-    return is_op(f, id) && (singles || !byi_op_is_view(f->nodes.at[id].op));
+    return is_op(f, id) &&
+           (singles || !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW));
 }
 
 /* Whether there is code for node id, in a function of its own. */

@@ -641,7 +641,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
 static bool emit_view(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
-    if (node->kind != BYI_CALL_OP || !byi_op_is_view(node->op) ||
+    if (node->kind != BYI_CALL_OP || !byi_op_has(node->op, BYI_TRAIT_VIEW) ||
         node->op == BYI_OP_COPY || !byi_type_static(node->type))
         return false;
     const byi_id home = rl->sites[node->args[0]].home;

@@ -433,7 +433,7 @@ static int result_axis(const struct byi_scaling *s, byi_id id, uint32_t arg,
     const struct byi_type *x = tensor_of(s, node->args[arg]), *y = node->type;
     if (node->op == BYI_OP_TRANSPOSE)
         return transposed_axis(node, x->rank, a);
-    if (byi_op_is_view(node->op))
+    if (byi_op_has(node->op, BYI_TRAIT_VIEW))
         return reshaped_axis(x, y, a);
     if (x->rank != y->rank || is_window(node, a))
         return -1;

@@ -22,7 +22,7 @@ byi_id byi_drop_same(struct byi_rewrite *rw, byi_id at)
 static bool is_view(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
-    return node->kind == BYI_CALL_OP && byi_op_is_view(node->op) &&
+    return node->kind == BYI_CALL_OP && byi_op_has(node->op, BYI_TRAIT_VIEW) &&
            node->op != BYI_OP_COPY;
 }
 
