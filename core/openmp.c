@@ -85,12 +85,8 @@ static bool claim(struct team *team, uint32_t i)
     return !(atomic_fetch_or(&team->begun[i / WORD], bit) & bit);
 }
 
-/* Run lane `i`, unless somebody has begun it. */
-static void run_lane(void *arg, uint32_t i)
+static void run_claimed(struct team *team, uint32_t i)
 {
-    struct team *team = arg;
-    if (!claim(team, i))
-        return;
     const struct lane before = lane;
     const struct byi_omp_host *const host = byi_omp_use(team->host);
     lane = (struct lane){.team = team, .number = i};
@@ -98,6 +94,13 @@ static void run_lane(void *arg, uint32_t i)
     lane = before;
     byi_omp_use(host);
     atomic_fetch_add(&team->done, 1);
+}
+
+/* Run lane `i`, unless another thread has begun it. */
+static void run_lane(void *arg, uint32_t i)
+{
+    if (claim(arg, i))
+        run_claimed(arg, i);
 }
 
 EXPORTED void GOMP_parallel(void (*fn)(void *), void *data, unsigned n,
@@ -137,14 +140,19 @@ struct extra {
     _Atomic uint32_t taken;
 };
 
+/* Claims the lane while the creator of this thread still waits at the barrier.
+ * Afterwards another thread may run the lane and end the region, and `team`
+ * would be gone. */
 static void *run_extra(void *arg)
 {
     struct extra *extra = arg;
     struct team *team = extra->team;
     const uint32_t number = extra->number;
+    const bool claimed = claim(team, number);
     atomic_store(&extra->taken, 1);
     byi_futex_wake(&extra->taken, 1);
-    run_lane(team, number);
+    if (claimed)
+        run_claimed(team, number);
     return NULL;
 }
 
