@@ -356,11 +356,11 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
-/* How long a thread spins before it sleeps: as asked for, else as the
- * environment's BYOC_WAIT_POLICY says. Errors: BYOC_EINVAL (neither is a
- * policy). */
+/* How long a thread spins before it sleeps, and whether it sleeps at once while
+ * other processes compete: as asked for, else as the environment's
+ * BYOC_WAIT_POLICY says. Errors: BYOC_EINVAL (neither is a policy). */
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
-                                 struct byoc_error *err);
+                                 bool *adapts, struct byoc_error *err);
 
 /* --- workers.c ------------------------------------------------------------ */
 

@@ -477,8 +477,10 @@ static enum byoc_status make_workers(struct byoc_model *model,
     const uint32_t wanted = model->threads;
     model->ways = (struct byi_ways){.threads = wanted,
                                     .parallel_for = params->parallel_for,
-                                    .ctx = params->parallel_ctx};
-    BYI_TRY(byi_wait_decide(params->wait, &model->ways.spin_ns, err));
+                                    .ctx = params->parallel_ctx,
+                                    .pace = &model->pace};
+    BYI_TRY(byi_wait_decide(params->wait, &model->ways.spin_ns,
+                            &model->ways.adapts, err));
     if (params->parallel_for)
         return BYOC_OK;
     const uint32_t got = byi_workers_reserve(wanted);

@@ -184,6 +184,7 @@ struct byoc_model {
     struct byoc_io *inputs, *outputs;
     uint32_t threads;
     struct byi_ways ways; /* of its parallel regions */
+    struct byi_pace pace;
     bool require_vendors;
     char threads_why[256];
     struct byi_text warnings;

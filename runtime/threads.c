@@ -164,7 +164,7 @@ enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
 }
 
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
-                                 struct byoc_error *err)
+                                 bool *adapts, struct byoc_error *err)
 {
     static const struct {
         const char *name;
@@ -191,6 +191,7 @@ enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
                         "\"sleep\" or \"spin\"",
                         name);
     *spin_ns = policies[i].spin_ns;
+    *adapts = policies[i].spin_ns == BYI_SPIN_NS;
     return BYOC_OK;
 }
 

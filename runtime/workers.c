@@ -18,11 +18,12 @@
  * a worker that the kernel has not scheduled soon after the caller is done with
  * its own part loses its part to the caller.
  *
- * Where other processes compete for the CPUs, threads sleep instead of
- * spinning, the caller too, before it takes a part back: Linux prefers threads
- * that often sleep, and whoever spins is soon out of its share
- * (docs/threads.md). That they compete shows in how often the caller is
- * preempted.
+ * Where other processes compete for the CPUs, spinning is wrong: it takes time
+ * from them, and uses up this process's share of the time. Threads then sleep
+ * at once, the caller too, before it takes a part back. Waking a thread costs
+ * tens of microseconds, so a model of short regions runs on the caller alone
+ * then. Threads notice competition by the time that they were runnable without
+ * running: wall time less CPU time less time asleep.
  *
  * Because a part that a barrier waits for can only be one that has begun or one
  * that a worker of this turn has been given, taking parts back never deadlocks.
@@ -44,9 +45,15 @@ enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
 enum {
     MAX_WORKERS = 1023,
     JOIN_SECONDS = 2,
-    PATIENCE_NS = 300000, /* asleep, before a part is taken back          */
-    CLOSE_NS = 50000000,  /* two preemptions in so long: others compete   */
-    BUSY_NS = 500000000   /* then threads sleep for so long               */
+    PATIENCE_NS = 300000,    /* asleep, before a part is taken back          */
+    WINDOW_NS = 3000000,     /* of wall time, over which lost time counts    */
+    LOST_SHARE = 4,          /* a quarter lost makes a bad window            */
+    CLOSE_NS = 50000000,     /* between two: other processes compete         */
+    MIN_BUSY_NS = 100000000, /* threads sleep at once for this long          */
+    MAX_BUSY_NS = 1000000000,
+    SHORT_TURN_NS = 50000,   /* too short for a look at the clock            */
+    LONG_REGION_NS = 150000, /* worth waking a thread for                    */
+    CAP_NS = 1000000 /* of a region in the average: some are preempted        */
 };
 
 struct job {
@@ -74,7 +81,9 @@ static struct {
     bool denied;          /* the system made no more threads */
     struct byi_worker *free;
     _Atomic uint32_t quit;
-    _Atomic uint64_t busy_until; /* others compete for the CPUs */
+    _Atomic uint64_t busy_until; /* other processes compete for the CPUs */
+    _Atomic uint64_t busy_ns;    /* length of the busy period */
+    _Atomic uint64_t bad_window; /* when a thread last lost much time */
     struct byi_worker at[MAX_WORKERS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -98,6 +107,61 @@ static void run_rest(struct job *job)
             return;
         run_part(job, part);
     }
+}
+
+/* --- whether other processes compete ----------------------------------------
+ */
+
+static struct byi_usage usage_now(void)
+{
+    struct timespec t;
+    struct rusage thread;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    getrusage(RUSAGE_THREAD, &thread);
+    return (struct byi_usage){.wall_ns = byi_now_ns(),
+                              .cpu_ns = (uint64_t)t.tv_sec * 1000000000u +
+                                        (uint64_t)t.tv_nsec,
+                              .sleeps = thread.ru_nvcsw};
+}
+
+static bool is_busy(uint64_t now)
+{
+    return now < atomic_load_explicit(&pool.busy_until, memory_order_relaxed);
+}
+
+/* Two windows with much lost time, close to each other: other processes
+ * compete. A window alone may be a system service that ran once. */
+static void note_bad_window(uint64_t now)
+{
+    const uint64_t last = atomic_exchange(&pool.bad_window, now);
+    const uint64_t until = atomic_load(&pool.busy_until);
+    if (now - last > CLOSE_NS || now < until)
+        return;
+    /* at once after a busy period: the next one is twice as long */
+    uint64_t ns =
+        now - until < CLOSE_NS ? 2 * atomic_load(&pool.busy_ns) : MIN_BUSY_NS;
+    if (ns > MAX_BUSY_NS)
+        ns = MAX_BUSY_NS;
+    atomic_store(&pool.busy_ns, ns);
+    atomic_store(&pool.busy_until, now + ns);
+}
+
+/* Add the calling thread's time since `from` to its window, unless it slept.
+ * Returns the usage now. */
+static struct byi_usage note_usage(const struct byi_usage *from)
+{
+    static _Thread_local uint64_t wall, cpu;
+    const struct byi_usage to = usage_now();
+    if (to.sleeps == from->sleeps) {
+        wall += to.wall_ns - from->wall_ns;
+        cpu += to.cpu_ns - from->cpu_ns;
+    }
+    if (wall >= WINDOW_NS) {
+        if (cpu < wall - wall / LOST_SHARE)
+            note_bad_window(to.wall_ns);
+        wall = cpu = 0;
+    }
+    return to;
 }
 
 /* --- a worker ---------------------------------------------------------------
@@ -125,15 +189,21 @@ static void *run_worker(void *arg)
 {
     struct byi_worker *w = arg;
     uint64_t spin_ns = BYI_SPIN_NS;
+    struct byi_usage awake = usage_now();
     pthread_setname_np(pthread_self(), "byoc-worker");
     while (!atomic_load(&pool.quit)) {
         if (move(w, GIVEN, RUNNING) || move(w, AWAITED, WAITED)) {
             spin_ns = work_on(w);
+            if (byi_now_ns() - awake.wall_ns >= WINDOW_NS)
+                awake = note_usage(&awake);
             continue;
         }
-        if (!byi_spin_while(&w->state, IDLE, spin_ns) && move(w, IDLE, ASLEEP))
+        if (!byi_spin_while(&w->state, IDLE, spin_ns) &&
+            move(w, IDLE, ASLEEP)) {
             while (atomic_load(&w->state) == ASLEEP && !atomic_load(&pool.quit))
                 byi_futex_wait(&w->state, ASLEEP, 0);
+            awake = usage_now();
+        }
     }
     return NULL;
 }
@@ -205,22 +275,39 @@ static void take_crew(struct byi_turn *turn)
     }
 }
 
-/* Notice preemptions of the calling thread since its last turn. Returns whether
- * other processes compete for the CPUs. */
-static bool is_busy(void)
+/* Whether workers that sleep are worth waking: for long regions, and at times
+ * for all of them, since sizes and models change. */
+static bool is_worth_waking(struct byi_pace *pace, uint64_t now)
 {
-    static _Thread_local long seen;
-    static _Thread_local uint64_t last;
-    struct rusage usage;
-    const uint64_t now = byi_now_ns();
-    if (getrusage(RUSAGE_THREAD, &usage) == 0 && usage.ru_nivcsw != seen) {
-        if (last && (now - last < CLOSE_NS || usage.ru_nivcsw > seen + 1))
-            atomic_store_explicit(&pool.busy_until, now + BUSY_NS,
-                                  memory_order_relaxed);
-        seen = usage.ru_nivcsw;
-        last = now;
+    if (!pace)
+        return true;
+    if (atomic_load_explicit(&pace->region_ns, memory_order_relaxed) >=
+        LONG_REGION_NS)
+        return true;
+    if (now < atomic_load_explicit(&pace->probe_at, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&pace->probe_at, now + MAX_BUSY_NS,
+                          memory_order_relaxed);
+    return true;
+}
+
+static void note_turn(const struct byi_turn *turn)
+{
+    struct byi_pace *pace = turn->ways.pace;
+    if (turn->measured)
+        note_usage(&turn->begin);
+    if (!pace)
+        return;
+    atomic_store_explicit(&pace->turn_ns, byi_now_ns() - turn->begin.wall_ns,
+                          memory_order_relaxed);
+    if (turn->n_regions) {
+        const uint64_t mean = turn->regions_ns / turn->n_regions;
+        const uint64_t before =
+            atomic_load_explicit(&pace->region_ns, memory_order_relaxed);
+        atomic_store_explicit(&pace->region_ns,
+                              before ? (3 * before + mean) / 4 : mean,
+                              memory_order_relaxed);
     }
-    return now < atomic_load_explicit(&pool.busy_until, memory_order_relaxed);
 }
 
 static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
@@ -230,20 +317,35 @@ static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
     byi_parallel_for(n, fn, arg);
 }
 
+static void begin_turn(struct byi_turn *turn)
+{
+    struct byi_ways *ways = &turn->ways;
+    const bool pooled = !ways->parallel_for && ways->threads > 1;
+    turn->begin.wall_ns = byi_now_ns();
+    if (ways->adapts && is_busy(turn->begin.wall_ns))
+        ways->spin_ns = 0;
+    const bool alone =
+        ways->spin_ns == 0 && !is_worth_waking(ways->pace, turn->begin.wall_ns);
+    turn->measured = pooled && ways->pace &&
+                     atomic_load_explicit(&ways->pace->turn_ns,
+                                          memory_order_relaxed) > SHORT_TURN_NS;
+    if (turn->measured)
+        turn->begin = usage_now();
+    pthread_mutex_lock(&pool.lock);
+    pool.turns++;
+    turn->epoch = pool.epoch;
+    if (pooled && !alone)
+        take_crew(turn);
+    pthread_mutex_unlock(&pool.lock);
+}
+
 void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways)
 {
     *turn = (struct byi_turn){.ways = *ways, .outer = current};
     if (turn->ways.threads == 0)
         turn->ways.threads = 1;
     if (!current && !inside) {
-        if (turn->ways.spin_ns == BYI_SPIN_NS && is_busy())
-            turn->ways.spin_ns = 0;
-        pthread_mutex_lock(&pool.lock);
-        pool.turns++;
-        turn->epoch = pool.epoch;
-        if (!ways->parallel_for && turn->ways.threads > 1)
-            take_crew(turn);
-        pthread_mutex_unlock(&pool.lock);
+        begin_turn(turn);
     }
     current = turn;
     turn->host = (struct byi_omp_host){
@@ -260,6 +362,7 @@ void byi_workers_leave(struct byi_turn *turn)
     current = turn->outer;
     if (turn->outer || inside)
         return;
+    note_turn(turn);
     pthread_mutex_lock(&pool.lock);
     if (turn->epoch == pool.epoch) {
         pool.turns--;
@@ -328,12 +431,19 @@ static void run_of_host(void *arg, uint32_t part)
     run_part(arg, part);
 }
 
-static void run_in_turn(struct job *job, const struct byi_turn *turn)
+static void run_in_turn(struct job *job, struct byi_turn *turn)
 {
-    if (turn->ways.parallel_for)
+    if (turn->ways.parallel_for) {
         turn->ways.parallel_for(turn->ways.ctx, job->n, run_of_host, job);
-    else
-        run_on_crew(job, turn->crew);
+        return;
+    }
+    const uint64_t since = byi_now_ns();
+    run_on_crew(job, turn->crew);
+    const uint64_t ns = byi_now_ns() - since;
+    if (turn->crew) {
+        turn->n_regions++;
+        turn->regions_ns += ns < CAP_NS ? ns : CAP_NS;
+    }
 }
 
 /* For regions before the first model, as many workers as a model would get. */
@@ -362,7 +472,8 @@ void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
         return;
     }
     struct byi_turn turn;
-    const struct byi_ways ways = {.threads = n, .spin_ns = BYI_SPIN_NS};
+    const struct byi_ways ways = {
+        .threads = n, .spin_ns = BYI_SPIN_NS, .adapts = true};
     reserve_default();
     byi_workers_enter(&turn, &ways);
     run_in_turn(&job, &turn);

@@ -8,17 +8,34 @@
 #include "core/base.h"
 #include "core/openmp.h"
 
+#include <stdatomic.h>
+
+/* Durations of a model's runs, which decide whether workers are worth waking.
+ * All states of the model update it. */
+struct byi_pace {
+    _Atomic uint64_t turn_ns;   /* the last turn                            */
+    _Atomic uint64_t region_ns; /* a parallel region, on average            */
+    _Atomic uint64_t probe_at;  /* from then on, use workers and time again */
+};
+
 /* How a caller wants its parallel regions run. */
 struct byi_ways {
     uint32_t threads; /* the caller's own included */
-    uint64_t spin_ns; /* for so long a thread waits before it sleeps */
+    uint64_t spin_ns; /* how long a thread spins before it sleeps */
+    bool adapts;      /* sleep at once while other processes compete */
     byi_parallel_fn parallel_for; /* of the host; NULL: the workers */
     void *ctx;
+    struct byi_pace *pace; /* NULL: not kept */
 };
 
-/* How long a thread spins before it sleeps, unless it is told otherwise
- * (docs/threads.md has the measurement). */
-#define BYI_SPIN_NS 50000
+/* How long a thread spins by default (docs/threads.md has the measurement). */
+#define BYI_SPIN_NS 1000000
+
+/* What the kernel has accounted to a thread. */
+struct byi_usage {
+    uint64_t wall_ns, cpu_ns;
+    long sleeps; /* voluntary context switches */
+};
 
 struct byi_worker;
 
@@ -27,7 +44,10 @@ struct byi_turn {
     struct byi_ways ways;
     struct byi_worker *crew; /* its alone until it leaves */
     uint32_t n;
-    uint32_t epoch; /* of the process: a forked child has no crew */
+    uint32_t epoch;         /* of the process: a forked child has no crew */
+    struct byi_usage begin; /* only wall_ns unless `measured` */
+    bool measured;
+    uint64_t regions_ns, n_regions; /* those that the crew took part in */
     struct byi_turn *outer;
     struct byi_omp_host host;
     const struct byi_omp_host *before;

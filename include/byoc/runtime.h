@@ -105,9 +105,10 @@ BYOC_API const char *byoc_version(void);
 /* How a thread waits for other threads of a run, and for the next run. */
 enum byoc_wait {
     BYOC_WAIT_DEFAULT = 0, /* BYOC_WAIT_POLICY: "brief", "sleep" or "spin";
-                              else brief                                    */
-    BYOC_WAIT_BRIEF = 1,   /* spin for some 50 microseconds, then sleep      */
-    BYOC_WAIT_SLEEP = 2,   /* sleep at once: for machines with other work    */
+                              not set: "brief"                              */
+    BYOC_WAIT_BRIEF = 1,   /* spin for a millisecond, then sleep; sleep at
+                              once while other processes compete            */
+    BYOC_WAIT_SLEEP = 2,   /* sleep at once: for machines with other work   */
     BYOC_WAIT_SPIN = 3     /* spin for 10 milliseconds: for CPUs of one's own */
 };
 
