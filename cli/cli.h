@@ -68,8 +68,9 @@ enum byi_option_kind {
     BYI_OPTION_PATHS,  /* const char **: A:B:C, the same, added up    */
     BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
     BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31                      */
+    BYI_OPTION_CHOICE, /* int *: 1 + which of "a|b|c", its value     */
     BYI_OPTION_NUMBER, /* double *: not negative                     */
-    BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, kept as 1 + level       */
+    BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt        */
 };
 
 /* Strings, ending in NULL when n > 0. */
@@ -124,7 +125,8 @@ struct byi_model_options {
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
-    const char *partition_by, *cost_table, *codegen;
+    const char *cost_table;
+    int partition_by, codegen; /* of the enums of byoc.h */
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
@@ -220,7 +222,7 @@ struct byi_model_options {
          "no more regions: those with the most operations (0: any number)"},     \
         {"partition-by",                                                         \
          0,                                                                      \
-         BYI_OPTION_TEXT,                                                        \
+         BYI_OPTION_CHOICE,                                                      \
          &(o).partition_by,                                                      \
          "greedy|estimated|measured",                                            \
          "who gets what: all they can take, or by cost (default: greedy)"},      \
@@ -238,7 +240,7 @@ struct byi_model_options {
          "for timing parts of a model (default: 60)"},                           \
         {"codegen",                                                              \
          0,                                                                      \
-         BYI_OPTION_TEXT,                                                        \
+         BYI_OPTION_CHOICE,                                                      \
          &(o).codegen,                                                           \
          "auto|c|json",                                                          \
          "who may answer in C: vendors that do nothing else, all, nobody"},      \

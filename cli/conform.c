@@ -110,7 +110,8 @@ static void say_options(const struct byoc_conform_params *params, bool valgrind,
     if (params->seconds > 0)
         byi_text_addf(text, " --seconds %g", params->seconds);
     if (params->codegen)
-        byi_text_addf(text, " --codegen %s", params->codegen);
+        byi_text_addf(text, " --codegen %s",
+                      params->codegen == BYOC_CODEGEN_C ? "c" : "auto");
     if (valgrind)
         byi_text_addf(text, " --valgrind");
 }
@@ -118,7 +119,8 @@ static void say_options(const struct byoc_conform_params *params, bool valgrind,
 static int run(int argc, char **argv)
 {
     struct byi_text again = {0};
-    struct byoc_conform_params params = {0};
+    struct byoc_conform_params params = {.struct_size = sizeof params};
+    int codegen = BYOC_CODEGEN_DEFAULT;
     uint32_t seed = 1, n;
     bool json = false, no_onnx = false, valgrind = false;
     const char *path;
@@ -133,7 +135,7 @@ static int run(int argc, char **argv)
          "for one case (default: 20)"},
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "without ONNX's own cases"},
-        {"codegen", 0, BYI_OPTION_TEXT, &params.codegen, "auto|c",
+        {"codegen", 0, BYI_OPTION_CHOICE, &codegen, "auto|c",
          "who is asked for C (default: backends that write nothing else)"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
@@ -146,6 +148,7 @@ static int run(int argc, char **argv)
     if (valgrind && !getenv(UNDER))
         return under_valgrind(argc, argv);
     without_thread_caches(argc, argv);
+    params.codegen = (enum byoc_codegen)codegen;
     say_options(&params, valgrind, &again);
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;

@@ -44,6 +44,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
 {
     static const char *const none[] = {NULL};
     return (struct byoc_compile_params){
+        .struct_size = sizeof(struct byoc_compile_params),
         .backends = o->native ? none : o->backends.at,
         .plugins = o->plugins,
         .patterns = o->patterns.at,
@@ -55,7 +56,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .only = o->only.at,
         .disable = o->disable.at,
         .require = o->require.at,
-        .opt_level = o->opt_level,
+        .opt_level = (enum byoc_opt)o->opt_level,
         .forbid_reference = o->forbid_ref,
         .min_region_nodes = o->min_region_nodes,
         .min_region_flops = o->min_region_flops,
@@ -75,9 +76,9 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .keep_c = o->keep_c,
         .verify = o->verify,
         .function = o->function,
-        .partition_by = o->partition_by,
+        .partition_by = (enum byoc_partition)o->partition_by,
         .cost_table = o->cost_table,
-        .codegen = o->codegen,
+        .codegen = (enum byoc_codegen)o->codegen,
         .measure_seconds = o->measure_seconds,
         .isolate = o->isolate,
         .isolate_seconds = o->isolate_seconds,
@@ -187,12 +188,12 @@ enum byoc_status byi_advise_model(const char *path,
 
 /* While a model is loaded its warnings are kept (byoc_model_warnings) and
  * printed afterwards; those of its runs are printed as they come. */
-static void log_line(void *ctx, const char *line)
+static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 {
     const struct byi_open_model *open = ctx;
-    const bool warning = strncmp(line, "warning: ", 9) == 0;
+    const bool warning = severity >= BYOC_WARNING;
     if (open->verbose || (warning && open->loaded))
-        fprintf(stderr, "byoc: %s\n", line);
+        fprintf(stderr, "byoc: %s%s\n", warning ? "warning: " : "", line);
 }
 
 enum byoc_status byi_open_model(const char *path,
@@ -200,7 +201,8 @@ enum byoc_status byi_open_model(const char *path,
                                 struct byi_open_model *open,
                                 struct byoc_error *err)
 {
-    const struct byoc_load_params load = {.threads = o->threads,
+    const struct byoc_load_params load = {.struct_size = sizeof load,
+                                          .threads = o->threads,
                                           .plugins = o->plugins,
                                           .native_only = o->native || o->twins,
                                           .require_vendors = o->require_vendors,

@@ -106,6 +106,22 @@ static void add_paths(const char **list, const char *value)
             strcmp(part, "only") == 0 ? part : absolute(part));
 }
 
+/* Which of "a|b|c" the value is. */
+static int set_choice(const struct byi_verb *verb, const struct byi_option *o,
+                      const char *value)
+{
+    int which = 1;
+    for (const char *at = o->value; *at; which++) {
+        const size_t n = strcspn(at, "|");
+        if (strlen(value) == n && memcmp(at, value, n) == 0) {
+            *(int *)o->to = which;
+            return -1;
+        }
+        at += n + (at[n] == '|');
+    }
+    return bad_value(verb, o, value, o->value);
+}
+
 static int set_value(const struct byi_verb *verb, const struct byi_option *o,
                      const char *value)
 {
@@ -137,6 +153,8 @@ static int set_value(const struct byi_verb *verb, const struct byi_option *o,
         *(uint32_t *)o->to = (uint32_t)n;
         return -1;
     }
+    case BYI_OPTION_CHOICE:
+        return set_choice(verb, o, value);
     case BYI_OPTION_NUMBER: {
         double x = strtod(value, &end);
         if (errno || end == value || (*end && strcmp(end, "%")) || !(x >= 0))
@@ -147,7 +165,7 @@ static int set_value(const struct byi_verb *verb, const struct byi_option *o,
     case BYI_OPTION_LEVEL:
         if (strlen(value) != 1 || *value < '0' || *value > '3')
             return bad_value(verb, o, value, "a level of 0 to 3");
-        *(int *)o->to = 1 + (*value - '0');
+        *(int *)o->to = (int)BYOC_O0 + (*value - '0');
         return -1;
     }
     byi_unreachable();

@@ -26,7 +26,7 @@ static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
     snprintf(listing->version, sizeof listing->version, "%s", b->version);
     snprintf(listing->compat, sizeof listing->compat, "%s", b->compat);
     listing->compiles = b->compile != NULL;
-    listing->writes_c = kit->codegen == BYI_CODEGEN_C ||
+    listing->writes_c = kit->codegen == BYOC_CODEGEN_C ||
                         (b->flags & BYOC_BACKEND_WRITES_C) != 0;
     for (uint32_t i = 0; i < b->n_patterns; i++) {
         const size_t n = strlen(b->patterns[i].name) + 1;
@@ -238,21 +238,24 @@ enum byoc_status byoc_conform(const char *plugin,
                               int json, int *failed, char **text,
                               struct byoc_error *err)
 {
-    static const struct byoc_conform_params none;
-    params = params ? params : &none;
+    struct byoc_conform_params all;
     *text = NULL;
+    BYI_TRY(byi_params_read(
+        &all, BYI_PARAMS_SIZE(byoc_conform_params, progress_ctx), params, err));
+    params = &all;
     if (plugin[0] != '/')
         return byi_fail(err, BYOC_EINVAL,
                         "%s: expected the absolute path of a plug-in", plugin);
     struct byi_kit kit = {.path = plugin,
                           .seed = params->seed ? params->seed : 1,
-                          .seconds =
-                              params->seconds > 0 ? params->seconds : 20};
-    BYI_TRY(byi_codegen_parse(params->codegen, &kit.codegen, err));
-    if (kit.codegen == BYI_CODEGEN_JSON)
-        return byi_fail(err, BYOC_EINVAL,
-                        "codegen 'json': expected auto or c: vendors that "
-                        "write C are tried for it");
+                          .seconds = params->seconds > 0 ? params->seconds : 20,
+                          .codegen = params->codegen};
+    if (params->codegen > BYOC_CODEGEN_C)
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "codegen: found %d, expected BYOC_CODEGEN_AUTO or "
+            "BYOC_CODEGEN_C: backends that write C are tried for it",
+            (int)params->codegen);
     struct byi_card card = {.arena = byi_arena_new(),
                             .path = plugin,
                             .seed = kit.seed,

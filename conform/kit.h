@@ -7,7 +7,7 @@
 #ifndef BYI_KIT_H
 #define BYI_KIT_H
 
-#include <byoc/backend.h>
+#include <byoc/byoc.h>
 
 #include "core/core.h"
 #include "driver/code.h"
@@ -56,7 +56,7 @@ struct byi_kit {
     const char *path; /* of the plug-in */
     uint64_t seed;
     double seconds; /* for one case */
-    enum byi_codegen codegen;
+    enum byoc_codegen codegen;
     struct byi_codes codes;      /* what compile() gave as C, in a child */
     struct byi_verdict *verdict; /* in a child */
 };

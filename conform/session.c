@@ -112,7 +112,7 @@ void byi_take_back(struct byi_lent_region *lent)
 
 static bool writes_c(const struct byi_kit *kit, const struct byoc_backend *b)
 {
-    return kit->codegen == BYI_CODEGEN_C ||
+    return kit->codegen == BYOC_CODEGEN_C ||
            (b->flags & BYOC_BACKEND_WRITES_C) != 0;
 }
 

@@ -97,11 +97,10 @@ static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     const char *vendors[] = {byi_kit_backend(kit)->name, NULL};
-    const struct byoc_compile_params params = {
-        .backends = vendors,
-        .plugins = only_this(kit),
-        .threads = 2,
-        .codegen = kit->codegen == BYI_CODEGEN_C ? "c" : "auto"};
+    const struct byoc_compile_params params = {.backends = vendors,
+                                               .plugins = only_this(kit),
+                                               .threads = 2,
+                                               .codegen = kit->codegen};
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err, why;
     char path[PATH];

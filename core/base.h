@@ -36,6 +36,39 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 
+/* --- params.c: structs of callers, of any size -----------------------------
+ */
+
+/* A struct with a struct_size, as this build knows it. */
+struct byi_params_size {
+    const char *name;
+    uint32_t bytes; /* of all of it                             */
+    uint32_t first; /* of what it had when struct_size was new  */
+    uint32_t place; /* of struct_size                           */
+};
+/* `last`: the last member that the struct had at first. */
+#define BYI_PARAMS_SIZE(type, last)                                            \
+    &(const struct byi_params_size)                                            \
+    {                                                                          \
+#type, (uint32_t)sizeof(struct type),                                  \
+            (uint32_t)BYI_UP_TO(struct type, last),                            \
+            (uint32_t)offsetof(struct type, struct_size)                       \
+    }
+/* Set *params from a caller's struct of its own struct_size; members that it
+ * does not have are zero; all are when `given` is NULL. Errors: BYOC_EINVAL (a
+ * size that never was, a member set that this build does not know). */
+enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
+                                 const void *given, struct byoc_error *err);
+/* BYOC_EINVAL where a value is none of an enum's. */
+enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
+                                struct byoc_error *err);
+enum byoc_status byi_load_params_read(struct byoc_load_params *params,
+                                      const struct byoc_load_params *given,
+                                      struct byoc_error *err);
+
+/* --- base.c: numbers as text ------------------------------------------------
+ */
+
 /* strtod in the "C" locale, whatever the process has set. */
 double byi_strtod(const char *text, char **end);
 /* The shortest decimal that reads back as value, in the "C" locale; "inf",

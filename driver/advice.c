@@ -79,7 +79,8 @@ static struct byoc_compile_params plain(const struct byoc_compile_params *p)
     struct byoc_compile_params plain = *p;
 
     plain.stop_after = byi_pass_partition_graph.name;
-    plain.partition_by = NULL; /* what could go, not what it costs */
+    plain.partition_by =
+        BYOC_PARTITION_GREEDY; /* what could go, not what it costs */
     plain.instruments = NULL;
     plain.n_instruments = 0;
     plain.print = NULL;
@@ -111,7 +112,7 @@ static struct byoc_compile_params changed(struct advisor *a,
     if (leaves_out(t, "--max-regions"))
         p.max_regions = 0;
     if (leaves_out(t, "-O"))
-        p.opt_level = 0;
+        p.opt_level = BYOC_OPT_DEFAULT;
     return p;
 }
 
@@ -556,13 +557,14 @@ enum byoc_status byoc_advise(const char *path,
                              const struct byoc_compile_params *params, int json,
                              char **text, struct byoc_error *err)
 {
-    const struct byoc_compile_params defaults = {0};
-    struct advisor a = {.path = path, .params = params ? params : &defaults};
-    const struct byoc_compile_params base = plain(a.params);
+    struct byoc_compile_params all;
+    struct advisor a = {.path = path, .params = &all};
     struct byi_text out = {0};
 
     *text = NULL;
     BYI_BORDER(err);
+    BYI_TRY(byi_compile_params_read(&all, params, err));
+    const struct byoc_compile_params base = plain(a.params);
     if (a.params->passes || a.params->stop_after)
         return byi_fail(err, BYOC_EINVAL,
                         "advice is about a whole compile, without passes and "

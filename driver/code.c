@@ -8,23 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum byoc_status byi_codegen_parse(const char *name, enum byi_codegen *codegen,
-                                   struct byoc_error *err)
-{
-    static const char *const names[] = {[BYI_CODEGEN_AUTO] = "auto",
-                                        [BYI_CODEGEN_C] = "c",
-                                        [BYI_CODEGEN_JSON] = "json"};
-    *codegen = BYI_CODEGEN_AUTO;
-    for (uint32_t i = 0; name && i < BYI_COUNT(names); i++)
-        if (strcmp(name, names[i]) == 0) {
-            *codegen = (enum byi_codegen)i;
-            return BYOC_OK;
-        }
-    return name ? byi_fail(err, BYOC_EINVAL,
-                           "codegen '%s': expected auto, c or json", name)
-                : BYOC_OK;
-}
-
 /* --- names ---------------------------------------------------------------- */
 
 /* "@dnnl_0" is byoc_dnnl_0. What no identifier can be, or none of a fair

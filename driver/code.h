@@ -7,16 +7,6 @@
 
 #include "codegen_c/codegen_c.h"
 
-/* To whom compile() gives a symbol, and so may answer in C. */
-enum byi_codegen {
-    BYI_CODEGEN_AUTO, /* who writes nothing else: BYOC_BACKEND_WRITES_C */
-    BYI_CODEGEN_C,    /* everybody */
-    BYI_CODEGEN_JSON  /* nobody */
-};
-/* NULL: auto. Errors: BYOC_EINVAL. */
-enum byoc_status byi_codegen_parse(const char *name, enum byi_codegen *codegen,
-                                   struct byoc_error *err);
-
 /* The C of one region. */
 struct byi_code {
     struct byi_c_unit unit;

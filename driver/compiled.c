@@ -113,10 +113,8 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
 
 /* The model that try_regions loaded would serve `params` as well. */
 static bool fits_tried(const struct byoc_compiled *c,
-                       const struct byoc_load_params *params)
+                       const struct byoc_load_params *p)
 {
-    const struct byoc_load_params none = {0};
-    const struct byoc_load_params *p = params ? params : &none;
     const bool same_plugins = p->plugins && c->tried_plugins
                                   ? strcmp(p->plugins, c->tried_plugins) == 0
                                   : p->plugins == c->tried_plugins;
@@ -129,19 +127,20 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
                                     struct byoc_model **model,
                                     struct byoc_error *err)
 {
+    struct byoc_load_params load;
     *model = NULL;
     BYI_BORDER(err);
+    BYI_TRY(byi_load_params_read(&load, params, err));
     BYI_TRY(check_plan(c, err));
-    if (fits_tried(c, params)) {
+    if (fits_tried(c, &load)) {
         *model = c->tried;
         c->tried = NULL;
-        if (params)
-            byoc_internal_model_adopt(*model, params);
+        byoc_internal_model_adopt(*model, &load);
         return BYOC_OK;
     }
     BYI_TRY(byi_built_map(&c->built, err));
     const struct byi_image image = byi_compiled_image(c);
-    return byoc_internal_model_open(&image, params, model, err);
+    return byoc_internal_model_open(&image, &load, model, err);
 }
 
 /* --- what became of it ---------------------------------------------------- */

@@ -39,4 +39,9 @@ const struct byi_ledger *byi_compiled_ledger(const struct byoc_compiled *c);
 /* Plan, weights, blobs and ledger as they are loaded; they stay c's. */
 struct byi_image byi_compiled_image(const struct byoc_compiled *c);
 
+/* pipeline.c: the parameters of a caller, of any struct_size. */
+enum byoc_status byi_compile_params_read(
+    struct byoc_compile_params *params, const struct byoc_compile_params *given,
+    struct byoc_error *err);
+
 #endif

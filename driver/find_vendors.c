@@ -226,8 +226,8 @@ static const char *fell_before(const struct byi_found *found, const char *name)
 bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend)
 {
-    return backend->compile && found->codegen != BYI_CODEGEN_JSON &&
-           (found->codegen == BYI_CODEGEN_C ||
+    return backend->compile && found->codegen != BYOC_CODEGEN_JSON &&
+           (found->codegen == BYOC_CODEGEN_C ||
             backend->flags & BYOC_BACKEND_WRITES_C);
 }
 
@@ -272,7 +272,7 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
     *found->codes = (struct byi_codes){.arena = arena};
     if (params->cc)
         found->codes->cc = byi_arena_str(arena, params->cc);
-    BYI_TRY(byi_codegen_parse(params->codegen, &found->codegen, err));
+    found->codegen = params->codegen;
     BYI_TRY(sketch_vendors(found, params->patterns, err));
     BYI_TRY(load_vendors(found, params, err));
     note_out(found);

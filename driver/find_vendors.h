@@ -24,7 +24,7 @@ struct byi_found {
     BYI_VEC(struct byi_plugin *) plugins;
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
-    enum byi_codegen codegen;
+    enum byoc_codegen codegen;
     struct byi_codes *codes;         /* what they write in C */
     bool isolated;                   /* the plug-ins are     */
     const struct byi_fallen *fallen; /* before: they take nothing */

@@ -366,8 +366,7 @@ static void open_plugin(struct server *s, const char *path, uint32_t threads)
     byi_wire_u64(&out, status);
     byi_wire_string(&out, err.text);
     if (status == BYOC_OK) {
-        s->plugin->log = send_line;
-        s->plugin->log_ctx = s;
+        s->plugin->log = (struct byi_log){.log_line = send_line, .ctx = s};
         say_backend(s->plugin->backend, &out);
         s->host = s->plugin->host;
         s->host.match_type = match_type;

@@ -110,6 +110,11 @@ static void list_instruments(struct byoc_compiled *c,
         BYI_PUSH(&in->list, params->instruments[i]);
 }
 
+static int level_of(enum byoc_opt opt)
+{
+    return opt ? (int)opt - (int)BYOC_O0 : 2;
+}
+
 /* Something done with the context that `params` ask for. */
 typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
                                        struct byi_pass_context *ctx,
@@ -122,22 +127,21 @@ static enum byoc_status with_context(struct byoc_compiled *c,
 {
     struct instruments in = {0};
     list_instruments(c, params, &in);
-    struct byi_pass_context ctx = {
-        .opt_level = params->opt_level ? params->opt_level - 1 : 2,
-        .disabled = params->disable,
-        .required = list_required(c, params),
-        .options = list_options(c, params),
-        .known = byi_passes_known(),
-        .stop_after = params->stop_after,
-        .by_hand = params->passes != NULL,
-        .instruments = in.list.at,
-        .n_instruments = in.list.n,
-        .verify = params->verify != 0,
-        .eval = eval,
-        .generates = byi_kernels_take,
-        .generates_alone = byi_kernels_take_alone,
-        .ledger = c->ledger,
-        .vendors = &c->found.vendors};
+    struct byi_pass_context ctx = {.opt_level = level_of(params->opt_level),
+                                   .disabled = params->disable,
+                                   .required = list_required(c, params),
+                                   .options = list_options(c, params),
+                                   .known = byi_passes_known(),
+                                   .stop_after = params->stop_after,
+                                   .by_hand = params->passes != NULL,
+                                   .instruments = in.list.at,
+                                   .n_instruments = in.list.n,
+                                   .verify = params->verify != 0,
+                                   .eval = eval,
+                                   .generates = byi_kernels_take,
+                                   .generates_alone = byi_kernels_take_alone,
+                                   .ledger = c->ledger,
+                                   .vendors = &c->found.vendors};
     const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
@@ -156,14 +160,9 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                                          const struct byoc_compile_params *p,
                                          struct byoc_error *err)
 {
-    if (!p->partition_by || strcmp(p->partition_by, "greedy") == 0)
+    if (p->partition_by <= BYOC_PARTITION_GREEDY)
         return BYOC_OK;
-    const bool measured = strcmp(p->partition_by, "measured") == 0;
-    if (!measured && strcmp(p->partition_by, "estimated") != 0)
-        return byi_fail(err, BYOC_EINVAL,
-                        "partition by '%s': expected greedy, estimated or "
-                        "measured",
-                        p->partition_by);
+    const bool measured = p->partition_by == BYOC_PARTITION_MEASURED;
     if (measured && p->isolate)
         return byi_fail(err, BYOC_EINVAL,
                         "partition by 'measured' runs what vendors make, which "
@@ -534,6 +533,30 @@ static void close_ledger(struct byoc_compiled *c,
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
 }
 
+/* --- parameters ------------------------------------------------------------
+ */
+
+enum byoc_status byi_compile_params_read(
+    struct byoc_compile_params *params, const struct byoc_compile_params *given,
+    struct byoc_error *err)
+{
+    BYI_TRY(byi_params_read(params,
+                            BYI_PARAMS_SIZE(byoc_compile_params, isolate_bytes),
+                            given, err));
+    const struct {
+        const char *name;
+        uint32_t value, last;
+    } enums[] = {
+        {"opt_level", params->opt_level, BYOC_O3},
+        {"codegen", params->codegen, BYOC_CODEGEN_JSON},
+        {"partition_by", params->partition_by, BYOC_PARTITION_MEASURED},
+    };
+    for (size_t i = 0; i < BYI_COUNT(enums); i++)
+        BYI_TRY(
+            byi_enum_check(enums[i].name, enums[i].value, enums[i].last, err));
+    return BYOC_OK;
+}
+
 /* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status compile(struct byoc_compiled *c, const char *path,
@@ -649,10 +672,11 @@ enum byoc_status byoc_compile(const char *path,
                               struct byoc_compiled **compiled,
                               struct byoc_error *err)
 {
-    const struct byoc_compile_params defaults = {0};
-    struct compiling x = {.path = path, .params = params ? params : &defaults};
+    struct byoc_compile_params all;
+    struct compiling x = {.path = path, .params = &all};
     struct byi_guard guard;
     *compiled = NULL;
+    BYI_TRY(byi_compile_params_read(&all, params, err));
     const enum byoc_status status = byi_guarded(&guard, compile_all, &x, err);
     if (status != BYOC_OK)
         byoc_compiled_free(&x.c);

@@ -177,21 +177,6 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     return buf;
 }
 
-static void say(const struct byoc_model *model, const char *fmt, ...)
-    BYI_PRINTF(2, 3);
-
-static void say(const struct byoc_model *model, const char *fmt, ...)
-{
-    char line[1400];
-    va_list args;
-    if (!model->log)
-        return;
-    va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    model->log(model->log_ctx, line);
-}
-
 /* Whether region i runs its native twin although it has a vendor, which said
  * nothing when the model was loaded. */
 static bool is_refused(const struct byoc_model *model,
@@ -209,12 +194,14 @@ static void say_made(const struct byoc_model *model, const struct byi_entry *e,
     for (uint32_t i = 0; i < model->plan->n_parts; i++)
         if (is_refused(model, &e->in, i)) {
             /* a warning once for each region; the count has them all */
-            say(model, "%sregion %s runs its native twin for %s: %s",
-                model->cache->warned[i] ? "" : "warning: ",
-                model->plan->parts[i].symbol, text, e->in.regions[i].fault);
+            byi_log(&model->log,
+                    model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
+                    "region %s runs its native twin for %s: %s",
+                    model->plan->parts[i].symbol, text, e->in.regions[i].fault);
             model->cache->warned[i] = true;
         }
-    say(model, "shapes %s: made in %.1f ms", text, (double)e->micros / 1e3);
+    byi_log(&model->log, BYOC_INFO, "shapes %s: made in %.1f ms", text,
+            (double)e->micros / 1e3);
 }
 
 /* Make the entry's instance, and account for it. Under the lock, which is let

@@ -233,6 +233,23 @@ BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
 /* The folder of the library or program this code is in; false: not known. */
 bool byi_library_folder(char *path, size_t n);
 
+/* --- log.c ---------------------------------------------------------------- */
+
+/* Where lines go; zero: nowhere. */
+struct byi_log {
+    void (*log)(void *ctx, enum byoc_severity severity, const char *line);
+    void (*log_line)(void *ctx, const char *line); /* as struct
+                                                      byoc_load_params has it */
+    void *ctx;
+    enum byoc_severity least;
+};
+void byi_log_init(struct byi_log *log, const struct byoc_load_params *params);
+void byi_log(const struct byi_log *log, enum byoc_severity severity,
+             const char *fmt, ...) BYI_PRINTF(3, 4);
+/* A line as it stands. */
+void byi_log_line(const struct byi_log *log, enum byoc_severity severity,
+                  const char *line);
+
 /* --- plugin.c ------------------------------------------------------------- */
 
 struct byi_library;
@@ -244,8 +261,7 @@ struct byi_plugin {
     struct byoc_host host; /* ctx: this plug-in; match_*: NULL, for the
                               compiler side to set                       */
     uint32_t threads;
-    void (*log)(void *ctx, const char *line); /* NULL: none */
-    void *log_ctx;
+    struct byi_log log;
     _Atomic uint64_t held; /* bytes that it acquired and has not released */
     struct byi_plugin *next;
 };

@@ -24,40 +24,29 @@ static void warn(struct byoc_model *model, const char *text)
     if (!byi_guard_enter(&guard))
         byi_text_addf(&model->warnings, "%s\n", text);
     byi_guard_leave(&guard);
-    char line[1400];
-    snprintf(line, sizeof line, "warning: %s", text);
-    if (model->log)
-        model->log(model->log_ctx, line);
+    byi_log(&model->log, BYOC_WARNING, "%s", text);
 }
 
 static void say_threads(const struct byoc_model *model)
 {
-    char line[300];
-    snprintf(line, sizeof line, "threads %s", model->threads_why);
-    if (model->log)
-        model->log(model->log_ctx, line);
+    byi_log(&model->log, BYOC_INFO, "threads %s", model->threads_why);
 }
 
 static void say_plugin(const struct byoc_model *model,
                        const struct byi_plugin *plugin)
 {
-    char line[1200];
-    snprintf(line, sizeof line, "backend %s %s from %s", plugin->backend->name,
-             plugin->backend->version, plugin->path);
-    if (model->log)
-        model->log(model->log_ctx, line);
+    byi_log(&model->log, BYOC_INFO, "backend %s %s from %s",
+            plugin->backend->name, plugin->backend->version, plugin->path);
 }
 
 void byoc_internal_model_adopt(struct byoc_model *model,
                                const struct byoc_load_params *params)
 {
     model->require_vendors = params->require_vendors != 0;
-    model->log = params->log;
-    model->log_ctx = params->log_ctx;
+    byi_log_init(&model->log, params);
     say_threads(model);
     for (struct byi_plugin *p = model->plugins; p; p = p->next) {
-        p->log = params->log;
-        p->log_ctx = params->log_ctx;
+        p->log = model->log;
         say_plugin(model, p);
     }
 }
@@ -257,7 +246,6 @@ static enum byoc_status open_vendor(struct byoc_model *model,
                                       plugin, err));
     struct byi_plugin *p = *plugin;
     p->log = model->log;
-    p->log_ctx = model->log_ctx;
     const struct byi_fact_vendor *fact = find_fact(facts, name);
     enum byoc_status status = BYOC_OK;
     if (!fact)
@@ -507,8 +495,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     struct byoc_model *model = o->model;
     model->image = *o->image;
     model->require_vendors = o->params->require_vendors != 0;
-    model->log = o->params->log;
-    model->log_ctx = o->params->log_ctx;
+    byi_log_init(&model->log, o->params);
     model->arena = byi_arena_new();
     byi_text_add(&model->warnings, "", 0);
     BYI_TRY(byi_threads_decide(o->params->threads, &model->threads,
@@ -670,18 +657,19 @@ enum byoc_status byoc_model_load(const char *path,
                                  struct byoc_model **model,
                                  struct byoc_error *err)
 {
+    struct byoc_load_params load;
     struct byi_artifact a;
     void *library = NULL;
     *model = NULL;
+    BYI_TRY(byi_load_params_read(&load, params, err));
     BYI_TRY(byoc_internal_artifact_open(path, &a, err));
     enum byoc_status status = BYOC_OK;
-    if (params && params->verify &&
-        byoc_internal_artifact_verify(&a, err) != BYOC_OK)
+    if (load.verify && byoc_internal_artifact_verify(&a, err) != BYOC_OK)
         status = byi_prefix(err, "%s", path);
     if (status == BYOC_OK)
         status = map_artifact(path, &a, &library, err);
     if (status == BYOC_OK)
-        status = byoc_internal_model_open(&a.image, params, model, err);
+        status = byoc_internal_model_open(&a.image, &load, model, err);
     if (status != BYOC_OK) {
         byi_library_close(library);
         byoc_internal_artifact_close(&a);

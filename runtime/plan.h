@@ -188,8 +188,7 @@ struct byoc_model {
     bool require_vendors;
     char threads_why[256];
     struct byi_text warnings;
-    void (*log)(void *ctx, const char *line);
-    void *log_ctx;
+    struct byi_log log;
 };
 
 /* Constants of a part, as its vendor is lent them; in `arena`. */

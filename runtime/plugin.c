@@ -102,8 +102,7 @@ static void fail_free(struct byoc_fail *fail)
 static void host_log(void *ctx, const char *line)
 {
     const struct byi_plugin *plugin = ctx;
-    if (plugin->log)
-        plugin->log(plugin->log_ctx, line);
+    byi_log_line(&plugin->log, BYOC_INFO, line);
 }
 
 /* Whether the calling thread is in a backend's run(), which has the threads of

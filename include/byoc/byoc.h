@@ -24,8 +24,36 @@
 extern "C" {
 #endif
 
-/* How to compile. Zero-initialise; a zero field means the default. Lists of
- * strings end in NULL; NULL is the empty list. */
+/* How much to optimise: passes of that level and below run. */
+enum byoc_opt {
+    BYOC_OPT_DEFAULT = 0, /* BYOC_O2 */
+    BYOC_O0 = 1,          /* only what running needs             */
+    BYOC_O1 = 2,
+    BYOC_O2 = 3,
+    BYOC_O3 = 4 /* what may change results in the last bits */
+};
+
+/* Which backends may answer in C, which is compiled into the artifact. */
+enum byoc_codegen {
+    BYOC_CODEGEN_DEFAULT = 0, /* BYOC_CODEGEN_AUTO                       */
+    BYOC_CODEGEN_AUTO = 1,    /* those that answer in nothing else       */
+    BYOC_CODEGEN_C = 2,       /* all that have a compile()               */
+    BYOC_CODEGEN_JSON = 3     /* none                                    */
+};
+
+/* How nodes that several backends can run are placed (docs/cost.md). */
+enum byoc_partition {
+    BYOC_PARTITION_DEFAULT = 0,   /* BYOC_PARTITION_GREEDY                  */
+    BYOC_PARTITION_GREEDY = 1,    /* backends get all they can run, in order
+                                     of preference                          */
+    BYOC_PARTITION_ESTIMATED = 2, /* the backend whose cost() is lowest     */
+    BYOC_PARTITION_MEASURED = 3   /* parts are timed on this machine,
+                                     natively and by each backend, and placed
+                                     so that the whole takes least          */
+};
+
+/* How to compile. A zero member means the default. Lists of strings end in
+ * NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h. */
 struct byoc_compile_params {
     const char *const *backends; /* vendors by name, in order of preference;
                                     NULL: all that are found; a list without
@@ -47,18 +75,21 @@ struct byoc_compile_params {
                                     dot; they come before the plug-ins       */
     const char *const *disable;  /* passes not to run, by name              */
     const char *const *require;  /* passes to run whatever the level        */
-    int opt_level;               /* 1 + the level 0..3; 0: 1 + 2            */
-    int forbid_reference;        /* not 0: refuse vendors' reference kernels */
-    uint32_t min_region_nodes;   /* regions of fewer nodes of the model stay
-                                    native; 0: none                         */
-    double min_region_flops;     /* and those of fewer floating-point
-                                    operations                              */
-    uint32_t max_regions;        /* of more, those with the fewest operations
-                                    stay native; 0: any number              */
-    double require_offload;      /* gates, in percent: of the floating-point
-                                    operations, and of the operators that
-                                    run, that vendors must run; 0: no gate.
-                                    See byoc_compiled_verdict               */
+    enum byoc_opt opt_level;
+    int forbid_reference;      /* not 0: refuse vendors' reference kernels */
+    uint32_t min_region_nodes; /* regions of fewer nodes of the model stay
+                                  native; 0: none                         */
+    uint32_t struct_size;      /* sizeof the struct. (0: the struct ends with
+                                  isolate_bytes, as it did before this
+                                  member)                                 */
+    double min_region_flops;   /* and those of fewer floating-point
+                                  operations                              */
+    uint32_t max_regions;      /* of more, those with the fewest operations
+                                  stay native; 0: any number              */
+    double require_offload;    /* gates, in percent: of the floating-point
+                                  operations, and of the operators that
+                                  run, that vendors must run; 0: no gate.
+                                  See byoc_compiled_verdict               */
     double require_offload_nodes;
     uint32_t threads;              /* probes are for this many; 0: as loading */
     const char *const *passes;     /* these passes instead of a compile's, each
@@ -76,10 +107,8 @@ struct byoc_compile_params {
     const char *stop_after;     /* a pass's name: compile no further than its
                                    first run; no plan, as with `passes`    */
     const char *cc;             /* the C compiler; NULL: $CC, then "cc"    */
-    const char *codegen;        /* who may answer in C, which is compiled into
-                                   the artifact: "auto": vendors that answer in
-                                   nothing else; "c": all that have a compile();
-                                   "json": nobody. NULL: auto              */
+    enum byoc_codegen codegen;
+    uint32_t reserved; /* 0 */
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *print_before; /* a pass's name, or "all"; NULL: none     */
@@ -87,32 +116,27 @@ struct byoc_compile_params {
     void (*print)(void *ctx, const char *when, const char *pass,
                   const char *ir); /* when: "before", "after"               */
     void *print_ctx;
-    const char *dump_passes;  /* a folder: the IR after each pass goes to
-                                 NNN-PASS.ir in it                       */
-    const char *keep_c;       /* a folder, made when it is not there: the
-                                 artifact's fused kernels are left in it
-                                 as C, in kernels.c, and vendors' C, each
-                                 file by its function; NULL: nowhere     */
-    const char *const *warm;  /* sizes of symbolic dims, each text as
-                                 "batch=1,2,8,sequence=16": all combinations
-                                 are made ready when the artifact is loaded,
-                                 and vendors are asked for these; NULL: they
-                                 are asked for 1, 2 and 64               */
-    int verify;               /* not 0: check the IR after every pass    */
-    const char *function;     /* the function of a text that the model
-                                 starts with; NULL: main                */
-    const char *partition_by; /* "greedy": vendors get all they can take, in
-                                 order of preference; "estimated": what
-                                 several take goes to the one whose cost()
-                                 is lowest; "measured": parts are
-                                 timed on this machine, natively and by each
-                                 vendor, and get to where the whole takes
-                                 least (docs/cost.md). NULL: greedy      */
-    const char *cost_table;   /* where measured times are kept; NULL:
-                                 costs.json in $BYOC_CACHE_DIR, else in
-                                 byoc/ of $XDG_CACHE_HOME, of ~/.cache   */
-    double measure_seconds;   /* for timing parts; what is not timed by then
-                                 is taken as greedily; 0: 60             */
+    const char *dump_passes; /* a folder: the IR after each pass goes to
+                                NNN-PASS.ir in it                       */
+    const char *keep_c;      /* a folder, made when it is not there: the
+                                artifact's fused kernels are left in it
+                                as C, in kernels.c, and vendors' C, each
+                                file by its function; NULL: nowhere     */
+    const char *const *warm; /* sizes of symbolic dims, each text as
+                                "batch=1,2,8,sequence=16": all combinations
+                                are made ready when the artifact is loaded,
+                                and vendors are asked for these; NULL: they
+                                are asked for 1, 2 and 64               */
+    int verify;              /* not 0: check the IR after every pass    */
+    const char *function;    /* the function of a text that the model
+                                starts with; NULL: main                */
+    enum byoc_partition partition_by;
+    uint32_t reserved2;     /* 0 */
+    const char *cost_table; /* where measured times are kept; NULL:
+                               costs.json in $BYOC_CACHE_DIR, else in
+                               byoc/ of $XDG_CACHE_HOME, of ~/.cache   */
+    double measure_seconds; /* for timing parts; what is not timed by then
+                               is taken as greedily; 0: 60             */
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* of long work, now and then; or NULL   */
     void *progress_ctx;
@@ -121,7 +145,7 @@ struct byoc_compile_params {
                                process dies or hangs is a reason in the
                                ledger and a warning, and the model is
                                compiled again without it. Not together
-                               with "measured"                         */
+                               with BYOC_PARTITION_MEASURED            */
     double isolate_seconds; /* for one answer of such a process; 0: 10 */
     uint64_t isolate_bytes; /* of memory it may take; 0: 4 GiB         */
 };
@@ -240,16 +264,19 @@ BYOC_API enum byoc_status byoc_patterns_lint(
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
     struct byoc_error *err);
 
-/* How to try a plug-in. Zero-initialise. */
+/* How to try a plug-in. A zero member means the default. */
 struct byoc_conform_params {
-    const char *only;    /* a case, or a group of them; NULL: all        */
-    uint64_t seed;       /* of what is made; 0: 1                        */
-    uint32_t cases;      /* graphs for each pattern; 0: 28               */
-    double seconds;      /* for one case; 0: 20                          */
-    int no_onnx;         /* not 0: without ONNX's own cases              */
-    const char *options; /* what else a command that runs a failed case
-                            alone has to say, as "--seconds 4"; or NULL */
-    const char *codegen; /* "auto" or "c", as for a compile; NULL: auto */
+    const char *only;     /* a case, or a group of them; NULL: all        */
+    uint64_t seed;        /* of what is made; 0: 1                        */
+    uint32_t cases;       /* graphs for each pattern; 0: 28               */
+    uint32_t struct_size; /* sizeof the struct. (0: the struct ends with
+                             progress_ctx, as it did before this member) */
+    double seconds;       /* for one case; 0: 20                          */
+    int no_onnx;          /* not 0: without ONNX's own cases              */
+    const char *options;  /* what else a command that runs a failed case
+                             alone has to say, as "--seconds 4"; or NULL */
+    enum byoc_codegen codegen; /* not BYOC_CODEGEN_JSON */
+    uint32_t reserved;         /* 0 */
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* or NULL                          */
     void *progress_ctx;

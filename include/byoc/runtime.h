@@ -7,10 +7,23 @@
  * exits, and of its arguments only byoc_load_params.log and log_ctx are kept
  * after the call. Pointers must not be NULL where nothing says they may.
  *
- * Where memory runs out a call gives BYOC_ENOMEM: for weights, primitives,
- * states and results, which are all that is large. The small tables a model is
- * read into, and the shapes of a run whose shapes vary, abort the process
- * instead.
+ * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
+ * was for: every function that returns a status may return that one, even
+ * where its own list of errors leaves it out. Nothing leaks, nothing aborts,
+ * and what existed before the call stays usable.
+ *
+ * Structs that a caller fills and that may grow have a struct_size: set it to
+ * sizeof the struct as your compiler knows it. A library that knows more
+ * members takes the missing ones as zero. A library that knows fewer refuses
+ * (BYOC_EINVAL) when one it does not know is set. Set the rest to zero, which
+ * always means the default:
+ *
+ *     struct byoc_load_params params = {.struct_size = sizeof params,
+ *                                       .threads = 2};
+ *
+ * Elements of arrays (struct byoc_dim, byoc_value) and results that the caller
+ * provides (struct byoc_error, byoc_cache_stats) never grow. What the library
+ * returns by pointer (struct byoc_io) may grow at its end.
  *
  *     struct byoc_error err;
  *     struct byoc_model *model = NULL;
@@ -112,11 +125,22 @@ enum byoc_wait {
     BYOC_WAIT_SPIN = 3     /* spin for 10 milliseconds: for CPUs of one's own */
 };
 
-/* Options of loading. Zero-initialise; a zero field means the default. */
+/* How urgent a line of the log is. */
+enum byoc_severity {
+    BYOC_DEBUG = 1,   /* what backends report of their own accord           */
+    BYOC_INFO = 2,    /* what was decided: threads, plug-ins, sizes         */
+    BYOC_WARNING = 3, /* the model runs, but otherwise than asked: a native
+                         twin in a backend's place                          */
+    BYOC_ERROR = 4    /* a failure that no status can report                */
+};
+
+/* Options of loading. A zero member means the default. */
 struct byoc_load_params {
     uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
                               CPUs this process may use (affinity, cgroup),
                               which are the most in any case                */
+    uint32_t struct_size;  /* sizeof the struct. (0: the struct ends with
+                              parallel_ctx, as it did before this member)    */
     const char *plugins;   /* where more of vendors' plug-ins are: absolute
                               paths of files or folders, ':' between; NULL:
                               those of the environment's BYOC_PLUGIN_PATH.
@@ -139,14 +163,11 @@ struct byoc_load_params {
                               but the weights is checked                    */
     uint64_t cache_bytes;  /* and in so much memory; 0: BYOC_CACHE_BYTES, else
                               1 GiB                                         */
-    void (*log)(void *ctx, const char *line); /* progress, warnings and what
-                              vendors say, a line without newline, which
-                              begins with "warning: " where it is one, such
-                              as a region that its vendor refuses for the
-                              sizes of a run (once for each region); NULL:
-                              none. Called while the model lives, by vendors
-                              from any thread                               */
-    void *log_ctx;       /* lives as long as the model                    */
+    void (*log_line)(void *ctx, const char *line); /* for programs that were
+                              compiled before `log` had a severity: what `log`
+                              would get, "warning: " before warnings. Used
+                              where `log` is NULL                            */
+    void *log_ctx;       /* of log; lives as long as the model            */
     enum byoc_wait wait; /* how threads wait for work                     */
     /* Not NULL: run the parallel parts of runs here, rather than on the threads
      * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
@@ -157,6 +178,14 @@ struct byoc_load_params {
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
                          void *arg);
     void *parallel_ctx; /* lives as long as the model               */
+    /* Not NULL: gets lines of at least log_severity (0: BYOC_INFO), without a
+     * newline, for example once for each region that its backend refuses for
+     * the sizes of a run. The line is lent for the call. Called while the model
+     * lives: by the threads that load and run it, by backends from any thread.
+     */
+    void (*log)(void *ctx, enum byoc_severity severity, const char *line);
+    enum byoc_severity log_severity;
+    uint32_t reserved; /* 0 */
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */

@@ -56,7 +56,7 @@ static int remove_files(void **state)
     return rmdir(folder);
 }
 
-static struct byoc_compiled *compile(const char *codegen)
+static struct byoc_compiled *compile(enum byoc_codegen codegen)
 {
     const char *const backends[] = {"source", NULL};
     const struct byoc_compile_params params = {.backends = backends,
@@ -128,7 +128,7 @@ static void test_numbers(void **state)
         inputs[i] = (float)((i * 7919) % 1000) / 250 - 2;
     for (int i = 0; i < 40; i++)
         column[i] = (float)(i % 7) / 3 - 1;
-    struct byoc_compiled *c = compile(NULL);
+    struct byoc_compiled *c = compile(BYOC_CODEGEN_DEFAULT);
     assert_non_null(strstr(byoc_compiled_ir(c), "Compiler=\"source\""));
     assert_int_equal(byoc_compiled_write(c, artifact, &err), BYOC_OK);
     struct byoc_model *m = load(1, 1);
@@ -239,7 +239,7 @@ static void test_threads(void **state)
 static void test_without(void **state)
 {
     (void)state;
-    struct byoc_compiled *c = compile("json");
+    struct byoc_compiled *c = compile(BYOC_CODEGEN_JSON);
     assert_null(strstr(byoc_compiled_ir(c), "Compiler="));
     assert_non_null(strstr(byoc_compiled_ledger(c), "vendor-writes-c"));
     byoc_compiled_free(&c);

@@ -158,7 +158,7 @@ static bool attempt(struct fuzz_case *c, const char *path, bool native,
     const struct byoc_compile_params params = {
         .backends = native ? none : NULL,
         .plugins = native ? NULL : BUILD_DIR "/libbyoc_backend_dnnl.so",
-        .opt_level = 1 + opt_level,
+        .opt_level = (enum byoc_opt)((int)BYOC_O0 + opt_level),
         .threads = 1,
         .verify = 1};
     const struct byoc_load_params load = {

@@ -247,11 +247,11 @@ static const struct {
 } texts[] = {
     {"list", "passes", "FoldConstant,[FuseOps,[EliminateDeadCode]]\nFuseOps.max_depth=4\n"},
     {"dims", "params", "dims: N=4\nwarm: N=1,2,8\n"},
-    {"shapes", "params", "shapes: x=3x4\nbackends: dnnl\ncodegen: auto\n"},
+    {"shapes", "params", "shapes: x=3x4\nbackends: dnnl\ncodegen: 1\n"},
     {"values", "params", "dims: N=2\nvalues: x=1.5\nexclude: Add\n"},
     {"lists", "params", "passes: FoldConstant,[FuseOps]\noptions: FuseOps.max_depth=4\ndisable: FuseOps\n"},
     {"rows", "params", "patterns: a.add=add(%x, const %y)\nonly: sum\nstop_after: PartitionGraph\n"},
-    {"estimated", "params", "partition_by: estimated\nadd_passes: FoldConstant\nrequire: FuseOps\n"},
+    {"estimated", "params", "partition_by: 2\nadd_passes: FoldConstant\nrequire: FuseOps\n"},
     {"one", "costs", "{\"format\": \"byoc-costs\", \"version\": 1, \"costs\": [\n{\"key\": \"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\", \"ns\": 12, \"of\": \"a\"}\n]}\n"},
     {"all", "json", "{\"a\": [1, -2.5e3, true, false, null, \"\\u00e4\\n\\ud83d\\ude00\"], \"b\": {\"c\": {}, \"d\": []}}"},
     {"v2", "cgroup", "0::/a/b\n--\n150000 100000\n"},

@@ -49,7 +49,7 @@ static enum byoc_status try(const char *text, const char *name,
     fputs(text, file);
     fclose(file);
     params.partition_by =
-        params.partition_by ? params.partition_by : "measured";
+        params.partition_by ? params.partition_by : BYOC_PARTITION_MEASURED;
     params.cost_table = params.cost_table ? params.cost_table : TABLE;
     params.threads = params.threads ? params.threads : 1;
     return byoc_compile(path, &params, compiled, err);
@@ -154,7 +154,7 @@ static void check_where_of(struct byoc_compile_params params, const char *where)
     byoc_compiled_free(&c);
 }
 
-static void check_where(const char *partition_by, const char *where)
+static void check_where(enum byoc_partition partition_by, const char *where)
 {
     check_where_of((struct byoc_compile_params){.plugins = SNAIL ":" HARE,
                                                 .partition_by = partition_by},
@@ -164,8 +164,8 @@ static void check_where(const char *partition_by, const char *where)
 static void of_two_vendors_the_faster_one_gets_it(void **state)
 {
     (void)state;
-    check_where("greedy", "snail"); /* by order of preference */
-    check_where("measured", "hare");
+    check_where(BYOC_PARTITION_GREEDY, "snail"); /* by order of preference */
+    check_where(BYOC_PARTITION_MEASURED, "hare");
 }
 
 /* What they say of themselves, and nothing is run; in processes of their own as
@@ -175,7 +175,8 @@ static void of_two_bids_the_lower_one_wins(void **state)
     (void)state;
     for (int isolate = 0; isolate < 2; isolate++) {
         const struct byoc_compile_params params = {.plugins = SNAIL ":" HARE,
-                                                   .partition_by = "estimated",
+                                                   .partition_by =
+                                                       BYOC_PARTITION_ESTIMATED,
                                                    .isolate = isolate};
         check_where_of(params, "hare");
         struct byoc_compiled *c = compile(large, params);
@@ -196,15 +197,18 @@ static void of_two_bids_the_lower_one_wins(void **state)
 static void without_a_bid_the_order_counts(void **state)
 {
     (void)state;
-    check_where_of((struct byoc_compile_params){.plugins = REF ":" HARE,
-                                                .partition_by = "estimated"},
-                   "ref");
-    check_where_of((struct byoc_compile_params){.plugins = SNAIL ":" REF,
-                                                .partition_by = "estimated"},
-                   "snail");
-    check_where_of((struct byoc_compile_params){.plugins = REF,
-                                                .partition_by = "estimated"},
-                   "ref");
+    check_where_of(
+        (struct byoc_compile_params){.plugins = REF ":" HARE,
+                                     .partition_by = BYOC_PARTITION_ESTIMATED},
+        "ref");
+    check_where_of(
+        (struct byoc_compile_params){.plugins = SNAIL ":" REF,
+                                     .partition_by = BYOC_PARTITION_ESTIMATED},
+        "snail");
+    check_where_of(
+        (struct byoc_compile_params){.plugins = REF,
+                                     .partition_by = BYOC_PARTITION_ESTIMATED},
+        "ref");
 }
 
 /* The node that is excluded is not measured into a region either. */
@@ -383,10 +387,11 @@ static void what_cannot_be_asked_is_refused(void **state)
     struct byoc_compiled *c = NULL;
     struct byoc_error err;
     assert_int_equal(try(small, "model",
-                         (struct byoc_compile_params){.partition_by = "guess"},
+                         (struct byoc_compile_params){
+                             .partition_by = (enum byoc_partition)4},
                          &c, &err),
                      BYOC_EINVAL);
-    assert_non_null(strstr(err.text, "expected greedy, estimated or measured"));
+    assert_non_null(strstr(err.text, "partition_by: found 4, expected 0 to 3"));
     assert_int_equal(try(small, "model",
                          (struct byoc_compile_params){.patterns = patterns,
                                                       .plugins = SNAIL},

@@ -94,7 +94,10 @@ static void run_compiled(struct program *p, int level, bool file)
 {
     static const char *const none[] = {NULL};
     const struct byoc_compile_params params = {
-        .backends = none, .opt_level = 1 + level, .threads = 1, .verify = 1};
+        .backends = none,
+        .opt_level = (enum byoc_opt)((int)BYOC_O0 + level),
+        .threads = 1,
+        .verify = 1};
     const struct byoc_load_params load = {.threads = 1};
     struct byoc_error err;
     struct byoc_compiled *c = NULL;

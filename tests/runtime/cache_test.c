@@ -50,11 +50,12 @@ struct model {
     char said[4096];
 };
 
-static void keep_lines(void *ctx, const char *line)
+static void keep_lines(void *ctx, enum byoc_severity severity, const char *line)
 {
     struct model *m = ctx;
     const size_t n = strlen(m->said);
-    snprintf(m->said + n, sizeof m->said - n, "%s\n", line);
+    snprintf(m->said + n, sizeof m->said - n, "%s%s\n",
+             severity == BYOC_WARNING ? "warning: " : "", line);
 }
 
 static void open_model(struct model *m, const char *ir,

@@ -275,8 +275,9 @@ static void test_native_only(void **state)
     fixture_close(&x);
 }
 
-static void keep_line(void *ctx, const char *line)
+static void keep_line(void *ctx, enum byoc_severity severity, const char *line)
 {
+    assert_in_range(severity, BYOC_DEBUG, BYOC_WARNING);
     snprintf(ctx, 1024, "%s", line);
 }
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* params.c: structs of callers that were compiled against another version of
+ * the headers: struct_size says how much of the struct they have.
+ */
+#include "base.h"
+
+#include <string.h>
+
+enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
+                                 const void *given, struct byoc_error *err)
+{
+    uint32_t size = 0;
+
+    memset(params, 0, at->bytes);
+    memcpy((char *)params + at->place, &at->bytes, sizeof at->bytes);
+    if (!given)
+        return BYOC_OK;
+    memcpy(&size, (const char *)given + at->place, sizeof size);
+    if (size == 0)
+        size = at->first;
+    if (size < at->first)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: struct_size is %u, expected at least %u; set it "
+                        "to the sizeof of the struct",
+                        at->name, size, at->first);
+    for (uint32_t i = at->bytes; i < size; i++)
+        if (((const char *)given)[i])
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: byte %u is set, but byoc %s knows %u bytes; "
+                            "use a newer libbyoc, or leave newer members zero",
+                            at->name, i, byoc_version(), at->bytes);
+    memcpy(params, given, size < at->bytes ? size : at->bytes);
+    memcpy((char *)params + at->place, &at->bytes, sizeof at->bytes);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
+                                struct byoc_error *err)
+{
+    if (value <= last)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL, "%s: found %u, expected 0 to %u", what,
+                    value, last);
+}
+
+enum byoc_status byi_load_params_read(struct byoc_load_params *params,
+                                      const struct byoc_load_params *given,
+                                      struct byoc_error *err)
+{
+    BYI_TRY(byi_params_read(
+        params, BYI_PARAMS_SIZE(byoc_load_params, parallel_ctx), given, err));
+    return byi_enum_check("log_severity", params->log_severity, BYOC_ERROR,
+                          err);
+}
