@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* byoc/byoc.h: compile a model.
+ *
+ * Link with libbyoc.so and libbyoc_runtime.so.
+ *
+ *     struct byoc_error err;
+ *     struct byoc_compiled *c = NULL;
+ *     if (byoc_compile("model.onnx", NULL, &c, &err) ||
+ *         byoc_compiled_write(c, "model.so", &err))
+ *         fprintf(stderr, "%s\n", err.text);
+ *     byoc_compiled_free(&c);
+ *
+ * A compiled model belongs to one thread at a time; several may be made at
+ * once. The library prints nothing. It calls the C compiler of the machine to
+ * write an artifact, and nothing else.
+ */
+#ifndef BYOC_BYOC_H
+#define BYOC_BYOC_H
+
+#include <byoc/pass.h>
+#include <byoc/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How to compile. Zero-initialise; a zero field means the default. Lists of
+ * strings end in NULL; NULL is the empty list. */
+struct byoc_compile_params {
+    const char *const *backends; /* vendors by name, in order of preference;
+                                    NULL: all that are found; a list without
+                                    entries: none, all native              */
+    const char *plugins;        /* where plug-ins are, as in byoc_load_params */
+    const char *const *dims;    /* "N=1": fix a symbolic dim (ONNX only)   */
+    const char *const *shapes;  /* "x=1x3x224x224": fix an input's shape
+                                   (ONNX only)                             */
+    const char *const *values;  /* "sr=16000": an input that becomes a constant,
+                                   each element of it that value (ONNX only) */
+    const char *const *exclude; /* nodes or operators that stay native, by
+                                   the model's name or the IR's            */
+    const char *const *only;    /* when not empty: what else stays native,
+                                   written the same way                    */
+    const char *const *patterns; /* "a.conv_relu=PATTERN" (docs/patterns.md):
+                                    rows of vendors without a plug-in, to try
+                                    a table; regions of these run their native
+                                    twins. The vendor is the name up to the
+                                    dot; they come before the plug-ins       */
+    const char *const *disable;  /* passes not to run, by name              */
+    const char *const *require;  /* passes to run whatever the level        */
+    int opt_level;               /* 1 + the level 0..3; 0: 1 + 2            */
+    int forbid_reference;        /* not 0: refuse vendors' reference kernels */
+    uint32_t min_region_nodes;   /* regions of fewer nodes of the model stay
+                                    native; 0: none                         */
+    double min_region_flops;     /* and those of fewer floating-point
+                                    operations                              */
+    uint32_t max_regions;        /* of more, those with the fewest operations
+                                    stay native; 0: any number              */
+    double require_offload;      /* gates, in percent: of the floating-point
+                                    operations, and of the operators that
+                                    run, that vendors must run; 0: no gate.
+                                    See byoc_compiled_verdict               */
+    double require_offload_nodes;
+    uint32_t threads;              /* probes are for this many; 0: as loading */
+    const char *const *passes;     /* these passes instead of a compile's, each
+                                      "A" or "A,B,[C,[D]]": brackets make a
+                                      sequence, whose members are gated by level
+                                      and `disable`; what stands outside runs. No
+                                      plan is made: only byoc_compiled_ir() and
+                                      the ledger are of use then              */
+    const char *const *add_passes; /* further passes of a compile, written the
+                                    same way: they run between cleaning up and
+                                    partitioning                            */
+    const char *const *pass_plugins; /* libraries with passes (byoc/pass.h), by
+                                    absolute path; never unloaded           */
+    const char *const *options; /* of passes: "FuseOps.max_depth=4"        */
+    const char *stop_after;     /* a pass's name: compile no further than its
+                                   first run; no plan, as with `passes`    */
+    const char *cc;             /* the C compiler; NULL: $CC, then "cc"    */
+    const char *codegen;        /* who may answer in C, which is compiled into
+                                   the artifact: "auto": vendors that answer in
+                                   nothing else; "c": all that have a compile();
+                                   "json": nobody. NULL: auto              */
+    const struct byoc_instrument *instruments;
+    uint32_t n_instruments;
+    const char *print_before; /* a pass's name, or "all"; NULL: none     */
+    const char *print_after;
+    void (*print)(void *ctx, const char *when, const char *pass,
+                  const char *ir); /* when: "before", "after"               */
+    void *print_ctx;
+    const char *dump_passes;  /* a folder: the IR after each pass goes to
+                                 NNN-PASS.ir in it                       */
+    const char *keep_c;       /* a folder, made when it is not there: the
+                                 artifact's fused kernels are left in it
+                                 as C, in kernels.c, and vendors' C, each
+                                 file by its function; NULL: nowhere     */
+    const char *const *warm;  /* sizes of symbolic dims, each text as
+                                 "batch=1,2,8,sequence=16": all combinations
+                                 are made ready when the artifact is loaded,
+                                 and vendors are asked for these; NULL: they
+                                 are asked for 1, 2 and 64               */
+    int verify;               /* not 0: check the IR after every pass    */
+    const char *function;     /* the function of a text that the model
+                                 starts with; NULL: main                */
+    const char *partition_by; /* "greedy": vendors get all they can take, in
+                                 order of preference; "estimated": what
+                                 several take goes to the one whose cost()
+                                 is lowest; "measured": parts are
+                                 timed on this machine, natively and by each
+                                 vendor, and get to where the whole takes
+                                 least (docs/cost.md). NULL: greedy      */
+    const char *cost_table;   /* where measured times are kept; NULL:
+                                 costs.json in $BYOC_CACHE_DIR, else in
+                                 byoc/ of $XDG_CACHE_HOME, of ~/.cache   */
+    double measure_seconds;   /* for timing parts; what is not timed by then
+                                 is taken as greedily; 0: 60             */
+    void (*progress)(void *ctx, const char *what, uint32_t done,
+                     uint32_t of); /* of long work, now and then; or NULL   */
+    void *progress_ctx;
+    int isolate;            /* not 0: plug-ins run in processes of their
+                               own while the model is compiled. One whose
+                               process dies or hangs is a reason in the
+                               ledger and a warning, and the model is
+                               compiled again without it. Not together
+                               with "measured"                         */
+    double isolate_seconds; /* for one answer of such a process; 0: 10 */
+    uint64_t isolate_bytes; /* of memory it may take; 0: 4 GiB         */
+};
+
+struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
+
+/* Compile the model at `path`: ONNX, or the text form when it ends in ".ir".
+ * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED (names the operator),
+ * BYOC_ETYPE, BYOC_ELIMIT, BYOC_EINVAL (parameters, a name that nothing has),
+ * BYOC_EBACKEND (a plug-in that was named cannot be loaded). On failure
+ * *compiled is NULL. Nothing of `params` is kept. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_compile(
+    const char *path, const struct byoc_compile_params *params,
+    struct byoc_compiled **compiled, struct byoc_error *err);
+BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
+
+/* Write the artifact: a shared library. Written aside, then renamed: `path`
+ * has the whole of it or what it had before. Errors: BYOC_EIO (also: the C
+ * compiler failed), BYOC_EINVAL (made with `passes` or `stop_after`). */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
+    const struct byoc_compiled *compiled, const char *path,
+    struct byoc_error *err);
+
+/* Load the model from memory, without writing an artifact. `compiled` must
+ * outlive the model. Compiling has loaded it once already, to see that it
+ * loads: the first call with the same threads and plug-ins, and without
+ * native_only and log, gets that one. Errors: as byoc_model_load, and
+ * BYOC_EINVAL as above. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
+    struct byoc_compiled *compiled, const struct byoc_load_params *params,
+    struct byoc_model **model, struct byoc_error *err);
+
+/* Whether the gates of the params hold: NULL when they do, else a sentence with
+ * what was wanted and found, and what stayed native. Lives as long as
+ * `compiled`, which can be used either way. */
+BYOC_API const char *byoc_compiled_verdict(
+    const struct byoc_compiled *compiled);
+
+/* The ledger as JSON (docs/ledger.md); lives as long as `compiled`. */
+BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
+/* The module as text after the last pass. Made on first use. */
+BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
+
+/* What went otherwise than asked, one line each; empty: nothing did. Lives as
+ * long as `compiled`. */
+BYOC_API const char *byoc_compiled_warnings(
+    const struct byoc_compiled *compiled);
+/* How often parts, or the whole, were run to be timed; times that the cost
+ * table had are not among them. */
+BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
+
+/* The passes that ran, as a table: a sequence above its members, milliseconds
+ * in all and of its own, shares, nodes before and after. Lives as long as
+ * `compiled`. */
+BYOC_API const char *byoc_compiled_times(struct byoc_compiled *compiled);
+
+/* Write the large constants that this text names by digest (docs/text.md): a
+ * text NAME.ir is read back with NAME.consts beside it. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_consts(
+    const struct byoc_compiled *compiled, const char *path,
+    struct byoc_error *err);
+
+/* A ledger's JSON as text for people: the totals, regions, implementations, and
+ * what stayed native and why; every node when every_node is not 0. Errors:
+ * BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE (of another
+ * version), BYOC_ELIMIT. *text is NULL then; else free it with
+ * byoc_string_free. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
+                                                        int every_node,
+                                                        char **text,
+                                                        struct byoc_error *err);
+/* All that a ledger says of one node of the model, by its name: where it is and
+ * why, what was tried and what that found, its region and what became of it,
+ * its implementation and cost. Errors: BYOC_EINVAL (no such node; the message
+ * names those called alike), and as above. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
+    const char *ledger_json, const char *node, char **text,
+    struct byoc_error *err);
+/* What would let more of the model at `path` go to its vendors: sizes that may
+ * be fixed, inputs that may be constants, another layout, limits among `params`
+ * that may be left out. Each change is tried, by compiling again up to
+ * partitioning, and named with what is offloaded then; those that help come
+ * first to last by how much. As text, or as JSON when json is not 0
+ * (docs/ledger.md); free with byoc_string_free. Errors: of byoc_compile for the
+ * model as it is; BYOC_EINVAL for `passes` and `stop_after`. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
+    const char *path, const struct byoc_compile_params *params, int json,
+    char **text, struct byoc_error *err);
+/* What changed from one ledger to another (docs/ledger.md), as text, or as JSON
+ * when json is not 0. *worse is 1 when the share of the floating-point
+ * operations that is offloaded, or that of the operators that run in both,
+ * shrank by more than `tolerance` percent points, else 0. Errors as above; the
+ * message says which ledger. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
+    const char *old_json, const char *new_json, double tolerance, int json,
+    int *worse, char **text, struct byoc_error *err);
+BYOC_API void byoc_string_free(char *text);
+
+/* Every plug-in that is found, good or not, opened in a process of its own
+ * before it is opened here. `use` is called once for each: verdict NULL when it
+ * can be used, else the sentence why not. */
+BYOC_API void byoc_backends_list(const char *plugins,
+                                 void (*use)(void *ctx, const char *path,
+                                             const char *name,
+                                             const char *version,
+                                             const char *verdict),
+                                 void *ctx);
+
+/* Check the tables of patterns: of every plug-in that is found, or instead of
+ * `patterns` ("NAME=PATTERN" rows, NULL-ended) when that is not NULL. `use` is
+ * called once for each row, in order: finding NULL when it is fine, else what
+ * is wrong: it does not compile, or an earlier row always takes what it fits.
+ * Strings are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
+BYOC_API enum byoc_status byoc_patterns_lint(
+    const char *plugins, const char *const *patterns,
+    void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
+    struct byoc_error *err);
+
+/* How to try a plug-in. Zero-initialise. */
+struct byoc_conform_params {
+    const char *only;    /* a case, or a group of them; NULL: all        */
+    uint64_t seed;       /* of what is made; 0: 1                        */
+    uint32_t cases;      /* graphs for each pattern; 0: 28               */
+    double seconds;      /* for one case; 0: 20                          */
+    int no_onnx;         /* not 0: without ONNX's own cases              */
+    const char *options; /* what else a command that runs a failed case
+                            alone has to say, as "--seconds 4"; or NULL */
+    const char *codegen; /* "auto" or "c", as for a compile; NULL: auto */
+    void (*progress)(void *ctx, const char *what, uint32_t done,
+                     uint32_t of); /* or NULL                          */
+    void *progress_ctx;
+};
+
+/* Try the plug-in at `plugin`, an absolute path: its entry, its table, what it
+ * claims, its numbers, its memory, its threads (docs/conform.md). Every case
+ * runs in a process of its own, forked from this one, so that no crash and no
+ * hang of the plug-in is the caller's. *failed: how many cases fail; *text: the
+ * scorecard, as JSON when json is not 0, freed with byoc_string_free. Errors:
+ * BYOC_EINVAL (`only` names no case, the path is not absolute), BYOC_ENOMEM.
+ * Threads: the process should have no others, and have run no model. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_conform(
+    const char *plugin, const struct byoc_conform_params *params, int json,
+    int *failed, char **text, struct byoc_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
