@@ -185,9 +185,15 @@ static void note(struct byi_build *b, struct byi_prim *prim,
         struct byi_build *b, const struct byi_##name *p,                       \
         const struct byi_posts *posts, struct byi_prim **prim)                 \
     {                                                                          \
-        BYI_TRY(byi_##name##_new(b->lib, p, posts, prim, b->err));             \
-        note(b, *prim, #name, p, sizeof *p, posts);                            \
-        return BYOC_OK;                                                        \
+        const struct byi_order order = {#name, p, sizeof *p, posts};           \
+        enum byoc_status status;                                               \
+        if (byi_dn_known(b, &order, prim, &status))                            \
+            return status;                                                     \
+        status = byi_##name##_new(b->lib, p, posts, prim, b->err);             \
+        if (status == BYOC_OK)                                                 \
+            note(b, *prim, #name, p, sizeof *p, posts);                        \
+        byi_dn_know(b, &order, *prim, status);                                 \
+        return status;                                                         \
     }
 BYI_OPERATORS(DEFINE)
 
@@ -714,6 +720,7 @@ static void close_build(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->drafts.n; i++)
         byi_prim_free(&b->drafts.at[i].prim);
+    byi_dn_known_free(b);
     byi_vec_free(b->drafts.at);
     byi_vec_free(b->bufs.at);
     byi_vec_free(b->packs.at);

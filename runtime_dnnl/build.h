@@ -226,6 +226,11 @@ struct byi_pack_made {
     uint32_t buf;
 };
 
+struct byi_known;  /* known.c */
+struct byi_fusion; /* chain.c */
+
+enum { BYI_KNOWN_LISTS = 1024 };
+
 #define BYI_NOBODY UINT32_MAX
 
 struct byi_build {
@@ -245,6 +250,8 @@ struct byi_build {
     const char *sources;       /* of the kernel, joined; NULL: not yet */
     struct byoc_error *err;
     BYI_VEC(struct byi_pack_made) packs;
+    struct byi_known *known[BYI_KNOWN_LISTS]; /* by hash */
+    struct byi_fusion *fusion; /* scratch of the kernel being built */
 };
 
 /* A primitive about to be emitted. */
@@ -310,6 +317,26 @@ void byi_dn_use(struct byi_emit *e, int arg, const struct byi_view *view);
         struct byi_build *b, const struct byi_##name *p,                       \
         const struct byi_posts *posts, struct byi_prim **prim);
 BYI_OPERATORS(BYI_DN_CREATOR)
+/* known.c: primitives that were asked for before in this build, since a deep
+ * model asks for the same ones again and again. */
+/* What a primitive is made of. */
+struct byi_order {
+    const char *function; /* of struct byi_operators */
+    const void *params;
+    size_t size;
+    const struct byi_posts *posts; /* may be NULL */
+};
+/* Was this asked for? Then *status is the answer it got: BYOC_OK and another
+ * reference to the primitive, or BYOC_EUNSUPPORTED and the message in b->err. */
+bool byi_dn_known(struct byi_build *b, const struct byi_order *order,
+                  struct byi_prim **prim, enum byoc_status *status);
+/* Remember an answer: of the primitive a reference, of BYOC_EUNSUPPORTED the
+ * message in b->err; other failures are not remembered. */
+void byi_dn_know(struct byi_build *b, const struct byi_order *order,
+                 struct byi_prim *prim, enum byoc_status status);
+/* Drop the references. */
+void byi_dn_known_free(struct byi_build *b);
+
 /* Append the step; takes the primitive. */
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);
 /* Free a primitive that weights may have been packed for. */

@@ -256,7 +256,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 /* --- fusing -------------------------------------------------------------- */
 
 /* A choice of post-ops: the first n items, one of them maybe as a sum. */
-struct fusion {
+struct byi_fusion {
     struct byi_posts posts; /* of post */
     struct byi_post post[BYI_MAX_POSTS];
     struct byi_desc want[BYI_MAX_POSTS]; /* operands, in the graph's dims */
@@ -331,7 +331,7 @@ static bool is_vector(const struct byi_desc *desc)
 /* Items next .. next+n-1 as post-ops; false when one cannot be. */
 static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                         const struct byi_chain *chain, uint32_t next,
-                        uint32_t n, bool with_sum, struct fusion *f)
+                        uint32_t n, bool with_sum, struct byi_fusion *f)
 {
     f->posts = (struct byi_posts){.n = n, .at = f->post};
     f->sum = BYI_MAX_POSTS;
@@ -372,7 +372,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
 }
 
 static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
-                                   const struct fusion *f,
+                                   const struct byi_fusion *f,
                                    struct byi_prim **prim)
 {
     BYI_TRY(core->make(b, core->params, &f->posts, prim));
@@ -385,7 +385,7 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
 static enum byoc_status choose_fusion(struct byi_build *b,
                                       struct byi_core *core,
                                       const struct byi_chain *chain,
-                                      uint32_t next, struct fusion *f,
+                                      uint32_t next, struct byi_fusion *f,
                                       struct byi_prim **prim)
 {
     uint32_t most = core->no_posts ? 0 : chain->n - next;
@@ -427,7 +427,9 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
                                   const struct byi_chain *chain, uint32_t from,
                                   uint32_t *next, struct byi_view *view)
 {
-    struct fusion *f = byi_arena_alloc(b->arena, sizeof *f);
+    if (!b->fusion)
+        b->fusion = byi_arena_alloc(b->arena, sizeof *b->fusion);
+    struct byi_fusion *f = b->fusion;
     struct byi_emit e = {0};
     BYI_TRY(choose_fusion(b, core, chain, *next, f, &e.prim));
     enum byoc_status status = core->fill(b, core->params, &e);

@@ -348,7 +348,9 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
 static void end_prim(void *data)
 {
     struct byi_prim *prim = data;
-    byi_prim_free(&prim);
+    byi_prim_unbuild(prim);
+    dnnl_primitive_desc_destroy(prim->pd);
+    byi_vec_free(prim);
 }
 
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
@@ -396,14 +398,18 @@ void byi_prim_unbuild(struct byi_prim *prim)
     prim->prim = NULL;
 }
 
+struct byi_prim *byi_prim_ref(struct byi_prim *prim)
+{
+    atomic_fetch_add(&prim->users, 1);
+    return prim;
+}
+
 void byi_prim_free(struct byi_prim **prim)
 {
-    if (!*prim)
-        return;
-    byi_prim_unbuild(*prim);
-    dnnl_primitive_desc_destroy((*prim)->pd);
-    byi_vec_free(*prim);
+    struct byi_prim *p = *prim;
     *prim = NULL;
+    if (p && atomic_fetch_sub(&p->users, 1) == 0)
+        end_prim(p);
 }
 
 void byi_prim_note(struct byi_prim *prim, const void *note)

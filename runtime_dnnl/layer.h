@@ -67,6 +67,8 @@ BYI_OPERATORS(BYI_CREATOR)
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
 /* Let the code go again: what is left answers questions. */
 void byi_prim_unbuild(struct byi_prim *prim);
+/* One more reference; byi_prim_free drops one, and frees with the last. */
+struct byi_prim *byi_prim_ref(struct byi_prim *prim);
 void byi_prim_free(struct byi_prim **prim);
 /* What the caller wants to remember with it; NULL at first. */
 void byi_prim_note(struct byi_prim *prim, const void *note);

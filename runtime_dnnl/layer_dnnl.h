@@ -6,6 +6,8 @@
 #ifndef BYI_LAYER_DNNL_H
 #define BYI_LAYER_DNNL_H
 
+#include <stdatomic.h>
+
 #include <dnnl.h>
 
 #include "runtime_dnnl/layer.h"
@@ -19,6 +21,7 @@ struct byi_dnnl {
 struct byi_prim {
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t prim; /* NULL until built */
+    atomic_uint users;     /* references but the first */
     const char *impl;      /* owned by pd */
     const void *note;      /* the caller's */
     int64_t slopes;        /* of the prelu among its post-ops: how many;

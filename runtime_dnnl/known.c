@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/known.c: the primitives of one build by what they are made of.
+ * Equal ones are made once: a primitive descriptor of oneDNN 2.6 takes several
+ * kilobytes and tens of microseconds, and a chain of 100,000 equal operators
+ * would have 100,000 of them. Steps with the same primitive run one after the
+ * other, each with its own arguments.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <string.h>
+
+struct byi_known {
+    struct byi_known *next; /* of its list */
+    uint64_t hash;
+    struct byi_order order; /* copies */
+    struct byi_posts posts;
+    struct byi_prim *prim; /* NULL: refused */
+    const char *why;       /* refused       */
+};
+
+/* Members beyond the rank and between members are zero in nearly all
+ * descriptions, so bytes are compared; where they are not, the primitive is
+ * made again. Of concatenations the sources are behind a pointer. A program
+ * that is written keeps a note on each primitive. */
+static bool may_share(const struct byi_build *b, const struct byi_order *order)
+{
+    return b->program->purpose != BYI_TO_WRITE &&
+           strcmp(order->function, "concat") != 0;
+}
+
+static uint32_t n_posts(const struct byi_order *order)
+{
+    return order->posts ? order->posts->n : 0;
+}
+
+static uint64_t hash_order(const struct byi_order *order)
+{
+    const uint64_t hash =
+        byi_hash(byi_hash(0, order->function, strlen(order->function)),
+                 order->params, order->size);
+    return n_posts(order) ? byi_hash(hash, order->posts->at,
+                                     order->posts->n * sizeof(struct byi_post))
+                          : hash;
+}
+
+static bool same(const struct byi_order *a, const struct byi_order *b)
+{
+    return strcmp(a->function, b->function) == 0 && a->size == b->size &&
+           memcmp(a->params, b->params, a->size) == 0 &&
+           n_posts(a) == n_posts(b) &&
+           (n_posts(a) == 0 ||
+            memcmp(a->posts->at, b->posts->at,
+                   a->posts->n * sizeof(struct byi_post)) == 0);
+}
+
+bool byi_dn_known(struct byi_build *b, const struct byi_order *order,
+                  struct byi_prim **prim, enum byoc_status *status)
+{
+    if (!may_share(b, order))
+        return false;
+    const uint64_t hash = hash_order(order);
+    const struct byi_known *k = b->known[hash % BYI_KNOWN_LISTS];
+    while (k && (k->hash != hash || !same(&k->order, order)))
+        k = k->next;
+    if (!k)
+        return false;
+    *status = BYOC_OK;
+    if (k->prim)
+        *prim = byi_prim_ref(k->prim);
+    else
+        *status = byi_fail(b->err, BYOC_EUNSUPPORTED, "%s", k->why);
+    return true;
+}
+
+void byi_dn_know(struct byi_build *b, const struct byi_order *order,
+                 struct byi_prim *prim, enum byoc_status status)
+{
+    if (!may_share(b, order) ||
+        (status != BYOC_OK && status != BYOC_EUNSUPPORTED))
+        return;
+    struct byi_known *k = byi_arena_alloc(b->arena, sizeof *k);
+    struct byi_known **list;
+    k->hash = hash_order(order);
+    k->order = *order;
+    k->order.params = byi_arena_copy(b->arena, order->params, order->size);
+    if (n_posts(order)) {
+        const size_t bytes = order->posts->n * sizeof(struct byi_post);
+        k->posts.n = order->posts->n;
+        k->posts.at = byi_arena_copy(b->arena, order->posts->at, bytes);
+    }
+    k->order.posts = &k->posts;
+    if (status == BYOC_OK)
+        k->prim = byi_prim_ref(prim);
+    else
+        k->why = byi_arena_str(b->arena, b->err->text);
+    list = &b->known[k->hash % BYI_KNOWN_LISTS];
+    k->next = *list;
+    *list = k;
+}
+
+void byi_dn_known_free(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < BYI_KNOWN_LISTS; i++)
+        for (struct byi_known *k = b->known[i]; k; k = k->next)
+            byi_prim_free(&k->prim);
+}
