@@ -10,14 +10,14 @@
 
 static void put(struct byi_text *out, const char *text)
 {
-    byi_text_add(out, text, strlen(text));
+    byi_text_put(out, text);
 }
 
 static void put_number(struct byi_text *out, double value)
 {
     char text[32];
     if (fabs(value) < 1e15 && value == floor(value))
-        byi_text_addf(out, "%lld", (long long)value);
+        byi_text_int(out, (int64_t)value);
     else
         put(out, byi_float_text(text, value));
 }
@@ -49,8 +49,10 @@ static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
 {
     put_key(out, key);
     put(out, "[");
-    for (uint32_t i = 0; i < n; i++)
-        byi_text_addf(out, "%s%u", i ? ", " : "", at[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        put(out, i ? ", " : "");
+        byi_text_int(out, at[i]);
+    }
     put(out, "]");
 }
 

@@ -279,11 +279,16 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
 static const struct byi_sources *join_sources(const struct merger *g,
                                               const struct byi_match *match)
 {
-    const struct byi_sources *all = byi_sources_none();
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        all = byi_sources_join(g->m, all,
-                               byi_match_node(match, match->ops[i])->sources);
-    return all;
+    BYI_VEC(uint32_t) all = {0};
+    for (uint32_t i = 0; i < match->n_ops; i++) {
+        const struct byi_sources *some =
+            byi_match_node(match, match->ops[i])->sources;
+        for (uint32_t k = 0; k < some->n; k++)
+            BYI_PUSH(&all, some->at[k]);
+    }
+    const struct byi_sources *joined = byi_sources_of(g->m, all.at, all.n);
+    byi_vec_free(all.at);
+    return joined;
 }
 
 /* One literal less is function `of`; nothing else may take what is in the last
@@ -443,7 +448,8 @@ static bool take(const struct byi_match *match, void *ctx)
     } else {
         claim(g, match, func);
         if (g->ctx->ledger)
-            byi_ledger_impl(g->ctx->ledger, join_sources(g, match),
+            byi_ledger_impl(g->ctx->ledger,
+                            g->groups.at[g->groups.n - 1].sources,
                             probed.impl);
         return true;
     }
