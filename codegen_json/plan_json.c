@@ -34,7 +34,7 @@ void byi_list_type_print(const struct byi_type *type, struct byi_text *json)
     if (type->kind == BYI_TENSOR)
         byi_text_addf(json, type->rank ? "]" : "[]");
     while (n-- > 0)
-        byi_text_addf(json, "}");
+        byi_text_put(json, "}");
 }
 
 static void print_type(const struct byi_module *m, const struct byi_type *type,
@@ -45,25 +45,25 @@ static void print_type(const struct byi_module *m, const struct byi_type *type,
         return;
     }
     if (type->kind == BYI_FUNC) {
-        byi_text_addf(json, "\"dtype\": \"function\"");
+        byi_text_put(json, "\"dtype\": \"function\"");
         return;
     }
     byi_text_addf(json, "\"dtype\": \"%s\", \"shape\": [",
                   byoc_dtype_name(type->dtype));
     for (uint32_t i = 0; i < type->rank; i++) {
-        byi_text_addf(json, "%s", i ? ", " : "");
+        byi_text_put(json, i ? ", " : "");
         if (BYI_IS_SYMBOL(type->dims[i]))
             byi_json_quote(json, byi_symbol_name(m, type->dims[i]));
         else
-            byi_text_addf(json, "%lld", (long long)type->dims[i]);
+            byi_text_int(json, type->dims[i]);
     }
-    byi_text_addf(json, "]");
+    byi_text_put(json, "]");
 }
 
 static void print_value(const struct byi_module *m, const struct byi_pvalue *v,
                         struct byi_text *json)
 {
-    byi_text_addf(json, "{");
+    byi_text_put(json, "{");
     print_type(m, v->type, json);
     byi_text_addf(json, ", \"kind\": \"%s\"", kind_names[v->kind]);
     if (index_names[v->kind])
@@ -71,16 +71,18 @@ static void print_value(const struct byi_module *m, const struct byi_pvalue *v,
     if (v->kind == BYI_P_TEMP && v->fixed)
         byi_text_addf(json, ", \"offset\": %llu",
                       (unsigned long long)v->offset);
-    byi_text_addf(json, "}");
+    byi_text_put(json, "}");
 }
 
 static void print_list(const char *name, const uint32_t *at, uint32_t n,
                        struct byi_text *json)
 {
     byi_text_addf(json, "\"%s\": [", name);
-    for (uint32_t i = 0; i < n; i++)
-        byi_text_addf(json, "%s%u", i ? ", " : "", at[i]);
-    byi_text_addf(json, "]");
+    for (uint32_t i = 0; i < n; i++) {
+        byi_text_put(json, i ? ", " : "");
+        byi_text_int(json, at[i]);
+    }
+    byi_text_put(json, "]");
 }
 
 /* What a step does is its first member. */
@@ -114,39 +116,39 @@ static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
         break;
     }
     print_list("in", f->flat.at + step->in, step->n_in, json);
-    byi_text_addf(json, ", ");
+    byi_text_put(json, ", ");
     print_list("out", f->flat.at + step->out, step->n_out, json);
     if (step->kind == BYI_P_OP && node->attrs->n > 0) {
         struct byi_arena *arena = byi_arena_new();
-        byi_text_addf(json, ", \"attrs\": ");
+        byi_text_put(json, ", \"attrs\": ");
         byi_json_print(byi_json_of_attrs(arena, node->attrs), json);
         byi_arena_free(&arena);
     }
-    byi_text_addf(json, ", \"source\": [");
+    byi_text_put(json, ", \"source\": [");
     for (uint32_t i = 0; i < node->sources->n; i++) {
-        byi_text_addf(json, "%s", i ? ", " : "");
+        byi_text_put(json, i ? ", " : "");
         byi_json_quote(json, m->sources.at[node->sources->at[i]].name);
     }
-    byi_text_addf(json, "]}");
+    byi_text_put(json, "]}");
 }
 
 void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
                          struct byi_text *json)
 {
-    byi_text_addf(json, "{\"name\": ");
+    byi_text_put(json, "{\"name\": ");
     byi_json_quote(json, f->name);
-    byi_text_addf(json, ", \"values\": [");
+    byi_text_put(json, ", \"values\": [");
     for (uint32_t i = 0; i < f->values.n; i++) {
-        byi_text_addf(json, "%s\n", i ? "," : "");
+        byi_text_put(json, i ? ",\n" : "\n");
         print_value(m, &f->values.at[i], json);
     }
-    byi_text_addf(json, "],\n");
+    byi_text_put(json, "],\n");
     print_list("inputs", f->inputs.at, f->inputs.n, json);
-    byi_text_addf(json, ", ");
+    byi_text_put(json, ", ");
     print_list("outputs", f->outputs.at, f->outputs.n, json);
-    byi_text_addf(json, ", \"steps\": [");
+    byi_text_put(json, ", \"steps\": [");
     for (uint32_t i = 0; i < f->steps.n; i++) {
-        byi_text_addf(json, "%s\n", i ? "," : "");
+        byi_text_put(json, i ? ",\n" : "\n");
         print_step(m, f, &f->steps.at[i], json);
     }
     byi_text_addf(json, "],\n\"arena\": %llu}", (unsigned long long)f->arena);
@@ -155,7 +157,7 @@ void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
 void byi_plan_print_consts(const struct byi_module *m,
                            const struct byi_plan *plan, struct byi_text *json)
 {
-    byi_text_addf(json, "\"consts\": [");
+    byi_text_put(json, "\"consts\": [");
     for (uint32_t i = 0; i < plan->consts.n; i++) {
         const struct byi_placed *p = &plan->consts.at[i];
         const struct byi_const *c = &m->consts.at[p->constant];
@@ -163,7 +165,7 @@ void byi_plan_print_consts(const struct byi_module *m,
                       i ? "," : "", (unsigned long long)p->offset,
                       (unsigned long long)p->bytes);
         print_type(m, c->type, json);
-        byi_text_addf(json, "}");
+        byi_text_put(json, "}");
     }
-    byi_text_addf(json, "]");
+    byi_text_put(json, "]");
 }

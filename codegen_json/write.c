@@ -18,10 +18,13 @@ struct ref {
     uint32_t node, output;
 };
 
+/* Nodes are printed one by one: the tree of a large region would take many
+ * times the memory of its text. */
 struct writer {
     const struct byi_module *m;
-    struct byi_arena *arena;
-    cJSON *nodes;
+    struct byi_arena *arena; /* of the node being written */
+    struct byi_arena *kept;  /* of the whole region       */
+    struct byi_text *json;
     uint32_t n_nodes;
     BYI_VEC(uint32_t) consts;
     uint32_t *const_node; /* of each constant of the module: 1 + its node */
@@ -64,7 +67,8 @@ static cJSON *pair_json(struct byi_arena *arena, struct ref ref)
 
 static uint32_t add_node(struct writer *w, cJSON *node)
 {
-    byi_json_append(w->nodes, node);
+    byi_text_put(w->json, w->n_nodes ? ",\n    " : "\n    ");
+    byi_json_print_item(node, 2, w->json);
     return w->n_nodes++;
 }
 
@@ -305,35 +309,39 @@ static enum byoc_status add_kernel(struct writer *w,
 
 /* --- whole regions -------------------------------------------------------- */
 
-static cJSON *open_graph(struct writer *w, const char *symbol)
+static void open_graph(struct writer *w, const char *symbol)
 {
+    w->arena = byi_arena_new();
     w->const_node =
-        byi_arena_calloc(w->arena, w->m->consts.n, sizeof *w->const_node);
-    cJSON *root = byi_json_object(w->arena);
-    byi_json_add(root, "format", byi_json_text(w->arena, "byoc-graph"));
-    byi_json_add(root, "version", byi_json_number(w->arena, 1));
-    byi_json_add(root, "symbol", byi_json_text(w->arena, symbol));
-    w->nodes = byi_json_add(root, "nodes", byi_json_list(w->arena));
-    return root;
+        byi_arena_calloc(w->kept, w->m->consts.n, sizeof *w->const_node);
+    byi_text_put(w->json, "{\n  \"format\": \"byoc-graph\",\n"
+                          "  \"version\": 1,\n  \"symbol\": ");
+    byi_json_print_item(byi_json_text(w->arena, symbol), 1, w->json);
+    byi_text_put(w->json, ",\n  \"nodes\": [");
 }
 
-static void close_graph(struct writer *w, cJSON *root, uint32_t n_inputs,
+static void close_graph(struct writer *w, uint32_t n_inputs,
                         const byi_id *inputs, uint32_t n_outputs,
-                        const struct ref *outputs, struct byi_arena *arena,
-                        struct byi_text *json, uint32_t **consts,
+                        const struct ref *outputs, uint32_t **consts,
                         uint32_t *n_consts)
 {
-    cJSON *list = byi_json_add(root, "inputs", byi_json_list(w->arena));
+    cJSON *list = byi_json_list(w->arena);
     for (uint32_t i = 0; i < n_inputs; i++)
         byi_json_append(list, byi_json_number(w->arena, inputs[i]));
-    list = byi_json_add(root, "outputs", byi_json_list(w->arena));
+    byi_text_put(w->json,
+                 w->n_nodes ? "\n  ],\n  \"inputs\": " : "],\n  \"inputs\": ");
+    byi_json_print_item(list, 1, w->json);
+    list = byi_json_list(w->arena);
     for (uint32_t i = 0; i < n_outputs; i++)
         byi_json_append(list, pair_json(w->arena, outputs[i]));
-    byi_json_print(root, json);
+    byi_text_put(w->json, ",\n  \"outputs\": ");
+    byi_json_print_item(list, 1, w->json);
+    byi_text_put(w->json, "\n}\n");
     *n_consts = w->consts.n;
-    *consts =
-        byi_arena_copy(arena, w->consts.at, w->consts.n * sizeof *w->consts.at);
+    *consts = byi_arena_copy(w->kept, w->consts.at,
+                             w->consts.n * sizeof *w->consts.at);
     byi_vec_free(w->consts.at);
+    byi_arena_free(&w->arena);
 }
 
 static enum byoc_status add_region_node(struct writer *w,
@@ -381,13 +389,13 @@ static uint32_t result_refs(const struct writer *w, const struct byi_func *f,
 {
     const struct byi_node *result = &f->nodes.at[f->result];
     if (result->kind == BYI_MAKE_TUPLE) {
-        *outputs = byi_arena_calloc(w->arena, result->n_args, sizeof **outputs);
+        *outputs = byi_arena_calloc(w->kept, result->n_args, sizeof **outputs);
         for (uint32_t i = 0; i < result->n_args; i++)
             (*outputs)[i] = w->refs[result->args[i]];
         return result->n_args;
     }
     uint32_t n = result->type->kind == BYI_TUPLE ? result->type->n_fields : 1;
-    *outputs = byi_arena_calloc(w->arena, n, sizeof **outputs);
+    *outputs = byi_arena_calloc(w->kept, n, sizeof **outputs);
     for (uint32_t i = 0; i < n; i++)
         (*outputs)[i] = (struct ref){w->refs[f->result].node,
                                      w->refs[f->result].output + i};
@@ -400,19 +408,20 @@ enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *f = m->funcs.at[func];
-    struct writer w = {.m = m, .arena = arena};
+    struct writer w = {.m = m, .kept = arena, .json = json};
     w.refs = byi_arena_calloc(arena, f->nodes.n, sizeof *w.refs);
-    cJSON *root = open_graph(&w, f->name);
+    open_graph(&w, f->name);
     enum byoc_status status = BYOC_OK;
-    for (byi_id id = 0; id < f->nodes.n && status == BYOC_OK; id++)
+    for (byi_id id = 0; id < f->nodes.n && status == BYOC_OK; id++) {
         status = add_region_node(&w, f, id, err);
+        byi_arena_reset(w.arena);
+    }
     uint32_t *inputs = byi_arena_calloc(arena, f->params.n, sizeof *inputs);
     for (uint32_t i = 0; i < f->params.n; i++)
         inputs[i] = w.refs[f->params.at[i]].node;
     struct ref *outputs;
     uint32_t n_outputs = result_refs(&w, f, &outputs);
-    close_graph(&w, root, f->params.n, inputs, n_outputs, outputs, arena, json,
-                consts, n_consts);
+    close_graph(&w, f->params.n, inputs, n_outputs, outputs, consts, n_consts);
     return status;
 }
 
@@ -423,8 +432,8 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *body = m->funcs.at[func];
-    struct writer w = {.m = m, .arena = arena};
-    cJSON *root = open_graph(&w, "probe");
+    struct writer w = {.m = m, .kept = arena, .json = json};
+    open_graph(&w, "probe");
     uint32_t n = body->params.n, n_inputs = 0;
     struct ref *operands = byi_arena_calloc(arena, n, sizeof *operands);
     uint32_t *inputs = byi_arena_calloc(arena, n, sizeof *inputs);
@@ -445,7 +454,6 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
     struct ref *outputs = byi_arena_calloc(arena, n_outputs, sizeof *outputs);
     for (uint32_t i = 0; i < n_outputs; i++)
         outputs[i] = (struct ref){kernel.node, i};
-    close_graph(&w, root, n_inputs, inputs, n_outputs, outputs, arena, json,
-                consts, n_consts);
+    close_graph(&w, n_inputs, inputs, n_outputs, outputs, consts, n_consts);
     return status;
 }

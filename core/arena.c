@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 enum { FIRST_BLOCK = 4096, LAST_BLOCK = 8 << 20, ARENA_ALIGN = 16 };
+enum { LINE = 160 }; /* bytes that a format mostly makes, at most */
 enum { PAGE = 1 << 16, MANY_PAGES = 4 << 20 }; /* bytes; a multiple of any */
 
 struct block {
@@ -371,15 +372,36 @@ void byi_text_addf(struct byi_text *text, const char *fmt, ...)
     va_list args, again;
     int n;
 
+    text_reserve(text, LINE); /* mostly enough: then it is formatted once */
     va_start(args, fmt);
     va_copy(again, args);
-    n = vsnprintf(NULL, 0, fmt, args);
+    n = vsnprintf(text->at + text->n, LINE + 1, fmt, args);
     va_end(args);
     assert(n >= 0);
-    text_reserve(text, (size_t)n);
-    vsnprintf(text->at + text->n, (size_t)n + 1, fmt, again);
+    if (n > LINE) {
+        text_reserve(text, (size_t)n);
+        vsnprintf(text->at + text->n, (size_t)n + 1, fmt, again);
+    }
     va_end(again);
     text->n += (size_t)n;
+}
+
+void byi_text_put(struct byi_text *text, const char *words)
+{
+    byi_text_add(text, words, strlen(words));
+}
+
+void byi_text_int(struct byi_text *text, int64_t value)
+{
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0)
+        *--at = '-';
+    byi_text_add(text, at, (size_t)(digits + sizeof digits - at));
 }
 
 void byi_text_free(struct byi_text *text)

@@ -144,6 +144,8 @@ struct byi_text {
 void byi_text_add(struct byi_text *text, const char *bytes, size_t n);
 void byi_text_addf(struct byi_text *text, const char *fmt, ...)
     BYI_PRINTF(2, 3);
+void byi_text_put(struct byi_text *text, const char *words);
+void byi_text_int(struct byi_text *text, int64_t value); /* decimal */
 void byi_text_free(struct byi_text *text);
 
 /* --- dtype.c ------------------------------------------------------------ */
@@ -570,6 +572,10 @@ struct cJSON *byi_json_from_type(const struct byi_type *type,
 
 /* Serialise deterministically; the result is in `out`. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
+/* The same of a member at this depth, for documents that are written piece by
+ * piece: without its key and without a line end. */
+void byi_json_print_item(const struct cJSON *item, uint32_t depth,
+                         struct byi_text *out);
 /* quote.c: add `text` as a JSON string, quotes included. */
 void byi_json_quote(struct byi_text *out, const char *text);
 /* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */

@@ -18,12 +18,13 @@ struct level {
 
 struct printer {
     struct byi_text *out;
+    uint32_t depth; /* of the outermost level */
     BYI_VEC(struct level) levels; /* instead of recursion */
 };
 
 static void put(struct printer *p, const char *text)
 {
-    byi_text_add(p->out, text, strlen(text));
+    byi_text_put(p->out, text);
 }
 
 static bool is_plain(char c)
@@ -61,7 +62,7 @@ static void put_number(struct printer *p, double value)
         put(p, "null"); /* JSON has no other word */
     else if (fabs(value) < 1e15 && value == floor(value) &&
              !(value == 0 && signbit(value)))
-        byi_text_addf(p->out, "%lld", (long long)value);
+        byi_text_int(p->out, (int64_t)value);
     else
         put(p, byi_float_text(text, value));
 }
@@ -95,7 +96,9 @@ static bool only_scalars(const cJSON *list)
 
 static void indent(struct printer *p)
 {
-    byi_text_addf(p->out, "\n%*s", (int)p->levels.n * 2, "");
+    put(p, "\n");
+    for (uint32_t i = 0; i < p->depth + p->levels.n; i++)
+        put(p, "  ");
 }
 
 static void open_level(struct printer *p, const cJSON *item)
@@ -153,13 +156,19 @@ static void step(struct printer *p)
     put_item(p, item); /* level may have moved */
 }
 
-void byi_json_print(const struct cJSON *root, struct byi_text *out)
+void byi_json_print_item(const struct cJSON *item, uint32_t depth,
+                         struct byi_text *out)
 {
-    struct printer p = {.out = out};
+    struct printer p = {.out = out, .depth = depth};
 
-    put_item(&p, root);
+    put_item(&p, item);
     while (p.levels.n > 0)
         step(&p);
-    put(&p, "\n");
     byi_vec_free(p.levels.at);
+}
+
+void byi_json_print(const struct cJSON *root, struct byi_text *out)
+{
+    byi_json_print_item(root, 0, out);
+    byi_text_put(out, "\n");
 }
