@@ -6,7 +6,7 @@
 #ifndef BYI_GRAPH_H
 #define BYI_GRAPH_H
 
-#include "core/base.h"
+#include "core/ops.h"
 
 #define BYI_GRAPH_VERSION 1
 

@@ -3,7 +3,7 @@
  * given to all that the operator's table declares. Defaults are texts in the
  * table; they are read here, so that table, parser and docs agree.
  */
-#include "base.h"
+#include "ops.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: reading and writing JSON (RFC 8259) through cJSON. The readers check
+/* json.c: reading JSON (RFC 8259) through cJSON. The readers check
  * kind and range and name the path of what does not fit. cJSON keeps numbers
  * as doubles, so integers are exact up to 2^53 and larger ones refused; its
  * arrays are linked lists, so they are walked, never indexed.
  */
 #include "guard.h"
-#include "json_write.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +14,7 @@
 
 #include <cjson/cJSON.h>
 
-enum { MAX_DEPTH = 64, MAX_LIST = 65536 };
+enum { MAX_DEPTH = 64 };
 static const double exact = 9007199254740992.0; /* 2^53 */
 
 /* --- parsing ------------------------------------------------------------ */
@@ -164,9 +163,9 @@ static void join_path(char path[160], const char *base, const char *key)
     memcpy(path, joined, strlen(joined) + 1);
 }
 
-static const char *path_of(const struct byi_json *json)
+const char *byi_json_path(const struct byi_json *item)
 {
-    return json->path[0] ? json->path : "the document";
+    return item->path[0] ? item->path : "the document";
 }
 
 static const char *kind_of(const struct cJSON *item)
@@ -184,11 +183,20 @@ static const char *kind_of(const struct cJSON *item)
     return cJSON_IsNull(item) ? "null" : "a boolean";
 }
 
-static enum byoc_status mismatch(const struct byi_json *item,
-                                 const char *expected, struct byoc_error *err)
+enum byoc_status byi_json_mismatch(const struct byi_json *item,
+                                   const char *expected, struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EPARSE, "%s: found %s, expected %s",
-                    path_of(item), kind_of(item->at), expected);
+                    byi_json_path(item), kind_of(item->at), expected);
+}
+
+struct byi_json byi_json_member(const struct byi_json *object,
+                                const struct cJSON *at)
+{
+    struct byi_json member = {.at = at};
+
+    join_path(member.path, object->path, at->string);
+    return member;
 }
 
 /* --- members ------------------------------------------------------------ */
@@ -197,7 +205,7 @@ enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
                               struct byi_json *out, struct byoc_error *err)
 {
     if (!cJSON_IsObject(object->at))
-        return mismatch(object, "an object", err);
+        return byi_json_mismatch(object, "an object", err);
     out->at = cJSON_GetObjectItemCaseSensitive(object->at, key);
     join_path(out->path, object->path, key); /* out may be object */
     return BYOC_OK;
@@ -221,13 +229,13 @@ enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
     char found[32];
 
     if (!cJSON_IsNumber(item->at))
-        return mismatch(item, "an integer", err);
+        return byi_json_mismatch(item, "an integer", err);
     value = item->at->valuedouble;
     if (!(fabs(value) <= exact) || value != floor(value) ||
         (int64_t)value < min || (int64_t)value > max)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found %s, expected an integer from %lld to %lld",
-                        path_of(item), byi_float_text(found, value),
+                        byi_json_path(item), byi_float_text(found, value),
                         (long long)min, (long long)max);
     *out = (int64_t)value;
     return BYOC_OK;
@@ -237,7 +245,7 @@ enum byoc_status byi_json_as_string(const struct byi_json *item,
                                     const char **out, struct byoc_error *err)
 {
     if (!cJSON_IsString(item->at))
-        return mismatch(item, "a string", err);
+        return byi_json_mismatch(item, "a string", err);
     *out = item->at->valuestring;
     return BYOC_OK;
 }
@@ -270,7 +278,7 @@ enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
 
     BYI_TRY(byi_json_get(object, key, out, err));
     if (!cJSON_IsArray(out->at))
-        return mismatch(out, "an array", err);
+        return byi_json_mismatch(out, "an array", err);
     cJSON_ArrayForEach(item, out->at) if (count++ == max) return byi_fail(
         err, BYOC_ELIMIT, "%s: found more than %u items, which is the limit",
         out->path, max);
@@ -310,7 +318,7 @@ enum byoc_status byi_json_only(const struct byi_json *object,
 
     assert(n <= 64);
     if (!cJSON_IsObject(object->at))
-        return mismatch(object, "an object", err);
+        return byi_json_mismatch(object, "an object", err);
     cJSON_ArrayForEach(item, object->at)
     {
         uint32_t i = find_key(keys, n, item->string);
@@ -326,310 +334,4 @@ enum byoc_status byi_json_only(const struct byi_json *object,
                         path);
     }
     return BYOC_OK;
-}
-
-/* --- attributes, read --------------------------------------------------- */
-
-static enum byoc_status read_float(const struct byi_json *item, double *out,
-                                   struct byoc_error *err)
-{
-    static const char *const names[] = {"inf", "-inf", "nan"};
-    static const double values[] = {INFINITY, -INFINITY, NAN};
-
-    if (cJSON_IsNumber(item->at) && isfinite(item->at->valuedouble)) {
-        *out = item->at->valuedouble;
-        return BYOC_OK;
-    }
-    for (size_t i = 0; cJSON_IsString(item->at) && i < 3; i++)
-        if (strcmp(item->at->valuestring, names[i]) == 0) {
-            *out = values[i];
-            return BYOC_OK;
-        }
-    return mismatch(item, "a number, \"inf\", \"-inf\" or \"nan\"", err);
-}
-
-/* A number, or the decimal digits of one beyond 2^53 as a string. */
-static enum byoc_status read_int(const struct byi_json *item, int64_t *out,
-                                 struct byoc_error *err)
-{
-    const char *text = NULL;
-    char again[32];
-    long long value = 0;
-
-    if (!cJSON_IsString(item->at))
-        return byi_json_as_int(item, INT64_MIN, INT64_MAX, out, err);
-    text = item->at->valuestring;
-    value = strtoll(text, NULL, 10);
-    snprintf(again, sizeof again, "%lld", value);
-    if (strcmp(text, again) != 0)
-        return mismatch(item, "an integer", err);
-    *out = value;
-    return BYOC_OK;
-}
-
-static enum byoc_status read_dtype(const struct byi_json *item, int64_t *out,
-                                   struct byoc_error *err)
-{
-    const char *name = NULL;
-
-    BYI_TRY(byi_json_as_string(item, &name, err));
-    *out = byi_dtype_of_name(name, strlen(name));
-    if (*out == BYOC_NONE)
-        return mismatch(item, "the name of a dtype, such as \"float32\"", err);
-    return BYOC_OK;
-}
-
-static enum byoc_status read_list(const struct byi_json *list,
-                                  struct byi_arena *arena,
-                                  struct byi_attr *attr, struct byoc_error *err)
-{
-    struct byi_json item = {0};
-    uint32_t n = 0;
-    int64_t *ints = NULL;
-    double *floats = NULL;
-    const char **strings = NULL;
-
-    if (!cJSON_IsArray(list->at))
-        return mismatch(list, "an array", err);
-    n = (uint32_t)cJSON_GetArraySize(list->at);
-    if (n > MAX_LIST)
-        return byi_fail(err, BYOC_ELIMIT,
-                        "%s: found %u items, expected at most %d",
-                        path_of(list), n, MAX_LIST);
-    attr->n = n;
-    attr->ints = ints = byi_arena_calloc(arena, n, sizeof *ints);
-    if (attr->kind == BYI_ATTR_FLOATS)
-        attr->floats = floats = byi_arena_calloc(arena, n, sizeof *floats);
-    if (attr->kind == BYI_ATTR_STRINGS)
-        attr->strings = strings = byi_arena_calloc(arena, n, sizeof *strings);
-    for (uint32_t i = 0; byi_json_next(list, &item, i); i++) {
-        if (floats)
-            BYI_TRY(read_float(&item, &floats[i], err));
-        else if (strings)
-            BYI_TRY(byi_json_as_string(&item, &strings[i], err));
-        else
-            BYI_TRY(read_int(&item, &ints[i], err));
-    }
-    return BYOC_OK;
-}
-
-/* attr->kind says what is wanted. */
-static enum byoc_status read_attr(const struct byi_json *item,
-                                  struct byi_arena *arena,
-                                  struct byi_attr *attr, struct byoc_error *err)
-{
-    switch (attr->kind) {
-    case BYI_ATTR_INT:
-        return read_int(item, &attr->i, err);
-    case BYI_ATTR_FLOAT:
-        return read_float(item, &attr->f, err);
-    case BYI_ATTR_BOOL:
-        if (!cJSON_IsBool(item->at))
-            return mismatch(item, "true or false", err);
-        attr->i = cJSON_IsTrue(item->at);
-        return BYOC_OK;
-    case BYI_ATTR_STRING:
-        return byi_json_as_string(item, &attr->s, err);
-    case BYI_ATTR_DTYPE:
-        return read_dtype(item, &attr->i, err);
-    case BYI_ATTR_INTS:
-    case BYI_ATTR_FLOATS:
-    case BYI_ATTR_STRINGS:
-        return read_list(item, arena, attr, err);
-    }
-    byi_unreachable();
-}
-
-enum byoc_status byi_json_attrs(const struct byi_json *object,
-                                struct byi_arena *arena,
-                                const struct byi_op *op,
-                                const struct byi_attrs **attrs,
-                                struct byoc_error *err)
-{
-    enum { MOST = 64 };
-    struct byi_attr given[MOST];
-    const cJSON *member = NULL;
-    uint32_t n = 0;
-
-    if (!cJSON_IsObject(object->at))
-        return mismatch(object, "an object", err);
-    cJSON_ArrayForEach(member, object->at)
-    {
-        struct byi_json item = {.at = member};
-        const struct byi_attr_def *def = byi_op_attr(op, member->string);
-        join_path(item.path, object->path, member->string);
-        if (!def || n == MOST)
-            return byi_fail(err, BYOC_EPARSE,
-                            "%s: found an attribute that %s does not have",
-                            item.path, op->name);
-        given[n] = (struct byi_attr){.name = def->name, .kind = def->kind};
-        BYI_TRY(read_attr(&item, arena, &given[n++], err));
-    }
-    if (byi_attrs_make(arena, op, given, n, attrs, err) != BYOC_OK)
-        return byi_prefix(err, "%s", path_of(object));
-    return BYOC_OK;
-}
-
-/* --- writing: nodes in an arena ------------------------------------------ */
-
-static cJSON *new_node(struct byi_arena *arena, int type)
-{
-    cJSON *node = byi_arena_calloc(arena, 1, sizeof *node);
-
-    node->type = type;
-    return node;
-}
-
-struct cJSON *byi_json_object(struct byi_arena *arena)
-{
-    return new_node(arena, cJSON_Object);
-}
-
-struct cJSON *byi_json_list(struct byi_arena *arena)
-{
-    return new_node(arena, cJSON_Array);
-}
-
-struct cJSON *byi_json_text(struct byi_arena *arena, const char *text)
-{
-    cJSON *node = new_node(arena, cJSON_String);
-
-    node->valuestring = byi_arena_str(arena, text);
-    return node;
-}
-
-struct cJSON *byi_json_number(struct byi_arena *arena, double value)
-{
-    cJSON *node = new_node(arena, cJSON_Number);
-
-    node->valuedouble = value;
-    return node;
-}
-
-struct cJSON *byi_json_bool(struct byi_arena *arena, bool value)
-{
-    return new_node(arena, value ? cJSON_True : cJSON_False);
-}
-
-struct cJSON *byi_json_append(struct cJSON *list, struct cJSON *item)
-{
-    if (!list->child) {
-        list->child = item->prev = item;
-        return item;
-    }
-    item->prev = list->child->prev; /* of the first one: the last */
-    item->prev->next = item;
-    list->child->prev = item;
-    return item;
-}
-
-struct cJSON *byi_json_add(struct cJSON *object, const char *key,
-                           struct cJSON *item)
-{
-    item->string = (char *)(uintptr_t)key;
-    return byi_json_append(object, item);
-}
-
-void byi_json_replace(struct cJSON *object, const char *key,
-                      const struct cJSON *item)
-{
-    cJSON *old = cJSON_GetObjectItemCaseSensitive(object, key);
-
-    if (!old)
-        return;
-    if (!(old->type & cJSON_IsReference)) {
-        cJSON_Delete(old->child);
-        cJSON_free(old->valuestring);
-    }
-    old->child = item->child;
-    old->valuestring = item->valuestring;
-    old->valuedouble = item->valuedouble;
-    old->type = item->type | cJSON_IsReference; /* it owns none of these */
-}
-
-static cJSON *write_float(struct byi_arena *arena, double value)
-{
-    char text[32];
-
-    if (isfinite(value))
-        return byi_json_number(arena, value);
-    return byi_json_text(arena, byi_float_text(text, value));
-}
-
-static cJSON *write_int(struct byi_arena *arena, int64_t value)
-{
-    char text[32];
-
-    if (fabs((double)value) <= exact)
-        return byi_json_number(arena, (double)value);
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    return byi_json_text(arena, text);
-}
-
-static cJSON *write_list(struct byi_arena *arena, const struct byi_attr *attr)
-{
-    cJSON *list = byi_json_list(arena);
-
-    for (uint32_t i = 0; i < attr->n; i++) {
-        if (attr->kind == BYI_ATTR_INTS)
-            byi_json_append(list, write_int(arena, attr->ints[i]));
-        else if (attr->kind == BYI_ATTR_FLOATS)
-            byi_json_append(list, write_float(arena, attr->floats[i]));
-        else
-            byi_json_append(list, byi_json_text(arena, attr->strings[i]));
-    }
-    return list;
-}
-
-static cJSON *write_attr(struct byi_arena *arena, const struct byi_attr *attr)
-{
-    switch (attr->kind) {
-    case BYI_ATTR_INT:
-        return write_int(arena, attr->i);
-    case BYI_ATTR_FLOAT:
-        return write_float(arena, attr->f);
-    case BYI_ATTR_BOOL:
-        return byi_json_bool(arena, attr->i != 0);
-    case BYI_ATTR_STRING:
-        return byi_json_text(arena, attr->s);
-    case BYI_ATTR_DTYPE:
-        return byi_json_text(arena, byoc_dtype_name((enum byoc_dtype)attr->i));
-    case BYI_ATTR_INTS:
-    case BYI_ATTR_FLOATS:
-    case BYI_ATTR_STRINGS:
-        return write_list(arena, attr);
-    }
-    byi_unreachable();
-}
-
-struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
-                                const struct byi_attrs *attrs)
-{
-    cJSON *object = byi_json_object(arena);
-
-    for (uint32_t i = 0; i < attrs->n; i++)
-        byi_json_add(object, attrs->at[i].name,
-                     write_attr(arena, &attrs->at[i]));
-    return object;
-}
-
-struct cJSON *byi_json_of_type(struct byi_arena *arena,
-                               const struct byi_type *type,
-                               const char *(*symbol)(void *, int64_t),
-                               void *ctx)
-{
-    cJSON *object = byi_json_object(arena);
-    cJSON *shape = byi_json_list(arena);
-
-    assert(type->kind == BYI_TENSOR);
-    byi_json_add(object, "dtype",
-                 byi_json_text(arena, byoc_dtype_name(type->dtype)));
-    byi_json_add(object, "shape", shape);
-    for (uint32_t i = 0; i < type->rank; i++) {
-        int64_t dim = type->dims[i];
-        byi_json_append(shape, BYI_IS_SYMBOL(dim)
-                                   ? byi_json_text(arena, symbol(ctx, dim))
-                                   : write_int(arena, dim));
-    }
-    return object;
 }

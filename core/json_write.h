@@ -21,9 +21,9 @@ struct cJSON *byi_json_add(struct cJSON *object, const char *key,
  * whose arena outlives the object. */
 void byi_json_replace(struct cJSON *object, const char *key,
                       const struct cJSON *item);
-/* Every attribute, in the order of the table. */
-struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
-                                const struct byi_attrs *attrs);
+/* A number; beyond 2^53, which cJSON's numbers do not hold, a text of digits.
+ */
+struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value);
 /* {"dtype": "float32", "shape": [1, "N"]}; a symbol is its name. */
 struct cJSON *byi_json_of_type(struct byi_arena *arena,
                                const struct byi_type *type,

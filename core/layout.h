@@ -6,7 +6,7 @@
 #ifndef BYI_LAYOUT_H
 #define BYI_LAYOUT_H
 
-#include "base.h"
+#include "ops.h"
 
 enum { BYI_MAX_BLOCK = 64 }; /* elements in a block */
 

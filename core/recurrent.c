@@ -2,7 +2,7 @@
 /* recurrent.c: what the attributes of nn.rnn, nn.gru and nn.lstm say, read in
  * one place for the type rule, the kernels and vendors.
  */
-#include "base.h"
+#include "ops.h"
 
 #include <string.h>
 

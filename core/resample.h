@@ -5,7 +5,7 @@
 #ifndef BYI_RESAMPLE_H
 #define BYI_RESAMPLE_H
 
-#include "base.h"
+#include "ops.h"
 #include "taps.h"
 
 /* A resize of x to y, by the attributes of image.resize or dyn.resize. */

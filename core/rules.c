@@ -378,17 +378,6 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
     return BYOC_OK;
 }
 
-const char *byi_type_kind_text(enum byi_type_kind kind)
-{
-    static const char *const texts[] = {
-        [BYI_TENSOR] = "a tensor",      [BYI_TUPLE] = "a tuple",
-        [BYI_FUNC] = "a function",      [BYI_SEQ] = "a sequence",
-        [BYI_OPTIONAL] = "an optional", [BYI_ANY_TENSOR] = "an element",
-        [BYI_NO_TENSOR] = "an element",
-    };
-    return texts[kind];
-}
-
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out)
 {

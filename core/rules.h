@@ -5,7 +5,7 @@
 #ifndef BYI_RULES_H
 #define BYI_RULES_H
 
-#include "base.h"
+#include "ops.h"
 
 /* Sets of element types, as masks. */
 #define BYI_BIT(dtype) (1u << (unsigned)(dtype))

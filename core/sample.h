@@ -5,7 +5,7 @@
 #ifndef BYI_SAMPLE_H
 #define BYI_SAMPLE_H
 
-#include "base.h"
+#include "ops.h"
 
 enum { BYI_SAMPLE_MOST = 16 }; /* points of a position */
 

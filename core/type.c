@@ -217,3 +217,14 @@ bool byi_type_all_static(const struct byi_type *type)
             return false;
     return true;
 }
+
+const char *byi_type_kind_text(enum byi_type_kind kind)
+{
+    static const char *const texts[] = {
+        [BYI_TENSOR] = "a tensor",      [BYI_TUPLE] = "a tuple",
+        [BYI_FUNC] = "a function",      [BYI_SEQ] = "a sequence",
+        [BYI_OPTIONAL] = "an optional", [BYI_ANY_TENSOR] = "an element",
+        [BYI_NO_TENSOR] = "an element",
+    };
+    return texts[kind];
+}

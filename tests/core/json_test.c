@@ -10,7 +10,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "core/base.h"
+#include "core/ops.h"
 #include "core/json_write.h"
 
 #include <cmocka.h>
