@@ -9,7 +9,7 @@
  * building this needs nothing of ONNX Runtime's. Inputs are
  * PREFIX.input_K.npy; all graph optimisations, sequential execution.
  */
-#include "driver/npy.h"
+#include "npy/npy.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

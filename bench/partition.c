@@ -9,7 +9,7 @@
  * its probe and with it: milliseconds of each pass, medians of 11.
  *     bench_partition --plugin FILE.so MODEL.onnx...
  */
-#include "driver/passes.h"
+#include "compile/passes.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"

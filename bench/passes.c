@@ -9,7 +9,7 @@
  *                  [--plugin FILE.so]
  * --plugin partitions for that vendor; without it nobody takes anything.
  */
-#include "driver/passes.h"
+#include "compile/passes.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"

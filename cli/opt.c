@@ -2,7 +2,7 @@
 /* opt.c: `byoc opt`: run any list of passes on a module and print it. */
 #include "cli.h"
 
-#include "driver/passes.h"
+#include "compile/passes.h"
 
 #include <string.h>
 

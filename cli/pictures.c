@@ -5,8 +5,8 @@
 #include "cli.h"
 
 #include "frontend_onnx/onnx.h"
-#include "partition/page.h"
-#include "partition/report.h"
+#include "report/page.h"
+#include "report/report.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #include "cli.h"
 
 #include "driver/feed.h"
-#include "driver/npy.h"
+#include "npy/npy.h"
 
 #include <sys/stat.h>
 

@@ -4,7 +4,7 @@
  * nothing is ever encoded in a name. Same module, same bytes.
  */
 #include "codegen_json.h"
-#include "graph.h"
+#include "region/graph.h"
 
 #include "core/json_write.h"
 

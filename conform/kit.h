@@ -10,7 +10,7 @@
 #include <byoc/byoc.h>
 
 #include "core/core.h"
-#include "driver/code.h"
+#include "compile/code.h"
 #include "generate.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"

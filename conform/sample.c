@@ -5,7 +5,7 @@
 #include "kit.h"
 
 #include "codegen_json/codegen_json.h"
-#include "interp.h"
+#include "interp/interp.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "kit.h"
 
-#include "interp.h"
+#include "interp/interp.h"
 
 #include <math.h>
 #include <string.h>

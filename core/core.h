@@ -331,6 +331,7 @@ typedef enum byoc_status (*byi_eval_fn)(const struct byi_op *op,
                                         struct byoc_error *err);
 
 struct byi_pass;
+struct byi_sizes;   /* core/samples.h */
 struct byi_ledger;  /* partition/partition.h */
 struct byi_vendors; /* partition/partition.h */
 
@@ -368,6 +369,7 @@ struct byi_pass_context {
                             const struct byi_func *f, byi_id id);
     uint64_t fold_limit;         /* largest folded constant, bytes;
                                     0: 64 MiB */
+    const struct byi_sizes *sizes; /* of symbolic dims (samples.h), or NULL */
     struct byi_ledger *ledger;   /* for partitioning, or NULL */
     struct byi_vendors *vendors; /* for partitioning, or NULL */
     const struct byi_pass *pass; /* the one that runs: the manager's */

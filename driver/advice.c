@@ -3,12 +3,12 @@
  * a user could make is tried for real: the model is compiled again with it, up
  * to partitioning, and what is offloaded then is counted.
  */
-#include "passes.h"
+#include "compile/passes.h"
 #include "compiled.h"
 
 #include "core/guard.h"
 #include "partition/partition.h"
-#include "partition/report.h"
+#include "report/report.h"
 
 #include <string.h>
 

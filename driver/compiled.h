@@ -7,11 +7,11 @@
 
 #include <byoc/byoc.h>
 
-#include "by_cost.h"
-#include "image.h"
-#include "passes.h"
+#include "tuner/by_cost.h"
+#include "compile/image.h"
+#include "compile/passes.h"
 
-#include "partition/ledger.h"
+#include "report/ledger.h"
 
 struct byoc_compiled {
     struct byi_module *m;

@@ -5,7 +5,7 @@
 #include "feed.h"
 
 #include "frontend_onnx/onnx.h"
-#include "npy.h"
+#include "npy/npy.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,10 +4,10 @@
  */
 #include "compiled.h"
 
-#include "by_cost.h"
-#include "gates.h"
-#include "image.h"
-#include "passes.h"
+#include "tuner/by_cost.h"
+#include "report/gates.h"
+#include "compile/image.h"
+#include "compile/passes.h"
 
 #include "core/guard.h"
 #include "frontend_onnx/onnx.h"
@@ -141,6 +141,7 @@ static enum byoc_status with_context(struct byoc_compiled *c,
                                    .generates = byi_kernels_take,
                                    .generates_alone = byi_kernels_take_alone,
                                    .ledger = c->ledger,
+                                   .sizes = &c->found.sizes,
                                    .vendors = &c->found.vendors};
     const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
@@ -349,7 +350,7 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
 {
     const uint32_t n = c->built.regions.n;
     const struct byi_pass_context ctx = {.eval = eval,
-                                         .vendors = &c->found.vendors};
+                                         .sizes = &c->found.sizes};
     const char **faults = byi_arena_calloc(c->arena, n, sizeof *faults);
     struct byi_warm_set made_up = {0};
     struct byi_warm sets = c->found.warm;
@@ -526,7 +527,7 @@ static void close_ledger(struct byoc_compiled *c,
                          const struct byoc_compile_params *params)
 {
     const struct byi_pass_context ctx = {.eval = eval,
-                                         .vendors = &c->found.vendors};
+                                         .sizes = &c->found.sizes};
     byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
     byi_gates_check(c->ledger, params);
     byi_ledger_json(c->ledger, &c->ledger_json);

@@ -3,9 +3,9 @@
  */
 #include "extract.h"
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 #include "core/temp.h"
-#include "driver/npy.h"
+#include "npy/npy.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "extract.h"
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 #include "core/temp.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "extract.h"
 
-#include "codegen_json/graph.h"
+#include "region/graph.h"
 
 #include <string.h>
 

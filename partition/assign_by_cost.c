@@ -4,7 +4,7 @@
  * requires: types                          breaks: nothing
  *
  * The module stays as it is: MergeComposite respects the assignment. The driver
- * decides (driver/by_cost.c), since it takes running things, which no pass can.
+ * decides (tuner/by_cost.c), since it takes running things, which no pass can.
  */
 #include "cost.h"
 

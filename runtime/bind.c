@@ -8,7 +8,7 @@
 #include "core/json_write.h"
 #include "internal.h"
 
-#include "codegen_json/graph.h"
+#include "region/graph.h"
 
 #include <cjson/cJSON.h>
 

@@ -384,7 +384,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
 #define ROW(name, operators, operands, posts, accept, build)                   \
     {name, operators, posts, byi_dn_build_##build},
 const struct byi_dn_row byi_dn_rows[] = {
-#include "patterns/dnnl.def"
+#include "runtime_dnnl/patterns.def"
 };
 const uint32_t byi_dn_n_rows = BYI_COUNT(byi_dn_rows);
 

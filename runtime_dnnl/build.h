@@ -13,7 +13,7 @@
 
 #include <byoc/backend.h>
 
-#include "codegen_json/graph.h"
+#include "region/graph.h"
 #include "runtime_dnnl/layer.h"
 #include "runtime_dnnl/table.h"
 

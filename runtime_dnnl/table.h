@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/table.h: patterns/dnnl.def as the runtime needs it.
+/* runtime_dnnl/table.h: runtime_dnnl/patterns.def as the runtime needs it.
  */
 #ifndef BYI_DNNL_TABLE_H
 #define BYI_DNNL_TABLE_H
 
 #include "core/base.h"
-#include "patterns/dnnl.h"
+#include "runtime_dnnl/patterns.h"
 
 struct byi_build;
 
-/* kernels_*.c: the builders that patterns/dnnl.def names. */
+/* kernels_*.c: the builders that runtime_dnnl/patterns.def names. */
 #define ROW(name, operators, operands, posts, accept, build)                   \
     enum byoc_status byi_dn_build_##build(struct byi_build *b);
-#include "patterns/dnnl.def"
+#include "runtime_dnnl/patterns.def"
 
 /* A row: where the builder is missing nothing links. */
 struct byi_dn_row {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 enum { MAX_REGIONS = 64, MAX_IO = 64 };
 

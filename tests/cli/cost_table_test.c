@@ -2,7 +2,7 @@
 /* cost_table_test.c: measured times in a file: kept, merged, bounded, and not
  * used where the file is not what it should be.
  */
-#include "driver/cost_table.h"
+#include "tuner/cost_table.h"
 
 #include <math.h>
 #include <setjmp.h>

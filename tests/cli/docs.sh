@@ -23,12 +23,12 @@ compare docs/passes.md \
     "$(sed -n 's/^| `\([A-Z][A-Za-z0-9]*\)` .*/\1/p' "$top/docs/passes.md" |
         sort)"
 compare docs/dnnl.md \
-    "$(sed -n 's/^ROW("\([^"]*\)".*/\1/p' "$top/patterns/dnnl.def" | sort)" \
+    "$(sed -n 's/^ROW("\([^"]*\)".*/\1/p' "$top/runtime_dnnl/patterns.def" | sort)" \
     "$(sed -n 's/^| \(`dnnl[^|]*\) |.*/\1/p' "$top/docs/dnnl.md" |
         tr -d '` ' | tr , '\n' | sort)"
 reasons=$(sed -n 's/^REASON([A-Z_]*, "\([a-z-]*\)".*/\1/p' \
-    "$top/partition/reasons.def" | sort)
-[ -n "$reasons" ] || { echo "no reason in partition/reasons.def"; exit 1; }
+    "$top/report/reasons.def" | sort)
+[ -n "$reasons" ] || { echo "no reason in report/reasons.def"; exit 1; }
 compare docs/ledger.md "$reasons" \
     "$(sed -n '/^| code /,/^$/s/^| `\([a-z-]*\)` .*/\1/p' "$top/docs/ledger.md" |
         sort)"

@@ -17,7 +17,7 @@
 
 #include "core/descriptor.h"
 #include "tests/fixture.h"
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 

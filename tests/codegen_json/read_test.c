@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "codegen_json/graph.h"
+#include "region/graph.h"
 
 #define F32(shape) "{\"dtype\":\"float32\",\"shape\":" shape "}"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "patterns/dnnl.h"
+#include "runtime_dnnl/patterns.h"
 #include "runtime_native/kernel.h"
 
 /* --- types ---------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "frontend_onnx/import.h"
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 enum { MAX_VALUES = 128 };
 

@@ -2,7 +2,7 @@
 /* control_test.c: graphs inside of nodes: If, Loop, Scan. */
 #include "models.h"
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 /* Nodes, outputs and so on are of a graph inside until `leave`. */
 static Onnx__GraphProto *enter(struct build *b)

@@ -11,13 +11,13 @@
 
 #include "core/core.h"
 #include "core/json_write.h"
-#include "driver/cost_table.h"
-#include "driver/npy.h"
-#include "driver/wire.h"
+#include "tuner/cost_table.h"
+#include "npy/npy.h"
+#include "isolate/wire.h"
 #include "frontend_onnx/onnx.h"
 #include "fuzz.h"
-#include "partition/page.h"
-#include "partition/report.h"
+#include "report/page.h"
+#include "report/report.h"
 #include "runtime/internal.h"
 
 bool fuzz_wrong(struct fuzz_case *c, const char *what, const char *detail)

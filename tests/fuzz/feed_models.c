@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/pass.h"
-#include "driver/passes.h"
+#include "compile/passes.h"
 #include "frontend_onnx/onnx.h"
 #include "fuzz.h"
 #include "patterns/patterns.h"

@@ -2,7 +2,7 @@
 /* region.c: a region, read here and bound to sizes; or probed, loaded and run
  * by the oneDNN plug-in, which reads it again.
  */
-#include "codegen_json/graph.h"
+#include "region/graph.h"
 #include "fuzz.h"
 #include "runtime/internal.h"
 

@@ -7,7 +7,7 @@
 #include "core/core.h"
 #include "fuzz.h"
 #include "onnx.pb-c.h"
-#include "patterns/dnnl.h"
+#include "runtime_dnnl/patterns.h"
 #include "runtime/plan.h"
 
 static const struct {

@@ -14,7 +14,7 @@
  */
 #include "fuzz.h"
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 #include "runtime_native/kernel.h"
 
 #include <stdio.h>

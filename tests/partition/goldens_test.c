@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 #include "tests/ledger_check.h"
 
 enum { MAX_WORDS = 32, MAX_IO = 16 };

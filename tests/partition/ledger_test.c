@@ -16,7 +16,7 @@
 #include <cjson/cJSON.h>
 
 #include "core/base.h"
-#include "partition/ledger.h"
+#include "report/ledger.h"
 #include "tests/frontend_onnx/models.h"
 #include "tests/ledger_check.h"
 #include "tests/schema.h"

@@ -13,7 +13,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "partition/page.h"
+#include "report/page.h"
 
 static void add_node(struct byi_text *out, const char *name, const char *rest)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "partition/partition.h"
-#include "conform/interp.h"
+#include "interp/interp.h"
 #include "transform/transform.h"
 
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };

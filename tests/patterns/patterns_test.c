@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patterns/dnnl.h"
+#include "runtime_dnnl/patterns.h"
 #include "patterns/patterns.h"
 
 static enum byoc_status compile(const char *pattern,

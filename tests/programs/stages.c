@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/passes.h"
+#include "compile/passes.h"
 #include "tests/fixture.h"
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 enum { MAX_IN = 8, SAMPLE = 16, SPREAD = 16, FEW_COPIES = 2, MANY_COPIES = 16 };
 

@@ -16,7 +16,7 @@
 
 #include <byoc/byoc.h>
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 enum { MAX_IO = 16 };
 

@@ -8,7 +8,7 @@
 
 #include <byoc/backend.h>
 
-#include "codegen_json/graph.h"
+#include "region/graph.h"
 #include "runtime_dnnl/table.h"
 #include "runtime_native/native.h"
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "conform/interp.h"
+#include "interp/interp.h"
 #include "transform/transform.h"
 
 enum { N_NODES = 100000, MAX_IO = 16, MAX_WORDS = 8 };

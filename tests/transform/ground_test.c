@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/passes.h"
+#include "compile/passes.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
-#include "conform/interp.h"
+#include "interp/interp.h"
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/passes.h"
+#include "compile/passes.h"
 
 static struct byoc_error err;
 

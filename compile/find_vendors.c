@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find_vendors.c: who may take part in a compile: plug-ins of the list, and
+ * vendors that are only patterns on the command line.
+ */
+#include "find_vendors.h"
+
+#include "core/guard.h"
+
+#include "isolate/isolate.h"
+
+#include <string.h>
+
+/* --- plug-ins --------------------------------------------------------------
+ */
+
+/* Call each(ctx, path) for every candidate of the list. */
+static enum byoc_status each_plugin(const char *list, struct byi_text *places,
+                                    void (*each)(void *ctx, const char *path),
+                                    void *ctx, struct byoc_error *err)
+{
+    struct byi_text paths = {0};
+    enum byoc_status status =
+        byoc_internal_plugin_list(list, &paths, places, err);
+    byi_adopt(paths.at);
+    if (places)
+        byi_adopt(places->at);
+    char *next = NULL;
+    for (char *path = paths.at && status == BYOC_OK
+                          ? strtok_r(paths.at, "\n", &next)
+                          : NULL;
+         path; path = strtok_r(NULL, "\n", &next))
+        each(ctx, path);
+    byi_text_free(&paths);
+    return status;
+}
+
+/* What the walk over the plug-ins looks for. */
+struct search {
+    struct byi_found *found;
+    const struct byoc_compile_params *params;
+    struct byi_text failures, places;
+    struct byoc_error exhausted; /* status OK: memory sufficed */
+};
+
+struct byi_plugin *byi_found_plugin(const struct byi_found *found,
+                                    const char *name)
+{
+    for (uint32_t i = 0; i < found->plugins.n; i++)
+        if (strcmp(found->plugins.at[i]->backend->name, name) == 0)
+            return found->plugins.at[i];
+    return NULL;
+}
+
+static enum byoc_status open_plugin(const struct search *s, const char *path,
+                                    struct byi_plugin **plugin,
+                                    struct byoc_error *err)
+{
+    const struct byoc_compile_params *params = s->params;
+    const struct byi_isolate_limits limits = {
+        .seconds = params->isolate_seconds, .bytes = params->isolate_bytes};
+    if (s->found->isolated)
+        return byi_isolate_open(path, params->threads, &limits, plugin, err);
+    return byoc_internal_plugin_open(path, params->threads, plugin, err);
+}
+
+static void close_plugin(const struct byi_found *found,
+                         struct byi_plugin **plugin)
+{
+    if (found->isolated)
+        byi_isolate_close(plugin);
+    else
+        byoc_internal_plugin_close(plugin);
+}
+
+static void try_plugin(void *ctx, const char *path)
+{
+    struct search *s = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    BYI_PUSH(&s->found->plugins, NULL); /* room for it, before it is open */
+    s->found->plugins.n--;
+    if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
+        if (err.status == BYOC_ENOMEM)
+            s->exhausted = err;
+        byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
+                      err.text);
+        return;
+    }
+    if (byi_found_plugin(s->found, plugin->backend->name)) {
+        close_plugin(s->found, &plugin); /* the first one found counts */
+        return;
+    }
+    byi_match_host(&plugin->host);
+    s->found->plugins.at[s->found->plugins.n++] = plugin;
+}
+
+/* --- vendors that are only patterns --------------------------------------- */
+
+/* "a.conv=PATTERN" as a row; its vendor's name in *vendor. */
+static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
+                                     struct byoc_pattern *row,
+                                     const char **vendor,
+                                     struct byoc_error *err)
+{
+    size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
+    if (text[name] != '=' || text[dot] != '.' || dot == 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "pattern '%s': expected VENDOR.WHAT=PATTERN", text);
+    *vendor = byi_arena_strn(arena, text, dot);
+    row->name = byi_arena_strn(arena, text, name);
+    row->pattern = byi_arena_str(arena, text + name + 1);
+    return BYOC_OK;
+}
+
+struct byi_sketch {
+    struct byoc_backend backend;
+    BYI_VEC(struct byoc_pattern) rows;
+};
+
+/* One backend for each vendor that `patterns` names, in order of appearance. */
+static enum byoc_status sketch_vendors(struct byi_found *found,
+                                       const char *const *patterns,
+                                       struct byoc_error *err)
+{
+    byi_match_host(&found->sketch_host);
+    for (; patterns && *patterns; patterns++) {
+        struct byoc_pattern row = {0};
+        const char *vendor = NULL;
+        BYI_TRY(read_pattern(found->arena, *patterns, &row, &vendor, err));
+        uint32_t i = 0;
+        while (i < found->sketches.n &&
+               strcmp(found->sketches.at[i]->backend.name, vendor))
+            i++;
+        if (i == found->sketches.n) {
+            struct byi_sketch *fresh =
+                byi_arena_alloc(found->arena, sizeof *fresh);
+            fresh->backend =
+                (struct byoc_backend){.struct_size = sizeof fresh->backend,
+                                      .name = vendor,
+                                      .version = "patterns only",
+                                      .compat = ""};
+            BYI_PUSH(&found->sketches, fresh);
+        }
+        struct byi_sketch *s = found->sketches.at[i];
+        BYI_PUSH(&s->rows, row);
+        s->backend.patterns = s->rows.at;
+        s->backend.n_patterns = s->rows.n;
+    }
+    return BYOC_OK;
+}
+
+/* The plug-in of a backend that was asked for. One that fell before it said its
+ * name may be it. */
+static enum byoc_status named_plugin(const struct search *s, const char *name,
+                                     struct byi_plugin **plugin,
+                                     struct byoc_error *err)
+{
+    struct byi_found *found = s->found;
+    *plugin = byi_found_plugin(found, name);
+    for (uint32_t i = 0; !*plugin && i < found->plugins.n; i++)
+        if (found->isolated && byi_isolate_take_for(found->plugins.at[i], name))
+            *plugin = found->plugins.at[i];
+    if (*plugin)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EBACKEND,
+                    "backend '%s' was not found among %u plug-in%s in %s; %s",
+                    name, found->plugins.n, found->plugins.n == 1 ? "" : "s",
+                    s->places.n ? s->places.at : "no folder",
+                    s->failures.n ? s->failures.at : "try `byoc backends`");
+}
+
+/* The vendors asked for, in the order asked for; all that are found when no
+ * list was given. */
+static enum byoc_status load_vendors(struct byi_found *found,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_error *err)
+{
+    struct search s = {.found = found, .params = params};
+    BYI_VEC(const struct byoc_backend *) backends = {0};
+    BYI_VEC(const struct byoc_host *) hosts = {0};
+    enum byoc_status status = BYOC_OK;
+    if (!params->backends || params->backends[0])
+        status = each_plugin(params->plugins, &s.places, try_plugin, &s, err);
+    if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
+        status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
+    if (status == BYOC_OK && params->plugins && *params->plugins &&
+        s.failures.n && !params->backends)
+        status = byi_fail(err, BYOC_EBACKEND, "%s; try `byoc backends`",
+                          s.failures.at);
+    for (uint32_t i = 0; i < found->sketches.n; i++) {
+        BYI_PUSH(&backends, &found->sketches.at[i]->backend);
+        BYI_PUSH(&hosts, &found->sketch_host);
+    }
+    for (uint32_t i = 0;
+         status == BYOC_OK && params->backends && params->backends[i]; i++) {
+        struct byi_plugin *plugin = NULL;
+        status = named_plugin(&s, params->backends[i], &plugin, err);
+        if (status != BYOC_OK)
+            break;
+        BYI_PUSH(&backends, plugin->backend);
+        BYI_PUSH(&hosts, &plugin->host);
+    }
+    for (uint32_t i = 0; !params->backends && i < found->plugins.n; i++) {
+        BYI_PUSH(&backends, found->plugins.at[i]->backend);
+        BYI_PUSH(&hosts, &found->plugins.at[i]->host);
+    }
+    if (status == BYOC_OK)
+        status = byi_vendors_init(&found->vendors, backends.at, hosts.at,
+                                  backends.n, err);
+    byi_vec_free(backends.at);
+    byi_vec_free(hosts.at);
+    byi_text_free(&s.failures);
+    byi_text_free(&s.places);
+    return status;
+}
+
+/* Why a vendor that fell before did. */
+static const char *fell_before(const struct byi_found *found, const char *name)
+{
+    for (uint32_t i = 0; i < found->n_fallen; i++)
+        if (strcmp(name, found->fallen[i].name) == 0)
+            return found->fallen[i].why;
+    return NULL;
+}
+
+bool byi_found_writes_c(const struct byi_found *found,
+                        const struct byoc_backend *backend)
+{
+    return backend->compile && found->codegen != BYOC_CODEGEN_JSON &&
+           (found->codegen == BYOC_CODEGEN_C ||
+            backend->flags & BYOC_BACKEND_WRITES_C);
+}
+
+static void leave_out(struct byi_vendor *vendor, enum byi_reason reason,
+                      const char *why)
+{
+    if (!why)
+        return;
+    vendor->out = why;
+    vendor->out_reason = reason;
+}
+
+/* Vendors that cannot answer as they are asked to, fell before, or while they
+ * were opened just now. */
+static void note_out(struct byi_found *found)
+{
+    for (uint32_t v = 0; v < found->vendors.n; v++) {
+        struct byi_vendor *vendor = &found->vendors.at[v];
+        if (vendor->backend->flags & BYOC_BACKEND_WRITES_C &&
+            !byi_found_writes_c(found, vendor->backend))
+            leave_out(vendor, BYI_REASON_WRITES_C,
+                      "it answers in C only, and --codegen json takes none");
+        leave_out(vendor, BYI_REASON_VENDOR_FAILED,
+                  fell_before(found, vendor->name));
+    }
+    for (uint32_t i = 0; i < found->plugins.n; i++) {
+        struct byi_vendor *vendor = byi_found_vendor(found, i);
+        if (vendor && !vendor->out)
+            leave_out(vendor, BYI_REASON_VENDOR_FAILED,
+                      byi_found_fall(found, i));
+    }
+}
+
+enum byoc_status byi_find_vendors(struct byi_found *found,
+                                  struct byi_arena *arena,
+                                  const struct byoc_compile_params *params,
+                                  struct byoc_error *err)
+{
+    found->arena = arena;
+    found->isolated = params->isolate != 0;
+    found->codes = byi_arena_alloc(arena, sizeof *found->codes);
+    *found->codes = (struct byi_codes){.arena = arena};
+    if (params->cc)
+        found->codes->cc = byi_arena_str(arena, params->cc);
+    found->codegen = params->codegen;
+    BYI_TRY(sketch_vendors(found, params->patterns, err));
+    BYI_TRY(load_vendors(found, params, err));
+    note_out(found);
+    found->vendors.forbid_ref = params->forbid_reference != 0;
+    found->vendors.limits =
+        (struct byi_limits){.min_nodes = params->min_region_nodes,
+                            .min_flops = params->min_region_flops,
+                            .max_regions = params->max_regions};
+    found->vendors.exclude = params->exclude;
+    found->vendors.only = params->only;
+    return BYOC_OK;
+}
+
+void byi_found_free(struct byi_found *found)
+{
+    byi_vendors_free(&found->vendors);
+    for (uint32_t i = 0; i < found->plugins.n; i++)
+        close_plugin(found, &found->plugins.at[i]);
+    byi_vec_free(found->plugins.at);
+    for (uint32_t i = 0; i < found->sketches.n; i++)
+        byi_vec_free(found->sketches.at[i]->rows.at);
+    byi_vec_free(found->sketches.at);
+    if (found->codes)
+        byi_codes_free(found->codes);
+}
+
+struct byi_vendor *byi_found_vendor(const struct byi_found *found,
+                                    uint32_t plugin)
+{
+    for (uint32_t v = 0; v < found->vendors.n; v++)
+        if (found->vendors.at[v].backend == found->plugins.at[plugin]->backend)
+            return &found->vendors.at[v];
+    return NULL;
+}
+
+const char *byi_found_fall(const struct byi_found *found, uint32_t plugin)
+{
+    return found->isolated ? byi_isolate_fall(found->plugins.at[plugin]) : NULL;
+}
+
+/* --- listing backends ----------------------------------------------------- */
+
+struct named {
+    const char *name, *path;
+};
+
+struct listing {
+    void (*use)(void *, const char *, const char *, const char *, const char *);
+    void *ctx;
+    struct byi_arena *arena;
+    BYI_VEC(struct named) seen; /* good ones */
+};
+
+/* The path of the plug-in of this name that was found before. */
+static const char *found_before(const struct listing *l, const char *name)
+{
+    for (uint32_t i = 0; i < l->seen.n; i++)
+        if (strcmp(l->seen.at[i].name, name) == 0)
+            return l->seen.at[i].path;
+    return NULL;
+}
+
+/* What opening kills, a process of its own finds out. */
+static enum byoc_status open_listed(const char *path,
+                                    struct byi_plugin **plugin,
+                                    struct byoc_error *err)
+{
+    const struct byi_isolate_limits limits = {0};
+    BYI_TRY(byi_isolate_open(path, 1, &limits, plugin, err));
+    const char *why = byi_isolate_fall(*plugin);
+    const enum byoc_status status =
+        why ? byi_fail(err, BYOC_EBACKEND, "%s", why) : BYOC_OK;
+    byi_isolate_close(plugin);
+    return status == BYOC_OK ? byoc_internal_plugin_open(path, 0, plugin, err)
+                             : status;
+}
+
+static void list_plugin(void *ctx, const char *path)
+{
+    struct listing *l = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (open_listed(path, &plugin, &err) != BYOC_OK) {
+        l->use(l->ctx, path, NULL, NULL, err.text);
+        return;
+    }
+    struct byi_pattern_table *table = NULL;
+    enum byoc_status status = byi_patterns_compile(
+        plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
+    const char *first = found_before(l, plugin->backend->name);
+    if (status == BYOC_OK && first && strcmp(first, path) != 0)
+        status = byi_fail(&err, BYOC_EBACKEND,
+                          "%s: its backend is called '%s', as that of %s, "
+                          "which was found first; leave one of them out",
+                          path, plugin->backend->name, first);
+    const struct named one = {byi_arena_str(l->arena, plugin->backend->name),
+                              byi_arena_str(l->arena, path)};
+    if (status == BYOC_OK)
+        BYI_PUSH(&l->seen, one);
+    l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
+           status == BYOC_OK ? NULL : err.text);
+    byi_patterns_free(&table);
+    byoc_internal_plugin_close(&plugin);
+}
+
+void byoc_backends_list(const char *plugins,
+                        void (*use)(void *, const char *, const char *,
+                                    const char *, const char *),
+                        void *ctx)
+{
+    struct listing listing = {.use = use, .ctx = ctx};
+    struct byoc_error err;
+    struct byi_guard guard;
+    if (byi_guard_enter(&guard)) {
+        byi_guard_leave(&guard);
+        use(ctx, plugins ? plugins : "", NULL, NULL, "out of memory");
+        return;
+    }
+    listing.arena = byi_arena_new();
+    if (each_plugin(plugins, NULL, list_plugin, &listing, &err) != BYOC_OK)
+        use(ctx, plugins ? plugins : "", NULL, NULL, err.text);
+    byi_vec_free(listing.seen.at);
+    byi_arena_free(&listing.arena);
+    byi_guard_leave(&guard);
+}
+
+/* --- checking tables ------------------------------------------------------ */
+
+struct linting {
+    void (*use)(void *ctx, const char *row, const char *finding);
+    void *ctx;
+};
+
+static void lint_rows(const struct linting *l, const struct byoc_backend *b)
+{
+    struct byi_arena *arena = byi_arena_new();
+    const char **findings =
+        byi_arena_calloc(arena, b->n_patterns, sizeof *findings);
+    byi_patterns_lint(b->patterns, b->n_patterns, arena, findings);
+    for (uint32_t i = 0; i < b->n_patterns; i++)
+        l->use(l->ctx, b->patterns[i].name, findings[i]);
+    byi_arena_free(&arena);
+}
+
+static void lint_plugin(void *ctx, const char *path)
+{
+    const struct linting *l = ctx;
+    struct byi_plugin *plugin = NULL;
+    struct byoc_error err;
+    if (open_listed(path, &plugin, &err) != BYOC_OK) {
+        l->use(l->ctx, path, err.text);
+        return;
+    }
+    lint_rows(l, plugin->backend);
+    byoc_internal_plugin_close(&plugin);
+}
+
+enum byoc_status byoc_patterns_lint(const char *plugins,
+                                    const char *const *patterns,
+                                    void (*use)(void *ctx, const char *row,
+                                                const char *finding),
+                                    void *ctx, struct byoc_error *err)
+{
+    struct linting linting = {.use = use, .ctx = ctx};
+    BYI_BORDER(err);
+    if (!patterns || !*patterns)
+        return each_plugin(plugins, NULL, lint_plugin, &linting, err);
+    struct byi_found found = {.arena = byi_arena_new()};
+    const enum byoc_status status = sketch_vendors(&found, patterns, err);
+    for (uint32_t i = 0; status == BYOC_OK && i < found.sketches.n; i++)
+        lint_rows(&linting, &found.sketches.at[i]->backend);
+    struct byi_arena *arena = found.arena;
+    byi_found_free(&found);
+    byi_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image.c: regions to blobs, the rest to a plan, both into an image. */
+#include "image.h"
+
+#include "core/guard.h"
+
+#include "isolate/isolate.h"
+
+#include <string.h>
+
+/* --- regions -------------------------------------------------------------- */
+
+static struct byoc_region region_of(const struct byi_built_region *r,
+                                    const struct byoc_view *consts)
+{
+    return (struct byoc_region){.struct_size = sizeof(struct byoc_region),
+                                .n_consts = r->n_consts,
+                                .json = r->blob.at,
+                                .json_bytes = r->blob.n,
+                                .consts = consts,
+                                .symbol = r->symbol,
+                                .code = r->code ? r->code->function : NULL};
+}
+
+static const char *take_fault(const struct byi_plugin *plugin,
+                              struct byoc_fail *fail, struct byi_arena *arena)
+{
+    const char *why = byi_arena_str(arena, plugin->host.fail_text(fail));
+    plugin->host.fail_free(fail);
+    return why;
+}
+
+/* A region that varies stays JSON: the runtime puts sizes in, and the vendor
+ * sees it then. */
+static bool varies(const struct byi_module *m, uint32_t func)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    for (uint32_t i = 0; i < f->params.n; i++)
+        if (!byi_type_static(f->nodes.at[f->params.at[i]].type))
+            return true;
+    return false;
+}
+
+static const struct byi_plugin *plugin_of(const struct byi_module *m,
+                                          const struct byi_found *found,
+                                          uint32_t func)
+{
+    return byi_found_plugin(found, m->funcs.at[func]->attr.compiler);
+}
+
+/* Compile the C that a vendor answered. */
+static void take_code(const struct byi_found *found, struct byi_built_region *r,
+                      const struct byoc_blob *blob)
+{
+    r->code = byi_code_get(found->codes, r->symbol, blob->data, blob->bytes);
+    r->fault = r->code->fault;
+    r->reason = BYI_REASON_SOURCE;
+}
+
+/* An answer that is the host's memory. */
+struct lent {
+    const struct byoc_host *host;
+    void *data;
+};
+
+static void end_lent(void *data)
+{
+    struct lent *lent = data;
+    if (lent->data)
+        lent->host->release(lent->host->ctx, lent->data);
+    byi_vec_free(lent);
+}
+
+/* Hand the region to its vendor's own compiler, where it has one. Whoever
+ * writes nothing but C says so. */
+static void compile_region(const struct byi_module *m,
+                           const struct byi_found *found,
+                           struct byi_arena *arena, struct byi_built_region *r)
+{
+    const struct byi_plugin *plugin = plugin_of(m, found, r->func);
+    r->reason = BYI_REASON_NOT_BUILT;
+    if (!plugin->backend->compile)
+        return;
+    struct byoc_region region =
+        region_of(r, byi_const_views(m, r->consts, r->n_consts, arena));
+    if (!r->varies && byi_found_writes_c(found, plugin->backend))
+        region.symbol = byi_code_symbol(m, r->func, arena);
+    struct byoc_blob blob = {.struct_size = sizeof blob};
+    struct lent *lent = byi_own(1, sizeof *lent, end_lent);
+    struct byoc_fail *fail =
+        plugin->backend->compile(&plugin->host, &region, &blob);
+    *lent = (struct lent){&plugin->host, fail ? NULL : blob.data};
+    if (fail) {
+        end_lent(lent);
+        r->fault = take_fault(plugin, fail, arena);
+        return;
+    }
+    r->symbol = blob.kind == BYOC_BLOB_C ? region.symbol : NULL;
+    if (r->symbol)
+        take_code(found, r, &blob);
+    else if (blob.kind != BYOC_BLOB_DATA)
+        r->fault = byi_arena_printf(
+            arena, "compile() gave a blob of kind %u, expected %d", blob.kind,
+            BYOC_BLOB_DATA);
+    if (!r->fault) {
+        byi_text_free(&r->blob);
+        byi_text_add(&r->blob, blob.data, blob.bytes);
+    }
+    end_lent(lent);
+}
+
+/* Without a plug-in the vendor is only patterns. */
+static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
+                                     const struct byi_found *found,
+                                     struct byi_arena *arena,
+                                     struct byi_built_region *r,
+                                     struct byoc_error *err)
+{
+    const struct byi_plugin *plugin = plugin_of(m, found, func);
+    *r = (struct byi_built_region){.func = func};
+    BYI_TRY(byi_region_write(m, func, arena, &r->blob, &r->consts, &r->n_consts,
+                             err));
+    r->varies = varies(m, func);
+    if (plugin && !r->varies)
+        compile_region(m, found, arena, r);
+    else if (plugin && plugin->backend->flags & BYOC_BACKEND_WRITES_C)
+        r->fault = "its sizes vary, and C is compiled before they are known; "
+                   "fix them with --dim or --shape";
+    return BYOC_OK;
+}
+
+static enum byoc_status write_regions(const struct byi_module *m,
+                                      const struct byi_found *found,
+                                      struct byi_arena *arena,
+                                      struct byi_built *b,
+                                      struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (f->dead || !f->attr.compiler)
+            continue;
+        const struct byi_built_region none = {0};
+        BYI_PUSH(&b->regions, none);
+        struct byi_built_region *r = &b->regions.at[b->regions.n - 1];
+        BYI_TRY(write_region(m, i, found, arena, r, err));
+        byi_text_add(&b->blobs, r->blob.at, r->blob.n);
+    }
+    return BYOC_OK;
+}
+
+/* Constants of a mapped model stand at any address; a loaded model's are
+ * aligned, and so they are where a region is tried. */
+static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
+                                     void **copies, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if ((uintptr_t)views[i].data % BYI_ALIGN == 0)
+            continue;
+        copies[i] = byi_acquire(views[i].bytes);
+        if (!copies[i])
+            return byi_fail(err, BYOC_ENOMEM,
+                            "no memory for a region's constants");
+        views[i].data = memcpy(copies[i], views[i].data, views[i].bytes);
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_load_region(const struct byi_module *m,
+                                 const struct byi_found *found,
+                                 struct byi_arena *arena,
+                                 struct byi_built_region *r,
+                                 struct byoc_error *err)
+{
+    const struct byi_plugin *plugin = plugin_of(m, found, r->func);
+    if (r->code && !found->isolated)
+        BYI_TRY(byi_code_map(r->code, err));
+    struct byoc_view *views = byi_const_views(m, r->consts, r->n_consts, arena);
+    void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
+    const enum byoc_status status =
+        align_consts(views, r->n_consts, copies, err);
+    if (status == BYOC_OK) {
+        struct byoc_region region = region_of(r, views);
+        const struct byi_isolate_library library = {
+            .head = {.type = BYI_ISOLATE_LIBRARY, .size = sizeof library},
+            .file = r->code ? &r->code->unit.library : NULL};
+        if (r->code && found->isolated)
+            region.ext = &library.head;
+        void *compiled = NULL;
+        struct byoc_fail *fail =
+            byoc_internal_plugin_load(plugin, &region, &compiled);
+        if (fail)
+            r->fault = take_fault(plugin, fail, arena);
+        else
+            plugin->backend->unload(&plugin->host, compiled);
+    }
+    for (uint32_t i = 0; i < r->n_consts; i++)
+        byi_release(copies[i]);
+    return status;
+}
+
+/* One size in place of every name, of those that the region takes. False: it
+ * takes none of these. */
+static bool put_size(const struct byi_module *m, struct byi_arena *arena,
+                     struct byi_built_region *r)
+{
+    static const int64_t sizes[] = {2, 64, 1};
+    const struct byi_func *f = m->funcs.at[r->func];
+    const struct byi_region_consts consts = {
+        r->n_consts, byi_const_views(m, r->consts, r->n_consts, arena)};
+    const struct byi_type **types =
+        byi_arena_calloc(arena, f->params.n, sizeof *types);
+    for (size_t s = 0; s < BYI_COUNT(sizes); s++) {
+        for (uint32_t i = 0; i < f->params.n; i++) {
+            const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+            int64_t dims[BYI_MAX_RANK];
+            for (uint32_t d = 0; d < type->rank; d++)
+                dims[d] =
+                    BYI_IS_SYMBOL(type->dims[d]) ? sizes[s] : type->dims[d];
+            types[i] = byi_type_tensor(arena, type->dtype, type->rank, dims);
+        }
+        struct byi_sized sized;
+        if (byoc_internal_region_bind(r->blob.at, r->blob.n, &consts,
+                                      f->params.n, types, arena, &sized,
+                                      NULL) != BYOC_OK)
+            continue;
+        r->blob.n = 0;
+        byi_text_add(&r->blob, sized.json, sized.json_bytes);
+        return true;
+    }
+    return false;
+}
+
+enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
+                                const struct byi_found *found,
+                                struct byi_arena *arena, const char **why,
+                                struct byoc_error *err)
+{
+    struct byi_built_region r;
+    enum byoc_status status = write_region(m, func, found, arena, &r, err);
+    bool sized = status == BYOC_OK && !r.varies;
+    if (status == BYOC_OK && r.varies && put_size(m, arena, &r)) {
+        sized = true;
+        compile_region(m, found, arena, &r);
+    }
+    if (sized && !r.fault)
+        status = byi_load_region(m, found, arena, &r, err);
+    byi_text_free(&r.blob);
+    *why = r.fault;
+    return status;
+}
+
+/* --- plan and manifest ---------------------------------------------------- */
+
+enum byoc_status byi_built_plan(const struct byi_module *m,
+                                const struct byi_built *built,
+                                const struct byi_kernels *kernels,
+                                struct byi_arena *arena, struct byi_plan *plan,
+                                struct byoc_error *err)
+{
+    const uint32_t n = built->regions.n;
+    struct byi_plan_region *regions =
+        byi_arena_calloc(arena, n, sizeof *regions);
+    for (uint32_t i = 0; i < n; i++)
+        regions[i] =
+            (struct byi_plan_region){.blob_bytes = built->regions.at[i].blob.n,
+                                     .code = built->regions.at[i].symbol,
+                                     .consts = built->regions.at[i].consts,
+                                     .n_consts = built->regions.at[i].n_consts};
+    struct byi_plan_code code = {0};
+    if (kernels)
+        code = (struct byi_plan_code){
+            .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
+    return byi_plan_write(m, regions, n, code.n ? &code : NULL, plan, err);
+}
+
+enum byoc_status byi_built_manifest(const struct byi_module *m,
+                                    const struct byi_found *found,
+                                    const struct byi_image *image, bool hashes,
+                                    struct byi_arena *arena,
+                                    struct byi_text *text,
+                                    struct byoc_error *err)
+{
+    struct byi_manifest_vendor *vendors =
+        byi_arena_calloc(arena, m->targets.n, sizeof *vendors);
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < m->targets.n; t++) {
+        const struct byi_plugin *plugin =
+            byi_found_plugin(found, m->targets.at[t]);
+        bool used = false;
+        for (uint32_t i = 0; i < m->funcs.n && !used; i++) {
+            const struct byi_func *f = m->funcs.at[i];
+            used = !f->dead && f->attr.compiler &&
+                   strcmp(f->attr.compiler, m->targets.at[t]) == 0;
+        }
+        if (!used)
+            continue;
+        vendors[n++] = (struct byi_manifest_vendor){
+            .name = m->targets.at[t],
+            .version = plugin ? plugin->backend->version : "",
+            .compat = plugin ? plugin->backend->compat : ""};
+    }
+    const struct byi_manifest what = {.name = byi_entry_name(m),
+                                      .vendors = vendors,
+                                      .n_vendors = n,
+                                      .warm = found->warm,
+                                      .hashes = hashes};
+    return byi_manifest_write(m, &what, image, text, err);
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+void byi_built_free(struct byi_built *built)
+{
+    for (uint32_t i = 0; i < built->regions.n; i++)
+        byi_text_free(&built->regions.at[i].blob);
+    byi_vec_free(built->regions.at);
+    byi_text_free(&built->blobs);
+    byi_text_free(&built->manifest);
+    byi_plan_free(&built->plan);
+    *built = (struct byi_built){0};
+}
+
+struct byi_image byi_built_image(const struct byi_built *built)
+{
+    return (struct byi_image){.manifest = built->manifest.at,
+                              .manifest_bytes = built->manifest.n,
+                              .plan = built->plan.json.at,
+                              .plan_bytes = built->plan.json.n,
+                              .blobs = built->blobs.at,
+                              .blobs_bytes = built->blobs.n,
+                              .weights_bytes = built->plan.weights_bytes,
+                              .spans = built->spans,
+                              .n_spans = built->plan.consts.n,
+                              .functions = built->functions};
+}
+
+/* --- code ----------------------------------------------------------------- */
+
+static void list_code(struct byi_built *built, struct byi_arena *arena)
+{
+    const uint32_t n = built->regions.n;
+    built->functions =
+        byi_arena_calloc(arena, n + 1u, sizeof *built->functions);
+    built->sources = byi_arena_calloc(arena, n + 1u, sizeof *built->sources);
+    for (uint32_t i = 0; i < n; i++)
+        if (built->regions.at[i].code)
+            built->sources[built->n_sources++] =
+                &built->regions.at[i].code->unit;
+}
+
+enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < built->regions.n; i++) {
+        struct byi_code *code = built->regions.at[i].code;
+        if (!code)
+            continue;
+        BYI_TRY(byi_code_map(code, err));
+        built->functions[i] = code->function;
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_build(const struct byi_module *m,
+                           const struct byi_found *found,
+                           const struct byi_kernels *kernels,
+                           struct byi_arena *arena, struct byi_built *built,
+                           struct byoc_error *err)
+{
+    byi_built_free(built);
+    BYI_TRY(write_regions(m, found, arena, built, err));
+    BYI_TRY(byi_built_plan(m, built, kernels, arena, &built->plan, err));
+    built->spans = byi_plan_spans(m, &built->plan, arena);
+    list_code(built, arena);
+    if (!found->isolated)
+        BYI_TRY(byi_built_map(built, err));
+    const struct byi_image image = byi_built_image(built);
+    return byi_built_manifest(m, found, &image, false, arena, &built->manifest,
+                              err);
+}

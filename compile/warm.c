@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warm.c: sizes of the inputs' symbolic dims that the user names: lists as
+ * "batch=1,2,8,sequence=16", one for each dim, of which every combination is
+ * meant. What partitioning asks vendors for, and what an artifact makes ready
+ * when it is loaded.
+ */
+#include "find_vendors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SETS = 1024, MAX_DIMS = 64 };
+
+struct reader {
+    struct byi_found *found;
+    struct byi_arena *arena;
+    const char *text; /* one option */
+    struct byi_size_list lists[MAX_DIMS];
+    uint32_t n;
+    BYI_VEC(int64_t) sizes; /* of the last list */
+    BYI_VEC(struct byi_warm_set) sets;
+    struct byoc_error *err;
+};
+
+static enum byoc_status bad(struct reader *r, const char *what)
+{
+    return byi_fail(r->err, BYOC_EINVAL,
+                    "warm '%s': %s; expected NAME=SIZE,..., such as "
+                    "batch=1,2,8",
+                    r->text, what);
+}
+
+static void close_list(struct reader *r)
+{
+    if (r->n > 0) {
+        struct byi_size_list *list = &r->lists[r->n - 1];
+        list->n = r->sizes.n;
+        list->at = byi_arena_copy(r->arena, r->sizes.at,
+                                  r->sizes.n * sizeof *r->sizes.at);
+    }
+    r->sizes.n = 0;
+}
+
+/* "batch=1" opens a list, "2" goes on with it. */
+static enum byoc_status read_item(struct reader *r, const char *item)
+{
+    const char *number = strchr(item, '=');
+    char *end;
+    if (number) {
+        close_list(r);
+        if (r->n == MAX_DIMS || number == item)
+            return bad(r, "a dim without a name, or too many");
+        r->lists[r->n++] = (struct byi_size_list){
+            .name = byi_arena_strn(r->arena, item, (size_t)(number - item))};
+    }
+    if (r->n == 0)
+        return bad(r, "a size without a dim");
+    number = number ? number + 1 : item;
+    errno = 0;
+    const long long size = strtoll(number, &end, 10);
+    if (end == number || *end || errno || size < 0)
+        return bad(r, "a size is no number from 0 on");
+    BYI_PUSH(&r->sizes, size);
+    return BYOC_OK;
+}
+
+/* Every combination of the lists' sizes. */
+static enum byoc_status add_sets(struct reader *r)
+{
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < r->n; i++)
+        n = n <= MAX_SETS ? n * r->lists[i].n : n;
+    if (r->sets.n + n > MAX_SETS)
+        return bad(r, "more than 1024 combinations");
+    for (uint32_t k = 0; k < n; k++) {
+        struct byoc_dim *dims = byi_arena_calloc(r->arena, r->n, sizeof *dims);
+        uint32_t left = k;
+        for (uint32_t i = r->n; i-- > 0;) {
+            dims[i].name = r->lists[i].name;
+            dims[i].size = r->lists[i].at[left % r->lists[i].n];
+            left /= r->lists[i].n;
+        }
+        const struct byi_warm_set set = {r->n, dims};
+        BYI_PUSH(&r->sets, set);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status read_option(struct reader *r)
+{
+    r->n = r->sizes.n = 0;
+    for (const char *at = r->text; *at; at += *at == ',') {
+        const size_t n = strcspn(at, ",");
+        BYI_TRY(read_item(r, byi_arena_strn(r->arena, at, n)));
+        at += n;
+    }
+    close_list(r);
+    if (r->n == 0)
+        return bad(r, "found nothing");
+    return add_sets(r);
+}
+
+/* --- against the model ---------------------------------------------------- */
+
+/* Whether an input's shape has the name. */
+static bool is_key(const struct byi_module *m, const char *name)
+{
+    const struct byi_func *f = m->funcs.at[byi_entry(m)];
+    for (uint32_t p = 0; p < f->params.n; p++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[p]].type;
+        for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
+            if (BYI_IS_SYMBOL(type->dims[d]) &&
+                strcmp(byi_symbol_name(m, type->dims[d]), name) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool names(const struct byi_warm_set *set, const char *name)
+{
+    for (uint32_t i = 0; i < set->n; i++)
+        if (strcmp(set->dims[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A set names every symbol of the inputs, and nothing else. */
+static enum byoc_status check_sets(struct reader *r, const struct byi_module *m)
+{
+    for (uint32_t s = 0; s < r->sets.n; s++) {
+        const struct byi_warm_set *set = &r->sets.at[s];
+        for (uint32_t i = 0; i < set->n; i++)
+            if (!is_key(m, set->dims[i].name))
+                return byi_fail(r->err, BYOC_EINVAL,
+                                "warm: no input has a dim '%s' that varies; "
+                                "`byoc inspect` of an artifact lists them",
+                                set->dims[i].name);
+        for (uint32_t i = 0; i < m->symbols.n; i++)
+            if (is_key(m, m->symbols.at[i]) && !names(set, m->symbols.at[i]))
+                return byi_fail(r->err, BYOC_EINVAL,
+                                "warm: no size for the dim '%s'; give one for "
+                                "every dim that varies, as in %s=1,%s=1",
+                                m->symbols.at[i], set->dims[0].name,
+                                m->symbols.at[i]);
+    }
+    return BYOC_OK;
+}
+
+/* For each dim the sizes that some set has. */
+static void list_sizes(struct reader *r)
+{
+    struct byi_size_list *lists =
+        byi_arena_calloc(r->arena, MAX_DIMS, sizeof *lists);
+    const uint32_t n = r->sets.n ? r->sets.at[0].n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t *at = byi_arena_calloc(r->arena, r->sets.n, sizeof *at);
+        lists[i].name = r->sets.at[0].dims[i].name;
+        for (uint32_t s = 0; s < r->sets.n; s++)
+            for (uint32_t d = 0; d < r->sets.at[s].n; d++)
+                if (strcmp(r->sets.at[s].dims[d].name, lists[i].name) == 0)
+                    at[lists[i].n++] = r->sets.at[s].dims[d].size;
+        lists[i].at = at;
+    }
+    r->found->sizes = (struct byi_sizes){n, lists};
+}
+
+enum byoc_status byi_find_warm(struct byi_found *found,
+                               const struct byi_module *m,
+                               const char *const *warm, struct byi_arena *arena,
+                               struct byoc_error *err)
+{
+    struct reader r = {.found = found, .arena = arena, .err = err};
+    enum byoc_status status = BYOC_OK;
+    for (; warm && *warm && status == BYOC_OK; warm++) {
+        r.text = *warm;
+        status = read_option(&r);
+    }
+    if (status == BYOC_OK)
+        status = check_sets(&r, m);
+    if (status == BYOC_OK) {
+        list_sizes(&r);
+        found->warm.n = r.sets.n;
+        found->warm.at =
+            byi_arena_copy(arena, r.sets.at, r.sets.n * sizeof *r.sets.at);
+    }
+    byi_vec_free(r.sizes.at);
+    byi_vec_free(r.sets.at);
+    return status;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples.c: what shapes a module's values have for some sizes of the inputs'
+ * symbolic dims. The type rules are run forward with numbers in place of names,
+ * and small values that follow from sizes alone are computed, as the runtime
+ * does it when it meets sizes (runtime/specialise.c): what has a shape here has
+ * one there, and what has none depends on data.
+ */
+#include "samples.h"
+
+#include <string.h>
+
+/* Of one function, for one round of sizes: as it was entered last. */
+struct shapes {
+    const struct byi_type **type;    /* by node; NULL: not known      */
+    const struct byi_tensor **value; /* by node; NULL: not known      */
+};
+
+struct byi_samples {
+    const struct byi_module *m;
+    const struct byi_pass_context *ctx;
+    struct byi_arena *arena;
+    uint32_t n_rounds;
+    struct shapes **of; /* by round, by function of the module */
+    const char **fault; /* by round: sizes that the model does not take */
+    bool *key;          /* by symbol: the entry's inputs have it        */
+    uint32_t n_funcs;
+    uint32_t inside; /* function literals being walked, which may never run */
+};
+
+static const int64_t usual[] = {1, 2, 64};
+
+/* --- sizes ---------------------------------------------------------------- */
+
+static const struct byi_size_list *list_of(const struct byi_sizes *sizes,
+                                           const char *name)
+{
+    for (uint32_t i = 0; sizes && i < sizes->n; i++)
+        if (strcmp(sizes->at[i].name, name) == 0)
+            return &sizes->at[i];
+    return NULL;
+}
+
+/* The size of a symbol; -1: the model's inputs do not have it, so that no run
+ * binds it. */
+static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
+{
+    const char *name = byi_symbol_name(s->m, dim);
+    const struct byi_size_list *list = list_of(s->ctx->sizes, name);
+    if (!s->key[-1 - dim])
+        return -1;
+    const int64_t *at = list ? list->at : usual;
+    const uint32_t n = list ? list->n : BYI_COUNT(usual);
+    return at[round < n ? round : n - 1];
+}
+
+static uint32_t count_rounds(const struct byi_sizes *sizes)
+{
+    uint32_t n = BYI_COUNT(usual);
+    for (uint32_t i = 0; sizes && i < sizes->n; i++)
+        n = sizes->at[i].n > n ? sizes->at[i].n : n;
+    return n;
+}
+
+/* The type with numbers; NULL where one is not known. */
+static const struct byi_type *put_sizes(const struct byi_samples *s,
+                                        uint32_t round,
+                                        const struct byi_type *type)
+{
+    int64_t dims[BYI_MAX_RANK];
+    if (type->kind != BYI_TENSOR)
+        return NULL;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        dims[d] = type->dims[d];
+        if (BYI_IS_SYMBOL(dims[d]))
+            dims[d] = size_of(s, round, dims[d]);
+        if (dims[d] < 0)
+            return NULL;
+    }
+    return byi_type_tensor(s->arena, type->dtype, type->rank, dims);
+}
+
+/* --- one node ------------------------------------------------------------- */
+
+/* The value of a call, where it is small and follows from what is known. */
+static const struct byi_tensor *compute(const struct byi_samples *s,
+                                        const struct byi_node *node,
+                                        const struct byi_type *const *in,
+                                        const struct byi_tensor *const *known,
+                                        const struct byi_type *type)
+{
+    if (!s->ctx->eval ||
+        !byi_follows_from_sizes(byi_op(node->op), node->n_args, known, type))
+        return NULL;
+    struct byi_tensor *args =
+        byi_arena_calloc(s->arena, node->n_args, sizeof *args);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        args[i] = known[i] ? *known[i] : byi_tensor_of(in[i]);
+    struct byi_tensor *out = byi_arena_calloc(s->arena, 1, sizeof *out);
+    *out = byi_tensor_of(type);
+    out->data = byi_arena_alloc(s->arena, byi_tensor_bytes(out) + 1);
+    if (s->ctx->eval(byi_op(node->op), node->attrs, node->n_args, args, 1, out,
+                     NULL) != BYOC_OK)
+        return NULL;
+    return out;
+}
+
+static void visit_op(struct byi_samples *s, uint32_t round,
+                     const struct shapes *sh, const struct byi_node *node,
+                     byi_id id)
+{
+    const struct byi_type **in =
+        byi_arena_calloc(s->arena, node->n_args, sizeof *in);
+    const struct byi_tensor **known =
+        byi_arena_calloc(s->arena, node->n_args, sizeof *known);
+    struct byoc_error err;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        in[i] = sh->type[node->args[i]];
+        known[i] = sh->value[node->args[i]];
+        if (!in[i])
+            return;
+    }
+    struct byi_infer infer = {.arena = s->arena,
+                              .op = byi_op(node->op),
+                              .attrs = node->attrs,
+                              .n_in = node->n_args,
+                              .in = in,
+                              .value = known,
+                              .err = &err};
+    const struct byi_type *type;
+    if (byi_infer_type(&infer, &type) != BYOC_OK) {
+        if (!s->fault[round] && s->inside == 0)
+            s->fault[round] = byi_arena_str(s->arena, err.text);
+        return;
+    }
+    if (!byi_type_all_static(type))
+        return;
+    sh->type[id] = type;
+    sh->value[id] = compute(s, node, in, known, type);
+}
+
+/* A tuple of known types. */
+static const struct byi_type *tuple_of(const struct byi_samples *s,
+                                       const struct shapes *sh,
+                                       const struct byi_node *node)
+{
+    const struct byi_type **fields =
+        byi_arena_calloc(s->arena, node->n_args, sizeof *fields);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        fields[i] = sh->type[node->args[i]];
+        if (!fields[i])
+            return NULL;
+    }
+    return byi_type_tuple(s->arena, node->n_args, fields);
+}
+
+/* --- functions ------------------------------------------------------------ */
+
+static void walk(struct byi_samples *s, uint32_t round, uint32_t func);
+
+/* Walk function `func`, given types and values of its parameters. Those without
+ * a type have that of their names. */
+static void enter(struct byi_samples *s, uint32_t round, uint32_t func,
+                  const struct byi_type *const *types,
+                  const struct byi_tensor *const *values)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    struct shapes *sh = &s->of[round][func];
+    sh->type = byi_arena_calloc(s->arena, f->nodes.n, sizeof *sh->type);
+    sh->value = byi_arena_calloc(s->arena, f->nodes.n, sizeof *sh->value);
+    for (uint32_t i = 0; types && i < f->params.n; i++) {
+        sh->type[f->params.at[i]] = types[i];
+        sh->value[f->params.at[i]] = values[i];
+    }
+    walk(s, round, func);
+}
+
+/* Enter `func` with values of the function that sh is of: n operands, `first`
+ * of its parameters being left out, then its captures. */
+static void enter_with(struct byi_samples *s, uint32_t round,
+                       const struct shapes *sh, uint32_t func, uint32_t first,
+                       const byi_id *args, uint32_t n, const byi_id *captures)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    const uint32_t n_params = f->params.n;
+    const struct byi_type **types =
+        byi_arena_calloc(s->arena, n_params, sizeof *types);
+    const struct byi_tensor **values =
+        byi_arena_calloc(s->arena, n_params, sizeof *values);
+    for (uint32_t i = first; i < n_params; i++) {
+        const byi_id from =
+            i < first + n ? args[i - first] : captures[i - first - n];
+        types[i] = sh->type[from];
+        values[i] = sh->value[from];
+    }
+    enter(s, round, func, types, values);
+}
+
+/* A function that is entered where it is called: a vendor's, a composite, a
+ * fused group. They hold no others but composites and branches. */
+static bool is_called(const struct byi_func *f)
+{
+    return f->attr.compiler || f->attr.composite || f->attr.primitive;
+}
+
+static void visit_call(struct byi_samples *s, uint32_t round,
+                       const struct byi_func *f, const struct shapes *sh,
+                       byi_id id)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    const struct byi_node *callee = &f->nodes.at[node->args[0]];
+    if ((callee->kind != BYI_FN && callee->kind != BYI_GLOBAL) ||
+        !is_called(s->m->funcs.at[callee->index]))
+        return;
+    enter_with(s, round, sh, callee->index, 0, node->args + 1, node->n_args - 1,
+               callee->args);
+    const byi_id result = s->m->funcs.at[callee->index]->result;
+    sh->type[id] = s->of[round][callee->index].type[result];
+    sh->value[id] = s->of[round][callee->index].value[result];
+}
+
+/* A literal: what it captures is known, its own parameters are not. It recurses
+ * as deep as functions stand in each other, which readers limit. */
+static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
+                     const struct shapes *sh, const struct byi_node *node)
+{
+    const struct byi_func *inner = s->m->funcs.at[node->index];
+    if (node->index == func || is_called(inner))
+        return;
+    s->inside++;
+    enter_with(s, round, sh, node->index, inner->params.n - inner->n_captures,
+               NULL, 0, node->args);
+    s->inside--;
+}
+
+/* The type that both branches give, or the one that runs for these sizes. */
+static void visit_if(const struct byi_samples *s, uint32_t round,
+                     const struct byi_func *f, const struct shapes *sh,
+                     byi_id id)
+{
+    const struct byi_type *type[2] = {0};
+    const struct byi_tensor *condition = sh->value[f->nodes.at[id].args[0]];
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct byi_node *fn = &f->nodes.at[f->nodes.at[id].args[1 + k]];
+        if (fn->kind == BYI_FN && s->of[round][fn->index].type)
+            type[k] =
+                s->of[round][fn->index].type[s->m->funcs.at[fn->index]->result];
+    }
+    if (condition && byi_elements(condition->rank, condition->dims) == 1)
+        sh->type[id] = type[!byi_tensor_int(condition, 0)];
+    else if (type[0] && type[1] && byi_type_equal(type[0], type[1]))
+        sh->type[id] = type[0];
+}
+
+static const struct byi_type *field_of(const struct byi_type *tuple, uint32_t i)
+{
+    return tuple && tuple->kind == BYI_TUPLE ? tuple->fields[i] : NULL;
+}
+
+static void visit(struct byi_samples *s, uint32_t round, uint32_t func,
+                  byi_id id)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    const struct shapes *sh = &s->of[round][func];
+    const struct byi_node *node = &f->nodes.at[id];
+    switch (node->kind) {
+    case BYI_CONST: {
+        const struct byi_const *c = &s->m->consts.at[node->index];
+        struct byi_tensor *t = byi_arena_calloc(s->arena, 1, sizeof *t);
+        *t = byi_tensor_of(c->type);
+        t->data = (void *)(uintptr_t)c->data;
+        sh->type[id] = c->type;
+        sh->value[id] = t;
+        return;
+    }
+    case BYI_CALL_OP:
+        visit_op(s, round, sh, node, id);
+        return;
+    case BYI_MAKE_TUPLE:
+        sh->type[id] = tuple_of(s, sh, node);
+        return;
+    case BYI_GET:
+        sh->type[id] = field_of(sh->type[node->args[0]], node->index);
+        return;
+    case BYI_FN:
+        visit_fn(s, round, func, sh, node);
+        return;
+    case BYI_GLOBAL:
+        return;
+    case BYI_CALL:
+        visit_call(s, round, f, sh, id);
+        break;
+    case BYI_IF:
+        visit_if(s, round, f, sh, id);
+        break;
+    case BYI_PARAM:
+        break;
+    }
+    if (!sh->type[id])
+        sh->type[id] = put_sizes(s, round, node->type);
+}
+
+static void walk(struct byi_samples *s, uint32_t round, uint32_t func)
+{
+    const struct byi_func *f = s->m->funcs.at[func];
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        visit(s, round, func, id);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+/* Mark the symbols in the shapes of the entry's inputs: those that a run binds
+ * (runtime/model.c). False: there are none. */
+static bool find_keys(const struct byi_module *m, bool *key)
+{
+    const uint32_t entry = byi_entry(m);
+    bool any = false;
+    if (entry == UINT32_MAX)
+        return false;
+    const struct byi_func *f = m->funcs.at[entry];
+    for (uint32_t p = 0; p < f->params.n; p++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[p]].type;
+        for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
+            if (BYI_IS_SYMBOL(type->dims[d]))
+                any = key[-1 - type->dims[d]] = true;
+    }
+    return any;
+}
+
+struct byi_samples *byi_samples_new(const struct byi_module *m,
+                                    const struct byi_pass_context *ctx,
+                                    struct byi_arena *arena)
+{
+    bool *key = byi_arena_calloc(arena, m->symbols.n + 1u, sizeof *key);
+    if (!find_keys(m, key))
+        return NULL;
+    struct byi_samples *s = byi_arena_calloc(arena, 1, sizeof *s);
+    *s = (struct byi_samples){.m = m,
+                              .ctx = ctx,
+                              .arena = arena,
+                              .n_rounds = count_rounds(ctx->sizes),
+                              .n_funcs = m->funcs.n,
+                              .key = key};
+    s->of = byi_arena_calloc(arena, s->n_rounds, sizeof *s->of);
+    s->fault = byi_arena_calloc(arena, s->n_rounds, sizeof *s->fault);
+    for (uint32_t r = 0; r < s->n_rounds; r++) {
+        s->of[r] = byi_arena_calloc(arena, m->funcs.n, sizeof **s->of);
+        for (uint32_t i = 0; i < m->funcs.n; i++) {
+            const struct byi_func *f = m->funcs.at[i];
+            if (!f->dead && f->name && !is_called(f))
+                enter(s, r, i, NULL, NULL);
+        }
+    }
+    return s;
+}
+
+uint32_t byi_samples_rounds(const struct byi_samples *s)
+{
+    return s ? s->n_rounds : 0;
+}
+
+const struct byi_type *byi_sample_type(const struct byi_samples *s,
+                                       uint32_t round, uint32_t func, byi_id id)
+{
+    if (func >= s->n_funcs || !s->of[round][func].type)
+        return NULL;
+    return s->of[round][func].type[id];
+}
+
+/* 1 + the last round whose sizes the model takes; 0: there is none. */
+static uint32_t usual_round(const struct byi_samples *s)
+{
+    uint32_t round = s ? s->n_rounds : 0;
+    while (round > 0 && s->fault[round - 1])
+        round--;
+    return round;
+}
+
+const struct byi_type *byi_sample_usual(const struct byi_samples *s,
+                                        uint32_t func, byi_id id)
+{
+    const uint32_t round = usual_round(s);
+    return round ? byi_sample_type(s, round - 1, func, id) : NULL;
+}
+
+const char *byi_sample_sizes(const struct byi_samples *s)
+{
+    const uint32_t round = usual_round(s);
+    return round ? byi_sample_text(s, round - 1) : "";
+}
+
+const char *byi_sample_fault(const struct byi_samples *s)
+{
+    for (uint32_t r = 0; r < s->n_rounds; r++)
+        if (!s->fault[r])
+            return NULL;
+    return s->fault[s->n_rounds - 1];
+}
+
+uint32_t byi_sample_dims(const struct byi_samples *s,
+                         const struct byoc_dim **dims)
+{
+    const uint32_t round = usual_round(s);
+    uint32_t n = 0;
+    if (!round)
+        return 0;
+    struct byoc_dim *list =
+        byi_arena_calloc(s->arena, s->m->symbols.n, sizeof *list);
+    for (uint32_t i = 0; i < s->m->symbols.n; i++)
+        if (s->key[i])
+            list[n++] = (struct byoc_dim){
+                .name = s->m->symbols.at[i],
+                .size = size_of(s, round - 1, -1 - (int64_t)i)};
+    *dims = list;
+    return n;
+}
+
+const char *byi_sample_text(const struct byi_samples *s, uint32_t round)
+{
+    struct byi_text text = {0};
+    for (uint32_t i = 0; i < s->m->symbols.n; i++)
+        if (s->key[i])
+            byi_text_addf(&text, "%s%s=%lld", text.n ? ", " : "",
+                          s->m->symbols.at[i],
+                          (long long)size_of(s, round, -1 - (int64_t)i));
+    const char *kept = byi_arena_str(s->arena, text.at ? text.at : "");
+    byi_text_free(&text);
+    return kept;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interp/interp.h: a naive interpreter of the IR, which everything else is
+ * held against: node by node, on the native kernels, calls on a stack of its
+ * own.
+ */
+#ifndef BYI_INTERP_H
+#define BYI_INTERP_H
+
+#include "core/core.h"
+
+/* Run function `func` of m. `in` has one tensor a parameter. The result is in
+ * out[0 .. *n_out-1]: the fields where it is a tuple (of tuples, in order).
+ * Memory of the results is in `arena`.
+ * Errors: those of type rules and kernels; BYOC_ELIMIT for more than max_out
+ * results or calls nested too deep. */
+enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
+                                const struct byi_tensor *in, uint32_t n_in,
+                                struct byi_arena *arena, struct byi_tensor *out,
+                                uint32_t max_out, uint32_t *n_out,
+                                struct byoc_error *err);
+
+/* What may move the numbers of a call: its operands before (results is NULL),
+ * which are copies then, and its results after. */
+typedef void (*byi_shake_fn)(void *ctx, const struct byi_func *f,
+                             const struct byi_node *node,
+                             struct byi_tensor *operands,
+                             struct byi_tensor *results, uint32_t n_results);
+/* The same run, shaken. */
+enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
+                                   const struct byi_tensor *in, uint32_t n_in,
+                                   struct byi_arena *arena, byi_shake_fn shake,
+                                   void *shake_ctx, struct byi_tensor *out,
+                                   uint32_t max_out, uint32_t *n_out,
+                                   struct byoc_error *err);
+
+/* Fill a tensor of the type with numbers that depend on `seed` only: floats
+ * in -2 .. 2, integers in 0 .. 3. Symbol i is replaced by the size
+ * 2 + i % 3. False for strings and types that are no tensors. */
+bool byi_interp_random(const struct byi_type *type, uint64_t seed,
+                       struct byi_arena *arena, struct byi_tensor *out);
+
+/* How kernels are called for FoldConstant: a byi_eval_fn. */
+enum byoc_status byi_interp_eval(const struct byi_op *op,
+                                 const struct byi_attrs *attrs, uint32_t n_in,
+                                 const struct byi_tensor *in, uint32_t n_out,
+                                 struct byi_tensor *out,
+                                 struct byoc_error *err);
+
+/* Are a and b the same but for |a - b| <= atol + rtol |b|? NaN is NaN. Says
+ * the first difference in err. */
+enum byoc_status byi_interp_compare(const struct byi_tensor *a,
+                                    const struct byi_tensor *b, double rtol,
+                                    double atol, struct byoc_error *err);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region/graph.h: a region as read from JSON ("byoc-graph", described
+ * in docs/json.md). Needs core/base.h only, so vendors' runtimes in this tree
+ * may use it; the writer is in codegen_json.h.
+ */
+#ifndef BYI_GRAPH_H
+#define BYI_GRAPH_H
+
+#include "core/ops.h"
+
+#define BYI_GRAPH_VERSION 1
+
+enum {
+    BYI_GRAPH_MAX_BYTES = 256 << 20,
+    BYI_GRAPH_MAX_NODES = 4 << 20,
+    BYI_GRAPH_MAX_STEPS = 4096, /* of one kernel */
+    BYI_GRAPH_MAX_OUTPUTS = 4096,
+    BYI_GRAPH_MAX_IFS = 8 /* in each other */
+};
+
+enum byi_gnode_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
+
+/* A value: output `output` of node `node`. */
+struct byi_gref {
+    uint32_t node, output;
+};
+
+struct byi_goperand {
+    const char *name; /* "src", "weights"; "other.0", "other.1" in repetition */
+    struct byi_gref ref;
+};
+
+/* An operand of a step: the result of an earlier step, or operand `index` of
+ * the kernel. A step that gives a tuple is read by its fields. */
+struct byi_garg {
+    bool is_step, is_field;
+    uint32_t index;
+    uint32_t field;
+};
+
+/* The steps in a branch of an `if`, those in branches inside it included. */
+struct byi_gbranch {
+    uint32_t first, n;
+};
+
+/* One operator of a kernel. Step 0 is the kernel's own operator; the ones
+ * after it are the post_ops, in the model's order. Behind an `if` come the
+ * steps of its branches; nothing outside of a branch reads them. */
+struct byi_gstep {
+    const struct byi_op *op;       /* of the table, or BYI_OP_NONE "tuple",
+                                      "if": of the condition and the results of
+                                      the two branches                      */
+    const struct byi_attrs *attrs; /* complete */
+    uint32_t n_args;
+    const struct byi_garg *args;
+    const struct byi_type *type;  /* of its result; a tensor or a tuple */
+    struct byi_gbranch branch[2]; /* "if": then and else */
+};
+
+struct byi_gnode {
+    enum byi_gnode_kind kind;
+    const char *name;                  /* input: its name                   */
+    uint32_t data;                     /* const: index of the constant      */
+    uint32_t n_out;                    /* 1 for input and const             */
+    const struct byi_type *const *out; /* tensor types                  */
+    /* kernel */
+    const char *pattern; /* "dnnl.conv"                       */
+    uint32_t n_operands;
+    const struct byi_goperand *operands;
+    uint32_t n_steps;
+    const struct byi_gstep *steps;
+    uint32_t last; /* the step that gives the outputs   */
+    uint32_t n_sources;
+    const char *const *sources;
+};
+
+/* Nodes in an order where operands come first. Lives in its arena. */
+struct byi_graph {
+    struct byi_arena *arena;
+    const char *symbol; /* "dnnl_0" */
+    uint32_t n_nodes;
+    const struct byi_gnode *nodes;
+    uint32_t n_inputs, n_outputs, n_consts;
+    const uint32_t *inputs; /* node indices, in order */
+    const struct byi_gref *outputs;
+    uint32_t n_symbols;
+    const char *const *symbols; /* dim -1 - i has the name symbols[i] */
+};
+
+/* Read and check a region: counts, order (so no cycles), references, operator
+ * names, arity, attributes, every step's type against its operator's type
+ * rule. Errors name the path: "nodes[3].attrs.strides: ...". */
+enum byoc_status byi_graph_read(const char *json, size_t n,
+                                struct byi_graph **graph,
+                                struct byoc_error *err);
+/* The same of a region whose dims may be names, as an artifact has it: before
+ * the host has put numbers there. */
+enum byoc_status byi_graph_read_varying(const char *json, size_t n,
+                                        struct byi_graph **graph,
+                                        struct byoc_error *err);
+void byi_graph_free(struct byi_graph **graph);
+
+#endif

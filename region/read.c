@@ -1,0 +1,788 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* read.c: region JSON ("byoc-graph", docs/json.md) as a checked graph. Reads
+ * hostile input: every count, index, name and type is checked, operands come
+ * before their readers (so there are no cycles), and each step's type must be
+ * what its operator's type rule gives.
+ */
+#include "region/graph.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    struct byi_arena *arena;
+    struct byi_graph *graph;
+    struct byi_gnode *nodes;
+    uint32_t n_read;         /* nodes read so far */
+    struct byi_gstep *steps; /* of the kernel that is read            */
+    bool *visible;           /* of each: may be read where we are     */
+    uint32_t n_steps;
+    uint32_t depth; /* ifs around                            */
+    bool varying;   /* dims may be names */
+    struct byi_name_table symbols;
+    int64_t n_fresh; /* unknown dims of the type rules */
+    struct byoc_error *err;
+};
+
+/* --- types --------------------------------------------------------------- */
+
+static enum byoc_status read_tensor(struct reader *r,
+                                    const struct byi_json *json,
+                                    const struct byi_type **type)
+{
+    static const char *const keys[] = {"dtype", "shape"};
+    BYI_TRY(byi_json_only(json, keys, BYI_COUNT(keys), r->err));
+    const char *name;
+    BYI_TRY(byi_json_string(json, "dtype", &name, r->err));
+    const enum byoc_dtype dtype = byi_dtype_of_name(name, strlen(name));
+    if (dtype == BYOC_NONE)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.dtype: found \"%.40s\", expected an element type",
+                        json->path, name);
+    struct byi_json shape, item = {0};
+    uint32_t rank;
+    BYI_TRY(byi_json_array(json, "shape", BYI_MAX_RANK, &shape, &rank, r->err));
+    int64_t dims[BYI_MAX_RANK];
+    for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++)
+        if (r->varying && byi_json_as_string(&item, &name, NULL) == BYOC_OK)
+            dims[i] =
+                -1 - (int64_t)byi_name_number(&r->symbols, r->arena, name);
+        else
+            BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
+    *type = byi_type_tensor(r->arena, dtype, rank, dims);
+    if (byi_type_static(*type) && byi_type_bytes(*type) == UINT64_MAX &&
+        dtype != BYOC_STRING)
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "%s: a tensor of more than 2^63 bytes", json->path);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_tensors(struct reader *r,
+                                     const struct byi_json *list, uint32_t n,
+                                     const struct byi_type ***types)
+{
+    *types = byi_arena_calloc(r->arena, n, sizeof **types);
+    struct byi_json item = {0};
+    for (uint32_t i = 0; byi_json_next(list, &item, i); i++)
+        BYI_TRY(read_tensor(r, &item, &(*types)[i]));
+    return BYOC_OK;
+}
+
+/* "type": a tensor, or a list of tensors for a tuple. */
+static enum byoc_status read_type(struct reader *r,
+                                  const struct byi_json *object,
+                                  const struct byi_type **type)
+{
+    struct byi_json json;
+    BYI_TRY(byi_json_get(object, "type", &json, r->err));
+    if (!cJSON_IsArray(json.at))
+        return read_tensor(r, &json, type);
+    uint32_t n;
+    const struct byi_type **fields;
+    BYI_TRY(byi_json_array(object, "type", BYI_GRAPH_MAX_OUTPUTS, &json, &n,
+                           r->err));
+    BYI_TRY(read_tensors(r, &json, n, &fields));
+    *type = byi_type_tuple(r->arena, n, fields);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_outs(struct reader *r,
+                                  const struct byi_json *object,
+                                  struct byi_gnode *node)
+{
+    struct byi_json json;
+    const struct byi_type **types;
+    BYI_TRY(byi_json_array(object, "out", BYI_GRAPH_MAX_OUTPUTS, &json,
+                           &node->n_out, r->err));
+    if (node->n_out == 0 || (node->kind != BYI_G_KERNEL && node->n_out != 1))
+        return byi_fail(r->err, BYOC_EPARSE, "%s: found %u types, expected %s",
+                        json.path, node->n_out,
+                        node->kind == BYI_G_KERNEL ? "at least 1" : "1");
+    BYI_TRY(read_tensors(r, &json, node->n_out, &types));
+    node->out = types;
+    return BYOC_OK;
+}
+
+/* --- references ---------------------------------------------------------- */
+
+/* [node, output], the node being one of those read already. */
+static enum byoc_status read_ref(struct reader *r, const struct byi_json *json,
+                                 struct byi_gref *ref)
+{
+    const cJSON *node = cJSON_IsArray(json->at) ? json->at->child : NULL;
+    const cJSON *output = node ? node->next : NULL;
+    if (!output || output->next)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: expected a reference [node, output]", json->path);
+    struct byi_json item = *json;
+    int64_t value;
+    item.at = node;
+    if (r->n_read == 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: refers to a node, but none comes before",
+                        json->path);
+    BYI_TRY(byi_json_as_int(&item, 0, r->n_read - 1, &value, r->err));
+    ref->node = (uint32_t)value;
+    item.at = output;
+    BYI_TRY(byi_json_as_int(&item, 0, r->nodes[ref->node].n_out - 1, &value,
+                            r->err));
+    ref->output = (uint32_t)value;
+    return BYOC_OK;
+}
+
+/* --- kernels ------------------------------------------------------------- */
+
+/* Operands sorted by name: to find them, and to find doubles. */
+struct names {
+    const struct byi_goperand **sorted;
+    uint32_t n;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct byi_goperand *x = *(const struct byi_goperand *const *)a;
+    const struct byi_goperand *y = *(const struct byi_goperand *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+static int compare_key(const void *key, const void *member)
+{
+    const struct byi_goperand *x = *(const struct byi_goperand *const *)member;
+    return strcmp(key, x->name);
+}
+
+static enum byoc_status read_operands(struct reader *r,
+                                      const struct byi_json *object,
+                                      struct byi_gnode *node,
+                                      struct names *names)
+{
+    struct byi_json json;
+    BYI_TRY(byi_json_get(object, "operands", &json, r->err));
+    if (!cJSON_IsObject(json.at))
+        return byi_fail(r->err, BYOC_EPARSE, "%s: expected an object",
+                        json.path);
+    uint32_t n = 0;
+    const cJSON *member = NULL;
+    cJSON_ArrayForEach(
+        member,
+        json.at) if (n++ ==
+                     BYI_MAX_ARGS) return byi_fail(r->err, BYOC_ELIMIT,
+                                                   "%s: more than %d operands, "
+                                                   "which is the limit",
+                                                   json.path, BYI_MAX_ARGS);
+    struct byi_goperand *operands =
+        byi_arena_calloc(r->arena, n, sizeof *operands);
+    names->sorted = byi_arena_calloc(r->arena, n, sizeof *names->sorted);
+    names->n = n;
+    uint32_t i = 0;
+    cJSON_ArrayForEach(member, json.at)
+    {
+        struct byi_json item = {.at = member};
+        snprintf(item.path, sizeof item.path, "%.100s.%.40s", json.path,
+                 member->string);
+        operands[i].name = byi_arena_str(r->arena, member->string);
+        BYI_TRY(read_ref(r, &item, &operands[i].ref));
+        names->sorted[i] = &operands[i];
+        i++;
+    }
+    node->operands = operands;
+    node->n_operands = n;
+    qsort(names->sorted, n, sizeof *names->sorted, compare_names);
+    for (i = 1; i < n; i++)
+        if (compare_names(&names->sorted[i - 1], &names->sorted[i]) == 0)
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "%s: operand \"%.40s\" is there twice", json.path,
+                            names->sorted[i]->name);
+    return BYOC_OK;
+}
+
+/* A step in a branch is for that branch, an `if` for what is behind it. */
+static enum byoc_status check_visible(struct reader *r,
+                                      const struct byi_json *json, int64_t step)
+{
+    if (r->visible[step])
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s: step %u is in another branch, or the 'if' that this "
+                    "is in",
+                    json->path, (uint32_t)step);
+}
+
+/* [step, field]: a field of an earlier step's tuple. */
+static enum byoc_status read_field(struct reader *r,
+                                   const struct byi_json *json, uint32_t step,
+                                   struct byi_garg *arg)
+{
+    struct byi_json item = {0};
+    int64_t index, field;
+    if (step == 0 || cJSON_GetArraySize(json->at) != 2)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: expected an earlier step and its field",
+                        json->path);
+    byi_json_next(json, &item, 0);
+    BYI_TRY(byi_json_as_int(&item, 0, step - 1, &index, r->err));
+    BYI_TRY(check_visible(r, &item, index));
+    const struct byi_type *type = r->steps[index].type;
+    if (type->kind != BYI_TUPLE)
+        return byi_fail(r->err, BYOC_ETYPE,
+                        "%s: step %u gives no tuple, so it has no fields",
+                        json->path, (uint32_t)index);
+    byi_json_next(json, &item, 1);
+    BYI_TRY(
+        byi_json_as_int(&item, 0, (int64_t)type->n_fields - 1, &field, r->err));
+    *arg = (struct byi_garg){.is_step = true,
+                             .is_field = true,
+                             .index = (uint32_t)index,
+                             .field = (uint32_t)field};
+    return BYOC_OK;
+}
+
+static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
+                                 const struct byi_gnode *node, uint32_t step,
+                                 const struct names *names,
+                                 struct byi_garg *arg)
+{
+    if (cJSON_IsArray(json->at))
+        return read_field(r, json, step, arg);
+    if (cJSON_IsNumber(json->at)) {
+        int64_t value;
+        if (step == 0)
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "%s: the kernel's own operator has no steps "
+                            "before it, expected an operand's name",
+                            json->path);
+        BYI_TRY(byi_json_as_int(json, 0, step - 1, &value, r->err));
+        BYI_TRY(check_visible(r, json, value));
+        *arg = (struct byi_garg){.is_step = true, .index = (uint32_t)value};
+        return BYOC_OK;
+    }
+    const char *name;
+    BYI_TRY(byi_json_as_string(json, &name, r->err));
+    const struct byi_goperand **found = bsearch(
+        name, names->sorted, names->n, sizeof *names->sorted, compare_key);
+    if (!found)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s: found \"%.40s\", expected the name of an operand",
+                        json->path, name);
+    *arg = (struct byi_garg){.index = (uint32_t)(*found - node->operands)};
+    return BYOC_OK;
+}
+
+/* No name is one of these. */
+static int64_t make_symbol(void *ctx)
+{
+    struct reader *r = ctx;
+    return INT64_MIN + r->n_fresh++;
+}
+
+/* What the rule could not know (it reads no constants here) fits anything, and
+ * so does a name. */
+static bool fits_tensor(const struct byi_type *inferred,
+                        const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR || inferred->kind != BYI_TENSOR ||
+        inferred->dtype != type->dtype || inferred->rank != type->rank)
+        return false;
+    for (uint32_t i = 0; i < type->rank; i++)
+        if (!BYI_IS_SYMBOL(inferred->dims[i]) &&
+            !BYI_IS_SYMBOL(type->dims[i]) && inferred->dims[i] != type->dims[i])
+            return false;
+    return true;
+}
+
+static bool fits_type(const struct byi_type *inferred,
+                      const struct byi_type *type)
+{
+    if (inferred->kind != BYI_TUPLE)
+        return fits_tensor(inferred, type);
+    if (type->kind != BYI_TUPLE || inferred->n_fields != type->n_fields)
+        return false;
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        if (!fits_tensor(inferred->fields[i], type->fields[i]))
+            return false;
+    return true;
+}
+
+/* A step that makes a tuple of its args: not an operator of the table, and a
+ * step like any other. */
+static enum byoc_status rule_tuple(struct byi_infer *t,
+                                   const struct byi_type **out)
+{
+    *out = byi_type_tuple(t->arena, t->n_in, t->in);
+    return BYOC_OK;
+}
+
+static const struct byi_op tuple_op = {.id = BYI_OP_NONE,
+                                       .name = "tuple",
+                                       .min_in = 0,
+                                       .max_in = BYI_MAX_ARGS,
+                                       .kind = BYI_INJECTIVE,
+                                       .rule = rule_tuple};
+
+/* One of two results, by a condition. */
+static enum byoc_status rule_if(struct byi_infer *t,
+                                const struct byi_type **out)
+{
+    const struct byi_type *cond = t->in[0];
+    if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL ||
+        byi_elements(cond->rank, cond->dims) != 1)
+        return byi_fail(t->err, BYOC_ETYPE,
+                        "if: the condition is not one bool");
+    if (!byi_type_equal(t->in[1], t->in[2]))
+        return byi_fail(t->err, BYOC_ETYPE,
+                        "if: the branches give different types");
+    *out = t->in[1];
+    return BYOC_OK;
+}
+
+static const struct byi_op if_op = {.id = BYI_OP_NONE,
+                                    .name = "if",
+                                    .min_in = 3,
+                                    .max_in = 3,
+                                    .kind = BYI_OPAQUE,
+                                    .rule = rule_if};
+
+static enum byoc_status check_step(struct reader *r,
+                                   const struct byi_gnode *node, uint32_t at,
+                                   const char *path)
+{
+    const struct byi_gstep *step = &r->steps[at];
+    const struct byi_type **in =
+        byi_arena_calloc(r->arena, step->n_args, sizeof *in);
+    const struct byi_tensor **value =
+        byi_arena_calloc(r->arena, step->n_args, sizeof *value);
+    for (uint32_t i = 0; i < step->n_args; i++) {
+        const struct byi_garg arg = step->args[i];
+        const struct byi_gref ref =
+            arg.is_step ? (struct byi_gref){0} : node->operands[arg.index].ref;
+        in[i] = arg.is_step ? r->steps[arg.index].type
+                            : r->nodes[ref.node].out[ref.output];
+        if (arg.is_field)
+            in[i] = in[i]->fields[arg.field];
+    }
+    struct byi_infer infer = {
+        .arena = r->arena,
+        .op = step->op,
+        .attrs = step->attrs,
+        .n_in = step->n_args,
+        .in = in,
+        .value = value,
+        .fresh = make_symbol,
+        .fresh_ctx = r,
+        .err = r->err,
+    };
+    const struct byi_type *inferred;
+    if (byi_infer_type(&infer, &inferred) != BYOC_OK)
+        return byi_prefix(r->err, "%s", path);
+    if (!fits_type(inferred, step->type))
+        return byi_fail(r->err, BYOC_ETYPE,
+                        "%s.type: is not what %s gives for these operands",
+                        path, step->op->name);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_branches(
+    struct reader *r, const struct byi_json *json, const struct byi_gnode *node,
+    const struct names *names, struct byi_gstep *step, struct byi_garg *args);
+
+static const struct byi_op *step_op(const char *name)
+{
+    if (strcmp(name, tuple_op.name) == 0)
+        return &tuple_op;
+    if (strcmp(name, if_op.name) == 0)
+        return &if_op;
+    return byi_op_of_name(name, strlen(name));
+}
+
+/* Name, args, attrs and type of one operator; `json` is the kernel itself, one
+ * of its post_ops or a step of a branch. */
+static enum byoc_status read_step(struct reader *r, const struct byi_json *json,
+                                  const struct byi_gnode *node,
+                                  const struct names *names, uint32_t *out)
+{
+    const char *name;
+    if (r->n_steps == BYI_GRAPH_MAX_STEPS)
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "%s: more than %d steps in a kernel, which is the "
+                        "limit",
+                        json->path, BYI_GRAPH_MAX_STEPS);
+    const uint32_t at = *out = r->n_steps++;
+    struct byi_gstep *step = &r->steps[at];
+    BYI_TRY(byi_json_string(json, "name", &name, r->err));
+    step->op = step_op(name);
+    if (!step->op)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.name: found \"%.40s\", expected an operator",
+                        json->path, name);
+    struct byi_json list, item = {0};
+    BYI_TRY(byi_json_array(json, "args", BYI_MAX_ARGS, &list, &step->n_args,
+                           r->err));
+    struct byi_garg *args =
+        byi_arena_calloc(r->arena, step->n_args + 2, sizeof *args);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
+        BYI_TRY(read_arg(r, &item, node, at, names, &args[i]));
+    step->args = args;
+    struct byi_json attrs;
+    BYI_TRY(byi_json_get(json, "attrs", &attrs, r->err));
+    BYI_TRY(byi_json_attrs(&attrs, r->arena, step->op, &step->attrs, r->err));
+    BYI_TRY(read_type(r, json, &step->type));
+    if (step->op == &if_op)
+        BYI_TRY(read_branches(r, json, node, names, step, args));
+    BYI_TRY(check_step(r, node, at, json->path));
+    r->visible[at] = true;
+    return BYOC_OK;
+}
+
+static bool is_if(const struct byi_json *json)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(json->at, "name");
+    return cJSON_IsString(name) && strcmp(name->valuestring, if_op.name) == 0;
+}
+
+/* Steps one after the other: post_ops, or those of a branch. */
+static enum byoc_status read_list(struct reader *r, const struct byi_json *from,
+                                  const char *key, const struct byi_gnode *node,
+                                  const struct names *names, uint32_t *last)
+{
+    static const char *const keys[] = {"name", "args", "attrs",
+                                       "type", "then", "else"};
+    struct byi_json list, item = {0};
+    uint32_t n;
+    BYI_TRY(byi_json_array(from, key, BYI_GRAPH_MAX_STEPS, &list, &n, r->err));
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        BYI_TRY(byi_json_only(&item, keys, is_if(&item) ? 6 : 4, r->err));
+        BYI_TRY(read_step(r, &item, node, names, last));
+    }
+    return BYOC_OK;
+}
+
+/* {"steps": [...], "result": ...} */
+static enum byoc_status read_branch(struct reader *r,
+                                    const struct byi_json *json,
+                                    const struct byi_gnode *node,
+                                    const struct names *names,
+                                    struct byi_gbranch *branch,
+                                    struct byi_garg *result)
+{
+    static const char *const keys[] = {"steps", "result"};
+    struct byi_json item;
+    uint32_t last;
+    BYI_TRY(byi_json_only(json, keys, BYI_COUNT(keys), r->err));
+    branch->first = r->n_steps;
+    BYI_TRY(read_list(r, json, "steps", node, names, &last));
+    branch->n = r->n_steps - branch->first;
+    BYI_TRY(byi_json_get(json, "result", &item, r->err));
+    BYI_TRY(read_arg(r, &item, node, r->n_steps, names, result));
+    memset(&r->visible[branch->first], 0, branch->n * sizeof *r->visible);
+    return BYOC_OK;
+}
+
+/* "then" and "else": their results are operands of the `if`. It recurses as
+ * deep as `if`s may stand in each other. */
+static enum byoc_status read_branches(
+    struct reader *r, const struct byi_json *json, const struct byi_gnode *node,
+    const struct names *names, struct byi_gstep *step, struct byi_garg *args)
+{
+    static const char *const keys[] = {"then", "else"};
+    if (step->n_args != 1)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.args: found %u, expected the condition", json->path,
+                        step->n_args);
+    if (r->depth == BYI_GRAPH_MAX_IFS)
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "%s: an 'if' inside %d others, which is the limit",
+                        json->path, BYI_GRAPH_MAX_IFS);
+    r->depth++;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct byi_json item;
+        BYI_TRY(byi_json_get(json, keys[i], &item, r->err));
+        BYI_TRY(
+            read_branch(r, &item, node, names, &step->branch[i], &args[1 + i]));
+    }
+    r->depth--;
+    step->n_args = 3;
+    return BYOC_OK;
+}
+
+static uint32_t count_steps(const cJSON *list);
+
+/* Of the branches of a step. It recurses as deep as the text nests, which has
+ * a limit. */
+static uint32_t count_in_branches(const cJSON *step)
+{
+    static const char *const keys[] = {"then", "else"};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const cJSON *branch = cJSON_GetObjectItemCaseSensitive(step, keys[i]);
+        n += count_steps(cJSON_GetObjectItemCaseSensitive(branch, "steps"));
+    }
+    return n;
+}
+
+static uint32_t count_steps(const cJSON *list)
+{
+    const cJSON *step = NULL;
+    uint32_t n = 0;
+    cJSON_ArrayForEach(step, list) n += 1 + count_in_branches(step);
+    return n;
+}
+
+static enum byoc_status read_steps(struct reader *r,
+                                   const struct byi_json *object,
+                                   struct byi_gnode *node,
+                                   const struct names *names)
+{
+    const uint32_t n =
+        1 + count_in_branches(object->at) +
+        count_steps(cJSON_GetObjectItemCaseSensitive(object->at, "post_ops"));
+    const uint32_t room = n < BYI_GRAPH_MAX_STEPS ? n : BYI_GRAPH_MAX_STEPS;
+    r->steps = byi_arena_calloc(r->arena, room, sizeof *r->steps);
+    r->visible = byi_arena_calloc(r->arena, room, sizeof *r->visible);
+    r->n_steps = r->depth = 0;
+    BYI_TRY(read_step(r, object, node, names, &node->last));
+    BYI_TRY(read_list(r, object, "post_ops", node, names, &node->last));
+    node->steps = r->steps;
+    node->n_steps = r->n_steps;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_sources(struct reader *r,
+                                     const struct byi_json *object,
+                                     struct byi_gnode *node)
+{
+    struct byi_json list, item = {0};
+    BYI_TRY(byi_json_array(object, "source", BYI_GRAPH_MAX_NODES, &list,
+                           &node->n_sources, r->err));
+    const char **sources =
+        byi_arena_calloc(r->arena, node->n_sources, sizeof *sources);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        const char *name;
+        BYI_TRY(byi_json_as_string(&item, &name, r->err));
+        sources[i] = byi_arena_str(r->arena, name);
+    }
+    node->sources = sources;
+    return BYOC_OK;
+}
+
+static enum byoc_status check_outs(struct reader *r,
+                                   const struct byi_gnode *node,
+                                   const struct byi_json *object)
+{
+    const struct byi_type *last = node->steps[node->last].type;
+    const bool tuple = last->kind == BYI_TUPLE;
+    bool same = node->n_out == (tuple ? last->n_fields : 1);
+    for (uint32_t i = 0; same && i < node->n_out; i++)
+        same = byi_type_equal(node->out[i], tuple ? last->fields[i] : last);
+    if (same)
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_ETYPE,
+                    "%s.out: is not the type of the kernel's last step",
+                    object->path);
+}
+
+static enum byoc_status read_kernel(struct reader *r,
+                                    const struct byi_json *object,
+                                    struct byi_gnode *node)
+{
+    static const char *const keys[] = {
+        "op",   "pattern",  "operands", "name",   "args", "attrs",
+        "type", "post_ops", "out",      "source", "then", "else"};
+    BYI_TRY(byi_json_only(object, keys,
+                          BYI_COUNT(keys) - (is_if(object) ? 0 : 2), r->err));
+    const char *pattern;
+    BYI_TRY(byi_json_string(object, "pattern", &pattern, r->err));
+    node->pattern = byi_arena_str(r->arena, pattern);
+    struct names names;
+    BYI_TRY(read_operands(r, object, node, &names));
+    BYI_TRY(read_steps(r, object, node, &names));
+    BYI_TRY(read_outs(r, object, node));
+    BYI_TRY(read_sources(r, object, node));
+    return check_outs(r, node, object);
+}
+
+/* --- nodes --------------------------------------------------------------- */
+
+static enum byoc_status read_input(struct reader *r,
+                                   const struct byi_json *object,
+                                   struct byi_gnode *node)
+{
+    static const char *const keys[] = {"op", "name", "out"};
+    BYI_TRY(byi_json_only(object, keys, BYI_COUNT(keys), r->err));
+    const char *name;
+    BYI_TRY(byi_json_string(object, "name", &name, r->err));
+    node->name = byi_arena_str(r->arena, name);
+    return read_outs(r, object, node);
+}
+
+static enum byoc_status read_const(struct reader *r,
+                                   const struct byi_json *object,
+                                   struct byi_gnode *node)
+{
+    static const char *const keys[] = {"op", "data", "out"};
+    BYI_TRY(byi_json_only(object, keys, BYI_COUNT(keys), r->err));
+    int64_t data;
+    BYI_TRY(byi_json_int(object, "data", 0, BYI_GRAPH_MAX_NODES - 1, &data,
+                         r->err));
+    node->data = (uint32_t)data;
+    if (node->data >= r->graph->n_consts)
+        r->graph->n_consts = node->data + 1;
+    return read_outs(r, object, node);
+}
+
+static enum byoc_status read_node(struct reader *r,
+                                  const struct byi_json *object,
+                                  struct byi_gnode *node)
+{
+    static const struct {
+        const char *name;
+        enum byi_gnode_kind kind;
+        enum byoc_status (*read)(struct reader *, const struct byi_json *,
+                                 struct byi_gnode *);
+    } kinds[] = {
+        {"input", BYI_G_INPUT, read_input},
+        {"const", BYI_G_CONST, read_const},
+        {"kernel", BYI_G_KERNEL, read_kernel},
+    };
+    const char *op;
+    BYI_TRY(byi_json_string(object, "op", &op, r->err));
+    for (size_t i = 0; i < BYI_COUNT(kinds); i++) {
+        if (strcmp(kinds[i].name, op) != 0)
+            continue;
+        node->kind = kinds[i].kind;
+        return kinds[i].read(r, object, node);
+    }
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s.op: found \"%.40s\", expected input, const or kernel",
+                    object->path, op);
+}
+
+/* Every input node is listed, once. */
+static enum byoc_status read_inputs(struct reader *r,
+                                    const struct byi_json *root)
+{
+    struct byi_json list, item = {0};
+    uint32_t n, n_nodes = 0;
+    BYI_TRY(
+        byi_json_array(root, "inputs", BYI_GRAPH_MAX_NODES, &list, &n, r->err));
+    bool *seen = byi_arena_calloc(r->arena, r->n_read, sizeof *seen);
+    uint32_t *inputs = byi_arena_calloc(r->arena, n, sizeof *inputs);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        int64_t node;
+        BYI_TRY(
+            byi_json_as_int(&item, 0, (int64_t)r->n_read - 1, &node, r->err));
+        if (r->nodes[node].kind != BYI_G_INPUT || seen[node])
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "%s: node %lld is no input, or listed twice",
+                            item.path, (long long)node);
+        seen[node] = true;
+        inputs[i] = (uint32_t)node;
+    }
+    for (uint32_t i = 0; i < r->n_read; i++)
+        n_nodes += r->nodes[i].kind == BYI_G_INPUT;
+    if (n_nodes != n)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "inputs: lists %u of %u input nodes", n, n_nodes);
+    r->graph->inputs = inputs;
+    r->graph->n_inputs = n;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_outputs(struct reader *r,
+                                     const struct byi_json *root)
+{
+    struct byi_json list, item = {0};
+    uint32_t n;
+    BYI_TRY(byi_json_array(root, "outputs", BYI_GRAPH_MAX_OUTPUTS, &list, &n,
+                           r->err));
+    struct byi_gref *outputs = byi_arena_calloc(r->arena, n, sizeof *outputs);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
+        BYI_TRY(read_ref(r, &item, &outputs[i]));
+    r->graph->outputs = outputs;
+    r->graph->n_outputs = n;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_graph(struct reader *r,
+                                   const struct byi_json *root)
+{
+    static const char *const keys[] = {"format", "version", "symbol",
+                                       "nodes",  "inputs",  "outputs"};
+    const char *text;
+    BYI_TRY(byi_json_string(root, "format", &text, r->err));
+    if (strcmp(text, "byoc-graph") != 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "format: found \"%.40s\", expected \"byoc-graph\"",
+                        text);
+    int64_t version;
+    BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, r->err));
+    if (version != BYI_GRAPH_VERSION)
+        return byi_fail(r->err, BYOC_EINCOMPATIBLE,
+                        "version: found %lld, expected %d; compile the model "
+                        "again",
+                        (long long)version, BYI_GRAPH_VERSION);
+    BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
+    BYI_TRY(byi_json_string(root, "symbol", &text, r->err));
+    r->graph->symbol = byi_arena_str(r->arena, text);
+
+    struct byi_json list, item = {0};
+    uint32_t n;
+    BYI_TRY(
+        byi_json_array(root, "nodes", BYI_GRAPH_MAX_NODES, &list, &n, r->err));
+    r->nodes = byi_arena_calloc(r->arena, n, sizeof *r->nodes);
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        BYI_TRY(read_node(r, &item, &r->nodes[i]));
+        r->n_read++;
+    }
+    r->graph->nodes = r->nodes;
+    r->graph->n_nodes = n;
+    BYI_TRY(read_inputs(r, root));
+    return read_outputs(r, root);
+}
+
+static enum byoc_status read_text(const char *json, size_t n, bool varying,
+                                  struct byi_graph **graph,
+                                  struct byoc_error *err)
+{
+    struct cJSON *tree = NULL;
+    BYI_TRY(byi_json_parse(json, n, BYI_GRAPH_MAX_BYTES, &tree, err));
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_graph *g = byi_arena_calloc(arena, 1, sizeof *g);
+    g->arena = arena;
+    struct reader r = {
+        .arena = arena, .graph = g, .varying = varying, .err = err};
+    const struct byi_json root = byi_json_root(tree);
+    const enum byoc_status status = read_graph(&r, &root);
+    g->n_symbols = r.symbols.n;
+    g->symbols = r.symbols.at;
+    byi_json_free(&tree);
+    if (status != BYOC_OK)
+        byi_graph_free(&g);
+    else
+        *graph = g;
+    return status;
+}
+
+enum byoc_status byi_graph_read(const char *json, size_t n,
+                                struct byi_graph **graph,
+                                struct byoc_error *err)
+{
+    return read_text(json, n, false, graph, err);
+}
+
+enum byoc_status byi_graph_read_varying(const char *json, size_t n,
+                                        struct byi_graph **graph,
+                                        struct byoc_error *err)
+{
+    return read_text(json, n, true, graph, err);
+}
+
+void byi_graph_free(struct byi_graph **graph)
+{
+    if (!*graph)
+        return;
+    struct byi_arena *arena = (*graph)->arena;
+    *graph = NULL;
+    byi_arena_free(&arena);
+}

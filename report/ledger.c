@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ledger.c: where every node of the model went, and why: noted while the
+ * passes decide, closed over the final module.
+ */
+#include "ledger_book.h"
+#include "core/guard.h"
+#include "core/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *code, *text;
+} reasons[BYI_N_REASONS] = {
+#define REASON(id, code, text) [BYI_REASON_##id] = {code, text},
+#include "reasons.def"
+#undef REASON
+};
+
+const char *byi_reason_code(enum byi_reason reason)
+{
+    return reasons[reason].code;
+}
+
+const char *byi_reason_text(enum byi_reason reason)
+{
+    return reasons[reason].text;
+}
+
+/* The way of an attempt. What is not here, limits and what the user said, is
+ * decided about nodes that came all the way. */
+static const enum byi_reason stages[] = {
+    BYI_REASON_NO_VENDOR,  BYI_REASON_VENDOR_FAILED, BYI_REASON_WRITES_C,
+    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE, BYI_REASON_NOT_CLOSED,
+    BYI_REASON_DYNAMIC,    BYI_REASON_PREDICATE,     BYI_REASON_PROBE,
+    BYI_REASON_REFERENCE,
+};
+
+uint32_t byi_reason_stage(enum byi_reason reason)
+{
+    uint32_t i = 0;
+    while (i < BYI_COUNT(stages) && stages[i] != reason)
+        i++;
+    return i;
+}
+
+struct byi_ledger *byi_ledger_new(void)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_ledger *ledger = byi_arena_alloc(arena, sizeof *ledger);
+    ledger->arena = arena;
+    return ledger;
+}
+
+void byi_ledger_free(struct byi_ledger **ledger)
+{
+    if (!*ledger)
+        return;
+    struct byi_ledger *l = *ledger;
+    byi_vec_free(l->texts.slots);
+    byi_vec_free(l->attempts.at);
+    byi_vec_free(l->entries.at);
+    byi_vec_free(l->regions.at);
+    byi_vec_free(l->gates.at);
+    struct byi_arena *arena = l->arena;
+    *ledger = NULL;
+    byi_arena_free(&arena);
+}
+
+/* --- strings, each once ----------------------------------------------------
+ */
+
+static struct byi_text_slot *slot_of(const struct byi_texts *t, uint64_t hash,
+                                     const char *text)
+{
+    uint32_t i = (uint32_t)hash & (t->cap - 1);
+    while (t->slots[i].text &&
+           (t->slots[i].hash != hash || strcmp(t->slots[i].text, text) != 0))
+        i = (i + 1) & (t->cap - 1);
+    return &t->slots[i];
+}
+
+static void grow_texts(struct byi_texts *t)
+{
+    struct byi_texts grown = {.n = t->n, .cap = t->cap ? 2 * t->cap : 256};
+    grown.slots = byi_own(grown.cap, sizeof *grown.slots, NULL);
+    for (uint32_t i = 0; i < t->cap; i++)
+        if (t->slots[i].text)
+            *slot_of(&grown, t->slots[i].hash, t->slots[i].text) = t->slots[i];
+    byi_vec_free(t->slots);
+    *t = grown;
+}
+
+static struct byi_text_slot *keep_slot(struct byi_ledger *l, const char *text)
+{
+    struct byi_texts *t = &l->texts;
+    if (t->n >= t->cap / 2)
+        grow_texts(t);
+    const uint64_t hash = byi_hash(0, text, strlen(text));
+    struct byi_text_slot *slot = slot_of(t, hash, text);
+    if (!slot->text) {
+        *slot = (struct byi_text_slot){.hash = hash,
+                                       .text = byi_arena_str(l->arena, text)};
+        t->n++;
+    }
+    return slot;
+}
+
+static const char *keep(struct byi_ledger *l, const char *text)
+{
+    return text ? keep_slot(l, text)->text : NULL;
+}
+
+struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
+                                      const char *region)
+{
+    return &keep_slot(ledger, region)->times;
+}
+
+/* --- opening ---------------------------------------------------------------
+ */
+
+void byi_ledger_facts(struct byi_ledger *l,
+                      const struct byi_ledger_facts *facts)
+{
+    struct byi_ledger_vendor *vendors =
+        byi_arena_calloc(l->arena, facts->n_vendors, sizeof *vendors);
+    for (uint32_t i = 0; i < facts->n_vendors; i++)
+        vendors[i] = (struct byi_ledger_vendor){
+            .name = keep(l, facts->vendors[i].name),
+            .version = keep(l, facts->vendors[i].version)};
+    l->facts = (struct byi_ledger_facts){.model = keep(l, facts->model),
+                                         .cpu = keep(l, facts->cpu),
+                                         .native = keep(l, facts->native),
+                                         .threads = facts->threads,
+                                         .n_vendors = facts->n_vendors,
+                                         .vendors = vendors};
+}
+
+void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m)
+{
+    ledger->reads = byi_sources_reads(m, ledger->arena);
+}
+
+/* --- noting ----------------------------------------------------------------
+ */
+
+static struct byi_entry *entry_of(struct byi_ledger *l, uint32_t source)
+{
+    const struct byi_entry none = {.where = BYI_REASON_REMOVED};
+    while (l->entries.n <= source)
+        BYI_PUSH(&l->entries, none);
+    return &l->entries.at[source];
+}
+
+static void add_attempt(struct byi_ledger *l, struct byi_entry *e,
+                        const struct byi_attempt *attempt)
+{
+    for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next) {
+        const struct byi_attempt *a = &l->attempts.at[i - 1];
+        if (a->reason == attempt->reason && a->vendor == attempt->vendor &&
+            a->pattern == attempt->pattern && a->detail == attempt->detail)
+            return;
+    }
+    BYI_PUSH(&l->attempts, *attempt);
+    if (e->last)
+        l->attempts.at[e->last - 1].next = l->attempts.n;
+    else
+        e->first = l->attempts.n;
+    e->last = l->attempts.n;
+}
+
+void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
+                     enum byi_reason reason, const char *vendor,
+                     const char *pattern, const char *detail)
+{
+    const struct byi_attempt attempt = {.reason = reason,
+                                        .vendor = keep(ledger, vendor),
+                                        .pattern = keep(ledger, pattern),
+                                        .detail = keep(ledger, detail)};
+    for (uint32_t i = 0; i < s->n; i++)
+        add_attempt(ledger, entry_of(ledger, s->at[i]), &attempt);
+}
+
+void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
+                     const char *impl)
+{
+    impl = keep(ledger, impl);
+    for (uint32_t i = 0; i < s->n; i++)
+        entry_of(ledger, s->at[i])->impl = impl;
+}
+
+void byi_ledger_region(struct byi_ledger *ledger,
+                       const struct byi_ledger_region *r)
+{
+    const struct byi_region_entry entry = {
+        .name = keep(ledger, r->name),
+        .vendor = keep(ledger, r->vendor),
+        .reason = r->reason,
+        .detail = keep(ledger, r->detail),
+        .n_nodes = r->sources->n,
+        .nodes = byi_arena_copy(ledger->arena, r->sources->at,
+                                r->sources->n * sizeof *r->sources->at),
+        .flops = r->flops,
+        .n_inputs = r->n_inputs,
+        .n_outputs = r->n_outputs};
+    BYI_PUSH(&ledger->regions, entry);
+    byi_ledger_note(ledger, r->sources, r->reason, r->vendor, NULL, r->detail);
+}
+
+static uint32_t count_outputs(const struct byi_func *f)
+{
+    const struct byi_type *type = f->nodes.at[f->result].type;
+    return type->kind == BYI_TUPLE ? type->n_fields : 1;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
+                          const struct byi_samples *samples, uint32_t func,
+                          enum byi_reason reason, const char *detail)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    BYI_VEC(uint32_t) list = {0};
+    uint32_t kept = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 0; node->kind == BYI_CALL && i < node->sources->n;
+             i++)
+            BYI_PUSH(&list, node->sources->at[i]);
+    }
+    if (list.n)
+        qsort(list.at, list.n, sizeof *list.at, compare_ids);
+    for (uint32_t i = 0; i < list.n; i++)
+        if (!i || list.at[i] != list.at[i - 1])
+            list.at[kept++] = list.at[i];
+    const struct byi_sources sources = {.n = kept, .at = list.at};
+    const struct byi_ledger_region region = {
+        .name = f->name,
+        .vendor = f->attr.compiler,
+        .reason = reason,
+        .detail = detail,
+        .sources = &sources,
+        .flops = byi_func_flops(m, samples, func),
+        .n_inputs = f->params.n,
+        .n_outputs = count_outputs(f)};
+    byi_ledger_region(ledger, &region);
+    byi_vec_free(list.at);
+}
+
+void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
+                             double vendor_us, double native_us)
+{
+    *byi_ledger_times_of(ledger, region) =
+        (struct byi_times){.vendor = vendor_us, .native = native_us};
+}
+
+void byi_ledger_node_times(struct byi_ledger *ledger,
+                           const struct byi_sources *s, double vendor_us,
+                           double native_us)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        entry_of(ledger, s->at[i])->times = (struct byi_times){
+            .vendor = vendor_us / s->n, .native = native_us / s->n};
+}
+
+/* --- closing ---------------------------------------------------------------
+ */
+
+/* Where the node stands that is being read. */
+struct place {
+    enum byi_reason where;
+    uint32_t region; /* 1 + index */
+    const char *pattern;
+};
+
+/* An operator counts more than a constant, a vendor's more than a native one:
+ * a model node that was split is where its heaviest part is. */
+static int rank_of(enum byi_reason where)
+{
+    switch (where) {
+    case BYI_REASON_OFFLOADED:
+        return 3;
+    case BYI_REASON_NATIVE:
+        return 2;
+    case BYI_REASON_FOLDED:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* A Constant node of the model runs nowhere, wherever its value has gone. */
+static bool is_constant(const struct byi_ledger *l, uint32_t source)
+{
+    return strcmp(l->sources[source].op, "Constant") == 0;
+}
+
+static uint32_t count_operators(const struct byi_ledger *l,
+                                const struct byi_sources *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        n += !is_constant(l, s->at[i]);
+    return n;
+}
+
+static void settle(struct byi_ledger *l, const struct byi_sources *s,
+                   const struct place *place, double flops)
+{
+    const struct place folded = {.where = BYI_REASON_FOLDED};
+    const uint32_t operators = count_operators(l, s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct byi_entry *e = entry_of(l, s->at[i]);
+        const bool aside = operators > 0 && is_constant(l, s->at[i]);
+        const struct place *to = aside ? &folded : place;
+        e->flops += aside ? 0 : flops / (operators ? operators : s->n);
+        if (rank_of(to->where) <= rank_of(e->where))
+            continue;
+        e->where = to->where;
+        e->region = to->region;
+        e->pattern = to->pattern;
+    }
+}
+
+static const struct byi_type *type_of(const struct byi_module *m,
+                                      const struct byi_samples *samples,
+                                      uint32_t func, byi_id id)
+{
+    const struct byi_type *type = m->funcs.at[func]->nodes.at[id].type;
+    const struct byi_type *sample =
+        byi_type_all_static(type) ? NULL : byi_sample_usual(samples, func, id);
+    return sample ? sample : type;
+}
+
+double byi_node_flops(const struct byi_module *m,
+                      const struct byi_samples *samples, uint32_t func,
+                      byi_id id)
+{
+    const struct byi_node *node = &m->funcs.at[func]->nodes.at[id];
+    const struct byi_type *in[16];
+    uint32_t n = node->n_args < BYI_COUNT(in) ? node->n_args : BYI_COUNT(in);
+    for (uint32_t i = 0; i < n; i++)
+        in[i] = type_of(m, samples, func, node->args[i]);
+    return byi_op_flops(byi_op(node->op), node->attrs, in,
+                        type_of(m, samples, func, id));
+}
+
+static const struct byi_func *composite_at(const struct byi_module *m,
+                                           const struct byi_node *node)
+{
+    const struct byi_func *body =
+        node->kind == BYI_FN ? m->funcs.at[node->index] : NULL;
+    return body && body->attr.composite ? body : NULL;
+}
+
+/* The branches in a composite's body count as its body does. */
+static bool is_inner(const struct byi_module *m, const struct byi_node *node)
+{
+    return node->kind == BYI_FN && m->funcs.at[node->index]->attr.inner;
+}
+
+/* Of the operators in a body and its branches; as deep as these nest. */
+static double body_flops(const struct byi_module *m,
+                         const struct byi_samples *samples, uint32_t func)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    double flops = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_CALL_OP)
+            flops += byi_node_flops(m, samples, func, id);
+        else if (is_inner(m, node))
+            flops += body_flops(m, samples, node->index);
+    }
+    return flops;
+}
+
+double byi_func_flops(const struct byi_module *m,
+                      const struct byi_samples *samples, uint32_t func)
+{
+    const struct byi_func *f = m->funcs.at[func];
+    double flops = 0;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const struct byi_func *body = composite_at(m, node);
+        if (node->kind == BYI_CALL_OP)
+            flops += byi_node_flops(m, samples, func, id);
+        else if (body || is_inner(m, node))
+            flops += body_flops(m, samples, node->index);
+    }
+    return flops;
+}
+
+/* A closed ledger's module, and sizes for what varies in it. */
+struct reader {
+    struct byi_ledger *l;
+    const struct byi_module *m;
+    const struct byi_samples *samples;
+};
+
+static void read_function(const struct reader *r, uint32_t func,
+                          const struct place *place)
+{
+    const struct place folded = {.where = BYI_REASON_FOLDED};
+    const struct byi_func *f = r->m->funcs.at[func];
+    struct byi_ledger *l = r->l;
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_CONST)
+            settle(l, node->sources, &folded, 0);
+        if (node->kind == BYI_IF && place->region)
+            settle(l, node->sources, place, 0);
+        if (is_inner(r->m, node))
+            read_function(r, node->index, place);
+        if (node->kind != BYI_CALL_OP)
+            continue;
+        double flops = byi_node_flops(r->m, r->samples, func, id);
+        settle(l, node->sources, place, flops);
+        l->coverage.flops += flops;
+        if (!place->region)
+            continue;
+        l->coverage.flops_offloaded += flops;
+        l->regions.at[place->region - 1].flops += flops;
+    }
+}
+
+/* The composites of a vendor's function, `region`; or of one of ours, 0, when
+ * their region was given back. */
+static void read_composites(const struct reader *r, const struct byi_func *f,
+                            uint32_t region)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        const struct byi_func *body = composite_at(r->m, node);
+        if (!body)
+            continue;
+        const struct place offloaded = {.where = BYI_REASON_OFFLOADED,
+                                        .region = region,
+                                        .pattern = body->attr.composite};
+        const struct place native = {.where = BYI_REASON_NATIVE};
+        read_function(r, node->index, region ? &offloaded : &native);
+    }
+}
+
+static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
+{
+    const struct byi_region_entry entry = {.name = keep(l, f->name),
+                                           .vendor = keep(l, f->attr.compiler),
+                                           .kept = true,
+                                           .n_inputs = f->params.n,
+                                           .n_outputs = count_outputs(f)};
+    BYI_PUSH(&l->regions, entry);
+    l->coverage.regions++;
+    return l->regions.n;
+}
+
+static void count(struct byi_ledger *l, const struct byi_entry *e)
+{
+    struct byi_coverage *c = &l->coverage;
+    c->offloaded += e->where == BYI_REASON_OFFLOADED;
+    c->native += e->where == BYI_REASON_NATIVE;
+    c->folded += e->where == BYI_REASON_FOLDED;
+    c->removed += e->where == BYI_REASON_REMOVED;
+    if (e->region)
+        l->regions.at[e->region - 1].n_nodes++;
+}
+
+/* Kept regions list their nodes, in order. */
+static void list_nodes(struct byi_ledger *l)
+{
+    uint32_t **next = byi_arena_calloc(l->arena, l->regions.n, sizeof *next);
+    for (uint32_t i = 0; i < l->regions.n; i++) {
+        struct byi_region_entry *r = &l->regions.at[i];
+        if (r->kept)
+            r->nodes = next[i] =
+                byi_arena_calloc(l->arena, r->n_nodes, sizeof **next);
+    }
+    for (uint32_t i = 0; i < l->coverage.nodes; i++)
+        if (l->entries.at[i].region)
+            *next[l->entries.at[i].region - 1]++ = i;
+}
+
+void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
+                      const struct byi_samples *samples)
+{
+    const struct reader r = {l, m, samples};
+    const struct place native = {.where = BYI_REASON_NATIVE};
+    l->coverage = (struct byi_coverage){
+        .nodes = m->sources.n, .sizes = keep(l, byi_sample_sizes(samples))};
+    l->sources = byi_arena_copy(l->arena, m->sources.at,
+                                m->sources.n * sizeof *m->sources.at);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (f->dead || f->attr.composite || f->attr.inner)
+            continue;
+        const uint32_t region = f->attr.compiler ? add_region(l, f) : 0;
+        read_function(&r, i, &native);
+        read_composites(&r, f, region);
+    }
+    for (uint32_t i = 0; i < m->sources.n; i++)
+        count(l, entry_of(l, i));
+    list_nodes(l);
+}
+
+uint32_t byi_coverage_operators(const struct byi_coverage *coverage)
+{
+    return coverage->offloaded + coverage->native;
+}
+
+const struct byi_coverage *byi_ledger_coverage(const struct byi_ledger *ledger)
+{
+    return &ledger->coverage;
+}
+
+void byi_ledger_measured(struct byi_ledger *ledger,
+                         const struct byi_measured *measured)
+{
+    ledger->measured = *measured;
+}
+
+void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate)
+{
+    BYI_PUSH(&ledger->gates, *gate);
+}

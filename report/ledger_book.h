@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/ledger_book.h: what a ledger is made of, for the files that make
+ * it: ledger.c notes and closes, ledger_reads.c finds who reads whom,
+ * ledger_json.c writes.
+ */
+#ifndef BYI_LEDGER_BOOK_H
+#define BYI_LEDGER_BOOK_H
+
+#include "ledger.h"
+
+/* One thing that was tried for a node. Its strings are the ledger's, so equal
+ * ones are one pointer. */
+struct byi_attempt {
+    enum byi_reason reason;
+    uint32_t next; /* 1 + the node's next attempt in the pool; 0: the last */
+    const char *vendor, *pattern, *detail; /* or NULL */
+};
+
+/* Microseconds; 0 while nothing was measured. */
+struct byi_times {
+    double vendor, native;
+};
+
+/* One model node. */
+struct byi_entry {
+    uint32_t first, last; /* attempts: 1 + index in the pool; 0: none */
+    const char *impl;
+    struct byi_times times;
+    /* after closing */
+    enum byi_reason where; /* OFFLOADED, NATIVE, FOLDED, REMOVED */
+    const char *pattern;
+    uint32_t region; /* 1 + index; 0: none */
+    double flops;
+};
+
+struct byi_region_entry {
+    const char *name, *vendor;
+    bool kept;
+    enum byi_reason reason; /* when it was given back */
+    const char *detail;
+    uint32_t n_nodes;
+    const uint32_t *nodes; /* of one given back */
+    double flops;
+    uint32_t n_inputs, n_outputs;
+};
+
+/* Sets of numbers: those of i are at[first[i]] .. at[first[i + 1] - 1]. */
+struct byi_rows {
+    uint32_t n;
+    const uint32_t *first, *at;
+};
+
+struct byi_text_slot {
+    uint64_t hash;
+    const char *text;
+    struct byi_times times; /* of the region of this name */
+};
+
+/* An open hash of strings, each once. */
+struct byi_texts {
+    struct byi_text_slot *slots;
+    uint32_t n, cap; /* cap is a power of two */
+};
+
+struct byi_ledger {
+    struct byi_arena *arena;
+    struct byi_texts texts;
+    struct byi_ledger_facts facts;
+    struct byi_rows reads;
+    BYI_VEC(struct byi_attempt) attempts;
+    BYI_VEC(struct byi_entry) entries; /* by source */
+    BYI_VEC(struct byi_region_entry) regions;
+    BYI_VEC(struct byi_gate) gates;
+    struct byi_measured measured; /* chosen NULL: it was not */
+    struct byi_coverage coverage;
+    const struct byi_source *sources; /* the module's, copied */
+};
+
+/* The times of the region of that name, made when new. */
+struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
+                                      const char *region);
+/* ledger_reads.c: for each source of m the sources it reads, in `arena`. */
+struct byi_rows byi_sources_reads(const struct byi_module *m,
+                                  struct byi_arena *arena);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dnnl.c: the rows of dnnl.def as patterns, and their predicates. Part of the
+ * plug-in: it sees what any vendor sees, byoc/backend.h. A row says what may
+ * stand together; whether oneDNN really builds it well, with these shapes, the
+ * probe finds out.
+ */
+#include "patterns.h"
+
+#include <string.h>
+
+#define NAME(op, name, ...) name
+#define ELTWISE BYI_DN_ELTWISE(NAME, "|")
+#define BINARY BYI_DN_BINARY(NAME, "|")
+#define COMMA ,
+#define SAY(id, text) [id] = text
+#define ID(id, text) id
+enum { BYI_DN_REFUSALS(ID, COMMA) };
+
+/* Post-ops: what oneDNN applies to a result on its way out, in any order. */
+#define NONE ""
+#define POSTS                                                                  \
+    " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
+    " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
+
+enum { F32 = 1, U8 = 2, I8 = 3 };
+
+static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
+
+/* All results are float32, and of a tuple's maker what it takes. */
+static const char *accept_float(const struct byoc_host *host,
+                                const struct byoc_match *m)
+{
+    uint32_t dtype, rank;
+    const int64_t *dims;
+    for (uint32_t i = 0; i < host->match_n_ops(m); i++)
+        if (host->match_op_type(m, i, &dtype, &rank, &dims) && dtype != F32)
+            return host->match_say(m, says[GIVES], host->match_op(m, i),
+                                   host->match_show_op(m, i));
+    if (host->match_type(m, "src", &dtype, &rank, &dims) && dtype != F32)
+        return host->match_say(m, says[TAKES], host->match_op(m, 0),
+                               host->match_show(m, "src"));
+    return NULL;
+}
+
+/* Post-ops work on the result in place: its shape must not change. */
+static const char *accept_chain(const struct byoc_host *host,
+                                const struct byoc_match *m)
+{
+    uint32_t dtype, rank[2];
+    const int64_t *dims[2];
+    const char *why = accept_float(host, m);
+    if (why || !host->match_op_type(m, 0, &dtype, &rank[0], &dims[0]))
+        return why;
+    for (uint32_t i = 1; i < host->match_n_ops(m); i++)
+        if (host->match_op_type(m, i, &dtype, &rank[1], &dims[1]) &&
+            (rank[0] != rank[1] ||
+             memcmp(dims[0], dims[1], rank[0] * sizeof *dims[0]) != 0))
+            return host->match_say(
+                m, says[GROWS], host->match_op(m, i), host->match_show_op(m, i),
+                host->match_op(m, 0), host->match_show_op(m, 0));
+    return NULL;
+}
+
+/* 8 bits one side, float32 the other, one scale. */
+static const char *accept_quantize(const struct byoc_host *host,
+                                   const struct byoc_match *m)
+{
+    uint32_t from, to, dtype, rank;
+    const int64_t *dims;
+    int64_t n = 1;
+    if (!host->match_type(m, "src", &from, &rank, &dims) ||
+        !host->match_op_type(m, 0, &to, &rank, &dims) ||
+        !((from == F32 && (to == U8 || to == I8)) ||
+          (to == F32 && (from == U8 || from == I8))))
+        return host->match_say(m, says[BITS], host->match_op(m, 0),
+                               host->match_show_op(m, 0),
+                               host->match_show(m, "src"));
+    host->match_type(m, "scale", &dtype, &rank, &dims);
+    for (uint32_t i = 0; i < rank; i++)
+        n *= dims[i];
+    if (n != 1)
+        return host->match_say(m, says[SCALES], host->match_op(m, 0),
+                               host->match_show(m, "scale"));
+    return NULL;
+}
+
+#define ROW(name, operators, operands, posts, accept, build)                   \
+    {name, operators operands posts, accept},
+const struct byoc_pattern byi_dnnl_patterns[] = {
+#include "patterns.def"
+};
+const uint32_t byi_dnnl_n_patterns =
+    sizeof byi_dnnl_patterns / sizeof byi_dnnl_patterns[0];

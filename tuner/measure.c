@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure.c: modules in memory, their fused groups compiled, run in turn. */
+#include "measure.h"
+
+#include "compile/passes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/temp.h"
+
+double byi_meter_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum byoc_status byi_meter_passes(const struct byi_meter *meter,
+                                  struct byi_module *m,
+                                  struct byi_vendors *vendors,
+                                  struct byoc_error *err)
+{
+    struct byi_pass_context ctx = *meter->ctx;
+    ctx.vendors = vendors;
+    ctx.ledger = NULL;
+    ctx.instruments = NULL;
+    ctx.n_instruments = 0;
+    ctx.stop_after = NULL;
+    ctx.verify = false;
+    const struct byi_pass *const *passes = byi_passes_pipeline() + 1;
+    uint32_t n = 0;
+    while (passes[n])
+        n++;
+    return byi_run_passes(m, passes, n, &ctx, err);
+}
+
+/* --- groups as code ------------------------------------------------------- */
+
+/* An artifact with these kernels and no weights, which nobody loads as a
+ * model: its plan is of any entry. */
+static enum byoc_status write_code(const struct byi_meter *meter,
+                                   const struct byi_module *m,
+                                   const struct byi_kernels *kernels,
+                                   const char *path, struct byoc_error *err)
+{
+    struct byi_built built = {0};
+    struct byi_text manifest = {0};
+    enum byoc_status status =
+        byi_build(m, meter->found, kernels, meter->arena, &built, err);
+    if (status == BYOC_OK) {
+        struct byi_image image = byi_built_image(&built);
+        image.weights_bytes = 0;
+        image.n_spans = 0;
+        image.source = kernels->source.at;
+        image.source_bytes = kernels->source.n;
+        image.n_kernels = kernels->list.n;
+        status = byi_built_manifest(m, meter->found, &image, true, meter->arena,
+                                    &manifest, err);
+        image.manifest = manifest.at;
+        image.manifest_bytes = manifest.n;
+        if (status == BYOC_OK)
+            status = byi_artifact_write(path, &image, meter->cc, err);
+    }
+    byi_text_free(&manifest);
+    byi_built_free(&built);
+    return status;
+}
+
+static enum byoc_status compile_groups(const struct byi_meter *meter,
+                                       const struct byi_module *m,
+                                       struct byi_compiled_groups *groups,
+                                       struct byoc_error *err)
+{
+    const char *tmp = secure_getenv("TMPDIR");
+    struct byi_temp *listed = NULL;
+    char *folder = byi_arena_printf(meter->arena, "%s/byoc-XXXXXX",
+                                    tmp && *tmp ? tmp : "/tmp");
+    if (!byi_temp_folder(folder, &listed))
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot make a folder there; set TMPDIR", folder);
+    const char *path = byi_arena_printf(meter->arena, "%s/code.so", folder);
+    enum byoc_status status = write_code(meter, m, &groups->kernels, path, err);
+    if (status == BYOC_OK)
+        status = byoc_internal_code_open(path, &groups->library, err);
+    unlink(path); /* what is mapped stays */
+    rmdir(folder);
+    byi_temp_done(&listed);
+    return status;
+}
+
+void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
+                       struct byi_compiled_groups *groups)
+{
+    struct byoc_error err;
+    byi_kernels_write(m, &groups->kernels);
+    if (!groups->kernels.list.n || meter->no_compiler)
+        return;
+    if (compile_groups(meter, m, groups, &err) == BYOC_OK) {
+        groups->has_code = true;
+        return;
+    }
+    meter->no_compiler = true;
+    byi_text_addf(&meter->why_none, "%s", err.text);
+}
+
+void byi_compiled_groups_free(struct byi_compiled_groups *groups)
+{
+    byoc_internal_code_close(&groups->library);
+    byi_kernels_free(&groups->kernels);
+    groups->has_code = false;
+}
+
+/* --- contenders ----------------------------------------------------------- */
+
+static enum byoc_status load(const struct byi_meter *meter,
+                             const struct byi_compiled_groups *groups,
+                             struct byi_contender *c, struct byoc_error *err)
+{
+    struct byi_image image = byi_built_image(&c->built);
+    if (groups->has_code) {
+        const struct byi_image *code = &groups->library.artifact.image;
+        image.code = code->code;
+        image.code_bytes = code->code_bytes;
+        image.text = code->text;
+        image.text_bytes = code->text_bytes;
+    }
+    const struct byoc_load_params params = {.threads = meter->threads,
+                                            .plugins = meter->plugins,
+                                            .require_vendors = true};
+    BYI_TRY(byoc_internal_model_open(&image, &params, &c->model, err));
+    BYI_TRY(byoc_state_new(c->model, &c->state, err));
+    c->n_outputs = byoc_model_n_outputs(c->model);
+    c->outputs =
+        byi_arena_calloc(meter->arena, c->n_outputs + 1u, sizeof *c->outputs);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_contender_open(const struct byi_meter *meter,
+                                    const struct byi_module *m,
+                                    const struct byi_compiled_groups *groups,
+                                    struct byi_contender *c,
+                                    struct byoc_error *err)
+{
+    *c = (struct byi_contender){0};
+    enum byoc_status status =
+        byi_build(m, meter->found, groups->has_code ? &groups->kernels : NULL,
+                  meter->arena, &c->built, err);
+    if (status == BYOC_OK)
+        status = load(meter, groups, c, err);
+    if (status != BYOC_OK)
+        byi_contender_close(c);
+    return status;
+}
+
+void byi_contender_close(struct byi_contender *c)
+{
+    byoc_state_free(&c->state);
+    byoc_model_free(&c->model);
+    byi_built_free(&c->built);
+}
+
+/* --- inputs --------------------------------------------------------------- */
+
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+/* Floats in [-1, 1), integers 0 or 1, varying dims 1. */
+static enum byoc_status make_up(const struct byoc_io *io,
+                                struct byi_arena *arena, uint64_t *seed,
+                                DLTensor *view, struct byoc_error *err)
+{
+    struct byi_tensor t = {.dtype = io->dtype, .rank = io->rank};
+    int64_t *dims = byi_arena_calloc(arena, io->rank + 1u, sizeof *dims);
+    for (uint32_t d = 0; d < io->rank; d++)
+        t.dims[d] = dims[d] = io->dims[d] < 0 ? 1 : io->dims[d];
+    const uint64_t bytes = byi_tensor_bytes(&t);
+    if (io->dtype == BYOC_STRING || bytes >= SIZE_MAX - BYI_ALIGN)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "input \"%.100s\" cannot be made up", io->name);
+    const uintptr_t at =
+        (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
+    t.data = (void *)((at + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);
+    const int64_t n = byi_elements(t.rank, t.dims);
+    const bool is_float = byi_dtype_is_float(io->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t r = next_random(seed);
+        byi_tensor_set(&t, i, is_float ? r / 1073741824.0 - 1 : r >> 30);
+    }
+    *view = (DLTensor){.data = t.data,
+                       .device = {kDLCPU, 0},
+                       .ndim = (int32_t)io->rank,
+                       .dtype = byoc_dtype_dlpack(io->dtype),
+                       .shape = dims};
+    return BYOC_OK;
+}
+
+/* --- timing --------------------------------------------------------------- */
+
+enum { FEWEST_ROUNDS = 2, LEAST_ROUNDS = 5, MOST_ROUNDS = 301 };
+enum { BRIEF = 20000 }; /* us */
+
+/* One contender's rounds. Between two of its turns the others have the caches:
+ * the weights of a brief one would come from memory each time, which they do
+ * not when it runs alone, so one run goes before the clock. */
+struct times {
+    uint32_t repeats; /* runs in a row, so that the clock is fine enough */
+    bool brief;
+    uint32_t n_clean; /* rounds in which nobody took a CPU away from us */
+    double us[MOST_ROUNDS], clean[MOST_ROUNDS];
+};
+
+struct race {
+    struct byi_contender *const *at;
+    uint32_t n, rounds;
+    DLTensor *inputs;
+    uint32_t n_inputs;
+    struct times *times; /* of each */
+};
+
+static long taken_away(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
+}
+
+static enum byoc_status run_once(const struct race *r, uint32_t i,
+                                 uint32_t repeats, double *us,
+                                 struct byoc_error *err)
+{
+    struct byi_contender *c = r->at[i];
+    const double began = byi_meter_now();
+    for (uint32_t k = 0; k < repeats; k++) {
+        for (uint32_t o = 0; o < c->n_outputs; o++)
+            c->outputs[o].data = NULL;
+        BYI_TRY(byoc_run(c->state, r->inputs, r->n_inputs, c->outputs,
+                         c->n_outputs, err));
+    }
+    *us = 1e6 * (byi_meter_now() - began) / repeats;
+    return BYOC_OK;
+}
+
+static enum byoc_status warm_up(struct race *r, uint32_t *failed,
+                                struct byoc_error *err)
+{
+    const double fine = 100, slow = 500000; /* us */
+    for (uint32_t i = 0; i < r->n; i++) {
+        double us = 0;
+        *failed = i;
+        BYI_TRY(run_once(r, i, 1, &us, err));
+        if (us < slow)
+            BYI_TRY(run_once(r, i, 1, &us, err));
+        if (us < fine)
+            BYI_TRY(run_once(r, i, 5, &us, err));
+        r->times[i].brief = us < BRIEF;
+        r->times[i].repeats = us < fine ? 1 + (uint32_t)(fine / (us + 0.1)) : 1;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status run_round(struct race *r, uint32_t *failed,
+                                  struct byoc_error *err)
+{
+    for (uint32_t k = 0; k < r->n; k++) {
+        const uint32_t i = (r->rounds + k) % r->n; /* nobody always first */
+        struct times *t = &r->times[i];
+        double us = 0;
+        *failed = i;
+        if (t->brief)
+            BYI_TRY(run_once(r, i, 1, &us, err));
+        const long before = taken_away();
+        BYI_TRY(run_once(r, i, t->repeats, &us, err));
+        if (taken_away() == before)
+            t->clean[t->n_clean++] = us;
+        t->us[r->rounds] = us;
+    }
+    r->rounds++;
+    return BYOC_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of the rounds that were not disturbed; where the machine is too
+ * busy to have enough of these, the lower quartile of all. */
+static double settle(const struct race *r, uint32_t i)
+{
+    const struct times *t = &r->times[i];
+    const bool clean = t->n_clean >= LEAST_ROUNDS;
+    const uint32_t n = clean ? t->n_clean : r->rounds;
+    double sorted[MOST_ROUNDS];
+    memcpy(sorted, clean ? t->clean : t->us, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_time);
+    return sorted[clean ? n / 2 : (n - 1) / 4];
+}
+
+/* Who is the fastest will not change: the fastest runs of the others are far
+ * behind it. */
+static bool is_clear(const struct race *r)
+{
+    double best = 0, next = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const double us = settle(r, i);
+        best = i == 0 || us < best ? us : best;
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        double least = r->times[i].us[0];
+        for (uint32_t k = 1; k < r->rounds; k++)
+            least = fmin(least, r->times[i].us[k]);
+        if (settle(r, i) > best)
+            next = next == 0 ? least : fmin(next, least);
+    }
+    return next > 3 * best;
+}
+
+static bool is_over(const struct race *r, double gone, double seconds)
+{
+    const double patience = 4; /* with a busy machine */
+    uint32_t clean = r->rounds;
+    for (uint32_t i = 0; i < r->n; i++)
+        clean = r->times[i].n_clean < clean ? r->times[i].n_clean : clean;
+    if (r->rounds == MOST_ROUNDS)
+        return true;
+    if (gone >= patience * seconds)
+        return r->rounds >= FEWEST_ROUNDS;
+    if (clean < LEAST_ROUNDS && r->rounds < 4 * LEAST_ROUNDS)
+        return false;
+    return is_clear(r) || (gone >= seconds && clean >= LEAST_ROUNDS);
+}
+
+static enum byoc_status race(struct race *r, double seconds, uint32_t *failed,
+                             struct byoc_error *err)
+{
+    BYI_TRY(warm_up(r, failed, err));
+    const double began = byi_meter_now();
+    while (!is_over(r, byi_meter_now() - began, seconds))
+        BYI_TRY(run_round(r, failed, err));
+    for (uint32_t i = 0; i < r->n; i++)
+        r->at[i]->us = settle(r, i);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_contenders_time(struct byi_contender *const *at,
+                                     uint32_t n, double seconds,
+                                     uint32_t *failed, struct byoc_error *err)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct race r = {
+        .at = at, .n = n, .n_inputs = byoc_model_n_inputs(at[0]->model)};
+    r.inputs = byi_arena_calloc(arena, r.n_inputs + 1u, sizeof *r.inputs);
+    r.times = byi_arena_calloc(arena, n, sizeof *r.times);
+    uint64_t seed = 1;
+    enum byoc_status status = BYOC_OK;
+    *failed = 0;
+    for (uint32_t i = 0; i < r.n_inputs && status == BYOC_OK; i++)
+        status = make_up(byoc_model_input(at[0]->model, i), arena, &seed,
+                         &r.inputs[i], err);
+    if (status == BYOC_OK)
+        status = race(&r, seconds, failed, err);
+    byi_arena_free(&arena);
+    return status;
+}
