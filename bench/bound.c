@@ -13,7 +13,7 @@
 #include <byoc/byoc.h>
 
 #include "bench/bound.h"
-#include "core/openmp.h"
+#include "core/base/openmp.h"
 #include "driver/feed.h"
 #include "runtime_dnnl/build.h"
 

@@ -4,7 +4,7 @@
  * ran with which state, and for how long.
  */
 #include "bench/bound.h"
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/dct.h"
-#include "core/resample.h"
+#include "core/ops/dct.h"
+#include "core/ops/resample.h"
 
 enum { ROUNDS = 21 };
 

@@ -15,7 +15,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 enum { ROUNDS = 31 };
 

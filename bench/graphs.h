@@ -3,7 +3,7 @@
 #ifndef BENCH_GRAPHS_H
 #define BENCH_GRAPHS_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* The name of shape 0, 1, ...; NULL behind the last. */
 const char *bench_shape(uint32_t shape);

@@ -2,7 +2,7 @@
 /* measure.c: one process a measurement, medians, and the table. */
 #include "measure.h"
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 enum { MOST_CASES = 128, MOST_ROUNDS = 1000 };
 

@@ -9,14 +9,14 @@
  * its probe and with it: milliseconds of each pass, medians of 11.
  *     bench_partition --plugin FILE.so MODEL.onnx...
  */
+#include "graphs.h"
+#include "measure.h"
+
 #include "compile/passes.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
-
-#include "graphs.h"
-#include "measure.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,13 +9,13 @@
  *                  [--plugin FILE.so]
  * --plugin partitions for that vendor; without it nobody takes anything.
  */
+#include "graphs.h"
+#include "measure.h"
+
 #include "compile/passes.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
-
-#include "graphs.h"
-#include "measure.h"
 
 #include <stdlib.h>
 #include <string.h>

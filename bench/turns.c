@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/openmp.h"
+#include "core/base/openmp.h"
 #include "runtime/internal.h"
 
 static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),

@@ -7,7 +7,7 @@
 
 #include <byoc/byoc.h>
 
-#include "core/base.h"
+#include "core/ops/ops.h"
 
 /* Exit codes. */
 enum {

@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-#include "core/temp.h"
+#include "core/base/temp.h"
 #include "runtime/internal.h"
 
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* main.c: byoc VERB ...: the verbs, and nothing else. */
 #include "cli.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  */
 #include "cli.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include <errno.h>
 #include <string.h>

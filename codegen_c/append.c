@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/descriptor.h"
+#include "core/base/descriptor.h"
 
 struct linked {
     const char *path;

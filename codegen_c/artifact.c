@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/descriptor.h"
+#include "core/base/descriptor.h"
 
 /* Sections in the descriptor's order. */
 static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",

@@ -2,7 +2,7 @@
 /* cc.c: running the machine's compiler driver. */
 #include "cc.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/temp.h"
+#include "core/base/temp.h"
 
 extern char **environ;
 

@@ -6,7 +6,7 @@
 #ifndef BYI_CC_H
 #define BYI_CC_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <sys/types.h>
 

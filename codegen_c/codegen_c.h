@@ -4,8 +4,8 @@
 #define BYI_CODEGEN_C_H
 
 #include "codegen_json/codegen_json.h"
-#include "core/core.h"
-#include "core/descriptor.h"
+#include "core/base/descriptor.h"
+#include "core/ir/ir.h"
 #include "runtime/internal.h"
 
 /* --- kernels.c ------------------------------------------------------------ */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "core/sample.h"
+#include "core/ops/sample.h"
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel */

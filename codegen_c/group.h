@@ -6,7 +6,7 @@
 #ifndef BYI_GROUP_H
 #define BYI_GROUP_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 enum {
     BYI_MAX_LOOPS = 24,

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/resample.h"
+#include "core/ops/resample.h"
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel              */

@@ -6,7 +6,7 @@
 #ifndef BYI_CODEGEN_JSON_H
 #define BYI_CODEGEN_JSON_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 #include "runtime/internal.h"
 
 /* --- write.c ------------------------------------------------------------ */

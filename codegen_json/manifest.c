@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/descriptor.h"
+#include "core/base/descriptor.h"
 
 #if defined(__x86_64__)
 static const char isa[] = "x86_64";

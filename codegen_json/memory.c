@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c: where temporaries live: how long each does, and core/place.c has
- * its place. Values whose size varies are no business of this file.
+/* memory.c: where temporaries live: how long each does, and core/base/place.c
+ * has its place. Values whose size varies are no business of this file.
  */
 #include "plan.h"
 

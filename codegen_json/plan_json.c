@@ -3,7 +3,7 @@
  * step, members always in the same order.
  */
 #include "plan.h"
-#include "core/json_write.h"
+#include "core/base/json_write.h"
 
 static const char *const kind_names[] = {
     [BYI_P_INPUT] = "input",   [BYI_P_CONST] = "const", [BYI_P_TEMP] = "temp",

@@ -4,9 +4,9 @@
  * nothing is ever encoded in a name. Same module, same bytes.
  */
 #include "codegen_json.h"
-#include "region/graph.h"
 
-#include "core/json_write.h"
+#include "core/base/json_write.h"
+#include "region/graph.h"
 
 #include <cjson/cJSON.h>
 

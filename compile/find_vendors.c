@@ -4,7 +4,7 @@
  */
 #include "find_vendors.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include "isolate/isolate.h"
 

@@ -21,7 +21,7 @@ struct byi_fallen {
 struct byi_found {
     struct byi_vendors vendors;
     struct byi_sizes sizes; /* of symbolic dims, that the user gave */
-    struct byi_warm warm; /* sizes that the model is to be ready for */
+    struct byi_warm warm;   /* sizes that the model is to be ready for */
     BYI_VEC(struct byi_plugin *) plugins;
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;

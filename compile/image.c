@@ -2,7 +2,7 @@
 /* image.c: regions to blobs, the rest to a plan, both into an image. */
 #include "image.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include "isolate/isolate.h"
 

@@ -3,7 +3,7 @@
 #ifndef BYI_PASSES_H
 #define BYI_PASSES_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* The pass of that name; NULL when there is none. */
 const struct byi_pass *byi_pass_find(const char *name);

@@ -2,7 +2,7 @@
 /* card.c: what the cases came to, as text for people and as JSON.
  */
 #include "conform.h"
-#include "core/json_write.h"
+#include "core/base/json_write.h"
 
 #include <byoc/runtime.h>
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/temp.h"
+#include "core/base/temp.h"
 
 const struct byi_rule_row byi_kit_rules[BYI_N_RULES] = {
 #define RULE(id, name, text) [BYI_RULE_##id] = {name, text},

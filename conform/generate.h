@@ -9,7 +9,7 @@
 #ifndef BYI_GENERATE_H
 #define BYI_GENERATE_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 #include "patterns/patterns.h"
 
 /* What the sizes of a graph are like. */

@@ -4,7 +4,7 @@
 
 #include "groups.h"
 
-#include "core/layout.h"
+#include "core/ops/layout.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -9,9 +9,10 @@
 
 #include <byoc/byoc.h>
 
-#include "core/core.h"
-#include "compile/code.h"
 #include "generate.h"
+
+#include "compile/code.h"
+#include "core/ir/ir.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
 

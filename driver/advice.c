@@ -3,10 +3,10 @@
  * a user could make is tried for real: the model is compiled again with it, up
  * to partitioning, and what is offloaded then is counted.
  */
-#include "compile/passes.h"
 #include "compiled.h"
 
-#include "core/guard.h"
+#include "compile/passes.h"
+#include "core/base/guard.h"
 #include "partition/partition.h"
 #include "report/report.h"
 

@@ -4,7 +4,7 @@
  */
 #include "compiled.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include "runtime/internal.h"
 

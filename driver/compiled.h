@@ -7,11 +7,10 @@
 
 #include <byoc/byoc.h>
 
-#include "tuner/by_cost.h"
 #include "compile/image.h"
 #include "compile/passes.h"
-
 #include "report/ledger.h"
+#include "tuner/by_cost.h"
 
 struct byoc_compiled {
     struct byi_module *m;

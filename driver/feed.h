@@ -7,7 +7,7 @@
 
 #include <byoc/runtime.h>
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 /* Where inputs come from. Zero-initialise. */
 struct byi_feed_params {

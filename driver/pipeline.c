@@ -4,17 +4,16 @@
  */
 #include "compiled.h"
 
-#include "tuner/by_cost.h"
-#include "report/gates.h"
 #include "compile/image.h"
 #include "compile/passes.h"
-
-#include "core/guard.h"
+#include "core/base/guard.h"
 #include "frontend_onnx/onnx.h"
 #include "partition/partition.h"
+#include "report/gates.h"
 #include "runtime/internal.h"
 #include "runtime_native/native.h"
 #include "transform/transform.h"
+#include "tuner/by_cost.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #ifndef BYI_EXTRACT_H
 #define BYI_EXTRACT_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 enum { BYI_EXTRACT_MAX_IO = 512 };
 

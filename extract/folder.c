@@ -3,8 +3,8 @@
  */
 #include "extract.h"
 
+#include "core/base/temp.h"
 #include "interp/interp.h"
-#include "core/temp.h"
 #include "npy/npy.h"
 
 #include <dirent.h>

@@ -5,8 +5,8 @@
  */
 #include "extract.h"
 
+#include "core/base/temp.h"
 #include "interp/interp.h"
-#include "core/temp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * it stays. What is left, a small message, goes to protobuf-c.
  */
 #include "frontend_onnx/import.h"
-#include "core/guard.h"
+#include "core/base/guard.h"
 #include "frontend_onnx/wire.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
 #ifndef BYI_ONNX_H
 #define BYI_ONNX_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* How to import. Zero-initialise. */
 struct byi_onnx_params {

@@ -6,7 +6,7 @@
 #ifndef BYI_INTERP_H
 #define BYI_INTERP_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* Run function `func` of m. `in` has one tensor a parameter. The result is in
  * out[0 .. *n_out-1]: the fields where it is a tuple (of tuples, in order).

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/temp.h"
+#include "core/base/temp.h"
 #include "patterns/patterns.h"
 
 const char *const byi_isolate_names[BYI_ISOLATE_N_OPS] = {

@@ -3,11 +3,10 @@
  * byoc asks, and asks byoc about matches. It dies with byoc.
  */
 #include "isolate.h"
-#include "core/guard.h"
-
 #include "wire.h"
 
 #include "codegen_c/codegen_c.h"
+#include "core/base/guard.h"
 
 #include <signal.h>
 #include <stdarg.h>

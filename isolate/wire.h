@@ -7,7 +7,7 @@
 #ifndef BYI_WIRE_H
 #define BYI_WIRE_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 /* --- writing a body ------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #ifndef BYI_NPY_H
 #define BYI_NPY_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 /* Read an array (NEP 1; versions 1 to 3, little-endian, C order or Fortran
  * order up to rank 1; no objects). Data in `arena`. */

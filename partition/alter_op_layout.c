@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#include "core/layout.h"
+#include "core/ops/layout.h"
 #include "transform/relayout.h"
 
 /* What was asked before: calls of one operator on one signature. */

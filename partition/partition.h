@@ -7,10 +7,10 @@
 
 #include <byoc/backend.h>
 
-#include "core/core.h"
-#include "core/samples.h"
-#include "report/ledger.h"
+#include "core/ir/ir.h"
+#include "core/ir/samples.h"
 #include "patterns/patterns.h"
+#include "report/ledger.h"
 
 extern const struct byi_pass byi_pass_alter_op_layout; /* alter_op_layout.c */
 extern const struct byi_pass byi_pass_assign_by_cost;  /* assign_by_cost.c */

@@ -4,7 +4,7 @@
  */
 #include "patterns.h"
 
-#include "core/text.h"
+#include "core/ir/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

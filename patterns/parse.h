@@ -5,7 +5,7 @@
 #ifndef BYI_PATTERNS_PARSE_H
 #define BYI_PATTERNS_PARSE_H
 
-#include "core/lex.h"
+#include "core/ir/lex.h"
 
 #include "patterns.h"
 

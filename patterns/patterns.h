@@ -14,7 +14,7 @@
 
 #include <byoc/backend.h>
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 enum {
     BYI_PATTERN_MAX_ARGS = 8,    /* operands written out in one operator */

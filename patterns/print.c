@@ -3,7 +3,7 @@
  */
 #include "patterns.h"
 
-#include "core/text.h"
+#include "core/ir/text.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* region/graph.h: a region as read from JSON ("byoc-graph", described
- * in docs/json.md). Needs core/base.h only, so vendors' runtimes in this tree
- * may use it; the writer is in codegen_json.h.
+ * in docs/json.md). Needs core/base/base.h only, so vendors' runtimes in this
+ * tree may use it; the writer is in codegen_json.h.
  */
 #ifndef BYI_GRAPH_H
 #define BYI_GRAPH_H
 
-#include "core/ops.h"
+#include "core/ops/ops.h"
 
 #define BYI_GRAPH_VERSION 1
 

@@ -3,8 +3,8 @@
  * passes decide, closed over the final module.
  */
 #include "ledger_book.h"
-#include "core/guard.h"
-#include "core/samples.h"
+#include "core/base/guard.h"
+#include "core/ir/samples.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef BYI_LEDGER_H
 #define BYI_LEDGER_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* REASON(id, "code", "what it means"): why a node is where it is. Codes are
  * stable: rows are only ever added. */

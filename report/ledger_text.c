@@ -4,7 +4,7 @@
  */
 #include <byoc/byoc.h>
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 #include "report/report.h"
 
 #include <string.h>

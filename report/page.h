@@ -5,7 +5,7 @@
 #ifndef BYI_PAGE_H
 #define BYI_PAGE_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 /* Errors of both: those of byi_report_read. */
 

@@ -4,7 +4,7 @@
  * the same when they have the same name.
  */
 #include "report.h"
-#include "core/json_write.h"
+#include "core/base/json_write.h"
 
 #include <cjson/cJSON.h>
 

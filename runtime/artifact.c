@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "core/descriptor.h"
-#include "core/guard.h"
+#include "core/base/descriptor.h"
+#include "core/base/guard.h"
 
 enum { MAX_CHECKED = 64 << 20 };
 

@@ -4,10 +4,10 @@
  * shape functions as well, tell all others. What comes out is what the vendor
  * would have been given had the model been compiled for these sizes.
  */
-#include "core/guard.h"
-#include "core/json_write.h"
 #include "internal.h"
 
+#include "core/base/guard.h"
+#include "core/base/json_write.h"
 #include "region/graph.h"
 
 #include <cjson/cJSON.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* code.c: which of an artifact's code runs here, fused kernels and what vendors
- * wrote: what was compiled for the widest instruction set in use (core/isa.h).
- * Where there is none the native twins run.
+ * wrote: what was compiled for the widest instruction set in use
+ * (core/base/isa.h). Where there is none the native twins run.
  */
 #include "plan.h"
 
 #include <link.h>
 #include <string.h>
 
-#include "core/descriptor.h"
-#include "core/isa.h"
-#include "core/openmp.h"
+#include "core/base/descriptor.h"
+#include "core/base/isa.h"
+#include "core/base/openmp.h"
 
 static enum byoc_status odd_code(struct byoc_error *err, const char *whose,
                                  const char *what)

@@ -4,8 +4,9 @@
  * either may take the other's symbols. Found by a function that each defines,
  * so that a copy linked into a plug-in counts as well.
  */
-#include "core/guard.h"
 #include "internal.h"
+
+#include "core/base/guard.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -38,7 +39,7 @@ static void add_copy(const char *path, const char *function,
     const void *shim = handle ? dlsym(handle, "byoc_openmp_shim") : NULL;
     Dl_info of_shim;
     if (!known && shim && dladdr(shim, &of_shim))
-        known = of_shim.dli_fbase == info.dli_fbase; /* core/openmp.c */
+        known = of_shim.dli_fbase == info.dli_fbase; /* core/base/openmp.c */
     for (uint32_t i = 0; !known && i < found->n; i++)
         known = found->base[i] == info.dli_fbase;
     if (!known && found->n < MAX_COPIES) {

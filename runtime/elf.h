@@ -5,7 +5,7 @@
 #ifndef BYI_RUNTIME_ELF_H
 #define BYI_RUNTIME_ELF_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <elf.h>
 

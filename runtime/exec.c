@@ -5,8 +5,9 @@
  * step's type rule is its shape function, and results get blocks of the
  * state's pool that go back after their last reader.
  */
-#include "core/guard.h"
 #include "plan.h"
+
+#include "core/base/guard.h"
 
 #include <string.h>
 

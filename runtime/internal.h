@@ -5,12 +5,12 @@
 
 #include <byoc/backend.h>
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #define BYI_ARTIFACT_VERSION 1
 #define BYI_PLAN_VERSION 1
 
-struct byi_code_table; /* core/descriptor.h */
+struct byi_code_table; /* core/base/descriptor.h */
 struct byi_unit_table;
 struct byi_c_unit; /* codegen_c/codegen_c.h */
 typedef void (*byi_unit_fn)(void);

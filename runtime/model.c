@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/descriptor.h"
-#include "core/guard.h"
+#include "core/base/descriptor.h"
+#include "core/base/guard.h"
 
 /* --- warnings ----------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "internal.h"
 #include "workers.h"
 
-#include "core/descriptor.h"
+#include "core/base/descriptor.h"
 #include "runtime_native/native.h"
 
 enum {

@@ -8,7 +8,7 @@
  */
 #include "internal.h"
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 #include <dirent.h>
 #include <errno.h>

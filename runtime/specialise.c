@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 
 enum stage { NEW, BEGUN, DONE };
 

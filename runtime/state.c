@@ -2,8 +2,9 @@
 /* state.c: the memory of one run at a time, and the way in: callers' DLPack
  * views are checked against the model's signature, bound, and given back.
  */
-#include "core/guard.h"
 #include "plan.h"
+
+#include "core/base/guard.h"
 
 #include <stdlib.h>
 #include <string.h>

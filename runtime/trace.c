@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/temp.h"
+#include "core/base/temp.h"
 
 struct byi_trace {
     struct byi_file file;

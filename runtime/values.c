@@ -3,8 +3,9 @@
  * trees are made objects that lend their tensors, and what a run gives is made
  * a tree of the state's. Both go down as far as the model's signature says.
  */
-#include "core/guard.h"
 #include "plan.h"
+
+#include "core/base/guard.h"
 
 #include <string.h>
 

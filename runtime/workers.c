@@ -29,9 +29,9 @@
  * that a worker of this turn has been given, taking parts back never deadlocks.
  */
 #include "workers.h"
-
-#include "core/futex.h"
 #include "internal.h"
+
+#include "core/base/futex.h"
 
 #include <assert.h>
 #include <errno.h>

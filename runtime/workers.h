@@ -5,8 +5,8 @@
 #ifndef BYI_WORKERS_H
 #define BYI_WORKERS_H
 
-#include "core/base.h"
-#include "core/openmp.h"
+#include "core/base/base.h"
+#include "core/base/openmp.h"
 
 #include <stdatomic.h>
 

@@ -6,7 +6,7 @@
  */
 #include <byoc/backend.h>
 
-#include "core/guard.h"
+#include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 #include "runtime_dnnl/threads.h"
 

@@ -3,9 +3,8 @@
  * of each kernel append its primitives. Here: values and the layouts they are
  * had in, buffers, packing, and the region's borders.
  */
+#include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/guard.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,9 +5,8 @@
  * channels-last in memory inside a region, so that nothing moves where a model
  * changes from one to the other.
  */
+#include "core/ops/layout.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/layout.h"
 
 #include <string.h>
 

@@ -3,9 +3,8 @@
  * view of the same memory, as far as the layout allows; concatenation and
  * shuffled blocks are one primitive each.
  */
+#include "core/ops/layout.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/layout.h"
 
 #include <string.h>
 

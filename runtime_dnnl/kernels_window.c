@@ -2,9 +2,8 @@
 /* runtime_dnnl/kernels_window.c: convolution, deconvolution, pooling,
  * resizing: data (N, C, spatial...) in channels-last memory.
  */
+#include "core/ops/layout.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/layout.h"
 
 #include <string.h>
 

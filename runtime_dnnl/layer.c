@@ -3,9 +3,8 @@
  * and calls. Status codes of oneDNN say little; the messages here name what
  * was asked for.
  */
+#include "core/base/guard.h"
 #include "runtime_dnnl/layer_dnnl.h"
-
-#include "core/guard.h"
 
 #include <assert.h>
 #include <pthread.h>

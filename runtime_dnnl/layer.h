@@ -11,7 +11,7 @@
 #ifndef BYI_DNNL_LAYER_H
 #define BYI_DNNL_LAYER_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 #include "runtime_dnnl/operators.h"
 
 /* bytes after a buffer that 2.6 may read */

@@ -6,7 +6,7 @@
  * A unit of C made with other declarations than the plug-in's is refused when
  * it is loaded (unit.c).
  *
- * enum byoc_dtype and BYI_MAX_RANK come before it: core/base.h has them.
+ * enum byoc_dtype and BYI_MAX_RANK come before it: core/base/base.h has them.
  */
 #ifndef BYI_DNNL_OPERATORS_H
 #define BYI_DNNL_OPERATORS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/patterns.h: what the halves of oneDNN's plug-in share: the rows, for
- * whoever matches, and the operators that may ride on another one's result, of
- * which both the rows' text and the runtime's post-ops are made.
+/* runtime_dnnl/patterns.h: what the halves of oneDNN's plug-in share: the rows,
+ * for whoever matches, and the operators that may ride on another one's result,
+ * of which both the rows' text and the runtime's post-ops are made.
  */
 #ifndef BYI_PATTERNS_DNNL_H
 #define BYI_PATTERNS_DNNL_H

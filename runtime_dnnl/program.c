@@ -2,9 +2,8 @@
 /* runtime_dnnl/program.c: what a program owns. It is filled by build.c, from a
  * graph, or by unit.c, from what a unit of C calls.
  */
+#include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/guard.h"
 
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,

@@ -5,9 +5,8 @@
  * A constant stays where it is as long as a program that was given it, so its
  * address says which one it is.
  */
+#include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/guard.h"
 
 #include <pthread.h>
 

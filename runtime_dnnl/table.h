@@ -4,7 +4,7 @@
 #ifndef BYI_DNNL_TABLE_H
 #define BYI_DNNL_TABLE_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 #include "runtime_dnnl/patterns.h"
 
 struct byi_build;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c: oneDNN calls an OpenMP library for its threads. The plug-in
- * exports that library's functions (core/openmp.c). libdnnl.so, which the
+ * exports that library's functions (core/base/openmp.c). libdnnl.so, which the
  * plug-in brings, finds them before libgomp's, and so its regions go to
  * host->parallel_for().
  *
  * Where the process had libdnnl.so or, for all to see, an OpenMP library before
- * the plug-in came, oneDNN is bound to that one. Then nobody asks core/openmp.c
- * anything while oneDNN makes its primitives, and the number of threads is set
- * in that library, as it is a property of the calling thread.
+ * the plug-in came, oneDNN is bound to that one. Then nobody asks
+ * core/base/openmp.c anything while oneDNN makes its primitives, and the number
+ * of threads is set in that library, as it is a property of the calling thread.
  */
 #include "runtime_dnnl/threads.h"
 

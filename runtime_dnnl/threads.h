@@ -5,7 +5,7 @@
 
 #include <byoc/backend.h>
 
-#include "core/openmp.h"
+#include "core/base/openmp.h"
 
 /* From enter to leave, on the caller's stack. */
 struct byi_dn_threads {

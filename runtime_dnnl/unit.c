@@ -2,9 +2,8 @@
 /* runtime_dnnl/unit.c: a region that came as C (write.c): what its unit calls
  * does here the same as build.c does by itself.
  */
+#include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
-
-#include "core/guard.h"
 
 struct byi_load {
     struct byi_program *program;

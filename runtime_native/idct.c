@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idct.c: signal.idct8: the inverse of core/dct.h's transform along the last
- * axis, the one before it, or both. Coefficients that are zero, as most are
- * where pictures were compressed, are skipped (idct.inc); float64 has plain
+/* idct.c: signal.idct8: the inverse of core/ops/dct.h's transform along the
+ * last axis, the one before it, or both. Coefficients that are zero, as most
+ * are where pictures were compressed, are skipped (idct.inc); float64 has plain
  * loops. Of float32 an element is off by at most 20 2^-24 times the sum of its
  * block's coefficients, each times what it counts there, without signs.
  */
-#include "core/dct.h"
-
 #include "kernel.h"
+
+#include "core/ops/dct.h"
 
 /* x as blocks (outer, 8, inner), and which axes are transformed. */
 struct idct {

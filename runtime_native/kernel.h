@@ -11,10 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/isa.h"
-#include "core/layout.h"
-#include "core/taps.h"
 #include "rows.h"
+
+#include "core/base/isa.h"
+#include "core/ops/layout.h"
+#include "core/ops/taps.h"
 
 /* Lanes of two vectors by their numbers, those of `b` after those of `a`; `ids`
  * is the type of a vector of such numbers. */
@@ -565,7 +566,7 @@ struct byi_simd {
     void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
                                const float *scale, int64_t step,
                                const struct byi_kept *kept, void *y, int64_t n);
-    /* The inverse DCT of 8 points (core/dct.h): of rows of 8 elements; down
+    /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; down
      * columns of a block (8, columns), rows `pitch` apart; both, of blocks
      * (8, 8). */
     void (*idct_rows)(const float *x, float *y, int64_t rows);

@@ -5,7 +5,7 @@
 #ifndef BYI_NATIVE_H
 #define BYI_NATIVE_H
 
-#include "core/ops.h"
+#include "core/ops/ops.h"
 
 /* The number of the calling thread in its parallel region; 0 outside. */
 static inline int64_t byi_lane(void)

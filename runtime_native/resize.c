@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resize.c: the kernel of image.resize, as ONNX Resize of opset 18 defines it
- * for any rank. core/resample.c says what every axis reads; two neighbouring
- * axes are resized together, row by row (resample.inc), more of them in as many
- * steps. float32 is what the rows are made of: float64 has plain loops, and
- * integers go through float32 but where nearest just moves them.
+ * for any rank. core/ops/resample.c says what every axis reads; two
+ * neighbouring axes are resized together, row by row (resample.inc), more of
+ * them in as many steps. float32 is what the rows are made of: float64 has
+ * plain loops, and integers go through float32 but where nearest just moves
+ * them.
  */
-#include "core/resample.h"
-
 #include "move.h"
+
+#include "core/ops/resample.h"
 
 struct resize {
     struct byi_resample r;

@@ -3,9 +3,9 @@
  * Transformer Networks, arXiv:1506.02025, with PyTorch's rules at borders) and
  * roi_align (Mask R-CNN, arXiv:1703.06870).
  */
-#include "core/sample.h"
-
 #include "move.h"
+
+#include "core/ops/sample.h"
 
 /* --- grid_sample -------------------------------------------------------- */
 

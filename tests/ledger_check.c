@@ -4,7 +4,7 @@
 
 #include "schema.h"
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <cjson/cJSON.h>
 

@@ -5,7 +5,7 @@
 #ifndef BYI_CALL_GRAPH_H
 #define BYI_CALL_GRAPH_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* Arrays are by function, but for `order`. Only what can be reached from a
  * function with a name is in the graph; the rest is nobody's. */

@@ -19,8 +19,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/layout.h"
 #include "simplify.h"
+
+#include "core/ops/layout.h"
 
 static bool is_const(const struct byi_rewrite *rw, byi_id id)
 {

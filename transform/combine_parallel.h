@@ -6,7 +6,7 @@
 #ifndef BYI_COMBINE_PARALLEL_H
 #define BYI_COMBINE_PARALLEL_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* Where output channels are: along an axis of the weights, and of the
  * result. */

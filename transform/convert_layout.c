@@ -19,8 +19,9 @@
 
 #include <string.h>
 
-#include "core/layout.h"
 #include "relayout.h"
+
+#include "core/ops/layout.h"
 
 /* One item of `desired`: "nn.conv2d=NHWC:OHWI". */
 struct wish {

@@ -10,7 +10,7 @@
 #ifndef BYI_DOMINATORS_H
 #define BYI_DOMINATORS_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 struct byi_dominator {
     byi_id parent; /* of the tree; the number of nodes: nobody */

@@ -26,8 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/layout.h"
 #include "rewrite.h"
+
+#include "core/ops/layout.h"
 
 #define TOLERANCE (1.0 / 64)
 

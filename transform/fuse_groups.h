@@ -3,7 +3,7 @@
 #ifndef BYI_FUSE_GROUPS_H
 #define BYI_FUSE_GROUPS_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 struct byi_fuse_limits {
     uint32_t max_depth; /* nodes of a group                              */

@@ -8,7 +8,7 @@
  *   nn.matmul(const[C^T], nn.matmul(%x, const[C]))
  *                                         signal.idct8(%x, axes=[-1, -2])
  *
- * and nn.dense(%x, const[C^T]), of float32. C is core/dct.h's matrix, each
+ * and nn.dense(%x, const[C^T]), of float32. C is core/ops/dct.h's matrix, each
  * element within 2^-23 of it, stored as it is or turned around. A vendor would
  * multiply small matrices of which most is zero; this runs before it.
  */
@@ -16,8 +16,9 @@
 
 #include <math.h>
 
-#include "core/dct.h"
 #include "rewrite.h"
+
+#include "core/ops/dct.h"
 
 enum { ALL = BYI_DCT * BYI_DCT };
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/layout.h"
+#include "core/ops/layout.h"
 
 enum {
     ROUNDS = 3, /* of a sweep down and one up                  */

@@ -23,7 +23,7 @@
 #ifndef BYI_RELAYOUT_H
 #define BYI_RELAYOUT_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* --- forms.c -------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/layout.h"
+#include "core/ops/layout.h"
 
 static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
 {

@@ -10,7 +10,7 @@
 #ifndef BYI_REWRITE_H
 #define BYI_REWRITE_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 #include <string.h>
 

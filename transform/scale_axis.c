@@ -3,9 +3,9 @@
  * once, when they reach a constant; what would overflow there does not fit.
  */
 #include "scale_axis.h"
-
-#include "core/layout.h"
 #include "rewrite.h"
+
+#include "core/ops/layout.h"
 
 #include <assert.h>
 #include <float.h>

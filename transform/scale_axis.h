@@ -12,7 +12,7 @@
 #ifndef BYI_SCALE_AXIS_H
 #define BYI_SCALE_AXIS_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* Sources of multiplications that went into a scale: the first node that
  * takes the scale up becomes theirs as well. */

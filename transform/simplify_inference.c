@@ -20,8 +20,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/layout.h"
 #include "rewrite.h"
+
+#include "core/ops/layout.h"
 
 /* Operators that are linear in their weights, the axis of the weights that
  * makes output channels, and where those are in the result: counted from the

@@ -13,9 +13,9 @@
  * compile runs this before the partition: no vendor asks what constants hold.
  */
 #include "transform.h"
-
-#include "core/layout.h"
 #include "rewrite.h"
+
+#include "core/ops/layout.h"
 
 enum {
     BAND = 4,             /* outputs that share a read of the data        */

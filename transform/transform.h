@@ -3,7 +3,7 @@
 #ifndef BYI_TRANSFORM_H
 #define BYI_TRANSFORM_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 extern const struct byi_pass byi_pass_fold_constant;
 extern const struct byi_pass byi_pass_dead_code_elimination;

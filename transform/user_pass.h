@@ -3,7 +3,7 @@
 #ifndef BYI_USER_PASS_H
 #define BYI_USER_PASS_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* A function pass that applies the rules of `pass`, which must outlive it; in
  * memory of its own, freed with free(). Errors: BYOC_EINVAL (no name, a name

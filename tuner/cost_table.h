@@ -5,7 +5,7 @@
 #ifndef BYI_COST_TABLE_H
 #define BYI_COST_TABLE_H
 
-#include "core/ops.h"
+#include "core/ops/ops.h"
 
 struct byi_cost_entry {
     char key[65];   /* SHA-256 of all that the time depends on */

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/temp.h"
+#include "core/base/temp.h"
 
 double byi_meter_now(void)
 {

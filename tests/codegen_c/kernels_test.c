@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "core/descriptor.h"
-#include "tests/fixture.h"
+#include "core/base/descriptor.h"
 #include "interp/interp.h"
+#include "tests/fixture.h"
 
 enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 

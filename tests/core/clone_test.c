@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clone_test.c: a clone is the same module, and stands on its own. */
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sha256.h"
+#include "core/base/sha256.h"
 
 #include <cmocka.h>
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 #include <cmocka.h>
 

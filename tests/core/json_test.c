@@ -10,8 +10,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "core/ops.h"
-#include "core/json_write.h"
+#include "core/base/json_write.h"
+#include "core/ops/ops.h"
 
 #include <cmocka.h>
 

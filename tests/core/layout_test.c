@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/layout.h"
+#include "core/ops/layout.h"
 
 #include <cmocka.h>
 

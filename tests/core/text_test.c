@@ -2,7 +2,7 @@
 /* text_test: the text form: what is printed reads back as the same module,
  * errors say where and what, and no text breaks the parser.
  */
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* verify_test: every invariant of the IR, broken once: the verifier names the
  * function, the node and what is wrong.
  */
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

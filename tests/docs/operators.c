@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 #include "runtime_dnnl/patterns.h"
 #include "runtime_native/kernel.h"
 

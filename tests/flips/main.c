@@ -27,7 +27,7 @@
 
 #include <byoc/byoc.h>
 
-#include "core/descriptor.h"
+#include "core/base/descriptor.h"
 #include "runtime/internal.h"
 
 enum outcome { REFUSED, SAME, DIFFERENT, TOO_LONG, CRASHED, N_OUTCOMES };

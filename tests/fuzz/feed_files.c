@@ -9,16 +9,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/core.h"
-#include "core/json_write.h"
-#include "tuner/cost_table.h"
-#include "npy/npy.h"
-#include "isolate/wire.h"
-#include "frontend_onnx/onnx.h"
 #include "fuzz.h"
+
+#include "core/base/json_write.h"
+#include "core/ir/ir.h"
+#include "frontend_onnx/onnx.h"
+#include "isolate/wire.h"
+#include "npy/npy.h"
 #include "report/page.h"
 #include "report/report.h"
 #include "runtime/internal.h"
+#include "tuner/cost_table.h"
 
 bool fuzz_wrong(struct fuzz_case *c, const char *what, const char *detail)
 {

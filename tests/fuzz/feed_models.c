@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pass.h"
-#include "compile/passes.h"
-#include "frontend_onnx/onnx.h"
 #include "fuzz.h"
+
+#include "compile/passes.h"
+#include "core/ir/pass.h"
+#include "frontend_onnx/onnx.h"
 #include "patterns/patterns.h"
 
 /* --- ONNX ------------------------------------------------------------------

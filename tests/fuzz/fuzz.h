@@ -14,7 +14,7 @@
 #ifndef BYI_FUZZ_H
 #define BYI_FUZZ_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 /* --- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---------------- */
 

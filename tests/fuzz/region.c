@@ -2,8 +2,9 @@
 /* region.c: a region, read here and bound to sizes; or probed, loaded and run
  * by the oneDNN plug-in, which reads it again.
  */
-#include "region/graph.h"
 #include "fuzz.h"
+
+#include "region/graph.h"
 #include "runtime/internal.h"
 
 enum { MAX_BYTES = 8 << 20, MAX_FLOPS = 20 << 20 };

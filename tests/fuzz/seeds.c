@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-#include "core/core.h"
 #include "fuzz.h"
 #include "onnx.pb-c.h"
-#include "runtime_dnnl/patterns.h"
+
+#include "core/ir/ir.h"
 #include "runtime/plan.h"
+#include "runtime_dnnl/patterns.h"
 
 static const struct {
     const char *name, *path;

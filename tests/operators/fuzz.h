@@ -5,10 +5,10 @@
 #ifndef BYI_TESTS_FUZZ_H
 #define BYI_TESTS_FUZZ_H
 
-#include "core/core.h"
-#include "frontend_onnx/onnx.h"
-
 #include "onnx.pb-c.h"
+
+#include "core/ir/ir.h"
+#include "frontend_onnx/onnx.h"
 
 enum { MAX_OPERANDS = 16, MAX_RESULTS = 16 };
 

@@ -9,8 +9,8 @@
  */
 #include "fuzz.h"
 
-#include "interp/interp.h"
 #include "compile/passes.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "core/base.h"
+#include "core/base/base.h"
 #include "report/ledger.h"
 #include "tests/frontend_onnx/models.h"
 #include "tests/ledger_check.h"

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/partition.h"
 #include "interp/interp.h"
+#include "partition/partition.h"
 #include "transform/transform.h"
 
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };

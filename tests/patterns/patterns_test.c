@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime_dnnl/patterns.h"
 #include "patterns/patterns.h"
+#include "runtime_dnnl/patterns.h"
 
 static enum byoc_status compile(const char *pattern,
                                 struct byi_pattern_table **table,

@@ -6,7 +6,7 @@
 #ifndef BYI_TESTS_PROGRAMS_H
 #define BYI_TESTS_PROGRAMS_H
 
-#include "core/core.h"
+#include "core/ir/ir.h"
 
 /* --- make.c ------------------------------------------------------ */
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "compile/passes.h"
-#include "tests/fixture.h"
 #include "interp/interp.h"
+#include "tests/fixture.h"
 
 enum { MAX_IN = 8, SAMPLE = 16, SPREAD = 16, FEW_COPIES = 2, MANY_COPIES = 16 };
 

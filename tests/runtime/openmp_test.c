@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openmp_test.c: barriers of regions whose lanes begin late, so that the lane
- * that waits starts a thread for the missing one (core/openmp.c) while the
+ * that waits starts a thread for the missing one (core/base/openmp.c) while the
  * host's thread begins it too. Threads are slow to return from a futex's wake,
  * as on a busy machine.
  */
-#include "core/openmp.h"
+#include "core/base/openmp.h"
 
 #include <pthread.h>
 #include <stdarg.h>

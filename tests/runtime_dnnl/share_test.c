@@ -5,7 +5,7 @@
  */
 #include <byoc/backend.h>
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <math.h>
 #include <pthread.h>

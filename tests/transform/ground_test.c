@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "compile/passes.h"
+#include "interp/interp.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
-#include "interp/interp.h"
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
 

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base.h: what the compiler and the runtime share, below operators:
+ * status, memory, element types, tensors and their types, bounded JSON, files.
+ */
+#ifndef BYI_BASE_H
+#define BYI_BASE_H
+
+#include <locale.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <byoc/runtime.h>
+
+#define BYI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* Bytes of a struct up to its member `last`, and with it. */
+#define BYI_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+#define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+enum {
+    BYI_MAX_RANK = 12,  /* oneDNN's limit, and more than models use */
+    BYI_ALIGN = 64,     /* of every buffer and constant            */
+    BYI_MAX_ARGS = 4096 /* operands of one node                    */
+};
+
+/* --- base.c: status ---------------------------------------------------- */
+
+/* Record a failure in err (may be NULL) and return `status`. */
+enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
+                          const char *fmt, ...) BYI_PRINTF(3, 4);
+/* Put "PREFIX: " before the text err already holds; returns err's status
+ * (without err: the status of this thread's last failure). */
+enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+
+/* --- params.c: structs of callers, of any size -----------------------------
+ */
+
+/* A struct with a struct_size, as this build knows it. */
+struct byi_params_size {
+    const char *name;
+    uint32_t bytes; /* of all of it                             */
+    uint32_t first; /* of what it had when struct_size was new  */
+    uint32_t place; /* of struct_size                           */
+};
+/* `last`: the last member that the struct had at first. */
+#define BYI_PARAMS_SIZE(type, last)                                            \
+    &(const struct byi_params_size)                                            \
+    {                                                                          \
+#type, (uint32_t)sizeof(struct type),                                  \
+            (uint32_t)BYI_UP_TO(struct type, last),                            \
+            (uint32_t)offsetof(struct type, struct_size)                       \
+    }
+/* Set *params from a caller's struct of its own struct_size; members that it
+ * does not have are zero; all are when `given` is NULL. Errors: BYOC_EINVAL (a
+ * size that never was, a member set that this build does not know). */
+enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
+                                 const void *given, struct byoc_error *err);
+/* BYOC_EINVAL where a value is none of an enum's. */
+enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
+                                struct byoc_error *err);
+enum byoc_status byi_load_params_read(struct byoc_load_params *params,
+                                      const struct byoc_load_params *given,
+                                      struct byoc_error *err);
+
+/* --- base.c: numbers as text ------------------------------------------------
+ */
+
+/* strtod in the "C" locale, whatever the process has set. */
+double byi_strtod(const char *text, char **end);
+/* The shortest decimal that reads back as value, in the "C" locale; "inf",
+ * "-inf", "nan" where it is not finite. Returns buf. */
+char *byi_float_text(char buf[32], double value);
+
+/* Forward a failure. */
+#define BYI_TRY(expr)                                                          \
+    do {                                                                       \
+        enum byoc_status byi_status_ = (expr);                                 \
+        if (byi_status_ != BYOC_OK)                                            \
+            return byi_status_;                                                \
+    } while (0)
+
+#define byi_unreachable() __builtin_unreachable()
+
+/* --- arena.c: memory --------------------------------------------------- */
+
+/* Memory that is freed all at once. Zeroed, 16-byte aligned. Exhaustion
+ * calls the process's out-of-memory hook, which does not return (compile
+ * side; the runtime side uses byi_alloc and reports BYOC_ENOMEM). */
+struct byi_arena;
+struct byi_arena *byi_arena_new(void);
+void byi_arena_free(struct byi_arena **arena);
+/* Give everything back, as byi_arena_free does, but keep memory to be used
+ * again: at most as much as was in use at once. Takes time for what was used.
+ */
+void byi_arena_reset(struct byi_arena *arena);
+/* Memory it holds. */
+size_t byi_arena_bytes(const struct byi_arena *arena);
+void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
+void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
+void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);
+char *byi_arena_str(struct byi_arena *arena, const char *text);
+char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
+char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+/* Have byi_arena_free call fn(arg): for a mapping or handle that must live as
+ * long as the arena. Last registered, first called. */
+void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
+
+/* 64-byte aligned memory; NULL when exhausted. byi_release(NULL) is fine. */
+void *byi_acquire(uint64_t bytes);
+void byi_release(void *memory);
+/* Overflow-checked heap calls; NULL when exhausted. */
+void *byi_alloc(size_t n, size_t size); /* zeroed */
+void *byi_realloc(void *old, size_t n, size_t size);
+/* The hook of exhaustion on the compile side; the default aborts. */
+extern void (*byi_oom)(size_t bytes);
+
+/* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }
+ * on the heap; exhaustion calls byi_oom. */
+#define BYI_VEC(T)                                                             \
+    struct {                                                                   \
+        T *at;                                                                 \
+        uint32_t n, cap;                                                       \
+    }
+void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size);
+#define BYI_PUSH(vec, item)                                                    \
+    do {                                                                       \
+        if ((vec)->n == (vec)->cap)                                            \
+            byi_vec_grow((void **)&(vec)->at, &(vec)->cap, (vec)->n + 1,       \
+                         sizeof *(vec)->at);                                   \
+        (vec)->at[(vec)->n++] = (item);                                        \
+    } while (0)
+void byi_vec_free(void *at);
+
+/* Text that grows. text is always NUL-terminated once something was added. */
+struct byi_text {
+    char *at;
+    size_t n, cap;
+};
+void byi_text_add(struct byi_text *text, const char *bytes, size_t n);
+void byi_text_addf(struct byi_text *text, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+void byi_text_put(struct byi_text *text, const char *words);
+void byi_text_int(struct byi_text *text, int64_t value); /* decimal */
+void byi_text_free(struct byi_text *text);
+
+/* --- dtype.c ------------------------------------------------------------ */
+
+/* Bytes of an element in memory: of a string, those of its pointer; 0 for
+ * BYOC_NONE and unknown types. */
+uint32_t byi_dtype_bytes(enum byoc_dtype dtype);
+/* The dtype of that name ("float32"), BYOC_NONE when there is none. */
+enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
+enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
+bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
+bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
+bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
+float byi_f16_to_f32(uint16_t bits);
+uint16_t byi_f32_to_f16(float value); /* nearest even */
+float byi_bf16_to_f32(uint16_t bits);
+uint16_t byi_f32_to_bf16(float value); /* nearest even */
+
+/* --- string.c ------------------------------------------------------------- */
+
+/* n strings as bytes: one after the other, each with its NUL. */
+void byi_strings_pack(const char *const *at, int64_t n, struct byi_text *out);
+/* The other way: pointers into `bytes`; false where these are not just n
+ * strings. */
+bool byi_strings_unpack(const char *bytes, uint64_t n_bytes, int64_t n,
+                        const char **at);
+
+enum byi_case { BYI_CASE_KEEP, BYI_CASE_LOWER, BYI_CASE_UPPER };
+
+/* The locale of that name for letters, where the system has it; else, and for
+ * "", Unicode's own (C.UTF-8). May be 0: no letter has another case then.
+ * freelocale it. */
+locale_t byi_string_locale(const char *name);
+/* `text` (UTF-8; other bytes stay) with its letters in another case, and a NUL,
+ * to `out`, unless that is NULL; the length without the NUL. */
+size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
+                       char *out);
+/* Are they the same, or the same but for upper and lower case? */
+bool byi_string_equal(const char *a, const char *b, bool any_case,
+                      locale_t locale);
+
+/* --- tensor.c ----------------------------------------------------------- */
+
+/* A dense row-major tensor; data is not owned. Strings are an array of
+ * `const char *`. Rank 0 is a scalar with one element. */
+struct byi_tensor {
+    void *data;
+    enum byoc_dtype dtype;
+    uint32_t rank;
+    int64_t dims[BYI_MAX_RANK];
+};
+
+/* Product of dims; 1 for rank 0; -1 when it overflows or a dim is negative. */
+int64_t byi_elements(uint32_t rank, const int64_t *dims);
+/* Bytes of a dense tensor; UINT64_MAX when byi_elements is -1. */
+uint64_t byi_tensor_bytes(const struct byi_tensor *t);
+bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
+                    const int64_t *b);
+/* Element i as int64 or double, for any numeric dtype and bool. */
+int64_t byi_tensor_int(const struct byi_tensor *t, int64_t i);
+double byi_tensor_float(const struct byi_tensor *t, int64_t i);
+void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
+/* "(1, 3, 224, 224)", for messages. Returns buf. */
+char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
+
+/* --- type.c ------------------------------------------------------------- */
+
+/* A dim is a number >= 0, or a symbol: -1 - its index in the symbol table. */
+#define BYI_IS_SYMBOL(dim) ((dim) < 0)
+
+/* What only a run knows of a dim, each time anew: in types of elements. */
+#define BYI_ANY_DIM INT64_MIN
+
+enum byi_type_kind {
+    BYI_TENSOR,
+    BYI_TUPLE,
+    BYI_FUNC,
+    BYI_SEQ,        /* a list of values of one type, fields[0] */
+    BYI_OPTIONAL,   /* a value of type fields[0], or none      */
+    BYI_ANY_TENSOR, /* as fields[0] of those alone: tensors of dtype of any rank
+                     */
+    BYI_NO_TENSOR /* the same: there is none, and dtype is all that is known */
+};
+
+/* Immutable; lives in an arena; compare with byi_type_equal. */
+struct byi_type {
+    enum byi_type_kind kind;
+    enum byoc_dtype dtype; /* tensor             */
+    uint32_t rank;         /* tensor             */
+    const int64_t *dims;   /* tensor             */
+    uint32_t n_fields;     /* tuple: fields; function: params */
+    const struct byi_type *const *fields;
+    const struct byi_type *result; /* function           */
+};
+
+const struct byi_type *byi_type_tensor(struct byi_arena *arena,
+                                       enum byoc_dtype dtype, uint32_t rank,
+                                       const int64_t *dims);
+const struct byi_type *byi_type_tuple(struct byi_arena *arena, uint32_t n,
+                                      const struct byi_type *const *fields);
+const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
+                                     const struct byi_type *const *params,
+                                     const struct byi_type *result);
+/* A sequence or optional (`kind`) of `element`: a tensor type, whose symbols
+ * become BYI_ANY_DIM, one of the kinds for elements, or a sequence. */
+const struct byi_type *byi_type_list(struct byi_arena *arena,
+                                     enum byi_type_kind kind,
+                                     const struct byi_type *element);
+/* The kinds for elements. */
+const struct byi_type *byi_type_of_any(struct byi_arena *arena,
+                                       enum byi_type_kind kind,
+                                       enum byoc_dtype dtype);
+static inline bool byi_type_is_list(const struct byi_type *type)
+{
+    return type->kind == BYI_SEQ || type->kind == BYI_OPTIONAL;
+}
+/* "a sequence" and so on, for messages. */
+const char *byi_type_kind_text(enum byi_type_kind kind);
+/* Whether values of sequence or optional `from` are values of `to`. */
+bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);
+/* The least sequence or optional that accepts both; NULL: there is none. */
+const struct byi_type *byi_type_join(struct byi_arena *arena,
+                                     const struct byi_type *a,
+                                     const struct byi_type *b);
+bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
+/* A tensor of this tensor type, without data. */
+struct byi_tensor byi_tensor_of(const struct byi_type *type);
+/* A tensor type without symbols. */
+bool byi_type_static(const struct byi_type *type);
+/* The same, or a tuple of such. */
+bool byi_type_all_static(const struct byi_type *type);
+/* Bytes of a static tensor type; UINT64_MAX otherwise. */
+uint64_t byi_type_bytes(const struct byi_type *type);
+
+/* --- json.c: cJSON with bounds and paths -------------------------------- */
+
+struct cJSON;
+
+/* A value being read, and where it is: "nodes[3].attrs.strides". */
+struct byi_json {
+    const struct cJSON *at;
+    char path[160];
+};
+
+/* Parse text of at most max_bytes; the tree is freed with byi_json_free.
+ * Rejects trailing garbage and nesting above 64. */
+enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
+                                struct cJSON **root, struct byoc_error *err);
+void byi_json_free(struct cJSON **root);
+struct byi_json byi_json_root(const struct cJSON *root);
+
+/* Member `key` of an object; each fails with the path, what it found and what
+ * it expected. */
+enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
+                              struct byi_json *out, struct byoc_error *err);
+/* As above but out->at is NULL when the member is absent. */
+enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
+                              struct byi_json *out, struct byoc_error *err);
+enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
+                              int64_t min, int64_t max, int64_t *out,
+                              struct byoc_error *err);
+enum byoc_status byi_json_string(const struct byi_json *object, const char *key,
+                                 const char **out, struct byoc_error *err);
+/* An array of at most max members, and its members. */
+enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
+                                uint32_t max, struct byi_json *out, uint32_t *n,
+                                struct byoc_error *err);
+/* Walk an array in linear time: start with *item = {0}; false at the end. */
+bool byi_json_next(const struct byi_json *array, struct byi_json *item,
+                   uint32_t index);
+/* The item itself as a number, string. */
+enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
+                                 int64_t max, int64_t *out,
+                                 struct byoc_error *err);
+enum byoc_status byi_json_as_string(const struct byi_json *item,
+                                    const char **out, struct byoc_error *err);
+/* Fail with the item's path, the kind of value found there, and the one that
+ * was expected. */
+enum byoc_status byi_json_mismatch(const struct byi_json *item,
+                                   const char *expected,
+                                   struct byoc_error *err);
+/* Member `at` of `object`, with its path. */
+struct byi_json byi_json_member(const struct byi_json *object,
+                                const struct cJSON *at);
+/* The item's path, for messages: "the document" for the root. */
+const char *byi_json_path(const struct byi_json *item);
+/* Fail when the object has a member that is not one of keys[0..n-1]. */
+enum byoc_status byi_json_only(const struct byi_json *object,
+                               const char *const *keys, uint32_t n,
+                               struct byoc_error *err);
+/* Serialise deterministically; the result is in `out`. */
+void byi_json_print(const struct cJSON *root, struct byi_text *out);
+/* The same of a member at this depth, for documents that are written piece by
+ * piece: without its key and without a line end. */
+void byi_json_print_item(const struct cJSON *item, uint32_t depth,
+                         struct byi_text *out);
+/* quote.c: add `text` as a JSON string, quotes included. */
+void byi_json_quote(struct byi_text *out, const char *text);
+/* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */
+void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
+/* How many bytes at the end of `text` begin a character that goes on. */
+size_t byi_utf8_partial(const char *text, size_t n);
+
+enum byi_printable {
+    BYI_PRINTABLE_TEXT, /* escapes are \xHH for each byte; newlines pass */
+    BYI_PRINTABLE_LINE, /* newlines and tabs are escaped as well          */
+    BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines pass              */
+};
+/* Add n bytes for people to read: control characters, bytes that are not
+ * UTF-8, and characters that reorder or hide text become escapes. */
+void byi_printable_add(struct byi_text *out, const char *text, size_t n,
+                       enum byi_printable how);
+
+/* --- names.c ------------------------------------------------------------ */
+
+/* Names, numbered as they come; all in one arena. Zero-initialise. */
+struct byi_name_table {
+    const char **at;
+    uint32_t n, n_slots;
+    uint32_t *slots; /* open addressing: 1 + name */
+};
+/* The number of a name, which is kept where it is new. */
+uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
+                         const char *name);
+
+/* nearest.c: the name that is at most two edits from `name`, the nearest of
+ * them; NULL: none is. */
+const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
+
+/* --- place.c ------------------------------------------------------------ */
+
+/* A value that steps first .. last need. */
+struct byi_life {
+    uint32_t first, last;
+    uint64_t bytes;
+    uint64_t at; /* out: a multiple of BYI_ALIGN */
+};
+/* Give n lives, ascending by `first`, places of which those alive at the same
+ * time do not overlap, and return where the last one ends. A life's bytes
+ * become a multiple of BYI_ALIGN. */
+uint64_t byi_place(struct byi_life *lives, uint32_t n);
+
+/* --- hash.c, sha256.c --------------------------------------------------- */
+
+/* SHA-256 as 64 lower-case hex digits and NUL (FIPS 180-4). */
+struct byi_sha256 {
+    uint32_t h[8];
+    uint64_t n;
+    uint8_t block[64];
+};
+void byi_sha256_init(struct byi_sha256 *s);
+void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
+void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
+/* A fast 64-bit hash for tables in memory, after FNV-1a, by words. */
+uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
+
+/* --- file.c ------------------------------------------------------------- */
+
+/* Map a file for reading; size 0 gives *data NULL. Unmap with byi_unmap. */
+enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
+                              struct byoc_error *err);
+void byi_unmap(const void *data, size_t n);
+/* Where an output goes. */
+struct byi_target {
+    char *path;   /* of the file that is made or replaced; links are resolved */
+    bool through; /* a device, a FIFO or a standard stream: written through   */
+    int stream;   /* this descriptor; -1: the path                            */
+    unsigned mode; /* of the file that is there; 0: none is                   */
+};
+/* Errors: BYOC_EIO, where something is there that is not written over: a
+ * folder, a block device, a socket, a link to nothing. Free it in the end. */
+enum byoc_status byi_target_find(const char *path, struct byi_target *target,
+                                 struct byoc_error *err);
+void byi_target_free(struct byi_target *target);
+
+/* A file written aside and renamed into place by byi_file_commit, or removed
+ * by byi_file_abort: nothing half-written is ever seen, and what was renamed is
+ * on the disk. Devices and FIFOs are written through. */
+struct byi_file {
+    FILE *stream;
+    struct byi_file_own *own;
+};
+enum byoc_status byi_file_create(const char *path, struct byi_file *file,
+                                 struct byoc_error *err);
+enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
+void byi_file_abort(struct byi_file *file);
+/* The same for a file that was made beside the target: rename it, or copy it
+ * where the target is written through. */
+enum byoc_status byi_file_place(const char *made,
+                                const struct byi_target *target,
+                                struct byoc_error *err);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descriptor.h: what the one exported symbol of an artifact points to:
+ * written by codegen_c/artifact.c as assembler, read by runtime/model.c. Places
+ * are relative to the descriptor, so nothing has to be relocated.
+ */
+#ifndef BYI_DESCRIPTOR_H
+#define BYI_DESCRIPTOR_H
+
+#include <stdint.h>
+
+#include <byoc/runtime.h>
+
+#define BYI_DESCRIPTOR_MAGIC "BYOCMDL\n" /* 8 bytes, without NUL */
+
+struct byi_descriptor {
+    char magic[8];
+    uint32_t version; /* BYI_ARTIFACT_VERSION */
+    uint32_t reserved;
+    int64_t manifest;
+    uint64_t manifest_bytes;
+    int64_t plan;
+    uint64_t plan_bytes;
+    int64_t ledger;
+    uint64_t ledger_bytes;
+    int64_t blobs;
+    uint64_t blobs_bytes;
+    int64_t weights;
+    uint64_t weights_bytes;
+};
+
+/* Section .byoc.kernels, where there are fused kernels: their code, compiled
+ * once for each level. levels[i] is the distance from this table to an array of
+ * n_kernels functions. levels[n_levels], which artifacts of older compilers
+ * lack, is the distance to a byi_begin_fn, called before the first kernel: what
+ * runs their parallel loops. Without it they bring GCC's OpenMP library. */
+typedef void (*byi_fused_fn)(void *const *buffers, int threads);
+struct byi_omp_calls; /* core/base/openmp.h */
+typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);
+struct byi_code_table {
+    uint32_t n_kernels, n_levels;
+    int64_t levels[];
+};
+
+/* Section .byoc.units, where vendors wrote C for regions: places[level][unit]
+ * is the distance from this table to the function of the unit, compiled for
+ * that level; units are in the order of the plan's regions with "code". */
+struct byi_unit_table {
+    uint32_t n_units, n_levels;
+    int64_t places[];
+};
+
+/* LEVEL(id, name, options of the compiler), the least first: some of the
+ * instruction sets of core/base/isa.h. */
+#if defined(__x86_64__)
+#define BYI_CODE_LEVELS(LEVEL)                                                 \
+    LEVEL(SSE42, "sse4.2", "-msse4.2")                                         \
+    LEVEL(AVX2, "avx2", "-mavx2 -mfma")                                        \
+    LEVEL(AVX512, "avx512",                                                    \
+          "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma "                  \
+          "-mprefer-vector-width=512")
+#else
+#define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "base", "")
+#endif
+/* runtime/artifact.c: as byoc_internal_artifact_open, of a file that is being
+ * made and has no sum yet. */
+struct byi_artifact;
+BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
+    const char *path, struct byi_artifact *a, struct byoc_error *err);
+
+enum byi_code_level {
+#define LEVEL(id, name, options) BYI_CODE_##id,
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+        BYI_N_CODE_LEVELS
+};
+
+/* isa.c: how many of the first `n` levels run in this process: code for the
+ * last of them is the best; 0: none. */
+uint32_t byi_code_levels(uint32_t n);
+const char *byi_code_level_name(uint32_t level);
+
+#endif

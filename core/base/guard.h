@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard.h: what happens when memory runs out.
+ *
+ * Two kinds of code ask for memory:
+ *   - code that checks: byi_alloc, byi_acquire and byi_realloc return NULL, and
+ *     the caller returns BYOC_ENOMEM. This is how states, frames, caches and
+ *     everything else that lives across calls is made.
+ *   - code that does not: arenas, BYI_VEC and byi_text always succeed. When the
+ *     heap is exhausted they do not return; control goes back to the innermost
+ *     guard of this thread, at the border of the API, which returns
+ * BYOC_ENOMEM.
+ *
+ * A guard is a recovery point and a list of what was made since: PostgreSQL's
+ * PG_TRY and resource owners, Lua's lua_pcall. Arenas, vectors and texts are in
+ * the list on their own; anything else that would be lost (a file, a mapping, a
+ * library, a process) joins it through byi_hold. When memory runs out the guard
+ * ends all that is left in the list, oldest first, since owners are made before
+ * what they own. When the call succeeds, what
+ * is left is its result: it joins the guard around this one, or has an owner.
+ *
+ * Rules:
+ *   - Every function of an API that reaches the second kind begins with
+ *     BYI_BORDER, or enters a guard itself where it has more to clean up.
+ *   - What outlives a guarded call, but is made in it (a state's arena), is
+ *     given to its owner with byi_keep as soon as the owner points to it.
+ *   - Between taking a lock and releasing it, only code that checks.
+ *   - Control does not pass a foreign frame: what a plug-in or the host calls
+ *     back is code that checks, or has a guard of its own.
+ * A guard belongs to a thread. Entering costs a _setjmp, about 10 ns.
+ */
+#ifndef BYI_GUARD_H
+#define BYI_GUARD_H
+
+#include <setjmp.h>
+
+#include "base.h"
+
+/* Before what a guard can end: a ring through the guard, or through itself. */
+struct byi_owned {
+    _Alignas(16) struct byi_owned *prev, *next;
+    void (*end)(void *data); /* of the bytes that follow; NULL: free them */
+};
+
+struct byi_guard {
+    struct byi_guard *up;  /* of the same thread               */
+    struct byi_owned made; /* the ring's head                  */
+    size_t bytes;          /* that could not be had            */
+    bool active, failed;
+    jmp_buf at;
+};
+
+/* Enter the guard: 0 now, not 0 when memory has run out. It is over then, and
+ * what was made since is still there, for the caller to clean up first. */
+#define byi_guard_enter(guard) (byi_guard_begin(guard), _setjmp((guard)->at))
+void byi_guard_begin(struct byi_guard *guard);
+/* Leave the guard: nothing for a guard that was never begun. When memory has
+ * run out, end what is left of what was made since. */
+void byi_guard_leave(struct byi_guard *guard);
+/* BYOC_ENOMEM, with a sentence. */
+enum byoc_status byi_guard_fault(const struct byi_guard *guard,
+                                 struct byoc_error *err);
+
+/* Call body(arg) under the guard. To be left once what failed is cleaned up. */
+enum byoc_status byi_guarded(struct byi_guard *guard,
+                             enum byoc_status (*body)(void *arg,
+                                                      struct byoc_error *err),
+                             void *arg, struct byoc_error *err);
+
+/* At the begin of a function that returns a status: where memory runs out it
+ * returns BYOC_ENOMEM. Results must be set to nothing before, and be set for
+ * good after the last call that may run out. */
+#define BYI_BORDER(err) BYI_BORDER_ELSE(byi_guard_fault(&byi_guard_, (err)))
+/* The same for one that returns something else. */
+#define BYI_BORDER_ELSE(result)                                                \
+    struct byi_guard byi_guard_ __attribute__((cleanup(byi_guard_leave)));     \
+    if (byi_guard_enter(&byi_guard_))                                          \
+    return result
+
+/* Zeroed memory that belongs to the guard; never NULL. `end` frees it, and what
+ * it holds; NULL: it holds nothing. Free it with byi_vec_free. */
+void *byi_own(size_t n, size_t size, void (*end)(void *data));
+/* The same for code that checks: NULL where there is none. */
+void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
+
+/* This arena, vector or text has an owner that outlives the guard. NULL is
+ * fine. */
+void byi_keep(void *memory);
+void byi_keep_text(struct byi_text *text);
+/* The other way: it comes from another library, whose guards are its own, and
+ * belongs to the innermost guard of this one. NULL is fine. */
+void byi_adopt(void *memory);
+
+/* Have the guard call end(arg) when memory runs out; also when it runs out
+ * here. Drop it with byi_unhold once arg has an owner or has ended. */
+struct byi_held;
+struct byi_held *byi_hold(void (*end)(void *arg), void *arg);
+void byi_unhold(struct byi_held **held);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* isa.c: what the CPU has, and what the environment lets it use. */
+#include "isa.h"
+
+#include "descriptor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {
+#define ISA(id, name) [BYI_ISA_##id] = (name),
+    BYI_ISAS(ISA)
+#undef ISA
+};
+
+const char *byi_isa_name(enum byi_isa isa)
+{
+    return names[isa];
+}
+
+bool byi_isa_runs(enum byi_isa isa)
+{
+#if defined(__x86_64__)
+    const bool avx512 = __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("fma");
+    switch (isa) {
+    case BYI_ISA_SSE2:
+        return true;
+    case BYI_ISA_SSE42:
+        return __builtin_cpu_supports("sse4.2");
+    case BYI_ISA_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case BYI_ISA_AVX512:
+        return avx512;
+    case BYI_ISA_VNNI:
+        return avx512 && __builtin_cpu_supports("avx512vnni");
+    default:
+        return false;
+    }
+#else
+    return isa == BYI_ISA_BASE;
+#endif
+}
+
+/* The one of that name; BYI_N_ISAS: none. */
+static uint32_t find(const char *name)
+{
+    uint32_t i = 0;
+    while (i < BYI_N_ISAS && strcmp(name, names[i]) != 0)
+        i++;
+    return i;
+}
+
+enum byi_isa byi_isa_widest(void)
+{
+    const char *most = getenv("BYOC_MAX_ISA");
+    const uint32_t limit = most ? find(most) : BYI_N_ISAS;
+    uint32_t isa = limit < BYI_N_ISAS ? limit : BYI_N_ISAS - 1;
+    while (isa > 0 && !byi_isa_runs((enum byi_isa)isa))
+        isa--;
+    return (enum byi_isa)isa;
+}
+
+enum byoc_status byi_isa_check(struct byoc_error *err)
+{
+    const char *most = getenv("BYOC_MAX_ISA");
+    if (!most || !*most || find(most) < BYI_N_ISAS)
+        return BYOC_OK;
+    char list[128] = "";
+    for (uint32_t i = 0; i < BYI_N_ISAS; i++) {
+        strcat(list, i ? ", " : "");
+        strcat(list, names[i]);
+    }
+    return byi_fail(err, BYOC_EINVAL,
+                    "BYOC_MAX_ISA: there is no instruction set \"%s\"; give "
+                    "one of %s, or unset it",
+                    most, list);
+}
+
+static const struct {
+    enum byi_isa isa;
+    const char *name;
+} levels[] = {
+#define LEVEL(id, name, options) {BYI_ISA_##id, name},
+    BYI_CODE_LEVELS(LEVEL)
+#undef LEVEL
+};
+
+uint32_t byi_code_levels(uint32_t n)
+{
+    while (n > 0 && levels[n - 1].isa > byi_isa_widest())
+        n--;
+    return n;
+}
+
+const char *byi_code_level_name(uint32_t level)
+{
+    return levels[level].name;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* isa.h: the instruction sets that native kernels and generated code exist
+ * for, the least first; which of them this process uses.
+ */
+#ifndef BYI_ISA_H
+#define BYI_ISA_H
+
+#include "base.h"
+
+/* ISA(id, name) */
+#if defined(__x86_64__)
+#define BYI_ISAS(ISA)                                                          \
+    ISA(SSE2, "sse2")                                                          \
+    ISA(SSE42, "sse4.2")                                                       \
+    ISA(AVX2, "avx2")     /* and FMA        */                                 \
+    ISA(AVX512, "avx512") /* F, DQ, VL, BW  */                                 \
+    ISA(VNNI, "avx512_vnni")
+#elif defined(__aarch64__)
+#define BYI_ISAS(ISA) ISA(BASE, "neon")
+#else
+#define BYI_ISAS(ISA) ISA(BASE, "base")
+#endif
+enum byi_isa {
+#define ISA(id, name) BYI_ISA_##id,
+    BYI_ISAS(ISA)
+#undef ISA
+        BYI_N_ISAS
+};
+
+const char *byi_isa_name(enum byi_isa isa);
+/* Can this CPU, with this kernel, run it? */
+bool byi_isa_runs(enum byi_isa isa);
+/* The widest that the CPU runs and the environment allows: BYOC_MAX_ISA=NAME
+ * keeps to NAME and lesser ones, to compare them and for tests. A name that
+ * nobody knows limits nothing. */
+enum byi_isa byi_isa_widest(void);
+/* Errors: BYOC_EINVAL, BYOC_MAX_ISA is no name of an instruction set. */
+enum byoc_status byi_isa_check(struct byoc_error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_write.h: JSON as cJSON's nodes, in an arena: they are not freed one
+ * by one, and where memory runs out control goes back to the guard (guard.h).
+ * Keys are kept as they are and must live as long as the tree.
+ */
+#ifndef BYI_JSON_WRITE_H
+#define BYI_JSON_WRITE_H
+
+#include "base.h"
+
+struct cJSON *byi_json_object(struct byi_arena *arena);
+struct cJSON *byi_json_list(struct byi_arena *arena);
+struct cJSON *byi_json_text(struct byi_arena *arena, const char *text);
+struct cJSON *byi_json_number(struct byi_arena *arena, double value);
+struct cJSON *byi_json_bool(struct byi_arena *arena, bool value);
+/* Add the item at the end; returns it. */
+struct cJSON *byi_json_append(struct cJSON *list, struct cJSON *item);
+struct cJSON *byi_json_add(struct cJSON *object, const char *key,
+                           struct cJSON *item);
+/* Give member `key` of an object that was parsed, if it has one, another value,
+ * whose arena outlives the object. */
+void byi_json_replace(struct cJSON *object, const char *key,
+                      const struct cJSON *item);
+/* A number; beyond 2^53, which cJSON's numbers do not hold, a text of digits.
+ */
+struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value);
+/* {"dtype": "float32", "shape": [1, "N"]}; a symbol is its name. */
+struct cJSON *byi_json_of_type(struct byi_arena *arena,
+                               const struct byi_type *type,
+                               const char *(*symbol)(void *, int64_t),
+                               void *ctx);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* openmp.c: the part of GCC's OpenMP interface (libgomp's ABI, GOMP_4.0 and
+ * OMP_1.0) that byoc's own code and oneDNN use: parallel regions, static loops,
+ * one dynamic loop a region, barriers.
+ *
+ *     GOMP_parallel(fn, data, n)
+ *       -> host->parallel_for(n, run_lane, team)   workers, or a host's threads
+ *            lane i of n: fn(data), which asks omp_get_thread_num()
+ *
+ * A region has exactly as many lanes as were asked for, on fewer threads where
+ * fewer are free: then one thread runs several lanes, one after the other. Only
+ * a barrier needs its lanes at the same time. Where a lane waits at one and
+ * others have not begun after a while, they are given threads of their own.
+ */
+#include "openmp.h"
+
+#include "futex.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum {
+    MAX_LANES = 4096,
+    WORD = 64,
+    SPIN_NS = 20000,      /* at a barrier, before sleeping   */
+    PATIENCE_NS = 2000000 /* at a barrier, for lanes to begin */
+};
+
+/* Tells this from an OpenMP library with threads of its own. */
+EXPORTED extern const char byoc_openmp_shim;
+const char byoc_openmp_shim = 1;
+
+struct team {
+    void (*fn)(void *data);
+    void *data;
+    const struct byi_omp_host *host;
+    uint32_t n;
+    _Atomic uint32_t arrived, passed; /* lanes at the barrier; barriers */
+    _Atomic uint32_t done;            /* lanes */
+    _Atomic int64_t at;               /* the dynamic loop's next iteration */
+    _Atomic uint64_t begun[MAX_LANES / WORD];
+};
+
+/* What a thread is doing. */
+struct lane {
+    struct team *team; /* NULL: outside of any region */
+    uint32_t number;
+    bool looped;
+    long start, incr, chunk;
+    int64_t trips;
+};
+
+static _Thread_local struct lane lane;
+static _Thread_local const struct byi_omp_host *used;
+static _Atomic uint64_t asked;
+
+const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host)
+{
+    const struct byi_omp_host *before = used;
+    used = host;
+    return before;
+}
+
+uint64_t byi_omp_asked(void)
+{
+    return atomic_load_explicit(&asked, memory_order_relaxed);
+}
+
+static const struct byi_omp_host *host_here(void)
+{
+    return used ? used : &byi_omp_home;
+}
+
+/* --- regions ---------------------------------------------------------------
+ */
+
+static bool claim(struct team *team, uint32_t i)
+{
+    const uint64_t bit = UINT64_C(1) << i % WORD;
+    return !(atomic_fetch_or(&team->begun[i / WORD], bit) & bit);
+}
+
+static void run_claimed(struct team *team, uint32_t i)
+{
+    const struct lane before = lane;
+    const struct byi_omp_host *const host = byi_omp_use(team->host);
+    lane = (struct lane){.team = team, .number = i};
+    team->fn(team->data);
+    lane = before;
+    byi_omp_use(host);
+    atomic_fetch_add(&team->done, 1);
+}
+
+/* Run lane `i`, unless another thread has begun it. */
+static void run_lane(void *arg, uint32_t i)
+{
+    if (claim(arg, i))
+        run_claimed(arg, i);
+}
+
+EXPORTED void GOMP_parallel(void (*fn)(void *), void *data, unsigned n,
+                            unsigned flags);
+void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
+{
+    const struct byi_omp_host *host = host_here();
+    struct team team;
+    (void)flags; /* how threads are bound to CPUs: not at all */
+    if (n == 0)
+        n = host && !lane.team ? host->threads : 1;
+    team.fn = fn;
+    team.data = data;
+    team.host = host;
+    team.n = n > MAX_LANES ? MAX_LANES : n;
+    atomic_init(&team.arrived, 0);
+    atomic_init(&team.passed, 0);
+    atomic_init(&team.done, 0);
+    atomic_init(&team.at, 0);
+    for (uint32_t i = 0; i <= (team.n - 1) / WORD; i++)
+        atomic_init(&team.begun[i], 0);
+    if (team.n > 1 && host && !lane.team)
+        host->parallel_for(host->ctx, team.n, run_lane, &team);
+    else
+        for (uint32_t i = 0; i < team.n; i++)
+            run_lane(&team, i);
+    while (atomic_load(&team.done) != team.n)
+        sched_yield(); /* lanes with a thread of their own */
+}
+
+/* --- barriers ---------------------------------------------------------------
+ */
+
+struct extra {
+    struct team *team;
+    uint32_t number;
+    _Atomic uint32_t taken;
+};
+
+/* Claims the lane while the creator of this thread still waits at the barrier.
+ * Afterwards another thread may run the lane and end the region, and `team`
+ * would be gone. */
+static void *run_extra(void *arg)
+{
+    struct extra *extra = arg;
+    struct team *team = extra->team;
+    const uint32_t number = extra->number;
+    const bool claimed = claim(team, number);
+    atomic_store(&extra->taken, 1);
+    byi_futex_wake(&extra->taken, 1);
+    if (claimed)
+        run_claimed(team, number);
+    return NULL;
+}
+
+/* Give the lanes that nobody has begun a thread each. */
+static void start_missing(struct team *team)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    for (uint32_t i = 0; i < team->n; i++) {
+        struct extra extra = {team, i, 0};
+        pthread_t thread;
+        if (atomic_load(&team->begun[i / WORD]) >> i % WORD & 1 ||
+            pthread_create(&thread, NULL, run_extra, &extra) != 0)
+            continue;
+        pthread_detach(thread);
+        while (!atomic_load(&extra.taken))
+            byi_futex_wait(&extra.taken, 0, 0);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+EXPORTED void GOMP_barrier(void);
+void GOMP_barrier(void)
+{
+    struct team *team = lane.team;
+    if (!team || team->n == 1)
+        return;
+    const uint32_t passed = atomic_load(&team->passed);
+    if (atomic_fetch_add(&team->arrived, 1) + 1 == team->n) {
+        atomic_store(&team->arrived, 0);
+        atomic_fetch_add(&team->passed, 1);
+        byi_futex_wake(&team->passed, INT_MAX);
+        return;
+    }
+    byi_spin_while(&team->passed, passed, SPIN_NS);
+    while (atomic_load(&team->passed) == passed) {
+        const uint64_t since = byi_now_ns();
+        byi_futex_wait(&team->passed, passed, PATIENCE_NS);
+        if (byi_now_ns() - since >= PATIENCE_NS)
+            start_missing(team);
+    }
+}
+
+/* --- what a thread may ask -------------------------------------------------
+ */
+
+EXPORTED int omp_get_num_threads(void);
+int omp_get_num_threads(void)
+{
+    return lane.team ? (int)lane.team->n : 1;
+}
+
+EXPORTED int omp_get_thread_num(void);
+int omp_get_thread_num(void)
+{
+    return (int)lane.number;
+}
+
+EXPORTED int omp_get_max_threads(void);
+int omp_get_max_threads(void)
+{
+    const struct byi_omp_host *host = host_here();
+    atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
+    return host ? (int)host->threads : 1;
+}
+
+EXPORTED int omp_in_parallel(void);
+int omp_in_parallel(void)
+{
+    return lane.team && lane.team->n > 1;
+}
+
+const struct byi_omp_calls byi_omp_calls = {GOMP_parallel, omp_get_num_threads,
+                                            omp_get_thread_num};
+
+/* --- the dynamic loop of a region ------------------------------------------
+ */
+
+EXPORTED bool GOMP_loop_nonmonotonic_dynamic_next(long *from, long *to);
+bool GOMP_loop_nonmonotonic_dynamic_next(long *from, long *to)
+{
+    const int64_t at = atomic_fetch_add_explicit(&lane.team->at, lane.chunk,
+                                                 memory_order_relaxed);
+    if (at >= lane.trips)
+        return false;
+    const int64_t end = at + lane.chunk;
+    *from = lane.start + at * lane.incr;
+    *to = lane.start + (end < lane.trips ? end : lane.trips) * lane.incr;
+    return true;
+}
+
+EXPORTED bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end,
+                                                   long incr, long chunk,
+                                                   long *from, long *to);
+bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long incr,
+                                          long chunk, long *from, long *to)
+{
+    assert(lane.team && !lane.looped); /* a second one would share `at` */
+    lane.looped = true;
+    lane.start = start;
+    lane.incr = incr;
+    lane.chunk = chunk;
+    lane.trips = incr > 0 ? (end - start + incr - 1) / incr
+                          : (start - end - incr - 1) / -incr;
+    return GOMP_loop_nonmonotonic_dynamic_next(from, to);
+}
+
+EXPORTED void GOMP_loop_end_nowait(void);
+void GOMP_loop_end_nowait(void)
+{
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* openmp.h: parallel regions of OpenMP, run by threads that byoc chooses.
+ *
+ * GCC turns a parallel region into a function and a call of GOMP_parallel(), a
+ * symbol of its own OpenMP library, libgomp. openmp.c defines the few symbols
+ * of that interface which byoc's code and oneDNN use, so that neither needs
+ * libgomp: its threads spin for milliseconds, it ends the process when no
+ * thread can be made, and a forked child waits for threads that it does not
+ * have (docs/threads.md).
+ */
+#ifndef BYI_OPENMP_H
+#define BYI_OPENMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Runs fn(arg, 0) ... fn(arg, n - 1), returns when all are done. */
+typedef void (*byi_parallel_fn)(void *ctx, uint32_t n,
+                                void (*fn)(void *, uint32_t), void *arg);
+
+/* Who runs the regions that a thread enters. */
+struct byi_omp_host {
+    byi_parallel_fn parallel_for;
+    void *ctx;
+    uint32_t threads; /* what omp_get_max_threads() says */
+};
+
+/* Let `host` run the regions of the calling thread; returns the one before.
+ * NULL: byi_omp_home where it is linked, else the thread runs them alone. */
+const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host);
+/* Calls of omp_get_max_threads() that this copy of openmp.c has served, to see
+ * whether a library is bound to it. Threads: safe. */
+uint64_t byi_omp_asked(void);
+
+/* The host of threads that have none; runtime/workers.c defines it. */
+extern const struct byi_omp_host byi_omp_home __attribute__((weak));
+
+/* The interface itself, for code that is given it by address. */
+struct byi_omp_calls {
+    void (*parallel)(void (*fn)(void *), void *data, unsigned n,
+                     unsigned flags);
+    int (*num_threads)(void);
+    int (*thread_num)(void);
+};
+extern const struct byi_omp_calls byi_omp_calls;
+
+#endif

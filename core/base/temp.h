@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* temp.h: temporary files and child processes that an interrupt must not
+ * leave behind.
+ */
+#ifndef BYI_TEMP_H
+#define BYI_TEMP_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base.h"
+
+/* A temporary file, a folder of them, or a child process, for as long as an
+ * interrupt would leave it behind. NULL, which byi_temp_done takes, where the
+ * list is full. */
+struct byi_temp;
+struct byi_temp *byi_temp_path(const char *path);
+struct byi_temp *byi_temp_child(pid_t child); /* as for kill(): -N: a group */
+void byi_temp_done(struct byi_temp **temp);
+/* mkdtemp(name), and the folder's place on the list; false: see errno. */
+bool byi_temp_folder(char *name, struct byi_temp **temp);
+/* fork(), and the child's place on the list: as a process group of its own, or
+ * alone. */
+pid_t byi_temp_fork(bool group, struct byi_temp **temp);
+/* Hold signals back between making such a thing and putting it on the list. A
+ * child releases them as well. */
+void byi_temp_hold(sigset_t *before);
+void byi_temp_release(const sigset_t *before);
+/* End all children and remove all paths on the list that are this process's.
+ * May be called in a signal handler. */
+void byi_temp_clear(void);
+
+#endif

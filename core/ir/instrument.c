@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* instrument.c: the instruments in the box: times and sizes as a tree, the IR
+ * printed, the IR dumped to files. They see passes through the same hooks as
+ * those of users.
+ */
+#include "ir.h"
+#include "core/base/guard.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static const struct byi_module *module_of(const struct byoc_module *module)
+{
+    return (const struct byi_module *)module;
+}
+
+static bool counts(enum byi_node_kind kind)
+{
+    return kind == BYI_CALL_OP || kind == BYI_CALL || kind == BYI_MAKE_TUPLE ||
+           kind == BYI_GET || kind == BYI_IF;
+}
+
+uint64_t byi_module_nodes(const struct byi_module *m)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        for (byi_id id = 0; !f->dead && id < f->nodes.n; id++)
+            n += counts(f->nodes.at[id].kind);
+    }
+    return n;
+}
+
+uint64_t byoc_module_nodes(const struct byoc_module *module)
+{
+    return byi_module_nodes(module_of(module));
+}
+
+char *byoc_module_text(const struct byoc_module *module)
+{
+    BYI_BORDER_ELSE(NULL);
+    struct byi_text text = {0};
+
+    byi_print_module(module_of(module), &text, NULL);
+    return text.at;
+}
+
+/* --- times ---------------------------------------------------------------- */
+
+static uint64_t now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static enum byoc_status begin_pass(void *ctx, const char *pass,
+                                   const struct byoc_module *module,
+                                   struct byoc_error *err)
+{
+    struct byi_timing *t = ctx;
+    struct byi_timed timed = {.name = pass, .depth = t->depth};
+
+    if (t->depth == BYI_COUNT(t->open))
+        return byi_fail(err, BYOC_ELIMIT,
+                        "%s: more than %zu sequences in each other", pass,
+                        BYI_COUNT(t->open));
+    t->open[t->depth++] = t->passes.n;
+    timed.nodes_before = byoc_module_nodes(module);
+    timed.begin = now();
+    BYI_PUSH(&t->passes, timed);
+    return BYOC_OK;
+}
+
+static enum byoc_status end_pass(void *ctx, const char *pass,
+                                 const struct byoc_module *module,
+                                 struct byoc_error *err)
+{
+    struct byi_timing *t = ctx;
+    struct byi_timed *timed = &t->passes.at[t->open[--t->depth]];
+
+    (void)pass;
+    (void)err;
+    timed->total = now() - timed->begin;
+    timed->nodes_after = byoc_module_nodes(module);
+    if (t->depth > 0)
+        t->passes.at[t->open[t->depth - 1]].inner += timed->total;
+    return BYOC_OK;
+}
+
+struct byoc_instrument byi_timing_instrument(struct byi_timing *timing)
+{
+    return (struct byoc_instrument){
+        .ctx = timing, .before = begin_pass, .after = end_pass};
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+void byi_timing_print(const struct byi_timing *timing, struct byi_text *out)
+{
+    uint64_t whole = 0;
+    uint64_t around[BYI_COUNT(timing->open) + 1] = {0};
+
+    for (uint32_t i = 0; i < timing->passes.n; i++)
+        if (timing->passes.at[i].depth == 0)
+            whole += timing->passes.at[i].total;
+    around[0] = whole;
+    byi_text_addf(out, "%-32s %10s %10s %7s %7s %9s %9s\n", "pass", "total ms",
+                  "own ms", "% all", "% outer", "nodes", "after");
+    for (uint32_t i = 0; i < timing->passes.n; i++) {
+        const struct byi_timed *t = &timing->passes.at[i];
+        around[t->depth + 1] = t->total;
+        byi_text_addf(out, "%*s%-*s %10.3f %10.3f %7.1f %7.1f %9llu %9llu\n",
+                      2 * (int)t->depth, "", 32 - 2 * (int)t->depth, t->name,
+                      (double)t->total / 1e6,
+                      (double)(t->total - t->inner) / 1e6,
+                      share(t->total, whole), share(t->total, around[t->depth]),
+                      (unsigned long long)t->nodes_before,
+                      (unsigned long long)t->nodes_after);
+    }
+    byi_text_addf(out, "%-32s %10.3f\n", "all", (double)whole / 1e6);
+}
+
+void byi_timing_free(struct byi_timing *timing)
+{
+    byi_vec_free(timing->passes.at);
+    *timing = (struct byi_timing){0};
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+static void print(const struct byi_printing *p, const char *which,
+                  const char *when, const char *pass,
+                  const struct byoc_module *module)
+{
+    struct byi_text text = {0};
+
+    if (!which || (strcmp(which, "all") != 0 && strcmp(which, pass) != 0))
+        return;
+    byi_print_module(module_of(module), &text, NULL);
+    p->print(p->ctx, when, pass, text.at ? text.at : "");
+    byi_text_free(&text);
+}
+
+static enum byoc_status print_before(void *ctx, const char *pass,
+                                     const struct byoc_module *module,
+                                     struct byoc_error *err)
+{
+    const struct byi_printing *p = ctx;
+
+    (void)err;
+    print(p, p->before, "before", pass, module);
+    return BYOC_OK;
+}
+
+static enum byoc_status print_after(void *ctx, const char *pass,
+                                    const struct byoc_module *module,
+                                    struct byoc_error *err)
+{
+    const struct byi_printing *p = ctx;
+
+    (void)err;
+    print(p, p->after, "after", pass, module);
+    return BYOC_OK;
+}
+
+struct byoc_instrument byi_printing_instrument(struct byi_printing *printing)
+{
+    return (struct byoc_instrument){
+        .ctx = printing, .before = print_before, .after = print_after};
+}
+
+/* --- dumping -------------------------------------------------------------- */
+
+static enum byoc_status open_file(const struct byi_dump *d, const char *name,
+                                  const char *suffix, struct byi_file *file,
+                                  struct byoc_error *err)
+{
+    struct byi_text path = {0};
+    enum byoc_status status;
+
+    byi_text_addf(&path, "%s/%03u-%s%s", d->folder, d->n, name, suffix);
+    status = byi_file_create(path.at, file, err);
+    byi_text_free(&path);
+    return status;
+}
+
+/* The constants' file may stand there without its text, never the text
+ * without its constants. */
+static enum byoc_status dump(struct byi_dump *d, const char *name,
+                             const struct byoc_module *module,
+                             struct byoc_error *err)
+{
+    struct byi_text text = {0};
+    struct byi_file file;
+    enum byoc_status status = open_file(d, name, ".consts", &file, err);
+
+    if (status == BYOC_OK) {
+        byi_print_module(module_of(module), &text, file.stream);
+        status = byi_file_commit(&file, err);
+    }
+    if (status == BYOC_OK)
+        status = open_file(d, name, ".ir", &file, err);
+    if (status == BYOC_OK) {
+        fwrite(text.at, 1, text.n, file.stream);
+        status = byi_file_commit(&file, err);
+    }
+    byi_text_free(&text);
+    d->n++;
+    return status;
+}
+
+static enum byoc_status make_folder(void *ctx, struct byoc_error *err)
+{
+    const struct byi_dump *d = ctx;
+
+    if (mkdir(d->folder, 0777) != 0 && errno != EEXIST)
+        return byi_fail(err, BYOC_EIO, "%s: %s", d->folder, strerror(errno));
+    return BYOC_OK;
+}
+
+static enum byoc_status dump_input(void *ctx, const char *pass,
+                                   const struct byoc_module *module,
+                                   struct byoc_error *err)
+{
+    struct byi_dump *d = ctx;
+
+    (void)pass;
+    return d->n == 0 ? dump(d, "input", module, err) : BYOC_OK;
+}
+
+static enum byoc_status dump_after(void *ctx, const char *pass,
+                                   const struct byoc_module *module,
+                                   struct byoc_error *err)
+{
+    return dump(ctx, pass, module, err);
+}
+
+struct byoc_instrument byi_dump_instrument(struct byi_dump *dump_to)
+{
+    return (struct byoc_instrument){.ctx = dump_to,
+                                    .enter = make_folder,
+                                    .before = dump_input,
+                                    .after = dump_after};
+}

@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ir.c: modules, functions, names, sources and constants. Everything lives in
+ * the module's arena but the growing arrays and the tables, which are on the
+ * heap. Names and constants are found by hash, so that building a module is
+ * linear; no table is ever walked, so that nothing depends on its order.
+ */
+#include "ir.h"
+#include "core/base/guard.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- tables: hash to index, open addressing ----------------------------- */
+
+struct slot {
+    uint32_t hash, value; /* value: 1 + index, 0: empty */
+};
+
+struct table {
+    struct slot *slots;
+    uint32_t cap, n; /* cap is a power of two */
+};
+
+enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
+
+struct byi_const_index {
+    struct table consts, funcs, symbols, sources, targets;
+    byi_id *args; /* room for operands */
+    uint32_t n_args, next_args;
+    uint32_t next_symbol, next_suffix;
+    BYI_VEC(struct byi_func *) all; /* functions ever made, to be freed */
+    struct byi_arena *heads;        /* they themselves, side by side for those
+                                       who walk over very many             */
+    BYI_VEC(struct byi_node) spare; /* room of a function that was replaced */
+    BYI_VEC(uint32_t) open;         /* byi_open_funcs, of the first n_asked */
+    uint32_t n_asked;
+};
+
+static void table_put(struct table *t, struct slot slot)
+{
+    uint32_t i = slot.hash & (t->cap - 1);
+
+    while (t->slots[i].value)
+        i = (i + 1) & (t->cap - 1);
+    t->slots[i] = slot;
+}
+
+static void table_grow(struct table *t)
+{
+    struct table grown = {.cap = t->cap ? t->cap * 2 : 64, .n = t->n};
+
+    assert(grown.cap > t->cap);
+    grown.slots = byi_own(grown.cap, sizeof *grown.slots, NULL);
+    for (uint32_t i = 0; i < t->cap; i++)
+        if (t->slots[i].value)
+            table_put(&grown, t->slots[i]);
+    byi_vec_free(t->slots);
+    *t = grown;
+}
+
+static uint32_t fold(uint64_t hash)
+{
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+static void table_add(struct table *t, uint64_t hash, uint32_t index)
+{
+    if (t->n >= t->cap / 2)
+        table_grow(t);
+    table_put(t, (struct slot){fold(hash), index + 1});
+    t->n++;
+}
+
+/* Walk the indices stored under `hash`: start with *at = UINT32_MAX;
+ * UINT32_MAX at the end. */
+static uint32_t table_next(const struct table *t, uint64_t hash, uint32_t *at)
+{
+    uint32_t h = fold(hash), i = 0;
+
+    if (t->cap == 0)
+        return UINT32_MAX;
+    i = (*at == UINT32_MAX ? h : *at + 1) & (t->cap - 1);
+    while (t->slots[i].value && t->slots[i].hash != h)
+        i = (i + 1) & (t->cap - 1);
+    *at = i;
+    return t->slots[i].value ? t->slots[i].value - 1 : UINT32_MAX;
+}
+
+static uint64_t hash_name(const char *name)
+{
+    return byi_hash(0, name, strlen(name));
+}
+
+/* The index of `name` in names[], which `t` indexes. */
+static uint32_t find_name(const struct table *t, const char *const *names,
+                          const char *name)
+{
+    uint64_t hash = hash_name(name);
+    uint32_t at = UINT32_MAX, i = table_next(t, hash, &at);
+
+    while (i != UINT32_MAX && strcmp(names[i], name) != 0)
+        i = table_next(t, hash, &at);
+    return i;
+}
+
+/* --- modules and functions ---------------------------------------------- */
+
+struct byi_module *byi_module_new(void)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_module *m = byi_arena_alloc(arena, sizeof *m);
+
+    m->arena = arena;
+    m->const_index = byi_arena_alloc(arena, sizeof *m->const_index);
+    m->const_index->heads = byi_arena_new();
+    return m;
+}
+
+static void free_func(struct byi_func *f)
+{
+    byi_vec_free(f->nodes.at);
+    byi_vec_free(f->params.at);
+    byi_vec_free(f->param_names.at);
+    byi_vec_free(f->result_names.at);
+    *f = (struct byi_func){.result = BYI_NO_ID, .dead = true};
+}
+
+void byi_module_free(struct byi_module **module)
+{
+    struct byi_module *m = *module;
+    struct byi_const_index *index = NULL;
+    struct byi_arena *arena = NULL;
+
+    if (!m)
+        return;
+    index = m->const_index;
+    for (uint32_t i = 0; i < index->all.n; i++)
+        free_func(index->all.at[i]);
+    byi_arena_free(&index->heads);
+    byi_vec_free(index->all.at);
+    byi_vec_free(index->spare.at);
+    byi_vec_free(index->open.at);
+    byi_vec_free(index->consts.slots);
+    byi_vec_free(index->funcs.slots);
+    byi_vec_free(index->symbols.slots);
+    byi_vec_free(index->sources.slots);
+    byi_vec_free(index->targets.slots);
+    byi_vec_free(m->funcs.at);
+    byi_vec_free(m->consts.at);
+    byi_vec_free(m->sources.at);
+    byi_vec_free(m->symbols.at);
+    byi_vec_free(m->targets.at);
+    arena = m->arena; /* m itself lives in it */
+    byi_arena_free(&arena);
+    *module = NULL;
+}
+
+static struct byi_func *make_func(struct byi_module *m, const char *name)
+{
+    struct byi_func *f = byi_arena_alloc(m->const_index->heads, sizeof *f);
+
+    f->name = name ? byi_arena_str(m->arena, name) : NULL;
+    f->result = BYI_NO_ID;
+    BYI_PUSH(&m->const_index->all, f);
+    return f;
+}
+
+uint32_t byi_func_new(struct byi_module *m, const char *name)
+{
+    uint32_t index = m->funcs.n;
+
+    BYI_PUSH(&m->funcs, make_func(m, name));
+    if (name)
+        table_add(&m->const_index->funcs, hash_name(name), index);
+    return index;
+}
+
+uint32_t byi_func_find(const struct byi_module *m, const char *name)
+{
+    uint64_t hash = hash_name(name);
+    uint32_t at = UINT32_MAX, i = 0;
+
+    while ((i = table_next(&m->const_index->funcs, hash, &at)) != UINT32_MAX) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (!f->dead && f->name && strcmp(f->name, name) == 0)
+            break;
+    }
+    return i;
+}
+
+const char *byi_entry_name(const struct byi_module *m)
+{
+    return m->entry ? m->entry : "main";
+}
+
+uint32_t byi_entry(const struct byi_module *m)
+{
+    return byi_func_find(m, byi_entry_name(m));
+}
+
+enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
+                               const char *where, struct byoc_error *err)
+{
+    struct byi_text names = {0};
+    enum byoc_status status = BYOC_OK;
+
+    m->entry = byi_arena_str(m->arena, name);
+    if (byi_entry(m) != UINT32_MAX)
+        return BYOC_OK;
+    for (uint32_t i = 0; i < m->funcs.n && names.n < 600; i++)
+        if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
+            byi_text_addf(&names, "%s@%.80s", names.n ? ", " : "",
+                          m->funcs.at[i]->name);
+    status = byi_fail(err, BYOC_EINVAL,
+                      "%s: no function @%.80s to start with, expected one of "
+                      "%.700s",
+                      where, name, names.n ? names.at : "its functions: none");
+    byi_text_free(&names);
+    return status;
+}
+
+static const struct byi_type *param_type(const struct byi_func *f, uint32_t i)
+{
+    return f->nodes.at[f->params.at[i]].type;
+}
+
+/* Does `type` say what the body says? By pointer: a miss costs a new type. */
+static bool type_current(const struct byi_func *f, const struct byi_type *type)
+{
+    uint32_t n = f->params.n - f->n_captures;
+
+    if (!type || type->n_fields != n ||
+        type->result != f->nodes.at[f->result].type)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (type->fields[i] != param_type(f, i))
+            return false;
+    return true;
+}
+
+const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
+{
+    struct byi_func *f = m->funcs.at[func];
+    uint32_t n = f->params.n - f->n_captures;
+    BYI_VEC(const struct byi_type *) params = {0};
+
+    assert(f->n_captures <= f->params.n);
+    if (f->result == BYI_NO_ID || type_current(f, f->type))
+        return f->type;
+    for (uint32_t i = 0; i < n; i++)
+        BYI_PUSH(&params, param_type(f, i));
+    f->type =
+        byi_type_func(m->arena, n, params.at, f->nodes.at[f->result].type);
+    byi_vec_free(params.at);
+    return f->type;
+}
+
+/* Rebuilding large functions again and again, two rooms take turns: memory
+ * that comes fresh from the system costs more than a node does. */
+enum { LARGE_FUNC = 1024 };
+
+static void keep_room(struct byi_module *m, struct byi_func *old)
+{
+    struct byi_const_index *index = m->const_index;
+
+    if (old->nodes.cap < LARGE_FUNC || old->nodes.cap <= index->spare.cap)
+        return;
+    byi_vec_free(index->spare.at);
+    index->spare.at = old->nodes.at;
+    index->spare.cap = old->nodes.cap;
+    old->nodes.at = NULL;
+}
+
+static void take_room(struct byi_module *m, struct byi_func *f, uint32_t n)
+{
+    struct byi_const_index *index = m->const_index;
+
+    if (n < LARGE_FUNC || index->spare.cap < n || index->spare.cap / 4 > n)
+        return;
+    f->nodes.at = index->spare.at;
+    f->nodes.cap = index->spare.cap;
+    index->spare.at = NULL;
+    index->spare.cap = 0;
+}
+
+struct byi_func *byi_func_like(struct byi_module *m,
+                               const struct byi_func *like, byi_id *map)
+{
+    struct byi_func *f = make_func(m, NULL);
+
+    take_room(m, f, like->nodes.n);
+    f->name = like->name;
+    f->origin = like;
+    f->attr = like->attr;
+    f->n_captures = like->n_captures;
+    for (uint32_t i = 0; i < like->params.n; i++) {
+        const struct byi_node *old = &like->nodes.at[like->params.at[i]];
+        byi_id id = byi_add_param(m, f, like->param_names.at[i], old->type);
+        struct byi_node *node = &f->nodes.at[id];
+        node->sources = old->sources;
+        node->target = old->target;
+        node->region = old->region;
+        if (map)
+            map[like->params.at[i]] = id;
+    }
+    for (uint32_t i = 0; i < like->result_names.n; i++)
+        BYI_PUSH(&f->result_names, like->result_names.at[i]);
+    return f;
+}
+
+static const char *either(const char *fresh, const char *old)
+{
+    return fresh ? fresh : old;
+}
+
+bool byi_is_closed(const struct byi_func *f)
+{
+    return f->attr.compiler || f->attr.composite || f->attr.primitive ||
+           f->attr.inner;
+}
+
+static bool gone(const struct byi_func *f)
+{
+    return f->dead || f->attr.compiler || f->attr.composite ||
+           f->attr.primitive;
+}
+
+const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
+{
+    enum { AHEAD = 16 }; /* they lie apart: fetched before they are asked */
+    struct byi_const_index *x = m->const_index;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < x->open.n; i++)
+        if (!gone(m->funcs.at[x->open.at[i]]))
+            x->open.at[kept++] = x->open.at[i];
+    x->open.n = kept;
+    for (; x->n_asked < m->funcs.n; x->n_asked++) {
+        if (x->n_asked + AHEAD < m->funcs.n)
+            __builtin_prefetch(&m->funcs.at[x->n_asked + AHEAD]->attr.compiler);
+        if (!gone(m->funcs.at[x->n_asked]))
+            BYI_PUSH(&x->open, x->n_asked);
+    }
+    *n = x->open.n;
+    return x->open.at;
+}
+
+void byi_func_replace(struct byi_module *m, uint32_t index,
+                      struct byi_func *fresh)
+{
+    struct byi_func *old = m->funcs.at[index];
+
+    assert(fresh != old);
+    if (fresh->name && (!old->name || strcmp(old->name, fresh->name) != 0))
+        table_add(&m->const_index->funcs, hash_name(fresh->name), index);
+    fresh->name = either(fresh->name, old->name);
+    fresh->attr.compiler = either(fresh->attr.compiler, old->attr.compiler);
+    fresh->attr.composite = either(fresh->attr.composite, old->attr.composite);
+    fresh->attr.from_pattern =
+        either(fresh->attr.from_pattern, old->attr.from_pattern);
+    fresh->attr.global_symbol =
+        either(fresh->attr.global_symbol, old->attr.global_symbol);
+    fresh->attr.operands = either(fresh->attr.operands, old->attr.operands);
+    fresh->attr.primitive = fresh->attr.primitive || old->attr.primitive;
+    fresh->attr.inner = fresh->attr.inner || old->attr.inner;
+    fresh->attr.inlined = fresh->attr.inlined || old->attr.inlined;
+    if (fresh->result_names.n == 0) {
+        void *spare = fresh->result_names.at;
+        memcpy(&fresh->result_names, &old->result_names,
+               sizeof old->result_names);
+        memset(&old->result_names, 0, sizeof old->result_names);
+        byi_vec_free(spare);
+    }
+    m->funcs.at[index] = fresh;
+    if (fresh->result == BYI_NO_ID && !fresh->type)
+        fresh->type = old->type;
+    byi_func_type(m, index);
+    keep_room(m, old);
+    free_func(old);
+}
+
+/* --- names -------------------------------------------------------------- */
+
+int64_t byi_symbol(struct byi_module *m, const char *name)
+{
+    struct table *t = &m->const_index->symbols;
+    uint32_t i = find_name(t, m->symbols.at, name);
+
+    if (i == UINT32_MAX) {
+        i = m->symbols.n;
+        BYI_PUSH(&m->symbols, byi_arena_str(m->arena, name));
+        table_add(t, hash_name(name), i);
+    }
+    return -1 - (int64_t)i;
+}
+
+int64_t byi_symbol_fresh(struct byi_module *m)
+{
+    struct byi_const_index *index = m->const_index;
+    char name[16];
+
+    do
+        snprintf(name, sizeof name, "?%u", index->next_symbol++);
+    while (find_name(&index->symbols, m->symbols.at, name) != UINT32_MAX);
+    return byi_symbol(m, name);
+}
+
+const char *byi_symbol_name(const struct byi_module *m, int64_t dim)
+{
+    assert(BYI_IS_SYMBOL(dim) && -1 - dim < (int64_t)m->symbols.n);
+    return m->symbols.at[-1 - dim];
+}
+
+enum byoc_status byi_target(struct byi_module *m, const char *name,
+                            uint32_t *target, struct byoc_error *err)
+{
+    struct table *t = &m->const_index->targets;
+    uint32_t i = find_name(t, m->targets.at, name);
+
+    if (i == UINT32_MAX) {
+        i = m->targets.n;
+        if (i == BYI_MAX_TARGETS)
+            return byi_fail(err, BYOC_ELIMIT,
+                            "found target '%.100s' after %d others, expected "
+                            "at most %d in a module",
+                            name, BYI_MAX_TARGETS, BYI_MAX_TARGETS);
+        BYI_PUSH(&m->targets, byi_arena_str(m->arena, name));
+        table_add(t, hash_name(name), i);
+    }
+    *target = i + 1;
+    return BYOC_OK;
+}
+
+void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
+{
+    assert(target <= BYI_MAX_TARGETS);
+    node->target = target & BYI_MAX_TARGETS;
+    node->region = region;
+}
+
+/* --- sources ------------------------------------------------------------ */
+
+static bool source_taken(const struct byi_module *m, const char *name)
+{
+    const struct table *t = &m->const_index->sources;
+    uint64_t hash = hash_name(name);
+    uint32_t at = UINT32_MAX, i = 0;
+
+    while ((i = table_next(t, hash, &at)) != UINT32_MAX)
+        if (strcmp(m->sources.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The suffix only ever grows, so that many nodes of one name stay linear. */
+uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
+{
+    struct byi_const_index *index = m->const_index;
+    uint32_t i = m->sources.n;
+    bool empty = !name || !*name;
+    char *unique = byi_arena_str(m->arena, empty ? op : name);
+    const char *stem = unique;
+
+    while ((empty && unique == stem) || source_taken(m, unique))
+        unique =
+            byi_arena_printf(m->arena, "%s#%u", stem, ++index->next_suffix);
+    BYI_PUSH(&m->sources, ((struct byi_source){
+                              .name = unique,
+                              .op = byi_arena_str(m->arena, op),
+                          }));
+    table_add(&index->sources, hash_name(unique), i);
+    return i;
+}
+
+const struct byi_sources *byi_sources_none(void)
+{
+    static const struct byi_sources none = {0};
+
+    return &none;
+}
+
+static const struct byi_sources *make_sources(struct byi_module *m, uint32_t n,
+                                              const uint32_t *at)
+{
+    struct byi_sources *s = byi_arena_alloc(m->arena, sizeof *s);
+
+    *s = (struct byi_sources){.n = n, .at = at};
+    return s;
+}
+
+const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s)
+{
+    assert(s < m->sources.n);
+    return make_sources(m, 1, byi_arena_copy(m->arena, &s, sizeof s));
+}
+
+/* How many members of b are not in a. */
+static uint32_t count_new(const struct byi_sources *a,
+                          const struct byi_sources *b)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0, j = 0; j < b->n; j++) {
+        while (i < a->n && a->at[i] < b->at[j])
+            i++;
+        n += i == a->n || a->at[i] != b->at[j];
+    }
+    return n;
+}
+
+const struct byi_sources *byi_sources_join(struct byi_module *m,
+                                           const struct byi_sources *a,
+                                           const struct byi_sources *b)
+{
+    uint32_t more = a == b ? 0 : count_new(a, b), n = a->n + more;
+    uint32_t *at = NULL;
+
+    if (more == 0)
+        return a;
+    if (n == b->n)
+        return b;
+    at = byi_arena_calloc(m->arena, n, sizeof *at);
+    for (uint32_t i = 0, j = 0, k = 0; k < n; k++) {
+        bool left = j == b->n || (i < a->n && a->at[i] <= b->at[j]);
+        if (left && j < b->n && a->at[i] == b->at[j])
+            j++;
+        at[k] = left ? a->at[i++] : b->at[j++];
+    }
+    return make_sources(m, n, at);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
+                                         uint32_t n)
+{
+    uint32_t kept = 1;
+
+    if (n == 0)
+        return byi_sources_none();
+    qsort(at, n, sizeof *at, compare_ids);
+    for (uint32_t i = 1; i < n; i++)
+        if (at[i] != at[kept - 1])
+            at[kept++] = at[i];
+    return make_sources(m, kept,
+                        byi_arena_copy(m->arena, at, kept * sizeof *at));
+}
+
+/* --- constants ---------------------------------------------------------- */
+
+static uint64_t hash_const(const struct byi_type *type, const void *data,
+                           uint64_t bytes)
+{
+    uint64_t h =
+        byi_hash(type->dtype, type->dims, type->rank * sizeof *type->dims);
+    const char *const *strings = data;
+
+    if (type->dtype != BYOC_STRING)
+        return byi_hash(h, data, bytes);
+    for (uint64_t i = 0; i < bytes / sizeof *strings; i++)
+        h = byi_hash(h, strings[i], strlen(strings[i]));
+    return h;
+}
+
+static bool same_data(const struct byi_const *c, const void *data)
+{
+    const char *const *a = c->data, *const *b = data;
+
+    if (c->bytes == 0 || c->data == data)
+        return true;
+    if (c->type->dtype != BYOC_STRING)
+        return memcmp(c->data, data, c->bytes) == 0;
+    for (uint64_t i = 0; i < c->bytes / sizeof *a; i++)
+        if (strcmp(a[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+static const void *copy_data(struct byi_module *m, const struct byi_type *type,
+                             const void *data, uint64_t bytes)
+{
+    uintptr_t at =
+        (uintptr_t)byi_arena_alloc(m->arena, (size_t)bytes + BYI_ALIGN);
+    void *copy = (void *)((at + BYI_ALIGN - 1) & ~(uintptr_t)(BYI_ALIGN - 1));
+    const char **strings = copy;
+
+    if (bytes)
+        memcpy(copy, data, bytes);
+    if (type->dtype == BYOC_STRING)
+        for (uint64_t i = 0; i < bytes / sizeof *strings; i++)
+            strings[i] = byi_arena_str(m->arena, strings[i]);
+    return copy;
+}
+
+uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
+                       const void *data, bool borrow)
+{
+    struct table *t = &m->const_index->consts;
+    uint64_t bytes = byi_type_bytes(type), hash = 0;
+    uint32_t at = UINT32_MAX, i = 0;
+
+    assert(bytes < UINT64_MAX && type->rank <= BYI_MAX_RANK);
+    hash = hash_const(type, data, bytes);
+    while ((i = table_next(t, hash, &at)) != UINT32_MAX) {
+        const struct byi_const *c = &m->consts.at[i];
+        if (c->hash == hash && byi_type_equal(c->type, type) &&
+            same_data(c, data))
+            return i;
+    }
+    i = m->consts.n;
+    BYI_PUSH(
+        &m->consts,
+        ((struct byi_const){
+            .type =
+                byi_type_tensor(m->arena, type->dtype, type->rank, type->dims),
+            .data = borrow && bytes ? data : copy_data(m, type, data, bytes),
+            .bytes = bytes,
+            .hash = hash,
+        }));
+    table_add(t, hash, i);
+    return i;
+}
+
+uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
+                         const void *data, bool borrow)
+{
+    const uint64_t most = UINT64_MAX / BYI_MADE_PER_BYTE / 2;
+    const uint64_t bytes = byi_type_bytes(type);
+
+    m->given = bytes < most - m->given ? m->given + bytes : most;
+    return byi_const_add(m, type, data, borrow);
+}
+
+bool byi_const_afford(const struct byi_module *m, uint64_t bytes)
+{
+    const uint64_t budget = BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given;
+
+    return bytes <= budget && m->made <= budget - bytes;
+}
+
+bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
+                     struct byi_tensor *out)
+{
+    const uint64_t bytes = byi_type_bytes(type);
+    uintptr_t p = 0;
+
+    if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0 ||
+        !byi_const_afford(m, bytes))
+        return false;
+    m->made += bytes;
+    p = (uintptr_t)byi_arena_alloc(m->arena, (size_t)bytes + BYI_ALIGN);
+    p = (p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    *out = (struct byi_tensor){
+        .data = (void *)p, .dtype = type->dtype, .rank = type->rank};
+    if (type->rank)
+        memcpy(out->dims, type->dims, type->rank * sizeof *out->dims);
+    return true;
+}
+
+bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
+                    byi_id id, struct byi_tensor *view)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    const struct byi_const *c = NULL;
+
+    if (node->kind != BYI_CONST)
+        return false;
+    c = &m->consts.at[node->index];
+    *view = (struct byi_tensor){
+        .data = (void *)(uintptr_t)c->data,
+        .dtype = c->type->dtype,
+        .rank = c->type->rank,
+    };
+    memcpy(view->dims, c->type->dims, c->type->rank * sizeof *view->dims);
+    return true;
+}
+
+/* --- operands ----------------------------------------------------------- */
+
+byi_id *byi_args_new(struct byi_module *m, uint32_t n)
+{
+    struct byi_const_index *index = m->const_index;
+    byi_id *args = NULL;
+
+    if (n > index->n_args) {
+        uint32_t room =
+            index->next_args < FIRST_ARGS ? FIRST_ARGS : index->next_args;
+        index->next_args = room < LAST_ARGS ? room * 2 : room;
+        room = room < n ? n : room;
+        index->args = byi_arena_calloc(m->arena, room, sizeof *index->args);
+        index->n_args = room;
+    }
+    args = index->args;
+    index->args += n;
+    index->n_args -= n;
+    return args;
+}
+
+/* --- uses --------------------------------------------------------------- */
+
+struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena)
+{
+    uint32_t n = f->nodes.n;
+    uint32_t *first = byi_arena_calloc(arena, (size_t)n + 2, sizeof *first);
+    byi_id *at = NULL;
+
+    /* Counted two places on, first[id + 1] is where id's readers go next
+     * while they are filled in, and where they end afterwards. */
+    for (byi_id id = 0; id < n; id++)
+        for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
+            first[f->nodes.at[id].args[i] + 2]++;
+    for (byi_id id = 0; id <= n; id++)
+        first[id + 1] += first[id];
+    at = byi_arena_calloc(arena, first[n + 1], sizeof *at);
+    for (byi_id id = 0; id < n; id++)
+        for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
+            at[first[f->nodes.at[id].args[i] + 1]++] = id;
+    return (struct byi_uses){.first = first, .at = at};
+}

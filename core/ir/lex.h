@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lex.h: tokens of the text form (docs/text.md); the pattern language of
+ * patterns/ is made of the same ones.
+ */
+#ifndef BYI_LEX_H
+#define BYI_LEX_H
+
+#include "core/base/base.h"
+
+/* A token's kind: one of these, or the character itself for punctuation. */
+enum {
+    BYI_TOK_END = 0,     /* of the text                                 */
+    BYI_TOK_IDENT = 256, /* add, nn.conv2d, float32; ?0                 */
+    BYI_TOK_LOCAL,       /* %x, %0, %"any name"                         */
+    BYI_TOK_GLOBAL,      /* @main, @"any name"                          */
+    BYI_TOK_NUMBER,      /* 3, -1.5e-3, 2i32, 1.5f, -inf                */
+    BYI_TOK_STRING,      /* "any text"                                  */
+    BYI_TOK_ARROW,       /* ->                                          */
+    BYI_TOK_TARGET,      /* @[                                          */
+    BYI_TOK_SOURCES,     /* #[                                          */
+    BYI_TOK_BAD          /* nothing of the language: at says what it is */
+};
+
+/* at[0..n-1] is the token's text in the input: of names without the sigil, of
+ * what is quoted without the quotes and before escapes are replaced. */
+struct byi_token {
+    int kind;
+    bool quoted;
+    const char *at;
+    size_t n;
+    uint32_t line, col; /* from 1; columns are bytes */
+};
+
+/* A position in a text. A copy of it is a bookmark. */
+struct byi_lexer {
+    const char *file; /* for messages; NULL: positions are left out */
+    const char *text;
+    size_t n, next, line_start;
+    uint32_t line;
+    struct byi_token tok; /* the current token */
+};
+
+/* Start at the first token. The text must outlive the lexer; it need not end
+ * in NUL. */
+void byi_lex_init(struct byi_lexer *lex, const char *file, const char *text,
+                  size_t n);
+/* Go to the next token. At the end, and at a bad token, it stays. */
+void byi_lex_next(struct byi_lexer *lex);
+/* The token after the current one. */
+struct byi_token byi_lex_peek(const struct byi_lexer *lex);
+
+/* The current token is of that kind; is that identifier. */
+bool byi_lex_is(const struct byi_lexer *lex, int kind);
+bool byi_lex_is_word(const struct byi_lexer *lex, const char *word);
+/* Step over it if so. */
+bool byi_lex_accept(struct byi_lexer *lex, int kind);
+bool byi_lex_accept_word(struct byi_lexer *lex, const char *word);
+/* Step over it, or fail with what was found; `what` says what it is for:
+ * "')' after the operands". */
+enum byoc_status byi_lex_expect(struct byi_lexer *lex, int kind,
+                                const char *what, struct byoc_error *err);
+
+/* "FILE:LINE:COL: error: ..." at `tok`. */
+enum byoc_status byi_lex_fail(const struct byi_lexer *lex,
+                              const struct byi_token *tok,
+                              struct byoc_error *err, const char *fmt, ...)
+    BYI_PRINTF(4, 5);
+/* "... found X, expected WHAT" at the current token. */
+enum byoc_status byi_lex_expected(const struct byi_lexer *lex, const char *what,
+                                  struct byoc_error *err);
+/* Put the place of `tok` in front of what err says; returns its status. */
+enum byoc_status byi_lex_place(const struct byi_lexer *lex,
+                               const struct byi_token *tok,
+                               struct byoc_error *err);
+
+/* A number token without suffix as an int64 or a double, for the ranges that
+ * attributes, dims and indices have. Steps over it. */
+enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
+                             const char *what, int64_t *value,
+                             struct byoc_error *err);
+/* Also takes inf and nan. *is_float: it has a point or an exponent, or is not
+ * finite; then only *f is set, else both. */
+enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
+                                bool *is_float, int64_t *i, double *f,
+                                struct byoc_error *err);
+/* The digits of a number token end here; its suffix (f, i32) follows. */
+size_t byi_lex_digits(const struct byi_token *tok);
+/* The current token starts a number. */
+bool byi_lex_is_number(const struct byi_lexer *lex);
+/* What a name or string token says, escapes replaced, with NUL. */
+char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok);
+/* The other way: append `text` as a string with quotes. */
+void byi_lex_quote(struct byi_text *out, const char *text);
+/* `text` is an identifier that needs no quotes after % or @. */
+bool byi_lex_plain(const char *text);
+
+#endif

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse_body.c: bodies of functions: statements and expressions. A stack
+ * of frames holds what is open, from the body of the definition inwards; the
+ * loop in byi_parse_body either starts an expression or, when it has a value,
+ * gives it to the innermost frame.
+ */
+#include "parse.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_FRAMES = 1 << 20 };
+
+enum frame_kind {
+    IN_DEF,  /* the body of a definition                               */
+    IN_FN,   /* of a function literal                                  */
+    IN_THEN, /* of a branch; the frame below is its IN_IF              */
+    IN_ELSE,
+    IN_IF,    /* if ( ... ): waits for the condition, then the branches */
+    IN_PAREN, /* ( ... ): one value, or a tuple                         */
+    IN_OP,    /* add( ... )                                             */
+    IN_CALL   /* %f( ... )                                              */
+};
+
+struct frame {
+    enum frame_kind kind;
+    struct byi_token tok; /* where it started                      */
+    uint32_t base;        /* its operands so far are items[base..] */
+    bool comma;           /* PAREN: a ',' stood behind the last one */
+    bool binding;         /* bodies: the value gets this name ...  */
+    bool let;             /* ... by let                             */
+    uint32_t name;
+    const struct byi_type *type;   /* ... and this declared type, or NULL   */
+    const struct byi_type *result; /* bodies: declared, or NULL           */
+    const struct byi_op *op;
+    byi_id callee;     /* CALL                                  */
+    byi_id cond, then; /* IF                                    */
+};
+
+struct body {
+    struct byi_parser *p;
+    BYI_VEC(struct frame) frames;
+    BYI_VEC(byi_id) items;
+    BYI_VEC(struct byi_attr) attrs;
+    bool have;  /* a value, and no longer at an expression's start */
+    bool fresh; /* the value is a node of this expression */
+    byi_id value;
+    uint32_t symbols; /* how many there were before that node */
+};
+
+static struct frame *top(struct body *b)
+{
+    return &b->frames.at[b->frames.n - 1];
+}
+
+static struct byi_func *func(struct body *b)
+{
+    return b->p->scopes.at[b->p->scopes.n - 1].f;
+}
+
+static bool is_body(const struct frame *frame)
+{
+    return frame->kind <= IN_ELSE;
+}
+
+static enum byoc_status open(struct body *b, struct frame frame)
+{
+    if (b->frames.n >= MAX_FRAMES)
+        return byi_parse_limit(b->p, &frame.tok, "open brackets", MAX_FRAMES);
+    frame.base = b->items.n;
+    BYI_PUSH(&b->frames, frame);
+    b->have = false;
+    return BYOC_OK;
+}
+
+/* Node `id` was appended: it is the value now. */
+static enum byoc_status made(struct body *b, const struct byi_token *tok,
+                             byi_id id)
+{
+    b->value = id;
+    b->have = true;
+    b->fresh = true;
+    return byi_parse_made(b->p, tok, &func(b)->nodes.at[id]);
+}
+
+/* --- building ----------------------------------------------------------- */
+
+static enum byoc_status build_op(struct body *b, const struct frame *frame,
+                                 uint32_t n)
+{
+    struct byi_parser *p = b->p;
+    byi_id id = BYI_NO_ID;
+
+    if (byi_add_call(p->m, func(b), frame->op->id, b->items.at + frame->base, n,
+                     b->attrs.at, b->attrs.n, NULL, &id, p->err))
+        return byi_lex_place(&p->lex, &frame->tok, p->err);
+    return made(b, &frame->tok, id);
+}
+
+static enum byoc_status build_call(struct body *b, const struct frame *frame,
+                                   uint32_t n)
+{
+    struct byi_parser *p = b->p;
+    byi_id id = BYI_NO_ID;
+
+    if (byi_add_apply(p->m, func(b), frame->callee, b->items.at + frame->base,
+                      n, NULL, &id, p->err))
+        return byi_lex_place(&p->lex, &frame->tok, p->err);
+    return made(b, &frame->tok, id);
+}
+
+static enum byoc_status build_tuple(struct body *b, const struct frame *frame,
+                                    uint32_t n)
+{
+    return made(
+        b, &frame->tok,
+        byi_add_tuple(b->p->m, func(b), b->items.at + frame->base, n, NULL));
+}
+
+/* The ')' is behind us: make the node of the innermost frame. */
+static enum byoc_status build(struct body *b)
+{
+    struct frame frame = *top(b);
+    uint32_t n = b->items.n - frame.base;
+
+    if (n > BYI_MAX_ARGS)
+        return byi_parse_limit(b->p, &frame.tok, "operands", BYI_MAX_ARGS);
+    b->symbols = b->p->m->symbols.n;
+    b->frames.n--;
+    b->items.n = frame.base;
+    if (frame.kind == IN_OP)
+        return build_op(b, &frame, n);
+    if (frame.kind == IN_CALL)
+        return build_call(b, &frame, n);
+    return build_tuple(b, &frame, n);
+}
+
+/* --- operators and calls ------------------------------------------------ */
+
+/* An element type is written as a string; which strings are, the operator's
+ * table knows. */
+static enum byoc_status fix_dtype(struct byi_parser *p, const struct byi_op *op,
+                                  const struct byi_token *tok,
+                                  struct byi_attr *attr)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        enum byoc_dtype dtype = BYOC_NONE;
+        if (op->attrs[i].kind != BYI_ATTR_DTYPE ||
+            attr->kind != BYI_ATTR_STRING ||
+            strcmp(op->attrs[i].name, attr->name) != 0)
+            continue;
+        dtype = byi_dtype_of_name(attr->s, strlen(attr->s));
+        if (dtype == BYOC_NONE)
+            return byi_lex_fail(&p->lex, tok, p->err,
+                                "found '%.60s', expected an element type such "
+                                "as \"float32\"",
+                                attr->s);
+        attr->kind = BYI_ATTR_DTYPE;
+        attr->i = dtype;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status parse_attrs(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    const struct byi_op *op = top(b)->op;
+
+    b->attrs.n = 0;
+    while (byi_lex_is(&p->lex, BYI_TOK_IDENT)) {
+        struct byi_attr attr = {0};
+        struct byi_token tok = p->lex.tok;
+        if (b->attrs.n > op->n_attrs)
+            break; /* one is given twice: byi_attrs_make says which */
+        attr.name = byi_lex_text(p->scratch, &tok);
+        byi_lex_next(&p->lex);
+        BYI_TRY(byi_lex_expect(&p->lex, '=', "'=' and an attribute's value",
+                               p->err));
+        tok = p->lex.tok;
+        BYI_TRY(byi_parse_attr_value(p, &attr));
+        BYI_TRY(fix_dtype(p, op, &tok, &attr));
+        BYI_PUSH(&b->attrs, attr);
+        if (!byi_lex_accept(&p->lex, ','))
+            break;
+    }
+    if (b->attrs.n > op->n_attrs)
+        return build(b);
+    BYI_TRY(
+        byi_lex_expect(&p->lex, ')', "',' or ')' after an attribute", p->err));
+    return build(b);
+}
+
+/* At the start of an operand: there may be none, or attributes. */
+static enum byoc_status start_operand(struct body *b, bool *none)
+{
+    struct byi_parser *p = b->p;
+
+    *none = true;
+    b->attrs.n = 0;
+    if (byi_lex_accept(&p->lex, ')'))
+        return build(b);
+    if (top(b)->kind == IN_OP && byi_lex_is(&p->lex, BYI_TOK_IDENT) &&
+        byi_lex_peek(&p->lex).kind == '=')
+        return parse_attrs(b);
+    *none = false;
+    return BYOC_OK;
+}
+
+static enum byoc_status take_operand(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame *frame = top(b);
+    bool more = false, none = false;
+
+    BYI_PUSH(&b->items, b->value);
+    more = byi_lex_accept(&p->lex, ',');
+    frame->comma = more;
+    if (!more && !byi_lex_is(&p->lex, ')'))
+        return byi_lex_expected(&p->lex, "',' or ')' after a value", p->err);
+    if (frame->kind == IN_PAREN && !more &&
+        b->items.n == frame->base + 1) { /* only brackets */
+        byi_lex_next(&p->lex);
+        b->items.n = frame->base;
+        b->frames.n--;
+        return BYOC_OK;
+    }
+    b->have = false;
+    return start_operand(b, &none);
+}
+
+/* --- names, globals, literals ------------------------------------------- */
+
+static enum byoc_status use_global(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct byi_token tok = p->lex.tok;
+    const char *name = byi_lex_text(p->scratch, &tok);
+    uint32_t index = byi_func_find(p->m, name);
+
+    if (index == UINT32_MAX)
+        return byi_lex_fail(&p->lex, &tok, p->err,
+                            "@%.60s is not defined, expected a function of "
+                            "this text",
+                            name);
+    if (!byi_func_type(p->m, index))
+        return byi_lex_fail(&p->lex, &tok, p->err,
+                            "@%.60s is used before the end of its definition, "
+                            "expected it to declare its result: "
+                            "def @%.60s(...) -> TYPE",
+                            name, name);
+    byi_lex_next(&p->lex);
+    b->symbols = p->m->symbols.n;
+    return made(b, &tok, byi_add_global(p->m, func(b), index));
+}
+
+static enum byoc_status use_literal(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct byi_token tok = p->lex.tok;
+    uint32_t constant = 0;
+
+    BYI_TRY(byi_parse_literal(p, &constant));
+    b->symbols = p->m->symbols.n;
+    return made(b, &tok, byi_add_const(p->m, func(b), constant, NULL));
+}
+
+/* How many single-character edits apart two names are (Levenshtein), by the
+ * row of the table that ends in b's k-th character. */
+static size_t edits(const char *a, size_t n, const char *b)
+{
+    enum { MOST = 48 };
+    size_t row[MOST + 1], m = strlen(b);
+
+    if (n > MOST || m > MOST)
+        return SIZE_MAX;
+    for (size_t k = 0; k <= m; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= m; k++) {
+            size_t best = diagonal + (a[i - 1] != b[k - 1]);
+            diagonal = row[k];
+            best = row[k] + 1 < best ? row[k] + 1 : best;
+            row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
+        }
+    }
+    return row[m];
+}
+
+static enum byoc_status unknown_op(struct byi_parser *p,
+                                   const struct byi_token *tok)
+{
+    const char *nearest = "nn.relu";
+    size_t best = 3;
+
+    for (int id = BYI_OP_NONE + 1; id < BYI_N_OPS; id++) {
+        const char *name = byi_op((enum byi_op_id)id)->name;
+        size_t d = edits(tok->at, tok->n, name);
+        if (d < best) {
+            best = d;
+            nearest = name;
+        }
+    }
+    return byi_lex_fail(&p->lex, tok, p->err,
+                        "unknown operator '%.*s', expected one such as %s",
+                        tok->n > 60 ? 60 : (int)tok->n, tok->at, nearest);
+}
+
+static enum byoc_status start_op(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct byi_token tok = p->lex.tok;
+    struct frame frame = {.kind = IN_OP, .tok = tok};
+    bool none = false;
+
+    if (byi_lex_peek(&p->lex).kind != '(')
+        return byi_lex_expected(&p->lex, "a value", p->err);
+    frame.op = byi_op_of_name(tok.at, tok.n);
+    if (!frame.op)
+        return unknown_op(p, &tok);
+    byi_lex_next(&p->lex);
+    byi_lex_next(&p->lex);
+    BYI_TRY(open(b, frame));
+    return start_operand(b, &none);
+}
+
+/* --- functions and branches --------------------------------------------- */
+
+/* `self`: the name by which the function knows itself, or BYI_NO_ID. */
+static enum byoc_status open_body(struct body *b, struct frame frame,
+                                  uint32_t index, uint32_t self)
+{
+    BYI_TRY(byi_parse_enter(b->p, index, &frame.tok, self));
+    return open(b, frame);
+}
+
+static enum byoc_status new_func(struct body *b, const struct byi_token *tok,
+                                 uint32_t *index)
+{
+    struct byi_parser *p = b->p;
+
+    if (++p->n_funcs > BYI_TEXT_MAX_FUNCS)
+        return byi_parse_limit(p, tok, "functions", BYI_TEXT_MAX_FUNCS);
+    *index = byi_func_new(p->m, NULL);
+    return BYOC_OK;
+}
+
+static enum byoc_status start_fn(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame frame = {.kind = IN_FN, .tok = p->lex.tok};
+    const struct frame *outer = top(b);
+    uint32_t index = 0, self = BYI_NO_ID;
+
+    if (is_body(outer) && outer->binding)
+        self = outer->name;
+    byi_lex_next(&p->lex); /* fn */
+    BYI_TRY(new_func(b, &frame.tok, &index));
+    BYI_TRY(byi_parse_head(p, p->m->funcs.at[index], &frame.result));
+    if (frame.result)
+        byi_parse_declare(p, p->m->funcs.at[index], frame.result);
+    BYI_TRY(
+        byi_lex_expect(&p->lex, '{', "'{' and the function's body", p->err));
+    return open_body(b, frame, index, self);
+}
+
+static enum byoc_status start_if(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame frame = {.kind = IN_IF, .tok = p->lex.tok};
+
+    frame.cond = frame.then = BYI_NO_ID;
+    byi_lex_next(&p->lex); /* if */
+    BYI_TRY(byi_lex_expect(&p->lex, '(', "'(' and a condition", p->err));
+    return open(b, frame);
+}
+
+static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
+{
+    struct byi_parser *p = b->p;
+    struct frame frame = {.kind = kind, .tok = p->lex.tok};
+    uint32_t index = 0;
+
+    BYI_TRY(byi_lex_expect(&p->lex, '{', "'{' and a branch", p->err));
+    BYI_TRY(new_func(b, &frame.tok, &index));
+    return open_body(b, frame, index, BYI_NO_ID);
+}
+
+/* The IF frame gets its condition, its first, its second branch. */
+static enum byoc_status take_if(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame *frame = top(b);
+    struct byi_token tok = frame->tok;
+    byi_id id = BYI_NO_ID;
+
+    if (frame->cond == BYI_NO_ID) {
+        frame->cond = b->value;
+        BYI_TRY(byi_lex_expect(&p->lex, ')', "')' after a condition", p->err));
+        return start_branch(b, IN_THEN);
+    }
+    if (frame->then == BYI_NO_ID) {
+        frame->then = b->value;
+        if (!byi_lex_accept_word(&p->lex, "else"))
+            return byi_lex_expected(&p->lex, "'else' and the other branch",
+                                    p->err);
+        return start_branch(b, IN_ELSE);
+    }
+    b->symbols = p->m->symbols.n;
+    if (byi_add_if(p->m, func(b), frame->cond, frame->then, b->value, NULL, &id,
+                   p->err))
+        return byi_lex_place(&p->lex, &tok, p->err);
+    b->frames.n--;
+    return made(b, &tok, id);
+}
+
+/* --- statements --------------------------------------------------------- */
+
+/* The value has to be of the declared type; sizes that the value itself has
+ * brought are given the declared names. */
+static enum byoc_status declare(struct body *b, const struct byi_token *tok,
+                                const struct byi_type *type, const char *what)
+{
+    struct byi_node *node = &func(b)->nodes.at[b->value];
+    uint32_t symbols = b->fresh ? b->symbols : b->p->m->symbols.n;
+    char found[300], wanted[300];
+
+    if (!byi_type_fits(type, node->type, -1 - (int64_t)symbols)) {
+        byi_text_type_buf(b->p->m, node->type, found, sizeof found);
+        byi_text_type_buf(b->p->m, type, wanted, sizeof wanted);
+        byi_fail(b->p->err, BYOC_ETYPE, "%s is %s, declared as %s", what, found,
+                 wanted);
+        return byi_lex_place(&b->p->lex, tok, b->p->err);
+    }
+    if (b->fresh)
+        node->type = type;
+    return BYOC_OK;
+}
+
+static enum byoc_status parse_notes(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct byi_token tok = p->lex.tok;
+    struct byi_node *node = &func(b)->nodes.at[b->value];
+    struct byi_pnotes notes;
+
+    BYI_TRY(byi_parse_notes(p, &notes));
+    if (!notes.any)
+        return BYOC_OK;
+    if (!b->fresh)
+        return byi_lex_fail(&p->lex, &tok, p->err,
+                            "found an annotation of a name, expected it where "
+                            "the value is made");
+    byi_node_mark(node, notes.target, notes.region);
+    if (notes.sources)
+        node->sources = notes.sources;
+    return BYOC_OK;
+}
+
+/* `let %x`, `%x =`, `%x: T =`, or nothing: the result follows. */
+static enum byoc_status start_statement(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame *frame = top(b);
+    bool let = byi_lex_accept_word(&p->lex, "let");
+    int next = 0;
+
+    frame->let = let;
+    frame->binding = false;
+    frame->type = NULL;
+    if (!let && !byi_lex_is(&p->lex, BYI_TOK_LOCAL))
+        return BYOC_OK;
+    next = byi_lex_peek(&p->lex).kind;
+    if (!let && next != '=' && next != ':')
+        return BYOC_OK;
+    if (!byi_lex_is(&p->lex, BYI_TOK_LOCAL))
+        return byi_lex_expected(&p->lex, "a name such as %x", p->err);
+    frame->binding = true;
+    frame->name = byi_parse_name(p, &p->lex.tok);
+    byi_lex_next(&p->lex);
+    if (byi_lex_accept(&p->lex, ':'))
+        BYI_TRY(byi_parse_type(p, &frame->type));
+    return byi_lex_expect(&p->lex, '=', "'=' and a value", p->err);
+}
+
+/* The result of a body is known and its '}' read: the function is complete,
+ * and for what is nested, a value of the function around. */
+static enum byoc_status close_body(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame frame = *top(b);
+    uint32_t index = p->scopes.at[p->scopes.n - 1].func, n = 0;
+    struct byi_token tok = frame.tok;
+    byi_id *captures = NULL;
+    enum byoc_status status = BYOC_OK;
+
+    if (frame.result)
+        BYI_TRY(declare(b, &tok, frame.result, "the function's result"));
+    func(b)->result = b->value;
+    byi_parse_leave(p, &captures, &n);
+    b->frames.n--;
+    if (frame.kind != IN_DEF) {
+        b->symbols = p->m->symbols.n;
+        status =
+            made(b, &tok, byi_add_fn(p->m, func(b), index, captures, n, NULL));
+    }
+    byi_vec_free(captures);
+    BYI_TRY(status);
+    return byi_parse_printed(p, &tok, byi_func_type(p->m, index));
+}
+
+/* A statement's value is complete. */
+static enum byoc_status take_statement(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame *frame = top(b);
+
+    BYI_TRY(parse_notes(b));
+    if (!frame->binding) {
+        BYI_TRY(byi_lex_expect(&p->lex, '}',
+                               "'}' after the result, or '%name =' in front of "
+                               "the value",
+                               p->err));
+        return close_body(b);
+    }
+    if (frame->type)
+        BYI_TRY(declare(b, &frame->tok, frame->type, "the value"));
+    BYI_TRY(byi_lex_expect(&p->lex, ';', "';' after a value", p->err));
+    if (frame->let && b->fresh)
+        func(b)->nodes.at[b->value].let = true;
+    byi_parse_bind(p, frame->name, b->value);
+    b->have = false;
+    return BYOC_OK;
+}
+
+/* --- the loop ----------------------------------------------------------- */
+
+static enum byoc_status start_expression(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct frame paren = {.kind = IN_PAREN};
+
+    if (is_body(top(b)))
+        BYI_TRY(start_statement(b));
+    if (byi_lex_is(&p->lex, BYI_TOK_LOCAL)) {
+        struct byi_token tok = p->lex.tok;
+        byi_lex_next(&p->lex);
+        b->have = true;
+        b->fresh = false;
+        return byi_parse_resolve(p, &tok, &b->value);
+    }
+    if (byi_lex_is(&p->lex, BYI_TOK_GLOBAL))
+        return use_global(b);
+    if (byi_parse_at_literal(p))
+        return use_literal(b);
+    if (byi_lex_is_word(&p->lex, "if"))
+        return start_if(b);
+    if (byi_lex_is_word(&p->lex, "fn"))
+        return start_fn(b);
+    if (byi_lex_is(&p->lex, BYI_TOK_IDENT))
+        return start_op(b);
+    if (!byi_lex_is(&p->lex, '('))
+        return byi_lex_expected(&p->lex, "a value", p->err);
+    paren.tok = p->lex.tok;
+    byi_lex_next(&p->lex);
+    BYI_TRY(open(b, paren));
+    return byi_lex_accept(&p->lex, ')') ? build(b) : BYOC_OK;
+}
+
+/* Behind a value: .0, a call, or what the innermost frame makes of it. */
+static enum byoc_status continue_expression(struct body *b)
+{
+    struct byi_parser *p = b->p;
+    struct byi_token tok = p->lex.tok;
+    struct frame call = {.kind = IN_CALL, .tok = tok, .callee = b->value};
+    int64_t field = 0;
+    byi_id id = BYI_NO_ID;
+    bool none = false;
+
+    if (byi_lex_accept(&p->lex, '.')) {
+        BYI_TRY(byi_lex_int(&p->lex, 0, UINT32_MAX, "a field's number", &field,
+                            p->err));
+        b->symbols = p->m->symbols.n;
+        if (byi_add_get(p->m, func(b), b->value, (uint32_t)field, NULL, &id,
+                        p->err))
+            return byi_lex_place(&p->lex, &tok, p->err);
+        return made(b, &tok, id);
+    }
+    if (byi_lex_accept(&p->lex, '(')) {
+        BYI_TRY(open(b, call));
+        return start_operand(b, &none);
+    }
+    if (is_body(top(b)))
+        return take_statement(b);
+    return top(b)->kind == IN_IF ? take_if(b) : take_operand(b);
+}
+
+static enum byoc_status run(struct body *b)
+{
+    while (b->frames.n > 0) {
+        /* A branch is a value for its `if` at once: nothing may follow it. */
+        enum byoc_status status;
+        if (!b->have)
+            status = start_expression(b);
+        else if (top(b)->kind == IN_IF && top(b)->cond != BYI_NO_ID)
+            status = take_if(b);
+        else
+            status = continue_expression(b);
+        if (status != BYOC_OK)
+            return status;
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t index,
+                                const struct byi_type *result)
+{
+    struct body b = {.p = p};
+    struct frame frame = {
+        .kind = IN_DEF,
+        .tok = p->lex.tok,
+        .result = result,
+    };
+    enum byoc_status status = open_body(&b, frame, index, BYI_NO_ID);
+
+    if (status == BYOC_OK)
+        status = run(&b);
+    byi_vec_free(b.frames.at);
+    byi_vec_free(b.items.at);
+    byi_vec_free(b.attrs.at);
+    return status;
+}

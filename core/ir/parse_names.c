@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse_names.c: names, scopes and captures of the parser. Names are
+ * found by hash; entering and leaving a scope costs what it binds. A value of
+ * an outer function becomes a parameter of every function between.
+ */
+#include "parse.h"
+#include "core/base/guard.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- tables ------------------------------------------------------------- */
+
+static void *table_memory(uint32_t n, size_t size)
+{
+    void *at = byi_own(n, size, NULL);
+
+    return at;
+}
+
+static struct byi_ppair *pair_slot(const struct byi_ppairs *t, uint64_t a,
+                                   uint64_t b)
+{
+    uint64_t key[2] = {a, b};
+    uint32_t i = (uint32_t)byi_hash(0, key, sizeof key) & (t->cap - 1);
+
+    while (t->at[i].value && (t->at[i].a != a || t->at[i].b != b))
+        i = (i + 1) & (t->cap - 1);
+    return &t->at[i];
+}
+
+static uint32_t pair_find(const struct byi_ppairs *t, uint64_t a, uint64_t b)
+{
+    return t->cap ? pair_slot(t, a, b)->value : 0;
+}
+
+static void pair_put(struct byi_ppairs *t, uint64_t a, uint64_t b,
+                     uint32_t value)
+{
+    if (t->n >= t->cap / 2) {
+        struct byi_ppairs old = *t;
+        t->cap = t->cap ? t->cap * 2 : 64;
+        t->at = table_memory(t->cap, sizeof *t->at);
+        for (uint32_t i = 0; i < old.cap; i++)
+            if (old.at[i].value)
+                *pair_slot(t, old.at[i].a, old.at[i].b) = old.at[i];
+        byi_vec_free(old.at);
+    }
+    *pair_slot(t, a, b) = (struct byi_ppair){a, b, value};
+    t->n++;
+}
+
+static uint32_t *name_slot(const struct byi_parser *p, const char *text)
+{
+    uint32_t i =
+        (uint32_t)byi_hash(0, text, strlen(text)) & (p->n_name_slots - 1);
+
+    while (p->name_slots[i] &&
+           strcmp(p->names.at[p->name_slots[i] - 1].text, text) != 0)
+        i = (i + 1) & (p->n_name_slots - 1);
+    return &p->name_slots[i];
+}
+
+uint32_t byi_parse_intern(struct byi_parser *p, const char *text)
+{
+    uint32_t *slot = NULL;
+
+    if (p->names.n >= p->n_name_slots / 2) {
+        byi_vec_free(p->name_slots);
+        p->n_name_slots = p->n_name_slots ? p->n_name_slots * 2 : 256;
+        p->name_slots = table_memory(p->n_name_slots, sizeof *p->name_slots);
+        for (uint32_t i = 0; i < p->names.n; i++)
+            if (p->names.at[i].text)
+                *name_slot(p, p->names.at[i].text) = i + 1;
+    }
+    slot = name_slot(p, text);
+    if (!*slot) {
+        BYI_PUSH(&p->names, ((struct byi_pname){
+                                .text = byi_arena_str(p->scratch, text),
+                            }));
+        *slot = p->names.n;
+    }
+    return *slot - 1;
+}
+
+/* The number of "0", "27", which are names as they stand; UINT32_MAX for "007"
+ * and what no printer gives. */
+static uint32_t number_of(const struct byi_token *tok)
+{
+    uint32_t number = 0;
+
+    if (tok->quoted || tok->n == 0 || tok->n > 7 ||
+        (tok->at[0] == '0' && tok->n > 1))
+        return UINT32_MAX;
+    for (size_t i = 0; i < tok->n; i++) {
+        if (tok->at[i] < '0' || tok->at[i] > '9')
+            return UINT32_MAX;
+        number = number * 10 + (uint32_t)(tok->at[i] - '0');
+    }
+    return number < BYI_TEXT_MAX_NODES ? number : UINT32_MAX;
+}
+
+/* Numbers count up, so their names are found by index, not by hash. */
+static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
+{
+    while (p->numbers.n <= number)
+        BYI_PUSH(&p->numbers, 0);
+    if (p->numbers.at[number] == 0) {
+        BYI_PUSH(&p->names, ((struct byi_pname){.text = NULL}));
+        p->numbers.at[number] = p->names.n;
+    }
+    return p->numbers.at[number] - 1;
+}
+
+/* %0 is a number that the printer gave, %"0" a name of the model: they must
+ * not meet, so other texts that start like numbers have a byte in front. */
+uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
+{
+    char few[64] = "\1";
+    size_t mark = !tok->quoted && tok->at[0] >= '0' && tok->at[0] <= '9';
+    uint32_t number = number_of(tok);
+
+    if (number != UINT32_MAX)
+        return name_of_number(p, number);
+    if (tok->quoted || tok->n >= sizeof few - 1)
+        return byi_parse_intern(p, byi_lex_text(p->scratch, tok));
+    memcpy(few + mark, tok->at, tok->n);
+    few[mark + tok->n] = '\0';
+    return byi_parse_intern(p, few);
+}
+
+/* --- scopes ------------------------------------------------------------- */
+
+void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value)
+{
+    BYI_PUSH(&p->bindings, ((struct byi_pbinding){
+                               .name = name,
+                               .before = p->names.at[name].binding,
+                               .depth = p->scopes.n - 1,
+                               .value = value,
+                           }));
+    p->names.at[name].binding = p->bindings.n;
+}
+
+enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
+                                 const struct byi_token *tok, uint32_t self)
+{
+    struct byi_func *f = p->m->funcs.at[func];
+    struct byi_pscope scope = {
+        .func = func,
+        .f = f,
+        .n_own = f->params.n,
+        .bindings = p->bindings.n,
+        .self = BYI_NO_ID,
+    };
+
+    if (p->scopes.n >= BYI_TEXT_MAX_DEPTH)
+        return byi_parse_limit(p, tok, "functions and branches in each other",
+                               BYI_TEXT_MAX_DEPTH);
+    if (p->scopes.n) {
+        const struct byi_func *outer = p->scopes.at[p->scopes.n - 1].f;
+        f->attr.inner = outer->attr.composite || outer->attr.inner;
+    }
+    BYI_PUSH(&p->scopes, scope);
+    if (self != BYI_NO_ID)
+        byi_parse_bind(p, self, BYI_NO_ID);
+    for (uint32_t i = 0; i < f->params.n; i++)
+        byi_parse_bind(p, byi_parse_intern(p, f->param_names.at[i]),
+                       f->params.at[i]);
+    return BYOC_OK;
+}
+
+/* The parameter of scope `depth` that captures `value` of the one around. */
+static enum byoc_status capture(struct byi_parser *p,
+                                const struct byi_token *tok, uint32_t depth,
+                                byi_id value, byi_id *param)
+{
+    struct byi_pscope *s = &p->scopes.at[depth];
+    const struct byi_func *outer = p->scopes.at[depth - 1].f;
+    uint32_t known = pair_find(&p->captures, s->func, value);
+    char name[16];
+
+    if (known) {
+        *param = known - 1;
+        return BYOC_OK;
+    }
+    if (s->captures.n >= BYI_MAX_ARGS)
+        return byi_parse_limit(p, tok, "outer values in one function",
+                               BYI_MAX_ARGS);
+    snprintf(name, sizeof name, "c%u", s->captures.n);
+    *param = byi_add_param(p->m, s->f, name, outer->nodes.at[value].type);
+    BYI_TRY(byi_parse_made(p, tok, &s->f->nodes.at[*param]));
+    BYI_PUSH(&s->captures, value);
+    pair_put(&p->captures, s->func, value, *param + 1);
+    return BYOC_OK;
+}
+
+/* A function inside of its own body: one literal of itself there, which gets
+ * its captures when they are all known, in byi_parse_leave. */
+static enum byoc_status refer_to_self(struct byi_parser *p,
+                                      const struct byi_token *tok,
+                                      uint32_t depth, byi_id *value)
+{
+    struct byi_pscope *s = &p->scopes.at[depth];
+    int n = tok->n > 60 ? 60 : (int)tok->n;
+
+    if (s->self == BYI_NO_ID) {
+        if (!byi_func_type(p->m, s->func))
+            return byi_lex_fail(&p->lex, tok, p->err,
+                                "%%%.*s is used inside of its own definition, "
+                                "expected it to declare its result: "
+                                "%%%.*s = fn (...) -> TYPE",
+                                n, tok->at, n, tok->at);
+        s->self = byi_add_fn(p->m, s->f, s->func, NULL, 0, NULL);
+        BYI_TRY(byi_parse_made(p, tok, &s->f->nodes.at[s->self]));
+    }
+    *value = s->self;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_parse_resolve(struct byi_parser *p,
+                                   const struct byi_token *tok, byi_id *value)
+{
+    uint32_t index = byi_parse_name(p, tok);
+    const struct byi_pname *name = &p->names.at[index];
+    const struct byi_pbinding *b = NULL;
+
+    if (!name->binding)
+        return byi_lex_fail(&p->lex, tok, p->err,
+                            "%%%.*s is not defined here, expected a "
+                            "parameter or an earlier name",
+                            tok->n > 60 ? 60 : (int)tok->n, tok->at);
+    b = &p->bindings.at[name->binding - 1];
+    *value = b->value;
+    if (b->value == BYI_NO_ID)
+        BYI_TRY(refer_to_self(p, tok, b->depth, value));
+    for (uint32_t d = b->depth + 1; d < p->scopes.n; d++)
+        BYI_TRY(capture(p, tok, d, *value, value));
+    return BYOC_OK;
+}
+
+/* Captures were added as they were met; put them behind the parameters of the
+ * function's own, so that parameters come first in every function. *self is
+ * where the function's literal of itself moves to. */
+static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
+{
+    uint32_t n = f->nodes.n, rest = f->params.n;
+    struct byi_node *nodes = table_memory(n, sizeof *nodes);
+    byi_id *to = table_memory(n, sizeof *to);
+
+    for (byi_id id = 0; id < n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        to[id] = node->kind == BYI_PARAM ? node->index : rest++;
+        nodes[to[id]] = *node;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            byi_id *arg = (byi_id *)(uintptr_t)&node->args[i];
+            *arg = to[*arg];
+        }
+    }
+    for (uint32_t i = own; i < f->params.n; i++)
+        f->params.at[i] = i;
+    f->result = to[f->result];
+    if (*self != BYI_NO_ID)
+        *self = to[*self];
+    memcpy(f->nodes.at, nodes, n * sizeof *nodes);
+    byi_vec_free(nodes);
+    byi_vec_free(to);
+}
+
+/* The function's literal of itself captures what the function has captured. */
+static void capture_again(struct byi_module *m, struct byi_func *f, byi_id self)
+{
+    struct byi_node *node = &f->nodes.at[self];
+    byi_id *args = byi_args_new(m, f->n_captures);
+
+    for (uint32_t i = 0; i < f->n_captures; i++)
+        args[i] = f->params.at[f->params.n - f->n_captures + i];
+    node->n_args = f->n_captures;
+    node->args = args;
+}
+
+void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)
+{
+    struct byi_pscope *s = &p->scopes.at[p->scopes.n - 1];
+
+    while (p->bindings.n > s->bindings) {
+        const struct byi_pbinding *b = &p->bindings.at[--p->bindings.n];
+        p->names.at[b->name].binding = b->before;
+    }
+    s->f->n_captures = s->captures.n;
+    if (s->captures.n)
+        move_captures(s->f, s->n_own, &s->self);
+    if (s->captures.n && s->self != BYI_NO_ID)
+        capture_again(p->m, s->f, s->self);
+    *captures = s->captures.at;
+    *n = s->captures.n;
+    p->scopes.n--;
+}
+
+/* --- limits ------------------------------------------------------------- */
+
+/* Size and depth of a type: tensors and tuples in it, and how deep they lie;
+ * packed as size << 8 | depth, and saturated. */
+static uint32_t type_size(struct byi_parser *p, const struct byi_type *type,
+                          uint32_t levels)
+{
+    uint64_t size = 1, depth = 0;
+    uint32_t known = 0;
+
+    if (type->kind == BYI_TENSOR)
+        return 1 << 8;
+    known = pair_find(&p->sizes, (uintptr_t)type, 0);
+    if (known)
+        return known;
+    for (uint32_t i = 0; i <= type->n_fields; i++) {
+        const struct byi_type *field =
+            i < type->n_fields ? type->fields[i] : type->result;
+        uint32_t s = UINT32_MAX;
+        if (!field)
+            continue;
+        if (levels < BYI_TEXT_MAX_TYPE_DEPTH)
+            s = type_size(p, field, levels + 1);
+        size += s >> 8;
+        depth = depth > (s & 255) + 1 ? depth : (s & 255) + 1;
+    }
+    if (size > BYI_TEXT_MAX_TYPE_SIZE)
+        size = BYI_TEXT_MAX_TYPE_SIZE + 1;
+    if (depth > BYI_TEXT_MAX_TYPE_DEPTH)
+        depth = BYI_TEXT_MAX_TYPE_DEPTH + 1;
+    p->types_size += type->n_fields + 1;
+    pair_put(&p->sizes, (uintptr_t)type, 0, (uint32_t)(size << 8 | depth));
+    return (uint32_t)(size << 8 | depth);
+}
+
+static enum byoc_status check_type(struct byi_parser *p,
+                                   const struct byi_token *tok,
+                                   const struct byi_type *type, uint32_t *size)
+{
+    uint32_t s = type_size(p, type, 0);
+
+    if ((s & 255) > BYI_TEXT_MAX_TYPE_DEPTH)
+        return byi_parse_limit(p, tok, "types in each other",
+                               BYI_TEXT_MAX_TYPE_DEPTH);
+    if (s >> 8 > BYI_TEXT_MAX_TYPE_SIZE)
+        return byi_parse_limit(p, tok, "fields in one type",
+                               BYI_TEXT_MAX_TYPE_SIZE);
+    if (p->types_size > BYI_TEXT_MAX_TYPES_SIZE)
+        return byi_parse_limit(p, tok, "fields in all types",
+                               BYI_TEXT_MAX_TYPES_SIZE);
+    *size = s >> 8;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_parse_made(struct byi_parser *p,
+                                const struct byi_token *tok,
+                                const struct byi_node *node)
+{
+    uint32_t size = 0;
+
+    if (++p->n_nodes > BYI_TEXT_MAX_NODES)
+        return byi_parse_limit(p, tok, "nodes", BYI_TEXT_MAX_NODES);
+    if (node->type->kind == BYI_TENSOR)
+        return BYOC_OK;
+    return check_type(p, tok, node->type, &size);
+}
+
+enum byoc_status byi_parse_printed(struct byi_parser *p,
+                                   const struct byi_token *tok,
+                                   const struct byi_type *type)
+{
+    uint32_t size = 0;
+
+    BYI_TRY(check_type(p, tok, type, &size));
+    p->types_size += size;
+    return BYOC_OK;
+}

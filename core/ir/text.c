@@ -1,0 +1,787 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.c: the printer of the text form (docs/text.md). Statements are
+ * printed in the order of the nodes; a nested function is printed where its
+ * node is, so the printer walks with a stack of levels instead of recursion.
+ *
+ * Every node has a line of its own but for: parameters; constants and globals
+ * with one reader that is not a function literal; the branches of an `if`;
+    l->tail = last && !named && !f->nodes.at[id].let &&
+              !(news && is_branch(l));
+ */
+#include "text.h"
+
+#include "lex.h"
+
+#include <assert.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How a value is written where it is read. */
+enum ref_kind { NOWHERE, NUMBER, NAME, INLINE };
+struct ref {
+    enum ref_kind kind;
+    uint32_t index; /* NUMBER: n of %n; NAME: in the printer's names */
+};
+
+enum close { CLOSE_DEF, CLOSE_FN, CLOSE_THEN, CLOSE_ELSE };
+
+/* A function that is being printed. */
+struct level {
+    const struct byi_func *f;
+    enum close close;
+    bool tail;        /* the last node is the result expression */
+    byi_id at;        /* the next node */
+    byi_id last;      /* the last one with a line of its own */
+    byi_id owner;     /* the FN or IF of the level above */
+    struct ref *refs; /* by node */
+    uint8_t *uses;    /* by node: how often it is read, 2 for more */
+    bool *hidden;     /* by node: a branch printed with its `if` */
+};
+
+struct printer {
+    const struct byi_module *m;
+    struct byi_text *out;
+    FILE *side;
+    struct byi_arena *arena;
+    BYI_VEC(struct level) levels;
+    BYI_VEC(const char *) names;
+    uint32_t next_number; /* %0, %1, ... of this top-level function */
+    const char **digests; /* by constant, NULL before it is needed */
+    uint32_t *mentions;   /* by source: 1 + when it first appeared */
+    uint32_t n_mentions;
+    uint32_t *known; /* by symbol: the top-level function, 1 + i,
+                        in whose text it has appeared */
+    uint32_t stamp;
+    const struct byi_attrs **defaults; /* by operator */
+    const struct byi_func *sought;     /* a value's name is sought, or NULL */
+    byi_id sought_id;
+    struct byi_text *found;
+};
+
+static void add(struct printer *p, const char *text)
+{
+    byi_text_add(p->out, text, strlen(text));
+}
+
+static struct level *top(struct printer *p)
+{
+    return &p->levels.at[p->levels.n - 1];
+}
+
+static void indent(struct printer *p, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        add(p, "  ");
+}
+
+static bool is_noted(const struct byi_node *node)
+{
+    return node->sources->n > 0 || node->target != 0 || node->region != 0 ||
+           node->let;
+}
+
+/* --- symbols: a type is declared where it brings a new one -------------- */
+
+/* Mark the symbols of a type as known; true when one was not. */
+static bool learn_type(struct printer *p, const struct byi_type *type)
+{
+    BYI_VEC(const struct byi_type *) work = {0};
+    bool news = false;
+
+    if (p->m->symbols.n == 0)
+        return false;
+    BYI_PUSH(&work, type);
+    while (work.n > 0) {
+        type = work.at[--work.n];
+        for (uint32_t i = 0; type->kind == BYI_TENSOR && i < type->rank; i++) {
+            int64_t s = -1 - type->dims[i];
+            if (s < 0 || s >= (int64_t)p->m->symbols.n ||
+                p->known[s] == p->stamp)
+                continue;
+            p->known[s] = p->stamp;
+            news = true;
+        }
+        for (uint32_t i = 0; type->kind != BYI_TENSOR && i < type->n_fields;
+             i++)
+            BYI_PUSH(&work, type->fields[i]);
+        if (type->kind == BYI_FUNC)
+            BYI_PUSH(&work, type->result);
+    }
+    byi_vec_free(work.at);
+    return news;
+}
+
+/* Only these nodes can have a size that no operand has. */
+static bool brings_symbols(struct printer *p, const struct byi_node *node)
+{
+    return (node->kind == BYI_CALL_OP || node->kind == BYI_IF ||
+            node->kind == BYI_CALL) &&
+           learn_type(p, node->type);
+}
+
+/* --- values where they are read ----------------------------------------- */
+
+static void add_const(struct printer *p, uint32_t index)
+{
+    const struct byi_const *c = &p->m->consts.at[index];
+
+    if (byi_text_const(c, p->out))
+        return;
+    if (!p->digests[index]) {
+        char digest[17];
+        byi_const_digest(c, digest);
+        p->digests[index] = byi_arena_str(p->arena, digest);
+        if (p->side)
+            byi_side_write(p->side, digest, c);
+    }
+    byi_text_addf(p->out, "const[\"%s\"]", p->digests[index]);
+}
+
+static void add_ref(struct printer *p, byi_id id)
+{
+    const struct level *l = top(p);
+    const struct byi_node *node = NULL;
+    struct ref ref = {.kind = NOWHERE};
+
+    if (id < l->f->nodes.n) {
+        node = &l->f->nodes.at[id];
+        ref = l->refs[id];
+    }
+    if (ref.kind == NUMBER)
+        byi_text_addf(p->out, "%%%u", ref.index);
+    else if (ref.kind == NAME)
+        byi_text_name(p->out, '%', p->names.at[ref.index]);
+    else if (ref.kind == INLINE && node->kind == BYI_CONST)
+        add_const(p, node->index);
+    else if (ref.kind == INLINE)
+        byi_text_name(p->out, '@', p->m->funcs.at[node->index]->name);
+    else
+        add(p, "%undefined"); /* only in a module that is broken */
+}
+
+static void add_refs(struct printer *p, const byi_id *args, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        add(p, i ? ", " : "");
+        add_ref(p, args[i]);
+    }
+}
+
+/* The defaults of an operator: what the table says, and whatever this node
+ * has where it says nothing (those are always printed). */
+static const struct byi_attrs *defaults_of(struct printer *p,
+                                           const struct byi_op *op,
+                                           const struct byi_attrs *attrs)
+{
+    struct byi_attr given[32];
+    uint32_t n = 0;
+
+    if (p->defaults[op->id])
+        return p->defaults[op->id];
+    for (uint32_t i = 0; i < op->n_attrs && n < BYI_COUNT(given); i++)
+        if (!op->attrs[i].fallback)
+            given[n++] = attrs->at[i];
+    if (byi_attrs_make(p->arena, op, given, n, &p->defaults[op->id], NULL))
+        return NULL;
+    return p->defaults[op->id];
+}
+
+static void add_attrs(struct printer *p, const struct byi_node *node)
+{
+    const struct byi_op *op = byi_op(node->op);
+    const struct byi_attrs *attrs = node->attrs, *defaults = NULL;
+    bool first = node->n_args == 0;
+
+    if (!attrs || attrs->n != op->n_attrs || attrs->n == 0)
+        return;
+    defaults = defaults_of(p, op, attrs);
+    for (uint32_t i = 0; i < attrs->n; i++) {
+        const struct byi_attr *attr = &attrs->at[i];
+        if (op->attrs[i].fallback && defaults &&
+            byi_attr_equal(attr, &defaults->at[i]))
+            continue;
+        byi_text_addf(p->out, "%s%s=", first ? "" : ", ", attr->name);
+        byi_text_attr(p->out, attr);
+        first = false;
+    }
+}
+
+/* --- what stands behind an expression ----------------------------------- */
+
+static void add_target(struct printer *p, const struct byi_node *node)
+{
+    const char *name = NULL;
+
+    if (!node->target && !node->region)
+        return;
+    add(p, " @[");
+    if (node->target && node->target <= p->m->targets.n)
+        name = p->m->targets.at[node->target - 1];
+    if (name && byi_lex_plain(name))
+        add(p, name);
+    else if (name)
+        byi_lex_quote(p->out, name);
+    if (node->region)
+        byi_text_addf(p->out, ".%u", node->region);
+    add(p, "]");
+}
+
+static void add_source(struct printer *p, uint32_t s, bool first)
+{
+    const struct byi_source *source = &p->m->sources.at[s];
+
+    add(p, first ? "" : ", ");
+    byi_lex_quote(p->out, source->name);
+    if (p->mentions[s])
+        return;
+    p->mentions[s] = ++p->n_mentions;
+    if (source->op[0]) {
+        add(p, ": ");
+        byi_lex_quote(p->out, source->op);
+    }
+}
+
+static int by_mention(const void *a, const void *b, void *mentions)
+{
+    uint32_t x = ((const uint32_t *)mentions)[*(const uint32_t *)a];
+    uint32_t y = ((const uint32_t *)mentions)[*(const uint32_t *)b];
+
+    return x < y ? -1 : x > y;
+}
+
+/* A parser numbers sources as it meets them, so they are listed in the order
+ * in which this text has mentioned them: those first, then the new ones. */
+static void add_sources(struct printer *p, const struct byi_sources *sources)
+{
+    BYI_VEC(uint32_t) old = {0};
+    bool first = true;
+
+    if (sources->n == 0)
+        return;
+    for (uint32_t i = 0; i < sources->n; i++)
+        if (p->mentions[sources->at[i]])
+            BYI_PUSH(&old, sources->at[i]);
+    if (old.n > 0)
+        qsort_r(old.at, old.n, sizeof *old.at, by_mention, p->mentions);
+    add(p, " #[");
+    for (uint32_t i = 0, known = old.n; i < known + sources->n; i++) {
+        bool again = i < known;
+        uint32_t s = again ? old.at[i] : sources->at[i - known];
+        if (!again && p->mentions[s])
+            continue;
+        add_source(p, s, first);
+        first = false;
+    }
+    add(p, "]");
+    byi_vec_free(old.at);
+}
+
+static void end_statement(struct printer *p, byi_id id)
+{
+    const struct level *l = top(p);
+    const struct byi_node *node = &l->f->nodes.at[id];
+
+    add_target(p, node);
+    add_sources(p, node->sources);
+    add(p, l->tail && id == l->last ? "\n" : ";\n");
+}
+
+/* --- names of parameters ------------------------------------------------ */
+
+/* A set of names, open addressing. */
+struct name_set {
+    const char **at;
+    uint32_t cap; /* a power of two */
+};
+
+static const char **name_slot(const struct name_set *set, const char *name)
+{
+    uint32_t i = (uint32_t)byi_hash(0, name, strlen(name)) & (set->cap - 1);
+
+    while (set->at[i] && strcmp(set->at[i], name) != 0)
+        i = (i + 1) & (set->cap - 1);
+    return &set->at[i];
+}
+
+/* Names that this function reads from around it must not be hidden by its own
+ * parameters: those get a suffix then. */
+static void name_params(struct printer *p, struct level *l)
+{
+    const struct byi_func *f = l->f;
+    uint32_t n = f->params.n, own = n - f->n_captures;
+    struct name_set set = {.cap = 8};
+
+    while (set.cap < 2 * n)
+        set.cap *= 2;
+    set.at = byi_arena_calloc(p->arena, set.cap, sizeof *set.at);
+    for (uint32_t i = own; i < n; i++) {
+        struct ref ref = l->refs[f->params.at[i]];
+        if (ref.kind == NAME)
+            *name_slot(&set, p->names.at[ref.index]) = p->names.at[ref.index];
+    }
+    for (uint32_t i = 0; i < own; i++) {
+        const char *name = f->param_names.at[i];
+        for (uint32_t k = 1; *name_slot(&set, name); k++)
+            name = byi_arena_printf(p->arena, "%s_%u", f->param_names.at[i], k);
+        *name_slot(&set, name) = name;
+        l->refs[f->params.at[i]] = (struct ref){NAME, p->names.n};
+        BYI_PUSH(&p->names, name);
+    }
+}
+
+/* --- levels ------------------------------------------------------------- */
+
+/* Is node `id` of `f` a literal of f itself? */
+static bool is_self(const struct printer *p, const struct byi_func *f,
+                    byi_id id)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+
+    return node->kind == BYI_FN && p->m->funcs.at[node->index] == f;
+}
+
+/* A function that calls itself needs a name. */
+static bool has_self(const struct printer *p, const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (is_self(p, f, id))
+            return true;
+    return false;
+}
+
+static bool is_block(const struct printer *p, const struct byi_func *f)
+{
+    return f->params.n == f->n_captures && !has_self(p, f) &&
+           !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
+           !f->attr.global_symbol && !f->attr.operands && !f->attr.primitive &&
+           !f->attr.inlined && f->result_names.n == 0;
+}
+
+static void count_uses(struct level *l)
+{
+    const struct byi_func *f = l->f;
+
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            uint8_t *uses = &l->uses[node->args[i]];
+            /* What a function literal captures has to have a name. */
+            *uses = (uint8_t)(*uses == 0 && node->kind != BYI_FN ? 1 : 2);
+        }
+    }
+    if (f->result < f->nodes.n)
+        l->uses[f->result] = (uint8_t)(l->uses[f->result] ? 2 : 1);
+}
+
+static void hide_blocks(const struct printer *p, struct level *l)
+{
+    const struct byi_func *f = l->f;
+
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        for (uint32_t i = 1; node->kind == BYI_IF && i < 3; i++) {
+            const struct byi_node *fn = &f->nodes.at[node->args[i]];
+            l->hidden[node->args[i]] =
+                fn->kind == BYI_FN && l->uses[node->args[i]] == 1 &&
+                !is_noted(fn) && is_block(p, p->m->funcs.at[fn->index]);
+        }
+    }
+}
+
+static bool all_inline_in_order(const struct level *l);
+
+/* Which constants and globals are written where they are read. */
+static void inline_values(struct level *l)
+{
+    const struct byi_func *f = l->f;
+    bool can = !f->attr.operands || all_inline_in_order(l);
+
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind != BYI_CONST && node->kind != BYI_GLOBAL)
+            continue;
+        if (l->uses[id] < 2 && !is_noted(node) &&
+            (can || node->kind == BYI_GLOBAL))
+            l->refs[id].kind = INLINE;
+    }
+}
+
+/* Operands= names the constants of a composite in their order, which a move
+ * to their readers must not change. */
+static bool all_inline_in_order(const struct level *l)
+{
+    const struct byi_func *f = l->f;
+    byi_id last = 0;
+
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_CONST && (l->uses[id] != 1 || is_noted(node)))
+            return false;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            if (f->nodes.at[node->args[i]].kind != BYI_CONST)
+                continue;
+            if (node->args[i] < last)
+                return false;
+            last = node->args[i];
+        }
+    }
+    return true;
+}
+
+static bool has_line(const struct level *l, byi_id id)
+{
+    return l->f->nodes.at[id].kind != BYI_PARAM && !l->hidden[id] &&
+           l->refs[id].kind != INLINE;
+}
+
+static byi_id last_line(const struct level *l)
+{
+    byi_id id = l->f->nodes.n;
+
+    while (id > 0 && !has_line(l, id - 1))
+        id--;
+    return id > 0 ? id - 1 : BYI_NO_ID;
+}
+
+/* Start on a function; `captures` are what its last parameters stand for in
+ * the level above. */
+static void enter(struct printer *p, const struct byi_func *f,
+                  const byi_id *captures, byi_id owner, enum close close)
+{
+    struct level l = {.f = f, .close = close, .owner = owner};
+    uint32_t n = f->nodes.n, own = f->params.n - f->n_captures;
+
+    assert(p->levels.n <= p->m->funcs.n); /* else a function holds itself */
+    l.refs = byi_arena_calloc(p->arena, n, sizeof *l.refs);
+    l.uses = byi_arena_calloc(p->arena, n, sizeof *l.uses);
+    l.hidden = byi_arena_calloc(p->arena, n, sizeof *l.hidden);
+    for (uint32_t i = 0; i < f->n_captures; i++)
+        l.refs[f->params.at[own + i]] = top(p)->refs[captures[i]];
+    for (byi_id id = 0; close == CLOSE_FN && id < n; id++) {
+        if (!is_self(p, f, id))
+            continue;
+        l.refs[id] = top(p)->refs[owner];
+        l.hidden[id] = true;
+    }
+    name_params(p, &l);
+    count_uses(&l);
+    hide_blocks(p, &l);
+    inline_values(&l);
+    l.last = last_line(&l);
+    BYI_PUSH(&p->levels, l);
+}
+
+/* --- heads of functions ------------------------------------------------- */
+
+static void add_func_attrs(struct printer *p, const struct byi_func *f,
+                           bool first)
+{
+    for (size_t i = 0; i < BYI_N_FUNC_ATTRS; i++) {
+        const char *value = NULL;
+        memcpy(&value, (const char *)f + byi_func_attrs[i].offset,
+               sizeof value);
+        if (!value)
+            continue;
+        byi_text_addf(p->out, "%s%s=", first ? "" : ", ",
+                      byi_func_attrs[i].name);
+        byi_lex_quote(p->out, value);
+        first = false;
+    }
+    for (size_t i = 0; i < BYI_N_FUNC_FLAGS; i++) {
+        bool value = false;
+        memcpy(&value, (const char *)f + byi_func_flags[i].offset,
+               sizeof value);
+        if (!value)
+            continue;
+        byi_text_addf(p->out, "%s%s=1", first ? "" : ", ",
+                      byi_func_flags[i].name);
+        first = false;
+    }
+    if (f->result_names.n == 0)
+        return;
+    add(p, first ? "Outputs=[" : ", Outputs=[");
+    for (uint32_t i = 0; i < f->result_names.n; i++) {
+        add(p, i ? ", " : "");
+        byi_lex_quote(p->out, f->result_names.at[i]);
+    }
+    add(p, "]");
+}
+
+/* "(%x: T, Compiler="dnnl") -> T {" of the level on top. */
+static void add_head(struct printer *p)
+{
+    const struct level *l = top(p);
+    const struct byi_func *f = l->f;
+    uint32_t own = f->params.n - f->n_captures;
+
+    add(p, "(");
+    for (uint32_t i = 0; i < own; i++) {
+        const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
+        add(p, i ? ", " : "");
+        add_ref(p, f->params.at[i]);
+        add(p, ": ");
+        byi_text_type(p->m, type, p->out);
+        learn_type(p, type);
+    }
+    add_func_attrs(p, f, own == 0);
+    add(p, ")");
+    if (f->result < f->nodes.n) {
+        add(p, " -> ");
+        byi_text_type(p->m, f->nodes.at[f->result].type, p->out);
+    }
+    add(p, " {\n");
+}
+
+/* --- statements --------------------------------------------------------- */
+
+static const struct byi_func *func_of(const struct printer *p,
+                                      const struct byi_node *node)
+{
+    return p->m->funcs.at[node->index];
+}
+
+/* Print one branch of an `if`: enter its function, or call the value that it
+ * is. True when a level was entered. */
+static bool open_branch(struct printer *p, byi_id id, uint32_t which)
+{
+    const struct level *l = top(p);
+    const struct byi_node *node = &l->f->nodes.at[id];
+    byi_id branch = node->args[which];
+    const struct byi_node *fn = &l->f->nodes.at[branch];
+
+    if (l->hidden[branch]) {
+        enter(p, func_of(p, fn), fn->args, id,
+              which == 1 ? CLOSE_THEN : CLOSE_ELSE);
+        return true;
+    }
+    indent(p, p->levels.n + 1);
+    add_ref(p, branch);
+    add(p, "()\n");
+    return false;
+}
+
+static void close_if(struct printer *p, byi_id id)
+{
+    indent(p, p->levels.n);
+    add(p, "}");
+    end_statement(p, id);
+}
+
+static void continue_if(struct printer *p, byi_id id)
+{
+    indent(p, p->levels.n);
+    add(p, "} else {\n");
+    if (!open_branch(p, id, 2))
+        close_if(p, id);
+}
+
+static void add_tuple(struct printer *p, const struct byi_node *node)
+{
+    add(p, "(");
+    add_refs(p, node->args, node->n_args);
+    add(p, node->n_args == 1 ? ",)" : ")");
+}
+
+/* Print the expression of a node up to its first block, if it has one. */
+static void add_expression(struct printer *p, byi_id id)
+{
+    const struct byi_node *node = &top(p)->f->nodes.at[id];
+
+    switch (node->kind) {
+    case BYI_PARAM:
+        break;
+    case BYI_CONST:
+        add_const(p, node->index);
+        break;
+    case BYI_GLOBAL:
+        byi_text_name(p->out, '@', func_of(p, node)->name);
+        break;
+    case BYI_CALL_OP:
+        byi_text_addf(p->out, "%s(", byi_op(node->op)->name);
+        add_refs(p, node->args, node->n_args);
+        add_attrs(p, node);
+        add(p, ")");
+        break;
+    case BYI_CALL:
+        add_ref(p, node->args[0]);
+        add(p, "(");
+        add_refs(p, node->args + 1, node->n_args - 1);
+        add(p, ")");
+        break;
+    case BYI_MAKE_TUPLE:
+        add_tuple(p, node);
+        break;
+    case BYI_GET:
+        add_ref(p, node->args[0]);
+        byi_text_addf(p->out, ".%u", node->index);
+        break;
+    case BYI_FN:
+        add(p, "fn ");
+        enter(p, func_of(p, node), node->args, id, CLOSE_FN);
+        add_head(p);
+        return;
+    case BYI_IF:
+        add(p, "if (");
+        add_ref(p, node->args[0]);
+        add(p, ") {\n");
+        if (!open_branch(p, id, 1))
+            continue_if(p, id);
+        return;
+    }
+    end_statement(p, id);
+}
+
+static bool is_branch(const struct level *l)
+{
+    return l->close == CLOSE_THEN || l->close == CLOSE_ELSE;
+}
+
+/* Print node `id` of the level on top. The result needs no number where it is
+ * the last node; but a branch declares no type, so a size that is new there
+ * has to be declared at a name. */
+static void add_statement(struct printer *p, byi_id id)
+{
+    struct level *l = top(p);
+    const struct byi_func *f = l->f;
+    bool last = id == l->last && id == f->result && l->uses[id] == 1;
+    bool named = f->nodes.at[id].kind == BYI_FN &&
+                 has_self(p, func_of(p, &f->nodes.at[id]));
+    bool news = brings_symbols(p, &f->nodes.at[id]);
+
+    indent(p, p->levels.n);
+    l->tail = last && !named && !f->nodes.at[id].let && !(news && is_branch(l));
+    if (!l->tail) {
+        add(p, f->nodes.at[id].let ? "let " : "");
+        l->refs[id] = (struct ref){NUMBER, p->next_number++};
+        add_ref(p, id);
+        if (news) {
+            add(p, ": ");
+            byi_text_type(p->m, f->nodes.at[id].type, p->out);
+        }
+        add(p, " = ");
+    }
+    add_expression(p, id);
+}
+
+/* All names of the level on top are given. */
+static void tell_name(struct printer *p)
+{
+    struct byi_text *out = p->out;
+
+    if (p->sought != top(p)->f || p->found->n > 0)
+        return;
+    p->out = p->found;
+    add_ref(p, p->sought_id);
+    p->out = out;
+}
+
+/* All nodes of the level on top are printed: its result, and what goes on
+ * around it. */
+static void leave(struct printer *p)
+{
+    struct level l = *top(p);
+
+    tell_name(p);
+    if (!l.tail) {
+        indent(p, p->levels.n);
+        add_ref(p, l.f->result);
+        add(p, "\n");
+    }
+    p->levels.n--;
+    switch (l.close) {
+    case CLOSE_DEF:
+        add(p, "}\n");
+        return;
+    case CLOSE_FN:
+        indent(p, p->levels.n);
+        add(p, "}");
+        end_statement(p, l.owner);
+        return;
+    case CLOSE_THEN:
+        continue_if(p, l.owner);
+        return;
+    case CLOSE_ELSE:
+        close_if(p, l.owner);
+        return;
+    }
+}
+
+static void print_func(struct printer *p, const struct byi_func *f)
+{
+    p->next_number = 0;
+    p->names.n = 0;
+    p->stamp++;
+    enter(p, f, NULL, BYI_NO_ID, CLOSE_DEF);
+    add(p, "def ");
+    byi_text_name(p->out, '@', f->name);
+    add_head(p);
+    while (p->levels.n > 0) {
+        struct level *l = top(p);
+        byi_id id = l->at;
+        if (id == l->f->nodes.n) {
+            leave(p);
+            continue;
+        }
+        l->at++;
+        if (has_line(l, id))
+            add_statement(p, id);
+    }
+}
+
+/* Print the module; put the name of value `id` of `func` into *found where
+ * that is not NULL. */
+static void print_module(const struct byi_module *m, struct byi_text *out,
+                         FILE *side, uint32_t func, byi_id id,
+                         struct byi_text *found)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = uselocale(c);
+    struct byi_arena *arena = byi_arena_new();
+    struct printer p = {
+        .m = m,
+        .out = out,
+        .side = side,
+        .arena = arena,
+        .digests = byi_arena_calloc(arena, m->consts.n, sizeof *p.digests),
+        .mentions = byi_arena_calloc(arena, m->sources.n, sizeof *p.mentions),
+        .known = byi_arena_calloc(arena, m->symbols.n, sizeof *p.known),
+        .defaults = byi_arena_calloc(arena, BYI_N_OPS, sizeof *p.defaults),
+        .sought = found ? m->funcs.at[func] : NULL,
+        .sought_id = id,
+        .found = found,
+    };
+    bool first = true;
+
+    if (side)
+        byi_side_begin(side);
+    byi_text_add(out, "", 0);
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        if (m->funcs.at[i]->dead || !m->funcs.at[i]->name)
+            continue;
+        if (!first)
+            add(&p, "\n");
+        first = false;
+        print_func(&p, m->funcs.at[i]);
+    }
+    byi_vec_free(p.levels.at);
+    byi_vec_free(p.names.at);
+    byi_arena_free(&arena);
+    uselocale(before);
+    freelocale(c);
+}
+
+void byi_print_module(const struct byi_module *m, struct byi_text *out,
+                      FILE *side)
+{
+    print_module(m, out, side, 0, BYI_NO_ID, NULL);
+}
+
+void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
+                    struct byi_text *out)
+{
+    struct byi_text rest = {0};
+
+    print_module(m, &rest, NULL, func, id, out);
+    byi_text_free(&rest);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.h: what the printer, the parser and the verifier share: limits,
+ * values as text, and the side file of large constants (docs/text.md).
+ */
+#ifndef BYI_TEXT_H
+#define BYI_TEXT_H
+
+#include "ir.h"
+
+/* What the parser takes at most. Far above what models need; each bounds what
+ * a hostile text can make of us. */
+enum {
+    BYI_TEXT_INLINE = 16,         /* elements of a constant printed inline */
+    BYI_TEXT_MAX_NODES = 4 << 20, /* of a module                           */
+    BYI_TEXT_MAX_FUNCS = 1 << 20,
+    BYI_TEXT_MAX_DEPTH = 256, /* functions and branches in each other  */
+    BYI_TEXT_MAX_TYPE_DEPTH = 64,
+    BYI_TEXT_MAX_TYPE_SIZE = 65536,     /* tensors and tuples in one type     */
+    BYI_TEXT_MAX_TYPES_SIZE = 16 << 20, /* of all types together          */
+    BYI_TEXT_MAX_LIST = 1 << 20,        /* entries of one list attribute      */
+    BYI_TEXT_MAX_RANDOM = 256 << 20     /* bytes of all random[...] together  */
+};
+
+/* --- text_value.c ------------------------------------------------------- */
+
+/* A type, a name with quotes where it needs them, a list of dims. */
+void byi_text_type(const struct byi_module *m, const struct byi_type *type,
+                   struct byi_text *out);
+void byi_text_name(struct byi_text *out, char sigil, const char *name);
+/* " name=value"'s value. */
+void byi_text_attr(struct byi_text *out, const struct byi_attr *attr);
+/* The string attributes of functions, and where struct byi_func has them. */
+enum { BYI_N_FUNC_ATTRS = 5 };
+extern const struct byi_func_attr {
+    const char *name;
+    size_t offset;
+} byi_func_attrs[BYI_N_FUNC_ATTRS];
+/* ... and those that are 0 or 1. */
+enum { BYI_N_FUNC_FLAGS = 2 };
+extern const struct byi_func_attr byi_func_flags[BYI_N_FUNC_FLAGS];
+/* A constant as a literal; false, and nothing added, when it is too large. */
+bool byi_text_const(const struct byi_const *c, struct byi_text *out);
+/* "f", "i32": the suffix of a scalar literal; "" for int64, NULL for dtypes
+ * that have none. */
+const char *byi_text_suffix(enum byoc_dtype dtype);
+/* The type as text for a message, shortened with "..." to fit. Returns buf. */
+char *byi_text_type_buf(const struct byi_module *m, const struct byi_type *type,
+                        char *buf, size_t n);
+
+/* --- text_side.c: the side file ----------------------------------------- */
+
+/* The name of a constant: 16 hex digits of the SHA-256 of its dtype, dims and
+ * bytes, and NUL. */
+void byi_const_digest(const struct byi_const *c, char digest[17]);
+/* The file's head, then each constant. Errors stay in ferror(file). */
+void byi_side_begin(FILE *file);
+void byi_side_write(FILE *file, const char *digest, const struct byi_const *c);
+
+/* Constants of a mapped side file by digest. */
+struct byi_side;
+/* Map the file and check every record. It stays mapped as long as `arena`. */
+enum byoc_status byi_side_open(const char *path, struct byi_arena *arena,
+                               struct byi_side **side, struct byoc_error *err);
+/* The constant of that digest (16 characters), its type in the arena of
+ * byi_side_open; *found is false if there is none.
+ * Fails when its bytes do not have that digest. */
+enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
+                               bool *found, struct byi_const *c,
+                               struct byoc_error *err);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text_side.c: the side file: large constants of a text, by digest. A
+ * record is 128 bytes and the data, all in multiples of 64 bytes, so that what
+ * is mapped is aligned (docs/text.md, "The side file"). Little endian.
+ */
+#include "text.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MAGIC "byoc-consts 1\n"
+
+/* As in the file. The first member after the digest is also what the digest
+ * covers in front of the data. */
+struct record {
+    char digest[16];
+    uint32_t dtype, rank;
+    int64_t dims[BYI_MAX_RANK]; /* unused ones are 0 */
+    uint64_t bytes;
+};
+static_assert(sizeof(struct record) == 2 * BYI_ALIGN, "a format, not a type");
+
+struct entry {
+    struct record head;
+    const void *data;
+};
+
+struct byi_side {
+    struct byi_arena *arena;
+    const char *path;
+    uint32_t n_slots; /* a power of two */
+    uint32_t *slots;  /* 1 + index of an entry; 0 is empty */
+    BYI_VEC(struct entry) entries;
+    const void *map;
+    size_t n;
+};
+
+static struct record record_of(const struct byi_const *c)
+{
+    struct record r = {
+        .dtype = c->type->dtype,
+        .rank = c->type->rank,
+        .bytes = c->bytes,
+    };
+
+    for (uint32_t i = 0; i < r.rank; i++)
+        r.dims[i] = c->type->dims[i];
+    return r;
+}
+
+static void digest_of(const struct record *r, const void *data, char digest[17])
+{
+    struct byi_sha256 sha;
+    char hex[65];
+
+    byi_sha256_init(&sha);
+    byi_sha256_add(&sha, &r->dtype, sizeof *r - offsetof(struct record, dtype));
+    if (r->bytes)
+        byi_sha256_add(&sha, data, r->bytes);
+    byi_sha256_hex(&sha, hex);
+    memcpy(digest, hex, 16);
+    digest[16] = '\0';
+}
+
+void byi_const_digest(const struct byi_const *c, char digest[17])
+{
+    struct record r = record_of(c);
+
+    digest_of(&r, c->data, digest);
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+static void pad(FILE *file, uint64_t written)
+{
+    static const char zeros[BYI_ALIGN];
+
+    fwrite(zeros, 1, (size_t)(-written % BYI_ALIGN), file);
+}
+
+void byi_side_begin(FILE *file)
+{
+    fwrite(MAGIC, 1, sizeof MAGIC - 1, file);
+    pad(file, sizeof MAGIC - 1);
+}
+
+void byi_side_write(FILE *file, const char *digest, const struct byi_const *c)
+{
+    struct record r = record_of(c);
+
+    memcpy(r.digest, digest, sizeof r.digest);
+    fwrite(&r, sizeof r, 1, file);
+    fwrite(c->data, 1, (size_t)c->bytes, file);
+    pad(file, c->bytes);
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+static uint32_t slot_of(const struct byi_side *side, const char *digest)
+{
+    uint64_t hash = byi_hash(0, digest, sizeof side->entries.at->head.digest);
+    uint32_t slot = (uint32_t)hash & (side->n_slots - 1);
+
+    while (side->slots[slot] &&
+           memcmp(side->entries.at[side->slots[slot] - 1].head.digest, digest,
+                  sizeof side->entries.at->head.digest) != 0)
+        slot = (slot + 1) & (side->n_slots - 1);
+    return slot;
+}
+
+/* The record at `at` is whole and says the size its dims have. */
+static enum byoc_status read_record(const struct byi_side *side, size_t at,
+                                    struct entry *entry, struct byoc_error *err)
+{
+    struct record *r = &entry->head;
+    struct byi_tensor t = {0};
+
+    if (side->n - at < sizeof *r)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the record at byte %zu is cut off", side->path,
+                        at);
+    memcpy(r, (const char *)side->map + at, sizeof *r);
+    if (r->rank > BYI_MAX_RANK || r->dtype > BYOC_BF16 ||
+        byoc_dtype_size((enum byoc_dtype)r->dtype) == 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the record at byte %zu has rank %u and dtype %u, "
+                        "expected a rank up to %d and a known dtype",
+                        side->path, at, r->rank, r->dtype, BYI_MAX_RANK);
+    t.dtype = (enum byoc_dtype)r->dtype;
+    t.rank = r->rank;
+    memcpy(t.dims, r->dims, sizeof t.dims);
+    if (r->bytes != byi_tensor_bytes(&t))
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the record at byte %zu has %llu bytes of data, "
+                        "which its shape has not",
+                        side->path, at, (unsigned long long)r->bytes);
+    if (r->bytes > side->n - at - sizeof *r)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the data of the record at byte %zu is cut off",
+                        side->path, at);
+    entry->data = (const char *)side->map + at + sizeof *r;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_records(struct byi_side *side,
+                                     struct byoc_error *err)
+{
+    size_t at = BYI_ALIGN;
+
+    if (side->n < BYI_ALIGN || memcmp(side->map, MAGIC, sizeof MAGIC - 1) != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found no line 'byoc-consts 1' at its start, "
+                        "expected a side file of constants",
+                        side->path);
+    while (at < side->n) {
+        struct entry entry;
+        BYI_TRY(read_record(side, at, &entry, err));
+        BYI_PUSH(&side->entries, entry);
+        at += sizeof(struct record);
+        at += (size_t)(entry.head.bytes + (-entry.head.bytes % BYI_ALIGN));
+    }
+    return BYOC_OK;
+}
+
+static void close_side(void *arg)
+{
+    struct byi_side *side = arg;
+
+    byi_vec_free(side->entries.at);
+    byi_unmap(side->map, side->n);
+}
+
+enum byoc_status byi_side_open(const char *path, struct byi_arena *arena,
+                               struct byi_side **side, struct byoc_error *err)
+{
+    struct byi_side *s = byi_arena_alloc(arena, sizeof *s);
+
+    s->arena = arena;
+    s->path = byi_arena_str(arena, path);
+    BYI_TRY(byi_map_file(path, &s->map, &s->n, err));
+    byi_arena_defer(arena, close_side, s);
+    BYI_TRY(read_records(s, err));
+    s->n_slots = 16;
+    while (s->n_slots / 2 < s->entries.n)
+        s->n_slots *= 2;
+    s->slots = byi_arena_calloc(arena, s->n_slots, sizeof *s->slots);
+    for (uint32_t i = 0; i < s->entries.n; i++)
+        s->slots[slot_of(s, s->entries.at[i].head.digest)] = i + 1;
+    *side = s;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
+                               bool *found, struct byi_const *c,
+                               struct byoc_error *err)
+{
+    uint32_t index = side->slots[slot_of(side, digest)];
+    const struct entry *entry = NULL;
+    char actual[17];
+
+    *found = index != 0;
+    if (!*found)
+        return BYOC_OK;
+    entry = &side->entries.at[index - 1];
+    digest_of(&entry->head, entry->data, actual);
+    if (memcmp(actual, digest, 16) != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the constant %.16s has other bytes (their digest "
+                        "is %s), write the file anew",
+                        side->path, digest, actual);
+    *c = (struct byi_const){
+        .type = byi_type_tensor(side->arena, (enum byoc_dtype)entry->head.dtype,
+                                entry->head.rank, entry->head.dims),
+        .data = entry->data,
+        .bytes = entry->head.bytes,
+    };
+    return BYOC_OK;
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.c: the invariants of the IR, checked in time linear in the
+ * module. Types are inferred again and compared; sizes that an operator makes
+ * up (they depend on data) may have any symbol.
+ */
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct checker {
+    const struct byi_module *m;
+    const struct byi_func *f;
+    uint32_t func;
+    byi_id id;
+    int64_t next_symbol;     /* for sizes that inference makes up */
+    struct byi_arena *arena; /* what inference makes; dropped per function */
+    struct byoc_error *err;
+};
+
+/* --- messages ----------------------------------------------------------- */
+
+/* Put "@main" or "function 7", and "%12", in front of the message. */
+static enum byoc_status place(struct checker *c)
+{
+    char name[96];
+
+    if (c->f->name)
+        snprintf(name, sizeof name, "@%.80s", c->f->name);
+    else
+        snprintf(name, sizeof name, "function %u", c->func);
+    if (c->id == BYI_NO_ID)
+        return byi_prefix(c->err, "%s", name);
+    return byi_prefix(c->err, "%s, %%%u", name, c->id);
+}
+
+static enum byoc_status broken(struct checker *c, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+static enum byoc_status broken(struct checker *c, const char *fmt, ...)
+{
+    char text[700];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    byi_fail(c->err, BYOC_ETYPE, "%s", text);
+    return place(c);
+}
+
+static enum byoc_status wrong_type(struct checker *c, const char *what,
+                                   const struct byi_type *found,
+                                   const struct byi_type *expected)
+{
+    char a[300], b[300];
+
+    return broken(c, "%s is %s, expected %s", what,
+                  byi_text_type_buf(c->m, found, a, sizeof a),
+                  byi_text_type_buf(c->m, expected, b, sizeof b));
+}
+
+/* --- types -------------------------------------------------------------- */
+
+struct pair {
+    const struct byi_type *type, *inferred;
+};
+
+/* The names that made-up dims have got, by how far they are below `minted`. */
+struct naming {
+    BYI_VEC(int64_t) names; /* 0: none yet */
+    BYI_VEC(struct pair) work;
+    int64_t minted;
+};
+
+static bool dim_fits(struct naming *n, int64_t dim, int64_t inferred)
+{
+    uint32_t i = 0;
+
+    if (!BYI_IS_SYMBOL(inferred) || inferred > n->minted)
+        return dim == inferred;
+    i = (uint32_t)(n->minted - inferred);
+    while (n->names.n <= i)
+        BYI_PUSH(&n->names, 0);
+    if (n->names.at[i] == 0)
+        n->names.at[i] = dim;
+    return BYI_IS_SYMBOL(dim) && n->names.at[i] == dim;
+}
+
+static bool tensor_fits(struct naming *n, const struct byi_type *type,
+                        const struct byi_type *inferred)
+{
+    if (type->dtype != inferred->dtype || type->rank != inferred->rank)
+        return false;
+    for (uint32_t i = 0; i < type->rank; i++)
+        if (!dim_fits(n, type->dims[i], inferred->dims[i]))
+            return false;
+    return true;
+}
+
+static bool pair_fits(struct naming *n, struct pair p)
+{
+    if (p.type == p.inferred)
+        return true;
+    if (p.type->kind != p.inferred->kind)
+        return false;
+    if (p.type->kind == BYI_TENSOR)
+        return tensor_fits(n, p.type, p.inferred);
+    if (byi_type_is_list(p.type))
+        return byi_type_equal(p.type, p.inferred);
+    if (p.type->n_fields != p.inferred->n_fields)
+        return false;
+    for (uint32_t i = 0; i < p.type->n_fields; i++)
+        BYI_PUSH(&n->work,
+                 ((struct pair){p.type->fields[i], p.inferred->fields[i]}));
+    if (p.type->kind == BYI_FUNC)
+        BYI_PUSH(&n->work, ((struct pair){p.type->result, p.inferred->result}));
+    return true;
+}
+
+bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
+                   int64_t minted)
+{
+    struct naming n = {.minted = minted};
+    bool fits = true;
+
+    BYI_PUSH(&n.work, ((struct pair){type, inferred}));
+    while (fits && n.work.n > 0)
+        fits = pair_fits(&n, n.work.at[--n.work.n]);
+    byi_vec_free(n.names.at);
+    byi_vec_free(n.work.at);
+    return fits;
+}
+
+static enum byoc_status check_tensor(struct checker *c,
+                                     const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR)
+        return BYOC_OK;
+    if (type->rank > BYI_MAX_RANK || !byoc_dtype_name(type->dtype) ||
+        type->dtype == BYOC_NONE)
+        return broken(c,
+                      "its type has rank %u and element type %d, expected "
+                      "a rank up to %d and a known type",
+                      type->rank, (int)type->dtype, BYI_MAX_RANK);
+    for (uint32_t i = 0; i < type->rank; i++)
+        if (-1 - type->dims[i] >= (int64_t)c->m->symbols.n)
+            return broken(c,
+                          "its axis %u has a symbol that the module does "
+                          "not know",
+                          i);
+    return BYOC_OK;
+}
+
+static enum byoc_status expect_type(struct checker *c,
+                                    const struct byi_type *inferred)
+{
+    const struct byi_type *type = c->f->nodes.at[c->id].type;
+
+    if (byi_type_fits(type, inferred, -1 - (int64_t)c->m->symbols.n))
+        return BYOC_OK;
+    return wrong_type(c, "its type", type, inferred);
+}
+
+/* The type of a function as a value is made of the types of its nodes. */
+static enum byoc_status check_func_type(struct checker *c,
+                                        const struct byi_func *g)
+{
+    const struct byi_type *type = c->f->nodes.at[c->id].type;
+    uint32_t own = g->params.n - g->n_captures;
+
+    if (type->kind != BYI_FUNC || type->n_fields != own)
+        return broken(c, "its type is not a function of %u", own);
+    for (uint32_t i = 0; i < own; i++) {
+        const struct byi_type *param = g->nodes.at[g->params.at[i]].type;
+        if (!byi_type_equal(type->fields[i], param))
+            return wrong_type(c, "a parameter's type", type->fields[i], param);
+    }
+    if (!byi_type_equal(type->result, g->nodes.at[g->result].type))
+        return wrong_type(c, "the result's type", type->result,
+                          g->nodes.at[g->result].type);
+    return BYOC_OK;
+}
+
+/* --- operators ---------------------------------------------------------- */
+
+static enum byoc_status check_attrs(struct checker *c, const struct byi_op *op,
+                                    const struct byi_attrs *attrs)
+{
+    if (!attrs || attrs->n != op->n_attrs)
+        return broken(c, "%s has %u attributes, expected %u", op->name,
+                      attrs ? attrs->n : 0, op->n_attrs);
+    for (uint32_t i = 0; i < attrs->n; i++)
+        if (!attrs->at[i].name || attrs->at[i].kind != op->attrs[i].kind ||
+            strcmp(attrs->at[i].name, op->attrs[i].name) != 0)
+            return broken(c, "%s: attribute %u is not %s as declared", op->name,
+                          i, op->attrs[i].name);
+    return BYOC_OK;
+}
+
+static int64_t make_symbol(void *ctx)
+{
+    return ((struct checker *)ctx)->next_symbol--;
+}
+
+static enum byoc_status check_op(struct checker *c, const struct byi_node *node)
+{
+    const struct byi_op *op = byi_op(node->op);
+    const struct byi_type **types =
+        byi_arena_calloc(c->arena, node->n_args, sizeof *types);
+    struct byi_tensor *views =
+        byi_arena_calloc(c->arena, node->n_args, sizeof *views);
+    const struct byi_tensor **values =
+        byi_arena_calloc(c->arena, node->n_args, sizeof *values);
+    struct byi_infer t = {
+        .arena = c->arena,
+        .op = op,
+        .attrs = node->attrs,
+        .n_in = node->n_args,
+        .in = types,
+        .value = values,
+        .fresh = make_symbol,
+        .fresh_ctx = c,
+        .err = c->err,
+    };
+    const struct byi_type *inferred = NULL;
+
+    BYI_TRY(check_attrs(c, op, node->attrs));
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        types[i] = c->f->nodes.at[node->args[i]].type;
+        if (types[i]->kind != BYI_TENSOR && !byi_op_has(op->id, BYI_TRAIT_LIST))
+            return broken(c, "%s: operand %u is not a tensor", op->name, i);
+        if (byi_const_view(c->m, c->f, node->args[i], &views[i]))
+            values[i] = &views[i];
+    }
+    c->next_symbol = -1 - (int64_t)c->m->symbols.n;
+    if (byi_infer_type(&t, &inferred) != BYOC_OK)
+        return place(c);
+    return expect_type(c, inferred);
+}
+
+/* --- other nodes -------------------------------------------------------- */
+
+static enum byoc_status check_call(struct checker *c,
+                                   const struct byi_node *node)
+{
+    const struct byi_type *callee = c->f->nodes.at[node->args[0]].type;
+    const struct byi_type *inferred = NULL;
+
+    if (byi_apply_type(c->m, c->arena, c->f, callee, node->args + 1,
+                       node->n_args - 1, &inferred, c->err))
+        return place(c);
+    return expect_type(c, inferred);
+}
+
+static enum byoc_status check_if(struct checker *c, const struct byi_node *node)
+{
+    const struct byi_node *nodes = c->f->nodes.at;
+    const struct byi_type *inferred = NULL;
+
+    c->next_symbol = -1 - (int64_t)c->m->symbols.n;
+    if (byi_if_type(c->arena, nodes[node->args[0]].type,
+                    nodes[node->args[1]].type, nodes[node->args[2]].type,
+                    make_symbol, c, &inferred, c->err))
+        return place(c);
+    return expect_type(c, inferred);
+}
+
+static enum byoc_status check_tuple(struct checker *c,
+                                    const struct byi_node *node)
+{
+    const struct byi_type *type = node->type;
+
+    if (type->kind != BYI_TUPLE || type->n_fields != node->n_args)
+        return broken(c, "its type is not a tuple of %u", node->n_args);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_type *field = c->f->nodes.at[node->args[i]].type;
+        if (!byi_type_equal(type->fields[i], field))
+            return wrong_type(c, "a field's type", type->fields[i], field);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status check_get(struct checker *c,
+                                  const struct byi_node *node)
+{
+    const struct byi_type *tuple = c->f->nodes.at[node->args[0]].type;
+
+    if (tuple->kind != BYI_TUPLE || node->index >= tuple->n_fields)
+        return broken(c, "its operand has no field %u", node->index);
+    return expect_type(c, tuple->fields[node->index]);
+}
+
+static enum byoc_status check_param(struct checker *c,
+                                    const struct byi_node *node)
+{
+    if (node->index >= c->f->params.n || c->f->params.at[node->index] != c->id)
+        return broken(c,
+                      "it is parameter %u, which the function's list does "
+                      "not say",
+                      node->index);
+    return BYOC_OK;
+}
+
+static enum byoc_status check_const(struct checker *c,
+                                    const struct byi_node *node)
+{
+    if (node->index >= c->m->consts.n)
+        return broken(c, "it is constant %u of %u", node->index,
+                      c->m->consts.n);
+    return expect_type(c, c->m->consts.at[node->index].type);
+}
+
+static enum byoc_status check_func_ref(struct checker *c,
+                                       const struct byi_node *node,
+                                       const struct byi_func **g)
+{
+    bool nested = node->kind == BYI_FN;
+
+    if (node->index >= c->m->funcs.n)
+        return broken(c, "it is function %u of %u", node->index, c->m->funcs.n);
+    *g = c->m->funcs.at[node->index];
+    if ((*g)->dead)
+        return broken(c, "it is function %u, which is removed", node->index);
+    if (!c->f->refers)
+        return broken(c, "its function is said to refer to none");
+    if (((*g)->name == NULL) != nested)
+        return broken(c, "it is function %u, which is %s", node->index,
+                      nested ? "not nested" : "nested");
+    return BYOC_OK;
+}
+
+static enum byoc_status check_global(struct checker *c,
+                                     const struct byi_node *node)
+{
+    const struct byi_func *g = NULL;
+
+    BYI_TRY(check_func_ref(c, node, &g));
+    return check_func_type(c, g);
+}
+
+/* A function inside of its own body: with its own captures, for the text form
+ * has no other. */
+static enum byoc_status check_self(struct checker *c,
+                                   const struct byi_node *node)
+{
+    const struct byi_func *f = c->f;
+    uint32_t own = f->params.n - f->n_captures;
+
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (node->args[i] != f->params.at[own + i])
+            return broken(c,
+                          "it is the function itself with %%%u as capture "
+                          "%u, expected its own, %%%u",
+                          node->args[i], i, f->params.at[own + i]);
+    return BYOC_OK;
+}
+
+static enum byoc_status check_fn(struct checker *c, const struct byi_node *node)
+{
+    const struct byi_func *g = NULL;
+    uint32_t own = 0;
+
+    BYI_TRY(check_func_ref(c, node, &g));
+    if (g->n_captures != node->n_args)
+        return broken(c, "it captures %u values, expected %u", node->n_args,
+                      g->n_captures);
+    own = g->params.n - g->n_captures;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const struct byi_type *found = c->f->nodes.at[node->args[i]].type;
+        const struct byi_type *param = g->nodes.at[g->params.at[own + i]].type;
+        if (!byi_type_equal(found, param))
+            return wrong_type(c, "a captured value's type", found, param);
+    }
+    if (g == c->f)
+        BYI_TRY(check_self(c, node));
+    return check_func_type(c, g);
+}
+
+static const struct {
+    uint32_t min, max; /* operands */
+    enum byoc_status (*check)(struct checker *, const struct byi_node *);
+} kinds[] = {
+    [BYI_PARAM] = {0, 0, check_param},
+    [BYI_CONST] = {0, 0, check_const},
+    [BYI_CALL_OP] = {0, BYI_MAX_ARGS, check_op},
+    [BYI_CALL] = {1, BYI_MAX_ARGS + 1, check_call},
+    [BYI_GLOBAL] = {0, 0, check_global},
+    [BYI_FN] = {0, BYI_MAX_ARGS, check_fn},
+    [BYI_MAKE_TUPLE] = {0, BYI_MAX_ARGS, check_tuple},
+    [BYI_GET] = {1, 1, check_get},
+    [BYI_IF] = {3, 3, check_if},
+};
+
+/* --- functions ---------------------------------------------------------- */
+
+static enum byoc_status check_notes(struct checker *c,
+                                    const struct byi_node *node)
+{
+    const struct byi_sources *s = node->sources;
+
+    if (node->target > c->m->targets.n)
+        return broken(c, "its target is number %u of %u", node->target,
+                      c->m->targets.n);
+    if (!s)
+        return broken(c, "it has no set of sources, expected an empty one");
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->at[i] >= c->m->sources.n || (i > 0 && s->at[i - 1] >= s->at[i]))
+            return broken(c, "its sources are not ascending or unknown");
+    return BYOC_OK;
+}
+
+static enum byoc_status check_node(struct checker *c)
+{
+    const struct byi_node *node = &c->f->nodes.at[c->id];
+
+    if ((unsigned)node->kind >= BYI_COUNT(kinds))
+        return broken(c, "its kind is %d", (int)node->kind);
+    if (node->n_args < kinds[node->kind].min ||
+        node->n_args > kinds[node->kind].max)
+        return broken(c, "it has %u operands, expected %u to %u", node->n_args,
+                      kinds[node->kind].min, kinds[node->kind].max);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (node->args[i] >= c->id)
+            return broken(c, "operand %u is %%%u, expected an earlier node", i,
+                          node->args[i]);
+    if (!node->type)
+        return broken(c, "it has no type");
+    if (node->kind == BYI_CALL_OP &&
+        (node->op <= BYI_OP_NONE || node->op >= BYI_N_OPS))
+        return broken(c, "its operator is number %d", (int)node->op);
+    BYI_TRY(check_tensor(c, node->type));
+    BYI_TRY(check_notes(c, node));
+    return kinds[node->kind].check(c, node);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum byoc_status check_params(struct checker *c)
+{
+    const struct byi_func *f = c->f;
+    uint32_t own = f->params.n - f->n_captures;
+    const char **names = NULL;
+
+    if (f->n_captures > f->params.n || f->param_names.n != f->params.n ||
+        (f->name && f->n_captures))
+        return broken(c, "it has %u parameters, %u names and %u captures",
+                      f->params.n, f->param_names.n, f->n_captures);
+    for (uint32_t i = 0; i < f->params.n; i++) {
+        if (f->params.at[i] >= f->nodes.n ||
+            f->nodes.at[f->params.at[i]].kind != BYI_PARAM)
+            return broken(c, "parameter %u is not a node of its kind", i);
+        if (!f->param_names.at[i])
+            return broken(c, "parameter %u has no name", i);
+    }
+    names = byi_arena_calloc(c->arena, own, sizeof *names);
+    if (own > 0) {
+        memcpy(names, f->param_names.at, own * sizeof *names);
+        qsort(names, own, sizeof *names, compare_names);
+    }
+    for (uint32_t i = 1; i < own; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return broken(c, "it has two parameters %%%.80s", names[i]);
+    return BYOC_OK;
+}
+
+/* What other functions rely on: parameters and the result. */
+static enum byoc_status check_head(struct checker *c)
+{
+    const struct byi_func *f = c->f;
+    const struct byi_type *result = NULL;
+
+    BYI_TRY(check_params(c));
+    if (f->result >= f->nodes.n)
+        return broken(c, "its result is %%%u of %u nodes", f->result,
+                      f->nodes.n);
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (!f->nodes.at[id].type)
+            return broken(c, "%%%u has no type", id);
+    result = f->nodes.at[f->result].type;
+    if (f->result_names.n &&
+        f->result_names.n != (result->kind == BYI_TUPLE ? result->n_fields : 1))
+        return broken(c, "it has %u names for its results, expected %u",
+                      f->result_names.n,
+                      result->kind == BYI_TUPLE ? result->n_fields : 1);
+    return BYOC_OK;
+}
+
+typedef enum byoc_status (*check_fn_t)(struct checker *c);
+
+static enum byoc_status check_nodes(struct checker *c)
+{
+    for (c->id = 0; c->id < c->f->nodes.n; c->id++)
+        BYI_TRY(check_node(c));
+    return BYOC_OK;
+}
+
+static enum byoc_status each_func(const struct byi_module *m, check_fn_t check,
+                                  struct byoc_error *err)
+{
+    enum byoc_status status = BYOC_OK;
+
+    for (uint32_t i = 0; i < m->funcs.n && status == BYOC_OK; i++) {
+        struct checker c = {
+            .m = m,
+            .f = m->funcs.at[i],
+            .func = i,
+            .id = BYI_NO_ID,
+            .err = err,
+        };
+        if (c.f->dead)
+            continue;
+        c.arena = byi_arena_new();
+        status = check(&c);
+        byi_arena_free(&c.arena);
+    }
+    return status;
+}
+
+/* --- the module --------------------------------------------------------- */
+
+static enum byoc_status check_names(const struct byi_module *m,
+                                    struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        if (!f->dead && f->name && byi_func_find(m, f->name) != i)
+            return byi_fail(err, BYOC_ETYPE,
+                            "@%.80s is the name of two functions, expected "
+                            "one",
+                            f->name);
+    }
+    return BYOC_OK;
+}
+
+/* Count the literals of other functions in function i. */
+static void count_literals(const struct byi_module *m, uint32_t i,
+                           uint32_t *holders)
+{
+    const struct byi_func *f = m->funcs.at[i];
+
+    for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index != i)
+            holders[f->nodes.at[id].index]++;
+}
+
+/* A function may hold a literal of itself (it calls itself), but not one that
+ * holds one of it, or it would be printed without end: take functions that are
+ * in no other away until none is left (Kahn's topological sort). */
+static enum byoc_status check_nesting(const struct byi_module *m,
+                                      struct byi_arena *arena,
+                                      struct byoc_error *err)
+{
+    uint32_t *holders = byi_arena_calloc(arena, m->funcs.n, sizeof *holders);
+    uint32_t *ready = byi_arena_calloc(arena, m->funcs.n, sizeof *ready);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        count_literals(m, i, holders);
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (holders[i] == 0)
+            ready[n++] = i;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_func *f = m->funcs.at[ready[i]];
+        for (byi_id id = 0; id < f->nodes.n; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            if (node->kind == BYI_FN && node->index != ready[i] &&
+                --holders[node->index] == 0)
+                ready[n++] = node->index;
+        }
+    }
+    for (uint32_t i = 0; i < m->funcs.n; i++)
+        if (holders[i] > 0)
+            return byi_fail(
+                err, BYOC_ETYPE,
+                "function %u is a literal in a literal inside of itself", i);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err)
+{
+    struct byi_arena *arena = NULL;
+    enum byoc_status status;
+
+    BYI_TRY(check_names(m, err));
+    BYI_TRY(each_func(m, check_head, err));
+    BYI_TRY(each_func(m, check_nodes, err));
+    arena = byi_arena_new();
+    status = check_nesting(m, arena, err);
+    byi_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.h: operators: their attributes, the table of them (ops.def), their
+ * type rules and what the compiler and the runtime ask of a call. The runtime
+ * includes this header and never the IR's.
+ */
+#ifndef BYI_OPS_H
+#define BYI_OPS_H
+
+#include "core/base/base.h"
+
+/* --- attrs.c ------------------------------------------------------------ */
+
+enum byi_attr_kind {
+    BYI_ATTR_INT,
+    BYI_ATTR_FLOAT,
+    BYI_ATTR_BOOL, /* stored as an int */
+    BYI_ATTR_STRING,
+    BYI_ATTR_DTYPE, /* stored as an int: enum byoc_dtype */
+    BYI_ATTR_INTS,
+    BYI_ATTR_FLOATS,
+    BYI_ATTR_STRINGS
+};
+
+struct byi_attr {
+    const char *name;
+    enum byi_attr_kind kind;
+    uint32_t n; /* of the lists */
+    union {
+        int64_t i;
+        double f;
+        const char *s;
+        const int64_t *ints;
+        const double *floats;
+        const char *const *strings;
+    };
+};
+
+/* Attributes of an operator: every attribute its table row declares, in that
+ * order, defaults filled in. Immutable, in an arena. */
+struct byi_attrs {
+    uint32_t n;
+    const struct byi_attr *at;
+};
+
+const struct byi_attr *byi_attr_find(const struct byi_attrs *attrs,
+                                     const char *name);
+/* The value of a declared attribute; asserts that it exists with that kind. */
+int64_t byi_attr_int(const struct byi_attrs *attrs, const char *name);
+double byi_attr_float(const struct byi_attrs *attrs, const char *name);
+const char *byi_attr_string(const struct byi_attrs *attrs, const char *name);
+const int64_t *byi_attr_ints(const struct byi_attrs *attrs, const char *name,
+                             uint32_t *n);
+const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
+                              uint32_t *n);
+bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);
+bool byi_attrs_equal(const struct byi_attrs *a, const struct byi_attrs *b);
+
+/* --- ops.c: the operator table, from ops.def ---------------------------- */
+
+enum byi_op_id {
+    BYI_OP_NONE,
+#define OP(id, ...) BYI_OP_##id,
+#include "ops.def"
+#undef OP
+    BYI_N_OPS
+};
+
+/* Fusion kinds, weakest first (Relay's OpPatternKind). */
+enum byi_op_kind {
+    BYI_ELEMWISE,
+    BYI_BROADCAST,
+    BYI_INJECTIVE,
+    BYI_REDUCE,
+    BYI_OUT_FUSABLE,
+    BYI_OPAQUE
+};
+
+/* What another order of its operands' axes does to a call: see ops.def. */
+enum byi_op_layout {
+    BYI_LAYOUT_FIXED,
+    BYI_LAYOUT_SENSITIVE,
+    BYI_LAYOUT_AGNOSTIC,
+    BYI_LAYOUT_BROADCAST,
+    BYI_LAYOUT_AXIS,
+    BYI_LAYOUT_REDUCE,
+    BYI_LAYOUT_JOIN,
+    BYI_LAYOUT_PERM
+};
+
+/* How many floating-point operations one call is, for reports. */
+enum byi_op_cost {
+    BYI_COST_NONE,    /* moves or views data                    */
+    BYI_COST_ELEMENT, /* one per output element                 */
+    BYI_COST_INPUT,   /* one per element of the first operand   */
+    BYI_COST_WINDOW,  /* pooling: window size per output        */
+    BYI_COST_CONV,    /* 2 per multiply-add                     */
+    BYI_COST_DECONV,
+    BYI_COST_MATMUL,
+    BYI_COST_RECURRENT /* both products of every step */
+};
+
+/* Bits of struct byi_op's traits: see ops.def. */
+enum byi_op_trait {
+    BYI_TRAIT_COMMUTES = 1,
+    BYI_TRAIT_VIEW = 2,
+    BYI_TRAIT_RANDOM = 4,
+    BYI_TRAIT_LIST = 8,
+    BYI_TRAIT_FOLDS = 16,
+    BYI_TRAIT_JUMPS = 32,
+    BYI_TRAIT_WIDENS = 64
+};
+
+/* An attribute's declaration; `fallback` is text in the notation of the text
+ * form ("[1, 1]", "0.01", "true", "\"constant\""), NULL when the attribute is
+ * required. */
+struct byi_attr_def {
+    const char *name;
+    enum byi_attr_kind kind;
+    const char *fallback;
+};
+
+struct byi_infer;
+typedef enum byoc_status (*byi_rule_fn)(struct byi_infer *t,
+                                        const struct byi_type **out);
+
+struct byi_op {
+    enum byi_op_id id;
+    const char *name;
+    uint16_t min_in, max_in; /* operands; trailing ones are optional */
+    uint16_t n_out;          /* 1: a tensor; else a tuple; 0: the rule says */
+    enum byi_op_kind kind;
+    enum byi_op_cost cost;
+    enum byi_op_layout layout;
+    uint32_t types;   /* of operand 0, a bit for each dtype; 0: any */
+    uint32_t values;  /* operands whose value the rule reads, as bits */
+    uint32_t traits;  /* enum byi_op_trait */
+    uint16_t ulps[2]; /* bound of the error: of 32 and 64 bits, of 16 */
+    const struct byi_attr_def *attrs;
+    uint32_t n_attrs;
+    byi_rule_fn rule;
+    const char *doc;
+};
+
+/* The row of `id`; of that name, NULL when there is none. */
+const struct byi_op *byi_op(enum byi_op_id id);
+const struct byi_op *byi_op_of_name(const char *name, size_t n);
+/* The declaration of an attribute of `op`; NULL when it has none so called. */
+const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
+                                       const char *name);
+/* Whether the operator has the trait. */
+bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
+/* Whether its type rule asks for the value of that operand. */
+bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
+/* Does it look at one of the operands whose value is not known: value[i] NULL?
+ * Then its rule has to run again once it is, even where the result's type does
+ * not depend on it: the rule also refuses what does not fit that type. */
+bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
+                          const struct byi_tensor *const *value);
+
+/* Complete `given` (any order, only what differs from the defaults) to the
+ * attributes of `op`, in the arena. Errors: an attribute that is unknown,
+ * missing, or of another kind (an int is taken where a float is declared, a
+ * list of ints where a list of floats is). */
+enum byoc_status byi_attrs_make(struct byi_arena *arena,
+                                const struct byi_op *op,
+                                const struct byi_attr *given, uint32_t n,
+                                const struct byi_attrs **attrs,
+                                struct byoc_error *err);
+
+/* Floating-point operations of a call; 0 where a shape is not known. */
+double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
+                    const struct byi_type *const *in,
+                    const struct byi_type *out);
+
+/* --- recurrent.c: attributes of nn.rnn, nn.gru and nn.lstm --------------- */
+
+/* A function that a gate goes through. */
+struct byi_gate_fn {
+    const char *name;  /* as `activations` spells it                     */
+    enum byi_op_id op; /* computes it; NONE: alpha x + beta              */
+    uint32_t n_params; /* of alpha and beta that it has; tanh with both is
+                          alpha tanh(beta x)                            */
+    double alpha, beta;
+};
+
+enum { BYI_MAX_GATE_FNS = 3 };
+struct byi_recurrent {
+    uint32_t gates;      /* 1, 3, 4: rows of weights per hidden one */
+    uint32_t directions; /* 1 or 2                                 */
+    bool reverse[2];     /* of each: from the end to the begin      */
+    uint32_t n_fns;      /* 1, 2, 3: of each direction              */
+    struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
+    bool usual; /* the functions are those of the empty list */
+};
+
+/* Read the attributes of such an operator. Errors: BYOC_ETYPE, with the
+ * attribute, what it is and what it may be. */
+enum byoc_status byi_recurrent_read(const struct byi_op *op,
+                                    const struct byi_attrs *attrs,
+                                    struct byi_recurrent *r,
+                                    struct byoc_error *err);
+/* Whether an operand stands for one left out: its shape is (0,). */
+bool byi_is_absent(uint32_t rank, const int64_t *dims);
+
+/* --- rules_*.c: type rules ---------------------------------------------- */
+
+/* What a type rule sees: the types of the operands and those values that are
+ * known (at compile time: constants; at run time: all). The same rule is the
+ * shape function at run time. */
+struct byi_infer {
+    struct byi_arena *arena;
+    const struct byi_op *op;
+    const struct byi_attrs *attrs;
+    uint32_t n_in;
+    const struct byi_type *const *in;      /* all are tensor types but for
+                                              operators on lists         */
+    const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
+    int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim; NULL:
+                                              always the first one, for who
+                                              only asks whether there is one */
+    void *fresh_ctx;
+    struct byoc_error *err;
+};
+
+/* The result type of a call. Checks arity, then runs the rule. `in` must be
+ * tensor types. A data-dependent dim becomes a fresh symbol. Errors:
+ * BYOC_ETYPE with "OP: found, expected". */
+enum byoc_status byi_infer_type(struct byi_infer *t,
+                                const struct byi_type **out);
+
+enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed beforehand */
+/* Whether the value of a call follows from sizes alone, so that it can be
+ * computed once the inputs' sizes are given: every operand's value is known, or
+ * the operator asks for a shape only, and the result is small. `result` is the
+ * type of one result, without symbols; value[i] is NULL where operand i is not
+ * known. Partitioning and the runtime ask this one function. */
+bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
+                            const struct byi_tensor *const *value,
+                            const struct byi_type *result);
+
+/* --- json_attrs.c --------------------------------------------------------- */
+
+/* Typed attributes {"strides": [1, 1], ...} of `op`, completed. Floats that
+ * JSON cannot say are the strings "inf", "-inf", "nan". */
+enum byoc_status byi_json_attrs(const struct byi_json *object,
+                                struct byi_arena *arena,
+                                const struct byi_op *op,
+                                const struct byi_attrs **attrs,
+                                struct byoc_error *err);
+/* The other way: every attribute, in the order of the table. */
+struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
+                                const struct byi_attrs *attrs);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules.h: what the type rules share: checks that name what they found
+ * and expected, arithmetic on dims that may be symbols, known values.
+ */
+#ifndef BYI_RULES_H
+#define BYI_RULES_H
+
+#include "ops.h"
+
+/* Sets of element types, as masks. */
+#define BYI_BIT(dtype) (1u << (unsigned)(dtype))
+enum {
+    BYI_RULE = 0, /* a type rule knows */
+    BYI_FLOATS = BYI_BIT(BYOC_F16) | BYI_BIT(BYOC_BF16) | BYI_BIT(BYOC_F32) |
+                 BYI_BIT(BYOC_F64),
+    BYI_SIGNED_INTS = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_I16) | BYI_BIT(BYOC_I32) |
+                      BYI_BIT(BYOC_I64),
+    BYI_UNSIGNED_INTS = BYI_BIT(BYOC_U8) | BYI_BIT(BYOC_U16) |
+                        BYI_BIT(BYOC_U32) | BYI_BIT(BYOC_U64),
+    BYI_INTS = BYI_SIGNED_INTS | BYI_UNSIGNED_INTS,
+    BYI_SIGNED = BYI_FLOATS | BYI_SIGNED_INTS,
+    BYI_NUMERIC = BYI_FLOATS | BYI_INTS,
+    BYI_BOOLEAN = BYI_BIT(BYOC_BOOL),
+    BYI_VALUES = BYI_NUMERIC | BYI_BOOLEAN,
+    BYI_INDEX = BYI_BIT(BYOC_I32) | BYI_BIT(BYOC_I64),
+    BYI_COMPARABLE = BYI_VALUES | BYI_BIT(BYOC_STRING),
+    BYI_ANY = BYI_VALUES | BYI_BIT(BYOC_STRING) | BYI_BIT(BYOC_C64) |
+              BYI_BIT(BYOC_C128)
+};
+
+/* A tensor of more elements is refused: no machine holds it, and sums and
+ * products of dims below it cannot overflow by accident. */
+#define BYI_MAX_ELEMENTS ((int64_t)1 << 40)
+
+/* --- rules.c ------------------------------------------------------------ */
+
+/* Fail with "OP: TEXT". */
+enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
+    BYI_PRINTF(2, 3);
+/* A new symbol. */
+int64_t byi_rule_fresh(const struct byi_infer *t);
+/* The result: a tensor type, checked against the limits of rank and size. */
+enum byoc_status byi_rule_tensor(const struct byi_infer *t,
+                                 enum byoc_dtype dtype, uint32_t rank,
+                                 const int64_t *dims,
+                                 const struct byi_type **out);
+/* The type of operand i with another element type. */
+enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
+                               enum byoc_dtype dtype,
+                               const struct byi_type **out);
+
+/* Operand i has one of the element types `mask`; rank `rank`; at least rank
+ * `rank`; the element type of operand j. `name` is what messages call it. */
+enum byoc_status byi_want_dtype(const struct byi_infer *t, uint32_t i,
+                                unsigned mask, const char *name);
+enum byoc_status byi_want_rank(const struct byi_infer *t, uint32_t i,
+                               uint32_t rank, const char *name);
+enum byoc_status byi_want_min_rank(const struct byi_infer *t, uint32_t i,
+                                   uint32_t rank, const char *name);
+enum byoc_status byi_want_same_dtype(const struct byi_infer *t, uint32_t i,
+                                     uint32_t j, const char *name);
+/* Operand i holds one element: rank 0, or rank 1 with one. */
+enum byoc_status byi_want_scalar(const struct byi_infer *t, uint32_t i,
+                                 const char *name);
+/* Operand i is a vector of `n` (< 0: any number) int32 or int64. */
+enum byoc_status byi_want_ints(const struct byi_infer *t, uint32_t i, int64_t n,
+                               const char *name);
+/* Operand i is a vector with `n` elements (n may be a symbol) and the element
+ * type of operand 0. */
+enum byoc_status byi_want_channels(const struct byi_infer *t, uint32_t i,
+                                   int64_t n, const char *name);
+/* Attribute `name` lists exactly n integers in min .. max. */
+enum byoc_status byi_want_list(const struct byi_infer *t, const char *name,
+                               uint32_t n, int64_t min, int64_t max,
+                               const int64_t **list);
+/* Attribute `name` is one of the words, which are separated by '|'. */
+enum byoc_status byi_want_word(const struct byi_infer *t, const char *name,
+                               const char *words);
+/* `axis` in -rank .. rank-1, as 0 .. rank-1. */
+enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
+                               uint32_t rank, uint32_t *out);
+/* The axes of attribute `name`, each once, as flags. */
+enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
+                               uint32_t rank, bool flags[BYI_MAX_RANK],
+                               uint32_t *n);
+/* The n axes of a list, each once, as flags; `name` is what messages call it.
+ */
+enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
+                                    const int64_t *axes, uint32_t n,
+                                    uint32_t rank, bool flags[BYI_MAX_RANK]);
+/* Operand i is a vector of axes of a tensor, whose number its type tells: *n.
+ * Its values, where they are known, in axes (else *known is false). */
+enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
+                                       int64_t axes[BYI_MAX_RANK], uint32_t *n,
+                                       bool *known);
+
+/* The known value of operand i, or NULL. */
+const struct byi_tensor *byi_known(const struct byi_infer *t, uint32_t i);
+/* Read the known integer vector (or scalar) operand i; *n is how many. False
+ * when it is not known or has more than `max` elements. */
+bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
+                    int64_t *values, uint32_t *n);
+
+/* Dims that must be equal: may they be, and the better known of the two. */
+bool byi_dims_agree(int64_t a, int64_t b);
+int64_t byi_dim_unify(int64_t a, int64_t b);
+/* a + b and a b on dims; what is not known is a fresh symbol. Numbers
+ * saturate above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
+int64_t byi_dim_add(const struct byi_infer *t, int64_t a, int64_t b);
+int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b);
+/* The product of n dims. */
+int64_t byi_dim_product(const struct byi_infer *t, uint32_t n,
+                        const int64_t *dims);
+/* Broadcast (ra, a) with (rb, b) into dims: numpy's rule. dims may be a. */
+enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
+                                    const int64_t *a, uint32_t rb,
+                                    const int64_t *b, uint32_t *rank,
+                                    int64_t *dims);
+
+/* --- rules_nn.c, rules_matmul.c ------------------------------------------ */
+
+/* The result of nn.conv of n spatial axes, or of nn.matmul, on the first two
+ * operands' dims, whatever their element types; of the first one's type. */
+enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
+                                const struct byi_type **out);
+enum byoc_status byi_infer_matmul(const struct byi_infer *t,
+                                  const struct byi_type **out);
+
+/* --- rules_*.c: every rule of the operator table ------------------------ */
+
+#define OP(id, name, min_in, max_in, n_out, kind, cost, layout, types, values, \
+           traits, bound, attrs, rule, doc)                                    \
+    enum byoc_status byi_rule_##rule(struct byi_infer *t,                      \
+                                     const struct byi_type **out);
+#include "ops.def"
+#undef OP
+
+#endif
