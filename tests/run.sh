@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh: golden tests. Every tests/DIR/NAME.ir whose first line is
+# run.sh: golden tests. Every tests/DIR/NAME.ir and tests/transform/PASS/NAME.ir
+# whose first line is
 #     // RUN: byoc VERB ARGS %s
 # is run, and its stdout compared with NAME.out beside it; where there is a
 # NAME.err, stderr is compared with that and the exit code must not be 0. %s is
@@ -19,7 +20,7 @@ build=$(cd "$(dirname "$1")" && pwd)
 PATH=$build:$PATH
 shift
 cd "$(dirname "$0")/.." || exit 2
-[ $# -gt 0 ] || set -- tests/*/*.ir
+[ $# -gt 0 ] || set -- tests/*/*.ir tests/transform/*/*.ir
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 ran=0 failed=0

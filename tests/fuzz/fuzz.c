@@ -77,6 +77,7 @@ static void read_seeds(struct fuzz_job *job)
         TEST_DIR "/fuzz/seeds/*",
         TEST_DIR "/fuzz/corpus/*",
         TEST_DIR "/*/*.ir",
+        TEST_DIR "/transform/*/*.ir",
         "/usr/share/libonnx-testdata/data/node/*/model.onnx",
         "/usr/share/libonnx-testdata/data/simple/*/model.onnx",
         "/usr/share/libonnx-testdata/data/pytorch-*/*/model.onnx",
