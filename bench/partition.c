@@ -96,12 +96,13 @@ static enum byoc_status run_passes(struct byi_module *m,
                                    struct bench_run *run,
                                    struct byoc_error *err)
 {
-    struct byi_pass_context ctx = {.opt_level = 3,
-                                   .by_hand = true,
-                                   .known = byi_passes_known(),
-                                   .eval = eval,
-                                   .vendors = vendors,
-                                   .ledger = byi_ledger_new()};
+    struct byi_pass_context ctx = {
+        .opt_level = 3,
+        .by_hand = true,
+        .known = byi_passes_known(),
+        .eval = eval,
+        .entries = {byi_vendors_entry(vendors),
+                    byi_ledger_entry(byi_ledger_new())}};
     for (uint32_t i = 0; i < N_PASSES; i++) {
         const struct bench_clock clock = bench_begin(run->steps[i].nodes);
         BYI_TRY(byi_run_passes(m, &passes[i], 1, &ctx, err));

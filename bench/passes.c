@@ -122,7 +122,7 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
                                    .eval = eval};
     if (w->plugin) {
         BYI_TRY(open_vendor(&vendors, err));
-        ctx.vendors = &vendors;
+        byi_context_put(&ctx, byi_vendors_entry(&vendors));
     }
     if (w->prepare)
         w->prepare(m);

@@ -197,8 +197,9 @@ static enum drawn offer(struct byi_vendors *vendors, struct byi_module **m,
                         struct byoc_error *err)
 {
     static const struct byi_pass *const passes[] = {&byi_pass_merge_composite};
-    struct byi_pass_context ctx = {
-        .opt_level = 2, .eval = byi_interp_eval, .vendors = vendors};
+    struct byi_pass_context ctx = {.opt_level = 2,
+                                   .eval = byi_interp_eval,
+                                   .entries = {byi_vendors_entry(vendors)}};
     const uint32_t before = refusals;
     const uint32_t n_ops = count_ops((*m)->funcs.at[byi_func_find(*m, "main")]);
     s->m = *m;
@@ -307,8 +308,9 @@ static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
     static const struct byi_pass *const passes[] = {
         &byi_pass_merge_composite, &byi_pass_annotate_target,
         &byi_pass_merge_regions, &byi_pass_partition_graph};
-    struct byi_pass_context ctx = {
-        .opt_level = 2, .eval = byi_interp_eval, .vendors = vendors};
+    struct byi_pass_context ctx = {.opt_level = 2,
+                                   .eval = byi_interp_eval,
+                                   .entries = {byi_vendors_entry(vendors)}};
     struct byi_text program = {0};
     byi_print_module(s->m, &program, NULL);
     snprintf(asking->verdict->program, sizeof asking->verdict->program, "%s",

@@ -139,9 +139,10 @@ static enum byoc_status with_context(struct byoc_compiled *c,
                                    .eval = eval,
                                    .generates = byi_kernels_take,
                                    .generates_alone = byi_kernels_take_alone,
-                                   .ledger = c->ledger,
                                    .sizes = &c->found.sizes,
-                                   .vendors = &c->found.vendors};
+                                   .entries = {byi_ledger_entry(c->ledger),
+                                               byi_vendors_entry(
+                                                   &c->found.vendors)}};
     const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
@@ -170,7 +171,6 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                         "'estimated'");
     c->by_cost = (struct byi_by_cost){.found = &c->found,
                                       .arena = c->arena,
-                                      .ledger = c->ledger,
                                       .threads = p->threads,
                                       .plugins = p->plugins,
                                       .cc = c->cc,

@@ -122,8 +122,8 @@ static const struct byi_vendor *taker(const struct asker *a,
         return NULL;
     *composite = f->nodes.at[call->args[0]].index;
     const size_t n = strcspn(body->attr.composite, ".");
-    for (uint32_t i = 0; i < a->ctx->vendors->n; i++) {
-        const struct byi_vendor *vendor = &a->ctx->vendors->at[i];
+    for (uint32_t i = 0; i < byi_vendors_of(a->ctx)->n; i++) {
+        const struct byi_vendor *vendor = &byi_vendors_of(a->ctx)->at[i];
         if (strlen(vendor->name) == n &&
             memcmp(vendor->name, body->attr.composite, n) == 0)
             return vendor;
@@ -139,7 +139,7 @@ static enum byoc_status ask(const struct asker *a, byi_id id,
     struct byi_pass_context ctx = *a->ctx;
     const struct byi_pass *const merge[] = {&byi_pass_merge_composite};
     uint32_t composite = 0;
-    ctx.ledger = NULL;
+    byi_context_put(&ctx, byi_ledger_entry(NULL));
     ctx.instruments = NULL;
     ctx.n_instruments = 0;
     ctx.stop_after = NULL;
@@ -197,7 +197,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    if (!ctx->vendors)
+    if (!byi_vendors_of(ctx))
         return BYOC_OK;
     struct asker *a = byi_arena_calloc(scratch, 1, sizeof *a);
     struct byi_relayout rl;

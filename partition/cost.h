@@ -91,7 +91,7 @@ struct byi_unit {
     uint32_t func;
     uint32_t n;
     const byi_id *at; /* ascending */
-    uint64_t vendors; /* bit v: ctx->vendors->at[v] takes some of it */
+    uint64_t vendors; /* bit v: the context's vendor v takes some of it */
 };
 struct byi_unit_pair {
     uint32_t a, b; /* b reads from a */

@@ -143,17 +143,18 @@ enum byoc_status byi_give_back(struct byi_module *m,
                                struct byi_pass_context *ctx,
                                struct byoc_error *err)
 {
+    struct byi_ledger *ledger = byi_ledger_of(ctx);
     struct byi_arena *scratch = byi_arena_new();
     const uint32_t n_funcs = m->funcs.n;
     const struct byi_giving **of =
         byi_arena_calloc(scratch, n_funcs, sizeof(struct byi_giving *));
     const struct byi_samples *samples =
-        ctx->ledger ? byi_samples_new(m, ctx, scratch) : NULL;
+        ledger ? byi_samples_new(m, ctx, scratch) : NULL;
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < n; i++) {
         of[list[i].func] = &list[i];
-        if (ctx->ledger)
-            note(ctx->ledger, m, samples, &list[i]);
+        if (ledger)
+            note(ledger, m, samples, &list[i]);
     }
     for (uint32_t i = 0; i < n_funcs && status == BYOC_OK; i++) {
         struct dissolver d = {.m = m,

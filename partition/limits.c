@@ -202,7 +202,7 @@ static void note(struct limiter *l, const struct candidate *c, uint32_t target)
         .detail = c->detail,
         .sources = &sources,
         .flops = c->flops};
-    byi_ledger_region(l->ctx->ledger, &region);
+    byi_ledger_region(byi_ledger_of(l->ctx), &region);
 }
 
 /* The regions of a function, which are the list from `first` on. */
@@ -215,10 +215,11 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
             node->region ? &l->list.at[first + node->region - 1] : NULL;
         if (!c || !c->dropped)
             continue;
-        if (l->ctx->ledger && !c->noted)
+        if (byi_ledger_of(l->ctx) && !c->noted)
             note(l, c, node->target);
         c->noted = true;
-        byi_give_back_node(l->m, f, id, l->ctx->ledger, c->reason, c->detail);
+        byi_give_back_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason,
+                           c->detail);
     }
 }
 
@@ -226,9 +227,10 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                        struct byi_arena *scratch)
 {
     static const struct byi_limits none = {0};
+    const struct byi_vendors *vendors = byi_vendors_of(ctx);
     struct limiter l = {.m = m,
                         .ctx = ctx,
-                        .limits = ctx->vendors ? &ctx->vendors->limits : &none,
+                        .limits = vendors ? &vendors->limits : &none,
                         .samples = byi_samples_new(m, ctx, scratch),
                         .scratch = scratch};
     for (uint32_t i = 0; i < m->funcs.n; i++)

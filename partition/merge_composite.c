@@ -36,6 +36,8 @@ struct merger {
     struct byi_func *f;
     uint32_t func;
     struct byi_pass_context *ctx;
+    struct byi_ledger *ledger;   /* of ctx, or NULL */
+    struct byi_vendors *vendors; /* of ctx */
     struct byi_arena *scratch;
     struct byoc_error *err;
     const struct byi_vendor *vendor;
@@ -55,10 +57,9 @@ struct merger {
 static void note(struct merger *g, const struct byi_match *match,
                  enum byi_reason reason, const char *detail)
 {
-    if (g->ctx->ledger)
-        byi_ledger_note(g->ctx->ledger, g->f->nodes.at[match->root].sources,
-                        reason, g->vendor->name, match->pattern->row->name,
-                        detail);
+    if (g->ledger)
+        byi_ledger_note(g->ledger, g->f->nodes.at[match->root].sources, reason,
+                        g->vendor->name, match->pattern->row->name, detail);
 }
 
 static bool is_op_of(const struct byi_match *match, byi_id id)
@@ -226,16 +227,15 @@ static const char *assigned_away(const struct merger *g,
                                  const struct byi_match *match, byi_id op)
 {
     const struct byi_branch *in = byi_match_branch(match, op);
-    return byi_assigned_away(g->ctx->vendors->assignment,
-                             in ? in->func : g->func, in ? op - in->first : op,
-                             g->vendor->name);
+    return byi_assigned_away(g->vendors->assignment, in ? in->func : g->func,
+                             in ? op - in->first : op, g->vendor->name);
 }
 
 /* What can be said without asking the vendor; NULL when all is well. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {
-    const struct byi_vendors *vendors = g->ctx->vendors;
+    const struct byi_vendors *vendors = g->vendors;
     for (uint32_t i = 0; i < match->n_ops; i++) {
         const struct byi_node *node = byi_match_node(match, match->ops[i]);
         *reason = BYI_REASON_EXCLUDED;
@@ -391,7 +391,7 @@ static enum byoc_status probe_samples(struct merger *g,
         if (!types)
             continue;
         asked = true;
-        BYI_TRY(byi_probe(g->ctx->vendors, g->vendor, g->m, func, none, types,
+        BYI_TRY(byi_probe(g->vendors, g->vendor, g->m, func, none, types,
                           probed, g->err));
         if (probed->refused) {
             probed->refused = byi_arena_printf(g->scratch, "for %s: %s",
@@ -414,7 +414,7 @@ static enum byoc_status probe(struct merger *g, const struct byi_match *match,
     memset(none, 0xff, sizeof none);
     if (varies(match))
         return probe_samples(g, match, func, none, probed);
-    return byi_probe(g->ctx->vendors, g->vendor, g->m, func, none, NULL, probed,
+    return byi_probe(g->vendors, g->vendor, g->m, func, none, NULL, probed,
                      g->err);
 }
 
@@ -441,15 +441,14 @@ static bool take(const struct byi_match *match, void *ctx)
         g->status = probe(g, match, func, &probed);
     if (g->status != BYOC_OK)
         return false;
-    if (!probed.refused && probed.reference && g->ctx->vendors->forbid_ref) {
+    if (!probed.refused && probed.reference && g->vendors->forbid_ref) {
         note(g, match, BYI_REASON_REFERENCE, probed.impl);
     } else if (probed.refused) {
         note(g, match, BYI_REASON_PROBE, probed.refused);
     } else {
         claim(g, match, func);
-        if (g->ctx->ledger)
-            byi_ledger_impl(g->ctx->ledger,
-                            g->groups.at[g->groups.n - 1].sources,
+        if (g->ledger)
+            byi_ledger_impl(g->ledger, g->groups.at[g->groups.n - 1].sources,
                             probed.impl);
         return true;
     }
@@ -519,10 +518,10 @@ static const char *say_unmatched(const struct merger *g,
 static void note_unmatched(struct merger *g)
 {
     const struct byi_pattern_table *table = g->vendor->table;
-    for (byi_id id = g->f->nodes.n; id-- > 0 && g->ctx->ledger;) {
+    for (byi_id id = g->f->nodes.n; id-- > 0 && g->ledger;) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP && !g->claimed[id] && !g->fits[id])
-            byi_ledger_note(g->ctx->ledger, node->sources,
+            byi_ledger_note(g->ledger, node->sources,
                             table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
                                                     : BYI_REASON_NO_PATTERN,
                             g->vendor->name, NULL, say_unmatched(g, node));
@@ -532,12 +531,11 @@ static void note_unmatched(struct merger *g)
 /* A vendor that takes no part takes nothing. */
 static void note_out(const struct merger *g)
 {
-    for (byi_id id = 0; id < g->f->nodes.n && g->ctx->ledger; id++) {
+    for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP)
-            byi_ledger_note(g->ctx->ledger, node->sources,
-                            g->vendor->out_reason, g->vendor->name, NULL,
-                            g->vendor->out);
+            byi_ledger_note(g->ledger, node->sources, g->vendor->out_reason,
+                            g->vendor->name, NULL, g->vendor->out);
     }
 }
 
@@ -615,7 +613,7 @@ static enum byoc_status rebuild(struct merger *g)
             BYI_TRY(emit_call(g, fresh, map, id));
     }
     fresh->result = map[f->result];
-    byi_assignment_move(g->ctx->vendors->assignment, g->func, f->nodes.n, map,
+    byi_assignment_move(g->vendors->assignment, g->func, f->nodes.n, map,
                         fresh->nodes.n);
     byi_func_replace(g->m, g->func, fresh);
     return BYOC_OK;
@@ -631,6 +629,8 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                        .f = m->funcs.at[func],
                        .func = func,
                        .ctx = ctx,
+                       .ledger = byi_ledger_of(ctx),
+                       .vendors = byi_vendors_of(ctx),
                        .scratch = arena,
                        .err = err,
                        .vendor = vendor,
@@ -692,6 +692,8 @@ static enum byoc_status merge_for(struct byi_module *m,
                                      .f = f,
                                      .func = i,
                                      .ctx = ctx,
+                                     .ledger = byi_ledger_of(ctx),
+                                     .vendors = byi_vendors_of(ctx),
                                      .scratch = scratch,
                                      .err = err,
                                      .vendor = vendor,
@@ -713,10 +715,12 @@ static enum byoc_status merge_composite(struct byi_module *m,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
-    for (uint32_t v = 0; ctx->vendors && v < ctx->vendors->n; v++)
-        BYI_TRY(merge_for(m, &ctx->vendors->at[v], ctx, scratch, err));
-    if (ctx->vendors)
-        ctx->vendors->assignment = NULL; /* it was for this module */
+    struct byi_vendors *vendors = byi_vendors_of(ctx);
+
+    for (uint32_t v = 0; vendors && v < vendors->n; v++)
+        BYI_TRY(merge_for(m, &vendors->at[v], ctx, scratch, err));
+    if (vendors)
+        vendors->assignment = NULL; /* it was for this module */
     return BYOC_OK;
 }
 

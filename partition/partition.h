@@ -81,6 +81,7 @@ struct byi_vendors {
                                struct byoc_error *err);
     void *decide_ctx;
 };
+BYI_CONTEXT_ENTRY(vendors)
 
 /* Constants of the module as a vendor is lent them: views[0 .. n-1] of
  * consts[0 .. n-1], in `arena`; the data stays the module's. */

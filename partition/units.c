@@ -44,8 +44,8 @@ static enum byoc_status add_vendor(struct finder *d, uint32_t v,
                                    struct byoc_error *err)
 {
     const uint32_t *claimed;
-    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &d->ctx->vendors->at[v], d->arena,
-                       &claimed, err));
+    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &byi_vendors_of(d->ctx)->at[v],
+                       d->arena, &claimed, err));
     const uint32_t n = d->f->nodes.n;
     byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
     memset(member, 0xff, n * sizeof *member); /* by composite: one of it */
@@ -147,7 +147,7 @@ static enum byoc_status find_in(struct finder *d, struct byoc_error *err)
     d->unit = byi_arena_calloc(d->arena, n, sizeof *d->unit);
     for (byi_id id = 0; id < n; id++)
         d->parent[id] = id;
-    for (uint32_t v = 0; v < d->ctx->vendors->n; v++)
+    for (uint32_t v = 0; v < byi_vendors_of(d->ctx)->n; v++)
         BYI_TRY(add_vendor(d, v, err));
     add_fields(d);
     list_units(d);

@@ -22,6 +22,8 @@ struct byi_probe_cache {
     struct answer *buckets[1024];
 };
 
+const struct byi_context_key byi_vendors_key = {"vendors"};
+
 enum byoc_status byi_vendors_init(struct byi_vendors *v,
                                   const struct byoc_backend *const *backends,
                                   const struct byoc_host *const *hosts,

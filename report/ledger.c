@@ -44,6 +44,8 @@ uint32_t byi_reason_stage(enum byi_reason reason)
     return i;
 }
 
+const struct byi_context_key byi_ledger_key = {"ledger"};
+
 struct byi_ledger *byi_ledger_new(void)
 {
     struct byi_arena *arena = byi_arena_new();

@@ -26,6 +26,7 @@ const char *byi_reason_text(enum byi_reason reason);
 uint32_t byi_reason_stage(enum byi_reason reason);
 
 struct byi_ledger;
+BYI_CONTEXT_ENTRY(ledger)
 struct byi_ledger *byi_ledger_new(void);
 void byi_ledger_free(struct byi_ledger **ledger);
 

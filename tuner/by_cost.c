@@ -641,17 +641,18 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                              struct byoc_error *err)
 {
     struct byi_by_cost *by = by_cost;
-    if (!ctx->vendors->n)
+    struct byi_vendors *vendors = byi_vendors_of(ctx);
+    if (!vendors->n)
         return BYOC_OK;
     struct decider d = {.by = by,
                         .m = m,
                         .arena = byi_arena_new(),
                         .ctx = *ctx,
-                        .vendors = ctx->vendors,
-                        .n_labels = 1 + ctx->vendors->n};
-    d.ctx.ledger = NULL;
+                        .vendors = vendors,
+                        .n_labels = 1 + vendors->n};
+    byi_context_put(&d.ctx, byi_ledger_entry(NULL));
     d.parts = (struct byi_parts){.work = byi_module_clone(m),
-                                 .vendors = ctx->vendors,
+                                 .vendors = vendors,
                                  .ctx = &d.ctx,
                                  .meter = {.found = by->found,
                                            .ctx = &d.ctx,

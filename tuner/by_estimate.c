@@ -125,19 +125,20 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
                                  struct byoc_error *err)
 {
     struct byi_by_cost *by = by_cost;
-    if (ctx->vendors->n < 2)
+    struct byi_vendors *vendors = byi_vendors_of(ctx);
+    if (vendors->n < 2)
         return BYOC_OK;
-    if (ctx->vendors->n > BYI_MAX_COST_VENDORS)
+    if (vendors->n > BYI_MAX_COST_VENDORS)
         return byi_fail(err, BYOC_ELIMIT,
                         "found %u vendors to ask, expected at most %d; name "
                         "some with --backend",
-                        ctx->vendors->n, BYI_MAX_COST_VENDORS);
+                        vendors->n, BYI_MAX_COST_VENDORS);
     struct estimator e = {.by = by,
-                          .vendors = ctx->vendors,
+                          .vendors = vendors,
                           .ctx = *ctx,
                           .work = byi_module_clone(m),
                           .arena = byi_arena_new()};
-    e.ctx.ledger = NULL;
+    byi_context_put(&e.ctx, byi_ledger_entry(NULL));
     e.meter =
         (struct byi_meter){.found = by->found, .ctx = &e.ctx, .arena = e.arena};
     const enum byoc_status status =
@@ -146,7 +147,7 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
         struct byi_assignment *a = byi_assignment_new(m, by->arena);
         for (uint32_t u = 0; u < e.units.list.n; u++)
             auction(&e, &e.units.list.at[u], a);
-        ctx->vendors->assignment = a;
+        vendors->assignment = a;
     }
     byi_units_free(&e.units);
     byi_module_free(&e.work);

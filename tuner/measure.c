@@ -26,8 +26,8 @@ enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byoc_error *err)
 {
     struct byi_pass_context ctx = *meter->ctx;
-    ctx.vendors = vendors;
-    ctx.ledger = NULL;
+    byi_context_put(&ctx, byi_vendors_entry(vendors));
+    byi_context_put(&ctx, byi_ledger_entry(NULL));
     ctx.instruments = NULL;
     ctx.n_instruments = 0;
     ctx.stop_after = NULL;

@@ -331,9 +331,7 @@ typedef enum byoc_status (*byi_eval_fn)(const struct byi_op *op,
                                         struct byoc_error *err);
 
 struct byi_pass;
-struct byi_sizes;   /* core/ir/samples.h */
-struct byi_ledger;  /* partition/partition.h */
-struct byi_vendors; /* partition/partition.h */
+struct byi_sizes; /* core/ir/samples.h */
 
 /* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
  * `kind` is INT, BOOL or STRING; `fallback` is its value as they write it. */
@@ -343,6 +341,41 @@ struct byi_pass_option {
     const char *fallback;
     const char *summary;
 };
+
+/* Something that passes of a folder above find in their context. The folder
+ * that owns it declares it with BYI_CONTEXT_ENTRY. */
+struct byi_context_key {
+    const char *name;
+};
+struct byi_context_entry {
+    const struct byi_context_key *key;
+    void *value;
+};
+enum { BYI_CONTEXT_ENTRIES = 4 };
+
+struct byi_pass_context;
+/* The value of that key; NULL when the context has none. */
+void *byi_context_find(const struct byi_pass_context *ctx,
+                       const struct byi_context_key *key);
+/* Give the key another value, or its first one. */
+void byi_context_put(struct byi_pass_context *ctx,
+                     struct byi_context_entry entry);
+
+/* Declare an entry of type `struct byi_NAME *`, whose key is defined in the
+ * owner's C file: byi_NAME_entry(value) for an initialiser or byi_context_put,
+ * and byi_NAME_of(ctx), which returns NULL when there is none. */
+#define BYI_CONTEXT_ENTRY(name)                                                \
+    extern const struct byi_context_key byi_##name##_key;                      \
+    static inline struct byi_context_entry byi_##name##_entry(                 \
+        struct byi_##name *value)                                              \
+    {                                                                          \
+        return (struct byi_context_entry){&byi_##name##_key, value};           \
+    }                                                                          \
+    static inline struct byi_##name *byi_##name##_of(                          \
+        const struct byi_pass_context *ctx)                                    \
+    {                                                                          \
+        return byi_context_find(ctx, &byi_##name##_key);                       \
+    }
 
 /* What passes are given. Zero-initialise; set what is needed. Lists of strings
  * end in NULL; NULL is the empty list. */
@@ -370,8 +403,8 @@ struct byi_pass_context {
     uint64_t fold_limit;           /* largest folded constant, bytes;
                                       0: 64 MiB */
     const struct byi_sizes *sizes; /* of symbolic dims (samples.h), or NULL */
-    struct byi_ledger *ledger;     /* for partitioning, or NULL */
-    struct byi_vendors *vendors;   /* for partitioning, or NULL */
+    /* what folders above pass to their own passes; NULL keys: no more */
+    struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
     const struct byi_pass *pass;   /* the one that runs: the manager's */
 };
 

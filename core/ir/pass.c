@@ -349,3 +349,24 @@ enum byoc_status byi_run_passes(struct byi_module *m,
     ctx->pass = NULL;
     return status;
 }
+
+void *byi_context_find(const struct byi_pass_context *ctx,
+                       const struct byi_context_key *key)
+{
+    for (uint32_t i = 0; i < BYI_CONTEXT_ENTRIES && ctx->entries[i].key; i++)
+        if (ctx->entries[i].key == key)
+            return ctx->entries[i].value;
+    return NULL;
+}
+
+void byi_context_put(struct byi_pass_context *ctx,
+                     struct byi_context_entry entry)
+{
+    uint32_t i = 0;
+
+    while (ctx->entries[i].key && ctx->entries[i].key != entry.key) {
+        i++;
+        assert(i < BYI_CONTEXT_ENTRIES);
+    }
+    ctx->entries[i] = entry;
+}

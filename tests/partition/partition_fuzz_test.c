@@ -195,8 +195,9 @@ static void check_seed(uint64_t seed)
     make_tables(&t);
     if (byi_parse_module(k.text.at, k.text.n, "random", NULL, &m, &err))
         fail_msg("%s\n%s", err.text, k.text.at);
-    struct byi_pass_context ctx = {
-        .opt_level = 2, .verify = true, .vendors = &t.vendors};
+    struct byi_pass_context ctx = {.opt_level = 2,
+                                   .verify = true,
+                                   .entries = {byi_vendors_entry(&t.vendors)}};
     const uint32_t n = run_main(m, t.arena, before);
     partition(m, &ctx, k.text.at, &once);
     assert_int_equal(run_main(m, t.arena, after), n);

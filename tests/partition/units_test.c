@@ -51,7 +51,8 @@ static void open_scene(struct scene *s, const char *text, uint32_t n_vendors)
     if (byi_parse_module(text, strlen(text), "text", NULL, &s->m, &err) ||
         byi_vendors_init(&s->vendors, list, hosts, n_vendors, &err))
         fail_msg("%s", err.text);
-    s->ctx = (struct byi_pass_context){.vendors = &s->vendors};
+    s->ctx =
+        (struct byi_pass_context){.entries = {byi_vendors_entry(&s->vendors)}};
 }
 
 static void find_units(struct scene *s)
@@ -288,7 +289,7 @@ static void composites_follow_the_assignment(void **state)
     byi_assign(a, entry, find_op(s.m, BYI_OP_NN_RELU), "b", "b takes 2 us");
     byi_assign(a, entry, find_op(s.m, BYI_OP_EXP), NULL, "native takes 3 us");
     s.vendors.assignment = a;
-    s.ctx.ledger = ledger;
+    byi_context_put(&s.ctx, byi_ledger_entry(ledger));
     const struct byi_pass *passes[] = {&byi_pass_merge_composite};
     if (byi_run_passes(s.m, passes, 1, &s.ctx, &err))
         fail_msg("%s", err.text);

@@ -17,6 +17,7 @@
 
 #include "compile/passes.h"
 #include "interp/interp.h"
+#include "partition/partition.h"
 #include "tests/fixture.h"
 
 enum { MAX_IN = 8, SAMPLE = 16, SPREAD = 16, FEW_COPIES = 2, MANY_COPIES = 16 };
@@ -352,11 +353,12 @@ static enum byoc_status run_list(struct byi_module *m,
                                  const struct byi_pass *const *passes,
                                  uint32_t n, struct byoc_error *err)
 {
-    struct byi_pass_context ctx = {.opt_level = 3,
-                                   .verify = true,
-                                   .known = byi_passes_known(),
-                                   .eval = byi_interp_eval,
-                                   .vendors = program_vendors()};
+    struct byi_pass_context ctx = {
+        .opt_level = 3,
+        .verify = true,
+        .known = byi_passes_known(),
+        .eval = byi_interp_eval,
+        .entries = {byi_vendors_entry(program_vendors())}};
     return byi_run_passes(m, passes, n, &ctx, err);
 }
 

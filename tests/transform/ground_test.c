@@ -105,15 +105,16 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
     struct byi_pass_list list = {0};
     struct byi_vendors vendors = {0};
     struct byi_plugin *plugin = open_vendor(run, &vendors);
-    struct byi_pass_context ctx = {.opt_level = run->opt_level,
-                                   .disabled = run->disabled.at,
-                                   .required = run->required.at,
-                                   .options = run->options.at,
-                                   .known = byi_passes_known(),
-                                   .by_hand = true,
-                                   .verify = true,
-                                   .vendors = plugin ? &vendors : NULL,
-                                   .eval = byi_interp_eval};
+    struct byi_pass_context ctx = {
+        .opt_level = run->opt_level,
+        .disabled = run->disabled.at,
+        .required = run->required.at,
+        .options = run->options.at,
+        .known = byi_passes_known(),
+        .by_hand = true,
+        .verify = true,
+        .entries = {byi_vendors_entry(plugin ? &vendors : NULL)},
+        .eval = byi_interp_eval};
     if (run->passes.n == 0)
         fail_msg("%s: the first line names no pass", path);
     for (uint32_t i = 0; i < run->passes.n; i++)
