@@ -5,8 +5,9 @@
  * channels-last in memory inside a region, so that nothing moves where a model
  * changes from one to the other.
  */
-#include "core/ops/layout.h"
 #include "runtime_dnnl/build.h"
+
+#include <byoc/graph.h>
 
 #include <string.h>
 
@@ -24,10 +25,8 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const struct byi_attr *attr = byi_attr_find(step->attrs, name);
-    struct byi_layout layout = {0};
-    if (attr)
-        byi_layout_parse(attr->s, &layout);
-    if (!byi_layout_is_plain(&layout))
+    const int channel = attr ? byoc_graph_axis(attr->s, 'C') : 1;
+    if (channel < 0)
         return byi_dn_refuse(b,
                              "%s: %s is %s; blocks of channels do not go to "
                              "oneDNN, which packs what it wants by itself",
@@ -35,7 +34,7 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
     if (rank < 3 || rank > 5)
         return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5", step->op->name,
                              rank);
-    *image = byi_dn_image(rank, byi_layout_find(&layout, 'C') > 1);
+    *image = byi_dn_image(rank, channel > 1);
     return BYOC_OK;
 }
 

@@ -3,8 +3,9 @@
  * view of the same memory, as far as the layout allows; concatenation and
  * shuffled blocks are one primitive each.
  */
-#include "core/ops/layout.h"
 #include "runtime_dnnl/build.h"
+
+#include <byoc/graph.h>
 
 #include <string.h>
 
@@ -82,18 +83,12 @@ enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
     const struct byi_gstep *step = byi_dn_step0(b);
     const char *src = byi_attr_string(step->attrs, "src_layout");
     const char *dst = byi_attr_string(step->attrs, "dst_layout");
-    struct byi_layout from, to;
-    int64_t axes[BYI_MAX_RANK];
-    uint32_t order[BYI_MAX_RANK];
-    byi_layout_parse(src, &from);
-    byi_layout_parse(dst, &to);
-    if (!byi_layout_permutation(&from, &to, axes))
+    uint32_t order[BYOC_GRAPH_RANK];
+    if (!byoc_graph_axes(src, dst, order))
         return byi_dn_refuse(b,
                              "layout_transform: from %s to %s; blocks do not "
                              "go to oneDNN",
                              src, dst);
-    for (uint32_t i = 0; i < to.n; i++)
-        order[i] = (uint32_t)axes[i];
     return permute(b, order);
 }
 

@@ -2,8 +2,9 @@
 /* runtime_dnnl/kernels_window.c: convolution, deconvolution, pooling,
  * resizing: data (N, C, spatial...) in channels-last memory.
  */
-#include "core/ops/layout.h"
 #include "runtime_dnnl/build.h"
+
+#include <byoc/graph.h>
 
 #include <string.h>
 
@@ -108,19 +109,13 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
         {"OIW", "IOW"}, {"OIHW", "IOHW"}, {"OIDHW", "IODHW"}};
     const struct byi_gstep *step = byi_dn_step0(b);
     const char *name = byi_attr_string(step->attrs, "kernel_layout");
-    struct byi_layout own, plain;
-    int64_t axes[BYI_MAX_RANK];
-    uint32_t order[BYI_MAX_RANK];
+    uint32_t order[BYOC_GRAPH_RANK];
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), view));
-    byi_layout_parse(name, &own);
-    byi_layout_parse(first[view->desc.rank - 3][deconv], &plain);
-    if (!byi_layout_permutation(&own, &plain, axes))
+    if (!byoc_graph_axes(name, first[view->desc.rank - 3][deconv], order))
         return byi_dn_refuse(b,
                              "%s: kernel_layout is %s; blocks do not go to "
                              "oneDNN, which packs weights by itself",
                              step->op->name, name);
-    for (uint32_t i = 0; i < plain.n; i++)
-        order[i] = (uint32_t)axes[i];
     view->desc = byi_dn_permute_desc(&view->desc, order);
     return BYOC_OK;
 }

@@ -631,6 +631,40 @@ static inline const char *byoc_graph_string(const struct byoc_graph_step *s,
     return text ? text : otherwise;
 }
 
+/* Layouts, as attributes name them: a capital letter for each axis, "NHWC", and
+ * a number with a small letter for a block of one, "NCHW16c". */
+
+/* Where the axis of that letter is; -1: nowhere, or the layout has blocks. */
+static inline int byoc_graph_axis(const char *layout, char letter)
+{
+    int i, at = -1;
+    for (i = 0; layout[i]; i++) {
+        if (layout[i] < 'A' || layout[i] > 'Z')
+            return -1;
+        if (layout[i] == letter)
+            at = i;
+    }
+    return at;
+}
+
+/* axes[i]: the axis of `from` that is axis i of `to`. Returns how many; 0: one
+ * of them has blocks, or they differ in more than the order. */
+static inline uint32_t byoc_graph_axes(const char *from, const char *to,
+                                       uint32_t axes[BYOC_GRAPH_RANK])
+{
+    const size_t n = strlen(from);
+    uint32_t i;
+    if (n > BYOC_GRAPH_RANK || strlen(to) != n)
+        return 0;
+    for (i = 0; i < n; i++) {
+        const int at = byoc_graph_axis(from, to[i]);
+        if (at < 0 || strchr(to + i + 1, to[i]))
+            return 0;
+        axes[i] = (uint32_t)at;
+    }
+    return (uint32_t)n;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -313,6 +313,27 @@ static void any_byte_may_be_another(void **unused)
     }
 }
 
+static void layouts_are_orders_of_axes(void **state)
+{
+    (void)state;
+    uint32_t axes[BYOC_GRAPH_RANK];
+    assert_int_equal(byoc_graph_axis("NHWC", 'C'), 3);
+    assert_int_equal(byoc_graph_axis("NHWC", 'D'), -1);
+    assert_int_equal(byoc_graph_axis("NCHW16c", 'C'), -1);
+    assert_int_equal(byoc_graph_axes("HWIO", "OIHW", axes), 4);
+    assert_int_equal(axes[0], 3);
+    assert_int_equal(axes[1], 2);
+    assert_int_equal(axes[2], 0);
+    assert_int_equal(axes[3], 1);
+    assert_int_equal(byoc_graph_axes("NCHW16c", "NCHW", axes), 0);
+    assert_int_equal(byoc_graph_axes("NCHW", "NCHW16c", axes), 0);
+    assert_int_equal(byoc_graph_axes("NCHW", "NCDW", axes), 0);
+    assert_int_equal(byoc_graph_axes("NCHW", "NCCW", axes), 0);
+    assert_int_equal(byoc_graph_axes("NCHW", "NCW", axes), 0);
+    assert_int_equal(
+        byoc_graph_axes("NCDHWNCDHWNCDHW", "NCDHWNCDHWNCDHW", axes), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +344,7 @@ int main(void)
         cmocka_unit_test(refuses),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(any_byte_may_be_another),
+        cmocka_unit_test(layouts_are_orders_of_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
