@@ -575,6 +575,25 @@ static enum byoc_status swap_operands(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* The slopes of a prelu, and its data in row-major order where oneDNN would
+ * misread them otherwise. */
+static enum byoc_status want_slopes(struct byi_build *b,
+                                    const struct byi_item *item,
+                                    struct point *p)
+{
+    const struct byi_desc *src = &p->src.desc;
+    struct byi_view moved;
+    BYI_TRY(want_other(b, item, p));
+    if (!byi_guard_prelu(
+            &(const struct byi_prelu){.src = *src, .weights = p->other.desc}))
+        return BYOC_OK;
+    const struct byi_desc plain =
+        byi_dn_dense(src->dtype, src->rank, src->dims, NULL);
+    BYI_TRY(byi_dn_reorder(b, &p->src, &plain, &moved));
+    p->src = moved;
+    return want_other(b, item, p);
+}
+
 static enum byoc_status open_item(struct byi_build *b,
                                   const struct byi_item *item,
                                   struct byi_view *view, struct point *p,
@@ -593,7 +612,9 @@ static enum byoc_status open_item(struct byi_build *b,
         core->no_posts = true; /* by reference only */
     } else {
         const bool same = same_dims(item->type, &view->desc);
-        BYI_TRY(same ? want_other(b, item, p) : swap_operands(b, item, p));
+        BYI_TRY(!same                          ? swap_operands(b, item, p)
+                : item->kind == BYI_ITEM_PRELU ? want_slopes(b, item, p)
+                                               : want_other(b, item, p));
         core->make = item->kind == BYI_ITEM_BIN ? make_bin : make_prelu;
         core->fill = item->kind == BYI_ITEM_BIN ? fill_bin : fill_prelu;
         core->no_posts = item->kind == BYI_ITEM_PRELU;

@@ -40,6 +40,11 @@ const char *byi_guard_posts(int major, const struct byi_posts *posts)
     if (slopes > 1 || (slopes && major < 3))
         return "oneDNN 2.x has prelu as a post-op by its reference only, and "
                "this layer one a primitive";
+    /* 3.x: its reference kernels place slopes by the first five axes only */
+    for (uint32_t i = 0; i < posts->n; i++)
+        if (posts->at[i].kind == BYI_POST_PRELU && posts->at[i].desc.rank > 5)
+            return "oneDNN 3.x misreads the slopes of a prelu as a post-op of "
+                   "more than 5 axes";
     for (uint32_t i = 0; i < posts->n && major < 3; i++) {
         const struct byi_post *a = &posts->at[i];
         for (uint32_t j = i + 1; j < posts->n; j++) {
@@ -67,11 +72,11 @@ static bool sees_input(const struct byi_window *w, uint32_t axis, int64_t o,
 /* The outputs that may miss the input are at the ends; those between see it
  * when a dilated window cannot step over the whole input, which the sweep
  * checks: outputs are few wherever padding is large against the input. */
-static bool misses_input(const struct byi_conv *p, uint32_t axis)
+static bool misses_input(const struct byi_window *w, const struct byi_desc *src,
+                         const struct byi_desc *dst, uint32_t axis)
 {
-    const struct byi_window *w = &p->window;
-    const int64_t extent = p->src.dims[2 + axis];
-    const int64_t n = p->dst.dims[2 + axis];
+    const int64_t extent = src->dims[2 + axis];
+    const int64_t n = dst->dims[2 + axis];
     for (int64_t o = 0; o < n; o++) {
         const int64_t first = o * w->stride[axis] - w->begin[axis];
         if (first >= 0 && first < extent) {
@@ -98,7 +103,7 @@ const char *byi_guard_conv(int major, const struct byi_conv *p,
                "several output channels";
     for (uint32_t i = 0; i < w->n && !p->deconv; i++) {
         /* all versions: wrong results or a crash with post-ops */
-        if (misses_input(p, i))
+        if (misses_input(w, &p->src, &p->dst, i))
             return "a window of the convolution lies wholly in the padding";
         /* dilated, more than 3 taps, most of them outside: a crash in all
          * versions; over the whole input: wrong in 2.x */
@@ -167,8 +172,37 @@ const char *byi_guard_pool(int major, const struct byi_pool *p)
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (w->begin[i] >= reach || w->end[i] >= reach)
             return "padding of a pooling is not smaller than its window";
+        /* all versions: the largest of none is -FLT_MAX, not -infinity */
+        if (misses_input(w, &p->src, &p->dst, i))
+            return "a window of the pooling lies wholly in the padding";
     }
     return NULL;
+}
+
+/* 2.x on SSE4.1: the kernel works on half a register of channels at a time;
+ * when none are left for the second half, generating its post-ops crashes. */
+const char *byi_guard_pool_impl(int major, const struct byi_pool *p,
+                                const struct byi_posts *posts, const char *impl)
+{
+    const int64_t left = p->src.dims[1] % 8;
+    if (major < 3 && posts && posts->n && strstr(impl, "sse41") && left > 0 &&
+        left <= 4)
+        return "oneDNN 2.x crashes on post-ops of a pooling over this number "
+               "of channels on SSE4.1";
+    return NULL;
+}
+
+/* All versions: a slope for each channel is right where the data is row-major
+ * or channels-last: other orders of axes are taken for one of the two. */
+const char *byi_guard_prelu(const struct byi_prelu *p)
+{
+    const struct byi_desc *src = &p->src, *slopes = &p->weights;
+    if (byi_desc_is_plain(src) || byi_desc_is_last(src) ||
+        byi_elements(slopes->rank, slopes->dims) == 1 ||
+        byi_dims_equal(src->rank, src->dims, slopes->rank, slopes->dims))
+        return NULL;
+    return "oneDNN misreads the slopes of a prelu on data that is neither "
+           "row-major nor channels-last";
 }
 
 /* A second operand that is neither one number nor one per channel. */
@@ -210,8 +244,9 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
 }
 
 /* 2.x: the im2col convolutions in channels-last misread such operands, and with
- * groups a vector of channels too: each group gets that of the first. The
- * depthwise ones read whole registers of them, past the end of the operand. */
+ * groups a vector of channels too: each group gets that of the first; in three
+ * dimensions they shift it from plane to plane. The depthwise ones read whole
+ * registers of them, past the end of the operand. */
 const char *byi_guard_impl(int major, const struct byi_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
@@ -222,6 +257,10 @@ const char *byi_guard_impl(int major, const struct byi_conv *p,
                "slow, and in 2.x wrong";
     if (!posts || major >= 3)
         return NULL;
+    for (uint32_t i = 0; i < posts->n && strstr(impl, "dw:sse41"); i++)
+        if (posts->at[i].kind == BYI_POST_SUM)
+            return "oneDNN 2.x adds to what lies unaligned in a depthwise "
+                   "convolution on SSE4.1, which crashes";
     const bool depthwise = strstr(impl, "dw") && p->dst.dims[1] % 16 != 0;
     for (uint32_t i = 0; i < posts->n && depthwise; i++)
         if (posts->at[i].kind == BYI_POST_BIN &&
@@ -231,7 +270,8 @@ const char *byi_guard_impl(int major, const struct byi_conv *p,
     for (uint32_t i = 0; i < posts->n && strstr(impl, "gemm"); i++) {
         const struct byi_desc *d = &posts->at[i].desc;
         if (posts->at[i].kind == BYI_POST_BIN &&
-            (is_wide(d) || (groups && byi_elements(d->rank, d->dims) > 1)))
+            (is_wide(d) || ((groups || p->window.n == 3) &&
+                            byi_elements(d->rank, d->dims) > 1)))
             return "oneDNN 2.x would fuse this tensor operand into a "
                    "convolution by matrix product, which is wrong";
     }

@@ -154,7 +154,11 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
                              const struct byi_posts *posts);
 const char *byi_guard_elt_only(const struct byi_posts *posts);
 const char *byi_guard_pool(int major, const struct byi_pool *p);
+const char *byi_guard_prelu(const struct byi_prelu *p);
 /* After the choice: an implementation that is wrong for these post-ops. */
+const char *byi_guard_pool_impl(int major, const struct byi_pool *p,
+                                const struct byi_posts *posts,
+                                const char *impl);
 const char *byi_guard_impl(int major, const struct byi_conv *p,
                            const struct byi_posts *posts, const char *impl);
 

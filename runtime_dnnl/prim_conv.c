@@ -78,6 +78,16 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
 }
 #endif
 
+/* What a guard said of the implementation that was chosen. */
+static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
+                                  struct byoc_error *err)
+{
+    const enum byoc_status status = byi_guard_status(why, err);
+    if (status != BYOC_OK)
+        byi_prim_free(prim);
+    return status;
+}
+
 enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
                               const struct byi_conv *p,
                               const struct byi_posts *posts,
@@ -96,11 +106,9 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
-    const enum byoc_status passed = byi_guard_status(
-        byi_guard_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), err);
-    if (passed != BYOC_OK)
-        byi_prim_free(prim);
-    return passed;
+    return pass_impl(
+        byi_guard_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), prim,
+        err);
 }
 
 enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
@@ -166,7 +174,10 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
         BYI_MD(&s.md[1]), w->stride, w->kernel, dilates, w->begin, w->end);
     status = byi_pd_make(status, &d, &s, lib, &pd);
 #endif
-    return byi_prim_wrap(status, pd, &s, "pooling", prim, err);
+    BYI_TRY(byi_prim_wrap(status, pd, &s, "pooling", prim, err));
+    return pass_impl(
+        byi_guard_pool_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)),
+        prim, err);
 }
 
 enum byoc_status byi_resample_new(const struct byi_dnnl *lib,

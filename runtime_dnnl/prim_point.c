@@ -201,6 +201,7 @@ enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
                                const struct byi_posts *posts,
                                struct byi_prim **prim, struct byoc_error *err)
 {
+    BYI_TRY(byi_guard_status(byi_guard_prelu(p), err));
     const struct byi_desc *const descs[] = {&p->src, &p->weights};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));

@@ -224,12 +224,22 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
         BYI_ELT_RELU,    BYI_ELT_TANH,    BYI_ELT_CLIP,  BYI_ELT_LINEAR,
         BYI_ELT_ABS,     BYI_ELT_ELU,     BYI_ELT_SWISH, BYI_ELT_HARDSWISH,
         BYI_ELT_SIGMOID, BYI_ELT_GELU_ERF};
-    bool summed = false;
+    bool summed = false, sloped = false;
     w->posts = (struct byi_posts){.n = pick(4), .at = w->post};
     for (uint32_t i = 0; i < w->posts.n; i++) {
         struct byi_post *p = &w->post[i];
         const uint32_t kind = pick(summed ? 3 : 4);
-        if (kind == 3) {
+        if (!sloped && dst->rank > 1 && pick(6) == 0) {
+            const uint32_t axis = pick(dst->rank);
+            int64_t dims[BYI_MAX_RANK];
+            for (uint32_t a = 0; a < dst->rank; a++)
+                dims[a] = a == axis ? dst->dims[a] : 1;
+            p->kind = BYI_POST_PRELU;
+            w->others[i] = make(dense(dst->rank, dims, false));
+            own(w, w->others[i].data);
+            p->desc = w->others[i].desc;
+            sloped = true;
+        } else if (kind == 3) {
             p->kind = BYI_POST_SUM;
             summed = true;
         } else if (kind < 2) {
@@ -266,6 +276,8 @@ static void apply_posts(struct work *w)
                 x = apply_elt(p, x);
             else if (p->kind == BYI_POST_SUM)
                 x += (double)*at(&w->dst, &w->dst.desc, i);
+            else if (p->kind == BYI_POST_PRELU)
+                x = x > 0 ? x : x * (double)*at(&w->others[k], &w->dst.desc, i);
             else
                 x = apply_bin((enum byi_bin)p->alg, x,
                               (double)*at(&w->others[k], &w->dst.desc, i));
@@ -284,12 +296,14 @@ static const char *describe(const struct work *w)
         text, sizeof text, "dst %s",
         byi_dims_text(dims, sizeof dims, dst->rank, dst->dims));
     for (uint32_t k = 0; k < w->posts.n; k++) {
-        static const char *const kinds[] = {"sum", "elt", "bin"};
+        static const char *const kinds[] = {[BYI_POST_SUM] = "sum",
+                                            [BYI_POST_ELT] = "elt",
+                                            [BYI_POST_BIN] = "bin",
+                                            [BYI_POST_PRELU] = "prelu"};
         const struct byi_post *p = &w->posts.at[k];
         byi_dims_text(dims, sizeof dims, p->desc.rank, p->desc.dims);
         n += (size_t)snprintf(text + n, sizeof text - n, " + %s %d %s",
-                              kinds[p->kind], p->alg,
-                              p->kind == BYI_POST_BIN ? dims : "");
+                              kinds[p->kind], p->alg, p->desc.rank ? dims : "");
     }
     return text;
 }
@@ -307,8 +321,12 @@ static const char *finish(struct work *w)
         return NULL;
     }
     for (uint32_t k = 0; k < w->posts.n; k++)
-        if (w->posts.at[k].kind == BYI_POST_BIN)
-            add_arg(w, BYI_ARG_POST + (int)k, w->others[k].data);
+        if (w->others[k].data)
+            add_arg(w,
+                    (int)k + (w->posts.at[k].kind == BYI_POST_PRELU
+                                  ? BYI_ARG_SLOPE
+                                  : BYI_ARG_POST),
+                    w->others[k].data);
     add_arg(w, BYI_ARG_DST, w->dst.data);
     apply_posts(w);
     void *scratch = byi_acquire(byi_prim_scratch(w->prim) + 64);

@@ -81,7 +81,7 @@ static void run_conv(const struct conv_loop *c, double *want)
 static void random_window(struct byi_conv *p, int64_t *many, int64_t *few)
 {
     struct byi_window *w = &p->window;
-    w->n = between(1, 8) == 1 ? 3 : (uint32_t)between(1, 2);
+    w->n = between(1, 4) == 1 ? 3 : (uint32_t)between(1, 2);
     for (uint32_t a = 0; a < w->n; a++) {
         w->kernel[a] = between(1, w->n > 2 ? 3 : 5);
         w->stride[a] = between(1, 3);
@@ -161,14 +161,18 @@ static const char *run_backward(struct work *w, bool *ran)
 
 static const char *run_matmul(struct work *w, bool *ran)
 {
-    const uint32_t rank = (uint32_t)between(2, 4);
-    int64_t a[4], b[4], d[4];
+    enum { MOST = 7 };
+    const uint32_t rank =
+        (uint32_t)(pick(4) ? between(2, 4) : between(5, MOST));
+    int64_t a[MOST], b[MOST], d[MOST];
     for (uint32_t i = 0; i + 2 < rank; i++) {
         d[i] = between(1, 3);
         a[i] = pick(4) ? d[i] : 1;
         b[i] = pick(4) || a[i] != d[i] ? d[i] : 1;
     }
-    const int64_t m = between(1, 40), k = between(1, 40), n = between(1, 40);
+    const int64_t most = rank > 4 ? 6 : 40;
+    const int64_t m = between(1, most), k = between(1, most),
+                  n = between(1, most);
     a[rank - 2] = d[rank - 2] = m;
     a[rank - 1] = b[rank - 2] = k;
     b[rank - 1] = d[rank - 1] = n;
@@ -186,7 +190,7 @@ static const char *run_matmul(struct work *w, bool *ran)
         p.weights.kind = BYI_DESC_ANY;
     struct tensor bias = {0};
     if (pick(2) && n > 1) {
-        int64_t dims[4] = {1, 1, 1, 1};
+        int64_t dims[MOST] = {1, 1, 1, 1, 1, 1, 1};
         dims[rank - 1] = n;
         bias = add_tensor(w, BYI_ARG_BIAS, make(dense(rank, dims, false)));
         p.bias = bias.desc;
@@ -218,7 +222,7 @@ static const char *run_pool(struct work *w, bool *ran)
     int64_t many[BYI_MAX_RANK], few[BYI_MAX_RANK];
     random_window(&shape, many + 2, few + 2);
     many[0] = few[0] = between(1, 3);
-    many[1] = few[1] = between(1, 40);
+    many[1] = few[1] = between(1, pick(2) ? 4 : 40);
     const uint32_t rank = shape.window.n + 2;
     const bool last = pick(3) != 0;
     const struct tensor src =
@@ -298,6 +302,32 @@ static const char *run_binary(struct work *w, bool *ran)
     for (int64_t i = 0; i < w->dst.n; i++)
         w->want[i] = apply_bin(p.alg, (double)*at(&a, &a.desc, i),
                                (double)*at(&b, &a.desc, i));
+    return finish(w);
+}
+
+static const char *run_prelu(struct work *w, bool *ran)
+{
+    const uint32_t rank = (uint32_t)between(2, 5), mode = pick(4);
+    int64_t dims[5], slopes[5];
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = pick(5) ? between(1, 9) : 1;
+        slopes[i] = mode == 0 || (mode < 3 && i == 1) ? dims[i] : 1;
+    }
+    const uint32_t layout = pick(6);
+    const struct byi_desc wide =
+        layout < 2 ? dense(rank, dims, layout) : shuffled(rank, dims);
+    const struct tensor src = add_tensor(w, BYI_ARG_SRC, make(wide));
+    const struct tensor slope =
+        add_tensor(w, BYI_ARG_WEIGHTS, make(byi_dn_dense_like(&wide, slopes)));
+    open_dst(w, src.desc);
+    const struct byi_prelu p = {.src = src.desc, .weights = slope.desc};
+    if (byi_prelu_new(lib, &p, NULL, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        const double x = (double)*at(&src, &src.desc, i);
+        w->want[i] = x > 0 ? x : x * (double)*at(&slope, &src.desc, i);
+    }
     return finish(w);
 }
 
@@ -485,6 +515,7 @@ FAMILY(backward)
 FAMILY(matmul)
 FAMILY(pool)
 FAMILY(binary)
+FAMILY(prelu)
 FAMILY(softmax)
 FAMILY(layer_norm)
 FAMILY(batch_norm)
@@ -509,9 +540,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forward),    cmocka_unit_test(test_backward),
         cmocka_unit_test(test_matmul),     cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_binary),     cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_batch_norm),
-        cmocka_unit_test(test_reduce),     cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_binary),     cmocka_unit_test(test_prelu),
+        cmocka_unit_test(test_softmax),    cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_reorder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
