@@ -5,6 +5,7 @@
  */
 #include "kit.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -134,22 +135,37 @@ static double largest(const struct byi_tensor *t, int64_t n)
     return most;
 }
 
+bool byi_shaking_up(struct byi_shaking *s)
+{
+    return (byi_draw_below(&s->state, 2) != 0) != s->mirrored;
+}
+
+static double part(struct byi_shaking *s)
+{
+    return byi_draw_below(&s->state, 1 << 20) * 0x1p-20;
+}
+
 /* Each number up or down, by as much as it may be off; or to zero, where that
- * is as near. */
+ * is as near, of either sign also where nothing is computed: a ReLU may give
+ * -0, and a division by it tells the difference. Infinities stay: what came of
+ * a division by zero is not near zero. */
 static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
-    if (!byi_dtype_is_float(t->dtype) || !(relative > 0))
+    if (!byi_dtype_is_float(t->dtype) || !(relative > 0 || s->zeros))
         return;
     const double most = largest(t, n);
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(t, i);
-        const double off = relative * (fabs(x) + most + 1);
-        const bool up = byi_draw_below(&s->state, 2);
+        const double most_off = relative * (fabs(x) + most + 1);
+        const double off = s->partly ? most_off * part(s) : most_off;
+        const bool up = byi_shaking_up(s);
+        if (!isfinite(x))
+            continue;
         byi_tensor_set(t, i,
-                       s->zeros && fabs(x) <= off ? 0.0
-                       : up                       ? x + off
-                                                  : x - off);
+                       s->zeros && fabs(x) <= most_off ? (up ? 0.0 : -0.0)
+                       : up                            ? x + off
+                                                       : x - off);
     }
 }
 
@@ -158,6 +174,25 @@ static bool has_nan(const struct byi_tensor *t)
     for (int64_t i = byi_elements(t->rank, t->dims); i-- > 0;)
         if (byi_dtype_is_float(t->dtype) && isnan(byi_tensor_float(t, i)))
             return true;
+    return false;
+}
+
+/* Does it square numbers so large that float32 has no such square? The results
+ * then depend on what each computes the squares in. */
+static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
+{
+    static const enum byi_op_id squaring[] = {
+        BYI_OP_NN_LRN,        BYI_OP_NN_LAYER_NORM, BYI_OP_NN_INSTANCE_NORM,
+        BYI_OP_NN_GROUP_NORM, BYI_OP_MVN,           BYI_OP_L2,
+        BYI_OP_LP_NORMALIZE,
+    };
+    const double most = (double)FLT_MAX;
+    for (size_t i = 0; i < BYI_COUNT(squaring); i++)
+        if (squaring[i] == node->op) {
+            const int64_t n = byi_elements(in->rank, in->dims);
+            const double x = largest(in, n);
+            return x * x * (double)n > most;
+        }
     return false;
 }
 
@@ -170,6 +205,8 @@ void byi_kit_shake(void *ctx, const struct byi_func *f,
     struct byi_shaking *s = ctx;
     if (!results && node->n_args && normalised(f, node) > 0)
         shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)), s);
+    if (!results && node->n_args && overflows(node, &operands[0]))
+        s->undefined = true;
     for (uint32_t i = 0; i < n_results; i++) {
         if (!byi_dtype_is_float(results[i].dtype) && has_nan(&operands[0]))
             s->undefined = true;

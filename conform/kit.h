@@ -257,9 +257,13 @@ struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
  * with a struct byi_shaking. */
 struct byi_shaking {
     uint64_t state; /* of a random sequence */
-    bool zeros;     /* what may as well be zero, is: a denormal, a difference */
+    bool mirrored;  /* up where that sequence says down */
+    bool zeros;     /* what may as well be zero, is, of either sign: a denormal,
+                       a difference                                          */
+    bool partly;    /* by some part of what it may be off, not by all of it */
     bool undefined; /* NaN became an integer, which each may choose */
 };
+bool byi_shaking_up(struct byi_shaking *shaking);
 void byi_kit_shake(void *shaking, const struct byi_func *f,
                    const struct byi_node *node, struct byi_tensor *operands,
                    struct byi_tensor *results, uint32_t n_results);
