@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expr.c: the C of one element, by operator and element type. A row's text has
- * $a $b $c for the operands, %0 %1 for the attributes as numbers, @ for the
- * result's C type and # for its bits. What a row says is what the operator's
- * native kernel does, to the bit: integers wrap, a division by zero gives 0,
- * NaN wins in maximum and minimum; functions are those of the prelude, which
- * the kernels share.
+/* expr.c: the C of one element, by operator and element type: the forms of
+ * unary.def and binary.def as text. Native kernels are made of the same forms,
+ * and the prelude's functions are theirs too, so both give the same bits.
  */
 #include "group.h"
 
@@ -43,89 +40,63 @@ static const struct {
     [BYOC_BOOL] = {"uint8_t", BOOL, "0", "1"},
 };
 
-/* clang-format off */
 static const struct {
     enum byi_op_id op;
     unsigned class; /* of the first operand */
     const char *text;
 } rows[] = {
-    {BYI_OP_ABS, F32, "fabsf($a)"},
-    {BYI_OP_ABS, F64, "fabs($a)"},
-    {BYI_OP_ABS, SIGNED, "(@)($a < 0 ? 0 - (uint64_t)$a : (uint64_t)$a)"},
-    {BYI_OP_ABS, UNSIGNED, "$a"},
-    {BYI_OP_NEGATIVE, FLOATS, "-$a"},
-    {BYI_OP_NEGATIVE, SIGNED, "(@)(0 - (uint64_t)$a)"},
-    {BYI_OP_EXP, F32, "exp_of($a)"},
-    {BYI_OP_LOG, F32, "log_of($a)"},
-    {BYI_OP_SQRT, F32, "sqrtf($a)"},
-    {BYI_OP_SQRT, F64, "sqrt($a)"},
-    {BYI_OP_RSQRT, F32, "1.0f / sqrtf($a)"},
-    {BYI_OP_RSQRT, F64, "1.0 / sqrt($a)"},
-    {BYI_OP_RECIPROCAL, FLOATS, "1 / $a"},
-    {BYI_OP_ERF, F32, "erf_of($a)"},
-    {BYI_OP_TANH, F32, "tanh_of($a)"},
-    {BYI_OP_SIGMOID, F32, "sigmoid_of($a)"},
-    {BYI_OP_CEIL, F32, "ceilf($a)"},
-    {BYI_OP_CEIL, F64, "ceil($a)"},
-    {BYI_OP_FLOOR, F32, "floorf($a)"},
-    {BYI_OP_FLOOR, F64, "floor($a)"},
-    {BYI_OP_ROUND, F32, "rintf($a)"},
-    {BYI_OP_ROUND, F64, "rint($a)"},
-    {BYI_OP_SIGN, FLOATS, "$a > 0 ? 1 : $a < 0 ? -1 : $a"},
-    {BYI_OP_SIGN, SIGNED, "(@)(($a > 0) - ($a < 0))"},
-    {BYI_OP_SIGN, UNSIGNED, "(@)($a > 0)"},
-    {BYI_OP_ISNAN, FLOATS, "(@)($a != $a)"},
-    {BYI_OP_LOGICAL_NOT, BOOL, "!$a"},
-    {BYI_OP_CLIP, F32, "clamp($a, %0, %1)"},
-    {BYI_OP_NN_RELU, FLOATS, "$a < 0 ? 0 : $a"},
-    {BYI_OP_NN_RELU, SIGNED, "(@)($a < 0 ? 0 : $a)"},
-    {BYI_OP_NN_RELU, UNSIGNED, "$a"},
-    {BYI_OP_NN_LEAKY_RELU, FLOATS, "$a < 0 ? %0 * $a : $a"},
-    {BYI_OP_NN_ELU, F32, "$a < 0.0f ? %0 * expm1_of($a < 0.0f ? $a : 0.0f) : $a"},
-    {BYI_OP_NN_SELU, F32, "$a > 0.0f ? %1 * $a : %1 * %0 * expm1_of($a > 0.0f ? 0.0f : $a)"},
-    {BYI_OP_NN_CELU, F32, "$a < 0.0f ? %0 * expm1_of(($a < 0.0f ? $a : 0.0f) / %0) : $a"},
-    {BYI_OP_NN_SILU, F32, "$a * sigmoid_of($a)"},
-    {BYI_OP_NN_HARD_SIGMOID, F32, "clamp(mad(%0, $a, %1), 0.0f, 1.0f)"},
-    {BYI_OP_NN_HARD_SWISH, F32, "$a * clamp(mad($a, 1.0f / 6.0f, 0.5f), 0.0f, 1.0f)"},
-    {BYI_OP_NN_MISH, F32, "mish_of($a)"},
-    {BYI_OP_NN_SOFTPLUS, F32, "softplus_of($a)"},
-    {BYI_OP_NN_SOFTSIGN, F32, "$a / (1.0f + fabsf($a))"},
-    {BYI_OP_NN_SOFTSIGN, F64, "$a / (1.0 + fabs($a))"},
-    {BYI_OP_NN_THRESHOLDED_RELU, FLOATS, "$a > %0 ? $a : $a != $a ? $a : 0"},
-    {BYI_OP_NN_SHRINK, FLOATS, "$a < -%0 ? $a + %1 : $a > %0 ? $a - %1 : $a != $a ? $a : 0"},
-
-    {BYI_OP_ADD, FLOATS, "$a + $b"},
-    {BYI_OP_ADD, INTS, "(@)((uint64_t)$a + (uint64_t)$b)"},
-    {BYI_OP_SUBTRACT, FLOATS, "$a - $b"},
-    {BYI_OP_SUBTRACT, INTS, "(@)((uint64_t)$a - (uint64_t)$b)"},
-    {BYI_OP_MULTIPLY, FLOATS, "$a * $b"},
-    {BYI_OP_MULTIPLY, INTS, "(@)((uint64_t)$a * (uint64_t)$b)"},
-    {BYI_OP_DIVIDE, FLOATS, "$a / $b"},
-    {BYI_OP_DIVIDE, SIGNED, "(@)($b == 0 ? 0 : $b == -1 ? (@)(0 - (uint64_t)$a) : $a / $b)"},
-    {BYI_OP_DIVIDE, UNSIGNED, "(@)($b == 0 ? 0 : $a / $b)"},
-    {BYI_OP_MAXIMUM, FLOATS, "$a > $b ? $a : $a != $a ? $a : $b"},
-    {BYI_OP_MAXIMUM, INTS, "$a > $b ? $a : $b"},
-    {BYI_OP_MINIMUM, FLOATS, "$a < $b ? $a : $a != $a ? $a : $b"},
-    {BYI_OP_MINIMUM, INTS, "$a < $b ? $a : $b"},
-    {BYI_OP_NN_PRELU, FLOATS, "$a < 0 ? $a * $b : $a"},
-    {BYI_OP_NN_PRELU, SIGNED, "(@)($a < 0 ? (uint64_t)$a * (uint64_t)$b : (uint64_t)$a)"},
-    {BYI_OP_LEFT_SHIFT, INTS, "(@)((uint64_t)$b < # ? (uint64_t)$a << $b : 0)"},
-    {BYI_OP_RIGHT_SHIFT, SIGNED, "(@)((uint64_t)$b < # ? $a >> $b : $a < 0 ? -1 : 0)"},
-    {BYI_OP_RIGHT_SHIFT, UNSIGNED, "(@)((uint64_t)$b < # ? $a >> $b : 0)"},
-    {BYI_OP_EQUAL, NUMBERS, "$a == $b"},
-    {BYI_OP_EQUAL, BOOL, "!$a == !$b"},
-    {BYI_OP_NOT_EQUAL, NUMBERS, "$a != $b"},
-    {BYI_OP_NOT_EQUAL, BOOL, "!$a != !$b"},
-    {BYI_OP_LESS, NUMBERS, "$a < $b"},
-    {BYI_OP_LESS_EQUAL, NUMBERS, "$a <= $b"},
-    {BYI_OP_GREATER, NUMBERS, "$a > $b"},
-    {BYI_OP_GREATER_EQUAL, NUMBERS, "$a >= $b"},
-    {BYI_OP_LOGICAL_AND, BOOL, "$a && $b"},
-    {BYI_OP_LOGICAL_OR, BOOL, "$a || $b"},
-    {BYI_OP_LOGICAL_XOR, BOOL, "!$a != !$b"},
-    {BYI_OP_WHERE, BOOL, "$a ? $b : $c"},
+#define UNARY_TEXT(id, class, form) {BYI_OP_##id, class, #form},
+#define UNARY(id, wide, single)                                                \
+    {BYI_OP_##id, F64, #wide}, {BYI_OP_##id, F32, #single},
+#define UNARY_FLOAT32(id, wide, single) {BYI_OP_##id, F32, #single},
+#define UNARY_CHOICE(id, wide, single, other)                                  \
+    {BYI_OP_##id, F32, "p0 != 0 ? " #single " : " #other},
+#define UNARY_SIGNED(id, form) {BYI_OP_##id, SIGNED, "(T)(" #form ")"},
+#define UNARY_UNSIGNED(id, form) {BYI_OP_##id, UNSIGNED, "(T)(" #form ")"},
+#include "core/ops/unary.def"
+#define BINARY_TEXT(id, class, form) {BYI_OP_##id, class, #form},
+#define BINARY(id, floats, of_signed, of_unsigned)                             \
+    {BYI_OP_##id, FLOATS, #floats},                                            \
+        {BYI_OP_##id, SIGNED, "(T)(" #of_signed ")"},                          \
+        {BYI_OP_##id, UNSIGNED, "(T)(" #of_unsigned ")"},
+#define BINARY_INTS(id, of_signed, of_unsigned)                                \
+    {BYI_OP_##id, SIGNED, "(T)(" #of_signed ")"},                              \
+        {BYI_OP_##id, UNSIGNED, "(T)(" #of_unsigned ")"},
+#define BINARY_BOOL(id, form) {BYI_OP_##id, BOOL, #form},
+#define BINARY_COMPARE(id, form) {BYI_OP_##id, NUMBERS, #form},
+#define BINARY_EQUALITY(id, numbers, bools, strings)                           \
+    {BYI_OP_##id, NUMBERS, #numbers}, {BYI_OP_##id, BOOL, #bools},
+#include "core/ops/binary.def"
 };
 
+/* An elementwise operator that neither file has a row for is an error here. */
+enum {
+#define UNARY(id, wide, single) HAS_##id,
+#define UNARY_FLOAT32(id, wide, single) HAS_##id,
+#define UNARY_CHOICE(id, wide, single, other) HAS_##id,
+#define UNARY_NATIVE(id, wide) HAS_##id,
+#define UNARY_OWN(id) HAS_##id,
+#include "core/ops/unary.def"
+#define BINARY(id, floats, of_signed, of_unsigned) HAS_##id,
+#define BINARY_INTS(id, of_signed, of_unsigned) HAS_##id,
+#define BINARY_BOOL(id, form) HAS_##id,
+#define BINARY_COMPARE(id, form) HAS_##id,
+#define BINARY_EQUALITY(id, numbers, bools, strings) HAS_##id,
+#define BINARY_OWN(id) HAS_##id,
+#include "core/ops/binary.def"
+    HAS_ALL = 0
+#define HAS_ELEMWISE(id) +HAS_##id
+#define HAS_BROADCAST(id) +HAS_##id
+#define HAS_INJECTIVE(id)
+#define HAS_REDUCE(id)
+#define HAS_OUT_FUSABLE(id)
+#define HAS_OPAQUE(id)
+#define OP(id, name, min_in, max_in, n_out, kind, ...) HAS_##kind(id)
+#include "core/ops/ops.def"
+#undef OP
+};
+
+/* clang-format off */
 /* Sums of float32 go by blocks of floats, added up in double; others in the
  * type of `acc`. $s: the accumulator, $v: the element, $w: $s's type, #: the
  * number of elements. */
@@ -239,27 +210,45 @@ static void print_attr(const struct byi_node *node, uint32_t i,
 {
     const struct byi_attr *a = &node->attrs->at[i];
     const bool single = node->type->dtype == BYOC_F32;
-    const double v = a->kind == BYI_ATTR_FLOAT ? a->f : (double)a->i;
+    const double v = a->kind == BYI_ATTR_FLOAT    ? a->f
+                     : a->kind == BYI_ATTR_STRING ? strcmp(a->s, "tanh") == 0
+                                                  : (double)a->i;
     print_float(single ? (double)(float)v : v, single, out);
 }
 
 /* --- rows as text ------------------------------------------------------- */
 
+static bool in_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Names of one and two letters stand for operands, attributes, and the type. */
+static void expand_name(const char *name, size_t n, const struct byi_node *node,
+                        const char *const *args, struct byi_text *out)
+{
+    if (n == 1 && *name == 'x')
+        byi_text_addf(out, "%s", args[0]);
+    else if (n == 1 && *name >= 'a' && *name <= 'c')
+        byi_text_addf(out, "%s", args[*name - 'a']);
+    else if (n == 1 && *name == 'T')
+        byi_text_addf(out, "%s", byi_c_type(node->type->dtype));
+    else if (n == 2 && *name == 'p')
+        print_attr(node, (uint32_t)(name[1] - '0'), out);
+    else
+        byi_text_add(out, name, n);
+}
+
 static void expand(const char *row, const struct byi_node *node,
                    const char *const *args, struct byi_text *out)
 {
-    const enum byoc_dtype to = node->type->dtype;
-    for (const char *c = row; *c; c++) {
-        if (*c == '$')
-            byi_text_addf(out, "%s", args[*++c - 'a']);
-        else if (*c == '%')
-            print_attr(node, (uint32_t)(*++c - '0'), out);
-        else if (*c == '@')
-            byi_text_addf(out, "%s", byi_c_type(to));
-        else if (*c == '#')
-            byi_text_addf(out, "%u", 8 * byoc_dtype_size(to));
+    for (size_t n; *row; row += n) {
+        for (n = 0; in_name(row[n]);)
+            n++;
+        if (n)
+            expand_name(row, n, node, args, out);
         else
-            byi_text_add(out, c, 1);
+            byi_text_add(out, row, n = 1);
     }
 }
 
@@ -285,18 +274,10 @@ void byi_fold_print(const char *text, const struct byi_fold_names *names,
 static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
 {
     if (to == BYOC_BOOL)
-        return "$a != 0";
+        return "x != 0";
     if (!(class_of(from) & FLOATS) || (class_of(to) & FLOATS))
-        return "(@)$a";
-    return to == BYOC_U64 ? "natural_of((double)$a)"
-                          : "(@)whole_of((double)$a)";
-}
-
-static const char *gelu_row(const struct byi_node *node)
-{
-    return strcmp(byi_attr_string(node->attrs, "approximate"), "tanh") == 0
-               ? "gelu_tanh_of($a)"
-               : "gelu_erf_of($a)";
+        return "(T)x";
+    return to == BYOC_U64 ? "natural_of((double)x)" : "(T)whole_of((double)x)";
 }
 
 static const char *row_of(const struct byi_node *node, enum byoc_dtype operand)
@@ -305,8 +286,6 @@ static const char *row_of(const struct byi_node *node, enum byoc_dtype operand)
         return NULL;
     if (node->op == BYI_OP_CAST)
         return cast_row(operand, node->type->dtype);
-    if (node->op == BYI_OP_NN_GELU)
-        return operand == BYOC_F32 ? gelu_row(node) : NULL;
     return find_row(node, operand);
 }
 

@@ -168,95 +168,73 @@ static struct job describe(const struct byi_call *call)
 
 /* --- typed loops -------------------------------------------------------- */
 
-#define LOOP(op, id, type, result, expr)                                       \
+#define LOOP(op, id, type, result, form)                                       \
     static void op##_##id(const struct job *job, const void *va, int64_t sa,   \
                           const void *vb, int64_t sb, void *vy, int64_t n)     \
     {                                                                          \
-        type const *as = va;                                                   \
-        type const *bs = vb;                                                   \
+        typedef type T;                                                        \
+        T const *as = va;                                                      \
+        T const *bs = vb;                                                      \
         result *y = vy;                                                        \
         (void)job;                                                             \
         for (int64_t i = 0; i < n; i++) {                                      \
-            type const a = as[i * sa];                                         \
-            type const b = bs[i * sb];                                         \
-            y[i] = (result)(expr);                                             \
+            T const a = as[i * sa];                                            \
+            T const b = bs[i * sb];                                            \
+            (void)b;                                                           \
+            y[i] = (result)(form);                                             \
         }                                                                      \
     }
+#define TYPED(op, id, type, form) LOOP(op, id, type, type, form)
+#define TEST(op, id, type, form) LOOP(op, id, type, uint8_t, form)
 
-/* Integers wrap: computed without sign, in 64 bits. A division by zero gives
- * 0, as numpy's, and the least number by -1 itself. */
-#define WRAP(x) ((uint64_t)(x))
-#define IS_SIGNED(type) ((type) ~(type)0 < 1)
-#define BITS(type) (8 * sizeof(type))
-#define MINUS_ONE(type, b) (IS_SIGNED(type) && (b) == (type)(0 - (type)1))
+#define EACH_FLOAT(LOOP, op, form)                                             \
+    LOOP(op, F32, float, form) LOOP(op, F64, double, form)
+#define EACH_SIGNED(LOOP, op, form)                                            \
+    LOOP(op, I8, int8_t, form)                                                 \
+    LOOP(op, I16, int16_t, form)                                               \
+    LOOP(op, I32, int32_t, form)                                               \
+    LOOP(op, I64, int64_t, form)
+#define EACH_UNSIGNED(LOOP, op, form)                                          \
+    LOOP(op, U8, uint8_t, form)                                                \
+    LOOP(op, U16, uint16_t, form)                                              \
+    LOOP(op, U32, uint32_t, form)                                              \
+    LOOP(op, U64, uint64_t, form)
 
-#define INT_LOOPS(id, type)                                                    \
-    static type divide_one_##id(type a, type b)                                \
-    {                                                                          \
-        if (b == 0)                                                            \
-            return 0;                                                          \
-        return (type)(MINUS_ONE(type, b) ? (type)(0 - WRAP(a)) : a / b);       \
-    }                                                                          \
+#define BINARY(op, floats, of_signed, of_unsigned)                             \
+    EACH_FLOAT(TYPED, op, floats) BINARY_INTS(op, of_signed, of_unsigned)
+#define BINARY_INTS(op, of_signed, of_unsigned)                                \
+    EACH_SIGNED(TYPED, op, of_signed) EACH_UNSIGNED(TYPED, op, of_unsigned)
+#define BINARY_BOOL(op, form) LOOP(op, BOOL, uint8_t, uint8_t, form)
+#define BINARY_COMPARE(op, form)                                               \
+    EACH_FLOAT(TEST, op, form)                                                 \
+    EACH_SIGNED(TEST, op, form) EACH_UNSIGNED(TEST, op, form)
+#define BINARY_EQUALITY(op, numbers, bools, strings)                           \
+    BINARY_COMPARE(op, numbers)                                                \
+    BINARY_BOOL(op, bools) LOOP(op, STRING, const char *, uint8_t, strings)
+#include "core/ops/binary.def"
+
+/* The remainder of a division by zero is 0. */
+#define INT_MOD(id, type)                                                      \
     static type mod_one_##id(type a, type b, bool fmod)                        \
     {                                                                          \
-        if (b == 0 || MINUS_ONE(type, b))                                      \
+        const bool minus_one = (type) ~(type)0 < 1 && b == (type) ~(type)0;    \
+        if (b == 0 || minus_one)                                               \
             return 0;                                                          \
         type r = (type)(a % b);                                                \
         if (fmod || r == 0)                                                    \
             return r;                                                          \
         return (type)(!(r > 0) != !(b > 0) ? r + b : r);                       \
     }                                                                          \
-    static type right_one_##id(type a, type b)                                 \
-    {                                                                          \
-        if (WRAP(b) < BITS(type))                                              \
-            return (type)(a >> b);                                             \
-        return (type)(a > 0 || a == 0 ? 0 : -1);                               \
-    }                                                                          \
-    LOOP(add, id, type, type, WRAP(a) + WRAP(b))                               \
-    LOOP(subtract, id, type, type, WRAP(a) - WRAP(b))                          \
-    LOOP(multiply, id, type, type, WRAP(a) * WRAP(b))                          \
-    LOOP(divide, id, type, type, divide_one_##id(a, b))                        \
-    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                   \
-    LOOP(maximum, id, type, type, a > b ? a : b)                               \
-    LOOP(minimum, id, type, type, a < b ? a : b)                               \
-    LOOP(left_shift, id, type, type, WRAP(b) < BITS(type) ? WRAP(a) << b : 0)  \
-    LOOP(right_shift, id, type, type, right_one_##id(a, b))                    \
-    LOOP(prelu, id, type, type, a > 0 || a == 0 ? WRAP(a) : WRAP(a) * WRAP(b))
-
-#define FLOAT_LOOPS(id, type)                                                  \
+    TYPED(MOD, id, type, mod_one_##id(a, b, job->fmod))
+#define FLOAT_MOD(id, type)                                                    \
     static type mod_one_##id(type a, type b, bool trunc)                       \
     {                                                                          \
         type r = (type)fmod((double)a, (double)b);                             \
         return !trunc && r != 0 && (r < 0) != (b < 0) ? r + b : r;             \
     }                                                                          \
-    LOOP(add, id, type, type, a + b)                                           \
-    LOOP(subtract, id, type, type, a - b)                                      \
-    LOOP(multiply, id, type, type, a *b)                                       \
-    LOOP(divide, id, type, type, a / b)                                        \
-    LOOP(mod, id, type, type, mod_one_##id(a, b, job->fmod))                   \
-    LOOP(maximum, id, type, type, a > b || a != a ? a : b)                     \
-    LOOP(minimum, id, type, type, a < b || a != a ? a : b)                     \
-    LOOP(prelu, id, type, type, a < 0 ? a * b : a)
-
-#define COMPARE_LOOPS(id, type)                                                \
-    LOOP(equal, id, type, uint8_t, a == b)                                     \
-    LOOP(not_equal, id, type, uint8_t, a != b)                                 \
-    LOOP(less, id, type, uint8_t, a < b)                                       \
-    LOOP(less_equal, id, type, uint8_t, a <= b)                                \
-    LOOP(greater, id, type, uint8_t, a > b)                                    \
-    LOOP(greater_equal, id, type, uint8_t, a >= b)
-
-BYI_EACH_INT(INT_LOOPS)
-BYI_EACH_FLOAT(FLOAT_LOOPS)
-BYI_EACH_INT(COMPARE_LOOPS)
-BYI_EACH_FLOAT(COMPARE_LOOPS)
-LOOP(equal, BOOL, uint8_t, uint8_t, !a == !b)
-LOOP(not_equal, BOOL, uint8_t, uint8_t, !a != !b)
-LOOP(equal, STRING, const char *, uint8_t, strcmp(a, b) == 0)
-LOOP(not_equal, STRING, const char *, uint8_t, strcmp(a, b) != 0)
-LOOP(and, BOOL, uint8_t, uint8_t, a &&b)
-LOOP(or, BOOL, uint8_t, uint8_t, a || b)
-LOOP(xor, BOOL, uint8_t, uint8_t, !a != !b)
+    TYPED(MOD, id, type, mod_one_##id(a, b, job->fmod))
+BYI_EACH_INT(INT_MOD)
+BYI_EACH_FLOAT(FLOAT_MOD)
 
 /* float16 and bfloat16: blocks of float32. A result of one byte is a bool. */
 static void half_loop(const struct job *job, const void *va, int64_t sa,
@@ -278,44 +256,26 @@ static void half_loop(const struct job *job, const void *va, int64_t sa,
     }
 }
 
-static const struct {
-    enum byi_op_id op;
-    loop_fn loop[BYI_DTYPES];
-} loops[] = {
-#define AT(op, id) [BYOC_##id] = op##_##id,
-#define INT_ROWS(op)                                                           \
-    AT(op, U8)                                                                 \
-    AT(op, I8)                                                                 \
-    AT(op, U16) AT(op, I16) AT(op, U32) AT(op, I32) AT(op, U64) AT(op, I64)
-#define ALL_ROWS(op) INT_ROWS(op) AT(op, F32) AT(op, F64)
-    {BYI_OP_ADD, {ALL_ROWS(add)}},
-    {BYI_OP_SUBTRACT, {ALL_ROWS(subtract)}},
-    {BYI_OP_MULTIPLY, {ALL_ROWS(multiply)}},
-    {BYI_OP_DIVIDE, {ALL_ROWS(divide)}},
-    {BYI_OP_MOD, {ALL_ROWS(mod)}},
-    {BYI_OP_MAXIMUM, {ALL_ROWS(maximum)}},
-    {BYI_OP_MINIMUM, {ALL_ROWS(minimum)}},
-    {BYI_OP_NN_PRELU, {ALL_ROWS(prelu)}},
-    {BYI_OP_LEFT_SHIFT, {INT_ROWS(left_shift)}},
-    {BYI_OP_RIGHT_SHIFT, {INT_ROWS(right_shift)}},
-    {BYI_OP_EQUAL, {ALL_ROWS(equal) AT(equal, BOOL) AT(equal, STRING)}},
-    {BYI_OP_NOT_EQUAL,
-     {ALL_ROWS(not_equal) AT(not_equal, BOOL) AT(not_equal, STRING)}},
-    {BYI_OP_LESS, {ALL_ROWS(less)}},
-    {BYI_OP_LESS_EQUAL, {ALL_ROWS(less_equal)}},
-    {BYI_OP_GREATER, {ALL_ROWS(greater)}},
-    {BYI_OP_GREATER_EQUAL, {ALL_ROWS(greater_equal)}},
-    {BYI_OP_LOGICAL_AND, {AT(and, BOOL)}},
-    {BYI_OP_LOGICAL_OR, {AT(or, BOOL)}},
-    {BYI_OP_LOGICAL_XOR, {AT(xor, BOOL)}},
-};
-
 static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
 {
-    for (uint32_t i = 0; i < BYI_COUNT(loops); i++)
-        if (loops[i].op == op)
-            return loops[i].loop[dtype];
-    return NULL;
+#define CASE(op, id, type, form)                                               \
+    case BYI_OP_##op *BYI_DTYPES + BYOC_##id:                                  \
+        return op##_##id;
+#define NUMBERS(op)                                                            \
+    EACH_FLOAT(CASE, op, ) EACH_SIGNED(CASE, op, ) EACH_UNSIGNED(CASE, op, )
+#define BINARY(op, floats, of_signed, of_unsigned) NUMBERS(op)
+#define BINARY_INTS(op, of_signed, of_unsigned)                                \
+    EACH_SIGNED(CASE, op, ) EACH_UNSIGNED(CASE, op, )
+#define BINARY_BOOL(op, form) CASE(op, BOOL, , )
+#define BINARY_COMPARE(op, form) NUMBERS(op)
+#define BINARY_EQUALITY(op, numbers, bools, strings)                           \
+    NUMBERS(op) CASE(op, BOOL, , ) CASE(op, STRING, , )
+    switch ((int)op * BYI_DTYPES + (int)dtype) {
+#include "core/ops/binary.def"
+        NUMBERS(MOD)
+    default:
+        return NULL;
+    }
 }
 
 /* --- the kernel of most operators --------------------------------------- */
@@ -517,33 +477,15 @@ static enum byoc_status where_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-#define BINARY(id)                                                             \
-    {                                                                          \
-        BYI_OP_##id,                                                           \
-        {                                                                      \
-            binary_run, NULL                                                   \
-        }                                                                      \
-    }
 static const struct byi_kernel_row rows[] = {
-    BINARY(ADD),
-    BINARY(SUBTRACT),
-    BINARY(MULTIPLY),
-    BINARY(DIVIDE),
-    BINARY(MOD),
-    BINARY(MAXIMUM),
-    BINARY(MINIMUM),
-    BINARY(NN_PRELU),
-    BINARY(LEFT_SHIFT),
-    BINARY(RIGHT_SHIFT),
-    BINARY(EQUAL),
-    BINARY(NOT_EQUAL),
-    BINARY(LESS),
-    BINARY(LESS_EQUAL),
-    BINARY(GREATER),
-    BINARY(GREATER_EQUAL),
-    BINARY(LOGICAL_AND),
-    BINARY(LOGICAL_OR),
-    BINARY(LOGICAL_XOR),
+#define ROW(id) {BYI_OP_##id, {binary_run, NULL}},
+#define BINARY(id, floats, of_signed, of_unsigned) ROW(id)
+#define BINARY_INTS(id, of_signed, of_unsigned) ROW(id)
+#define BINARY_BOOL(id, form) ROW(id)
+#define BINARY_COMPARE(id, form) ROW(id)
+#define BINARY_EQUALITY(id, numbers, bools, strings) ROW(id)
+#include "core/ops/binary.def"
+    {BYI_OP_MOD, {binary_run, NULL}},
     {BYI_OP_POWER, {power_run, NULL}},
     {BYI_OP_WHERE, {where_run, NULL}},
 };

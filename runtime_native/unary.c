@@ -9,112 +9,32 @@ enum { BLOCK = 512, PARAMS = 4 };
 
 /* --- plain forms, of one double ----------------------------------------- */
 
-#define PLAIN(name, expr)                                                      \
-    static double name##_plain(double x, const double *p)                      \
-    {                                                                          \
-        (void)p;                                                               \
-        return expr;                                                           \
-    }
-
-/* clang-format off */
-PLAIN(abs, fabs(x))
-PLAIN(negative, -x)
-PLAIN(exp, exp(x))
-PLAIN(log, log(x))
-PLAIN(sqrt, sqrt(x))
-PLAIN(rsqrt, 1 / sqrt(x))
-PLAIN(reciprocal, 1 / x)
-PLAIN(erf, erf(x))
-PLAIN(sin, sin(x))
-PLAIN(cos, cos(x))
-PLAIN(tan, tan(x))
-PLAIN(asin, asin(x))
-PLAIN(acos, acos(x))
-PLAIN(atan, atan(x))
-PLAIN(sinh, sinh(x))
-PLAIN(cosh, cosh(x))
-PLAIN(tanh, tanh(x))
-PLAIN(asinh, asinh(x))
-PLAIN(acosh, acosh(x))
-PLAIN(atanh, atanh(x))
-PLAIN(sigmoid, 1 / (1 + exp(-x)))
-PLAIN(ceil, ceil(x))
-PLAIN(floor, floor(x))
-PLAIN(round, rint(x))
-PLAIN(sign, x > 0 ? 1 : x < 0 ? -1 : x)
-PLAIN(relu, x < 0 ? 0 : x)
-PLAIN(leaky_relu, x < 0 ? p[0] * x : x)
-PLAIN(elu, x < 0 ? p[0] * expm1(x) : x)
-PLAIN(selu, x > 0 ? p[1] * x : p[1] * p[0] * expm1(x))
-PLAIN(celu, x < 0 ? p[0] * expm1(x / p[0]) : x)
-PLAIN(silu, x / (1 + exp(-x)))
-PLAIN(softplus, (x < 0 ? 0 : x) + log1p(exp(-fabs(x))))
-PLAIN(mish, x * tanh(softplus_plain(x, p)))
-PLAIN(softsign, x / (1 + fabs(x)))
-PLAIN(thresholded_relu, x > p[0] || x != x ? x : 0)
-PLAIN(shrink, x < -p[0] ? x + p[1] : x > p[0] ? x - p[1] : x != x ? x : 0)
-/* clang-format on */
-
 static double clamp(double x, double low, double high)
 {
     double t = x < low ? low : x;
     return t > high ? high : t;
 }
 
-PLAIN(clip, clamp(x, p[0], p[1]))
-PLAIN(hard_sigmoid, clamp(p[0] * x + p[1], 0, 1))
-PLAIN(hard_swish, x *clamp(x / 6 + 0.5, 0, 1))
-
-static double gelu_plain(double x, const double *p)
-{
-    if (p[0] == 0)
-        return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
+#define UNARY_NATIVE(id, form)                                                 \
+    static double id##_plain(double x, const double *p)                        \
+    {                                                                          \
+        const double p0 = p[0], p1 = p[1];                                     \
+        (void)p0, (void)p1;                                                    \
+        return form;                                                           \
+    }
+#define UNARY(id, wide, single) UNARY_NATIVE(id, wide)
+#define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, wide)
+#define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, wide)
+#include "core/ops/unary.def"
 
 typedef double (*plain_fn)(double x, const double *p);
 
 static const plain_fn plain[BYI_N_OPS] = {
-    [BYI_OP_ABS] = abs_plain,
-    [BYI_OP_NEGATIVE] = negative_plain,
-    [BYI_OP_EXP] = exp_plain,
-    [BYI_OP_LOG] = log_plain,
-    [BYI_OP_SQRT] = sqrt_plain,
-    [BYI_OP_RSQRT] = rsqrt_plain,
-    [BYI_OP_RECIPROCAL] = reciprocal_plain,
-    [BYI_OP_ERF] = erf_plain,
-    [BYI_OP_SIN] = sin_plain,
-    [BYI_OP_COS] = cos_plain,
-    [BYI_OP_TAN] = tan_plain,
-    [BYI_OP_ASIN] = asin_plain,
-    [BYI_OP_ACOS] = acos_plain,
-    [BYI_OP_ATAN] = atan_plain,
-    [BYI_OP_SINH] = sinh_plain,
-    [BYI_OP_COSH] = cosh_plain,
-    [BYI_OP_TANH] = tanh_plain,
-    [BYI_OP_ASINH] = asinh_plain,
-    [BYI_OP_ACOSH] = acosh_plain,
-    [BYI_OP_ATANH] = atanh_plain,
-    [BYI_OP_SIGMOID] = sigmoid_plain,
-    [BYI_OP_CEIL] = ceil_plain,
-    [BYI_OP_FLOOR] = floor_plain,
-    [BYI_OP_ROUND] = round_plain,
-    [BYI_OP_SIGN] = sign_plain,
-    [BYI_OP_CLIP] = clip_plain,
-    [BYI_OP_NN_RELU] = relu_plain,
-    [BYI_OP_NN_LEAKY_RELU] = leaky_relu_plain,
-    [BYI_OP_NN_ELU] = elu_plain,
-    [BYI_OP_NN_SELU] = selu_plain,
-    [BYI_OP_NN_CELU] = celu_plain,
-    [BYI_OP_NN_GELU] = gelu_plain,
-    [BYI_OP_NN_SILU] = silu_plain,
-    [BYI_OP_NN_HARD_SIGMOID] = hard_sigmoid_plain,
-    [BYI_OP_NN_HARD_SWISH] = hard_swish_plain,
-    [BYI_OP_NN_MISH] = mish_plain,
-    [BYI_OP_NN_SOFTPLUS] = softplus_plain,
-    [BYI_OP_NN_SOFTSIGN] = softsign_plain,
-    [BYI_OP_NN_THRESHOLDED_RELU] = thresholded_relu_plain,
-    [BYI_OP_NN_SHRINK] = shrink_plain,
+#define UNARY_NATIVE(id, form) [BYI_OP_##id] = id##_plain,
+#define UNARY(id, wide, single) UNARY_NATIVE(id, )
+#define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
+#define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
+#include "core/ops/unary.def"
 };
 
 double byi_unary_plain(enum byi_op_id op, double x, const double *params)
@@ -193,33 +113,29 @@ static void range_half(const struct job *job, int64_t begin, int64_t end)
 
 /* --- integers ----------------------------------------------------------- */
 
-#define TYPED(op, id, type, expr)                                              \
+#define TYPED(op, id, type, form)                                              \
     static void op##_##id(const struct job *job, int64_t begin, int64_t end)   \
     {                                                                          \
-        const type *xs = job->x->data;                                         \
-        type *y = job->y->data;                                                \
+        typedef type T;                                                        \
+        const T *xs = job->x->data;                                            \
+        T *y = job->y->data;                                                   \
         for (int64_t i = begin; i < end; i++) {                                \
-            const type x = xs[i];                                              \
-            y[i] = (type)(expr);                                               \
+            const T x = xs[i];                                                 \
+            y[i] = (T)(form);                                                  \
         }                                                                      \
     }
 
-/* Unsigned subtraction: the least number is its own negative, not an
- * overflow. */
-#define SIGNED(T) T(I8, int8_t) T(I16, int16_t) T(I32, int32_t) T(I64, int64_t)
-#define UNSIGNED(T)                                                            \
-    T(U8, uint8_t) T(U16, uint16_t) T(U32, uint32_t) T(U64, uint64_t)
-#define EACH_SIGNED(id, type)                                                  \
-    TYPED(abs, id, type, x < 0 ? (type)(0 - (uint64_t)x) : x)                  \
-    TYPED(negative, id, type, 0 - (uint64_t)x)                                 \
-    TYPED(sign, id, type, (x > 0) - (x < 0))                                   \
-    TYPED(relu, id, type, x < 0 ? 0 : x)
-#define EACH_UNSIGNED(id, type)                                                \
-    TYPED(abs, id, type, x)                                                    \
-    TYPED(sign, id, type, x > 0)                                               \
-    TYPED(relu, id, type, x)
-SIGNED(EACH_SIGNED)
-UNSIGNED(EACH_UNSIGNED)
+#define UNARY_SIGNED(op, form)                                                 \
+    TYPED(op, I8, int8_t, form)                                                \
+    TYPED(op, I16, int16_t, form)                                              \
+    TYPED(op, I32, int32_t, form)                                              \
+    TYPED(op, I64, int64_t, form)
+#define UNARY_UNSIGNED(op, form)                                               \
+    TYPED(op, U8, uint8_t, form)                                               \
+    TYPED(op, U16, uint16_t, form)                                             \
+    TYPED(op, U32, uint32_t, form)                                             \
+    TYPED(op, U64, uint64_t, form)
+#include "core/ops/unary.def"
 
 /* A bound as a number of the type: the nearest one. */
 #define CLIP(id, type, least, most)                                            \
@@ -229,7 +145,7 @@ UNSIGNED(EACH_UNSIGNED)
             return least;                                                      \
         return v < (double)(most) ? (type)v : most;                            \
     }                                                                          \
-    static void clip_##id(const struct job *job, int64_t begin, int64_t end)   \
+    static void CLIP_##id(const struct job *job, int64_t begin, int64_t end)   \
     {                                                                          \
         const type low = bound_##id(job->p[0]), high = bound_##id(job->p[1]);  \
         const type *x = job->x->data;                                          \
@@ -250,26 +166,26 @@ CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
 
 /* numbers of 53 bits and more lose their last ones here */
 #define EACH_SHRINK(id, type)                                                  \
-    TYPED(shrink, id, type, bound_##id(shrink_plain((double)x, job->p)))
+    TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
 
-static const struct {
-    enum byi_op_id op;
-    range_fn run[BYI_DTYPES];
-} integers[] = {
-#define ABS(id, type) [BYOC_##id] = abs_##id,
-    {BYI_OP_ABS, {BYI_EACH_INT(ABS)}},
-#define NEGATIVE(id, type) [BYOC_##id] = negative_##id,
-    {BYI_OP_NEGATIVE, {SIGNED(NEGATIVE)}},
-#define SIGN(id, type) [BYOC_##id] = sign_##id,
-    {BYI_OP_SIGN, {BYI_EACH_INT(SIGN)}},
-#define RELU(id, type) [BYOC_##id] = relu_##id,
-    {BYI_OP_NN_RELU, {BYI_EACH_INT(RELU)}},
-#define SHRINK(id, type) [BYOC_##id] = shrink_##id,
-    {BYI_OP_NN_SHRINK, {BYI_EACH_INT(SHRINK)}},
-#define CLIPS(id, type) [BYOC_##id] = clip_##id,
-    {BYI_OP_CLIP, {BYI_EACH_INT(CLIPS)}},
-};
+static range_fn integer_range(enum byi_op_id op, enum byoc_dtype dtype)
+{
+#define CASE(op, id)                                                           \
+    case BYI_OP_##op *BYI_DTYPES + BYOC_##id:                                  \
+        return op##_##id;
+#define UNARY_SIGNED(op, form)                                                 \
+    CASE(op, I8) CASE(op, I16) CASE(op, I32) CASE(op, I64)
+#define UNARY_UNSIGNED(op, form)                                               \
+    CASE(op, U8) CASE(op, U16) CASE(op, U32) CASE(op, U64)
+#define CASES(id, type) CASE(CLIP, id) CASE(NN_SHRINK, id)
+    switch ((int)op * BYI_DTYPES + (int)dtype) {
+#include "core/ops/unary.def"
+        BYI_EACH_INT(CASES)
+    default:
+        return NULL;
+    }
+}
 
 /* --- the kernel of most operators --------------------------------------- */
 
@@ -284,12 +200,8 @@ static range_fn find_range(const struct job *job)
     case BYOC_BF16:
         return range_half;
     default:
-        break;
+        return integer_range(job->op, job->x->dtype);
     }
-    for (uint32_t i = 0; i < BYI_COUNT(integers); i++)
-        if (integers[i].op == job->op)
-            return integers[i].run[job->x->dtype];
-    return NULL;
 }
 
 static void run_all(const struct byi_call *call, range_fn run,
@@ -394,58 +306,14 @@ static enum byoc_status copy_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-#define UNARY(id)                                                              \
-    {                                                                          \
-        BYI_OP_##id,                                                           \
-        {                                                                      \
-            unary_run, NULL                                                    \
-        }                                                                      \
-    }
 static const struct byi_kernel_row rows[] = {
-    UNARY(ABS),
-    UNARY(NEGATIVE),
-    UNARY(EXP),
-    UNARY(LOG),
-    UNARY(SQRT),
-    UNARY(RSQRT),
-    UNARY(RECIPROCAL),
-    UNARY(ERF),
-    UNARY(SIN),
-    UNARY(COS),
-    UNARY(TAN),
-    UNARY(ASIN),
-    UNARY(ACOS),
-    UNARY(ATAN),
-    UNARY(SINH),
-    UNARY(COSH),
-    UNARY(TANH),
-    UNARY(ASINH),
-    UNARY(ACOSH),
-    UNARY(ATANH),
-    UNARY(SIGMOID),
-    UNARY(CEIL),
-    UNARY(FLOOR),
-    UNARY(ROUND),
-    UNARY(SIGN),
-    UNARY(CLIP),
-    UNARY(NN_RELU),
-    UNARY(NN_LEAKY_RELU),
-    UNARY(NN_ELU),
-    UNARY(NN_SELU),
-    UNARY(NN_CELU),
-    UNARY(NN_GELU),
-    UNARY(NN_SILU),
-    UNARY(NN_HARD_SIGMOID),
-    UNARY(NN_HARD_SWISH),
-    UNARY(NN_MISH),
-    UNARY(NN_SOFTPLUS),
-    UNARY(NN_SOFTSIGN),
-    UNARY(NN_THRESHOLDED_RELU),
-    UNARY(NN_SHRINK),
-    {BYI_OP_ISNAN, {test_run, NULL}},
-    {BYI_OP_ISINF, {test_run, NULL}},
-    {BYI_OP_LOGICAL_NOT, {not_run, NULL}},
-    {BYI_OP_COPY, {copy_run, NULL}},
+#define UNARY_NATIVE(id, form) {BYI_OP_##id, {unary_run, NULL}},
+#define UNARY(id, wide, single) UNARY_NATIVE(id, )
+#define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
+#define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
+#include "core/ops/unary.def"
+    {BYI_OP_ISNAN, {test_run, NULL}},       {BYI_OP_ISINF, {test_run, NULL}},
+    {BYI_OP_LOGICAL_NOT, {not_run, NULL}},  {BYI_OP_COPY, {copy_run, NULL}},
     {BYI_OP_STOP_FUSION, {copy_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_unary = {rows, BYI_COUNT(rows)};
