@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/base/descriptor.h"
+#include "core/ops/rules.h"
 #include "interp/interp.h"
 #include "tests/fixture.h"
 
@@ -251,7 +252,7 @@ enum {
     FLOATS = 3,
     INTS = 0x3fc,
     NUMBERS = 0x3ff,
-    BOOLS = 0x400,
+    BOOL = 0x400,
     SIGNED = 0x3c,
     ALL = 0x7ff
 };
@@ -260,63 +261,39 @@ enum {
 static const char *const shapes[] = {"(3, 5, 17)", "(17)", "(5, 1)",
                                      "(3, 1, 17)", "()"};
 
+/* Every operator that has a form in unary.def or binary.def. */
 static const struct {
-    const char *name;
+    enum byi_op_id op;
     unsigned types; /* of operands */
+} rows[] = {
+#define UNARY(id, wide, single) {BYI_OP_##id, FLOATS},
+#define UNARY_FLOAT32(id, wide, single) {BYI_OP_##id, F32},
+#define UNARY_CHOICE(id, wide, single, other) {BYI_OP_##id, F32},
+#define UNARY_SIGNED(id, form) {BYI_OP_##id, SIGNED},
+#define UNARY_UNSIGNED(id, form) {BYI_OP_##id, INTS & ~SIGNED},
+#define UNARY_TEXT(id, class, form) {BYI_OP_##id, class},
+#include "core/ops/unary.def"
+#define BINARY(id, floats, of_signed, of_unsigned) {BYI_OP_##id, NUMBERS},
+#define BINARY_INTS(id, of_signed, of_unsigned) {BYI_OP_##id, INTS},
+#define BINARY_BOOL(id, form) {BYI_OP_##id, BOOL},
+#define BINARY_COMPARE(id, form) {BYI_OP_##id, NUMBERS},
+#define BINARY_EQUALITY(id, numbers, bools, strings) {BYI_OP_##id, ALL},
+#include "core/ops/binary.def"
+};
+
+/* Calls with attributes, or with operands of several types. */
+static const struct {
+    enum byi_op_id op;
+    unsigned types;
     const char *call;
-    bool to_bool;
 } calls[] = {
-    {"abs", NUMBERS, "abs(%p0)", false},
-    {"negative", FLOATS | SIGNED, "negative(%p0)", false},
-    {"exp", F32, "exp(%p0)", false},
-    {"log", F32, "log(%p0)", false},
-    {"sqrt", FLOATS, "sqrt(%p0)", false},
-    {"rsqrt", FLOATS, "rsqrt(%p0)", false},
-    {"reciprocal", FLOATS, "reciprocal(%p0)", false},
-    {"erf", F32, "erf(%p0)", false},
-    {"tanh", F32, "tanh(%p0)", false},
-    {"sigmoid", F32, "sigmoid(%p0)", false},
-    {"ceil", FLOATS, "ceil(%p0)", false},
-    {"floor", FLOATS, "floor(%p0)", false},
-    {"round", FLOATS, "round(%p0)", false},
-    {"sign", NUMBERS, "sign(%p0)", false},
-    {"isnan", FLOATS, "isnan(%p0)", true},
-    {"logical_not", BOOLS, "logical_not(%p0)", true},
-    {"clip", F32, "clip(%p0, a_min=-1.5, a_max=2.5)", false},
-    {"nn.relu", NUMBERS, "nn.relu(%p0)", false},
-    {"nn.leaky_relu", FLOATS, "nn.leaky_relu(%p0, alpha=0.3)", false},
-    {"nn.elu", F32, "nn.elu(%p0, alpha=0.7)", false},
-    {"nn.selu", F32, "nn.selu(%p0)", false},
-    {"nn.celu", F32, "nn.celu(%p0, alpha=0.7)", false},
-    {"nn.gelu", F32, "nn.gelu(%p0)", false},
-    {"nn.gelu tanh", F32, "nn.gelu(%p0, approximate=\"tanh\")", false},
-    {"nn.silu", F32, "nn.silu(%p0)", false},
-    {"nn.hard_sigmoid", F32, "nn.hard_sigmoid(%p0)", false},
-    {"nn.hard_swish", F32, "nn.hard_swish(%p0)", false},
-    {"nn.mish", F32, "nn.mish(%p0)", false},
-    {"nn.softplus", F32, "nn.softplus(%p0)", false},
-    {"nn.softsign", FLOATS, "nn.softsign(%p0)", false},
-    {"nn.thresholded_relu", FLOATS, "nn.thresholded_relu(%p0)", false},
-    {"nn.shrink", FLOATS, "nn.shrink(%p0, bias=0.25)", false},
-    {"add", NUMBERS, "add(%p0, %p1)", false},
-    {"subtract", NUMBERS, "subtract(%p0, %p1)", false},
-    {"multiply", NUMBERS, "multiply(%p0, %p1)", false},
-    {"divide", NUMBERS, "divide(%p0, %p1)", false},
-    {"maximum", NUMBERS, "maximum(%p0, %p1)", false},
-    {"minimum", NUMBERS, "minimum(%p0, %p1)", false},
-    {"nn.prelu", FLOATS | SIGNED, "nn.prelu(%p0, %p1)", false},
-    {"left_shift", INTS & ~SIGNED, "left_shift(%p0, %p1)", false},
-    {"right_shift", INTS & ~SIGNED, "right_shift(%p0, %p1)", false},
-    {"equal", ALL, "equal(%p0, %p1)", true},
-    {"not_equal", ALL, "not_equal(%p0, %p1)", true},
-    {"less", NUMBERS, "less(%p0, %p1)", true},
-    {"less_equal", NUMBERS, "less_equal(%p0, %p1)", true},
-    {"greater", NUMBERS, "greater(%p0, %p1)", true},
-    {"greater_equal", NUMBERS, "greater_equal(%p0, %p1)", true},
-    {"logical_and", BOOLS, "logical_and(%p0, %p1)", true},
-    {"logical_or", BOOLS, "logical_or(%p0, %p1)", true},
-    {"logical_xor", BOOLS, "logical_xor(%p0, %p1)", true},
-    {"where", ALL, "where(%p2, %p0, %p1)", false},
+    {BYI_OP_CLIP, F32, "clip(%p0, a_min=-1.5, a_max=2.5)"},
+    {BYI_OP_NN_LEAKY_RELU, FLOATS, "nn.leaky_relu(%p0, alpha=0.3)"},
+    {BYI_OP_NN_ELU, F32, "nn.elu(%p0, alpha=0.7)"},
+    {BYI_OP_NN_CELU, F32, "nn.celu(%p0, alpha=0.7)"},
+    {BYI_OP_NN_GELU, F32, "nn.gelu(%p0, approximate=\"tanh\")"},
+    {BYI_OP_NN_SHRINK, FLOATS, "nn.shrink(%p0, bias=0.25)"},
+    {BYI_OP_WHERE, ALL, "where(%p2, %p0, %p1)"},
 };
 
 /* Main's parameters: %x_TYPE, and %b_TYPE_K for each shape. */
@@ -350,18 +327,33 @@ static void add_call(struct bench *b, const char *call, const char *type,
     add_group(b, params, args, of, body);
 }
 
+/* A group of the call for each of the types. */
+static void add_calls(struct bench *b, enum byi_op_id op, unsigned of,
+                      const char *call, size_t salt)
+{
+    const byi_rule_fn rule = byi_op(op)->rule;
+    const bool test = rule == byi_rule_compare || rule == byi_rule_to_bool;
+    for (size_t t = 0; t < BYI_COUNT(types); t++)
+        if (of >> t & 1)
+            add_call(b, call, types[t], test ? "bool" : types[t],
+                     (salt + t) % BYI_COUNT(shapes));
+}
+
 static void test_operators(void **state)
 {
     struct bench b = {0};
     struct setup s;
     (void)state;
     add_inputs(&b);
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        const struct byi_op *op = byi_op(rows[i].op);
+        char call[100];
+        snprintf(call, sizeof call, "%s(%%p0%s)", op->name,
+                 op->min_in > 1 ? ", %p1" : "");
+        add_calls(&b, op->id, rows[i].types, call, i);
+    }
     for (size_t i = 0; i < BYI_COUNT(calls); i++)
-        for (size_t t = 0; t < BYI_COUNT(types); t++)
-            if (calls[i].types >> t & 1)
-                add_call(&b, calls[i].call, types[t],
-                         calls[i].to_bool ? "bool" : types[t],
-                         (i + t) % BYI_COUNT(shapes));
+        add_calls(&b, calls[i].op, calls[i].types, calls[i].call, i);
     const uint32_t n = b.n;
     set_up(&s, finish_text(&b));
     assert_int_equal(s.kernels.list.n, n); /* C for every one of them */
