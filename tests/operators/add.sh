@@ -1,0 +1,97 @@
+#!/bin/sh
+# add.sh SOURCE: add an elementwise operator with an attribute to a copy of the
+# tree, as HACKING says, in no more files than it says; build that, and run the
+# operator by its kernel, in fused C, folded, and from its own printed text. An
+# operator without a form must not compile.
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+[ $# -eq 1 ] && [ -f "$1/CMakeLists.txt" ] ||
+    { echo "usage: add.sh SOURCE" >&2; exit 2; }
+most=5 # files on HACKING's list
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+mkdir "$dir/tree"
+(cd "$1" && tar -cf - --exclude=./build --exclude=./.git --exclude=./tests .) |
+    tar -xf - -C "$dir/tree"
+cd "$dir/tree"
+: >"$dir/touched"
+
+# add FILE PATTERN LINE: LINE below the first line of FILE that has the pattern
+add() {
+    file=$(find . -path "*/$1" | head -1)
+    [ -n "$file" ] || fail "there is no $1"
+    awk -v pattern="$2" -v line="$3" '{ print }
+        !done && $0 ~ pattern { print line; done = 1 }
+        END { exit !done }' "$file" >"$dir/new" || fail "$1 has no $2"
+    cat "$dir/new" >"$file"
+    echo "$file" >>"$dir/touched"
+}
+# optimised code would take minutes to build
+cmake -S . -B build -DBYOC_TESTS=OFF -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_C_FLAGS_DEBUG= >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
+build() {
+    cmake --build build -j2 --target byoc_cli >"$dir/log" 2>&1
+}
+
+# x - p0 tanh(x)
+add ops.def '^ATTRIBUTES[(]shrink' \
+    'ATTRIBUTES(test_shrink, ATTR("by", FLOAT, "1.0"))'
+add ops.def '^OP[(]NN_SHRINK' 'OP(TEST_SHRINK, "test.shrink", 1, 1, 1,'"\
+ ELEMWISE, ELEMENT, AGNOSTIC, FLOATS, 0, 0, ULPS(32, 8), test_shrink, same,"\
+' "x - by tanh(x)")'
+if build; then
+    fail "an operator without a form compiles"
+fi
+grep -q HAS_TEST_SHRINK "$dir/log" || fail "other errors: $(cat "$dir/log")"
+add unary.def '^UNARY[(]NN_SHRINK' \
+    'UNARY_FLOAT32(TEST_SHRINK, x - p0 * tanh(x), mad(-p0, tanh_of(x), x))'
+build || fail "$(grep -A5 error "$dir/log")"
+files=$(sort -u "$dir/touched" | wc -l)
+[ "$files" -le $most ] || fail "$files files had to be touched"
+
+byoc=$PWD/build/byoc
+cd "$dir"
+# model NAME EXPRESSION: of x, between operators that it fuses with
+model() {
+    cat >"$1.ir" <<END
+def @main(%x: Tensor[(7, 33), $type]) -> Tensor[(7, 33), $type] {
+  %0 = add(%x, %x);
+  %1 = $2;
+  multiply(%1, %x)
+}
+END
+}
+# result ARG...: what `byoc run` says of the outputs
+result() {
+    "$byoc" run "$@" --native >out 2>err || fail "run $*: $(cat err)"
+    sed -n '/^output_0/p' out
+}
+for type in float32 float64; do
+    model new 'test.shrink(%0, by=0.5)'
+    model known "subtract(%0, multiply(tanh(%0), cast(0.5, dtype=\"$type\")))"
+    want=$(result known.ir -O0)
+    for level in 0 2; do
+        [ "$(result new.ir -O$level)" = "$want" ] ||
+            fail "$type: -O$level gives $(result new.ir -O$level), not $want"
+    done
+    "$byoc" opt new.ir >printed.ir || fail "$type: opt"
+    grep -q 'test.shrink(%0, by=0.5)' printed.ir || fail "$type: not printed"
+    [ "$(result printed.ir -O2)" = "$want" ] || fail "$type: from its text"
+    sed 's/add(%x, %x)/cast(0.25, dtype="'$type'")/' new.ir >constant.ir
+    sed 's/add(%x, %x)/cast(0.25, dtype="'$type'")/' known.ir >expected.ir
+    [ "$(result constant.ir -O2)" = "$(result expected.ir -O0)" ] ||
+        fail "$type: folded"
+done
+
+type=float32
+model new 'test.shrink(%0, by=0.5)'
+mkdir code
+"$byoc" compile new.ir --native --keep-c code -o new.so >out 2>&1 ||
+    fail "compile: $(cat out)"
+cat code/*.c | grep -q 'mad(-0.5f, tanh_of(' || fail "it is not in the C"
+echo "an operator: $files files"
