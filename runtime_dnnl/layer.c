@@ -168,32 +168,16 @@ void byi_md_drop(struct byi_md *md)
 
 /* --- attributes ---------------------------------------------------------- */
 
+#if !BYI_V3
+#define dnnl_eltwise_hardsigmoid 0 /* 3.x only */
+#endif
+#define ELT(name, algorithm) [BYI_ELT_##name] = dnnl_eltwise_##algorithm,
+#define BIN(name, algorithm) [BYI_BIN_##name] = dnnl_binary_##algorithm,
+
 bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
                        dnnl_alg_kind_t *kind)
 {
-    static const dnnl_alg_kind_t kinds[BYI_N_ELTS] = {
-        [BYI_ELT_ABS] = dnnl_eltwise_abs,
-        [BYI_ELT_CLIP] = dnnl_eltwise_clip,
-        [BYI_ELT_ELU] = dnnl_eltwise_elu,
-        [BYI_ELT_EXP] = dnnl_eltwise_exp,
-        [BYI_ELT_GELU_ERF] = dnnl_eltwise_gelu_erf,
-        [BYI_ELT_GELU_TANH] = dnnl_eltwise_gelu_tanh,
-#if BYI_V3
-        [BYI_ELT_HARDSIGMOID] = dnnl_eltwise_hardsigmoid,
-#endif
-        [BYI_ELT_HARDSWISH] = dnnl_eltwise_hardswish,
-        [BYI_ELT_LINEAR] = dnnl_eltwise_linear,
-        [BYI_ELT_MISH] = dnnl_eltwise_mish,
-        [BYI_ELT_POW] = dnnl_eltwise_pow,
-        [BYI_ELT_RELU] = dnnl_eltwise_relu,
-        [BYI_ELT_ROUND] = dnnl_eltwise_round,
-        [BYI_ELT_SIGMOID] = dnnl_eltwise_logistic,
-        [BYI_ELT_SOFTPLUS] = dnnl_eltwise_soft_relu,
-        [BYI_ELT_SQRT] = dnnl_eltwise_sqrt,
-        [BYI_ELT_SQUARE] = dnnl_eltwise_square,
-        [BYI_ELT_SWISH] = dnnl_eltwise_swish,
-        [BYI_ELT_TANH] = dnnl_eltwise_tanh,
-    };
+    static const dnnl_alg_kind_t kinds[] = {BYI_ELTS(ELT)};
 #if BYI_V3
     if (alg == BYI_ELT_HARDSWISH) {
         *alpha = 1.0f / 6.0f;
@@ -211,11 +195,7 @@ bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
 
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg)
 {
-    static const dnnl_alg_kind_t kinds[BYI_N_BINS] = {
-        [BYI_BIN_ADD] = dnnl_binary_add, [BYI_BIN_SUB] = dnnl_binary_sub,
-        [BYI_BIN_MUL] = dnnl_binary_mul, [BYI_BIN_DIV] = dnnl_binary_div,
-        [BYI_BIN_MAX] = dnnl_binary_max, [BYI_BIN_MIN] = dnnl_binary_min,
-    };
+    static const dnnl_alg_kind_t kinds[] = {BYI_BINS(BIN)};
     return kinds[alg];
 }
 

@@ -34,40 +34,27 @@ struct byi_desc {
 
 /* --- post-ops ------------------------------------------------------------ */
 
-/* Elementwise functions, in the sense of this project; a version that lacks
- * one refuses it. */
-enum byi_elt {
-    BYI_ELT_ABS,
-    BYI_ELT_CLIP, /* min(max(x, alpha), beta)  */
-    BYI_ELT_ELU,  /* alpha                     */
-    BYI_ELT_EXP,
-    BYI_ELT_GELU_ERF,
-    BYI_ELT_GELU_TANH,
-    BYI_ELT_HARDSIGMOID, /* clip(alpha x + beta, 0, 1): 3.x only */
-    BYI_ELT_HARDSWISH,   /* x clip(x/6 + 1/2, 0, 1)   */
-    BYI_ELT_LINEAR,      /* alpha x + beta            */
-    BYI_ELT_MISH,
-    BYI_ELT_POW,  /* alpha x^beta              */
-    BYI_ELT_RELU, /* x < 0 ? alpha x : x       */
-    BYI_ELT_ROUND,
-    BYI_ELT_SIGMOID,
-    BYI_ELT_SOFTPLUS,
-    BYI_ELT_SQRT,
-    BYI_ELT_SQUARE,
-    BYI_ELT_SWISH, /* x sigmoid(alpha x)        */
-    BYI_ELT_TANH,
-    BYI_N_ELTS
-};
+/* X(name, oneDNN's algorithm): elementwise functions, in the sense of this
+ * project; a version that lacks one refuses it. CLIP is min(max(x, alpha),
+ * beta), HARDSIGMOID clip(alpha x + beta, 0, 1), HARDSWISH x clip(x/6 + 1/2, 0,
+ * 1), LINEAR alpha x + beta, POW alpha x^beta, RELU x < 0 ? alpha x : x, SWISH
+ * x sigmoid(alpha x); ELU has alpha. */
+/* clang-format off */
+#define BYI_ELTS(X)                                                            \
+    X(ABS, abs) X(CLIP, clip) X(ELU, elu) X(EXP, exp) X(GELU_ERF, gelu_erf)    \
+    X(GELU_TANH, gelu_tanh) X(HARDSIGMOID, hardsigmoid)                        \
+    X(HARDSWISH, hardswish) X(LINEAR, linear) X(MISH, mish) X(POW, pow)        \
+    X(RELU, relu) X(ROUND, round) X(SIGMOID, logistic)                         \
+    X(SOFTPLUS, soft_relu) X(SQRT, sqrt) X(SQUARE, square) X(SWISH, swish)     \
+    X(TANH, tanh)
+#define BYI_BINS(X)                                                            \
+    X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div) X(MAX, max) X(MIN, min)
+/* clang-format on */
 
-enum byi_bin {
-    BYI_BIN_ADD,
-    BYI_BIN_SUB,
-    BYI_BIN_MUL,
-    BYI_BIN_DIV,
-    BYI_BIN_MAX,
-    BYI_BIN_MIN,
-    BYI_N_BINS
-};
+#define BYI_ELT(name, algorithm) BYI_ELT_##name,
+#define BYI_BIN(name, algorithm) BYI_BIN_##name,
+enum byi_elt { BYI_ELTS(BYI_ELT) BYI_N_ELTS };
+enum byi_bin { BYI_BINS(BYI_BIN) BYI_N_BINS };
 
 enum byi_post_kind {
     BYI_POST_SUM,

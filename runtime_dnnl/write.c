@@ -43,17 +43,10 @@ static const char *const dtypes[] = {
     NAME(BYOC_F32), NAME(BYOC_U8),   NAME(BYOC_I8),
     NAME(BYOC_I32), NAME(BYOC_I64),  NAME(BYOC_F16),
     NAME(BYOC_F64), NAME(BYOC_BOOL), NAME(BYOC_BF16)};
-static const char *const elts[BYI_N_ELTS] = {
-    NAME(BYI_ELT_ABS),         NAME(BYI_ELT_CLIP),      NAME(BYI_ELT_ELU),
-    NAME(BYI_ELT_EXP),         NAME(BYI_ELT_GELU_ERF),  NAME(BYI_ELT_GELU_TANH),
-    NAME(BYI_ELT_HARDSIGMOID), NAME(BYI_ELT_HARDSWISH), NAME(BYI_ELT_LINEAR),
-    NAME(BYI_ELT_MISH),        NAME(BYI_ELT_POW),       NAME(BYI_ELT_RELU),
-    NAME(BYI_ELT_ROUND),       NAME(BYI_ELT_SIGMOID),   NAME(BYI_ELT_SOFTPLUS),
-    NAME(BYI_ELT_SQRT),        NAME(BYI_ELT_SQUARE),    NAME(BYI_ELT_SWISH),
-    NAME(BYI_ELT_TANH)};
-static const char *const bins[BYI_N_BINS] = {
-    NAME(BYI_BIN_ADD), NAME(BYI_BIN_SUB), NAME(BYI_BIN_MUL),
-    NAME(BYI_BIN_DIV), NAME(BYI_BIN_MAX), NAME(BYI_BIN_MIN)};
+#define ELT(name, algorithm) NAME(BYI_ELT_##name),
+#define BIN(name, algorithm) NAME(BYI_BIN_##name),
+static const char *const elts[] = {BYI_ELTS(ELT)};
+static const char *const bins[] = {BYI_BINS(BIN)};
 static const char *const post_kinds[] = {NAME(BYI_POST_SUM), NAME(BYI_POST_ELT),
                                          NAME(BYI_POST_BIN),
                                          NAME(BYI_POST_PRELU)};
