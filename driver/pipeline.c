@@ -171,6 +171,7 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                         "'estimated'");
     c->by_cost = (struct byi_by_cost){.found = &c->found,
                                       .arena = c->arena,
+                                      .ledger = c->ledger,
                                       .threads = p->threads,
                                       .plugins = p->plugins,
                                       .cc = c->cc,
