@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c: the operator table: rows from ops.def, attribute declarations here. */
+/* ops.c: the operator table, made of ops.def. */
 #include "rules.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#define ATTR(name, kind, fallback) {name, BYI_ATTR_##kind, fallback}
+#define ATTR(name, kind, fallback)                                             \
+    {                                                                          \
+        name, BYI_ATTR_##kind, fallback                                        \
+    }
 #define REQUIRED NULL
 
 #define ATTRIBUTES(id, ...)                                                    \
