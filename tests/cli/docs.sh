@@ -1,16 +1,16 @@
 #!/bin/sh
-# docs.sh BYOC: every pass that there is has a row in docs/passes.md, every row
-# of oneDNN's table one in docs/dnnl.md, every rule of the kit one in
-# docs/conform.md, and there are no others; every test that
-# tests/partition/README.md names is there.
+# docs.sh BYOC: the tables of docs/ list exactly the passes, the rows of oneDNN's
+# table, the reasons and the rules that exist. The files that docs/glossary.md
+# and tests/partition/README.md name exist, and so do the targets of all links
+# between documents.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..
 
-# compare PAGE THERE WRITTEN: two lists, each with a name a line
+# compare PAGE EXPECTED FOUND: two lists, one name on each line
 compare() {
     [ -n "$2" ] && [ "$2" = "$3" ] && return
-    echo "what there is and the rows of $1 differ:"
+    echo "the source (<) and the rows of $1 (>) differ:"
     echo "$2" >"${TMPDIR:-/tmp}/byoc-docs.$$"
     echo "$3" | diff "${TMPDIR:-/tmp}/byoc-docs.$$" -
     rm -f "${TMPDIR:-/tmp}/byoc-docs.$$"
@@ -52,3 +52,37 @@ for name in $named; do
         exit 1
     }
 done
+
+# glossary: the last column of each row names files
+named=$(sed -n '/^|/s/.*| \(`[^|]*`\) |$/\1/p' docs/glossary.md |
+    grep -o '`[^`]*`' | tr -d '`' | sort -u)
+[ "$(echo "$named" | wc -l)" -ge 30 ] || {
+    echo "docs/glossary.md names fewer than 30 files"
+    exit 1
+}
+for name in $named; do
+    [ -e "$name" ] || {
+        echo "docs/glossary.md names $name, which does not exist"
+        exit 1
+    }
+done
+
+# links: [text](target) relative to the page, and `docs/NAME.md` in the text
+pages="README.md HACKING.md docs/*.md bench/results/*.md"
+bad=0
+for page in $pages; do
+    for link in $(grep -o '](\([^)# ]*\)' "$page" | cut -c3- |
+        grep -v '^[a-z]*:' | sort -u); do
+        [ -e "$(dirname "$page")/$link" ] || {
+            echo "$page links to $link, which does not exist"
+            bad=1
+        }
+    done
+    for link in $(grep -o '`docs/[a-z-]*\.md`' "$page" | tr -d '`' | sort -u); do
+        [ -e "$link" ] || {
+            echo "$page names $link, which does not exist"
+            bad=1
+        }
+    done
+done
+exit $bad
