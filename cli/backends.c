@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: `byoc backends`: every plug-in that is found, and whether it
- * can be used; `--lint`: every row of their tables, and what is wrong with it.
+/* backends.c: `byoc backends`: lists the plug-ins and whether each can be
+ * used; `--lint` checks every row of their tables.
  */
 #include "cli.h"
 
@@ -13,7 +13,7 @@ static int run(int argc, char **argv);
 const struct byi_verb byi_verb_backends = {
     .name = "backends",
     .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
-    .summary = "list the vendors' plug-ins, with a verdict on each",
+    .summary = "list the plug-ins, with a verdict on each",
     .does = BYI_COMPILES,
     .run = run,
 };
@@ -211,10 +211,11 @@ static int run(int argc, char **argv)
     const char *models[MAX_MODELS];
     const struct byi_option options[] = {
         {"plugin", 0, BYI_OPTION_PATHS, &o.plugins, "PATH[:PATH]",
-         "more plug-ins, or folders of them; \"only\": no others"},
-        {"json", 0, BYI_OPTION_FLAG, &json, NULL, "the list as JSON"},
+         "more plug-ins or folders of plug-ins; \"only\": no others"},
+        {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
-         "check the rows of their tables; with models, whether each matches"},
+         "check the rows of their tables, and whether each matches in the "
+         "models"},
         {"pattern", 0, BYI_OPTION_LIST, &o.patterns, "NAME=PATTERN",
          "check these rows instead"},
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench.c: `byoc bench`: how long loading, the first run and later runs take,
- * and how much memory the process came to.
+/* bench.c: `byoc bench`: measures loading, the first run, later runs, and the
+ * peak memory of the process.
  */
 #include "cli.h"
 
@@ -198,11 +198,11 @@ static int run(int argc, char **argv)
     bool json = false;
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
-         "inputs: input_K.npy or .pb there (default: made up)"},
+         "read inputs from input_K.npy or .pb there (default: random)"},
         {"iterations", 0, BYI_OPTION_COUNT, &least, "N",
          "at least this many runs (default: 10)"},
         {"warmup", 0, BYI_OPTION_COUNT, &r.warmup, "N",
-         "runs before counting, the first included (default: 5)"},
+         "warm-up runs, the first run included (default: 5)"},
         {"seconds", 0, BYI_OPTION_NUMBER, &seconds, "S",
          "run for at least this long (default: 1.5)"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},

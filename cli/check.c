@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.c: `byoc check`: who would run what, and why not, without writing an
- * artifact.
+/* check.c: `byoc check`: prints the placement and its reasons, without writing
+ * an artifact.
  */
 #include "cli.h"
 
@@ -9,7 +9,8 @@ static int run(int argc, char **argv);
 const struct byi_verb byi_verb_check = {
     .name = "check",
     .usage = "MODEL [OPTIONS]",
-    .summary = "print which operators go to a vendor, which stay and why",
+    .summary =
+        "print which operators are offloaded, and why the others are not",
     .does = BYI_COMPILES,
     .run = run,
 };
@@ -37,12 +38,12 @@ static int run(int argc, char **argv)
          "print the ledger's JSON"},
         {"all", 'a', BYI_OPTION_FLAG, &view.every, NULL, "print every node"},
         {"explain", 0, BYI_OPTION_LIST, &view.explain, "NODE",
-         "print all that is known about a node"},
+         "print everything about one node"},
         {"advise", 0, BYI_OPTION_FLAG, &advise, NULL,
-         "print what would let more go to vendors, tried for real"},
+         "try changes of options, and print those that offload more"},
         BYI_PICTURE_OPTIONS(pictures),
         {"dump-onnx", 0, BYI_OPTION_TEXT, &pictures.onnx, "FILE",
-         "write the ONNX model with each node's vendor in its metadata"},
+         "write the ONNX model with each node's placement in its metadata"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;

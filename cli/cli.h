@@ -143,18 +143,11 @@ struct byi_model_options {
 
 /* Their rows, for a verb's table of options. */
 #define BYI_MODEL_OPTIONS(o)                                                     \
-    {"backend",                                                                  \
-     0,                                                                          \
-     BYI_OPTION_COMMAS,                                                          \
-     &(o).backends,                                                              \
-     "NAME[,NAME]",                                                              \
-     "vendors, in order of preference (default: all that are found)"},           \
-        {"function",                                                             \
-         0,                                                                      \
-         BYI_OPTION_TEXT,                                                        \
-         &(o).function,                                                          \
-         "NAME",                                                                 \
-         "the function of a text to start with (default: main)"},                \
+    {"backend",         0,                                                       \
+     BYI_OPTION_COMMAS, &(o).backends,                                           \
+     "NAME[,NAME]",     "backends, in order of preference (default: all)"},      \
+        {"function",    0,      BYI_OPTION_TEXT,                                 \
+         &(o).function, "NAME", "entry function of a text (default: main)"},     \
         {"native",    0,    BYI_OPTION_FLAG,                                     \
          &(o).native, NULL, "native kernels only"},                              \
         {"plugin",                                                               \
@@ -162,25 +155,25 @@ struct byi_model_options {
          BYI_OPTION_PATHS,                                                       \
          &(o).plugins,                                                           \
          "PATH[:PATH]",                                                          \
-         "more plug-ins, or folders of them; \"only\": no others"},              \
+         "more plug-ins or folders of plug-ins; \"only\": no others"},           \
         {"pattern",                                                              \
          0,                                                                      \
          BYI_OPTION_LIST,                                                        \
          &(o).patterns,                                                          \
          "NAME=PATTERN",                                                         \
-         "a row of a vendor without a plug-in, to try a table"},                 \
+         "add a row of a backend without a plug-in, to try patterns"},           \
         {"threads",                                                              \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \
          &(o).threads,                                                           \
          "N",                                                                    \
-         "threads of a run (default: what this process may use)"},               \
+         "threads of a run (default: all CPUs of this process)"},                \
         {"dim",                                                                  \
          0,                                                                      \
          BYI_OPTION_LIST,                                                        \
          &(o).dims,                                                              \
          "N=1",                                                                  \
-         "fix a symbolic dim; of an artifact: for inputs that are made up"},     \
+         "fix a symbolic dim; for an artifact: of the random inputs"},           \
         {"shape",         0,                                                     \
          BYI_OPTION_LIST, &(o).shapes,                                           \
          "x=1x3x224x224", "fix an input's shape"},                               \
@@ -189,61 +182,62 @@ struct byi_model_options {
          BYI_OPTION_LIST,                                                        \
          &(o).warm,                                                              \
          "N=1,2,8[,M=16]",                                                       \
-         "be ready for these sizes of dims that vary, in all combinations"},     \
-        {"const",         0,                                                     \
-         BYI_OPTION_LIST, &(o).values,                                           \
-         "x=0.5",         "make an input a constant, each element that value"},  \
+         "prepare for these sizes of symbolic dims, in all combinations"},       \
+        {"const",                                                                \
+         0,                                                                      \
+         BYI_OPTION_LIST,                                                        \
+         &(o).values,                                                            \
+         "x=0.5",                                                                \
+         "make an input a constant with this value in each element"},            \
         {"require-vendors",                                                      \
          0,                                                                      \
          BYI_OPTION_FLAG,                                                        \
          &(o).require_vendors,                                                   \
          NULL,                                                                   \
-         "fail where a vendor is missing, rather than run native twins"},        \
+         "fail if a backend is missing, instead of running native twins"},       \
         {"exclude",       0,                                                     \
          BYI_OPTION_LIST, &(o).exclude,                                          \
          "NAME|OP",       "keep a node, or every node of an operator, native"},  \
         {"only",    0,         BYI_OPTION_LIST,                                  \
          &(o).only, "NAME|OP", "keep every other node native"},                  \
         {"forbid-ref",    0,    BYI_OPTION_FLAG,                                 \
-         &(o).forbid_ref, NULL, "refuse vendors' reference implementations"},    \
-        {"min-region-nodes",    0,   BYI_OPTION_COUNT,                           \
-         &(o).min_region_nodes, "N", "no regions of fewer nodes of the model"},  \
+         &(o).forbid_ref, NULL, "refuse backends' reference implementations"},   \
+        {"min-region-nodes",                                                     \
+         0,                                                                      \
+         BYI_OPTION_COUNT,                                                       \
+         &(o).min_region_nodes,                                                  \
+         "N",                                                                    \
+         "no regions with fewer nodes of the model"},                            \
         {"min-region-flops",                                                     \
          0,                                                                      \
          BYI_OPTION_NUMBER,                                                      \
          &(o).min_region_flops,                                                  \
          "N",                                                                    \
-         "no regions of fewer floating-point operations, such as 1e6"},          \
+         "no regions with fewer floating-point operations, such as 1e6"},        \
         {"max-regions",                                                          \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \
          &(o).max_regions,                                                       \
          "N",                                                                    \
-         "no more regions: those with the most operations (0: any number)"},     \
+         "keep the N regions with the most operations (0: all)"},                \
         {"partition-by",                                                         \
          0,                                                                      \
          BYI_OPTION_CHOICE,                                                      \
          &(o).partition_by,                                                      \
          "greedy|estimated|measured",                                            \
-         "who gets what: all they can take, or by cost (default: greedy)"},      \
-        {"cost-table",                                                           \
-         0,                                                                      \
-         BYI_OPTION_TEXT,                                                        \
-         &(o).cost_table,                                                        \
-         "FILE",                                                                 \
-         "where measured times are kept (default: in ~/.cache/byoc)"},           \
-        {"measure-seconds",                                                      \
-         0,                                                                      \
-         BYI_OPTION_NUMBER,                                                      \
-         &(o).measure_seconds,                                                   \
-         "S",                                                                    \
-         "for timing parts of a model (default: 60)"},                           \
+         "placement: everything to backends, or by cost (default: greedy)"},     \
+        {"cost-table",    0,                                                     \
+         BYI_OPTION_TEXT, &(o).cost_table,                                       \
+         "FILE",          "file of measured times (default: in ~/.cache/byoc)"}, \
+        {"measure-seconds",    0,   BYI_OPTION_NUMBER,                           \
+         &(o).measure_seconds, "S", "time limit of measuring (default: 60)"},    \
         {"codegen",                                                              \
          0,                                                                      \
          BYI_OPTION_CHOICE,                                                      \
          &(o).codegen,                                                           \
          "auto|c|json",                                                          \
-         "who may answer in C: vendors that do nothing else, all, nobody"},      \
+         "backends to ask for C: those that generate nothing else, all, "        \
+         "none"},                                                                \
         {"isolate",    0,    BYI_OPTION_FLAG,                                    \
          &(o).isolate, NULL, "compile with plug-ins in processes of their own"}, \
         {"isolate-seconds",                                                      \
@@ -251,9 +245,13 @@ struct byi_model_options {
          BYI_OPTION_NUMBER,                                                      \
          &(o).isolate_seconds,                                                   \
          "S",                                                                    \
-         "for one answer of such a process (default: 10)"},                      \
-        {"isolate-mib",    0,   BYI_OPTION_COUNT,                                \
-         &(o).isolate_mib, "N", "MiB of memory it may take (default: 4096)"},    \
+         "time limit of one answer of such a process (default: 10)"},            \
+        {"isolate-mib",                                                          \
+         0,                                                                      \
+         BYI_OPTION_COUNT,                                                       \
+         &(o).isolate_mib,                                                       \
+         "N",                                                                    \
+         "memory limit of such a process (default: 4096)"},                      \
         {"",                                                                     \
          'O',                                                                    \
          BYI_OPTION_LEVEL,                                                       \
@@ -261,17 +259,20 @@ struct byi_model_options {
          "0..3",                                                                 \
          "optimisation level (default: 2)"},                                     \
         {"disable-pass", 0,      BYI_OPTION_LIST,                                \
-         &(o).disable,   "PASS", "leave a pass out"},                            \
+         &(o).disable,   "PASS", "do not run a pass"},                           \
         {"require-pass", 0,      BYI_OPTION_LIST,                                \
-         &(o).require,   "PASS", "run a pass whatever the level"},               \
+         &(o).require,   "PASS", "run a pass at every level"},                   \
         {"pass",          0,                                                     \
          BYI_OPTION_LIST, &(o).add_passes,                                       \
          "A,[B,C]",       "run these passes as well, before partitioning"},      \
-        {"pass-option",     0,                                                   \
-         BYI_OPTION_LIST,   &(o).pass_options,                                   \
-         "PASS.NAME=VALUE", "an option of a pass (`byoc opt --list-passes`)"},   \
+        {"pass-option",                                                          \
+         0,                                                                      \
+         BYI_OPTION_LIST,                                                        \
+         &(o).pass_options,                                                      \
+         "PASS.NAME=VALUE",                                                      \
+         "set an option of a pass (see `byoc opt --list-passes`)"},              \
         {"pass-plugin",     0,      BYI_OPTION_PATH,                             \
-         &(o).pass_plugins, "PATH", "a library with passes"},                    \
+         &(o).pass_plugins, "PATH", "load a library with passes"},               \
         {"print-before",  0,                                                     \
          BYI_OPTION_TEXT, &(o).print_before,                                     \
          "PASS|all",      "print the IR before a pass, to stderr"},              \
@@ -298,16 +299,16 @@ struct byi_model_options {
          BYI_OPTION_NUMBER,                                                      \
          &(o).require_offload,                                                   \
          "%",                                                                    \
-         "exit with 1 when less of the operations is offloaded"},                \
+         "exit with 1 if a smaller share of the FLOP is offloaded"},             \
         {"require-offload-nodes",                                                \
          0,                                                                      \
          BYI_OPTION_NUMBER,                                                      \
          &(o).require_offload_nodes,                                             \
          "%",                                                                    \
-         "exit with 1 when fewer of the operators are offloaded"},               \
+         "exit with 1 if a smaller share of the operators is offloaded"},        \
     {                                                                            \
         "verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                     \
-            "say what is going on, to stderr"                                    \
+            "print progress to stderr"                                           \
     }
 
 /* --- pictures.c ----------------------------------------------------------- */
@@ -319,10 +320,10 @@ struct byi_pictures {
 
 #define BYI_PICTURE_OPTIONS(p)                                                  \
     {"html",    0,      BYI_OPTION_TEXT,                                        \
-     &(p).html, "FILE", "write a page that shows the graph and who runs what"}, \
+     &(p).html, "FILE", "write a page that shows the graph and the placement"}, \
     {                                                                           \
         "dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                            \
-            "write the graph for Graphviz, a cluster for each region"           \
+            "write the graph for Graphviz, with a cluster for each region"      \
     }
 
 /* Write what is asked for of the ledger of `model`, a path. */

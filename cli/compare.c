@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compare.c: `byoc compare`: a model's outputs against expected ones, or
- * against the native kernels.
+/* compare.c: `byoc compare`: compares a model's outputs with expected ones, or
+ * with those of the native kernels.
  */
 #include "cli.h"
 
@@ -252,19 +252,19 @@ static int run(int argc, char **argv)
     uint32_t seed = 1, n;
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &c.feed.data, "DIR|PREFIX.",
-         "input_K and output_K as .npy or .pb"},
+         "read input_K and output_K, .npy or .pb"},
         {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
-         "an input from a .npy or .pb file"},
+         "read an input from a .npy or .pb file"},
         {"npz", 0, BYI_OPTION_TEXT, &c.feed.npz, "FILE",
-         "all inputs from an .npz; its keys are their names"},
+         "read all inputs from an .npz; its keys are their names"},
         {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
-         "of inputs that no file is given for (default: 1)"},
+         "seed of inputs without a file (default: 1)"},
         {"atol", 0, BYI_OPTION_NUMBER, &c.tolerance.atol, "X",
-         "tolerance: absolute (default: 0)"},
+         "absolute tolerance (default: 0)"},
         {"rtol", 0, BYI_OPTION_NUMBER, &c.tolerance.rtol, "X",
-         "tolerance: times |expected| (default: 1e-3)"},
+         "tolerance relative to |expected| (default: 1e-3)"},
         {"stol", 0, BYI_OPTION_NUMBER, &c.tolerance.stol, "X",
-         "tolerance: times the largest |expected| (default: 1e-4)"},
+         "tolerance relative to the largest |expected| (default: 1e-4)"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_verb_compare, options, BYI_COUNT(options), argc,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile.c: `byoc compile`: a model becomes an artifact. */
+/* compile.c: `byoc compile`: compiles a model into an artifact. */
 #include "cli.h"
 
 #include <string.h>
@@ -21,12 +21,13 @@ static int run(int argc, char **argv)
     bool every = false, quiet = false;
     const struct byi_option options[] = {
         {"output", 'o', BYI_OPTION_TEXT, &out, "FILE.so",
-         "where the artifact goes (default: beside the model)"},
+         "file name of the artifact (default: beside the model)"},
         {"all", 'a', BYI_OPTION_FLAG, &every, NULL,
-         "report every node, not only what stays native"},
+         "report every node, not only the native ones"},
         {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL, "print no report"},
         {"keep-c", 0, BYI_OPTION_TEXT, &o.keep_c, "DIR",
-         "leave C in a folder: fused kernels as kernels.c, vendors' by name"},
+         "keep the generated C: fused kernels in kernels.c, each region in a "
+         "file"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;

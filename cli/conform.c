@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform.c: `byoc conform`: try a plug-in before its users do. */
+/* conform.c: `byoc conform`: tests a plug-in. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -126,17 +126,17 @@ static int run(int argc, char **argv)
     const char *path;
     const struct byi_option options[] = {
         {"only", 0, BYI_OPTION_TEXT, &params.only, "CASE",
-         "a case, or a group of them: numerics/vendor.add"},
+         "one case or group of cases: numerics/vendor.add"},
         {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
-         "of the graphs and numbers that are made (default: 1)"},
+         "seed of the graphs and of their values (default: 1)"},
         {"cases", 0, BYI_OPTION_COUNT, &params.cases, "N",
          "graphs for each pattern (default: 28)"},
         {"seconds", 0, BYI_OPTION_NUMBER, &params.seconds, "S",
-         "for one case (default: 20)"},
+         "time limit of one case (default: 20)"},
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
-         "without ONNX's own cases"},
+         "leave out ONNX's own cases"},
         {"codegen", 0, BYI_OPTION_CHOICE, &codegen, "auto|c",
-         "who is asked for C (default: backends that write nothing else)"},
+         "backends to ask for C: those that generate nothing else, or all"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
@@ -173,6 +173,6 @@ static int run(int argc, char **argv)
 const struct byi_verb byi_verb_conform = {
     .name = "conform",
     .usage = "libVENDOR.so [OPTIONS]",
-    .summary = "try a vendor's plug-in, and say what is wrong with it",
+    .summary = "test a plug-in",
     .run = run,
 };

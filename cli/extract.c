@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* extract.c: `byoc extract`: one region of a model, alone in a folder, and made
- * smaller on request.
+/* extract.c: `byoc extract`: writes one region of a model to a folder, and
+ * reduces it on request.
  */
 #include "cli.h"
 
@@ -187,22 +187,22 @@ static int run(int argc, char **argv)
     uint32_t seed = 1, n;
     const struct byi_option options[] = {
         {"region", 0, BYI_OPTION_COUNT, &region.number, "N",
-         "which one, from 0 (default: 0)"},
-        {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR", "the folder to make"},
+         "number of the region, from 0 (default: 0)"},
+        {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR", "folder to create"},
         {"reduce", 0, BYI_OPTION_FLAG, &shrink, NULL,
-         "make it smaller while --test fails"},
+         "make the region smaller while --test fails"},
         {"test", 0, BYI_OPTION_TEXT, &reduce.test, "COMMAND",
-         "run by sh in a folder as this one; must fail"},
+         "run by sh in a folder like the output; must fail"},
         {"max-tests", 0, BYI_OPTION_COUNT, &reduce.max_tests, "N",
-         "how often, at most (default: 500)"},
+         "maximum number of tests (default: 500)"},
         {"test-seconds", 0, BYI_OPTION_NUMBER, &reduce.seconds, "S",
-         "how long one may take (default: 60)"},
+         "time limit of one test (default: 60)"},
         {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
-         "an input from a .npy or .pb file"},
+         "read an input from a .npy or .pb file"},
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
-         "all inputs: input_K.npy or .pb there"},
+         "read all inputs from input_K.npy or .pb there"},
         {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
-         "of inputs that no file is given for (default: 1)"},
+         "seed of inputs without a file (default: 1)"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_verb_extract, options, BYI_COUNT(options), argc,
@@ -233,7 +233,7 @@ static int run(int argc, char **argv)
 const struct byi_verb byi_verb_extract = {
     .name = "extract",
     .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
-    .summary = "one region of a model as a program that runs alone",
+    .summary = "write one region of a model as a program of its own",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

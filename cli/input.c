@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* input.c: what a file is that a verb was given: an artifact where a model is
- * expected, a plug-in, a tensor, a page. It is known by its content; the
- * sentence says which verb takes it.
+/* input.c: detects the kind of an input file by its content (an artifact, a
+ * plug-in, a tensor, a page), so that an error can name the verb for it.
  */
 #include "cli.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inspect.c: `byoc inspect`: what an artifact says of itself, read from the
- * file; none of its code runs.
+/* inspect.c: `byoc inspect`: prints the metadata of an artifact. Reads the file
+ * without running any of its code.
  */
 #include "cli.h"
 
@@ -15,7 +15,7 @@ static int run(int argc, char **argv);
 const struct byi_verb byi_verb_inspect = {
     .name = "inspect",
     .usage = "MODEL.so [--json] [--all]",
-    .summary = "print an artifact's signature, vendors and ledger",
+    .summary = "print an artifact's signature, backends and ledger",
     .run = run,
 };
 

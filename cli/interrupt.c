@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.c: a signal that ends the command first ends its compilers and
- * removes its temporary files, then ends it as it would have.
+/* interrupt.c: on a fatal signal, ends the child compilers and removes
+ * temporary files before the signal ends the command.
  */
 #include "cli.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: byoc VERB ...: the verbs, and nothing else. */
+/* main.c: byoc VERB ...: dispatches to the verbs. */
 #include "cli.h"
 
 #include "core/base/guard.h"

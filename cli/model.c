@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: opening what a verb was given: an artifact, or a model that is
- * compiled in memory.
+/* model.c: opens the input of a verb: an artifact, or a model, which it
+ * compiles in memory.
  */
 #include "cli.h"
 

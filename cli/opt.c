@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opt.c: `byoc opt`: run any list of passes on a module and print it. */
+/* opt.c: `byoc opt`: runs a list of passes on a module and prints it. */
 #include "cli.h"
 
 #include "compile/passes.h"
@@ -57,11 +57,11 @@ static int run(int argc, char **argv)
     bool list = false;
     const struct byi_option options[] = {
         {"passes", 0, BYI_OPTION_TEXT, &passes, "A,B,[C,D]",
-         "what to run, in this order; brackets make a sequence, whose members "
-         "-O and --disable-pass gate (default: nothing)"},
+         "run these passes in order; -O and --disable-pass apply to members of "
+         "a sequence in brackets"},
         {"desired", 0, BYI_OPTION_TEXT, &desired, "OP=LAYOUT,...",
          "short for --pass-option ConvertLayout.desired=..."},
-        {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "name every pass"},
+        {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "list the passes"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
          "write the large constants, to read FILE.ir back"},
         BYI_MODEL_OPTIONS(o),

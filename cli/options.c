@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Options live as long as the process: nobody frees what they hold. */
+/* Option values live as long as the process and are never freed. */
 static struct byi_arena *kept(void)
 {
     static struct byi_arena *arena;
@@ -16,7 +16,7 @@ static struct byi_arena *kept(void)
     return arena;
 }
 
-/* The options that were given, by their names in the table. */
+/* The names of the options on the command line. */
 static struct byi_list given;
 
 bool byi_given(const char *name)
@@ -84,7 +84,7 @@ static void split_commas(struct byi_list *list, const char *value)
         byi_list_add(list, part);
 }
 
-/* Where the command was started says which file is meant. */
+/* A relative path becomes absolute, from the current folder. */
 static const char *absolute(const char *path)
 {
     char here[4096];
@@ -95,7 +95,7 @@ static const char *absolute(const char *path)
     return byi_arena_printf(kept(), "%s%s%s", here, *path ? "/" : "", path);
 }
 
-/* "A:B" behind what was given before; the word "only" is no path. */
+/* Appends the paths of "A:B" to a list; the word "only" is not a path. */
 static void add_paths(const char **list, const char *value)
 {
     char *copy = byi_arena_str(kept(), value), *next = NULL;
@@ -106,7 +106,7 @@ static void add_paths(const char **list, const char *value)
             strcmp(part, "only") == 0 ? part : absolute(part));
 }
 
-/* Which of "a|b|c" the value is. */
+/* Sets the index of the value among "a|b|c". */
 static int set_choice(const struct byi_verb *verb, const struct byi_option *o,
                       const char *value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition.c: `byoc partition`: the module after partitioning, as text. */
+/* partition.c: `byoc partition`: prints the partitioned module as text. */
 #include "cli.h"
 
 static int run(int argc, char **argv);
@@ -18,7 +18,7 @@ static int run(int argc, char **argv)
     const char *consts = NULL;
     const struct byi_option options[] = {
         {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",
-         "go no further than this pass"},
+         "stop after this pass"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
          "write the large constants, to read FILE.ir back"},
         BYI_MODEL_OPTIONS(o),

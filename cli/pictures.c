@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pictures.c: a ledger to look at: a page, a graph for Graphviz, the model
- * itself with what became of its nodes.
+/* pictures.c: writes a ledger as a page, as a graph for Graphviz, or as
+ * metadata of the model.
  */
 #include "cli.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c: `byoc report`: what ledgers say: of one model, or what changed
- * from one to another.
+/* report.c: `byoc report`: prints a ledger, or the differences of two.
  */
 #include "cli.h"
 
@@ -13,8 +12,8 @@ static int run(int argc, char **argv);
 const struct byi_verb byi_verb_report = {
     .name = "report",
     .usage = "show LEDGER | diff OLD NEW [OPTIONS]",
-    .summary = "print what a ledger says, or what changed; of --report's files "
-               "or artifacts",
+    .summary = "print a ledger, or compare two: files of --report, or "
+               "artifacts",
     .run = run,
 };
 
@@ -162,9 +161,9 @@ static int run(int argc, char **argv)
         {"all", 'a', BYI_OPTION_FLAG, &q.view.every, NULL,
          "show: print every node"},
         {"explain", 0, BYI_OPTION_LIST, &q.view.explain, "NODE",
-         "show: print all that is known about a node"},
+         "show: print everything about one node"},
         {"tolerance", 0, BYI_OPTION_NUMBER, &q.tolerance, "POINTS",
-         "diff: exit with 1 only when a share shrinks by more (default: 0)"},
+         "diff: exit with 1 only if a share shrinks by more (default: 0)"},
     };
     const char *args[3];
     uint32_t n;

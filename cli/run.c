@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c: `byoc run`: one run of a model, outputs to files or as a summary. */
+/* run.c: `byoc run`: runs a model once; writes or summarises its outputs. */
 #include "cli.h"
 
 #include "driver/feed.h"
@@ -139,13 +139,13 @@ static int run(int argc, char **argv)
     uint32_t seed = 1, n;
     const struct byi_option options[] = {
         {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
-         "an input from a .npy or .pb file"},
+         "read an input from a .npy or .pb file"},
         {"npz", 0, BYI_OPTION_TEXT, &feed.npz, "FILE",
-         "all inputs from an .npz; its keys are their names"},
+         "read all inputs from an .npz; its keys are their names"},
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
-         "all inputs: input_K.npy or .pb there"},
+         "read all inputs from input_K.npy or .pb there"},
         {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
-         "of inputs that no file is given for (default: 1)"},
+         "seed of inputs without a file (default: 1)"},
         {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR",
          "write output_K.npy there"},
         {"trace", 0, BYI_OPTION_TEXT, &trace, "FILE",

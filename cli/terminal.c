@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.c: what reaches stdout and stderr. Names come out of models, and a
- * hostile model may name a node with an escape sequence: every byte that the
- * command prints passes here, and control characters, bytes that are not UTF-8
- * and characters that reorder text are shown as escapes. Newlines and tabs
- * pass. Also here: whether all of it could be written.
+/* terminal.c: filters stdout and stderr. Names come from models, and a hostile
+ * model may name a node with an escape sequence. Every byte that the command
+ * prints goes through this filter, which escapes control characters, invalid
+ * UTF-8 and characters that reorder text, except newlines and tabs. It also
+ * detects failed writes.
  */
 #include "cli.h"
 

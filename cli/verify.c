@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c: `byoc verify`: whether an artifact is whole, read from the file;
- * none of its code runs.
+/* verify.c: `byoc verify`: checks an artifact's hashes, without running any of
+ * its code.
  */
 #include "cli.h"
 
