@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound.c: how far a model's run is from what oneDNN alone needs.
+/* bound.c: compares a model's run with its oneDNN primitives alone.
  *
  *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx
  *
- * Times, by turns and in one process: the model through byoc_run; the chain,
- * every primitive of the regions that ran, back to back; and each primitive
+ * Times in turns, in one process: the model through byoc_run; the chain, which
+ * is every primitive of the regions that ran, back to back; and each primitive
  * alone in a loop. All three use the same primitives, packed weights and
- * buffers: the recorder (bound_recorder.c) tells where they are. Every turn of
- * the chain comes after a run of the model, and so reads what that left
- * behind. Inputs: NAME.input_K.npy beside the model, else made up.
+ * buffers, which the recorder (bound_recorder.c) finds. Every turn of the chain
+ * follows a run of the model, and reads the data that the run left in the
+ * buffers. Inputs: NAME.input_K.npy beside the model, else random.
  */
 #include <byoc/byoc.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound.h: what the recorder (bound_recorder.c) tells the program (bound.c)
- * about the runs of regions: the plug-in's own objects, which stay its own.
+/* bound.h: the records of the runs of regions, from the recorder
+ * (bound_recorder.c) to the program (bound.c). The plug-in owns the objects.
  */
 #ifndef BYI_BOUND_H
 #define BYI_BOUND_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound_recorder.c: a plug-in in front of oneDNN's: passes everything on to
- * libbyoc_backend_dnnl.so of its own folder, but notes which compiled region
+/* bound_recorder.c: a plug-in that wraps oneDNN's: forwards every call to
+ * libbyoc_backend_dnnl.so of its own folder, and records which compiled region
  * ran with which state, and for how long.
  */
 #include "bench/bound.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forms.c: a fast form of an operator against the plain one, native, in turns
- * in one process, with every instruction set in turn.
+/* forms.c: compares fast forms of operators with the plain ones, on native
+ * kernels, in turns in one process, for every instruction set.
  *     forms [--threads N] resize|tables|math|sparse|idct|warps
  */
 #include "turns.h"

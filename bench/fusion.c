@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fusion.c: fused against unfused, native kernels only. Chains of elementwise
+/* fusion.c: compares fused with unfused native code: chains of elementwise
  * operators with broadcasting, with and without a reduction at the end, and
- * whole models: each is compiled twice, the second time without FuseOps, and
- * the two run in turns. Beside the bandwidth a fused chain reaches stands what
- * this machine gives to plain loops of as many threads that read and write as
- * much.
+ * whole models. Compiles each with and without FuseOps, and runs the two in
+ * turns. Also prints the bandwidth of a fused chain, and that of plain loops of
+ * as many threads that read and write as much.
  *     fusion [--threads N] [--keep-c DIR] [MODEL...]
  */
 #include "turns.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphs.c: modules of any size to measure passes on. */
+/* graphs.c: generates modules of any size for measuring passes. */
 #include "graphs.h"
 
 #include <stdlib.h>

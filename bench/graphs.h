@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphs.h: modules of any size to measure passes on. */
+/* graphs.h: generates modules of any size for measuring passes. */
 #ifndef BENCH_GRAPHS_H
 #define BENCH_GRAPHS_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layouts.c: what the layout of activations costs a convolution.
+/* layouts.c: times convolutions with different layouts of activations.
  *
  *     layouts
  *
- * Times convolutions with ReLU on one thread, their input and output
- * channels-last, row-major, or as oneDNN likes, and prints the table of
- * docs/layouts.md. Weights are always packed as oneDNN likes. The primitives
- * are made by the layer that regions are made with; it describes activations
- * by strides, so oneDNN's blocked layouts are not here.
+ * Times convolutions with ReLU on one thread, with input and output
+ * channels-last, row-major, or in the layout that oneDNN chooses, and prints
+ * the table of docs/layouts.md. oneDNN chooses the layout of the weights. The
+ * primitives come from the same layer as those of regions; it describes
+ * activations by strides, so oneDNN's blocked layouts are missing.
  */
 #include "runtime_dnnl/layer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.c: one process a measurement, medians, and the table. */
+/* measure.c: runs each measurement in a process, prints medians as a table. */
 #include "measure.h"
 
 #include "core/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.h: times per node of work on graphs of four sizes, each time in a
- * process of its own, and whether they are flat.
+/* measure.h: measures the time per node on graphs of four sizes, each in a
+ * process of its own, and checks that it does not grow with the size.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H

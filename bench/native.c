@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native.c: native kernels, operator by operator, with each instruction set in
- * turn. Each runs in turns with oneDNN, which is held to the same instruction
- * set; operators that only move memory, with a copy of as many bytes.
- *     native [--threads N] [--rounds N] [--isa NAME] [PREFIX...]
- * PREFIX: only cases whose name begins with one. Medians over the rounds of the
- * native time over the other's; above 1 the other is faster. With one thread
- * that is CPU time, which a busy machine disturbs least. oneDNN has its
- * convolutions channels last, as in byoc's regions, native kernels as ONNX has
- * them.
+/* native.c: compares native kernels with oneDNN, one operator at a time, for
+ * each instruction set. The two run in turns, limited to the same instruction
+ * set. Operators that only move memory are compared with a copy of as many
+ * bytes. native [--threads N] [--rounds N] [--isa NAME] [PREFIX...] PREFIX:
+ * only cases whose name begins with it. Prints medians over the rounds of the
+ * native time divided by the other; above 1 the other is faster. With one
+ * thread this is CPU time, which other load disturbs least. oneDNN's
+ * convolutions are channels-last, as in byoc's regions; native ones have ONNX's
+ * layout.
  */
 #include "turns.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ort_bench.c: ONNX Runtime timed as `byoc bench` times byoc: load, first run,
- * runs, peak memory, as one line of JSON.
+/* ort_bench.c: times ONNX Runtime as `byoc bench` times byoc: load, first run,
+ * further runs, peak memory. Prints one line of JSON.
  *
  *     ort_bench LIBRARY MODEL.onnx PREFIX. THREADS SECONDS
  *
- * The library is opened at run time and called through its versioned function
- * table (OrtGetApiBase, ABI version 1, which only ever grows at its end), so
- * building this needs nothing of ONNX Runtime's. Inputs are
+ * Opens the library at run time and calls it through its versioned function
+ * table (OrtGetApiBase, ABI version 1, to which new versions only append), so
+ * building it needs no files of ONNX Runtime. Inputs are
  * PREFIX.input_K.npy; all graph optimisations, sequential execution.
  */
 #include "npy/npy.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition.c: do the four partition passes take time linear in the graph?
- * MergeComposite, AnnotateTarget, MergeRegions and PartitionGraph one after
- * the other, with a ledger as in a compile, over graphs of 1e3 to 1e6 nodes:
- * for one vendor and for two, both only patterns, who leave some operators to
- * the host, so that regions are many. Columns as in passes.c.
+/* partition.c: checks that the four partition passes take time linear in the
+ * size of the graph. Runs MergeComposite, AnnotateTarget, MergeRegions and
+ * PartitionGraph, with a ledger as in a compile, on graphs of 1e3 to 1e6 nodes,
+ * for one backend and for two. These consist of patterns only and leave some
+ * operators native, which gives many regions. Columns as in passes.c.
  *     bench_partition [--shape NAME] [--max NODES]
- * Or over models, cleaned up as in a compile, for a vendor's plug-in, without
- * its probe and with it: milliseconds of each pass, medians of 11.
- *     bench_partition --plugin FILE.so MODEL.onnx...
+ * On models, after the passes of a compile, for a backend's plug-in, without
+ * and with its probe: milliseconds of each pass, medians of 11. bench_partition
+ * --plugin FILE.so MODEL.onnx...
  */
 #include "graphs.h"
 #include "measure.h"

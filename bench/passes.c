@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passes.c: does every pass take time linear in the graph? Every known pass,
- * and the verifier, the printer and the parser, over graphs of 1e3 to 1e6
- * nodes of several shapes, each in a process of its own: nanoseconds per node,
- * how much more a node costs in the largest graph than in one of 1e4 (flat: at
- * most twice), and the memory taken at the peak beside the module itself.
+/* passes.c: checks that every pass takes time linear in the size of the graph.
+ * Runs every pass, the verifier, the printer and the parser on graphs of 1e3 to
+ * 1e6 nodes of several shapes, each in a process of its own. Prints nanoseconds
+ * per node, the ratio of the time per node at 1e6 to that at 1e4 nodes (at most
+ * 2 counts as linear), and the peak memory without the module itself.
  * Medians of eleven processes up to 1e4 nodes, of five above.
  *     bench_passes [--shape NAME] [--pass NAME] [--max NODES]
  *                  [--plugin FILE.so]
- * --plugin partitions for that vendor; without it nobody takes anything.
+ * --plugin partitions for that backend; without it all nodes stay native.
  */
 #include "graphs.h"
 #include "measure.h"

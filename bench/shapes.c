@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shapes.c: a model whose inputs' sizes vary, run with random ones: what its
- * cache holds, how often sizes are there, and what the process comes to.
+/* shapes.c: runs a model with symbolic dims with random sizes. Prints the size
+ * of its cache, the share of hits, and the peak memory of the process.
  *
  *     shapes MODEL.so [NAME=LEAST..MOST]... [OPTION=N]...
  *
- * Every dim that is not named is 1 to 16. Options: runs (10000), threads (1),
- * shapes and bytes (the cache's bounds; 0: the defaults), seed (1). Inputs are
- * random; integers are 0 or 1. Exits with 1 where the cache holds more than its
- * bound after the runs, or a run fails.
+ * Other dims are 1 to 16. Options: runs (10000), threads (1), shapes and bytes
+ * (the cache's limits; 0: the defaults), seed (1). Inputs are random; integers
+ * are 0 or 1. Exits with 1 when the cache exceeds its limit after the runs, or
+ * a run fails.
  */
 #include <byoc/runtime.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.c: models that are compiled here and run in turns. */
+/* turns.c: compiles models and runs them in turns. */
 #include "turns.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.h: models that are compiled here and run in turns, in one process, so
- * that what disturbs one disturbs the other.
+/* turns.h: compiles models and runs them in turns in one process, so that other
+ * load disturbs all of them alike.
  */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H

@@ -1,7 +1,7 @@
-"""ort.py: ONNX Runtime through its C library, for scripts that hold byoc
-against it. The library is that of the npm package onnxruntime-node, in the
-folder that ORT_FOLDER names (bench/against-onnxruntime installs it there); it
-is called through its versioned function table, which only ever grows.
+"""ort.py: call ONNX Runtime through its C library, for scripts that compare
+byoc with it. The library is that of the npm package onnxruntime-node, in the
+folder ORT_FOLDER (bench/against-onnxruntime installs it there). Calls go
+through its versioned function table, to which new versions only append.
 """
 import ctypes
 import os
