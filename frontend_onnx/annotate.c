@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotate.c: a model with notes on its nodes, as metadata.
+/* annotate.c: copy a model and add notes to the metadata of its nodes.
  *
- * The file is copied as bytes, so that weights need no memory and nothing is
- * lost that this program's onnx.proto does not know; only messages of nodes
- * are written anew, with their notes at the end. NodeProto.metadata_props is
- * of ONNX 1.16; older readers skip fields they do not know.
+ * The file is copied as bytes, so that weights take no memory and fields that
+ * this program's onnx.proto does not know survive; only node messages are
+ * rewritten, with their notes appended. NodeProto.metadata_props is new in ONNX
+ * 1.16; older readers skip the unknown field.
  */
 #include "frontend_onnx/import.h"
 #include "frontend_onnx/wire.h"
@@ -16,10 +16,10 @@
 
 #define KEY_PREFIX "byoc."
 
-/* A part of the output: of the old file, or of what is written anew. */
-struct part {
+/* A part of the output: bytes of the old file, or new bytes. */
+struct annotated_part {
     const uint8_t *old; /* NULL: new */
-    size_t at, n;       /* in the new text */
+    size_t at, n;       /* at: offset in annotation.fresh */
 };
 
 struct annotation {
@@ -27,7 +27,7 @@ struct annotation {
     const struct byi_onnx_notes *nodes, *model;
     uint32_t n_nodes, next; /* the next node's number */
     struct byi_text fresh;
-    BYI_VEC(struct part) parts;
+    BYI_VEC(struct annotated_part) parts;
 };
 
 /* --- parts ---------------------------------------------------------------- */
@@ -36,8 +36,9 @@ static void add_field(struct annotation *a, const struct byi_field *f)
 {
     const uint8_t *at = f->start;
     const size_t n = (size_t)(f->data + f->n - at);
-    struct part *last = a->parts.n ? &a->parts.at[a->parts.n - 1] : NULL;
-    const struct part part = {.old = at, .n = n};
+    struct annotated_part *last =
+        a->parts.n ? &a->parts.at[a->parts.n - 1] : NULL;
+    const struct annotated_part part = {.old = at, .n = n};
 
     if (last && last->old && last->old + last->n == at)
         last->n += n;
@@ -45,10 +46,10 @@ static void add_field(struct annotation *a, const struct byi_field *f)
         BYI_PUSH(&a->parts, part);
 }
 
-/* What was added to a->fresh since `before`. */
+/* Output the bytes added to a->fresh since `before`. */
 static void add_fresh(struct annotation *a, size_t before)
 {
-    const struct part part = {.at = before, .n = a->fresh.n - before};
+    const struct annotated_part part = {.at = before, .n = a->fresh.n - before};
     BYI_PUSH(&a->parts, part);
 }
 
@@ -86,10 +87,10 @@ static void add_notes(struct byi_text *out, unsigned number,
     byi_text_free(&entry);
 }
 
-/* A note that an earlier run left. */
+/* Whether byoc wrote this note in an earlier run. */
 static bool is_ours(const struct byi_field *note)
 {
-    struct byi_wire w = {note->data, note->data + note->n};
+    struct byi_wire_reader w = {note->data, note->data + note->n};
     const size_t n = strlen(KEY_PREFIX);
     struct byi_field f;
 
@@ -101,7 +102,7 @@ static bool is_ours(const struct byi_field *note)
 
 /* --- messages ------------------------------------------------------------- */
 
-/* The node is the one that was imported under this number. */
+/* Check that the node has the op_type that was imported under its number. */
 static enum byoc_status check_node(const struct annotation *a,
                                    const struct byi_field *type,
                                    struct byoc_error *err)
@@ -113,13 +114,13 @@ static enum byoc_status check_node(const struct annotation *a,
         (!type->n || memcmp(type->data, wanted, type->n) == 0))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: node %u is %.*s, the ledger has %s there: the file "
-                    "was changed since it was read",
+                    "%s: node %u is %.*s; expected %s, as in the ledger; the "
+                    "file has changed since the import",
                     a->from, a->next, (int)(type->n < 64 ? type->n : 64),
                     type->n ? (const char *)type->data : "", wanted);
 }
 
-/* Reserve the part that says how long a message is. */
+/* Reserve the part for a message's tag and length. */
 static uint32_t open_message(struct annotation *a)
 {
     add_fresh(a, a->fresh.n);
@@ -131,19 +132,21 @@ static void close_message(struct annotation *a, uint32_t head, unsigned number)
     const size_t before = a->fresh.n;
 
     byi_wire_head(&a->fresh, number, total(a, head + 1));
-    a->parts.at[head] = (struct part){.at = before, .n = a->fresh.n - before};
+    a->parts.at[head] =
+        (struct annotated_part){.at = before, .n = a->fresh.n - before};
 }
 
 static enum byoc_status annotate_graph(struct annotation *a,
                                        const struct byi_field *graph,
                                        struct byoc_error *err);
 
-/* An attribute: graphs in it have nodes as well. */
+/* Annotate the nodes of an attribute's graph. */
 static enum byoc_status annotate_attribute(struct annotation *a,
                                            const struct byi_field *attribute,
                                            struct byoc_error *err)
 {
-    struct byi_wire w = {attribute->data, attribute->data + attribute->n};
+    struct byi_wire_reader w = {attribute->data,
+                                attribute->data + attribute->n};
     const uint32_t head = open_message(a);
     struct byi_field f;
 
@@ -161,7 +164,7 @@ static enum byoc_status annotate_node(struct annotation *a,
                                       const struct byi_field *node,
                                       struct byoc_error *err)
 {
-    struct byi_wire w = {node->data, node->data + node->n};
+    struct byi_wire_reader w = {node->data, node->data + node->n};
     const uint32_t head = open_message(a);
     struct byi_field f, type = {0};
 
@@ -184,13 +187,12 @@ static enum byoc_status annotate_node(struct annotation *a,
     return BYOC_OK;
 }
 
-/* The recursion is as deep as graphs are nested, which the check of the file
- * bounds. */
+/* Recurses once per nested graph; byi_wire_walk bounds the nesting. */
 static enum byoc_status annotate_graph(struct annotation *a,
                                        const struct byi_field *graph,
                                        struct byoc_error *err)
 {
-    struct byi_wire w = {graph->data, graph->data + graph->n};
+    struct byi_wire_reader w = {graph->data, graph->data + graph->n};
     const uint32_t head = open_message(a);
     struct byi_field f;
 
@@ -208,7 +210,7 @@ static enum byoc_status annotate_model(struct annotation *a,
                                        const uint8_t *data, size_t n,
                                        struct byoc_error *err)
 {
-    struct byi_wire w = {data, data + n};
+    struct byi_wire_reader w = {data, data + n};
     bool functions = false;
     struct byi_field f;
 
@@ -223,17 +225,16 @@ static enum byoc_status annotate_model(struct annotation *a,
     const size_t before = a->fresh.n;
     add_notes(&a->fresh, BYI_FIELD_MODEL_NOTE, a->model);
     add_fresh(a, before);
-    /* nodes of functions come after those of the graph, once for each call */
+    /* sources of inlined functions follow the graph's, once for each call */
     if (functions ? a->next > a->n_nodes : a->next != a->n_nodes)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found %u nodes, the ledger has %u: the file was "
-                        "changed since it was read",
+                        "%s: found %u nodes; expected %u, as in the ledger; "
+                        "the file has changed since the import",
                         a->from, a->next, a->n_nodes);
     if (total(a, 0) > INT_MAX)
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s: would be %zu bytes, ONNX files end at 2 GiB; "
-                        "export the model with its weights in a file of "
-                        "their own",
+                        "%s: would be %zu bytes; ONNX files are limited to "
+                        "2 GiB; export the model with external weights",
                         a->to, total(a, 0));
     return BYOC_OK;
 }
@@ -251,7 +252,7 @@ static void see_external(void *ctx, const ProtobufCMessageDescriptor *in,
         *external = true;
 }
 
-/* The folder that `path` is in, or would be. */
+/* Stat the folder of `path`; the file itself need not exist. */
 static bool stat_folder(const char *path, struct stat *st)
 {
     struct byi_text folder = {0};
@@ -264,8 +265,8 @@ static bool stat_folder(const char *path, struct stat *st)
     return ok;
 }
 
-/* Weights in files of their own are found from the model's folder, and never
- * outside it: a copy elsewhere would not find them. */
+/* External weights are resolved relative to the model's folder, so the copy
+ * must stay in it. */
 static enum byoc_status check_place(const struct annotation *a,
                                     const uint8_t *data, size_t n,
                                     struct byoc_error *err)
@@ -278,14 +279,14 @@ static enum byoc_status check_place(const struct annotation *a,
     if (stat(a->from, &old) == 0 && stat(a->to, &new) == 0 &&
         old.st_dev == new.st_dev && old.st_ino == new.st_ino)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: that is the model itself; give another file",
+                        "%s: the output is the model itself; give another file",
                         a->to);
     if (external && stat_folder(a->from, &old) && stat_folder(a->to, &new) &&
         (old.st_dev != new.st_dev || old.st_ino != new.st_ino))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: the weights of %s are in files beside it, which "
-                        "a copy in another folder would not find; give a file "
-                        "in the model's folder",
+                        "%s: %s has external weights, which a copy in another "
+                        "folder would not find; write the copy to the model's "
+                        "folder",
                         a->to, a->from);
     return BYOC_OK;
 }
@@ -297,7 +298,7 @@ static enum byoc_status write_parts(const struct annotation *a,
 
     BYI_TRY(byi_file_create(a->to, &file, err));
     for (uint32_t i = 0; i < a->parts.n; i++) {
-        const struct part *p = &a->parts.at[i];
+        const struct annotated_part *p = &a->parts.at[i];
         if (p->n)
             fwrite(p->old ? (const void *)p->old : a->fresh.at + p->at, 1, p->n,
                    file.stream);

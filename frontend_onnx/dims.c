@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dims.c: what is known of vectors of dims while their values are not.
+/* dims.c: partial evaluation of shape vectors.
  *
- * With a batch N that varies, exporters leave
+ * With a symbolic batch N, exporters emit
  *   reshape(%x, concatenate(expand_dims(take(shape_of(%x), 0)), [3, 16]))
- * where nothing varies but N. Following each element as a number or a symbol
- * through these operators gives the target [0, 3, 16], and so a type that
- * knows its dims.
+ * where only N is unknown. Tracking each element as a number or a symbol
+ * through these operators gives the target [0, 3, 16], and so a type with known
+ * dims.
  */
 #include "frontend_onnx/import.h"
 
@@ -14,17 +14,19 @@
 
 enum { MAX_ITEMS = 64 };
 
-static struct byi_item item_of_dim(int64_t dim)
+static struct byi_dim_item item_of_dim(int64_t dim)
 {
-    return (struct byi_item){BYI_IS_SYMBOL(dim) ? BYI_SYMBOL : BYI_NUMBER, dim};
+    return (struct byi_dim_item){BYI_IS_SYMBOL(dim) ? BYI_SYMBOL : BYI_NUMBER,
+                                 dim};
 }
 
-static struct byi_item *items_new(struct byi_import *o, size_t n)
+static struct byi_dim_item *items_new(struct byi_import *o, size_t n)
 {
-    return byi_arena_calloc(o->scratch, n + 1, sizeof(struct byi_item));
+    return byi_arena_calloc(o->scratch, n + 1, sizeof(struct byi_dim_item));
 }
 
-const struct byi_item *byi_o_items(struct byi_import *o, byi_id id, uint32_t *n)
+const struct byi_dim_item *byi_o_items(struct byi_import *o, byi_id id,
+                                       uint32_t *n)
 {
     struct byi_tensor t = {0};
 
@@ -38,7 +40,7 @@ const struct byi_item *byi_o_items(struct byi_import *o, byi_id id, uint32_t *n)
     *n = (uint32_t)size;
     if (id < o->items.n && o->items.at[id])
         return o->items.at[id];
-    struct byi_item *items = items_new(o, *n);
+    struct byi_dim_item *items = items_new(o, *n);
     const bool known = byi_o_value(o, id, &t);
     for (uint32_t i = 0; i < *n; i++) {
         items[i].kind = known ? BYI_NUMBER : BYI_UNKNOWN;
@@ -49,7 +51,7 @@ const struct byi_item *byi_o_items(struct byi_import *o, byi_id id, uint32_t *n)
 
 /* --- through operators ---------------------------------------------------- */
 
-struct call {
+struct dims_call {
     struct byi_import *o;
     uint32_t n_args;
     const byi_id *args;
@@ -57,7 +59,7 @@ struct call {
     uint32_t n, rank; /* of the result */
 };
 
-static const struct byi_item *through_shape_of(struct call *c)
+static const struct byi_dim_item *through_shape_of(struct dims_call *c)
 {
     const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
     const int64_t rank = type->kind == BYI_TENSOR ? type->rank : 0;
@@ -68,7 +70,7 @@ static const struct byi_item *through_shape_of(struct call *c)
     end = end < 0 ? end + rank : end;
     start = start < 0 ? 0 : start > rank ? rank : start;
     end = end < start ? start : end > rank ? rank : end;
-    struct byi_item *items = items_new(c->o, (size_t)(end - start));
+    struct byi_dim_item *items = items_new(c->o, (size_t)(end - start));
     for (int64_t i = start; i < end; i++)
         items[i - start] = item_of_dim(type->dims[i]);
     c->n = (uint32_t)(end - start);
@@ -76,24 +78,24 @@ static const struct byi_item *through_shape_of(struct call *c)
     return items;
 }
 
-static const struct byi_item *through_size_of(struct call *c)
+static const struct byi_dim_item *through_size_of(struct dims_call *c)
 {
     const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
 
     if (type->kind != BYI_TENSOR || !byi_type_static(type))
         return NULL;
-    struct byi_item *items = items_new(c->o, 1);
+    struct byi_dim_item *items = items_new(c->o, 1);
     items[0] = item_of_dim(byi_elements(type->rank, type->dims));
     c->n = 1;
     c->rank = 0;
     return items;
 }
 
-static const struct byi_item *through_take(struct call *c)
+static const struct byi_dim_item *through_take(struct dims_call *c)
 {
     struct byi_tensor index = {0};
     uint32_t n = 0;
-    const struct byi_item *x = byi_o_items(c->o, c->args[0], &n);
+    const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &n);
     const int64_t axis = byi_attr_int(c->attrs, "axis");
 
     if (!x || byi_o_rank(c->o, c->args[0]) != 1 || axis > 0 || axis < -1 ||
@@ -102,12 +104,12 @@ static const struct byi_item *through_take(struct call *c)
     const int64_t picked = byi_elements(index.rank, index.dims);
     if (picked > MAX_ITEMS)
         return NULL;
-    struct byi_item *items = items_new(c->o, (size_t)picked);
+    struct byi_dim_item *items = items_new(c->o, (size_t)picked);
     for (int64_t k = 0; k < picked; k++) {
         int64_t i = byi_tensor_int(&index, k);
         i = i < 0 ? i + n : i;
         if (i < 0 || i >= n)
-            return NULL; /* the kernel's to report */
+            return NULL; /* the kernel reports it */
         items[k] = x[i];
     }
     c->n = (uint32_t)picked;
@@ -115,27 +117,27 @@ static const struct byi_item *through_take(struct call *c)
     return items;
 }
 
-static const struct byi_item *through_concatenate(struct call *c)
+static const struct byi_dim_item *through_concatenate(struct dims_call *c)
 {
-    struct byi_item all[MAX_ITEMS];
+    struct byi_dim_item all[MAX_ITEMS];
 
     c->n = 0;
     c->rank = 1;
     for (uint32_t k = 0; k < c->n_args; k++) {
         uint32_t n = 0;
-        const struct byi_item *x = byi_o_items(c->o, c->args[k], &n);
+        const struct byi_dim_item *x = byi_o_items(c->o, c->args[k], &n);
         if (!x || byi_o_rank(c->o, c->args[k]) != 1 || n > MAX_ITEMS - c->n)
             return NULL;
         memcpy(all + c->n, x, n * sizeof *x);
         c->n += n;
     }
-    struct byi_item *items = items_new(c->o, c->n);
+    struct byi_dim_item *items = items_new(c->o, c->n);
     memcpy(items, all, c->n * sizeof *items);
     return items;
 }
 
-/* One number of a constant operand; false when it is not that. */
-static bool one_int(struct call *c, uint32_t arg, int64_t *value)
+/* The value of a constant operand of one element; false otherwise. */
+static bool one_int(struct dims_call *c, uint32_t arg, int64_t *value)
 {
     struct byi_tensor t = {0};
 
@@ -146,11 +148,11 @@ static bool one_int(struct call *c, uint32_t arg, int64_t *value)
     return true;
 }
 
-static const struct byi_item *through_slice(struct call *c)
+static const struct byi_dim_item *through_slice(struct dims_call *c)
 {
     int64_t begin, end, axis, step;
     uint32_t n = 0;
-    const struct byi_item *x = byi_o_items(c->o, c->args[0], &n);
+    const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &n);
 
     if (!x || c->n_args != 5 || byi_o_rank(c->o, c->args[0]) != 1 ||
         !one_int(c, 1, &begin) || !one_int(c, 2, &end) ||
@@ -166,11 +168,12 @@ static const struct byi_item *through_slice(struct call *c)
     return x + begin;
 }
 
-/* Operators that keep the elements, as long as the result is no matrix. */
-static const struct byi_item *through_view(struct call *c, enum byi_op_id op)
+/* Operators that keep the elements; NULL for results of rank 2 or more. */
+static const struct byi_dim_item *through_view(struct dims_call *c,
+                                               enum byi_op_id op)
 {
     const uint32_t rank = byi_o_rank(c->o, c->args[0]);
-    const struct byi_item *x = byi_o_items(c->o, c->args[0], &c->n);
+    const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &c->n);
     uint32_t n = 0;
 
     c->rank = rank;
@@ -189,7 +192,8 @@ static const struct byi_item *through_view(struct call *c, enum byi_op_id op)
     return c->rank <= 1 ? x : NULL;
 }
 
-static const struct byi_item *through(struct call *c, enum byi_op_id op)
+static const struct byi_dim_item *through(struct dims_call *c,
+                                          enum byi_op_id op)
 {
     switch (op) {
     case BYI_OP_SHAPE_OF:
@@ -220,13 +224,13 @@ static bool is_followed(enum byi_op_id op)
            op == BYI_OP_RESHAPE || op == BYI_OP_CAST;
 }
 
-const struct byi_item *byi_o_items_of(struct byi_import *o, enum byi_op_id op,
-                                      uint32_t n, const byi_id *args,
-                                      uint32_t n_attrs,
-                                      const struct byi_attr *given,
-                                      uint32_t *n_items, uint32_t *rank)
+const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
+                                          enum byi_op_id op, uint32_t n,
+                                          const byi_id *args, uint32_t n_attrs,
+                                          const struct byi_attr *given,
+                                          uint32_t *n_items, uint32_t *rank)
 {
-    struct call c = {.o = o, .n_args = n, .args = args};
+    struct dims_call c = {.o = o, .n_args = n, .args = args};
     const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
 
     if (!is_followed(op) || n < byi_op(op)->min_in ||
@@ -235,21 +239,21 @@ const struct byi_item *byi_o_items_of(struct byi_import *o, enum byi_op_id op,
     if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
                        NULL) != BYOC_OK)
         return NULL;
-    const struct byi_item *items = through(&c, op);
+    const struct byi_dim_item *items = through(&c, op);
     *n_items = c.n;
     *rank = c.rank;
     return items;
 }
 
 void byi_o_remember(struct byi_import *o, byi_id id,
-                    const struct byi_item *items)
+                    const struct byi_dim_item *items)
 {
     while (o->items.n <= id)
         BYI_PUSH(&o->items, NULL);
     o->items.at[id] = items;
 }
 
-bool byi_o_all_numbers(struct byi_import *o, const struct byi_item *items,
+bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
                        uint32_t n, uint32_t rank, byi_id *id)
 {
     int64_t values[MAX_ITEMS + 1];
@@ -269,15 +273,15 @@ bool byi_o_all_numbers(struct byi_import *o, const struct byi_item *items,
 
 /* --- targets -------------------------------------------------------------- */
 
-/* 0 where the dim is x's own on that axis; -1 for one that is anything else;
- * more of those stay values of the run. */
+/* 0 where the dim equals x's on that axis, -1 for one other unknown dim. With
+ * several of those, the target stays a run-time value. */
 byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
 {
     const uint32_t rank = byi_o_rank(o, x);
     int64_t target[MAX_ITEMS];
     struct byi_tensor t = {0};
     uint32_t n = 0, inferred = 0;
-    const struct byi_item *items = byi_o_items(o, shape, &n);
+    const struct byi_dim_item *items = byi_o_items(o, shape, &n);
 
     if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
         return shape;
@@ -290,14 +294,14 @@ byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
     return inferred <= 1 ? byi_o_vector(o, n, target) : shape;
 }
 
-/* 1 where the dim is x's own: broadcasting keeps it. */
+/* 1 where the dim equals x's: broadcasting keeps it. */
 byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape)
 {
     const uint32_t rank = byi_o_rank(o, x);
     int64_t target[MAX_ITEMS];
     struct byi_tensor t = {0};
     uint32_t n = 0;
-    const struct byi_item *items = byi_o_items(o, shape, &n);
+    const struct byi_dim_item *items = byi_o_items(o, shape, &n);
 
     if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
         return shape;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* external.c: tensor data in other files.
  *
- * A model may name any file, so what it names must lie inside the model's own
- * folder, after links are resolved, and the range inside that file. See
+ * Models are untrusted and may name any file: the file must lie inside the
+ * model's folder after links are resolved, and the range inside the file. See
  * "External data" in ONNX's docs/ExternalData.md.
  */
 #include "frontend_onnx/import.h"
@@ -34,7 +34,7 @@ static bool read_number(const char *text, uint64_t *value)
     return errno == 0 && *end == '\0';
 }
 
-/* Relative, and without a component that goes up. */
+/* Whether the path is relative and has no component "..". */
 static bool location_ok(const char *location)
 {
     if (*location == '\0' || *location == '/')
@@ -58,7 +58,7 @@ static bool inside(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* The mapping of a file, made at its first use. */
+/* Map a file at its first use; later uses share the mapping. */
 static enum byoc_status map_once(struct byi_onnx_file *file, const char *path,
                                  const struct byi_external **found,
                                  struct byoc_error *err)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold.c: computing on small constants while importing.
+/* fold.c: constant folding during import.
  *
- * Exporters leave as graphs what the importer needs as numbers: axes, sizes,
- * target shapes (Shape -> Gather -> Mul -> Unsqueeze -> Concat -> Reshape).
- * Only cheap operators on small tensors are folded here; folding as such is a
- * pass. The kernels are the driver's (params->eval). What follows from types
- * alone needs none: see dims.c.
+ * The importer needs axes, sizes and target shapes as numbers, but exporters
+ * emit graphs that compute them (Shape -> Gather -> Mul -> Unsqueeze -> Concat
+ * -> Reshape). Only cheap operators on small tensors are folded here; the pass
+ * fold_constant folds the rest. The driver provides the kernels (params->eval).
+ * Values that follow from types alone need no kernel: see dims.c.
  */
 #include "frontend_onnx/import.h"
 
@@ -28,7 +28,7 @@ static int64_t fresh(void *ctx)
     return byi_symbol_fresh(ctx);
 }
 
-/* Run the kernel on constants. False: not folded, which is no failure. */
+/* Run the kernel on constants. False: not folded, which is not a failure. */
 static bool evaluate(struct byi_import *o, const struct byi_op *op,
                      const struct byi_attrs *attrs, uint32_t n,
                      const byi_id *args, byi_id *folded)
@@ -55,7 +55,7 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
         .fresh_ctx = o->m,
     };
     if (byi_infer_type(&infer, &type) != BYOC_OK || !is_small(type))
-        return false; /* the call itself will say what is wrong */
+        return false; /* byi_add_call reports the error */
     out.dtype = type->dtype;
     out.rank = type->rank;
     memcpy(out.dims, type->dims, type->rank * sizeof *type->dims);

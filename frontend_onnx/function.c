@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function.c: operators that the model itself defines (FunctionProto): the
- * function's nodes stand in the place of the node that calls it, as sources
- * "CALL/NODE". Inside, names are the function's own, operators those of its
- * own opsets, and attributes may refer to the call's.
+/* function.c: model-local functions (FunctionProto). Each call is inlined, with
+ * sources "CALL/NODE". A function has its own names and opsets; its attributes
+ * may refer to attributes of the call.
  *
- * A function is looked for before the operators that are known here: its body
- * is what the model says the operator does. The recursion is as deep as
- * functions are nested, which is bounded, and none may call itself.
+ * A model-local function takes precedence over the importer's operator of the
+ * same name: its body defines the operator in this model. Inlining recurses
+ * once per nested call; the depth is limited and recursive functions are
+ * refused.
  */
 #include "frontend_onnx/import.h"
 
@@ -18,7 +18,7 @@ enum {
     FIELD_ATTRIBUTE_PROTO = 11, /* of FunctionProto, from ONNX 1.13 on */
 };
 
-/* --- finding -------------------------------------------------------------- */
+/* --- lookup --------------------------------------------------------------- */
 
 static const char *key_of(struct byi_import *o, const char *domain,
                           const char *name)
@@ -70,8 +70,8 @@ static const Onnx__AttributeProto *find_attribute(
     return NULL;
 }
 
-/* Fallbacks of a function's attributes, a field that the description of this
- * program may not have. */
+/* The defaults of a function's attributes (attribute_proto), a field that this
+ * program's onnx.proto may not know. */
 static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
 {
     const ProtobufCMessage *message = &e->function->base;
@@ -88,7 +88,8 @@ static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
     }
 }
 
-/* The attribute under a's name, as the call says it; NULL: left out. */
+/* The attribute of the call that `a` refers to, under a's name; NULL: the call
+ * omits it and it has no default. */
 static Onnx__AttributeProto *resolve(struct byi_import *o,
                                      const Onnx__AttributeProto *a)
 {
@@ -102,7 +103,7 @@ static Onnx__AttributeProto *resolve(struct byi_import *o,
     if (!found)
         return NULL;
     if (found->g || found->n_graphs)
-        byi_o_refuse(o, "attribute '%s', a graph that a function is given",
+        byi_o_refuse(o, "attribute '%s' passes a graph to a function",
                      byi_text_or(a->name, ""));
     Onnx__AttributeProto *copy =
         byi_arena_copy(o->scratch, found, sizeof *found);
@@ -121,8 +122,8 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
         return node;
     if (!o->expansion) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "an attribute refers to one of a function, and this is "
-                   "none");
+                   "an attribute has a ref_attr_name, which is allowed in "
+                   "functions only");
         return node;
     }
     Onnx__NodeProto *copy = byi_arena_copy(o->scratch, node, sizeof *node);
@@ -139,7 +140,7 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
     return copy;
 }
 
-/* --- expanding ------------------------------------------------------------ */
+/* --- inlining ------------------------------------------------------------- */
 
 static void check_call(struct byi_import *o, const struct byi_expansion *e)
 {
@@ -159,7 +160,7 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
                    MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
         byi_o_fail(o, BYOC_EPARSE,
-                   "found %zu inputs and %zu outputs, its function has %zu "
+                   "found %zu inputs and %zu outputs; its function has %zu "
                    "and %zu",
                    call->n_input, call->n_output, f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_attribute; i++) {
@@ -172,14 +173,14 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
     }
 }
 
-/* The function's nodes as a graph, whose inputs are no inputs of a model. */
+/* The function as a graph without inputs: the caller binds their names. */
 static Onnx__GraphProto *graph_of(struct byi_import *o,
                                   const Onnx__FunctionProto *f)
 {
     static const Onnx__GraphProto none = ONNX__GRAPH_PROTO__INIT;
     static const Onnx__ValueInfoProto no_value = ONNX__VALUE_INFO_PROTO__INIT;
     Onnx__GraphProto *graph = byi_arena_copy(o->scratch, &none, sizeof none);
-    const size_t n = o->node->n_output; /* those the call asks for */
+    const size_t n = o->node->n_output; /* only the outputs of the call */
 
     graph->name = f->name;
     graph->n_node = f->n_node;

@@ -6,8 +6,8 @@
  *   nodes         converted in the order of the file, which must be
  *                 topological, each by its row in the tables of ops_*.c
  *   outputs       the result
- * Inferred shapes in the file (value_info) are not read: the type rules know
- * better.
+ * The file's inferred shapes (value_info) are ignored: the operators' type
+ * rules are authoritative.
  */
 #include "frontend_onnx/import.h"
 
@@ -48,8 +48,8 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
             *name ? byi_names_add(&scope->names, name) : NULL;
         if (!entry)
             return byi_fail(&o->err, BYOC_EPARSE,
-                            "initialiser '%s' has no name, or one that is "
-                            "taken",
+                            "initialiser '%s': the name is empty or already "
+                            "defined",
                             name);
         entry->initializer = (uint32_t)i;
     }
@@ -80,8 +80,8 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
     }
     if (!entry) {
         o->status = byi_fail(&o->err, BYOC_EPARSE,
-                             "%s: its value '%s' is not defined before it; "
-                             "the graph may have a cycle, or is not sorted",
+                             "%s: value '%s' is not defined before its use; "
+                             "expected nodes in topological order",
                              reader, text);
         return BYI_NO_ID;
     }
@@ -112,8 +112,8 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
     return strcmp(domain, BYI_ONNX) == 0 && model->ir_version < 3 ? 1 : 0;
 }
 
-/* A hash table: a graph that is converted again (loop.c) has the sources it
- * had. */
+/* A hash table from node and call to source: a graph that is converted again
+ * (loop.c) keeps its sources. */
 struct byi_node_sources {
     struct node_source {
         const Onnx__NodeProto *node; /* NULL: a free slot */
@@ -148,7 +148,7 @@ static struct byi_node_sources *node_sources_new(struct byi_arena *arena,
     return table;
 }
 
-/* Where the node is in the table, or where it goes. */
+/* The node's slot, or the free slot where it belongs. */
 static struct node_source *node_slot(const struct byi_node_sources *table,
                                      const Onnx__NodeProto *node, uint32_t call)
 {
@@ -160,7 +160,7 @@ static struct node_source *node_slot(const struct byi_node_sources *table,
     return &table->at[i];
 }
 
-/* Functions have more nodes than the model says. */
+/* Inlined functions add nodes that count_nodes does not see. */
 static void grow_sources(struct byi_import *o)
 {
     const struct byi_node_sources *old = o->node_sources;
@@ -199,7 +199,7 @@ uint32_t byi_o_source(struct byi_import *o, size_t index,
     return slot->source;
 }
 
-/* Set everything of `o` that is about one node; gives its source. */
+/* Set the fields of `o` that describe one node. Returns its source. */
 static uint32_t begin_node(struct byi_import *o, size_t index,
                            const Onnx__NodeProto *node)
 {
@@ -233,8 +233,8 @@ static void read_operands(struct byi_import *o)
     for (uint32_t i = 0; o->row && i < o->row->min_in && byi_o_ok(o); i++)
         if (o->in[i] == BYI_NO_ID)
             byi_o_fail(o, BYOC_EPARSE,
-                       "input %u must not be left out, as a call of its "
-                       "function does",
+                       "input %u is required, but the call of the enclosing "
+                       "function omits it",
                        i);
     o->n_out = (uint32_t)node->n_output;
     o->out = byi_arena_calloc(o->scratch, node->n_output + 1, sizeof *o->out);
@@ -253,7 +253,7 @@ static bool arity_ok(struct byi_import *o)
     }
     for (uint32_t i = 0; i < row->min_in; i++)
         if (*o->node->input[i] == '\0') {
-            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
             return false;
         }
     if (o->node->n_output == 0)
@@ -264,15 +264,15 @@ static bool arity_ok(struct byi_import *o)
     return byi_o_ok(o);
 }
 
-/* An attribute that the converter did not look at would be ignored, so what
- * it asks for would be computed wrong: refuse. */
+/* Refuse attributes that the converter did not read: to ignore one could
+ * change the result. */
 static void check_attributes(struct byi_import *o)
 {
     for (size_t i = 0; i < o->node->n_attribute; i++) {
         const char *name = byi_text_or(o->node->attribute[i]->name, "");
         if (o->seen >> i & 1 || strcmp(name, "consumed_inputs") == 0)
             continue;
-        byi_o_refuse(o, "it has no attribute '%s' that is known", name);
+        byi_o_refuse(o, "attribute '%s' is unknown", name);
     }
 }
 
@@ -284,8 +284,7 @@ static void bind_outputs(struct byi_import *o)
             continue;
         struct byi_name *entry = byi_names_add(&o->scope->names, text);
         if (!entry) {
-            byi_o_fail(o, BYOC_EPARSE, "its output '%s' is defined twice",
-                       text);
+            byi_o_fail(o, BYOC_EPARSE, "output '%s' is defined twice", text);
             return;
         }
         entry->id = o->out[i];
@@ -344,9 +343,10 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o)
     return BYOC_OK;
 }
 
-/* --- the whole ------------------------------------------------------------ */
+/* --- the module ----------------------------------------------------------- */
 
-/* An optional where the file says that a value is there: it must be. */
+/* Unwrap an optional that the file declares as a plain value; the run fails
+ * when it is empty. */
 static byi_id as_declared(struct byi_import *o, const Onnx__TypeProto *type,
                           byi_id id)
 {
@@ -391,8 +391,8 @@ static enum byoc_status add_result(struct byi_import *o)
     }
     if (made > BYI_MAX_ARGS)
         return byi_fail(&o->err, BYOC_ELIMIT,
-                        "the graph has %u outputs, the keys of maps among "
-                        "them; the limit is %d",
+                        "the graph has %u outputs, including the keys of "
+                        "maps; the limit is %d",
                         made, BYI_MAX_ARGS);
     o->f->result =
         made == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, made, o->sources);
@@ -405,11 +405,12 @@ static enum byoc_status check_model(struct byi_import *o)
     const int64_t opset = opset_of(o, BYI_ONNX);
 
     if (count_nodes(graph) > UINT32_MAX / 16)
-        return byi_fail(&o->err, BYOC_ELIMIT, "the graph has %zu nodes",
-                        count_nodes(graph));
+        return byi_fail(&o->err, BYOC_ELIMIT,
+                        "the graph has %zu nodes; the limit is %u",
+                        count_nodes(graph), UINT32_MAX / 16);
     if (opset != 0 && (opset < MIN_OPSET || opset > MAX_OPSET))
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "the model uses opset %lld of ai.onnx, opsets %d to "
+                        "the model uses opset %lld of ai.onnx; opsets %d to "
                         "%d are supported; export it with one of these",
                         (long long)opset, MIN_OPSET, MAX_OPSET);
     return BYOC_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/import.h: what the files of this folder share: a model file
- * as unpacked, tensors out of it, and the state of one import with the small
- * vocabulary that the operators' converters are written in.
+/* frontend_onnx/import.h: shared by the files of this folder: the unpacked
+ * model file, tensor decoding, and the state of one import with the helper
+ * functions that operator converters are written in.
  */
 #ifndef BYI_IMPORT_H
 #define BYI_IMPORT_H
@@ -12,7 +12,7 @@
 
 /* --- model.c ------------------------------------------------------------ */
 
-/* A range of the mapped file; NULL: the bytes are in the message. */
+/* Bytes of the mapped file; at is NULL when they are in the message. */
 struct byi_range {
     const uint8_t *at;
     size_t n;
@@ -24,25 +24,26 @@ struct byi_external {
     size_t n;
 };
 
-/* A model, unpacked but for its large weights, which stay in the mapping. */
+/* An unpacked model. Large weights stay in the mapping. */
 struct byi_onnx_file {
     Onnx__ModelProto *model;
-    const char *folder;            /* resolved; where external data may lie */
+    const char *folder;            /* resolved; external data is inside it */
     BYI_VEC(struct byi_range) raw; /* parallel to graph->initializer */
     BYI_VEC(struct byi_external) external;
-    BYI_VEC(ProtobufCMessage *) more; /* unpacked besides the model */
+    BYI_VEC(ProtobufCMessage *) more; /* unpacked apart from the model */
     struct byi_arena *arena;          /* owns the mappings */
 };
 
 /* Map and unpack the model at `path`. The mapping lives as long as `arena`;
- * the rest until byi_onnx_close, which accepts a file that failed to open. */
+ * the rest until byi_onnx_close, which also accepts a file that failed to
+ * open. */
 enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
                                struct byi_onnx_file *file,
                                struct byoc_error *err);
 void byi_onnx_close(struct byi_onnx_file *file);
 
-/* The attribute in a field of n bytes that was left as it is, length first.
- * Lives as long as the file is open. */
+/* Unpack an AttributeProto from an unknown field of n bytes, which start with
+ * the length. It lives until the file is closed. */
 enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
                                     const uint8_t *data, size_t n,
                                     Onnx__AttributeProto **attribute,
@@ -53,16 +54,17 @@ enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err);
 
-/* A TensorProto in memory; `path` is for messages and external data. */
+/* Decode a TensorProto in memory. `path` appears in error messages and tells
+ * the folder of external data. */
 enum byoc_status byi_onnx_tensor_bytes(
     const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
     struct byi_tensor *tensor, const char **name, struct byoc_error *err);
 
 /* --- tensor.c ----------------------------------------------------------- */
 
-/* The tensor of a message. Its data is in the mapping, or in file->arena,
- * where it is aligned to BYI_ALIGN. raw: the bytes that were left in the
- * mapping, or NULL. */
+/* Decode a TensorProto. The data is in the mapping, or in file->arena, where
+ * it is aligned to BYI_ALIGN. raw: raw data that stayed in the mapping, or
+ * NULL. */
 enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
                                  const Onnx__TensorProto *proto,
                                  const struct byi_range *raw,
@@ -71,21 +73,22 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
 
 /* --- external.c --------------------------------------------------------- */
 
-/* The bytes of a tensor whose data is outside the model file. */
+/* Find the bytes of a tensor whose data is outside the model file. */
 enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    uint64_t bytes, struct byi_range *range,
                                    struct byoc_error *err);
 
-/* --- names.c: what each ONNX value name stands for ---------------------- */
+/* --- names.c: the symbol table of ONNX value names ---------------------- */
 
 struct byi_name {
     const char *text;     /* NULL: a free slot */
-    byi_id id;            /* BYI_NO_ID: an initialiser that no node has read
-                             yet; else an input that was left out */
-    uint32_t initializer; /* its number; UINT32_MAX: not an initialiser; in a
-                             table of functions, the function's */
-    const char *producer; /* of an output that is not supported: its node */
+    byi_id id;            /* BYI_NO_ID: an initialiser not read yet, or an
+                             omitted input */
+    uint32_t initializer; /* its index; UINT32_MAX: not an initialiser. In the
+                             table of functions: the function's index */
+    const char *producer; /* of an unsupported output: its node, for the
+                             message */
 };
 
 struct byi_names {
@@ -99,9 +102,9 @@ struct byi_name *byi_names_find(const struct byi_names *names,
                                 const char *text);
 /* The new entry of `text`; NULL when that name is taken. */
 struct byi_name *byi_names_add(struct byi_names *names, const char *text);
-/* Bind `text`, an input of a body graph or a value that it captures, to `id`;
- * BYI_NO_ID: it is left out, and a default by that name stays. False: the
- * value is there, and so is another one by that name. */
+/* Bind `text`, an input or a captured value of a body graph, to `id`. BYI_NO_ID
+ * stands for an omitted input; an initialiser of that name stays its default.
+ * False: the name is already bound. */
 bool byi_names_bind(struct byi_names *names, const char *text, byi_id id);
 
 /* --- import.c, node.c: the state of one import -------------------------- */
@@ -109,30 +112,30 @@ bool byi_names_bind(struct byi_names *names, const char *text, byi_id id);
 struct byi_import;
 struct byi_node_sources;
 
-/* A graph being imported: the model's, or an attribute of a node. Values of
- * the graphs around it are seen where those are part of the same function; a
- * function of its own captures them (subgraph.c). */
+/* A graph being imported: the model's, or a graph attribute of a node. A lookup
+ * continues in the enclosing graph when both belong to the same function; a
+ * separate function captures outer values (subgraph.c). */
 struct byi_scope {
     const Onnx__GraphProto *graph;
     const struct byi_range *raw; /* parallel to its initialisers, or NULL */
-    uint32_t n_outside;          /* names it gets besides its own */
+    uint32_t n_outside;          /* names bound besides its own */
     struct byi_names names;
     struct byi_scope *outer; /* of the same function, or NULL */
 };
 
-/* How one operator is imported, from one opset on. The row with the largest
- * `since` that the model's opset reaches is the one. */
+/* How one operator is imported from opset `since` on. The row with the largest
+ * `since` up to the model's opset applies. */
 struct byi_onnx_op {
     const char *type;
     uint8_t since;
     uint16_t min_in, max_in; /* the first min_in inputs must be there */
     void (*convert)(struct byi_import *o);
-    enum byi_op_id op; /* what `convert` makes, where it serves many rows */
+    enum byi_op_id op; /* the IR operator, when `convert` serves many rows */
 };
 
-/* The first failure sticks: after it, everything below does nothing and gives
- * BYI_NO_ID, 0 or NULL, so that converters need no checks of their own
- * between the steps. */
+/* The state of one import. Errors are sticky: after the first failure the
+ * functions below do nothing and return BYI_NO_ID, 0 or NULL, so converters
+ * need not check each step. */
 struct byi_import {
     struct byi_module *m;
     struct byi_func *f;
@@ -140,27 +143,27 @@ struct byi_import {
     const struct byi_onnx_params *params;
     struct byi_onnx_file *file;
     struct byi_scope *scope;
-    struct byi_node_sources *node_sources; /* of nodes met so far */
-    struct byi_names *functions;           /* of the model; NULL: it has none */
-    const struct byi_expansion *expansion; /* NULL: in the model's graph */
-    BYI_VEC(const struct byi_item *) items; /* by node; see dims.c */
+    struct byi_node_sources *node_sources;      /* of nodes met so far */
+    struct byi_names *functions;                /* of the model; NULL: none */
+    const struct byi_expansion *expansion;      /* NULL: in the model's graph */
+    BYI_VEC(const struct byi_dim_item *) items; /* by node; see dims.c */
     enum byoc_status status;
     struct byoc_error err;
-    /* the node that is being converted */
+    /* the node being converted */
     const Onnx__NodeProto *node;
     const struct byi_onnx_op *row;
     const char *name;
     int64_t opset;
-    uint64_t seen; /* bit i: attribute i was asked for */
+    uint64_t seen; /* bit i: the converter read attribute i */
     const struct byi_sources *sources;
     uint32_t n_in, n_out;
-    byi_id *in;  /* BYI_NO_ID: left out */
+    byi_id *in;  /* BYI_NO_ID: omitted */
     byi_id *out; /* to fill in; BYI_NO_ID: not supported */
 };
 
-/* What `text` says, or the fallback where it is NULL or empty. */
+/* `text`, or the fallback when it is NULL or empty. */
 const char *byi_text_or(const char *text, const char *fallback);
-/* The name of a domain: ONNX's own is written as nothing as well. */
+/* The name of a domain; "" and NULL are names of ai.onnx. */
 const char *byi_onnx_domain(const char *text);
 
 /* inputs.c: the graph's inputs as parameters of the function. */
@@ -169,56 +172,56 @@ enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
-/* The value called `text` in o->scope; `reader` is in the message when there
- * is none. BYI_NO_ID and no failure: an input of a function, left out. */
+/* Look up the value `text` in o->scope; the error message names `reader`.
+ * BYI_NO_ID without a failure: an omitted input of a function. */
 byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
-/* The source of node number `index` of its graph, the same one each time. */
+/* The source of node `index` of its graph, the same one in every call. */
 uint32_t byi_o_source(struct byi_import *o, size_t index,
                       const Onnx__NodeProto *node);
 
 /* Refuse the node: "node NAME: operator OP (domain D, opset N) is not
  * supported: " and why. */
 void byi_o_refuse(struct byi_import *o, const char *why, ...) BYI_PRINTF(2, 3);
-/* The node is wrong: "node NAME (OP): " and why. */
+/* Report an invalid node: "node NAME (OP): " and why. */
 void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
                 ...) BYI_PRINTF(3, 4);
 bool byi_o_ok(const struct byi_import *o);
-/* Whether the node's output i has a name, so that somebody may read it. */
+/* Whether the node's output i has a name, and so may be read. */
 bool byi_o_wants(const struct byi_import *o, uint32_t i);
 
-/* Attributes of the node; the fallback where it has none of that name. An
- * attribute nobody asks for is refused when the node is done. */
+/* Attributes of the node, or the fallback when absent. The importer refuses a
+ * node with an attribute that its converter did not read. */
 bool byi_o_has(struct byi_import *o, const char *name);
 int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback);
 double byi_o_float(struct byi_import *o, const char *name, double fallback);
 const char *byi_o_string(struct byi_import *o, const char *name,
                          const char *fallback);
-/* NULL and *n 0 where there is none. */
+/* NULL and *n = 0 when absent. */
 const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
 const char *const *byi_o_strings(struct byi_import *o, const char *name,
                                  uint32_t *n);
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
-/* A graph; NULL where there is none, which is a failure. */
+/* A required graph attribute; fails when absent. */
 const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name);
-/* A dtype attribute; BYOC_NONE where there is none. */
+/* A dtype attribute; BYOC_NONE when absent. */
 enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
 
-/* Input i; BYI_NO_ID when it is left out. */
+/* Input i; BYI_NO_ID when it is omitted. */
 byi_id byi_o_in(const struct byi_import *o, uint32_t i);
-/* Types of values; rank 0, BYOC_NONE, -1 after a failure. */
+/* Rank, dtype and dim of a value; 0, BYOC_NONE and -1 after a failure. */
 uint32_t byi_o_rank(const struct byi_import *o, byi_id id);
 enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id);
 int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis);
-/* axis, counted from the front; a failure when it is out of range. */
+/* The axis as a non-negative index; fails when it is out of range. */
 uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
-/* n axes counted from the front, in scratch. */
+/* n axes as non-negative indices, in scratch. */
 const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
                           uint32_t rank);
 
-/* Constants: of no source, or of the given ones (where a node of the model
- * becomes a constant). */
+/* Constants without provenance, or with the given sources (for a node of the
+ * model that becomes a constant). */
 byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
@@ -226,19 +229,19 @@ byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
-/* Whether the value of input i, which is there, is known now. */
+/* Whether input i, which is present, is a constant. */
 bool byi_o_is_const(const struct byi_import *o, uint32_t i);
-/* The elements of input i, which must be constant; `what` names it. */
+/* The elements of input i, which must be constant; messages call it `what`. */
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);
 int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
 
-/* Append a call; folded at once where it computes on small constants. */
+/* Append a call, or fold it when its operands are small constants. */
 byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
-/* With two operands and no attributes. */
+/* A call with two operands and no attributes. */
 byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
                     byi_id b);
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
@@ -287,36 +290,36 @@ byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
 
 /* --- subgraph.c: graphs that are attributes of a node --------------------- */
 
-/* A graph being made a function of its own. */
+/* A graph attribute being imported as a separate function. */
 struct byi_body {
     const Onnx__GraphProto *graph;
     struct byi_scope scope;
     struct byi_import inner; /* imports into the function */
     uint32_t func;
-    struct byi_outside *outside; /* values from around; n_outside of them */
+    struct byi_outside *outside; /* values of the enclosing function */
     uint32_t n_outside;
-    byi_id *captures; /* those of them that are no constants */
+    byi_id *captures; /* those of them that are not constants */
 };
 
-/* A value from around: its name there, NULL where the node itself needs it,
- * its id there and what stands for it inside. */
+/* A value of the enclosing function: its name (NULL when the node itself needs
+ * it), its id there, and its id in the body. */
 struct byi_outside {
     const char *name;
     byi_id outer, inner;
 };
 
-/* In this order: open; what it needs; a parameter for each the function has of
- * its own; inputs, which adds the captures; nodes, once or never; what else
- * belongs in the function, added by way of body->inner; then close, also after
- * a failure. `inputs` are the values of the graph's inputs; `outputs` has room
- * for those of its outputs; both are of the function. close gives the function
- * as a value of o->f, or drops it where result is BYI_NO_ID. */
+/* Call in this order: open; needs; param for each parameter of the function;
+ * inputs, which adds the captures; nodes, at most once; any other additions to
+ * the function, through body->inner; then close, also after a failure. `inputs`
+ * are the values of the graph's inputs; `outputs` receives the values of its
+ * outputs; both belong to the function. close returns the function as a value
+ * of o->f, or drops it when result is BYI_NO_ID. */
 void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
                      struct byi_body *body);
 byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
                         const char *name, const struct byi_type *type);
-/* Besides what the graph reads, value `outer` of o, before `inputs`; gives
- * its place in body->outside. */
+/* Capture value `outer` of o even if the graph does not read it; call before
+ * byi_o_body_inputs. Returns its index in body->outside. */
 uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
                           byi_id outer);
 void byi_o_body_inputs(struct byi_import *o, struct byi_body *body);
@@ -324,22 +327,23 @@ void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
                       const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
 byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
                         byi_id result);
-/* Convert a graph without inputs in the place of the node. */
+/* Convert a graph without inputs in place of the node. */
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
                   byi_id *outputs);
-/* The same of a scope that is open, as part of an expansion. */
+/* The same for an open scope, as part of an expansion. */
 void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
                         const struct byi_expansion *expansion, byi_id *outputs);
-/* Make the nodes of a graph sources, each before those of its own graphs, as
- * they stand in the file, whether they run or not (annotate.c). */
+/* Create the sources of a graph's nodes in file order, each node before the
+ * nodes of its subgraphs, including nodes that never run: annotate.c relies on
+ * this numbering. */
 void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph);
 
-/* --- function.c: operators that the model defines ------------------------- */
+/* --- function.c: model-local functions ------------------------------------ */
 
-/* A function whose nodes stand in the place of the node that calls it. */
+/* A call that is being inlined. */
 struct byi_expansion {
     const Onnx__FunctionProto *function;
-    const Onnx__NodeProto *node; /* the call; its attributes refer to none */
+    const Onnx__NodeProto *node; /* the call, its attributes resolved */
     const char *name;            /* of the call, and its source */
     uint32_t source;
     uint32_t depth;
@@ -348,61 +352,62 @@ struct byi_expansion {
     const struct byi_expansion *outer;
 };
 
-/* Find the model's functions by their names. */
+/* Index the model's functions by name. */
 enum byoc_status byi_functions_open(struct byi_import *o);
-/* The function that the node calls; NULL: none of the model's. */
+/* The function that the node calls; NULL: not a model-local function. */
 const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
                                              const Onnx__NodeProto *node);
-/* The node with the attributes that it refers to; itself where it does not. */
+/* The node with its attribute references (ref_attr_name) resolved; the node
+ * itself when it has none. */
 const Onnx__NodeProto *byi_function_node(struct byi_import *o,
                                          const Onnx__NodeProto *node);
-/* Convert the function's nodes in the place of o->node, whose source is given
- * and whose operands are read. */
+/* Inline the function in place of o->node, whose operands are read; source is
+ * the node's. */
 void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
                          uint32_t source);
 
 /* --- loop.c: Loop and Scan -------------------------------------------------
  */
 
-/* An input of Scan that is read slice by slice, or an output that grows. */
+/* A scan input, read slice by slice, or a scan output, which collects rows. */
 struct byi_slices {
-    byi_id whole;        /* of an input: all of it */
-    int64_t wanted_axis; /* as the node says */
-    uint32_t axis;       /* counted from the front */
+    byi_id whole;        /* of an input: the whole tensor */
+    int64_t wanted_axis; /* as the node gives it */
+    uint32_t axis;       /* as a non-negative index */
     bool backward;
     bool list;                  /* slices are elements of a sequence */
-    bool stacked;               /* of an output: a list for want of a size
-                                   that is known; a tensor after the loop */
-    bool each;                  /* of an input: all of it, each time */
+    bool stacked;               /* of an output: a sequence in the loop, as
+                                   rows have unknown dims; then stacked */
+    bool each;                  /* of an input: every iteration reads all */
     const struct byi_type *row; /* of an output: one slice, once known */
 };
 
-struct byi_loop {
-    const Onnx__GraphProto *graph; /* inputs: round and condition where it
-                                      counts, states, slices; outputs:
-                                      condition where it counts, states, rows */
-    byi_id trips;                  /* int64 scalar; BYI_NO_ID: no end */
-    byi_id go;   /* bool scalar, of the first round; BYI_NO_ID: always */
-    bool counts; /* ONNX's Loop */
+struct byi_onnx_loop {
+    const Onnx__GraphProto *graph; /* inputs: iteration and condition (Loop),
+                                      states, slices; outputs: condition
+                                      (Loop), states, rows */
+    byi_id trips;                  /* int64 scalar; BYI_NO_ID: unbounded */
+    byi_id go;   /* bool scalar, the initial condition; BYI_NO_ID: true */
+    bool counts; /* Loop; else Scan */
     uint32_t n_states, n_reads, n_rows;
-    uint32_t n_made;               /* rows the function has: none in the first
-                                      try, which tells their types */
+    uint32_t n_made;               /* rows in the function: 0 in the first
+                                      pass, which infers their types */
     const byi_id *states;          /* initial values */
-    const struct byi_type **types; /* of the states, in any round */
+    const struct byi_type **types; /* of the states, in every iteration */
     struct byi_slices *reads, *rows;
 };
 
-/* The loop as a function value of o->f: of the number of the round, the
- * condition if there is one, states and rows; it gives states and rows. */
-byi_id byi_loop_make(struct byi_import *o, struct byi_loop *loop);
-/* The rows before the first round. */
+/* The loop as a function value of o->f. Parameters: iteration, condition (if
+ * the loop has one), states, rows. Result: states, rows. */
+byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
+/* The empty rows before the first iteration. */
 byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows);
 /* ops_control.c: a tensor of one element as a scalar, whatever its axes. */
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
 
 /* --- fold.c ------------------------------------------------------------- */
 
-/* The call's value, where it computes on small constants only. */
+/* Fold a call whose operands are small constants; false: not folded. */
 bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
                 const byi_id *args, uint32_t n_attrs,
                 const struct byi_attr *given, byi_id *folded);
@@ -410,30 +415,30 @@ bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
 /* --- dims.c: vectors of dims -------------------------------------------- */
 
 /* An element of a small integer tensor that is part of a shape. */
-struct byi_item {
+struct byi_dim_item {
     enum { BYI_NUMBER, BYI_SYMBOL, BYI_UNKNOWN } kind;
     int64_t value; /* the number, or the symbol as a dim */
 };
 
-/* What is known of the elements of `id`, in scratch; NULL where it is not a
- * small int64 scalar or vector. */
-const struct byi_item *byi_o_items(struct byi_import *o, byi_id id,
-                                   uint32_t *n);
-/* The elements that a call gives, as far as they follow from types and
- * constants; NULL: nothing is known. rank: of the result, 0 or 1. */
-const struct byi_item *byi_o_items_of(struct byi_import *o, enum byi_op_id op,
-                                      uint32_t n, const byi_id *args,
-                                      uint32_t n_attrs,
-                                      const struct byi_attr *given,
-                                      uint32_t *n_items, uint32_t *rank);
-/* Remember them for the node `id`. */
+/* The elements of `id`, as far as they are known, in scratch; NULL unless `id`
+ * is a small int64 scalar or vector. */
+const struct byi_dim_item *byi_o_items(struct byi_import *o, byi_id id,
+                                       uint32_t *n);
+/* The elements of a call's result, as far as they follow from types and
+ * constants; NULL: none known. rank: of the result, 0 or 1. */
+const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
+                                          enum byi_op_id op, uint32_t n,
+                                          const byi_id *args, uint32_t n_attrs,
+                                          const struct byi_attr *given,
+                                          uint32_t *n_items, uint32_t *rank);
+/* Record the elements of node `id`. */
 void byi_o_remember(struct byi_import *o, byi_id id,
-                    const struct byi_item *items);
-/* They are all numbers: the constant. */
-bool byi_o_all_numbers(struct byi_import *o, const struct byi_item *items,
+                    const struct byi_dim_item *items);
+/* Make a constant of the items if all are numbers; false otherwise. */
+bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
                        uint32_t n, uint32_t rank, byi_id *id);
-/* A target of reshape, broadcast_to without values of the run: a constant
- * that says the same with 0, -1 or 1. `shape` itself where there is none. */
+/* The target of a reshape or broadcast_to as an equivalent constant, with 0,
+ * -1 or 1 for dims that only the run knows; `shape` when there is none. */
 byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape);
 byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
@@ -443,7 +448,7 @@ byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
                                         int64_t opset);
 
-/* Domains by the one name of each that is used here (byi_onnx_domain). */
+/* Canonical names of domains (see byi_onnx_domain). */
 #define BYI_ONNX "ai.onnx"
 #define BYI_MICROSOFT "com.microsoft"
 #define BYI_ML "ai.onnx.ml"
@@ -470,7 +475,7 @@ extern const struct byi_onnx_table byi_onnx_signal;   /* ops_signal.c  */
 extern const struct byi_onnx_table byi_onnx_random;   /* ops_random.c  */
 extern const struct byi_onnx_table byi_onnx_text;     /* ops_text.c    */
 extern const struct byi_onnx_table byi_onnx_list;     /* ops_list.c    */
-/* of com.microsoft, each where its family is */
+/* com.microsoft, in the file of the operator's family */
 extern const struct byi_onnx_table byi_microsoft_element;
 extern const struct byi_onnx_table byi_microsoft_window;
 extern const struct byi_onnx_table byi_microsoft_linear;
@@ -484,9 +489,9 @@ extern const struct byi_onnx_table byi_ml_tree;           /* ops_tree.c */
 extern const struct byi_onnx_table byi_ml_svm;            /* ops_svm.c  */
 extern const struct byi_onnx_table byi_ml_map;            /* ops_map.c  */
 
-/* ops_map.c: the graph's input as parameters, where its type is a map: its
- * values, and its keys under another name, as a tuple. False: it is no map of
- * tensors' elements. */
+/* ops_map.c: import a graph input of map type as a tuple of two parameters,
+ * its values and, under byi_o_keys_name, its keys. False: the type is not a
+ * map between tensor element types. */
 bool byi_o_map_input(struct byi_import *o, const char *name,
                      const Onnx__TypeProto *type, byi_id *id);
 const char *byi_o_keys_name(struct byi_import *o, const char *name);
@@ -495,49 +500,50 @@ bool byi_o_is_map(const struct byi_import *o, byi_id id);
 byi_id byi_o_map_values(struct byi_import *o, byi_id map);
 byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 
-/* ops_list.c: the type of a sequence or optional; NULL: it is none, or of no
- * tensors. A sequence without elements. */
+/* ops_list.c: the type of a sequence or optional of tensors; NULL: another
+ * type. An empty sequence. */
 const struct byi_type *byi_o_list_type(struct byi_import *o,
                                        const Onnx__TypeProto *type);
 byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype);
 
-/* Converters that several tables use (ops.c): all inputs, and those ONNX
- * attributes that the operator has by the same name and fallback. */
+/* Converter for operators that map one to one (ops.c): all inputs, and the
+ * attributes of the same name and default. */
 void byi_o_convert_same(struct byi_import *o);
-/* float32 numbers in [0, 1) of that shape, by the node's seed; of the shape
- * operand (ops_random.c). */
+/* Uniform float32 numbers in [0, 1) of the given shape, from the node's seed
+ * (ops_random.c). */
 byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
-/* A convolution with the node's attributes, of whatever values; bias may be
+/* A convolution of the given values with the node's attributes; bias may be
  * BYI_NO_ID (ops_window.c). */
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
-/* An average pool of x with the node's attributes; one over all positions; the
- * channels of x moved from the last axis to axis 1, and back (ops_window.c). */
+/* Average pooling of x with the node's attributes; global average pooling;
+ * channels-last to channels-first and back (ops_window.c). */
 byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x);
 byi_id byi_o_channels_first(struct byi_import *o, byi_id x);
 byi_id byi_o_channels_last(struct byi_import *o, byi_id x);
-/* nn.softmax or the like, over all axes from `axis` on as one (ops_norm.c). */
+/* nn.softmax or nn.log_softmax over all axes from `axis` on, flattened
+ * (ops_norm.c). */
 byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
                           int64_t axis);
-/* The size of an axis; start, start + 1, ... end - 1: int64, of scalars
- * (ops_make.c). */
+/* The size of an axis as an int64 scalar; the int64 vector start .. end - 1 of
+ * int64 scalars (ops_make.c). */
 byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis);
 byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end);
-/* a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
+/* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
 byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
 /* x times the factor, in x's type (ops_linear.c). */
 byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
-/* The function that a fused operator ends in, by its name in ONNX; n numbers
- * are its attributes, the function's own where there are less. x itself where
- * the name is empty (ops_element.c). */
+/* Apply the activation of a fused operator, by its ONNX name. The n numbers
+ * are its attributes; missing ones take their defaults. Returns x when the
+ * name is empty (ops_element.c). */
 byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
                         const double *numbers, uint32_t n);
 
-/* --- ops_ml.c: what the operators of ai.onnx.ml share ----------------------
+/* --- ops_ml.c: shared by the operators of ai.onnx.ml -----------------------
  */
 
-/* n numbers, or those of attribute `name` (BYI_NO_ID and 0 where there are
- * none), as a vector. */
+/* n numbers as a vector; those of attribute `name` (BYI_NO_ID and *n = 0 when
+ * absent). */
 byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
                      const float *values);
 byi_id byi_ml_numbers(struct byi_import *o, const char *name,
@@ -547,17 +553,17 @@ byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
 /* Strings as a vector. */
 byi_id byi_ml_strings(struct byi_import *o, uint32_t n,
                       const char *const *texts);
-/* The n class labels, of attribute `ints` or classlabels_strings; those at the
- * given places. */
+/* The n class labels, from attribute `ints` or classlabels_strings; the labels
+ * at the given indices. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);
 byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index);
-/* Of (rows, n): where each row's first maximum is. Of (rows, 1): whether the
- * score is above the limit, as (rows); 1 - p; two columns side by side. */
+/* Of (rows, n): each row's argmax, the first on ties. Of (rows, 1): score >
+ * limit, as (rows); 1 - p; two columns concatenated. */
 byi_id byi_ml_best(struct byi_import *o, byi_id scores);
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit);
 byi_id byi_ml_complement(struct byi_import *o, byi_id p);
 byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second);
-/* post_transform `name` of (rows, n). */
+/* Apply post_transform `name` to scores (rows, n). */
 byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inputs.c: the model's inputs as parameters of @main, with what the user fixed
- * of them: "N=1", "x=1x3x224x224", "x=0.5".
+/* inputs.c: the model's inputs as parameters of @main, with the dims, shapes
+ * and values that the user fixed: "N=1", "x=1x3x224x224", "x=0.5".
  */
 #include "frontend_onnx/import.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what was given ------------------------------------------------------- */
+/* --- the user's parameters ------------------------------------------------ */
 
 /* The value of `name` among entries "name=value"; marks it as used. */
 static const char *param_of(const char *const *params, const char *name,
@@ -74,7 +74,7 @@ static bool *used_new(struct byi_import *o, const char *const *list)
     return byi_arena_calloc(o->scratch, count(list) + 1, sizeof(bool));
 }
 
-/* A list for a sentence, each name once; the first few. */
+/* Append a quoted name to a list: each name once, at most MAX_SHOWN. */
 static void list_name(struct byi_text *list, uint32_t *n, const char *name)
 {
     enum { MAX_SHOWN = 8 };
@@ -115,7 +115,7 @@ static const char *list_inputs(struct byi_import *o, bool dims)
                 list_name(&list, &n, tensor->shape->dim[k]->dim_param);
     }
     const char *text =
-        n ? byi_arena_str(o->scratch, list.at) : "; there is none";
+        n ? byi_arena_str(o->scratch, list.at) : "; the model has none";
     byi_text_free(&list);
     return text;
 }
@@ -150,8 +150,8 @@ static enum byoc_status check_used(struct byi_import *o,
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* A dim_param may be any text, a symbol of the IR is an identifier: other
- * characters become '_', and a hash keeps two such names apart. */
+/* A dim_param may be any text, but an IR symbol is an identifier: replace other
+ * characters by '_' and append a hash, which keeps such names distinct. */
 static const char *symbol_name(struct byi_import *o, const char *param)
 {
     char *name = byi_arena_str(o->scratch, param);
@@ -184,7 +184,7 @@ static enum byoc_status read_dims(struct byi_import *o,
             dims[i] = d->dim_value;
         const char *symbol = *param ? symbol_name(o, param) : "";
         const char *fixed = param_of(o->params->dims, param, used->dims);
-        if (!fixed) /* reports have the symbol */
+        if (!fixed) /* reports print the symbol's name */
             fixed = param_of(o->params->dims, symbol, used->dims);
         if (*param && fixed && (!read_dim(&fixed, &dims[i]) || *fixed != '\0'))
             return byi_fail(&o->err, BYOC_EINVAL,
@@ -206,13 +206,13 @@ static enum byoc_status input_dims(struct byi_import *o, const char *input,
 
     if (given && !read_shape(given, rank, dims))
         return byi_fail(&o->err, BYOC_EINVAL,
-                        "shape of '%s': found '%s', expected numbers with 'x' "
-                        "between, at most %d",
+                        "shape of '%s': found '%s', expected at most %d "
+                        "numbers separated by 'x'",
                         input, given, BYI_MAX_RANK);
     if (given && shape && shape->n_dim != *rank)
         return byi_fail(&o->err, BYOC_EINVAL,
-                        "shape of '%s': found rank %u, the model's input has "
-                        "rank %zu",
+                        "shape of '%s': found rank %u, expected rank %zu of "
+                        "the model's input",
                         input, *rank, shape->n_dim);
     if (given)
         return BYOC_OK;
@@ -244,7 +244,7 @@ static bool read_value(const char *text, struct byi_tensor *t)
     return true;
 }
 
-/* An input that is given: a constant of that type with one value. */
+/* An input with a fixed value: a constant whose elements all have it. */
 static byi_id fixed_input(struct byi_import *o, const char *input,
                           const struct byi_type *type, const char *text)
 {
@@ -253,25 +253,25 @@ static byi_id fixed_input(struct byi_import *o, const char *input,
     if (byi_type_static(type) &&
         !byi_const_afford(o->m, byi_type_bytes(type))) {
         o->status = byi_fail(&o->err, BYOC_ELIMIT,
-                             "value of '%s': a constant of %llu bytes would be "
-                             "made of one number; give the input a smaller "
-                             "shape, or keep it an input",
+                             "value of '%s': the constant would take %llu "
+                             "bytes; give the input a smaller shape, or do not "
+                             "fix its value",
                              input, (unsigned long long)byi_type_bytes(type));
         return BYI_NO_ID;
     }
     if (!byi_type_static(type) || byoc_dtype_size(type->dtype) == 0 ||
         byoc_dtype_size(type->dtype) > 8 || !byi_const_alloc(o->m, type, &t)) {
         o->status = byi_fail(&o->err, BYOC_EINVAL,
-                             "value of '%s': its type has sizes that vary or "
-                             "no numbers as elements; fix its sizes with a "
-                             "shape",
+                             "value of '%s': the input has symbolic dims or "
+                             "elements that are not numbers; fix its dims with "
+                             "a shape",
                              input);
         return BYI_NO_ID;
     }
     if (!read_value(text, &t)) {
         o->status = byi_fail(&o->err, BYOC_EINVAL,
                              "value of '%s': found '%s', expected a number "
-                             "that %s holds",
+                             "that fits %s",
                              input, text, byoc_dtype_name(type->dtype));
         return BYI_NO_ID;
     }
@@ -279,7 +279,8 @@ static byi_id fixed_input(struct byi_import *o, const char *input,
                          byi_sources_none());
 }
 
-/* Sequences and the like: say what it is, and which operator wants it. */
+/* Refuse an input of an unsupported type; the message names the type and the
+ * first operator that reads it. */
 static enum byoc_status refuse_input(struct byi_import *o, const char *name,
                                      const Onnx__TypeProto *type)
 {
@@ -324,7 +325,8 @@ static enum byoc_status add_input(struct byi_import *o,
         *name ? byi_names_add(&o->scope->names, name) : NULL;
     if (!entry)
         return byi_fail(&o->err, BYOC_EPARSE,
-                        "input '%s' has no name, or one that is taken", name);
+                        "input '%s': the name is empty or already defined",
+                        name);
     const struct byi_type *list = byi_o_list_type(o, info->type);
     if (list) {
         entry->id =
@@ -335,8 +337,8 @@ static enum byoc_status add_input(struct byi_import *o,
         if (byi_names_add(&o->scope->names, byi_o_keys_name(o, name)))
             return BYOC_OK;
         return byi_fail(&o->err, BYOC_EPARSE,
-                        "input '%s' is a map, and '%s' is the name of "
-                        "something else than its keys",
+                        "input '%s' is a map, but the name of its keys, '%s', "
+                        "is already defined",
                         name, byi_o_keys_name(o, name));
     }
     if (!info->type ||

@@ -3,25 +3,26 @@
  *
  *   %loop = fn (%i, %go, states..., rows...) -> (states..., rows...) {
  *     if (%i < trips and %go) {
- *       the body's graph gives %go', states'..., row...
+ *       the body's graph computes %go', states'..., row...
  *       %loop(%i + 1, %go', states'..., concatenate(rows, row)...)
  *     } else { (states..., rows...) }
  *   };
  *   %loop(0, true, initial states..., empty...)
  *
- * The last thing a round does is the call of the next, which the runtime makes
- * in the place of the round. A state whose size changes has a dim without a
- * name: the types of a first try, which starts from the types of the initial
- * values, say which do, and the function is made anew with those. Rows whose
- * size is not known are a sequence in the loop, and stacked after it.
+ * The recursive call is a tail call, which the runtime runs as a loop. A dim of
+ * a state that changes between iterations becomes a fresh symbol. Which dims
+ * change is a fixpoint: the first pass starts from the types of the initial
+ * values, and each pass that finds a changed dim is followed by another with
+ * the wider types. Rows with unknown dims are collected in a sequence and
+ * stacked after the loop.
  */
 #include "frontend_onnx/import.h"
 
 #include <string.h>
 
-/* What one try has made: parameters of the function, and their values inside
- * of a round. */
-struct round {
+/* One pass: the parameters of the function, and where the branch of an
+ * iteration captures them. */
+struct iteration {
     struct byi_body func, then;
     byi_id i, go, self;
     byi_id *states, *rows;
@@ -34,7 +35,7 @@ static const struct byi_type *scalar_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, dtype, 0, NULL);
 }
 
-/* The type of row with one more axis, of size `size`. */
+/* The type of a row with an additional axis of size `size`. */
 static const struct byi_type *rows_type(struct byi_import *o,
                                         const struct byi_slices *s,
                                         int64_t size)
@@ -50,9 +51,9 @@ static const struct byi_type *rows_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, s->row->dtype, rank + 1, dims);
 }
 
-/* A size that changes in the loop has another name in its result. */
+/* Dims that change in the loop get another symbol in its result. */
 static const struct byi_type *result_type(struct byi_import *o,
-                                          const struct byi_loop *loop)
+                                          const struct byi_onnx_loop *loop)
 {
     const uint32_t n = loop->n_states + loop->n_made;
     const struct byi_type **fields =
@@ -76,9 +77,9 @@ static const struct byi_type *result_type(struct byi_import *o,
     return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
 }
 
-/* The function with its parameters and its type. */
-static void open_loop(struct byi_import *o, const struct byi_loop *loop,
-                      struct round *r, uint32_t *trips_at)
+/* Open the function: its parameters and its type. */
+static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
+                      struct iteration *r, uint32_t *trips_at)
 {
     struct byi_body *func = &r->func;
     BYI_VEC(const struct byi_type *) own = {0};
@@ -116,8 +117,8 @@ static void open_loop(struct byi_import *o, const struct byi_loop *loop,
     byi_vec_free(own.at);
 }
 
-/* %i < trips and %go, whichever there are. */
-static byi_id condition(const struct byi_loop *loop, struct round *r,
+/* %i < trips and %go, or the one that the loop has. */
+static byi_id condition(const struct byi_onnx_loop *loop, struct iteration *r,
                         uint32_t trips_at)
 {
     struct byi_import *in = &r->func.inner;
@@ -131,7 +132,7 @@ static byi_id condition(const struct byi_loop *loop, struct round *r,
     return byi_o_binary(in, BYI_OP_LOGICAL_AND, less, r->go);
 }
 
-/* The function itself, in its body: with its own captures again. */
+/* The function as a value in its own body, with the same captures. */
 static byi_id self_of(struct byi_body *func)
 {
     struct byi_func *f = func->inner.f;
@@ -141,13 +142,13 @@ static byi_id self_of(struct byi_body *func)
                       f->params.at + f->params.n - n, n, byi_sources_none());
 }
 
-static byi_id inside(const struct round *r, uint32_t at)
+static byi_id inside(const struct iteration *r, uint32_t at)
 {
     return r->then.outside[at].inner;
 }
 
-/* Slice number i of input k. */
-static byi_id read_slice(const struct byi_loop *loop, struct round *r,
+/* The slice of scan input k for this iteration. */
+static byi_id read_slice(const struct byi_onnx_loop *loop, struct iteration *r,
                          uint32_t k, uint32_t trips_at)
 {
     struct byi_import *in = &r->then.inner;
@@ -167,8 +168,8 @@ static byi_id read_slice(const struct byi_loop *loop, struct round *r,
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
-/* Convert the graph into the branch that is one round. */
-static void convert_graph(const struct byi_loop *loop, struct round *r,
+/* Convert the graph in the branch that runs one iteration. */
+static void convert_graph(const struct byi_onnx_loop *loop, struct iteration *r,
                           uint32_t trips_at, byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
@@ -188,9 +189,9 @@ static void convert_graph(const struct byi_loop *loop, struct round *r,
     byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
 }
 
-/* The branch sees all that the function has. */
-static void open_round(const struct byi_loop *loop, struct round *r,
-                       uint32_t *trips_at)
+/* Open the branch, which captures all values of the function. */
+static void open_iteration(const struct byi_onnx_loop *loop,
+                           struct iteration *r, uint32_t *trips_at)
 {
     struct byi_import *f = &r->func.inner;
     struct byi_body *then = &r->then;
@@ -212,13 +213,13 @@ static void open_round(const struct byi_loop *loop, struct round *r,
     byi_o_body_inputs(f, then);
 }
 
-/* --- types of a try --------------------------------------------------------
+/* --- types of a pass -------------------------------------------------------
  */
 
-/* Sizes of a state that the round changed are of no fixed size from now on.
+/* Replace the dims of a state that the iteration changed by fresh symbols.
  * Returns whether there are any. */
-static bool widen_state(struct byi_import *o, struct byi_loop *loop, uint32_t i,
-                        const struct byi_type *found)
+static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
+                        uint32_t i, const struct byi_type *found)
 {
     const struct byi_type *type = loop->types[i];
     const struct byi_type *first = o->f->nodes.at[loop->states[i]].type;
@@ -237,7 +238,7 @@ static bool widen_state(struct byi_import *o, struct byi_loop *loop, uint32_t i,
     }
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
         found->rank != type->rank) {
-        byi_o_refuse(o, "state %u changes its type or number of axes", i);
+        byi_o_refuse(o, "state %u changes its type or rank", i);
         return false;
     }
     for (uint32_t d = 0; d < type->rank; d++) {
@@ -253,8 +254,8 @@ static bool widen_state(struct byi_import *o, struct byi_loop *loop, uint32_t i,
     return wider;
 }
 
-/* The size of a row: as inferred, or where that does not tell, as the file
- * says, which the run then checks. Where neither does, rows are listed. */
+/* The type of a row: inferred dims, or else the dims that the file declares,
+ * which the run checks. If a dim is still unknown, rows go into a sequence. */
 static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
                      const struct byi_type *found, struct byi_slices *row)
 {
@@ -278,7 +279,7 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
         row->stacked = row->stacked || BYI_IS_SYMBOL(dims[d]);
     }
     if (found->rank == BYI_MAX_RANK) {
-        byi_o_refuse(o, "an output of more than %d axes", BYI_MAX_RANK);
+        byi_o_refuse(o, "an output of rank above %d", BYI_MAX_RANK);
         return false;
     }
     row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
@@ -289,10 +290,10 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
     return byi_o_ok(o);
 }
 
-/* Learn from the outputs of a round. Returns whether the function must be made
- * anew. */
-static bool learn_types(struct byi_import *o, struct byi_loop *loop,
-                        const struct round *r, const byi_id *outputs)
+/* Widen the types by the outputs of an iteration. Returns whether another pass
+ * is needed. */
+static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
+                        const struct iteration *r, const byi_id *outputs)
 {
     const struct byi_func *f = r->then.inner.f;
     const uint32_t first = loop->counts ? 1 : 0;
@@ -311,11 +312,11 @@ static bool learn_types(struct byi_import *o, struct byi_loop *loop,
     return again;
 }
 
-/* --- the rest of a round ---------------------------------------------------
+/* --- the end of an iteration -----------------------------------------------
  */
 
-static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
-                      byi_id found)
+static byi_id add_row(const struct byi_onnx_loop *loop, struct iteration *r,
+                      uint32_t i, byi_id found)
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->rows[i];
@@ -329,7 +330,7 @@ static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
         return byi_o_binary(in, BYI_OP_SEQ_INSERT, rows, found);
     const struct byi_type *type = rows_type(in, s, 1);
 
-    /* a reshape where the type is the file's word */
+    /* dims that only the file declares: reshape checks them */
     if (byi_o_ok(in) && byi_type_static(in->f->nodes.at[found].type))
         found = byi_o_expand(in, found, 1, (const int64_t[]){s->axis});
     else
@@ -341,7 +342,7 @@ static byi_id add_row(const struct byi_loop *loop, struct round *r, uint32_t i,
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
-/* A value where the state is an optional of such. */
+/* Wrap the value if the state is an optional. */
 static byi_id as_state(struct byi_import *in, const struct byi_type *type,
                        byi_id value)
 {
@@ -351,9 +352,9 @@ static byi_id as_state(struct byi_import *in, const struct byi_type *type,
     return byi_o_emit(in, BYI_OP_OPT_MAKE, ARGS(value), NO_ATTRS);
 }
 
-/* The call of the next round. */
-static byi_id next_round(const struct byi_loop *loop, struct round *r,
-                         const byi_id *outputs)
+/* The tail call of the next iteration. */
+static byi_id next_iteration(const struct byi_onnx_loop *loop,
+                             struct iteration *r, const byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
     const uint32_t first = loop->counts ? 1 : 0;
@@ -377,8 +378,8 @@ static byi_id next_round(const struct byi_loop *loop, struct round *r,
     return id;
 }
 
-/* The other branch: what there is at the end. */
-static byi_id last_round(const struct byi_loop *loop, struct round *r)
+/* The else branch, which returns the states and rows. */
+static byi_id exit_branch(const struct byi_onnx_loop *loop, struct iteration *r)
 {
     struct byi_import *in = &r->func.inner;
     const uint32_t n = loop->n_states + loop->n_made;
@@ -400,13 +401,14 @@ static byi_id last_round(const struct byi_loop *loop, struct round *r)
     return byi_add_fn(in->m, in->f, index, outer, n, byi_sources_none());
 }
 
-/* --- the whole ------------------------------------------------------------ */
+/* --- the loop ------------------------------------------------------------- */
 
-static struct round round_new(struct byi_import *o, const struct byi_loop *loop)
+static struct iteration iteration_new(struct byi_import *o,
+                                      const struct byi_onnx_loop *loop)
 {
     const uint32_t n = loop->n_states + 1, k = loop->n_rows + 1;
 
-    return (struct round){
+    return (struct iteration){
         .go = BYI_NO_ID,
         .states = byi_arena_calloc(o->scratch, n, sizeof(byi_id)),
         .rows = byi_arena_calloc(o->scratch, k, sizeof(byi_id)),
@@ -417,10 +419,10 @@ static struct round round_new(struct byi_import *o, const struct byi_loop *loop)
     };
 }
 
-/* The branch that is a round; BYI_NO_ID and no failure where it tells more of
- * the types. */
-static byi_id make_round(struct byi_import *o, struct byi_loop *loop,
-                         struct round *r, uint32_t trips_at)
+/* The branch that runs an iteration; BYI_NO_ID without a failure when the types
+ * changed. */
+static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
+                             struct iteration *r, uint32_t trips_at)
 {
     struct byi_import *in = &r->func.inner;
     byi_id *outputs = byi_arena_calloc(o->scratch, loop->graph->n_output + 1,
@@ -428,18 +430,18 @@ static byi_id make_round(struct byi_import *o, struct byi_loop *loop,
     byi_id result = BYI_NO_ID;
 
     r->self = self_of(&r->func);
-    open_round(loop, r, &trips_at);
+    open_iteration(loop, r, &trips_at);
     convert_graph(loop, r, trips_at, outputs);
     if (byi_o_ok(in) && !learn_types(o, loop, r, outputs) && byi_o_ok(o))
-        result = next_round(loop, r, outputs);
+        result = next_iteration(loop, r, outputs);
     return byi_o_body_close(in, &r->then, result);
 }
 
-/* The function with the types as they are known; BYI_NO_ID and no failure
- * where there is more to know. */
-static byi_id try_loop(struct byi_import *o, struct byi_loop *loop)
+/* One pass: the function with the current types; BYI_NO_ID without a failure
+ * when the types changed. */
+static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 {
-    struct round r = round_new(o, loop);
+    struct iteration r = iteration_new(o, loop);
     byi_id result = BYI_NO_ID;
     uint32_t trips_at = 0;
 
@@ -447,18 +449,18 @@ static byi_id try_loop(struct byi_import *o, struct byi_loop *loop)
     struct byi_import *in = &r.func.inner;
     if (byi_o_ok(o)) {
         const byi_id cond = condition(loop, &r, trips_at);
-        const byi_id then = make_round(o, loop, &r, trips_at);
+        const byi_id then = make_iteration(o, loop, &r, trips_at);
         if (then != BYI_NO_ID)
             in->status =
-                byi_add_if(in->m, in->f, cond, then, last_round(loop, &r),
+                byi_add_if(in->m, in->f, cond, then, exit_branch(loop, &r),
                            in->sources, &result, &in->err);
-        if (result != BYI_NO_ID) /* sizes that changed: as declared */
+        if (result != BYI_NO_ID) /* the symbols of the declared result */
             in->f->nodes.at[result].type = in->f->type->result;
     }
     return byi_o_body_close(o, &r.func, result);
 }
 
-byi_id byi_loop_make(struct byi_import *o, struct byi_loop *loop)
+byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     byi_id fn = BYI_NO_ID;
 
@@ -468,10 +470,11 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_loop *loop)
         loop->types[i] = o->f->nodes.at[loop->states[i]].type;
         if (loop->types[i]->kind == BYI_TUPLE ||
             loop->types[i]->kind == BYI_FUNC)
-            byi_o_refuse(o, "state %u is no tensor, sequence or optional", i);
+            byi_o_refuse(o, "state %u is not a tensor, sequence or optional",
+                         i);
     }
-    while (byi_o_ok(o) && fn == BYI_NO_ID) { /* each try fixes a size more */
-        fn = try_loop(o, loop);
+    while (byi_o_ok(o) && fn == BYI_NO_ID) { /* each pass widens a type */
+        fn = loop_pass(o, loop);
         loop->n_made = loop->n_rows;
     }
     return fn;

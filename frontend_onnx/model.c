@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: from a file to an unpacked model.
+/* model.c: map, check and unpack a model file.
  *
- * protobuf-c copies every byte string, which would hold a large model twice.
- * So the wire format is walked first (wire.c): it is checked, and
- * the raw data of large initialisers is cut out, noting where in the mapping
- * it stays. What is left, a small message, goes to protobuf-c.
+ * protobuf-c copies every byte string, which would hold a large model in memory
+ * twice. The importer therefore first walks the wire format (wire.c), checks
+ * it, and cuts out the raw data of large initialisers, whose ranges in the
+ * mapping it records. protobuf-c unpacks the small message that remains.
  */
 #include "frontend_onnx/import.h"
 #include "core/base/guard.h"
@@ -16,19 +16,19 @@
 #include <string.h>
 
 enum {
-    RAW_LIMIT = 16384 /* bytes of raw data that are worth leaving out */
+    RAW_LIMIT = 16384 /* raw data of this many bytes is cut out */
 };
 
-/* protobuf-c may need this much memory for a message of n bytes: a two-byte
- * empty node becomes a struct, so without a bound 1 MB could ask for 100. */
+/* Bounds protobuf-c's memory for a message of n bytes: a two-byte empty node
+ * becomes a struct, so an unbounded 1 MB could take 100 MB. */
 #define UNPACK_BASE ((size_t)64 << 20)
 #define UNPACK_FACTOR 32
 
-/* --- leaving large weights out --------------------------------------------
+/* --- cutting out large weights --------------------------------------------
  */
 
-/* A TensorProto without its raw data, if that is large. */
-static void cut_tensor(struct byi_wire w, struct byi_text *out,
+/* Copy a TensorProto without its raw data, if that is large. */
+static void cut_tensor(struct byi_wire_reader w, struct byi_text *out,
                        struct byi_range *raw)
 {
     struct byi_field f;
@@ -39,13 +39,13 @@ static void cut_tensor(struct byi_wire w, struct byi_text *out,
             *raw = (struct byi_range){f.data, f.n};
             continue;
         }
-        if (is_raw) /* of several, the last one counts */
+        if (is_raw) /* the last of several counts, as in protobuf */
             *raw = (struct byi_range){0};
         byi_wire_copy(out, &f);
     }
 }
 
-static void cut_graph(struct byi_wire w, struct byi_text *out,
+static void cut_graph(struct byi_wire_reader w, struct byi_text *out,
                       struct byi_onnx_file *file)
 {
     struct byi_text tensor = {0};
@@ -58,7 +58,8 @@ static void cut_graph(struct byi_wire w, struct byi_text *out,
         }
         struct byi_range raw = {0};
         tensor.n = 0;
-        cut_tensor((struct byi_wire){f.data, f.data + f.n}, &tensor, &raw);
+        cut_tensor((struct byi_wire_reader){f.data, f.data + f.n}, &tensor,
+                   &raw);
         byi_wire_add(out, BYI_FIELD_INITIALIZER, &tensor);
         BYI_PUSH(&file->raw, raw);
     }
@@ -69,7 +70,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
                       struct byi_onnx_file *file)
 {
     struct byi_text graph = {0};
-    struct byi_wire w = {data, data + n};
+    struct byi_wire_reader w = {data, data + n};
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
@@ -80,7 +81,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
         /* a second graph field would be merged with the first: the order of
          * initialisers, and so file->raw, stays right */
         graph.n = 0;
-        cut_graph((struct byi_wire){f.data, f.data + f.n}, &graph, file);
+        cut_graph((struct byi_wire_reader){f.data, f.data + f.n}, &graph, file);
         byi_wire_add(out, BYI_FIELD_GRAPH, &graph);
     }
     byi_text_free(&graph);
@@ -90,11 +91,11 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 struct budget {
     size_t left;
-    bool exhausted; /* the heap, rather than the budget */
+    bool exhausted; /* the heap, not the budget */
 };
 
-/* Counts down: protobuf-c frees everything and gives NULL at exhaustion. What
- * it makes of a message belongs to the guard until free_message. */
+/* Allocate from the budget. On NULL protobuf-c frees everything and fails. The
+ * guard owns the allocations until free_message. */
 static void *budget_alloc(void *arg, size_t n)
 {
     struct budget *budget = arg;
@@ -218,11 +219,11 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
                                     struct byoc_error *err)
 {
     static const char place[] = "an attribute of a function";
-    struct byi_wire w = {data, data + n};
+    struct byi_wire_reader w = {data, data + n};
     ProtobufCMessage *message = NULL;
 
-    if (!byi_wire_skip_varint(&w)) /* the length, which n says as well */
-        return byi_fail(err, BYOC_EPARSE, "%s: it has no length", place);
+    if (!byi_wire_skip_varint(&w)) /* the length, which n implies */
+        return byi_fail(err, BYOC_EPARSE, "%s: the length is missing", place);
     n = (size_t)(w.end - w.at);
     BYI_TRY(byi_wire_check(w.at, n, &onnx__attribute_proto__descriptor, place,
                            err));

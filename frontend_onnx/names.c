@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c: a hash table from ONNX value names to what they stand for. Names
- * are borrowed from the unpacked model. Never iterated: output must not
- * depend on hashes.
+/* names.c: the symbol table, a hash table from ONNX value names to values and
+ * initialisers. Names are borrowed from the unpacked model. The table is never
+ * iterated: output must not depend on hashes.
  */
 #include "frontend_onnx/import.h"
 

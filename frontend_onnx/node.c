@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c: the vocabulary of converters: attributes, operands, constants and
- * calls of the node under way (see struct byi_import).
+/* node.c: the helper functions of converters: attributes, operands, constants
+ * and calls of the current node (see struct byi_import).
  */
 #include "frontend_onnx/import.h"
 
@@ -64,7 +64,7 @@ static const char *const kinds[] = {
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS] = "strings",
 };
 
-/* Whether the field that `type` names is there. */
+/* Whether the attribute has the field for `type`. */
 static bool has_field(const Onnx__AttributeProto *a, int type)
 {
     switch (type) {
@@ -117,7 +117,7 @@ int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback)
     return a ? a->i : fallback;
 }
 
-/* The shortest decimal that is this float: 0.01 and not 0.00999999978, so
+/* The shortest decimal that rounds to this float: 0.01, not 0.00999999978, so
  * that an explicit default equals the implicit one. */
 static double widen(float value)
 {
@@ -319,7 +319,7 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
-    if (dtype == BYOC_STRING) { /* what ONNX has for 0 */
+    if (dtype == BYOC_STRING) { /* ONNX's zero of strings is "" */
         t.data = &nothing;
         return byi_o_const(o, &t, false);
     }
@@ -408,10 +408,10 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
 
     for (uint32_t i = 0; i < n && byi_o_ok(o); i++)
         if (args[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "an input that it needs is left out");
+            byi_o_fail(o, BYOC_EPARSE, "a required input is omitted");
     if (!byi_o_ok(o))
         return BYI_NO_ID;
-    const struct byi_item *items =
+    const struct byi_dim_item *items =
         byi_o_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
     if (items && byi_o_all_numbers(o, items, n_items, rank, &id))
         return id;
@@ -451,7 +451,7 @@ byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
 
     if (!byi_o_ok(o) || byi_o_dtype(o, id) == dtype)
         return id;
-    /* integers that shapes are made of need no kernel */
+    /* shape integers are cast here, without a kernel */
     if (dtype == BYOC_I64 && byi_o_value(o, id, &t) && t.rank <= 1 &&
         byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
         const int64_t n = byi_elements(t.rank, t.dims);

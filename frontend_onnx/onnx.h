@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/onnx.h: ONNX models and tensors in. */
+/* frontend_onnx/onnx.h: reads ONNX models and tensors. */
 #ifndef BYI_ONNX_H
 #define BYI_ONNX_H
 
@@ -13,8 +13,8 @@ struct byi_onnx_params {
     /* "sr=16000": inputs that become constants, each element that value. Their
      * sizes must be known. */
     const char *const *values; /* NULL-terminated, or NULL */
-    /* Computes what exporters leave as small graphs over constants: shapes,
-     * axes, sizes. NULL: such a model may be refused. */
+    /* Evaluates calls on small constants: exporters compute shapes, axes and
+     * sizes with such graphs. NULL: the importer may refuse these models. */
     byi_eval_fn eval;
 };
 
@@ -25,19 +25,19 @@ struct byi_onnx_params {
  * model's folder.
  * Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated), BYOC_EUNSUPPORTED
  * ("node NAME: operator OP (domain D, opset N) is not supported"), BYOC_ETYPE
- * (a shape that does not fit: names the node), BYOC_EINVAL (params). */
+ * (types or shapes do not match; names the node), BYOC_EINVAL (params). */
 enum byoc_status byi_onnx_import(const char *path,
                                  const struct byi_onnx_params *params,
                                  struct byi_module **module,
                                  struct byoc_error *err);
 
-/* A TensorProto file (.pb, as in ONNX test data). Data, in `arena`. */
+/* Read a TensorProto file (.pb, as in ONNX test data) into `arena`. */
 enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err);
 
-/* A SequenceProto or OptionalProto file, as `io` says which: a tree in `arena`.
- */
+/* Read a SequenceProto or OptionalProto file, depending on the type of `io`,
+ * into a tree in `arena`. */
 enum byoc_status byi_onnx_value(const char *path, const struct byoc_io *io,
                                 struct byi_arena *arena,
                                 struct byoc_value *value,
@@ -45,24 +45,24 @@ enum byoc_status byi_onnx_value(const char *path, const struct byoc_io *io,
 
 /* --- annotate.c ----------------------------------------------------------- */
 
-/* Metadata. Keys start with "byoc."; bytes that are no UTF-8 are replaced. */
+/* A metadata entry. Keys start with "byoc."; invalid UTF-8 is replaced. */
 struct byi_onnx_note {
     const char *key, *value;
 };
 struct byi_onnx_notes {
     uint32_t n;
     const struct byi_onnx_note *at;
-    const char *about; /* of a node: its operator, which is checked */
+    const char *about; /* of a node: its op_type, which must match the file */
 };
 
-/* Write the model at `from` again as `to`, with notes in the metadata of the
- * model and of its nodes, nodes[i] for that with the source i of an import,
- * nodes of branches and loops among them.
- * Notes of an earlier run are replaced; all else stays as it is. Weights
- * outside the file are not copied.
+/* Copy the model at `from` to `to` and add notes to the metadata of the model
+ * and of its nodes: nodes[i] is for the node with source i of an import,
+ * including nodes of branches and loops.
+ * Replaces notes of an earlier run and copies everything else unchanged;
+ * external weights are not copied.
  * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EINVAL (`to` is `from`; `to` is in
- * another folder than weights outside the file; not these nodes),
- * BYOC_ELIMIT (more than ONNX files may have). */
+ * another folder than the external weights; the nodes do not match),
+ * BYOC_ELIMIT (over the 2 GiB of an ONNX file). */
 enum byoc_status byi_onnx_annotate(const char *from, const char *to,
                                    uint32_t n_nodes,
                                    const struct byi_onnx_notes *nodes,

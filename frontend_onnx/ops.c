@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c: which operators are imported, and the converter that serves most of
- * them: same operands, attributes of the same name.
+/* ops.c: the tables of supported operators, and the converter for operators
+ * that map one to one: same operands, attributes of the same name.
  */
 #include "frontend_onnx/import.h"
 
@@ -55,7 +55,7 @@ const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
     return best;
 }
 
-/* The node's attribute for a declaration, if it has one of that name. */
+/* Read the node's attribute that `def` declares; false: absent. */
 static bool same_attr(struct byi_import *o, const struct byi_attr_def *def,
                       struct byi_attr *a)
 {
@@ -99,10 +99,10 @@ void byi_o_convert_same(struct byi_import *o)
     uint32_t n = 0, n_in = o->n_in;
 
     while (n_in > 0 && o->in[n_in - 1] == BYI_NO_ID)
-        n_in--; /* trailing inputs may be left out by an empty name */
+        n_in--; /* trailing inputs may be omitted by an empty name */
     for (uint32_t i = 0; i < n_in; i++)
         if (o->in[i] == BYI_NO_ID) {
-            byi_o_refuse(o, "input %u is left out", i);
+            byi_o_refuse(o, "input %u is omitted", i);
             return;
         }
     for (uint32_t i = 0; i < op->n_attrs; i++)

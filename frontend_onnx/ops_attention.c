@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_attention.c: com.microsoft's attention, as the products, sums and the
- * softmax that it is made of. With b sequences, n heads, s queries, t keys, h
+/* ops_attention.c: com.microsoft's attention operators, decomposed into matrix
+ * products, sums and softmax. With b sequences, n heads, s queries, t keys, h
  * elements of a head:
  *
  *   scores = nn.matmul(q, k, transpose_b=true) scale + bias + mask
  *   result = nn.matmul(nn.softmax(scores), v)
  *
- * Scores are (b, n, s, t), results (b, n, s, h). Where g heads of queries share
- * one of keys, both are (b, n / g, g, s, ...), and keys broadcast over g.
+ * Scores are (b, n, s, t), results (b, n, s, h). In grouped-query attention g
+ * query heads share a key head: both are (b, n / g, g, s, ...), and keys
+ * broadcast over g.
  *
- * A mask is a term of the scores: 0 where a query may look, else
- * mask_filter_value, and the smallest float where it must not look ahead.
+ * Masks are additive: 0 where a query attends to a key, mask_filter_value where
+ * it does not, and the lowest float in the causal mask.
  */
 #include "frontend_onnx/attention.h"
 
@@ -20,7 +21,7 @@
 
 /* --- heads ---------------------------------------------------------------- */
 
-byi_id byi_swap_heads(struct byi_import *o, byi_id x)
+byi_id byi_transpose_heads(struct byi_import *o, byi_id x)
 {
     static const int64_t axes[] = {0, 2, 1, 3};
 
@@ -28,7 +29,7 @@ byi_id byi_swap_heads(struct byi_import *o, byi_id x)
                       ATTRS(SOME_INTS("axes", 4, axes)));
 }
 
-byi_id byi_show_heads(struct byi_import *o, byi_id x, int64_t heads)
+byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
 {
     const int64_t width = byi_o_dim(o, x, 2);
     const bool known = !BYI_IS_SYMBOL(width);
@@ -45,7 +46,7 @@ byi_id byi_show_heads(struct byi_import *o, byi_id x, int64_t heads)
 /* (b, s, n h) -> (b, n, s, h) */
 static byi_id split_heads(struct byi_import *o, byi_id x, int64_t heads)
 {
-    return byi_swap_heads(o, byi_show_heads(o, x, heads));
+    return byi_transpose_heads(o, byi_unflatten_heads(o, x, heads));
 }
 
 /* (b, n, s, h), or (b, n / g, g, s, h) -> (b, s, n h) */
@@ -57,7 +58,7 @@ static byi_id join_heads(struct byi_import *o, byi_id x)
 
     x = grouped ? byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
                              ATTRS(SOME_INTS("axes", 5, axes)))
-                : byi_swap_heads(o, x);
+                : byi_transpose_heads(o, x);
     for (uint32_t i = 2; i < byi_o_rank(o, x) && width > 0; i++)
         width =
             BYI_IS_SYMBOL(byi_o_dim(o, x, i)) ? -1 : width * byi_o_dim(o, x, i);
@@ -65,15 +66,15 @@ static byi_id join_heads(struct byi_import *o, byi_id x)
     return byi_o_reshape(o, x, byi_o_vector(o, 3, shape), false);
 }
 
-/* x at `index` of the axis, which goes. */
+/* x at `index` of the axis, which is removed. */
 static byi_id pick(struct byi_import *o, byi_id x, int64_t axis, double index)
 {
     return byi_o_emit(o, BYI_OP_TAKE, ARGS(x, byi_o_scalar(o, BYOC_I64, index)),
                       ATTRS(AN_INT("axis", axis)));
 }
 
-void byi_split_three(struct byi_import *o, byi_id x, const int64_t sizes[3],
-                     byi_id parts[3])
+void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
+                   byi_id parts[3])
 {
     const byi_id tuple =
         byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
@@ -86,9 +87,9 @@ void byi_split_three(struct byi_import *o, byi_id x, const int64_t sizes[3],
 
 /* --- masks ---------------------------------------------------------------- */
 
-byi_id byi_mask_term(struct byi_import *o, const struct byi_attention *a,
-                     byi_id allowed, double filter, uint32_t n,
-                     const int64_t *axes)
+byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
+                          byi_id allowed, double filter, uint32_t n,
+                          const int64_t *axes)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
 
@@ -100,7 +101,7 @@ byi_id byi_mask_term(struct byi_import *o, const struct byi_attention *a,
                         n, axes);
 }
 
-/* Keys start[b] .. end[b] - 1 are there; no start: from the first one on. */
+/* Allow keys start[b] .. end[b] - 1; without a start, from key 0. */
 static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id start, byi_id end)
 {
@@ -116,10 +117,10 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
         allowed = byi_o_binary(o, BYI_OP_LOGICAL_AND, allowed,
                                byi_o_binary(o, BYI_OP_GREATER_EQUAL, keys,
                                             byi_o_expand(o, start, 1, column)));
-    return byi_mask_term(o, a, allowed, a->filter, 2, middle);
+    return byi_attention_mask(o, a, allowed, a->filter, 2, middle);
 }
 
-/* A mask of one axis: (b) ends, or (2 b): ends, then starts. */
+/* A mask of rank 1: (b) ends, or (2 b) ends, then starts. */
 static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id mask)
 {
@@ -129,8 +130,8 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
     if (n == batch)
         return range_mask(o, a, BYI_NO_ID, mask);
     if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch) || n != 2 * batch) {
-        byi_o_refuse(o, "a mask of one axis that has neither one nor two "
-                        "elements a sequence");
+        byi_o_refuse(o, "a mask of rank 1 with neither one nor two elements "
+                        "for each sequence");
         return BYI_NO_ID;
     }
     const byi_id both = byi_o_emit(o, BYI_OP_SPLIT, ARGS(mask),
@@ -138,7 +139,7 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
     return range_mask(o, a, byi_o_get(o, both, 1), byi_o_get(o, both, 0));
 }
 
-/* What the node's mask adds to the scores: (b), (2 b), (b, t), (b, s, t). */
+/* The additive mask from the node's input: (b), (2 b), (b, t) or (b, s, t). */
 static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
                         byi_id mask)
 {
@@ -154,16 +155,16 @@ static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
         return BYI_NO_ID;
     }
     const byi_id zero = byi_o_scalar(o, byi_o_dtype(o, mask), 0);
-    return byi_mask_term(o, a, byi_o_binary(o, BYI_OP_GREATER, mask, zero),
-                         a->filter, 4 - rank, middle);
+    return byi_attention_mask(o, a, byi_o_binary(o, BYI_OP_GREATER, mask, zero),
+                              a->filter, 4 - rank, middle);
 }
 
-double byi_lowest_score(struct byi_import *o, const struct byi_attention *a)
+double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
 {
     return byi_o_dtype(o, a->q) == BYOC_F64 ? -DBL_MAX : -(double)FLT_MAX;
 }
 
-/* Query i, behind the keys of the past, looks at keys up to its own. */
+/* Query i attends to the past keys and to the new keys 0 .. i. */
 static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t column[] = {1}, front[] = {0, 1};
@@ -175,11 +176,12 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
     const byi_id rows = byi_o_expand(o, byi_o_count(o, past, end), 1, column);
     const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), all);
 
-    return byi_mask_term(o, a, byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, rows),
-                         byi_lowest_score(o, a), 2, front);
+    return byi_attention_mask(o, a,
+                              byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, rows),
+                              byi_attention_lowest(o, a), 2, front);
 }
 
-/* --- the whole ------------------------------------------------------------ */
+/* --- attention ------------------------------------------------------------ */
 
 static byi_id plus(struct byi_import *o, byi_id x, byi_id more)
 {
@@ -217,8 +219,8 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
             *operands[i] = byi_o_cast(o, *operands[i], BYOC_F32);
 }
 
-/* What of each row's softmax is not the sink's: with S the sum of e^score,
- * S / (S + e^sink) = sigmoid(log S - sink). */
+/* The sink is one more term of each row's softmax. With S the sum of e^score,
+ * it scales the row by S / (S + e^sink) = sigmoid(log S - sink). */
 static byi_id beside_sink(struct byi_import *o, byi_id x, byi_id sink)
 {
     static const int64_t last[] = {-1};
@@ -231,7 +233,7 @@ static byi_id beside_sink(struct byi_import *o, byi_id x, byi_id sink)
                       NO_ATTRS);
 }
 
-byi_id byi_attend(struct byi_import *o, const struct byi_attention *a)
+byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t group[] = {2};
     const uint32_t rank = byi_o_rank(o, a->q);
@@ -239,7 +241,7 @@ byi_id byi_attend(struct byi_import *o, const struct byi_attention *a)
 
     if (a->scale == 0.0 && byi_o_ok(o) &&
         BYI_IS_SYMBOL(byi_o_dim(o, a->q, rank - 1)))
-        byi_o_refuse(o, "heads whose size varies");
+        byi_o_refuse(o, "heads of symbolic size");
     if (!byi_o_ok(o))
         return BYI_NO_ID;
     const byi_id k = shared ? byi_o_expand(o, a->k, 1, group) : a->k;
@@ -271,7 +273,7 @@ struct byi_attention byi_attention_read(struct byi_import *o)
     return a;
 }
 
-/* Keys and values: those of the past, then the node's own. */
+/* Prepend the past keys and values to the node's. */
 static void add_past(struct byi_import *o, struct byi_attention *a,
                      byi_id past_k, byi_id past_v)
 {
@@ -301,10 +303,10 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
         byi_o_fail(o, BYOC_EPARSE,
                    "qkv_hidden_sizes has %u entries, expected 3", n);
     if (byi_o_ok(o) && BYI_IS_SYMBOL(byi_o_dim(o, weights, 1)))
-        byi_o_refuse(o, "weights whose width varies");
+        byi_o_refuse(o, "weights of symbolic width");
     if (given && byi_o_ok(o))
         memcpy(sizes, given, sizeof sizes);
-    byi_split_three(
+    byi_split_qkv(
         o,
         plus(o, byi_o_binary(o, BYI_OP_NN_MATMUL, x, weights), byi_o_in(o, 2)),
         sizes, parts);
@@ -319,7 +321,7 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
                                  byi_o_expand(o, a.v, 1, front), 0);
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, mask);
-    o->out[0] = byi_attend(o, &a);
+    o->out[0] = byi_attention_emit(o, &a);
 }
 
 static void convert_attention(struct byi_import *o)
@@ -330,8 +332,8 @@ static void convert_attention(struct byi_import *o)
                    byi_o_in(o, 4), byi_o_in(o, 5));
 }
 
-/* Input i, of 8 bits, as float32: scale and zero point are inputs too; these
- * have one number, or one for each column. */
+/* Dequantize the 8-bit input i to float32. Inputs `scale` and `zero` hold one
+ * number, or one for each column. */
 static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
                           uint32_t zero)
 {
@@ -364,9 +366,9 @@ static void convert_quantized_attention(struct byi_import *o)
                    byi_o_in(o, 5), byi_o_in(o, 8), BYI_NO_ID);
 }
 
-/* Queries, keys and values with their share of the bias: (b, s, n h) each; or
- * (b, s, n, 3, h) as the query; or (b, s, n, 2, h) as the key; or keys and
- * values as (b, n, t, h). */
+/* Read q, k and v and add their parts of the bias. Each is (b, s, n h); or the
+ * query packs all three as (b, s, n, 3, h); or the key packs k and v as
+ * (b, s, n, 2, h); or k and v are (b, n, t, h). */
 static void read_operands(struct byi_import *o, struct byi_attention *a)
 {
     const byi_id q = byi_o_in(o, 0), k = byi_o_in(o, 1), v = byi_o_in(o, 2);
@@ -377,23 +379,25 @@ static void read_operands(struct byi_import *o, struct byi_attention *a)
     if (bias != BYI_NO_ID && rank != 3)
         byi_o_refuse(o, "a bias of packed operands");
     if (rank == 0 && byi_o_ok(o) && byi_o_rank(o, q) != 5)
-        byi_o_fail(o, BYOC_EPARSE, "it has no key, and a query of rank %u",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found no key and a query of rank %u, expected a packed "
+                   "query of rank 5",
                    byi_o_rank(o, q));
     if (bias != BYI_NO_ID && byi_o_ok(o)) {
         const int64_t sizes[] = {byi_o_dim(o, q, 2), byi_o_dim(o, k, 2),
                                  byi_o_dim(o, v, 2)};
-        byi_split_three(o, bias, sizes, parts);
+        byi_split_qkv(o, bias, sizes, parts);
     }
     if (rank == 0) {
-        a->q = byi_swap_heads(o, pick(o, q, 3, 0));
-        a->k = byi_swap_heads(o, pick(o, q, 3, 1));
-        a->v = byi_swap_heads(o, pick(o, q, 3, 2));
+        a->q = byi_transpose_heads(o, pick(o, q, 3, 0));
+        a->k = byi_transpose_heads(o, pick(o, q, 3, 1));
+        a->v = byi_transpose_heads(o, pick(o, q, 3, 2));
         return;
     }
     a->q = split_heads(o, plus(o, q, parts[0]), a->heads);
     if (rank == 5) {
-        a->k = byi_swap_heads(o, pick(o, k, 3, 0));
-        a->v = byi_swap_heads(o, pick(o, k, 3, 1));
+        a->k = byi_transpose_heads(o, pick(o, k, 3, 0));
+        a->v = byi_transpose_heads(o, pick(o, k, 3, 1));
         return;
     }
     a->k = rank == 4 ? k : split_heads(o, plus(o, k, parts[1]), a->heads);
@@ -417,7 +421,7 @@ static void convert_multi_head(struct byi_import *o)
         o->out[2] = a.v;
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, byi_o_in(o, 4));
-    o->out[0] = byi_attend(o, &a);
+    o->out[0] = byi_attention_emit(o, &a);
 }
 
 /* clang-format off */

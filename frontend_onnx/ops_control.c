@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_control.c: If, Loop, Scan.
  *
- * A branch that is known to be taken stands in the place of its node; else
- * both are functions without parameters.
+ * If the condition is a constant, the taken branch is inlined; otherwise both
+ * branches become functions without parameters.
  */
 #include "frontend_onnx/import.h"
 
@@ -30,7 +30,7 @@ static byi_id call_branch(struct byi_import *o, const Onnx__GraphProto *graph)
         o, &body, tuple_of(&body.inner, outputs, (uint32_t)graph->n_output));
 }
 
-/* A tensor of one element, whatever its axes, as a scalar. */
+/* A tensor of one element and any rank as a scalar. */
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)
 {
     if (id == BYI_NO_ID || byi_o_rank(o, id) == 0)
@@ -58,19 +58,18 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
     o->status = byi_add_if(o->m, o->f, cond, yes, no, o->sources, &id, &o->err);
     if (!byi_o_ok(o))
         byi_prefix(&o->err,
-                   "node %s (If), whose condition is not known (fixing sizes "
-                   "with --dim or --shape, or an input with --const, may "
-                   "tell)",
+                   "node %s (If), whose condition is not constant (try to fix "
+                   "dims with --dim or --shape, or an input with --const)",
                    o->name);
     take_results(o, id, (uint32_t)then->n_output);
 }
 
-/* The dim that the condition asks to be 1; false: it asks for something else.
- */
-static bool asks_if_one(struct byi_import *o, byi_id cond, int64_t *dim)
+/* Whether the condition is `dim == 1` for a symbolic dim. */
+static bool compares_dim_with_one(struct byi_import *o, byi_id cond,
+                                  int64_t *dim)
 {
     const struct byi_node *node = &o->f->nodes.at[cond];
-    const struct byi_item *items[2] = {0};
+    const struct byi_dim_item *items[2] = {0};
     for (uint32_t i = 0; i < 2 && node->kind == BYI_CALL_OP; i++) {
         uint32_t n = 0;
         if (node->op == BYI_OP_EQUAL)
@@ -80,8 +79,8 @@ static bool asks_if_one(struct byi_import *o, byi_id cond, int64_t *dim)
     }
     if (!items[0] || !items[1])
         return false;
-    const struct byi_item *one = items[items[0]->kind != BYI_NUMBER];
-    const struct byi_item *asked = items[items[0]->kind == BYI_NUMBER];
+    const struct byi_dim_item *one = items[items[0]->kind != BYI_NUMBER];
+    const struct byi_dim_item *asked = items[items[0]->kind == BYI_NUMBER];
     *dim = asked->value;
     return one->kind == BYI_NUMBER && one->value == 1 &&
            asked->kind == BYI_SYMBOL;
@@ -99,16 +98,17 @@ static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
            strcmp(otherwise->node[0]->op_type, "Identity") == 0;
 }
 
-/* PyTorch's squeeze(x, dim), exported where the size varies: an axis goes if
- * its size is 1, else the result has one axis more. What reads it expects one
- * rank, hence the axis goes, and a run where its size is another is refused. */
+/* PyTorch exports squeeze(x, dim) of a symbolic dim as an If: the axis is
+ * removed only if its size is 1, so the rank depends on the data. Readers of
+ * the result expect one rank: always squeeze, and let the run refuse other
+ * sizes. */
 static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
                            const Onnx__GraphProto *otherwise)
 {
     int64_t dim;
     byi_id squeezed, x;
     if (!byi_o_ok(o) || !is_squeeze_or_identity(then, otherwise) ||
-        !asks_if_one(o, byi_o_in(o, 0), &dim))
+        !compares_dim_with_one(o, byi_o_in(o, 0), &dim))
         return false;
     byi_o_inline(o, then, &squeezed);
     byi_o_inline(o, otherwise, &x);
@@ -135,7 +135,7 @@ static void convert_if(struct byi_import *o)
         byi_o_fail(o, BYOC_EPARSE, "a branch has inputs, expected none");
     if (then->n_output != o->n_out || otherwise->n_output != o->n_out)
         byi_o_fail(o, BYOC_EPARSE,
-                   "its branches have %zu and %zu outputs, it has %u",
+                   "its branches have %zu and %zu outputs, expected %u",
                    then->n_output, otherwise->n_output, o->n_out);
     if (!byi_o_value(o, byi_o_in(o, 0), &cond) || cond.dtype != BYOC_BOOL ||
         byi_elements(cond.rank, cond.dims) != 1) {
@@ -149,8 +149,8 @@ static void convert_if(struct byi_import *o)
 
 /* --- Loop, Scan ----------------------------------------------------------- */
 
-/* Apply the loop to its first values. */
-static void run_loop(struct byi_import *o, struct byi_loop *loop)
+/* Call the loop with its initial values. */
+static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const byi_id fn = byi_loop_make(o, loop);
     byi_id *args = byi_arena_calloc(
@@ -184,8 +184,8 @@ static void run_loop(struct byi_import *o, struct byi_loop *loop)
     }
 }
 
-/* What the graph gives besides states grows round by round. */
-static void count_rows(struct byi_import *o, struct byi_loop *loop)
+/* Outputs of the graph after the states are scan outputs. */
+static void count_rows(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const uint32_t first = loop->counts ? 1 : 0;
     const size_t n = loop->graph->n_output;
@@ -204,25 +204,25 @@ static void count_rows(struct byi_import *o, struct byi_loop *loop)
 
 static void convert_loop(struct byi_import *o)
 {
-    struct byi_loop loop = {.graph = byi_o_graph(o, "body"),
-                            .trips = byi_o_as_scalar(o, byi_o_in(o, 0)),
-                            .go = byi_o_as_scalar(o, byi_o_in(o, 1)),
-                            .counts = true,
-                            .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
-                            .states = o->in + 2};
+    struct byi_onnx_loop loop = {.graph = byi_o_graph(o, "body"),
+                                 .trips = byi_o_as_scalar(o, byi_o_in(o, 0)),
+                                 .go = byi_o_as_scalar(o, byi_o_in(o, 1)),
+                                 .counts = true,
+                                 .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
+                                 .states = o->in + 2};
 
     if (!byi_o_ok(o))
         return;
     if (loop.trips == BYI_NO_ID && loop.go == BYI_NO_ID)
-        byi_o_refuse(o, "it has neither a number of rounds nor a condition, "
-                        "and never ends");
+        byi_o_refuse(o, "it has neither a trip count nor a condition, and "
+                        "never ends");
     for (uint32_t i = 0; i < loop.n_states; i++)
         if (loop.states[i] == BYI_NO_ID)
             byi_o_fail(o, BYOC_EPARSE, "state %u has no initial value", i);
     if (loop.graph->n_input != 2 + loop.n_states)
         byi_o_fail(o, BYOC_EPARSE,
-                   "its graph has %zu inputs, expected %u (round, condition, "
-                   "states)",
+                   "its graph has %zu inputs, expected %u (iteration, "
+                   "condition, states)",
                    loop.graph->n_input, 2 + loop.n_states);
     if (byi_o_ok(o))
         count_rows(o, &loop);
@@ -246,7 +246,7 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
     }
 }
 
-/* As many rounds as an input has slices. */
+/* The trip count: the number of slices of a scan input. */
 static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
 {
     const int64_t n = byi_o_dim(o, s->whole, s->axis);
@@ -259,7 +259,7 @@ static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
         ATTRS(AN_INT("axis", 0)));
 }
 
-static void find_slices(struct byi_import *o, struct byi_loop *loop)
+static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     read_slices(o, loop->reads, loop->n_reads, "scan_input_axes",
                 o->opset < 9 ? "directions" : "scan_input_directions");
@@ -274,15 +274,16 @@ static void find_slices(struct byi_import *o, struct byi_loop *loop)
                                         loop->reads[0].axis);
         if (n != first && !BYI_IS_SYMBOL(n) && !BYI_IS_SYMBOL(first))
             byi_o_fail(o, BYOC_ETYPE,
-                       "scan input %u has %lld slices, the first one %lld", i,
-                       (long long)n, (long long)first);
+                       "scan input %u has %lld slices, expected %lld as in "
+                       "scan input 0",
+                       i, (long long)n, (long long)first);
     }
 }
 
 static void convert_scan(struct byi_import *o)
 {
     const int64_t n_reads = byi_o_int(o, "num_scan_inputs", 0);
-    struct byi_loop loop = {
+    struct byi_onnx_loop loop = {
         .graph = byi_o_graph(o, "body"), .go = BYI_NO_ID, .states = o->in};
 
     if (!byi_o_ok(o))
@@ -295,7 +296,7 @@ static void convert_scan(struct byi_import *o)
     }
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
     loop.n_reads = (uint32_t)n_reads;
     loop.n_states = o->n_in - loop.n_reads;
     loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);
@@ -307,7 +308,7 @@ static void convert_scan(struct byi_import *o)
     run_loop(o, &loop);
 }
 
-/* One entry of the batch: every input without its first axis. */
+/* Scan one entry of the batch: every input without its first axis. */
 static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
                        int64_t entry)
 {
@@ -325,8 +326,8 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
             o->out[i] = byi_o_expand(o, o->out[i], 1, (const int64_t[]){0});
 }
 
-/* Before opset 9, inputs and outputs had a batch first, and the first input
- * was the lengths of its sequences: a Scan of today for every entry. */
+/* Before opset 9, inputs and outputs had a leading batch axis, and input 0 was
+ * sequence_lens: convert one Scan of opset 9 for each entry of the batch. */
 static void convert_scan_8(struct byi_import *o)
 {
     enum { MOST = 64 };
@@ -336,16 +337,16 @@ static void convert_scan_8(struct byi_import *o)
 
     for (uint32_t i = 0; i < n; i++)
         if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
-            byi_o_fail(o, BYOC_ETYPE, "input %u has no batch", i + 1);
+            byi_o_fail(o, BYOC_ETYPE, "input %u has no batch axis", i + 1);
     if (n == 0)
-        byi_o_fail(o, BYOC_EPARSE, "it has no inputs to scan");
+        byi_o_fail(o, BYOC_EPARSE, "found no scan inputs");
     if (byi_o_in(o, 0) != BYI_NO_ID)
         byi_o_refuse(o, "with sequence_lens");
     const int64_t batch = byi_o_ok(o) ? byi_o_dim(o, whole[0], 0) : 0;
     if (batch < 1 || batch > MOST)
         byi_o_refuse(o,
-                     "a batch that varies, or is not 1 to %d (fix it with "
-                     "--dim or --shape)",
+                     "expected a batch of 1 to %d (fix it with --dim or "
+                     "--shape)",
                      MOST);
     for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
         scan_entry(o, whole, n, b);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_element.c: operators that work element by element: arithmetic,
- * comparisons, activations.
+/* ops_element.c: elementwise operators: arithmetic, comparisons, activations.
  *
- * Add(a, b) -> add(%a, %b); before opset 7 b is lined up with an axis of a:
+ * Add(a, b) -> add(%a, %b); before opset 7 b is aligned with an axis of a:
  * Add(a, b, axis=1) -> add(%a, expand_dims(%b, axis=[1, 2])).
  */
 #include "frontend_onnx/import.h"
@@ -22,17 +21,17 @@ static void convert_binary_old(struct byi_import *o)
     const byi_id a = byi_o_in(o, 0);
     byi_id b = byi_o_in(o, 1);
     const int64_t ra = byi_o_rank(o, a), rb = byi_o_rank(o, b);
-    const bool lined_up = byi_o_has(o, "axis");
+    const bool aligned = byi_o_has(o, "axis");
     int64_t axis = byi_o_int(o, "axis", 0), ends[BYI_MAX_RANK];
 
     byi_o_int(o, "broadcast", 0);
     axis = axis < 0 ? axis + ra : axis;
-    if (lined_up && rb > 0 && axis < ra - rb && axis >= 0) {
+    if (aligned && rb > 0 && axis < ra - rb && axis >= 0) {
         const int64_t n = ra - axis - rb;
         for (int64_t i = 0; i < n; i++)
             ends[i] = rb + i;
         b = byi_o_expand(o, b, (uint32_t)n, ends);
-    } else if (lined_up && (axis > ra - rb || axis < 0)) {
+    } else if (aligned && (axis > ra - rb || axis < 0)) {
         byi_o_fail(o, BYOC_ETYPE,
                    "b of rank %lld at axis %lld does not fit rank %lld",
                    (long long)rb, (long long)axis, (long long)ra);
@@ -40,14 +39,14 @@ static void convert_binary_old(struct byi_import *o)
     o->out[0] = byi_o_emit(o, o->row->op, ARGS(a, b), NO_ATTRS);
 }
 
-/* Max, Min, Sum: a chain. */
+/* Max, Min, Sum: a chain of binary operators. */
 static void convert_chain(struct byi_import *o)
 {
     byi_id sum = byi_o_in(o, 0);
 
     for (uint32_t i = 1; i < o->n_in; i++) {
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
         sum = byi_o_emit(o, o->row->op, ARGS(sum, byi_o_in(o, i)), NO_ATTRS);
     }
     o->out[0] = sum;
@@ -111,7 +110,8 @@ static void convert_clip_6(struct byi_import *o)
     o->out[0] = clip(o, byi_o_in(o, 0), min, max);
 }
 
-/* A bound that an attribute can hold; the fallback where it is left out. */
+/* A constant bound that a float attribute holds exactly; the fallback when the
+ * input is omitted. */
 static bool fixed_bound(struct byi_import *o, uint32_t i, double fallback,
                         double *bound)
 {
@@ -153,7 +153,7 @@ static void convert_clip(struct byi_import *o)
 static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
 {
     if (dtype == BYOC_NONE)
-        byi_o_refuse(o, "it has no attribute 'to'");
+        byi_o_refuse(o, "the target type is missing");
     o->out[0] = byi_o_cast(o, byi_o_in(o, 0), dtype);
 }
 
@@ -176,7 +176,7 @@ static void convert_cast_1(struct byi_import *o)
         cast_to(o, (enum byoc_dtype)value->value);
 }
 
-/* Whole numbers have an error function too, of their own type. */
+/* Erf accepts integers and returns their type. */
 static void convert_erf(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -193,14 +193,14 @@ static void convert_cast_like(struct byi_import *o)
     cast_to(o, byi_o_dtype(o, byi_o_in(o, 1)));
 }
 
-/* The mask of a Dropout that drops nothing: all true. */
+/* The mask of a Dropout in inference mode: all true. */
 static byi_id all_ones(struct byi_import *o, enum byoc_dtype dtype)
 {
     return byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, byi_o_in(o, 0))),
                       ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
 }
 
-static void drop_nothing(struct byi_import *o)
+static void dropout_inference(struct byi_import *o)
 {
     o->out[0] = byi_o_in(o, 0);
     if (byi_o_wants(o, 1))
@@ -208,11 +208,12 @@ static void drop_nothing(struct byi_import *o)
             all_ones(o, o->opset < 10 ? byi_o_dtype(o, o->out[0]) : BYOC_BOOL);
 }
 
-/* In training mode an element stays with probability 1 - ratio, and is scaled
- * to keep the mean:
+/* In training mode each element is kept with probability 1 - ratio, and scaled
+ * to preserve the mean:
  *   mask = not training_mode or random.uniform(shape of x) >= ratio
  *   y = mask ? x * (training_mode ? 1 / (1 - ratio) : 1) : 0 */
-static void drop_some(struct byi_import *o, byi_id training, byi_id ratio)
+static void dropout_training(struct byi_import *o, byi_id training,
+                             byi_id ratio)
 {
     const byi_id x = byi_o_in(o, 0);
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
@@ -248,11 +249,11 @@ static void convert_dropout(struct byi_import *o)
         byi_o_refuse(o, "in training mode (is_test is 0)");
     if (training == BYI_NO_ID ||
         (byi_o_is_const(o, 2) && byi_o_const_int(o, 2, "training_mode") == 0))
-        drop_nothing(o);
+        dropout_inference(o);
     else
-        drop_some(o, training,
-                  ratio != BYI_NO_ID ? ratio
-                                     : byi_o_scalar(o, BYOC_F32, usual));
+        dropout_training(o, training,
+                         ratio != BYI_NO_ID ? ratio
+                                            : byi_o_scalar(o, BYOC_F32, usual));
 }
 
 /* Opset 1 declares rounded defaults. */
@@ -318,7 +319,7 @@ static void convert_quick_gelu(struct byi_import *o)
     o->out[0] = byi_o_binary(o, BYI_OP_MULTIPLY, x, gate);
 }
 
-/* BiasGelu, FastGelu: of x + bias; fast by the approximation with tanh. */
+/* BiasGelu, FastGelu: gelu(x + bias); FastGelu uses the tanh approximation. */
 static void convert_bias_gelu(struct byi_import *o)
 {
     const bool fast = strcmp(o->row->type, "FastGelu") == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_grouped.c: com.microsoft's GroupQueryAttention: several heads of queries
- * share one of keys and values (Ainslie et al., "GQA: Training Generalized
- * Multi-Query Transformer Models from Multi-Head Checkpoints", 2023), which
- * stay in a cache from run to run.
+/* ops_grouped.c: com.microsoft's GroupQueryAttention: several query heads share
+ * one head of keys and values (Ainslie et al., "GQA: Training Generalized
+ * Multi-Query Transformer Models from Multi-Head Checkpoints", 2023). Keys and
+ * values stay in a cache from run to run.
  */
 #include "frontend_onnx/attention.h"
 
@@ -15,8 +15,8 @@ enum {
     VALUE,
     PAST_KEY,
     PAST_VALUE,
-    LAST_KEY, /* (b): the last key of each sequence */
-    ALL_KEYS, /* of the longest sequence            */
+    LAST_KEY, /* seqlens_k (b): index of each sequence's last key */
+    ALL_KEYS, /* total_sequence_length: keys of the longest one   */
     COSINES,
     SINES,
     POSITIONS,
@@ -28,16 +28,16 @@ enum {
     KEY_NORM
 };
 
-struct grouped {
+struct grouped_attention {
     struct byi_attention a;
     int64_t kv_heads;
-    byi_id past;  /* (b): keys of each sequence that are there already */
-    byi_id rows;  /* (b, s): which key each query stands at            */
-    byi_id all;   /* keys of the longest sequence, a scalar            */
-    byi_id moves; /* (b, kv_heads, t, 1): see cache_moves              */
+    byi_id past;  /* (b): past keys of each sequence        */
+    byi_id rows;  /* (b, s): position of each query         */
+    byi_id all;   /* keys of the longest sequence, a scalar */
+    byi_id moves; /* (b, kv_heads, t, 1): see cache_moves   */
 };
 
-static void refuse_of_grouped(struct byi_import *o)
+static void check_grouped(struct byi_import *o)
 {
     if (byi_o_int(o, "sliding_window_cache", 0))
         byi_o_refuse(o, "a cache that keeps only the window");
@@ -56,20 +56,20 @@ static void refuse_of_grouped(struct byi_import *o)
     if (byi_o_in(o, LAST_KEY) == BYI_NO_ID ||
         byi_o_in(o, ALL_KEYS) == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
-                   "it has no seqlens_k and total_sequence_length");
+                   "inputs seqlens_k and total_sequence_length are required");
     if ((byi_o_in(o, PAST_KEY) == BYI_NO_ID) !=
         (byi_o_in(o, PAST_VALUE) == BYI_NO_ID))
         byi_o_fail(o, BYOC_EPARSE,
-                   "it has one of past_key and past_value, expected both or "
+                   "found one of past_key and past_value, expected both or "
                    "neither");
     if ((byi_o_in(o, KEY) == BYI_NO_ID) != (byi_o_in(o, VALUE) == BYI_NO_ID))
         byi_o_fail(o, BYOC_EPARSE,
-                   "it has one of key and value, expected both or neither");
+                   "found one of key and value, expected both or neither");
 }
 
-/* Queries, keys and values, (b, s, heads, h): three inputs, or one that holds
- * all of them. */
-static void read_grouped(struct byi_import *o, struct grouped *g)
+/* Queries, keys and values, (b, s, heads, h): three inputs, or one packed
+ * input. */
+static void read_grouped(struct byi_import *o, struct grouped_attention *g)
 {
     struct byi_attention *a = &g->a;
     const int64_t heads = a->heads + 2 * g->kv_heads;
@@ -82,20 +82,21 @@ static void read_grouped(struct byi_import *o, struct grouped *g)
                                  g->kv_heads * h};
         if (BYI_IS_SYMBOL(width) || width % heads)
             byi_o_fail(o, BYOC_ETYPE,
-                       "a query of width %lld does not hold %lld heads of "
-                       "queries, keys and values",
+                       "a packed query of width %lld does not split into %lld "
+                       "heads of queries, keys and values",
                        (long long)width, (long long)heads);
         else
-            byi_split_three(o, parts[0], sizes, parts);
+            byi_split_qkv(o, parts[0], sizes, parts);
     }
-    a->q = byi_show_heads(o, parts[0], a->heads);
-    a->k = byi_show_heads(o, parts[1], g->kv_heads);
-    a->v = byi_show_heads(o, parts[2], g->kv_heads);
+    a->q = byi_unflatten_heads(o, parts[0], a->heads);
+    a->k = byi_unflatten_heads(o, parts[1], g->kv_heads);
+    a->v = byi_unflatten_heads(o, parts[2], g->kv_heads);
 }
 
-/* How far each sequence is. The keys that come now are the last ones of it;
- * where there are fewer, as at the end of a shorter prompt, it begins here. */
-static void read_lengths(struct byi_import *o, struct grouped *g)
+/* The past length of each sequence. The new keys are the last ones of the
+ * sequence; a sequence with fewer keys than that (a shorter prompt, padded)
+ * starts here. */
+static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 {
     static const int64_t column[] = {1};
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
@@ -112,9 +113,9 @@ static void read_lengths(struct byi_import *o, struct grouped *g)
     g->all = byi_o_as_scalar(o, byi_o_cast(o, byi_o_in(o, ALL_KEYS), BYOC_I64));
 }
 
-static void rotate_grouped(struct byi_import *o, struct grouped *g)
+static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
 {
-    const bool in_turn = byi_o_int(o, "rotary_interleaved", 0) != 0;
+    const bool interleaved = byi_o_int(o, "rotary_interleaved", 0) != 0;
     const bool given = byi_o_in(o, POSITIONS) != BYI_NO_ID;
     byi_id tables[] = {byi_o_in(o, COSINES), byi_o_in(o, SINES)};
 
@@ -123,29 +124,31 @@ static void rotate_grouped(struct byi_import *o, struct grouped *g)
     for (uint32_t i = 0; i < 2; i++)
         if (tables[i] == BYI_NO_ID || byi_o_rank(o, tables[i]) != 2) {
             byi_o_fail(o, BYOC_EPARSE,
-                       "do_rotary is 1, but there is no table of %s of rank 2",
-                       i ? "sines" : "cosines");
+                       "do_rotary is 1, which needs %s of rank 2",
+                       i ? "sin_cache" : "cos_cache");
             return;
         }
     const int64_t head = byi_o_dim(o, g->a.q, 3);
     const int64_t width = 2 * byi_o_dim(o, tables[0], 1);
     if (BYI_IS_SYMBOL(head) || width < 2 || head < width) {
         byi_o_fail(o, BYOC_ETYPE,
-                   "heads of %lld elements are not turned by tables of %lld",
-                   (long long)head, (long long)(width / 2));
+                   "found heads of %lld elements, expected at least %lld, "
+                   "twice the width of cos_cache",
+                   (long long)head, (long long)width);
         return;
     }
     for (uint32_t i = 0; i < 2; i++)
-        tables[i] = byi_rotations(
+        tables[i] = byi_rotary_rows(
             o, tables[i], given ? byi_o_in(o, POSITIONS) : g->rows, false);
-    g->a.q = byi_rotate(o, g->a.q, tables, in_turn);
-    g->a.k = byi_rotate(o, g->a.k, tables, in_turn);
+    g->a.q = byi_rotary_apply(o, g->a.q, tables, interleaved);
+    g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
 
-/* Which row of a sequence's old keys, new keys, and one of zeros becomes each
- * row of its cache: old ones, then new ones, then nothing. A cache is as long
- * as it was where there is room in it. */
-static byi_id cache_moves(struct byi_import *o, const struct grouped *g)
+/* For each row of a sequence's new cache, the index of its source row in the
+ * concatenation [old keys, new keys, a row of zeros]: past keys, then new keys,
+ * then zeros. The cache grows only when the keys do not fit. */
+static byi_id cache_moves(struct byi_import *o,
+                          const struct grouped_attention *g)
 {
     static const int64_t column[] = {1}, outer[] = {1, 3};
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
@@ -173,8 +176,8 @@ static byi_id cache_moves(struct byi_import *o, const struct grouped *g)
 }
 
 /* The cache (b, kv_heads, t, h) after this run. */
-static byi_id cached(struct byi_import *o, const struct grouped *g, byi_id old,
-                     byi_id new)
+static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
+                     byi_id old, byi_id new)
 {
     static const int64_t one_row[] = {0, 0, 0, 0, 0, 0, 1, 0};
     const byi_id ended =
@@ -188,8 +191,8 @@ static byi_id cached(struct byi_import *o, const struct grouped *g, byi_id old,
                       ATTRS(AN_INT("batch_dims", 2)));
 }
 
-/* The rows of a cache that any sequence has filled. */
-static byi_id filled(struct byi_import *o, const struct grouped *g,
+/* The rows of a cache up to the longest sequence. */
+static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
                      byi_id cache)
 {
     static const int64_t zero[] = {0}, one[] = {1}, axis[] = {2};
@@ -201,13 +204,13 @@ static byi_id filled(struct byi_import *o, const struct grouped *g,
                       NO_ATTRS);
 }
 
-/* Keys and values go to the cache and come from it. */
-static void cache_grouped(struct byi_import *o, struct grouped *g)
+/* Append keys and values to the cache, and attend to the cache. */
+static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
 {
     struct byi_attention *a = &g->a;
 
-    a->k = byi_swap_heads(o, a->k);
-    a->v = byi_swap_heads(o, a->v);
+    a->k = byi_transpose_heads(o, a->k);
+    a->v = byi_transpose_heads(o, a->v);
     if (byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o)) {
         g->moves = cache_moves(o, g);
         a->k = cached(o, g, byi_o_in(o, PAST_KEY), a->k);
@@ -223,9 +226,10 @@ static void cache_grouped(struct byi_import *o, struct grouped *g)
     }
 }
 
-/* The keys that each query looks at: up to its own and its sequence's last,
- * and no more than a window of them. */
-static byi_id grouped_mask(struct byi_import *o, const struct grouped *g)
+/* The keys that each query attends to: up to its own position and its
+ * sequence's last key, within a sliding window if the node has one. */
+static byi_id grouped_mask(struct byi_import *o,
+                           const struct grouped_attention *g)
 {
     static const int64_t columns[] = {1, 2}, last[] = {2};
     const int64_t heads[] = {1, 2};
@@ -252,13 +256,14 @@ static byi_id grouped_mask(struct byi_import *o, const struct grouped *g)
             byi_o_binary(o, BYI_OP_GREATER, keys,
                          byi_o_binary(o, BYI_OP_SUBTRACT, end, width)));
     }
-    return byi_mask_term(o, &g->a, allowed, byi_lowest_score(o, &g->a),
-                         byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
+    return byi_attention_mask(o, &g->a, allowed, byi_attention_lowest(o, &g->a),
+                              byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
 }
 
-/* x's heads, on axis `axis`, as groups of those that share keys. */
-static byi_id group_heads(struct byi_import *o, const struct grouped *g,
-                          byi_id x, uint32_t axis)
+/* Split x's heads, on axis `axis`, into groups that share keys. */
+static byi_id group_heads(struct byi_import *o,
+                          const struct grouped_attention *g, byi_id x,
+                          uint32_t axis)
 {
     const uint32_t rank = byi_o_rank(o, x);
     int64_t shape[BYI_MAX_RANK] = {0};
@@ -275,9 +280,10 @@ static byi_id group_heads(struct byi_import *o, const struct grouped *g,
     return byi_o_reshape(o, x, byi_o_vector(o, n, shape), false);
 }
 
-/* The bias of the scores (b, n, s, t): one head or all of them, and sizes that
- * vary among the others, so that heads come last while they are split. */
-static byi_id grouped_bias(struct byi_import *o, const struct grouped *g)
+/* The bias of the scores (b, n, s, t), for one head or for all. Other dims may
+ * be symbolic, so heads move to the last axis while they are split. */
+static byi_id grouped_bias(struct byi_import *o,
+                           const struct grouped_attention *g)
 {
     static const int64_t heads_last[] = {0, 2, 3, 1};
     static const int64_t back[] = {0, 3, 4, 1, 2}, one[] = {2};
@@ -296,8 +302,9 @@ static byi_id grouped_bias(struct byi_import *o, const struct grouped *g)
         ATTRS(SOME_INTS("axes", 5, back)));
 }
 
-/* The sink's scores, one for each head: given, or 0 with smooth_softmax. */
-static byi_id grouped_sink(struct byi_import *o, const struct grouped *g)
+/* The sink's score of each head: an input, or 0 with smooth_softmax. */
+static byi_id grouped_sink(struct byi_import *o,
+                           const struct grouped_attention *g)
 {
     static const int64_t columns[] = {1, 2}, deeper[] = {2, 3};
     const bool smooth = byi_o_int(o, "smooth_softmax", 0) > 0;
@@ -311,29 +318,29 @@ static byi_id grouped_sink(struct byi_import *o, const struct grouped *g)
 }
 
 /* (b, s, n, h) -> (b, n, s, h), or (b, n / g, g, s, h) */
-static byi_id grouped_queries(struct byi_import *o, const struct grouped *g)
+static byi_id grouped_queries(struct byi_import *o,
+                              const struct grouped_attention *g)
 {
     static const int64_t axes[] = {0, 2, 3, 1, 4};
 
     if (g->kv_heads == g->a.heads)
-        return byi_swap_heads(o, g->a.q);
+        return byi_transpose_heads(o, g->a.q);
     return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(group_heads(o, g, g->a.q, 2)),
                       ATTRS(SOME_INTS("axes", 5, axes)));
 }
 
-/* GroupQueryAttention: attention with a cache of keys and values, of which
- * several heads of queries share one. */
 static void convert_grouped(struct byi_import *o)
 {
-    struct grouped g = {.a = byi_attention_read(o),
-                        .kv_heads = byi_o_int(o, "kv_num_heads", 0),
-                        .moves = BYI_NO_ID};
+    struct grouped_attention g = {.a = byi_attention_read(o),
+                                  .kv_heads = byi_o_int(o, "kv_num_heads", 0),
+                                  .moves = BYI_NO_ID};
 
     g.a.softcap = byi_o_float(o, "softcap", 0);
-    refuse_of_grouped(o);
+    check_grouped(o);
     if (byi_o_ok(o) && (g.kv_heads < 1 || g.a.heads % g.kv_heads))
         byi_o_fail(o, BYOC_EPARSE,
-                   "%lld heads of queries do not share %lld of keys",
+                   "num_heads is %lld, expected a multiple of kv_num_heads, "
+                   "%lld",
                    (long long)g.a.heads, (long long)g.kv_heads);
     if (!byi_o_ok(o))
         return;
@@ -346,7 +353,7 @@ static void convert_grouped(struct byi_import *o)
     g.a.sink = grouped_sink(o, &g);
     byi_attention_widen(o, &g.a);
     g.a.mask = grouped_mask(o, &g);
-    o->out[0] = byi_attend(o, &g.a);
+    o->out[0] = byi_attention_emit(o, &g.a);
 }
 
 /* clang-format off */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_image.c: resizing, sampling and detection.
  *
- * Upsample and Resize before opset 11 have one way to map coordinates:
+ * Upsample, and Resize before opset 11, have one coordinate transformation:
  * image.resize(coordinate_transformation_mode="asymmetric",
  *              nearest_mode="floor").
  */
@@ -15,7 +15,7 @@ static const char *resize_mode(struct byi_import *o)
     const char *mode = byi_o_string(o, "mode", "nearest");
 
     if (strcmp(mode, "bilinear") == 0 || strcmp(mode, "trilinear") == 0)
-        return "linear"; /* as opset 1 and some exporters have it */
+        return "linear"; /* names in opset 1 and of some exporters */
     return mode;
 }
 
@@ -64,8 +64,8 @@ static void convert_resize_10(struct byi_import *o)
     resize_old(o, byi_o_in(o, 1));
 }
 
-/* An input that is there and not the empty tensor, which opset 11 asks for
- * in place of leaving it out. */
+/* Whether an input is present. In opset 11 an empty tensor stands for an
+ * omitted input. */
 static bool is_given(const struct byi_import *o, uint32_t i)
 {
     const byi_id id = byi_o_in(o, i);
@@ -74,7 +74,7 @@ static bool is_given(const struct byi_import *o, uint32_t i)
            !(byi_o_rank(o, id) == 1 && byi_o_dim(o, id, 0) == 0);
 }
 
-/* The region of tf_crop_and_resize; the other modes do not look at it. */
+/* The region of tf_crop_and_resize; the other modes ignore it. */
 static const double *read_roi(struct byi_import *o, const char *transform,
                               uint32_t *n)
 {
@@ -86,7 +86,7 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     if (!byi_o_value(o, byi_o_in(o, 1), &t))
         return NULL;
     if (t.rank != 1 || t.dims[0] > 2 * BYI_MAX_RANK) {
-        byi_o_refuse(o, "its input 'roi' is not a vector, or longer than %d",
+        byi_o_refuse(o, "input 'roi' is not a vector of at most %d elements",
                      2 * BYI_MAX_RANK);
         return NULL;
     }
@@ -97,18 +97,17 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     return roi;
 }
 
-/* The roi that only a run knows. */
+/* The roi input, which is not constant. */
 static byi_id wanted_roi(struct byi_import *o)
 {
     if (byi_o_in(o, 1) == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
-                   "input 'roi' is left out, "
-                   "tf_crop_and_resize needs it");
+                   "input 'roi' is omitted, but tf_crop_and_resize needs it");
     return byi_o_in(o, 1);
 }
 
-/* Sizes of the same shape as x, no larger or no smaller than those that are
- * asked for. */
+/* Replace the requested sizes by sizes that keep x's aspect ratio and are not
+ * larger (or not smaller). */
 static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
                        uint32_t rank, int64_t *sizes)
 {
@@ -126,8 +125,8 @@ static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
                 scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
 }
 
-/* Sizes or scales of every axis, where they are given for some, or where the
- * shape is to stay what it is. */
+/* Complete sizes or scales that are given for some axes only, and apply the
+ * aspect ratio policy. */
 static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
 {
     const char *policy = byi_o_string(o, "keep_aspect_ratio_policy", "stretch");
@@ -144,7 +143,7 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
         return given;
     if (!byi_o_value(o, given, &t)) {
         byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with sizes that "
-                        "only a run knows");
+                        "are not constant");
         return BYI_NO_ID;
     }
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
@@ -156,8 +155,8 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
         sizes[i] = byi_o_dim(o, byi_o_in(o, 0), i);
         scales[i] = 1;
         if (sized && (sizes[i] <= 0)) {
-            byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with dims "
-                            "that only a run knows");
+            byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with symbolic "
+                            "dims");
             return BYI_NO_ID;
         }
     }
@@ -213,8 +212,7 @@ static void convert_resize(struct byi_import *o)
                                BYI_N(attrs) - (n == 0), attrs);
 }
 
-/* Whole numbers and bools are sampled as float64, and are what they were after
- * it. */
+/* Integers and bools are sampled in float64 and cast back. */
 static void convert_grid_sample(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), grid = byi_o_in(o, 1);
@@ -234,7 +232,8 @@ static void convert_grid_sample(struct byi_import *o)
         dtype);
 }
 
-/* Before opset 16 there was no shift by half a pixel, and no attribute. */
+/* Before opset 16 coordinates were not shifted by half a pixel, and there was
+ * no attribute for it. */
 static void convert_roi_align_10(struct byi_import *o)
 {
     const struct byi_attr attrs[] = {
@@ -260,7 +259,8 @@ static void convert_max_roi_pool(struct byi_import *o)
               A_FLOAT("spatial_scale", byi_o_float(o, "spatial_scale", 1.0))));
 }
 
-/* Inputs in the middle may be left out; trailing ones are left to the IR. */
+/* Omitted inputs in the middle get their defaults here; trailing ones get them
+ * from the IR operator. */
 static void convert_nms(struct byi_import *o)
 {
     byi_id args[5];
@@ -270,7 +270,7 @@ static void convert_nms(struct byi_import *o)
         n--;
     for (uint32_t i = 0; i < n; i++) {
         args[i] = byi_o_in(o, i);
-        if (args[i] == BYI_NO_ID) /* most boxes per class, and the overlap */
+        if (args[i] == BYI_NO_ID) /* max boxes per class, IoU threshold */
             args[i] = byi_o_scalar(o, i == 2 ? BYOC_I64 : BYOC_F32, 0);
     }
     o->out[0] =

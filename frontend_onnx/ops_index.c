@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_index.c: operators that pick elements by index, or find indices. */
+/* ops_index.c: operators that read elements by index, or compute indices. */
 #include "frontend_onnx/import.h"
 
-/* Indices as the IR takes them: int32 and int64 as they are. */
+/* Cast indices to int64 unless they are int32: the IR accepts both. */
 static byi_id as_index(struct byi_import *o, byi_id id)
 {
     if (byi_o_dtype(o, id) == BYOC_I32)
@@ -40,7 +40,7 @@ static void convert_cumsum(struct byi_import *o)
                                  A_BOOL("reverse", reverse)));
 }
 
-/* A string is zero where it is empty. */
+/* The zero of strings is "". */
 static void convert_nonzero(struct byi_import *o)
 {
     const char *none = "";
@@ -123,7 +123,7 @@ static void convert_reverse_sequence(struct byi_import *o)
                          AN_INT("time_axis", byi_o_int(o, "time_axis", 0))));
 }
 
-/* Without axis, the elements of x. */
+/* Without axis, the unique elements of x. */
 static void convert_unique(struct byi_import *o)
 {
     const bool flat = !byi_o_has(o, "axis");

@@ -15,7 +15,7 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
     if (factor == 1.0)
         return x;
     if (!byi_dtype_is_float(dtype) && factor != rint(factor))
-        byi_o_refuse(o, "a fraction as alpha or beta of an integer product");
+        byi_o_refuse(o, "a fractional alpha or beta of an integer product");
     return byi_o_emit(o, BYI_OP_MULTIPLY,
                       ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
 }
@@ -67,7 +67,7 @@ static void convert_fused_gemm(struct byi_import *o)
     o->out[0] = byi_o_activation(o, gemm(o), name, numbers, n);
 }
 
-/* Axis 0 behind the batch axes: (a, b, c, n) becomes (b, c, a, n). */
+/* Move axis 0 behind the batch axes: (a, b, c, n) becomes (b, c, a, n). */
 static byi_id batch_first(struct byi_import *o, byi_id x, bool wanted)
 {
     const uint32_t rank = byi_o_rank(o, x);
@@ -83,8 +83,8 @@ static byi_id batch_first(struct byi_import *o, byi_id x, bool wanted)
 }
 
 /* FusedMatMul(a, b, transB=1, alpha=2)
- *   -> multiply(nn.matmul(%a, %b, transpose_b=true), 2); of a vector there is
- * nothing to transpose */
+ *   -> multiply(nn.matmul(%a, %b, transpose_b=true), 2)
+ * The transposition of a vector is ignored. */
 static void convert_fused_matmul(struct byi_import *o)
 {
     const byi_id a =

@@ -3,7 +3,7 @@
  *
  * SequenceInsert(s, x)       -> sequence.insert(%s, %x)
  * Optional(type=seq(float))  -> optional.none(dtype="float32", sequence=true)
- * OptionalHasElement(x)      -> true, where x is no optional
+ * OptionalHasElement(x)      -> true, unless x is an optional
  * SequenceMap(s, x, body)    -> a loop (loop.c) over the elements of s
  */
 #include "frontend_onnx/import.h"
@@ -16,8 +16,7 @@ static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
                                           : BYI_TENSOR;
 }
 
-/* The type of an element: what the file knows of its shape, which may be
- * nothing. */
+/* The type of an element, with the dims that the file declares, if any. */
 static const struct byi_type *element_type(struct byi_import *o,
                                            const Onnx__TypeProto__Tensor *t)
 {
@@ -66,7 +65,7 @@ const struct byi_type *byi_o_list_type(struct byi_import *o,
     return made;
 }
 
-/* All operands as they are; trailing ones may be left out. */
+/* The same operands; trailing ones may be omitted. */
 static void convert_list(struct byi_import *o)
 {
     uint32_t n = o->n_in;
@@ -130,7 +129,8 @@ static void convert_optional(struct byi_import *o)
     if (sequence)
         type = type->sequence_type->elem_type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
-        byi_o_refuse(o, "of a type that is no tensor or sequence of tensors");
+        byi_o_refuse(o, "an optional of another type than tensor or sequence "
+                        "of tensors");
         return;
     }
     o->out[0] = byi_o_emit(o, BYI_OP_OPT_NONE, 0, NULL,
@@ -165,14 +165,15 @@ static void convert_map(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = byi_o_graph(o, "body");
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
-    struct byi_loop loop = {.graph = graph, .go = BYI_NO_ID};
+    struct byi_onnx_loop loop = {.graph = graph, .go = BYI_NO_ID};
     byi_id *args = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *args), id;
 
     if (!byi_o_ok(o))
         return;
     if (graph->n_input != o->n_in || graph->n_output < o->n_out) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "its body has %zu inputs and %zu outputs for %u and %u",
+                   "its body has %zu inputs and %zu outputs, expected %u and "
+                   "%u",
                    graph->n_input, graph->n_output, o->n_in, o->n_out);
         return;
     }

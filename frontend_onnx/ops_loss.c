@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_loss.c: losses, as the operators they are made of.
+/* ops_loss.c: losses, decomposed into simpler operators.
  *
  * x (N, C, d...) are log probabilities, target (N, d...) classes:
  *   loss[n, d...] = -x[n, target[n, d...], d...] * weight[target[n, d...]]
@@ -9,12 +9,12 @@
 #include <string.h>
 
 struct loss {
-    byi_id target;  /* int64, with class 0 where it is to be ignored */
+    byi_id target;  /* int64; class 0 where the target is ignored */
     byi_id ignored; /* bool, or BYI_NO_ID */
     byi_id weight;  /* of each target, or BYI_NO_ID: all 1 */
 };
 
-/* What the target says, before any log probability is looked at. */
+/* Read the target, ignore_index and weights, which do not depend on x. */
 static struct loss read_target(struct byi_import *o, enum byoc_dtype dtype)
 {
     const byi_id weights = byi_o_in(o, 2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_make.c: operators that make values: constants, fills, ranges, shapes. */
+/* ops_make.c: operators that create values: constants, fills, ranges, shapes.
+ */
 #include "frontend_onnx/import.h"
 
 #include <math.h>
@@ -44,7 +45,7 @@ static byi_id string_vector(struct byi_import *o)
     return byi_o_const(o, &t, false);
 }
 
-/* Exactly one of the attributes says the value. */
+/* Exactly one attribute holds the value. */
 static void convert_constant(struct byi_import *o)
 {
     enum {
@@ -90,7 +91,7 @@ static void convert_constant(struct byi_import *o)
 
 /* --- fills ---------------------------------------------------------------- */
 
-/* full(shape) where a double holds the value, else broadcast_to(value). */
+/* full(shape) if a double holds the value exactly, else broadcast_to(value). */
 static void convert_constant_of_shape(struct byi_import *o)
 {
     const Onnx__AttributeProto *a =

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_map.c: maps of ai.onnx.ml, each two tensors: its values under its own
- * name, its keys as "NAME.keys".
+/* ops_map.c: maps of ai.onnx.ml, represented by two tensors: the values under
+ * the map's own name, the keys as "NAME.keys".
  *
- * An input that is a map becomes two inputs of as many elements. ZipMap's
- * result, a sequence of maps that all have the class labels as keys, is the
- * matrix of scores, a row for each map; the labels are one more output.
+ * A map input becomes two inputs of the same length. ZipMap's result is a
+ * sequence of maps that all have the class labels as keys: it becomes the
+ * matrix of scores, one row per map, and the labels are another output.
  * Between nodes a map is a tuple of values and keys.
  */
 #include "frontend_onnx/import.h"
@@ -35,7 +35,7 @@ const char *byi_o_keys_name(struct byi_import *o, const char *name)
     return byi_arena_printf(o->m->arena, "%s.keys", name);
 }
 
-/* The type of a value in it; BYOC_NONE: it is no scalar. */
+/* The dtype of the map's values; BYOC_NONE: they are not tensors. */
 static enum byoc_dtype value_type(const Onnx__TypeProto__Map *map)
 {
     const Onnx__TypeProto *type = map->value_type;
@@ -76,13 +76,13 @@ bool byi_o_is_map(const struct byi_import *o, byi_id id)
 
 /* --- operators ------------------------------------------------------------ */
 
-/* The operand; a failure where it is no map. */
+/* The operand, which must be a map. */
 static byi_id wanted_map(struct byi_import *o)
 {
     const byi_id map = byi_o_in(o, 0);
 
     if (byi_o_ok(o) && !byi_o_is_map(o, map))
-        byi_o_fail(o, BYOC_ETYPE, "its input is no map");
+        byi_o_fail(o, BYOC_ETYPE, "its input is not a map");
     return map;
 }
 
@@ -95,15 +95,17 @@ static void convert_zip_map(struct byi_import *o)
     const int64_t columns = byi_o_dim(o, scores, 1);
 
     if (byi_o_ok(o) && columns >= 0 && columns != n)
-        byi_o_fail(o, BYOC_ETYPE, "found %u labels for %lld scores", n,
-                   (long long)columns);
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found %u labels, expected %lld, one for "
+                   "each score",
+                   n, (long long)columns);
     if (byi_o_ok(o))
         o->out[0] = byi_add_tuple(o->m, o->f, (byi_id[]){scores, labels}, 2,
                                   o->sources);
 }
 
-/* What stands for no value: a number 0, or the text; a scalar, or a vector of
- * one. */
+/* The value of an absent key, 0 or `text`, as a scalar (rank 0) or a vector of
+ * one element (rank 1). */
 static byi_id no_value(struct byi_import *o, enum byoc_dtype dtype,
                        const char *text, uint32_t rank)
 {
@@ -120,7 +122,7 @@ static byi_id as_row(struct byi_import *o, byi_id vector)
     return byi_o_expand(o, vector, 1, (const int64_t[]){0});
 }
 
-/* What keys of the type may be. */
+/* The vocabulary of the keys' type. */
 static byi_id vocabulary(struct byi_import *o, bool texts)
 {
     uint32_t n = 0;
@@ -134,12 +136,12 @@ static byi_id vocabulary(struct byi_import *o, bool texts)
         if (n)
             return byi_o_vector(o, n, words);
     }
-    byi_o_fail(o, BYOC_EPARSE, "it has no vocabulary of its keys' type");
+    byi_o_fail(o, BYOC_EPARSE, "found no vocabulary of the keys' type");
     return BYI_NO_ID;
 }
 
-/* The value of each word of the vocabulary, as one row. A word that is no key
- * finds one more value after those of the keys: 0, or "". */
+/* The value of each word of the vocabulary, as one row. The default value (0 or
+ * "") follows the values; a word that is not a key selects it. */
 static void convert_dict_vectorizer(struct byi_import *o)
 {
     static const int64_t last[] = {1};
@@ -163,7 +165,7 @@ static void convert_dict_vectorizer(struct byi_import *o)
     o->out[0] = as_row(o, byi_ml_label(o, all, at));
 }
 
-/* Values in the order of their keys. */
+/* The values, sorted by their keys. */
 static byi_id in_order(struct byi_import *o, byi_id keys, byi_id values)
 {
     const byi_id n = byi_o_shape_of(o, keys);
@@ -174,7 +176,7 @@ static byi_id in_order(struct byi_import *o, byi_id keys, byi_id values)
     return byi_ml_label(o, values, byi_o_get(o, sorted, 1));
 }
 
-/* max_map places, each with the value whose key is its number. */
+/* A vector of max_map elements; element i is the value of key i. */
 static byi_id by_key(struct byi_import *o, byi_id keys, byi_id values)
 {
     const int64_t n = byi_o_int(o, "max_map", 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_ml.c: ai.onnx.ml but for trees: scalers, encoders, linear models, as the
- * operators they are made of. Numbers are float32 but where a row says so.
+/* ops_ml.c: scalers, encoders and linear models of ai.onnx.ml, decomposed into
+ * simpler operators. Numbers are float32 unless a comment says otherwise.
  */
 #include "frontend_onnx/import.h"
 
 #include <math.h>
 #include <string.h>
 
-/* --- what these operators share ------------------------------------------- */
+/* --- helper functions ----------------------------------------------------- */
 
 byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
                      const float *values)
@@ -66,7 +66,7 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
     const char *const *texts = byi_o_strings(o, "classlabels_strings", n);
     if (texts && *n)
         return byi_ml_strings(o, *n, texts);
-    byi_o_fail(o, BYOC_EPARSE, "it has no class labels");
+    byi_o_fail(o, BYOC_EPARSE, "found no class labels");
     return BYI_NO_ID;
 }
 
@@ -121,7 +121,8 @@ static byi_id row_wise(struct byi_import *o, enum byi_op_id op, byi_id x)
         ATTRS(SOME_INTS("axis", 1, columns), A_BOOL("keepdims", true)));
 }
 
-/* Softmax over the scores that are not 0, which stay (next to) 0. */
+/* Softmax over the non-zero scores. As in ONNX Runtime, a score within 1e-7 of
+ * 0 becomes score * exp(-max) / sum. */
 static byi_id softmax_zero(struct byi_import *o, byi_id x)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
@@ -145,9 +146,8 @@ static byi_id softmax_zero(struct byi_import *o, byi_id x)
 
 /* sqrt(2) erfinv(2 p - 1), with erfinv by Winitzki's approximation (A handy
  * approximation for the error function and its inverse, 2008), a = 0.147:
- *   l = ln(1 - x^2), v = 2 / (pi a) + l / 2, erfinv = sgn sqrt(sqrt(v^2 - l /
- * a)
- *   - v)
+ *   l = ln(1 - x^2), v = 2 / (pi a) + l / 2
+ *   erfinv(x) = sgn(x) sqrt(sqrt(v^2 - l / a) - v)
  */
 static byi_id probit(struct byi_import *o, byi_id p)
 {
@@ -193,7 +193,7 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
 
 /* --- scaling -------------------------------------------------------------- */
 
-/* (x - offset) scale, by the feature */
+/* (x - offset) scale, for each feature */
 static void convert_scaler(struct byi_import *o)
 {
     uint32_t n = 0;
@@ -208,8 +208,8 @@ static void convert_scaler(struct byi_import *o)
     o->out[0] = x;
 }
 
-/* x by the largest, the sum of magnitudes or the length of its row; rows of
- * which that is 0 stay. */
+/* Divide each row by its maximum, L1 norm or L2 norm; rows whose norm is 0 are
+ * unchanged. */
 static void convert_normalizer(struct byi_import *o)
 {
     const char *norm = byi_o_string(o, "norm", "MAX");
@@ -243,7 +243,8 @@ static void convert_binarizer(struct byi_import *o)
     o->out[0] = byi_o_cast(o, byi_o_binary(o, BYI_OP_GREATER, x, limit), dtype);
 }
 
-/* Elements of a value are replaced by that of their feature. */
+/* Replace elements equal to replaced_value by the imputed value of their
+ * feature. */
 static void convert_imputer(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -260,7 +261,7 @@ static void convert_imputer(struct byi_import *o)
         fresh = ints ? byi_o_cast(o, byi_o_vector(o, n_ints, ints), dtype)
                      : BYI_NO_ID;
     if (fresh == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE, "it has no imputed values of x's type, %s",
+        byi_o_fail(o, BYOC_EPARSE, "found no imputed values of x's type, %s",
                    byoc_dtype_name(dtype));
     byi_id found;
     if (!whole && isnan(old_float))
@@ -282,7 +283,7 @@ static void convert_imputer(struct byi_import *o)
 
 /* --- features ------------------------------------------------------------- */
 
-/* Columns of x by their numbers; of a vector as one row. */
+/* The columns of x with the given indices; a vector is one row. */
 static void convert_array_feature(struct byi_import *o)
 {
     static const int64_t all[] = {-1}, front[] = {0};
@@ -296,7 +297,7 @@ static void convert_array_feature(struct byi_import *o)
     o->out[0] = byi_o_expand(o, y, byi_o_rank(o, x) == 1 ? 1 : 0, front);
 }
 
-/* A new last axis: 1 at the category that x is. */
+/* One-hot encoding in a new last axis. */
 static void convert_one_hot(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -309,7 +310,7 @@ static void convert_one_hot(struct byi_import *o)
     if (byi_o_int(o, "zeros", 1) == 0)
         byi_o_refuse(o, "zeros is 0: an unknown category is an error");
     if ((text ? n_texts : n) == 0)
-        byi_o_fail(o, BYOC_EPARSE, "it has no categories of x's type");
+        byi_o_fail(o, BYOC_EPARSE, "found no categories of x's type");
     const byi_id known =
         text ? byi_ml_strings(o, n_texts, texts) : byi_o_vector(o, n, ints);
     const byi_id wide =
@@ -318,10 +319,10 @@ static void convert_one_hot(struct byi_import *o)
         byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
 }
 
-/* --- encoders of labels --------------------------------------------------- */
+/* --- label encoders ------------------------------------------------------- */
 
-/* The list of attribute STEM_strings, STEM_int64s or STEM_floats as a vector;
- * BYI_NO_ID where there is none. */
+/* Attribute STEM_strings, STEM_int64s or STEM_floats as a vector; BYI_NO_ID
+ * when all are absent. */
 static byi_id any_list(struct byi_import *o, const char *stem)
 {
     uint32_t n = 0;
@@ -339,8 +340,7 @@ static byi_id any_list(struct byi_import *o, const char *stem)
     return texts ? byi_ml_strings(o, n, texts) : BYI_NO_ID;
 }
 
-/* What values hold at the place where keys hold x; else the node's fallback of
- * their type. */
+/* values[i] where keys[i] == x, or the node's default of the values' type. */
 static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
                       byi_id values)
 {
@@ -359,7 +359,8 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
     if (keys == BYI_NO_ID || values == BYI_NO_ID ||
         byi_o_dim(o, keys, 0) != byi_o_dim(o, values, 0) ||
         byi_o_dim(o, keys, 0) == 0)
-        byi_o_fail(o, BYOC_EPARSE, "it has not as many keys as values");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "expected keys and values of the same length, at least 1");
     const byi_id same = byi_o_cast(
         o, byi_o_binary(o, BYI_OP_EQUAL, byi_o_expand(o, x, 1, last), keys),
         BYOC_I32);
@@ -387,7 +388,7 @@ static void convert_label_encoder(struct byi_import *o)
     o->out[0] = look_up(o, byi_o_in(o, 0), keys, values);
 }
 
-/* Strings are their places in a list, and the other way. */
+/* Map strings to their integers, or integers to their strings. */
 static void by_place(struct byi_import *o, byi_id texts, byi_id places)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -421,7 +422,7 @@ static void convert_category_mapper(struct byi_import *o)
                  byi_o_vector(o, n, places));
 }
 
-/* The columns of all inputs side by side. */
+/* Concatenate the columns of all inputs. */
 static void convert_feature_vectorizer(struct byi_import *o)
 {
     uint32_t n = 0;
@@ -434,7 +435,9 @@ static void convert_feature_vectorizer(struct byi_import *o)
     for (uint32_t i = 0; i < o->n_in && byi_o_ok(o); i++) {
         parts[i] = byi_ml_matrix(o, byi_o_in(o, i), BYOC_F32);
         if (byi_o_dim(o, parts[i], 1) != widths[i])
-            byi_o_refuse(o, "input %u has %lld columns, inputdimensions %lld",
+            byi_o_refuse(o,
+                         "input %u has %lld columns, expected %lld as in "
+                         "inputdimensions",
                          i, (long long)byi_o_dim(o, parts[i], 1),
                          (long long)widths[i]);
     }
@@ -454,7 +457,8 @@ static byi_id linear(struct byi_import *o, uint32_t n)
         byi_ml_numbers(o, "intercepts", BYOC_F32, &n_intercepts);
 
     if (n == 0 || n_weights % n || n_weights == 0)
-        byi_o_fail(o, BYOC_EPARSE, "%u coefficients do not make %u rows",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u coefficients, expected a multiple of %u",
                    n_weights, n);
     if (n_intercepts && n_intercepts != n)
         byi_o_fail(o, BYOC_EPARSE, "found %u intercepts, expected %u",
@@ -479,7 +483,7 @@ static void convert_linear_regressor(struct byi_import *o)
     o->out[0] = byi_ml_transform(o, linear(o, (uint32_t)targets), transform);
 }
 
-/* As many scores as there are intercepts; one score is of two classes. */
+/* There are as many scores as intercepts; a single score means two classes. */
 static void convert_linear_classifier(struct byi_import *o)
 {
     const char *transform = byi_o_string(o, "post_transform", "NONE");
@@ -490,8 +494,8 @@ static void convert_linear_classifier(struct byi_import *o)
     byi_ml_numbers(o, "intercepts", BYOC_F32, &n);
     n = n ? n : n_labels;
     if (n_labels != (n == 1 ? 2 : n))
-        byi_o_fail(o, BYOC_EPARSE, "found %u labels for %u scores", n_labels,
-                   n);
+        byi_o_fail(o, BYOC_EPARSE, "found %u labels, expected %u", n_labels,
+                   n == 1 ? 2 : n);
     const byi_id scores = linear(o, n);
     const byi_id y = byi_ml_transform(o, scores, transform);
     if (n > 1) {

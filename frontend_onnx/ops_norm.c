@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_norm.c: normalisations and softmax.
  *
- * Before opset 13, Softmax works on the input as a matrix (rows: the axes
- * before `axis`): reshape(nn.softmax(nn.flatten(%x), axis=1), shape_of(%x)),
- * which is a plain nn.softmax where at most one axis is left to sum over.
+ * Before opset 13, Softmax flattens its input to a matrix (rows: the axes
+ * before `axis`): reshape(nn.softmax(nn.flatten(%x), axis=1), shape_of(%x)).
+ * This is a plain nn.softmax if at most one of the other axes is not 1.
  */
 #include "frontend_onnx/import.h"
 
-/* Mean and variance of x over `axes`, which are kept or dropped. */
+/* Mean and variance of x over `axes`, with or without keepdims. */
 static void mean_variance(struct byi_import *o, byi_id x, uint32_t n,
                           const int64_t *axes, bool keep, byi_id *mean,
                           byi_id *variance)
@@ -26,7 +26,7 @@ static void mean_variance(struct byi_import *o, byi_id x, uint32_t n,
     *variance = byi_o_emit(o, BYI_OP_MEAN, ARGS(squares), 2, over);
 }
 
-/* old momentum + now (1 - momentum), of old's type */
+/* The running statistic old * momentum + now * (1 - momentum), of old's type */
 static byi_id running(struct byi_import *o, byi_id old, byi_id now,
                       double momentum)
 {
@@ -40,8 +40,8 @@ static byi_id running(struct byi_import *o, byi_id old, byi_id now,
     return byi_o_binary(o, BYI_OP_ADD, kept, added);
 }
 
-/* From opset 14 on, a model may ask for the statistics of the batch itself, and
- * for what they make of the ones it gives. */
+/* Training mode, from opset 14 on: normalise by the statistics of the batch and
+ * output the updated running statistics. */
 static void train_batch_norm(struct byi_import *o, double momentum)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -61,8 +61,8 @@ static void train_batch_norm(struct byi_import *o, double momentum)
     o->in[4] = variance;
 }
 
-/* Operands may be of other types than x: they are computed with in x's, or in
- * float32 where x is a half. */
+/* Operands may have other types than x: compute in x's type, or in float32 if
+ * x has 16 bits. */
 static enum byoc_dtype same_types(struct byi_import *o)
 {
     const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
@@ -77,7 +77,7 @@ static enum byoc_dtype same_types(struct byi_import *o)
     return own;
 }
 
-/* Before opset 9, statistics of each element of a batch's entry:
+/* Before opset 9, with spatial = 0, statistics are per element:
  * (x - mean) / sqrt(variance + epsilon) scale + bias */
 static byi_id norm_by_element(struct byi_import *o, double epsilon)
 {
@@ -198,8 +198,8 @@ static void convert_layer_norm(struct byi_import *o)
         layer_stats(o, x, axis, epsilon);
 }
 
-/* x / sqrt(mean of x^2 + epsilon) gamma, over the axes from `axis` on; the
- * squares of half floats are float32. inv, unless NULL: what x is times. */
+/* RMS norm: x / sqrt(mean of x^2 + epsilon) gamma, over the axes from `axis`
+ * on, in float32 if x has 16 bits. inv, unless NULL: the inverse RMS. */
 static byi_id rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
                        uint32_t axis, double epsilon, byi_id *inv)
 {
@@ -224,7 +224,7 @@ static byi_id rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
     return byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_cast(o, y, dtype), gamma);
 }
 
-/* No operator of ONNX's, but ONNX Runtime has it in that domain. */
+/* Not an ONNX operator, but ONNX Runtime puts it in domain ai.onnx. */
 static void convert_simplified_norm(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -252,7 +252,7 @@ static byi_id last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
                       ATTRS(A_FLOAT("epsilon", epsilon)));
 }
 
-/* The norm of x + skip + bias; the last of four results is that sum. */
+/* The norm of x + skip + bias; output 3 is that sum. */
 static void skip_norm(struct byi_import *o, bool simplified)
 {
     const byi_id bias = byi_o_in(o, simplified ? 3 : 4);
@@ -285,7 +285,7 @@ static byi_id look_up(struct byi_import *o, byi_id table, byi_id ids)
                       ATTRS(AN_INT("axis", 0)));
 }
 
-/* The first rows of the table, one for each of the axis 1 of ids. */
+/* The first rows of the table, as many as axis 1 of ids has elements. */
 static byi_id first_rows(struct byi_import *o, byi_id table, byi_id ids)
 {
     const int64_t zero = 0, one = 1;
@@ -298,7 +298,7 @@ static byi_id first_rows(struct byi_import *o, byi_id table, byi_id ids)
                       NO_ATTRS);
 }
 
-/* How many ones each row of the mask has; none without a mask. */
+/* The number of ones in each row of the mask; 0 without a mask. */
 static byi_id mask_index(struct byi_import *o, byi_id ids, byi_id mask)
 {
     static const int64_t rows[] = {1};

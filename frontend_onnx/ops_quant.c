@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_quant.c: quantised operators.
  *
- * Those that compute on quantised numbers become floating-point operators
- * between dequantise and quantise; those with integer results subtract the
- * zero points and compute on int32:
+ * Operators on quantised numbers become floating-point operators between
+ * dequantise and quantise (QDQ). Operators with integer results subtract the
+ * zero points and compute in int32:
  *   MatMulInteger(a, b, za, zb)
  *     -> nn.matmul(cast(%a) - cast(%za), cast(%b) - cast(%zb))
  */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* --- to and from quantised numbers ---------------------------------------- */
+/* --- quantise and dequantise ---------------------------------------------- */
 
 static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
                          byi_id scale, byi_id zero, int64_t axis)
@@ -19,7 +19,7 @@ static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
     return byi_o_emit(o, op, ARGS(x, scale, zero), ATTRS(AN_INT("axis", axis)));
 }
 
-/* The zero point where it is left out: zeros of the scale's shape. */
+/* The zero point; when omitted, zeros of the scale's shape. */
 static byi_id zero_point(struct byi_import *o, byi_id scale, byi_id given,
                          enum byoc_dtype dtype)
 {
@@ -49,8 +49,8 @@ static void convert_dequantize(struct byi_import *o)
         byi_o_int(o, "axis", 1));
 }
 
-/* x as bytes, by the scale and the zero point that spread [min(x, 0),
- * max(x, 0)] over 0 .. 255; all zeros have the scale 1. */
+/* Quantise x to uint8 with the scale and zero point that map [min(x, 0),
+ * max(x, 0)] to 0 .. 255; the scale is 1 if x is all zeros. */
 static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
                                byi_id *zero_of)
 {
@@ -94,8 +94,8 @@ static void convert_dynamic(struct byi_import *o)
 
 /* --- integer products ----------------------------------------------------- */
 
-/* x as int32, without its zero point: none, one number, or one for each slice
- * of x that leaves `inner` axes. */
+/* x - zero in int32. The zero point is omitted, per-tensor, or per-channel with
+ * `inner` axes of x behind the channel's. */
 static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
                       uint32_t inner)
 {
@@ -130,8 +130,8 @@ static void convert_conv_integer(struct byi_import *o)
         BYI_NO_ID);
 }
 
-/* QLinearConv: x, scale, zero, w, scale, zero, scale, zero of the result,
- * bias: int32, of scale x's times w's. */
+/* QLinearConv: x, scale, zero, w, scale, zero, scale, zero of the result, bias
+ * (int32, its scale is x's times w's). */
 static void convert_qlinear_conv(struct byi_import *o)
 {
     const byi_id bias = byi_o_in(o, 8);
@@ -171,7 +171,7 @@ static void convert_qlinear_matmul(struct byi_import *o)
 
 /* --- com.microsoft -------------------------------------------------------- */
 
-/* Inputs i, i + 1, i + 2: numbers, scale, zero point. */
+/* Dequantise inputs i, i + 1, i + 2: numbers, scale, zero point. */
 static byi_id real(struct byi_import *o, uint32_t i)
 {
     const byi_id x = byi_o_in(o, i), scale = byi_o_in(o, i + 1);
@@ -181,8 +181,8 @@ static byi_id real(struct byi_import *o, uint32_t i)
         zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)), 1);
 }
 
-/* y by the scale and zero point that are inputs i and i + 1; `like`: the input
- * whose type the result has where there is no zero point. */
+/* Quantise y with the scale and zero point in inputs i and i + 1. Without a
+ * zero point the result has the type of input `like`. */
 static byi_id quantized(struct byi_import *o, byi_id y, uint32_t i,
                         uint32_t like)
 {
@@ -227,8 +227,8 @@ static void convert_qlinear_pool(struct byi_import *o)
     o->out[0] = quantized(o, last ? byi_o_channels_last(o, y) : y, 3, 0);
 }
 
-/* `opset` is that of the Softmax it stands for: before 13, axes from `axis` on
- * are one. */
+/* Attribute `opset` selects the Softmax: before 13, axes from `axis` on are
+ * flattened. */
 static void convert_qlinear_softmax(struct byi_import *o)
 {
     const bool old = byi_o_int(o, "opset", 13) < 13;
@@ -251,8 +251,7 @@ static void convert_qlinear_concat(struct byi_import *o)
 
     if (n == 0 || o->n_in != 3 * n + 2)
         byi_o_fail(o, BYOC_EPARSE,
-                   "found %u inputs, expected 2 and 3 for each operand",
-                   o->n_in);
+                   "found %u inputs, expected 2 + 3 per operand", o->n_in);
     for (uint32_t i = 0; i < n; i++)
         parts[i] = real(o, 2 + 3 * i);
     const byi_id y = byi_o_emit(o, BYI_OP_CONCATENATE, n, parts,
@@ -270,7 +269,7 @@ static void convert_qlinear_where(struct byi_import *o)
     o->out[0] = quantized(o, y, 7, 1);
 }
 
-/* The product of integers as float32: times both scales, plus the bias. */
+/* The integer product in float32: times both scales, plus the bias. */
 static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
                               byi_id a_scale, byi_id b_scale, byi_id bias)
 {
@@ -293,7 +292,7 @@ static void convert_matmul_to_float(struct byi_import *o)
                         byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
 }
 
-/* a of floats, b, its scale, its zero point, bias */
+/* a in float32, b, b's scale and zero point, bias */
 static void convert_dynamic_matmul(struct byi_import *o)
 {
     byi_id scale, zero;
@@ -306,7 +305,7 @@ static void convert_dynamic_matmul(struct byi_import *o)
 
 /* --- weights of few bits -------------------------------------------------- */
 
-/* Two numbers of 4 bits in each byte of (rows, bytes), the lower first. */
+/* Unpack two 4-bit numbers from each byte of (rows, bytes), the lower first. */
 static byi_id unpacked(struct byi_import *o, byi_id bytes, int64_t rows,
                        int64_t n)
 {
@@ -344,8 +343,8 @@ static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
     return byi_o_reshape(o, x, byi_o_vector(o, c ? 3 : 2, shape), false);
 }
 
-/* The zero point of each block, (n, blocks, 1) in float32; input 3 or the
- * middle of what the bits hold. */
+/* The zero point of each block, (n, blocks, 1) in float32: input 3, or half of
+ * the range. */
 static byi_id block_zeros(struct byi_import *o, int64_t n, int64_t blocks,
                           int64_t bits)
 {
@@ -362,8 +361,8 @@ static byi_id block_zeros(struct byi_import *o, int64_t n, int64_t blocks,
     return byi_o_cast(o, shaped(o, zeros, n, blocks, 1), BYOC_F32);
 }
 
-/* MatMulNBits: x (..., K), weights (N, blocks, bytes) whose blocks have a scale
- * and a zero point each; places of a group, bias (N). */
+/* MatMulNBits: x (..., K), weights (N, blocks, bytes), a scale and a zero point
+ * for each block, g_idx, bias (N). */
 static void convert_matmul_bits(struct byi_import *o)
 {
     const int64_t k = byi_o_int(o, "K", 0), n = byi_o_int(o, "N", 0);
@@ -373,12 +372,14 @@ static void convert_matmul_bits(struct byi_import *o)
 
     byi_o_int(o, "accuracy_level", 0);
     if (byi_o_in(o, 4) != BYI_NO_ID)
-        byi_o_refuse(o, "weights whose groups are in another order");
+        byi_o_refuse(o, "reordered groups (g_idx)");
     if (bits != 4 && bits != 8)
         byi_o_refuse(o, "weights of %lld bits", (long long)bits);
     if (k < 1 || n < 1 || size < 2 || k > INT32_MAX || n > INT32_MAX ||
         size > INT32_MAX || size % 2)
-        byi_o_fail(o, BYOC_EPARSE, "K, N and block_size are %lld, %lld, %lld",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "K, N and block_size are %lld, %lld, %lld; expected "
+                   "positive int32 numbers and an even block_size",
                    (long long)k, (long long)n, (long long)size);
     if (!byi_o_ok(o))
         return;

@@ -5,8 +5,8 @@
  * RandomUniformLike(x)               -> random.uniform(shape_of(%x))
  * Bernoulli(x)                       -> cast(less(random.uniform(..), %x))
  *
- * A node without a seed gets one of its own, of its place in the model: below
- * zero, where models hardly have any.
+ * A node without a seed gets one derived from its index in the model. It is
+ * negative, to avoid seeds that models use.
  */
 #include "frontend_onnx/import.h"
 
@@ -17,12 +17,12 @@ static double seed_of(struct byi_import *o)
     const bool given = byi_o_has(o, "seed");
     const int64_t source = o->sources->n ? o->sources->at[0] : 0;
 
-    if (given && o->row->op == BYI_OP_NONE) /* Dropout says int */
+    if (given && o->row->op == BYI_OP_NONE) /* Dropout's seed is an int */
         return (double)byi_o_int(o, "seed", 0);
     return given ? byi_o_float(o, "seed", 0) : -1.0 - (double)source;
 }
 
-/* Of numbers with the node's dtype, else of `usual`. */
+/* Random numbers of the node's dtype, or else of dtype `usual`. */
 static byi_id draw(struct byi_import *o, byi_id shape, enum byoc_dtype usual)
 {
     const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;
@@ -45,7 +45,7 @@ static void convert_random(struct byi_import *o)
     const int64_t *dims = byi_o_ints(o, "shape", &n);
 
     if (!byi_o_has(o, "shape"))
-        byi_o_fail(o, BYOC_EPARSE, "it has no attribute 'shape'");
+        byi_o_fail(o, BYOC_EPARSE, "attribute 'shape' is missing");
     o->out[0] = draw(o, byi_o_vector(o, n, dims), BYOC_F32);
 }
 

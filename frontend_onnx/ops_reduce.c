@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_reduce.c: reductions over axes. The axes are an attribute, or from some
- * opset on an input, which is best a constant.
+ * opset on an input; an input that is not constant becomes a dyn.reduce.
  *
  * ReduceMean(x, axes=[-1], keepdims=0) -> mean(%x, axis=[2], keepdims=false)
  * ReduceMean(x, axes) -> dyn.reduce(%x, %axes, function="mean")
@@ -31,7 +31,7 @@ static void convert_reduce(struct byi_import *o)
     reduce(o, axes, n, false);
 }
 
-static void reduce_at_run(struct byi_import *o, bool noop)
+static void reduce_dynamic(struct byi_import *o, bool noop)
 {
     const byi_id axes = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
 
@@ -49,7 +49,7 @@ static void convert_reduce_input(struct byi_import *o)
     const int64_t *axes = NULL;
 
     if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
-        reduce_at_run(o, noop);
+        reduce_dynamic(o, noop);
         return;
     }
     if (byi_o_in(o, 1) != BYI_NO_ID)

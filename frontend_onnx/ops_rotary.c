@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_rotary.c: com.microsoft's rotary embeddings (Su et al., "RoFormer:
- * Enhanced Transformer with Rotary Position Embedding", 2021): pairs of a
- * head's elements, as points of a plane, turned by an angle that grows with
- * their position.
+ * Enhanced Transformer with Rotary Position Embedding", 2021): each pair of a
+ * head's elements is a point of the plane, rotated by an angle proportional to
+ * the position.
  */
 #include "frontend_onnx/attention.h"
 
-byi_id byi_rotations(struct byi_import *o, byi_id table, byi_id at,
-                     bool heads_first)
+byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
+                       bool heads_first)
 {
     const int64_t heads[] = {heads_first ? 1 : 2};
 
@@ -17,7 +17,7 @@ byi_id byi_rotations(struct byi_import *o, byi_id table, byi_id at,
         1, heads);
 }
 
-/* The positions (b, s); given as one, they are that of the first of s. */
+/* The positions (b, s); a single number is the position of the first token. */
 static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
 {
     static const int64_t front[] = {0};
@@ -30,67 +30,71 @@ static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
     return byi_o_expand(o, at, 1, front);
 }
 
-/* The last axis split in two: halves, or elements in turn, as (..., 1) each. */
+/* Split the last axis into halves, or, if interleaved, into even and odd
+ * elements, (..., 1) each. */
 static void split_pairs(struct byi_import *o, byi_id x, int64_t width,
-                        bool in_turn, byi_id pair[2])
+                        bool interleaved, byi_id pair[2])
 {
     const int64_t halves[] = {width / 2, width / 2}, ones[] = {1, 1};
     const int64_t shape[] = {0, 0, 0, width / 2, 2};
 
-    if (in_turn)
+    if (interleaved)
         x = byi_o_reshape(o, x, byi_o_vector(o, 5, shape), false);
     const byi_id tuple =
         byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
-                   ATTRS(SOME_INTS("sizes", 2, in_turn ? ones : halves),
-                         AN_INT("axis", in_turn ? 4 : 3)));
+                   ATTRS(SOME_INTS("sizes", 2, interleaved ? ones : halves),
+                         AN_INT("axis", interleaved ? 4 : 3)));
     for (uint32_t i = 0; i < 2; i++)
         pair[i] = byi_o_get(o, tuple, i);
 }
 
-/* Each pair (a, b) of x turned by its angle: (a cos - b sin, a sin + b cos). */
-static byi_id turn_pairs(struct byi_import *o, byi_id x, const byi_id tables[2],
-                         int64_t width, bool in_turn)
+/* Rotate each pair (a, b) of x: (a cos - b sin, a sin + b cos). */
+static byi_id rotate_pairs(struct byi_import *o, byi_id x,
+                           const byi_id tables[2], int64_t width,
+                           bool interleaved)
 {
     static const int64_t last[] = {4};
     const int64_t shape[] = {0, 0, 0, width};
-    byi_id pair[2], turned[2], by[2] = {tables[0], tables[1]};
+    byi_id pair[2], rotated[2], by[2] = {tables[0], tables[1]};
 
-    split_pairs(o, x, width, in_turn, pair);
-    for (uint32_t i = 0; i < 2 && in_turn; i++)
+    split_pairs(o, x, width, interleaved, pair);
+    for (uint32_t i = 0; i < 2 && interleaved; i++)
         by[i] = byi_o_expand(o, by[i], 1, last);
     for (uint32_t i = 0; i < 2; i++)
-        turned[i] =
+        rotated[i] =
             byi_o_binary(o, i ? BYI_OP_ADD : BYI_OP_SUBTRACT,
                          byi_o_binary(o, BYI_OP_MULTIPLY, pair[0], by[i]),
                          byi_o_binary(o, BYI_OP_MULTIPLY, pair[1], by[!i]));
-    const byi_id y = byi_o_concat(o, turned[0], turned[1], in_turn ? 4 : 3);
-    return in_turn ? byi_o_reshape(o, y, byi_o_vector(o, 4, shape), false) : y;
+    const byi_id y =
+        byi_o_concat(o, rotated[0], rotated[1], interleaved ? 4 : 3);
+    return interleaved ? byi_o_reshape(o, y, byi_o_vector(o, 4, shape), false)
+                       : y;
 }
 
-byi_id byi_rotate(struct byi_import *o, byi_id x, const byi_id tables[2],
-                  bool in_turn)
+byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
+                        bool interleaved)
 {
     const int64_t head = byi_o_dim(o, x, 3);
     const int64_t width = 2 * byi_o_dim(o, tables[0], 3);
     const int64_t sizes[] = {width, head - width};
 
     if (head == width)
-        return turn_pairs(o, x, tables, width, in_turn);
+        return rotate_pairs(o, x, tables, width, interleaved);
     const byi_id parts =
         byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
                    ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
     return byi_o_concat(
-        o, turn_pairs(o, byi_o_get(o, parts, 0), tables, width, in_turn),
+        o, rotate_pairs(o, byi_o_get(o, parts, 0), tables, width, interleaved),
         byi_o_get(o, parts, 1), 3);
 }
 
 /* RotaryEmbedding: x (b, s, n h) or (b, n, s, h), positions (1) or (b, s),
- * tables of cosines and sines (positions, width / 2). What of a head is beyond
- * the width stays. */
+ * tables of cosines and sines (positions, width / 2). Elements of a head beyond
+ * the width are unchanged. */
 static void convert_rotary(struct byi_import *o)
 {
     const bool heads_first = byi_o_rank(o, byi_o_in(o, 0)) == 4;
-    const bool in_turn = byi_o_int(o, "interleaved", 0) != 0;
+    const bool interleaved = byi_o_int(o, "interleaved", 0) != 0;
     const int64_t part = byi_o_int(o, "rotary_embedding_dim", 0);
     const int64_t heads = byi_o_int(o, "num_heads", 0);
     const int64_t half = byi_o_dim(o, byi_o_in(o, 2), 1);
@@ -108,8 +112,9 @@ static void convert_rotary(struct byi_import *o)
                         hidden % head || (part > 0 && part != width) ||
                         (!heads_first && byi_o_rank(o, x) != 3)))
         byi_o_fail(o, BYOC_ETYPE,
-                   "x of rank %u and width %lld has no heads of %lld, or more, "
-                   "that tables of %lld turn",
+                   "found x of rank %u and width %lld with heads of %lld "
+                   "elements; expected heads of at least twice the width of "
+                   "cos_cache, %lld",
                    byi_o_rank(o, x), (long long)hidden, (long long)head,
                    (long long)half);
     if (!byi_o_ok(o))
@@ -120,9 +125,10 @@ static void convert_rotary(struct byi_import *o)
     }
     const byi_id at =
         positions(o, byi_o_in(o, 1), byi_o_length(o, x, heads_first ? 2 : 1));
-    const byi_id tables[] = {byi_rotations(o, byi_o_in(o, 2), at, heads_first),
-                             byi_rotations(o, byi_o_in(o, 3), at, heads_first)};
-    o->out[0] = byi_o_reshape(o, byi_rotate(o, x, tables, in_turn),
+    const byi_id tables[] = {
+        byi_rotary_rows(o, byi_o_in(o, 2), at, heads_first),
+        byi_rotary_rows(o, byi_o_in(o, 3), at, heads_first)};
+    o->out[0] = byi_o_reshape(o, byi_rotary_apply(o, x, tables, interleaved),
                               byi_o_shape_of(o, byi_o_in(o, 0)), false);
 }
 

@@ -4,9 +4,9 @@
  * LSTM(x, W, R, "", "", h, direction="reverse", hidden_size=64, layout=1)
  *     -> nn.lstm(%x, %W, %R, [], [], %h, direction="reverse", batch_first=true)
  *
- * hidden_size is what R has; [] is an empty tensor for an input left out.
- * activation_alpha and _beta hold numbers for those functions alone that have
- * such a parameter, in their order; the IR has one for every function.
+ * hidden_size follows from R; [] is an empty tensor for an omitted input.
+ * ONNX's activation_alpha and _beta have entries only for activations that take
+ * such a parameter; the IR has an entry for every activation.
  */
 #include "frontend_onnx/import.h"
 
@@ -15,7 +15,7 @@
 
 enum { MOST_INPUTS = 8, MOST_FUNCTIONS = 2 * BYI_MAX_GATE_FNS };
 
-static const struct function {
+static const struct rnn_function {
     const char *onnx, *name;
     bool alpha, beta;
     double alpha_usual, beta_usual;
@@ -33,8 +33,8 @@ static const struct function {
     {"ThresholdedRelu", "nn.thresholded_relu", true, false, 1, 0},
 };
 
-static const struct function *find_function(struct byi_import *o,
-                                            const char *name)
+static const struct rnn_function *find_function(struct byi_import *o,
+                                                const char *name)
 {
     for (size_t i = 0; i < BYI_COUNT(functions); i++)
         if (strcasecmp(functions[i].onnx, name) == 0)
@@ -43,14 +43,14 @@ static const struct function *find_function(struct byi_import *o,
     return NULL;
 }
 
-/* What the activations' attributes become. */
+/* The activations' attributes for the IR. */
 struct activations {
     uint32_t n;
     const char *names[MOST_FUNCTIONS];
     double alpha[MOST_FUNCTIONS], beta[MOST_FUNCTIONS];
 };
 
-/* The next number that the model gives, while there are some. */
+/* The model's next number, or `usual` after the last one. */
 static double next(const double *values, uint32_t n, uint32_t *at, double usual)
 {
     return *at < n ? values[(*at)++] : usual;
@@ -64,10 +64,10 @@ static void read_activations(struct byi_import *o, struct activations *a)
     const double *beta = byi_o_floats(o, "activation_beta", &n_beta);
 
     if (a->n > MOST_FUNCTIONS)
-        byi_o_fail(o, BYOC_ETYPE, "%u activations, expected at most %d", a->n,
-                   MOST_FUNCTIONS);
+        byi_o_fail(o, BYOC_ETYPE, "found %u activations, expected at most %d",
+                   a->n, MOST_FUNCTIONS);
     for (uint32_t i = 0; byi_o_ok(o) && i < a->n; i++) {
-        const struct function *f = find_function(o, names[i]);
+        const struct rnn_function *f = find_function(o, names[i]);
         if (!f)
             return;
         a->names[i] = f->name;
@@ -80,7 +80,7 @@ static void read_activations(struct byi_import *o, struct activations *a)
     }
 }
 
-/* Inputs up to the last one that is there; *n: how many. */
+/* Inputs up to the last present one; *n: their number. */
 static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
 {
     byi_id *args = byi_arena_calloc(o->scratch, MOST_INPUTS, sizeof *args);
@@ -117,7 +117,7 @@ static void convert_recurrent(struct byi_import *o)
     struct byi_attr attrs[8];
 
     check_hidden(o);
-    byi_o_int(o, "output_sequence", 0); /* before opset 7: is y wanted */
+    byi_o_int(o, "output_sequence", 0); /* before opset 7: whether y is read */
     read_activations(o, &a);
     attrs[n_attrs++] = (struct byi_attr)A_STRING(
         "direction", byi_o_string(o, "direction", "forward"));

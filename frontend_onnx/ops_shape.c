@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_shape.c: operators that change the shape and move no numbers, or move
- * them in blocks.
+/* ops_shape.c: operators that change the shape, or move elements in blocks.
  *
- * Shape-like inputs become int64 operands; those that the IR has as
- * attributes (axes, sizes of a split) are best constant, and else operands of
- * the operator's dyn form.
+ * Shape inputs become int64 operands. Inputs that are attributes in the IR
+ * (axes, sizes of a split) select the operator's dyn form if they are not
+ * constant.
  */
 #include "frontend_onnx/import.h"
 
@@ -13,7 +12,7 @@ static byi_id as_int64(struct byi_import *o, byi_id id)
     return byi_o_cast(o, id, BYOC_I64);
 }
 
-/* --- reshape and its kin -------------------------------------------------- */
+/* --- reshape and similar operators ---------------------------------------- */
 
 static void convert_reshape_1(struct byi_import *o)
 {
@@ -47,7 +46,7 @@ static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
     return byi_o_const_ints(o, 1, "axes", n);
 }
 
-/* Axes in order: one way to say each thing. */
+/* Sort the axes, so that equal calls have equal attributes. */
 static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
                                   uint32_t n, uint32_t rank)
 {
@@ -63,7 +62,7 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t axis = byi_o_axis(o, axes[i], rank);
         if (byi_o_ok(o) && flags[axis])
-            byi_o_fail(o, BYOC_ETYPE, "axis %u is named twice", axis);
+            byi_o_fail(o, BYOC_ETYPE, "axis %u is repeated", axis);
         if (!byi_o_ok(o))
             return sorted;
         flags[axis] = true;
@@ -74,8 +73,8 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     return sorted;
 }
 
-/* Axes that only a run knows: the operator `op` with an operand for them. */
-static bool axes_at_run(struct byi_import *o, enum byi_op_id op)
+/* If the axes are not constant, emit `op`, which has an operand for them. */
+static bool dynamic_axes(struct byi_import *o, enum byi_op_id op)
 {
     if (o->opset < 13 || byi_o_in(o, 1) == BYI_NO_ID || byi_o_is_const(o, 1))
         return false;
@@ -89,15 +88,14 @@ static void convert_squeeze(struct byi_import *o)
     const uint32_t rank = byi_o_rank(o, x);
     uint32_t n = 0;
 
-    if (axes_at_run(o, BYI_OP_DYN_SQUEEZE))
+    if (dynamic_axes(o, BYI_OP_DYN_SQUEEZE))
         return;
     const int64_t *axes = read_axes(o, &n);
 
-    if (!axes) /* without axes, all of size 1: as the type has them */
+    if (!axes) /* without axes, every axis of size 1 */
         for (uint32_t i = 0; i < rank; i++)
             if (BYI_IS_SYMBOL(byi_o_dim(o, x, i)))
-                byi_o_refuse(o, "without axes, and the size of axis %u varies",
-                             i);
+                byi_o_refuse(o, "without axes, and axis %u is symbolic", i);
     axes = sorted_axes(o, axes, n, rank);
     o->out[0] = byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(x),
                            ATTRS(SOME_INTS("axis", n, axes)));
@@ -108,7 +106,7 @@ static void convert_unsqueeze(struct byi_import *o)
     const byi_id x = byi_o_in(o, 0);
     uint32_t n = 0;
 
-    if (axes_at_run(o, BYI_OP_DYN_EXPAND_DIMS))
+    if (dynamic_axes(o, BYI_OP_DYN_EXPAND_DIMS))
         return;
     const int64_t *axes = read_axes(o, &n);
     axes = sorted_axes(o, axes, n, byi_o_rank(o, x) + n);
@@ -177,7 +175,7 @@ static void convert_tile_1(struct byi_import *o)
     o->out[0] = byi_o_binary(o, BYI_OP_TILE, x, repeats);
 }
 
-/* --- joining and cutting -------------------------------------------------- */
+/* --- concatenation, splitting, slicing, padding --------------------------- */
 
 byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
 {
@@ -193,7 +191,7 @@ static void convert_concat(struct byi_import *o)
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u must not be left out", i);
+            byi_o_fail(o, BYOC_EPARSE, "input %u is required, but omitted", i);
     if (o->n_in == 1) {
         o->out[0] = byi_o_in(o, 0);
         return;
@@ -202,7 +200,7 @@ static void convert_concat(struct byi_import *o)
                            ATTRS(AN_INT("axis", (int64_t)fixed)));
 }
 
-/* `n` equal parts; the last one may be smaller where `uneven`. */
+/* `n` equal parts; if `uneven`, the last one may be smaller. */
 static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                                   uint32_t axis, uint32_t n, bool uneven)
 {
@@ -211,7 +209,7 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     int64_t left = dim;
 
     if (BYI_IS_SYMBOL(dim))
-        byi_o_refuse(o, "into equal parts of axis %u, whose size varies", axis);
+        byi_o_refuse(o, "into equal parts of axis %u, which is symbolic", axis);
     else if (n == 0 || (dim % n != 0 && !uneven))
         byi_o_fail(o, BYOC_ETYPE,
                    "axis %u of size %lld does not split into %u equal parts",
@@ -256,7 +254,10 @@ static void convert_split(struct byi_import *o)
             equal_sizes(o, byi_o_dim(o, x, axis), axis, n, parts_wanted != 0);
     }
     if (n < o->n_out)
-        byi_o_fail(o, BYOC_ETYPE, "%u sizes for %u outputs", n, o->n_out);
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found %u sizes, expected %u, one for each "
+                   "output",
+                   n, o->n_out);
     const byi_id parts = byi_o_emit(
         o, BYI_OP_SPLIT, ARGS(x),
         ATTRS(SOME_INTS("sizes", n, sizes), AN_INT("axis", (int64_t)axis)));
@@ -271,7 +272,7 @@ static void slice(struct byi_import *o, byi_id begin, byi_id end, byi_id axes,
 
     if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_o_ok(o)) {
         if (n < 0 || n > BYI_MAX_RANK) {
-            byi_o_refuse(o, "the number of axes varies, or is over %d",
+            byi_o_refuse(o, "the number of axes is not constant, or above %d",
                          BYI_MAX_RANK);
             return;
         }
@@ -313,7 +314,7 @@ static void convert_slice(struct byi_import *o)
     slice(o, given[1], given[2], given[3], given[4]);
 }
 
-/* Pads that add nothing are no operation. */
+/* Whether all pads are 0: such a Pad is an identity. */
 static bool all_zero(const struct byi_import *o, byi_id id)
 {
     struct byi_tensor t = {0};
@@ -351,7 +352,7 @@ static void convert_pad_2(struct byi_import *o)
         byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value));
 }
 
-/* Pads of some axes as pads of all. */
+/* Complete the pads of some axes to pads of all axes. */
 static byi_id spread_pads(struct byi_import *o, uint32_t rank)
 {
     int64_t all[2 * BYI_MAX_RANK] = {0};
@@ -360,8 +361,8 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
     const int64_t *axes = byi_o_const_ints(o, 3, "axes", &n_axes);
 
     if (byi_o_ok(o) && n != 2 * (uint64_t)n_axes)
-        byi_o_fail(o, BYOC_ETYPE, "%u pads for %u axes, expected two each", n,
-                   n_axes);
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found %u pads for %u axes, expected two each", n, n_axes);
     for (uint32_t i = 0; byi_o_ok(o) && i < n_axes; i++) {
         const uint32_t axis = byi_o_axis(o, axes[i], rank);
         all[axis] = pads[i];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_signal.c: windows, Fourier transforms and mel weights.
+/* ops_signal.c: window functions, Fourier transforms and mel weights.
  *
  * HannWindow(n)  -> cast(0.5 - 0.5 cos(arange(0, n, 1) 2 pi / n))
  * STFT(x, step, window)
  *     -> dft(take(%x, %starts + %offsets, axis=1) %window, axis=2)
  *
- * Sizes may be values of the run: they are arithmetic on float64 or int64
- * scalars, which is computed here where they are known.
+ * Sizes may be known at run time only: they are computed by operators on
+ * float64 or int64 scalars, which the importer folds if they are constant.
  */
 #include "frontend_onnx/import.h"
 
@@ -16,7 +16,7 @@ static const double pi = 3.14159265358979323846;
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-/* A tensor of the same type, with one operand a number. */
+/* op(a, b) with a scalar b of a's type. */
 static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
                           double b)
 {
@@ -56,7 +56,7 @@ static byi_id scalar_input(struct byi_import *o, uint32_t i,
     return byi_o_cast(o, byi_o_as_scalar(o, byi_o_in(o, i)), dtype);
 }
 
-/* A vector as rows, one number each. */
+/* A vector as a column. */
 static byi_id column(struct byi_import *o, byi_id vector)
 {
     return byi_o_expand(o, vector, 1, (const int64_t[]){1});
@@ -72,7 +72,9 @@ static enum byoc_dtype output_type(struct byi_import *o)
 
 /* --- windows -------------------------------------------------------------- */
 
-/* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n); n one less unless periodic. */
+/* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n), where n is the size, or the
+ * size
+ * - 1 unless periodic. */
 static void window(struct byi_import *o, double a0, double a1, double a2)
 {
     const enum byoc_dtype dtype = output_type(o);
@@ -80,7 +82,7 @@ static void window(struct byi_import *o, double a0, double a1, double a2)
     const byi_id size = scalar_input(o, 0, BYOC_F64);
     byi_id n = size;
 
-    if (!periodic) /* a window of one number has no period */
+    if (!periodic) /* at least 1, for a window of size 1 */
         n = with_number(o, BYI_OP_MAXIMUM, plus(o, size, -1), 1);
     const byi_id angle =
         byi_o_binary(o, BYI_OP_DIVIDE, times(o, count_to(o, size), 2 * pi), n);
@@ -116,8 +118,7 @@ static byi_id hertz_to_mel(struct byi_import *o, byi_id hertz)
     return times(o, unary(o, BYI_OP_LOG, ratio), 2595 / log(10));
 }
 
-/* The bins of the spectrum where the bands begin: bands + 2 of them, evenly
- * spaced in mel. */
+/* The spectrum bins of the bands' edges: bands + 2, evenly spaced in mel. */
 static byi_id band_edges(struct byi_import *o, byi_id bands)
 {
     const byi_id length = scalar_input(o, 1, BYOC_F64);
@@ -138,7 +139,7 @@ static byi_id band_edges(struct byi_import *o, byi_id bands)
     return unary(o, BYI_OP_FLOOR, byi_o_binary(o, BYI_OP_DIVIDE, bin, rate));
 }
 
-/* Edges from number `from` on, as many as bands. */
+/* As many edges as bands, starting at index `from`. */
 static byi_id edges_from(struct byi_import *o, byi_id edges, byi_id bands,
                          double from)
 {
@@ -154,9 +155,8 @@ static byi_id both(struct byi_import *o, byi_id a, byi_id b)
     return byi_o_binary(o, BYI_OP_LOGICAL_AND, a, b);
 }
 
-/* a to b is x's share of the way from a on: (x - a) / (b - a), the width at
- * least one bin. */
-static byi_id share(struct byi_import *o, byi_id x, byi_id a, byi_id low,
+/* |x - a| / (high - low), with a width of at least one bin. */
+static byi_id slope(struct byi_import *o, byi_id x, byi_id a, byi_id low,
                     byi_id high)
 {
     const byi_id width = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
@@ -167,8 +167,9 @@ static byi_id share(struct byi_import *o, byi_id x, byi_id a, byi_id low,
         with_number(o, BYI_OP_MAXIMUM, width, 1));
 }
 
-/* A triangle for each band: from 0 at its low edge to 1 at the centre, and
- * down to 0 at the high edge. A side of no width is the 1 alone. */
+/* Triangular filters: each band rises from 0 at its low edge to 1 at its centre
+ * and falls to 0 at its high edge. A rising side of width 0 is 1 at the centre.
+ */
 static void convert_mel(struct byi_import *o)
 {
     const enum byoc_dtype dtype = output_type(o);
@@ -192,10 +193,10 @@ static void convert_mel(struct byi_import *o)
     const byi_id steep = byi_o_binary(o, BYI_OP_EQUAL, low, centre);
     const byi_id up =
         byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(steep, one, share(o, bin, low, low, centre)), NO_ATTRS);
+                   ARGS(steep, one, slope(o, bin, low, low, centre)), NO_ATTRS);
     const byi_id left =
         byi_o_emit(o, BYI_OP_WHERE, ARGS(rises, up, zero), NO_ATTRS);
-    const byi_id down = share(o, bin, high, centre, high);
+    const byi_id down = slope(o, bin, high, centre, high);
 
     o->out[0] = byi_o_cast(
         o, byi_o_emit(o, BYI_OP_WHERE, ARGS(falls, down, left), NO_ATTRS),
@@ -228,7 +229,7 @@ static byi_id frame_length(struct byi_import *o)
     return byi_o_emit(o, BYI_OP_SIZE_OF, ARGS(byi_o_in(o, 2)), NO_ATTRS);
 }
 
-/* Positions of the signal: a row for each whole frame. */
+/* The signal positions of each complete frame, one row per frame. */
 static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
                               byi_id length)
 {
@@ -245,8 +246,8 @@ static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
     return byi_o_binary(o, BYI_OP_ADD, column(o, starts), count_to(o, length));
 }
 
-/* Halves are cut into frames and transformed in float32: rounding a frame times
- * its window would be heard in every frequency. */
+/* 16-bit floats are processed in float32: rounding the product of frame and
+ * window would add noise to every frequency. */
 static void convert_stft(struct byi_import *o)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_svm.c: support vector machines of ai.onnx.ml, in float64 throughout.
  *
- * With V support vectors s, the kernel's values K (rows, V) are of x s^T, or of
- * |x - s|^2. A regressor is K coefficients + rho. A classifier of C classes has
- * a score for each of its C (C - 1) / 2 pairs: K W^T + rho, where row (i, j) of
- * W has the coefficients of the vectors of i and j, and 0 elsewhere. Pairs vote
- * for the label; their probabilities, where it has such, are coupled to those
- * of the classes (ml.pairwise_coupling).
+ * With V support vectors s, the kernel values K (rows, V) are a function of
+ * x s^T or of |x - s|^2. A regressor computes K coefficients + rho. A
+ * classifier of C classes is one-vs-one: it has a score for each of the C (C -
+ * 1) / 2 pairs of classes, K W^T + rho, where row (i, j) of W has the
+ * coefficients of the support vectors of i and j, and 0 elsewhere. The label is
+ * the class with most votes. Pair probabilities, if the model has them, are
+ * combined into class probabilities by pairwise coupling
+ * (ml.pairwise_coupling).
  */
 #include "frontend_onnx/import.h"
 
@@ -103,7 +105,7 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
     return BYI_NO_ID;
 }
 
-/* --- what both have ------------------------------------------------------- */
+/* --- shared by regressors and classifiers --------------------------------- */
 
 static void read_svm(struct byi_import *o, struct svm *s)
 {
@@ -111,18 +113,19 @@ static void read_svm(struct byi_import *o, struct svm *s)
     s->coefficients = byi_o_floats(o, "coefficients", &s->n_coefficients);
     s->rho = byi_o_floats(o, "rho", &s->n_rho);
     if (byi_o_ok(o) && s->n_rho == 0)
-        byi_o_fail(o, BYOC_EPARSE, "it has no rho");
+        byi_o_fail(o, BYOC_EPARSE, "attribute 'rho' is missing");
 }
 
-/* The kernel's values of the support vectors; a failure where these are not
- * n_vectors of one size. */
-static byi_id of_vectors(struct byi_import *o, const struct svm *s)
+/* The kernel values of the support vectors, which must be n_vectors vectors of
+ * equal size. */
+static byi_id vector_kernels(struct byi_import *o, const struct svm *s)
 {
     uint32_t n = 0;
     const double *values = byi_o_floats(o, "support_vectors", &n);
 
     if (n == 0 || n % s->n_vectors) {
-        byi_o_fail(o, BYOC_EPARSE, "%u numbers do not make %u support vectors",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "support_vectors has %u entries, expected a multiple of %u",
                    n, s->n_vectors);
         return BYI_NO_ID;
     }
@@ -130,14 +133,15 @@ static byi_id of_vectors(struct byi_import *o, const struct svm *s)
                          matrix_of(o, s->n_vectors, n / s->n_vectors, values));
 }
 
-/* x coefficients^T + rho[0], of a model without support vectors. */
+/* x coefficients^T + rho[0], for a model without support vectors. */
 static byi_id linear(struct byi_import *o, const struct svm *s, uint32_t rows)
 {
     byi_o_string(o, "kernel_type", "");
     byi_o_attr(o, "kernel_params",
                ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
     if (s->n_coefficients == 0 || rows == 0 || s->n_coefficients % rows) {
-        byi_o_fail(o, BYOC_EPARSE, "%u coefficients do not make %u rows",
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u coefficients, expected a multiple of %u",
                    s->n_coefficients, rows);
         return BYI_NO_ID;
     }
@@ -168,7 +172,7 @@ static void convert_svm_regressor(struct byi_import *o)
     struct svm s = {.n_vectors = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0};
     byi_id y;
 
-    /* a single number is no distribution: it stays as it is */
+    /* ignored: the output is a single number, not a distribution */
     byi_o_string(o, "post_transform", "NONE");
     read_svm(o, &s);
     if (!byi_o_ok(o))
@@ -181,7 +185,7 @@ static void convert_svm_regressor(struct byi_import *o)
         return;
     } else {
         const byi_id weights = matrix_of(o, 1, s.n_vectors, s.coefficients);
-        y = byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(of_vectors(o, &s), weights),
+        y = byi_o_emit(o, BYI_OP_NN_DENSE, ARGS(vector_kernels(o, &s), weights),
                        NO_ATTRS);
         y = with_number(o, BYI_OP_ADD, y, s.rho[0]);
     }
@@ -190,14 +194,14 @@ static void convert_svm_regressor(struct byi_import *o)
 
 /* --- classifiers ---------------------------------------------------------- */
 
-/* The pairs of classes, and which vectors are whose. */
+/* The pairs of classes, and the number of support vectors of each class. */
 struct pairs {
     uint32_t n_classes, n;
     const int64_t *counts; /* vectors of each class */
 };
 
-/* W of the head of this file, from coefficients (classes - 1, vectors): row
- * j - 1 for the vectors of i, row i for those of j. */
+/* W (see the top of this file) from coefficients (classes - 1, vectors): row
+ * j - 1 for the vectors of i, row i for the vectors of j. */
 static byi_id pair_weights(struct byi_import *o, const struct svm *s,
                            const struct pairs *p)
 {
@@ -219,7 +223,8 @@ static byi_id pair_weights(struct byi_import *o, const struct svm *s,
     return matrix_of(o, p->n, s->n_vectors, w);
 }
 
-/* Votes by class: pair (i, j) is i's where its score is above 0, else j's. */
+/* The votes for each class: pair (i, j) votes for i if its score is above 0,
+ * else for j. */
 static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
 {
     double *moved = byi_arena_calloc(
@@ -244,7 +249,8 @@ static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
         vector_of(o, p->n_classes, lost));
 }
 
-/* 1 / (1 + exp(a score + b)) of each pair, coupled. */
+/* Platt scaling, 1 / (1 + exp(a score + b)) of each pair, then pairwise
+ * coupling. */
 static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
 {
     uint32_t n_a = 0, n_b = 0;
@@ -267,7 +273,7 @@ static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
     return unary(o, BYI_OP_ML_COUPLING, first);
 }
 
-/* The score of the only pair as two: of the second class, and of the first. */
+/* The scores of two classes from the score of their pair. */
 static byi_id two_scores(struct byi_import *o, byi_id score,
                          const char *transform)
 {
@@ -296,7 +302,7 @@ static bool read_pairs(struct byi_import *o, struct svm *s, struct pairs *p)
         s->n_coefficients != (n - 1) * sum || s->n_rho != p->n) {
         byi_o_fail(o, BYOC_EPARSE,
                    "found %u coefficients and %u rho for %u classes with %llu "
-                   "support vectors of %u labels",
+                   "support vectors and %u labels",
                    s->n_coefficients, s->n_rho, n, (unsigned long long)sum,
                    p->n_classes);
         return false;
@@ -304,7 +310,7 @@ static bool read_pairs(struct byi_import *o, struct svm *s, struct pairs *p)
     return true;
 }
 
-/* Without support vectors: as many rows of coefficients as classes. */
+/* Without support vectors: one row of coefficients per class. */
 static void classify_linear(struct byi_import *o, const struct svm *s,
                             byi_id labels, uint32_t n, const char *transform)
 {
@@ -333,7 +339,8 @@ static void convert_svm_classifier(struct byi_import *o)
     const byi_id scores = byi_o_binary(
         o, BYI_OP_ADD,
         byi_o_emit(o, BYI_OP_NN_DENSE,
-                   ARGS(of_vectors(o, &s), pair_weights(o, &s, &p)), NO_ATTRS),
+                   ARGS(vector_kernels(o, &s), pair_weights(o, &s, &p)),
+                   NO_ATTRS),
         vector_of(o, p.n, s.rho));
     const bool coupled = byi_o_has(o, "prob_a");
     byi_id y = coupled ? probabilities(o, p.n, scores) : scores;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_tree.c: ai.onnx.ml's tree ensembles, as ml.tree_ensemble and what is made
- * of its sums. ONNX lists nodes by the numbers of tree and node, in any order;
- * the operator wants each node's true child behind it (see ops.def), so trees
- * are written out again, depth first. A node that turns the other way (>, >=,
- * !=) has its children swapped.
+/* ops_tree.c: ai.onnx.ml's tree ensembles, as ml.tree_ensemble and operators on
+ * its sums. ONNX lists nodes by tree and node number, in any order;
+ * ml.tree_ensemble requires each node's true child next to it (see ops.def), so
+ * trees are rewritten in depth-first order. The negated comparisons (>, >=, !=)
+ * swap the children.
  */
 #include "frontend_onnx/import.h"
 
@@ -13,7 +13,7 @@
 
 enum { LESS = 1, EQUAL = 2, NAN_IS_TRUE = 4 }; /* bits of modes */
 
-struct key {
+struct tree_key {
     int64_t tree, node;
     uint32_t at; /* in the node's lists */
 };
@@ -24,15 +24,15 @@ struct listed {
     const int64_t *trees, *nodes, *features, *yes, *no, *missing;
     const char *const *modes;
     const int64_t *weight_trees, *weight_nodes, *targets;
-    struct key *by_key, *weights; /* sorted */
+    struct tree_key *by_key, *weights; /* sorted */
 };
 
-/* What the operator takes. */
-struct flat {
+/* The operands of ml.tree_ensemble. */
+struct flat_trees {
     BYI_VEC(int32_t) roots;
     BYI_VEC(int32_t) targets;
     int32_t (*splits)[2];
-    uint32_t *from; /* the node's place in the lists, for its threshold */
+    uint32_t *from; /* the node's index in the lists, for its threshold */
     uint32_t *weight_from;
     uint8_t *modes;
     uint32_t n;
@@ -54,7 +54,7 @@ static const int64_t *list(struct byi_import *o, const char *name, uint32_t n)
 
 static int by_key(const void *a, const void *b)
 {
-    const struct key *x = a, *y = b;
+    const struct tree_key *x = a, *y = b;
 
     if (x->tree != y->tree)
         return x->tree < y->tree ? -1 : 1;
@@ -63,22 +63,22 @@ static int by_key(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static struct key *sorted(struct byi_import *o, uint32_t n,
-                          const int64_t *trees, const int64_t *nodes)
+static struct tree_key *sorted(struct byi_import *o, uint32_t n,
+                               const int64_t *trees, const int64_t *nodes)
 {
-    struct key *keys = byi_arena_calloc(o->scratch, n + 1, sizeof *keys);
+    struct tree_key *keys = byi_arena_calloc(o->scratch, n + 1, sizeof *keys);
 
     for (uint32_t i = 0; i < n; i++)
-        keys[i] = (struct key){trees[i], nodes[i], i};
+        keys[i] = (struct tree_key){trees[i], nodes[i], i};
     qsort(keys, n, sizeof *keys, by_key);
     return keys;
 }
 
-/* The first key of (tree, node); n where there is none. */
-static uint32_t find(const struct key *keys, uint32_t n, int64_t tree,
+/* The first key of (tree, node), by binary search; n: not found. */
+static uint32_t find(const struct tree_key *keys, uint32_t n, int64_t tree,
                      int64_t node)
 {
-    const struct key wanted = {tree, node, 0};
+    const struct tree_key wanted = {tree, node, 0};
     uint32_t low = 0, high = n;
 
     while (low < high) {
@@ -92,7 +92,7 @@ static uint32_t find(const struct key *keys, uint32_t n, int64_t tree,
                                                                        : n;
 }
 
-/* The attributes; those of weights are named PREFIX_... */
+/* Read the attributes; those of weights are named PREFIX_... */
 static void read_lists(struct byi_import *o, const char *prefix,
                        struct listed *l)
 {
@@ -115,8 +115,9 @@ static void read_lists(struct byi_import *o, const char *prefix,
     l->targets = list(o, name, l->n_weights);
     if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
         l->n_weights > INT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE, "found %u nodes with %u modes", l->n,
-                   n_modes);
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u nodes and %u modes, expected as many, at least 1",
+                   l->n, n_modes);
     if (!byi_o_ok(o))
         return;
     l->by_key = sorted(o, l->n, l->trees, l->nodes);
@@ -129,9 +130,10 @@ static void read_lists(struct byi_import *o, const char *prefix,
                        (long long)l->by_key[i].node);
 }
 
-/* --- writing trees out again ---------------------------------------------- */
+/* --- depth-first order ---------------------------------------------------- */
 
-/* How a node turns: the bits of its mode, and whether its children swap. */
+/* A node's comparison: the bits of its mode, and whether its children swap.
+ * False: a leaf, or an unknown mode. */
 static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
                       uint8_t *mode, bool *swap)
 {
@@ -151,7 +153,7 @@ static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
             continue;
         *mode = known[i].mode;
         *swap = known[i].swap;
-        /* NaN turns to what is named the false child; but x != NaN is true */
+        /* NaN goes to the false child, except that NaN != x is true */
         const bool to_named =
             tracks || strcmp(known[i].name, "BRANCH_NEQ") == 0;
         if (to_named != *swap)
@@ -163,8 +165,8 @@ static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
     return false;
 }
 
-static void add_leaf(const struct listed *l, struct flat *f, int32_t place,
-                     uint32_t at)
+static void add_leaf(const struct listed *l, struct flat_trees *f,
+                     int32_t place, uint32_t at)
 {
     const int64_t tree = l->trees[at], node = l->nodes[at];
     uint32_t k = find(l->weights, l->n_weights, tree, node);
@@ -180,22 +182,23 @@ static void add_leaf(const struct listed *l, struct flat *f, int32_t place,
     f->splits[place][1] = first;
 }
 
-/* A child that waits: its place in the lists, and whose false child it is. */
-struct waiting {
+/* A stack entry: a node's index in the lists, and its parent in the output if
+ * it is a false child. */
+struct tree_visit {
     uint32_t at;
     int32_t parent; /* -1: a root, or a true child */
 };
 
-/* The tree of the node at `root`, depth first. A node is met once. */
+/* Write the tree at `root` depth first; every node is visited once. */
 static void write_tree(struct byi_import *o, const struct listed *l,
-                       uint32_t root, bool *met, struct flat *f)
+                       uint32_t root, bool *met, struct flat_trees *f)
 {
-    BYI_VEC(struct waiting) stack = {0};
+    BYI_VEC(struct tree_visit) stack = {0};
 
     BYI_PUSH(&f->roots, (int32_t)f->n);
-    BYI_PUSH(&stack, ((struct waiting){root, -1}));
+    BYI_PUSH(&stack, ((struct tree_visit){root, -1}));
     while (stack.n && byi_o_ok(o)) {
-        const struct waiting w = stack.at[--stack.n];
+        const struct tree_visit w = stack.at[--stack.n];
         const int32_t place = (int32_t)f->n;
         bool swap = false;
         if (met[w.at]) {
@@ -221,19 +224,19 @@ static void write_tree(struct byi_import *o, const struct listed *l,
             l->features[w.at] > INT32_MAX) {
             byi_o_fail(o, BYOC_EPARSE,
                        "node %lld of tree %lld has a child or a feature that "
-                       "is not there",
+                       "does not exist",
                        (long long)l->nodes[w.at], (long long)l->trees[w.at]);
             break;
         }
         f->splits[place][0] = (int32_t)l->features[w.at];
         f->special |= f->modes[place] != 0;
-        BYI_PUSH(&stack, ((struct waiting){l->by_key[other].at, place}));
-        BYI_PUSH(&stack, ((struct waiting){l->by_key[next].at, -1}));
+        BYI_PUSH(&stack, ((struct tree_visit){l->by_key[other].at, place}));
+        BYI_PUSH(&stack, ((struct tree_visit){l->by_key[next].at, -1}));
     }
     byi_vec_free(stack.at);
 }
 
-/* Whether a node is a child of another one: roots are not. */
+/* Mark the nodes that are children; the others are roots. */
 static bool *find_children(struct byi_import *o, const struct listed *l)
 {
     bool *child = byi_arena_calloc(o->scratch, l->n, sizeof *child);
@@ -251,7 +254,7 @@ static bool *find_children(struct byi_import *o, const struct listed *l)
 }
 
 static void write_trees(struct byi_import *o, const struct listed *l,
-                        struct flat *f)
+                        struct flat_trees *f)
 {
     const bool *child = find_children(o, l);
     bool *met = byi_arena_calloc(o->scratch, l->n, sizeof *met);
@@ -266,14 +269,15 @@ static void write_trees(struct byi_import *o, const struct listed *l,
             write_tree(o, l, i, met, f);
     if (byi_o_ok(o) && f->n != l->n)
         byi_o_fail(o, BYOC_EPARSE,
-                   "%u of %u nodes are in trees; the rest are their own "
-                   "ancestors",
+                   "only %u of %u nodes can be reached from roots; the others "
+                   "form cycles",
                    f->n, l->n);
 }
 
 /* --- operands ------------------------------------------------------------- */
 
-/* The numbers of attribute NAME, or of the tensor NAME_as_tensor. */
+/* Read attribute NAME (floats), or NAME_as_tensor; n: the expected number of
+ * entries, UINT32_MAX: any. */
 static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
                          struct byi_tensor *t)
 {
@@ -290,7 +294,7 @@ static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
     if (a && byi_o_ok(o))
         o->status = byi_onnx_decode(o->file, a->t, NULL, t, &o->err);
     if (byi_o_ok(o) && !byi_dtype_is_float(t->dtype))
-        byi_o_fail(o, BYOC_ETYPE, "%s has type %s", name,
+        byi_o_fail(o, BYOC_ETYPE, "%s has type %s, expected floats", name,
                    byoc_dtype_name(t->dtype));
     if (byi_o_ok(o) && n != UINT32_MAX &&
         byi_elements(t->rank, t->dims) != (int64_t)n)
@@ -326,17 +330,18 @@ static byi_id constant(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_const(o, &t, false);
 }
 
-/* An ensemble, and what a post transform has to know of its weights. */
+/* An ensemble, and the facts about its weights that post transforms need. */
 struct ensemble {
-    byi_id sums; /* (rows, n); -inf where `partial` and no weight was met */
+    byi_id
+        sums; /* (rows, n); if `partial`, -inf marks a target without votes */
     int64_t n;
     bool partial; /* a row may miss a target */
-    bool used[2]; /* some weight is of target 0, 1 */
+    bool used[2]; /* target 0, 1 has a weight */
     bool negative;
 };
 
-/* Is there a tree for each target whose leaves all have a weight for it? */
-static bool covers(struct byi_import *o, const struct flat *f, int64_t n)
+/* Whether every target has a tree whose leaves all have a weight for it. */
+static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
 {
     bool *all = byi_arena_calloc(o->scratch, (size_t)n, sizeof *all);
     int64_t covered = 0;
@@ -362,14 +367,14 @@ static bool covers(struct byi_import *o, const struct flat *f, int64_t n)
     return covered == n;
 }
 
-static void describe(struct byi_import *o, const struct flat *f,
+static void describe(struct byi_import *o, const struct flat_trees *f,
                      const struct byi_tensor *weights, struct ensemble *e)
 {
     for (uint32_t i = 0; i < f->targets.n && byi_o_ok(o); i++) {
         const int32_t to = f->targets.at[i];
         if (to < 0 || to >= e->n) {
             byi_o_fail(o, BYOC_EPARSE,
-                       "a weight is of target %d, expected 0 to %lld", to,
+                       "found a weight for target %d, expected 0 to %lld", to,
                        (long long)e->n - 1);
             return;
         }
@@ -381,7 +386,7 @@ static void describe(struct byi_import *o, const struct flat *f,
         e->partial = !covers(o, f, e->n);
 }
 
-static byi_id emit(struct byi_import *o, const struct flat *f, byi_id x,
+static byi_id emit(struct byi_import *o, const struct flat_trees *f, byi_id x,
                    const struct byi_tensor *thresholds,
                    const struct byi_tensor *weights, const char *aggregate,
                    const struct ensemble *e)
@@ -402,7 +407,7 @@ static byi_id emit(struct byi_import *o, const struct flat *f, byi_id x,
               A_FLOAT("absent", e->partial ? -INFINITY : 0.0)));
 }
 
-/* The sums of all trees. x is compared as double where it is, else as float32.
+/* The sums of all trees. Comparisons are in float64 if x is, else in float32.
  */
 static void read_ensemble(struct byi_import *o, const char *prefix,
                           const char *aggregate, struct ensemble *e)
@@ -411,11 +416,12 @@ static void read_ensemble(struct byi_import *o, const char *prefix,
     const bool wide = byi_o_dtype(o, given) == BYOC_F64;
     const byi_id x = byi_ml_matrix(o, given, wide ? BYOC_F64 : BYOC_F32);
     struct listed l = {0};
-    struct flat f = {0};
+    struct flat_trees f = {0};
     struct byi_tensor thresholds, weights, hits;
 
     if (e->n < 1 || e->n > INT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE, "found %lld targets", (long long)e->n);
+        byi_o_fail(o, BYOC_EPARSE, "found %lld targets, expected at least 1",
+                   (long long)e->n);
     read_lists(o, prefix, &l);
     read_numbers(o, "nodes_values", l.n, &thresholds);
     read_numbers(o, "nodes_hitrates", UINT32_MAX, &hits);
@@ -431,7 +437,7 @@ static void read_ensemble(struct byi_import *o, const char *prefix,
     byi_vec_free(f.targets.at);
 }
 
-/* base_values as a vector of the sums' type; *n: how many. */
+/* base_values as a vector of the sums' type; *n: their number. */
 static byi_id base_values(struct byi_import *o, byi_id sums, uint32_t *n)
 {
     struct byi_tensor t;
@@ -474,16 +480,16 @@ static void convert_tree_regressor(struct byi_import *o)
                    (long long)e.n);
     byi_id y = n ? byi_o_binary(o, BYI_OP_ADD, e.sums, base) : e.sums;
     y = byi_o_cast(o, y, BYOC_F32);
-    /* a single number is no distribution */
+    /* a single number is not a distribution: only PROBIT applies */
     if (e.n == 1 && strcmp(transform, "PROBIT") != 0)
         transform = "NONE";
     o->out[0] = byi_ml_transform(o, y, transform);
 }
 
-/* Two classes and the sum of one: p, a probability where no weight is negative,
+/* Two classes with one sum p, which is a probability if no weight is negative,
  * else a score around 0. */
-static void binary(struct byi_import *o, const struct ensemble *e, byi_id p,
-                   byi_id labels, const char *transform)
+static void classify_binary(struct byi_import *o, const struct ensemble *e,
+                            byi_id p, byi_id labels, const char *transform)
 {
     const bool logistic = strcmp(transform, "LOGISTIC") == 0;
     byi_id first;
@@ -502,7 +508,7 @@ static void binary(struct byi_import *o, const struct ensemble *e, byi_id p,
     o->out[1] = byi_ml_pair(o, first, p);
 }
 
-/* The column of target i, where all others are 0. */
+/* Column i of the sums, (rows, 1). */
 static byi_id column(struct byi_import *o, byi_id sums, double i)
 {
     static const int64_t last[] = {1};
@@ -514,10 +520,10 @@ static byi_id column(struct byi_import *o, byi_id sums, double i)
                         1, last);
 }
 
-/* Of the classes that a row met weights of, the one with the largest sum; a
- * class that it met none of scores 0. */
-static void several(struct byi_import *o, const struct ensemble *e, byi_id sums,
-                    byi_id labels, const char *transform)
+/* The class with the largest sum, among those with a vote; a class without
+ * votes scores 0. */
+static void classify_multi(struct byi_import *o, const struct ensemble *e,
+                           byi_id sums, byi_id labels, const char *transform)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, sums);
 
@@ -532,7 +538,8 @@ static void several(struct byi_import *o, const struct ensemble *e, byi_id sums,
     o->out[1] = byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
 }
 
-/* base_values: of every class, or of the one sum that two classes have. */
+/* base_values has an entry for every class, or one for a binary classifier with
+ * a single sum. */
 static void convert_tree_classifier(struct byi_import *o)
 {
     static const int64_t two[] = {0, 1};
@@ -559,15 +566,15 @@ static void convert_tree_classifier(struct byi_import *o)
             byi_ml_label(o, byi_o_vector(o, 2, two), byi_ml_above(o, sums, 0));
         o->out[1] = byi_o_cast(o, sums, BYOC_F32);
     } else if (single && e.used[0]) {
-        binary(o, &e, sums, labels, transform);
-    } else if (single) { /* class 0 has a score of 0, whatever class 1 has */
+        classify_binary(o, &e, sums, labels, transform);
+    } else if (single) { /* class 0 scores 0; class 1 decides */
         o->out[1] =
             byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
         o->out[0] = byi_ml_label(
             o, labels,
             byi_ml_above(o, column(o, sums, 1), e.negative ? 0 : 0.5));
     } else {
-        several(o, &e, sums, labels, transform);
+        classify_multi(o, &e, sums, labels, transform);
     }
 }
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_window.c: convolutions and pools: a window that moves over the axes
- * after the first two.
+/* ops_window.c: convolutions and pooling: a window that slides over the spatial
+ * axes, all but the first two.
  *
  * Conv(x, w, b) -> add(nn.conv2d(%x, %w), b as (O, 1, 1))
- * auto_pad becomes numbers, so that nothing later knows of it.
+ * auto_pad becomes explicit padding; the IR has no auto_pad.
  */
 #include "frontend_onnx/import.h"
 
 #include <string.h>
 
 /* A window on n spatial axes. pads: begins, then ends. */
-struct window {
+struct onnx_window {
     uint32_t n;
     int64_t kernel[BYI_MAX_RANK], strides[BYI_MAX_RANK];
     int64_t dilations[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK];
 };
 
-/* The list `name`, of `n` numbers, all `fallback` where it is left out. */
+/* Read attribute `name`, `n` numbers; each is `fallback` when absent. */
 static void read_list(struct byi_import *o, const char *name, uint32_t n,
                       int64_t fallback, int64_t *list)
 {
@@ -32,7 +32,7 @@ static void read_list(struct byi_import *o, const char *name, uint32_t n,
 
 enum { MAX_WINDOW = 1 << 30 };
 
-/* Numbers beyond this could overflow the sums below. */
+/* Larger numbers could overflow the sums below. */
 static void check_range(struct byi_import *o, const char *name, uint32_t n,
                         const int64_t *list, int64_t min)
 {
@@ -42,7 +42,8 @@ static void check_range(struct byi_import *o, const char *name, uint32_t n,
                        name, i, (long long)list[i], (long long)min, MAX_WINDOW);
 }
 
-static void put_total(struct window *w, uint32_t i, int64_t total, bool upper)
+static void put_total(struct onnx_window *w, uint32_t i, int64_t total,
+                      bool upper)
 {
     const int64_t less = total / 2, more = total - less;
 
@@ -50,8 +51,8 @@ static void put_total(struct window *w, uint32_t i, int64_t total, bool upper)
     w->pads[w->n + i] = upper ? more : less;
 }
 
-/* SAME_*: so many pads that a stride of 1 keeps the size. */
-static void pad_same(struct byi_import *o, byi_id x, struct window *w,
+/* SAME_*: pad such that the output has ceil(dim / stride) elements. */
+static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
                      bool upper)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -60,14 +61,12 @@ static void pad_same(struct byi_import *o, byi_id x, struct window *w,
         int64_t total = reach - 1;
         if (w->strides[i] != 1) {
             if (BYI_IS_SYMBOL(dim)) {
-                byi_o_refuse(o,
-                             "auto_pad with an input whose axis %u varies; "
-                             "fix its size",
-                             i + 2);
+                byi_o_refuse(
+                    o, "auto_pad with a symbolic axis %u; fix its size", i + 2);
                 return;
             }
-            /* what the last of ceil(dim / stride) windows finds; in this
-             * order nothing overflows, whatever the model says dim is */
+            /* the end of the last of ceil(dim / stride) windows, computed in
+             * an order that cannot overflow for any dim */
             const int64_t stride = w->strides[i];
             const int64_t steps = dim / stride + (dim % stride != 0);
             total = reach - (dim - (steps - 1) * stride);
@@ -90,8 +89,8 @@ static const char *read_auto_pad(struct byi_import *o)
     return NULL;
 }
 
-/* Everything but the kernel, which must be there already, and auto_pad. */
-static void read_window(struct byi_import *o, struct window *w)
+/* Read strides, dilations and pads; w->kernel is set already. */
+static void read_window(struct byi_import *o, struct onnx_window *w)
 {
     read_list(o, "strides", w->n, 1, w->strides);
     read_list(o, "dilations", w->n, 1, w->dilations);
@@ -102,8 +101,8 @@ static void read_window(struct byi_import *o, struct window *w)
     check_range(o, "pads", 2 * w->n, w->pads, -MAX_WINDOW);
 }
 
-/* Put the pads that auto_pad asks for in place of the explicit ones. */
-static void auto_pad(struct byi_import *o, byi_id x, struct window *w)
+/* Replace the explicit pads by those of auto_pad, if the node has it. */
+static void auto_pad(struct byi_import *o, byi_id x, struct onnx_window *w)
 {
     const char *mode = read_auto_pad(o);
 
@@ -114,7 +113,7 @@ static void auto_pad(struct byi_import *o, byi_id x, struct window *w)
         pad_same(o, x, w, strcmp(mode, "SAME_UPPER") == 0);
 }
 
-/* How many spatial axes x has. 0 is a failure. */
+/* The number of spatial axes of x; 0 after a failure. */
 static uint32_t spatial(struct byi_import *o, byi_id x, uint32_t max)
 {
     const uint32_t rank = byi_o_rank(o, x);
@@ -126,32 +125,34 @@ static uint32_t spatial(struct byi_import *o, byi_id x, uint32_t max)
 
 /* --- convolutions --------------------------------------------------------- */
 
-/* kernel_shape is what the weights say; if it is given it must agree. */
+/* The kernel's size follows from the weights; kernel_shape must agree. */
 static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
-                      struct window *w)
+                      struct onnx_window *w)
 {
     const bool given = byi_o_has(o, "kernel_shape");
 
     w->n = spatial(o, x, 3);
     if (byi_o_ok(o) && byi_o_rank(o, weights) != w->n + 2)
-        byi_o_fail(o, BYOC_ETYPE, "weights have rank %u, data has rank %u",
+        byi_o_fail(o, BYOC_ETYPE,
+                   "weights have rank %u, expected %u as the data",
                    byi_o_rank(o, weights), w->n + 2);
     read_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t dim = byi_o_dim(o, weights, i + 2);
         if (!given && BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o, "weights whose kernel size varies");
+            byi_o_refuse(o, "weights of symbolic kernel size");
         if (given && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
             byi_o_fail(o, BYOC_ETYPE,
-                       "kernel_shape[%u] is %lld, weights have %lld", i,
-                       (long long)w->kernel[i], (long long)dim);
+                       "kernel_shape[%u] is %lld, expected %lld as in the "
+                       "weights",
+                       i, (long long)w->kernel[i], (long long)dim);
         w->kernel[i] = given ? w->kernel[i] : dim;
     }
     read_window(o, w);
 }
 
-/* x + bias, on axis 1: the bias gets n axes of size 1. A constant keeps its
- * data, only its type is new. */
+/* x + bias, on axis 1: append n axes of size 1 to the bias. A constant shares
+ * its data with the new one. */
 static byi_id add_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
 {
     int64_t axes[BYI_MAX_RANK];
@@ -178,7 +179,7 @@ byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_CONV1D,
                                          BYI_OP_NN_CONV2D, BYI_OP_NN_CONV3D};
-    struct window w = {0};
+    struct onnx_window w = {0};
 
     read_conv(o, x, weights, &w);
     auto_pad(o, x, &w);
@@ -196,7 +197,7 @@ static void convert_conv(struct byi_import *o)
     o->out[0] = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
 }
 
-/* com.microsoft: a convolution, what is added to it, a function of that. */
+/* com.microsoft's FusedConv: activation(conv(x, w, b) + z) */
 static void convert_fused_conv(struct byi_import *o)
 {
     const byi_id z = byi_o_in(o, 3);
@@ -210,9 +211,9 @@ static void convert_fused_conv(struct byi_import *o)
     o->out[0] = byi_o_activation(o, y, name, numbers, n);
 }
 
-/* Pads from the size that the result shall have: ONNX's formula; where it
- * asks for less than no pads, the result grows at the end instead. */
-static void pad_to_shape(struct byi_import *o, struct window *w,
+/* Compute pads from output_shape by ONNX's formula. If the total is negative,
+ * output_padding grows instead. */
+static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                          int64_t *output_padding, const char *mode)
 {
     const bool given = byi_o_has(o, "output_shape");
@@ -225,12 +226,12 @@ static void pad_to_shape(struct byi_import *o, struct window *w,
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
         int64_t total = output_padding[i] + reach - w->strides[i];
         if (given && BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o, "output_shape with an input whose axis %u varies",
-                         i + 2);
+            byi_o_refuse(o, "output_shape with a symbolic axis %u", i + 2);
         if (given &&
             (shape[i] < 0 || shape[i] > MAX_WINDOW || dim > MAX_WINDOW))
-            byi_o_fail(o, BYOC_ETYPE, "output_shape[%u] is %lld", i,
-                       (long long)shape[i]);
+            byi_o_fail(o, BYOC_ETYPE,
+                       "output_shape[%u] is %lld, expected 0 to %d", i,
+                       (long long)shape[i], MAX_WINDOW);
         if (given && byi_o_ok(o))
             total += dim * w->strides[i] - shape[i];
         if (total < 0) {
@@ -247,7 +248,7 @@ static void convert_deconv(struct byi_import *o)
         BYI_OP_NONE, BYI_OP_NN_CONV1D_TRANSPOSE, BYI_OP_NN_CONV2D_TRANSPOSE,
         BYI_OP_NN_CONV3D_TRANSPOSE};
     int64_t output_padding[BYI_MAX_RANK];
-    struct window w = {0};
+    struct onnx_window w = {0};
 
     const char *mode = read_auto_pad(o);
     read_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), &w);
@@ -267,14 +268,14 @@ static void convert_deconv(struct byi_import *o)
     o->out[0] = add_bias(o, y, byi_o_in(o, 2), w.n);
 }
 
-/* --- pools ---------------------------------------------------------------- */
+/* --- pooling -------------------------------------------------------------- */
 
-static void read_pool(struct byi_import *o, byi_id x, struct window *w,
+static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                       uint32_t max)
 {
     w->n = spatial(o, x, max);
     if (!byi_o_has(o, "kernel_shape"))
-        byi_o_fail(o, BYOC_EPARSE, "it has no kernel_shape");
+        byi_o_fail(o, BYOC_EPARSE, "attribute 'kernel_shape' is missing");
     read_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
     auto_pad(o, x, w);
@@ -286,7 +287,7 @@ static void convert_max_pool(struct byi_import *o)
                                          BYI_OP_NN_MAX_POOL2D,
                                          BYI_OP_NN_MAX_POOL3D};
     const bool indices = byi_o_wants(o, 1);
-    struct window w = {0};
+    struct onnx_window w = {0};
 
     read_pool(o, byi_o_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
     const struct byi_attr attrs[] = {
@@ -297,7 +298,7 @@ static void convert_max_pool(struct byi_import *o)
         A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0),
         A_BOOL("column_major", byi_o_int(o, "storage_order", 0) != 0),
     };
-    if (!indices) { /* storage_order is about the indices only */
+    if (!indices) { /* storage_order matters for the indices only */
         o->out[0] = byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0)),
                                BYI_N(attrs) - 1, attrs);
         return;
@@ -308,10 +309,11 @@ static void convert_max_pool(struct byi_import *o)
     o->out[1] = byi_o_get(o, both, 1);
 }
 
-/* dims strides + kernel - strides - pads, on the spatial axes: what a pool of
- * this window was given. */
+/* The input shape of a pool with this window and output x: dims strides +
+ * kernel
+ * - strides - pads, on the spatial axes. */
 static byi_id unpooled_shape(struct byi_import *o, byi_id x,
-                             const struct window *w)
+                             const struct onnx_window *w)
 {
     int64_t scale[BYI_MAX_RANK], offset[BYI_MAX_RANK];
 
@@ -335,15 +337,14 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
                         byi_o_vector(o, w->n + 2, offset));
 }
 
-/* Zeros, with the elements of x where the pool found them: the indices count in
- * all of what the window makes of x. An output_shape says what is put behind
- * that. */
+/* Scatter the elements of x into zeros of unpooled_shape, in whose flat order
+ * the indices count. An output_shape pads the result at the end. */
 static void convert_max_unpool(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), wanted = byi_o_in(o, 2);
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
     const int64_t all = -1, none[BYI_MAX_RANK] = {0};
-    struct window w = {0};
+    struct onnx_window w = {0};
 
     read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
     const byi_id shape = unpooled_shape(o, x, &w);
@@ -401,7 +402,7 @@ byi_id byi_o_avg_pool(struct byi_import *o, byi_id x)
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_AVG_POOL1D,
                                          BYI_OP_NN_AVG_POOL2D,
                                          BYI_OP_NN_AVG_POOL3D};
-    struct window w = {0};
+    struct onnx_window w = {0};
 
     read_pool(o, x, &w, 3);
     return byi_o_emit(
@@ -420,20 +421,20 @@ static void convert_avg_pool(struct byi_import *o)
     o->out[0] = byi_o_avg_pool(o, byi_o_in(o, 0));
 }
 
-/* The norm: a float in opset 1. */
+/* Attribute p, a float in opset 1. */
 static int64_t read_p(struct byi_import *o)
 {
     if (o->opset > 1)
         return byi_o_int(o, "p", 2);
     const double p = byi_o_float(o, "p", 2);
     if (p != (double)(int32_t)p)
-        byi_o_refuse(o, "p is %g, which is not whole", p);
+        byi_o_refuse(o, "p is %g, which is not an integer", p);
     return byi_o_ok(o) ? (int64_t)p : 2;
 }
 
 static void convert_lp_pool(struct byi_import *o)
 {
-    struct window w = {0};
+    struct onnx_window w = {0};
 
     read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
     o->out[0] =
@@ -452,7 +453,7 @@ static void convert_global_lp_pool_1(struct byi_import *o)
                            ATTRS(AN_INT("p", read_p(o))));
 }
 
-/* com.microsoft: channels are the last axis. */
+/* com.microsoft's NhwcMaxPool: channels are the last axis. */
 static void convert_nhwc_max_pool(struct byi_import *o)
 {
     o->in[0] = byi_o_channels_first(o, byi_o_in(o, 0));
@@ -460,7 +461,8 @@ static void convert_nhwc_max_pool(struct byi_import *o)
     o->out[0] = byi_o_channels_last(o, o->out[0]);
 }
 
-/* `op` is the operator for one axis; those for two and three follow. */
+/* `op` is the operator for one spatial axis; ops.def has those for two and
+ * three next. */
 static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
     const uint32_t n = spatial(o, x, 3);
@@ -479,9 +481,9 @@ static void convert_global(struct byi_import *o)
 }
 
 _Static_assert(BYI_OP_NN_GLOBAL_MAX_POOL3D == BYI_OP_NN_GLOBAL_MAX_POOL1D + 2,
-               "global counts on this order of ops.def");
+               "global relies on the order of ops.def");
 _Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
-               "global counts on this order of ops.def");
+               "global relies on the order of ops.def");
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {

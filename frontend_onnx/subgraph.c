@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subgraph.c: graphs that are attributes of a node (If, Loop, Scan).
  *
- * Such a graph reads values of the graphs around it. In a function of its own
- * they become captures, so what it reads from outside is collected before its
- * first node is converted: parameters come first. Constants are not captured
- * but stand inside as well, where folding and patterns can see them. A graph
- * that takes the place of its node (a branch that is known to be taken) is
- * converted into the function under way and simply sees the names around it.
+ * A subgraph may read values of the enclosing graphs. If it becomes a separate
+ * function, these values become captures; parameters come first, so they are
+ * collected before the first node is converted. Constants are not captured but
+ * duplicated in the function, where folding and patterns can see them. An
+ * inlined subgraph (the taken branch of an If) is converted into the current
+ * function and resolves names in the enclosing scope.
  *
- * ONNX wants names to be unique in a graph and those inside of it, so a name
- * is one from outside when no node and no input inside makes it. The recursion
- * is as deep as graphs are nested, which the check of the file bounds.
+ * ONNX requires names to be unique in a graph and its subgraphs, so a name is
+ * free in a subgraph if no node, input or initialiser in it defines the name.
+ * Recursion is bounded by the nesting of graphs, which byi_wire_check limits.
  */
 #include "frontend_onnx/import.h"
 
 #include <string.h>
 
-/* --- what a graph reads from outside -------------------------------------- */
+/* --- free names of a graph ------------------------------------------------ */
 
-struct outside {
+struct free_names {
     struct byi_names inside, seen;
     BYI_VEC(const char *) names; /* in the order they are read */
 };
@@ -54,14 +54,14 @@ static void collect_inside(const Onnx__GraphProto *graph,
     }
 }
 
-static void read_outside(struct outside *o, const char *name)
+static void read_outside(struct free_names *o, const char *name)
 {
     if (*name && !byi_names_find(&o->inside, name) &&
         byi_names_add(&o->seen, name))
         BYI_PUSH(&o->names, name);
 }
 
-static void collect_outside(const Onnx__GraphProto *graph, struct outside *o)
+static void collect_outside(const Onnx__GraphProto *graph, struct free_names *o)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
@@ -75,13 +75,13 @@ static void collect_outside(const Onnx__GraphProto *graph, struct outside *o)
         read_outside(o, byi_text_or(graph->output[i]->name, ""));
 }
 
-/* The values of `o` that the graph reads, in scratch. */
+/* Find the values of `o` that the graph reads; body->outside is in scratch. */
 static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
                          struct byi_body *body)
 {
     const size_t n = count_inside(graph);
-    struct outside outside = {.inside = byi_names_new(o->scratch, n),
-                              .seen = byi_names_new(o->scratch, n)};
+    struct free_names outside = {.inside = byi_names_new(o->scratch, n),
+                                 .seen = byi_names_new(o->scratch, n)};
 
     collect_inside(graph, &outside.inside);
     collect_outside(graph, &outside);
@@ -96,7 +96,7 @@ static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
     byi_vec_free(outside.names.at);
 }
 
-/* --- a graph in a function of its own ------------------------------------- */
+/* --- a graph as a separate function --------------------------------------- */
 
 void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
                      struct byi_body *body)
@@ -120,17 +120,17 @@ uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
     return body->n_outside++;
 }
 
-/* Dims that are known of a captured vector are known inside. */
-static void keep_items(const struct byi_import *o, byi_id outer,
+/* Known elements of a captured shape vector are also known inside. */
+static void copy_items(const struct byi_import *o, byi_id outer,
                        struct byi_import *inner, byi_id param)
 {
     if (outer < o->items.n && o->items.at[outer])
         byi_o_remember(inner, param, o->items.at[outer]);
 }
 
-/* What stands for value `outer` of `o` inside: a parameter, or the constant. */
-static byi_id bring_inside(const struct byi_import *o, byi_id outer,
-                           struct byi_import *inner)
+/* Capture value `outer` of `o` as a parameter, or duplicate the constant. */
+static byi_id capture(const struct byi_import *o, byi_id outer,
+                      struct byi_import *inner)
 {
     const struct byi_node *node = &o->f->nodes.at[outer];
     char name[16];
@@ -140,7 +140,7 @@ static byi_id bring_inside(const struct byi_import *o, byi_id outer,
     snprintf(name, sizeof name, "c%u", inner->f->n_captures++);
     const byi_id param = byi_add_param(
         o->m, inner->f, byi_arena_str(o->m->arena, name), node->type);
-    keep_items(o, outer, inner, param);
+    copy_items(o, outer, inner, param);
     return param;
 }
 
@@ -162,7 +162,7 @@ void byi_o_body_inputs(struct byi_import *o, struct byi_body *body)
                 absent || o->f->nodes.at[x->outer].kind == BYI_CONST;
             if (is_const != (constants == 1))
                 continue;
-            x->inner = absent ? BYI_NO_ID : bring_inside(o, x->outer, inner);
+            x->inner = absent ? BYI_NO_ID : capture(o, x->outer, inner);
             if (x->name)
                 byi_names_bind(&body->scope.names, x->name, x->inner);
             if (!is_const)
@@ -179,20 +179,20 @@ byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
                          type);
 }
 
-/* Give an input of the graph its value. */
+/* Bind an input of the graph to its value. */
 static void bind(struct byi_import *o, struct byi_scope *scope, uint32_t input,
                  byi_id value)
 {
     const char *name = byi_text_or(scope->graph->input[input]->name, "");
     if (!*name || !byi_names_bind(&scope->names, name, value))
         byi_o_fail(o, BYOC_EPARSE,
-                   "input %u of its graph '%s' has no name, or one that is "
-                   "taken",
+                   "input %u of its graph '%s': the name is empty or already "
+                   "defined",
                    input, byi_text_or(scope->graph->name, ""));
 }
 
-/* The nodes of inner's graph, which is of o's node, and what the graph gives.
- */
+/* Convert the nodes of inner's graph, an attribute of o's node, and look up the
+ * graph's outputs. */
 static void convert_graph(struct byi_import *o, struct byi_import *inner,
                           byi_id *outputs)
 {
@@ -207,7 +207,7 @@ static void convert_graph(struct byi_import *o, struct byi_import *inner,
         if (byi_o_ok(inner) && outputs[i] == BYI_NO_ID)
             inner->status =
                 byi_fail(&inner->err, BYOC_EPARSE,
-                         "%s: '%s' is an input that is left out", reader, name);
+                         "%s: '%s' is an omitted input", reader, name);
     }
     o->status = inner->status;
     if (!byi_o_ok(o))
@@ -224,7 +224,7 @@ void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
     if (!byi_o_ok(o))
         return;
     convert_graph(o, inner, outputs);
-    /* what is added to the function from here on comes from the node itself */
+    /* later additions to the function have the node itself as their source */
     inner->node = o->node;
     inner->row = o->row;
     inner->name = o->name;
@@ -249,7 +249,7 @@ byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
                       body->inner.f->n_captures, o->sources);
 }
 
-/* --- a graph in the place of its node ------------------------------------- */
+/* --- a graph inlined in place of its node --------------------------------- */
 
 void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
                         const struct byi_expansion *expansion, byi_id *outputs)

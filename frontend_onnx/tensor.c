@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c: TensorProto to byi_tensor, from any of its encodings.
  *
- * Sizes are checked against the bytes or entries that are there before
- * anything is allocated, so a message cannot ask for more than it brings.
+ * Sizes are checked against the bytes or entries of the message before anything
+ * is allocated, so a message cannot request more memory than it contains.
  */
 #include "frontend_onnx/import.h"
 
@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "raw_data is little-endian and used as it is");
 
-/* Smaller data is copied where that aligns it: the importer reads it. */
+/* Smaller data is copied if it is not aligned. */
 enum { MIN_BORROWED = 16384 };
 
 /* Data of a tensor without elements: never NULL, never read. */
@@ -76,7 +76,7 @@ static enum byoc_status wrong_count(const Onnx__TensorProto *proto,
                     byi_dims_text(text, sizeof text, t->rank, t->dims));
 }
 
-/* Bytes as stored: used in place where they are mapped, copied otherwise. */
+/* Raw data: used in place if it is mapped and large or aligned, else copied. */
 static enum byoc_status decode_raw(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    struct byi_range raw, bool mapped,
@@ -106,8 +106,8 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* What may be in int32_data, and the range each dtype has there. The 16-bit
- * floats are bit patterns. */
+/* The dtypes that int32_data may hold, and their ranges. The 16-bit floats are
+ * bit patterns. */
 static const struct {
     enum byoc_dtype dtype;
     int32_t min, max;
@@ -190,8 +190,8 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
         if (proto->string_data[i].len > 0 && /* an empty one has no data */
             memchr(proto->string_data[i].data, '\0', proto->string_data[i].len))
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "tensor '%s': string %llu has a NUL in it, which "
-                            "ends strings here",
+                            "tensor '%s': string %llu contains a NUL "
+                            "character, which is not supported",
                             name_of(proto), (unsigned long long)i);
     for (uint64_t i = 0; i < n; i++)
         strings[i] = byi_arena_strn(file->arena,
@@ -201,7 +201,7 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* One of the fields that hold elements as they are in memory. */
+/* Decode a field whose elements have their layout in memory. */
 static enum byoc_status decode_plain(struct byi_onnx_file *file,
                                      const Onnx__TensorProto *proto,
                                      struct byi_tensor *t, uint64_t n,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value.c: files of sequences and optionals, as in ONNX test data
- * (onnx-data.proto). The two messages are alike: an element is field 3 where it
- * is a tensor, 5 a sequence, 7 an optional.
+ * (onnx-data.proto). Both messages have their elements in the same fields:
+ * tensors in field 3, sequences in 5, optionals in 7.
  */
 #include "frontend_onnx/import.h"
 #include "frontend_onnx/wire.h"
@@ -34,7 +34,7 @@ static enum byoc_status read_tensor(const struct byi_field *f, const char *path,
     return BYOC_OK;
 }
 
-/* Recursion is as deep as the model's signature. */
+/* Recursion is bounded by the nesting of the model's type. */
 static enum byoc_status read_list(const uint8_t *data, size_t n,
                                   const struct byoc_io *io, const char *path,
                                   struct byi_arena *arena,
@@ -42,7 +42,7 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
                                   struct byoc_error *err)
 {
     const uint64_t wanted = element_field(io->element);
-    struct byi_wire w = {data, data + n};
+    struct byi_wire_reader w = {data, data + n};
     struct byi_field f;
     uint32_t count = 0, i = 0;
 
@@ -52,14 +52,14 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
                             "%s: not a SequenceProto or OptionalProto", path);
         if (f.number >= 3 && (f.number != wanted || f.kind != 2))
             return byi_fail(err, BYOC_EPARSE,
-                            "%s: found an element as field %u, expected %u for "
-                            "what the model takes",
+                            "%s: found an element in field %u, expected %u for "
+                            "the type of the model's input or output",
                             path, (unsigned)f.number, (unsigned)wanted);
         count += f.number == wanted;
     }
     struct byoc_value *elements =
         byi_arena_calloc(arena, count + 1u, sizeof *elements);
-    w = (struct byi_wire){data, data + n};
+    w = (struct byi_wire_reader){data, data + n};
     while (byi_wire_read(&w, &f)) {
         if (f.number != wanted)
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c: protobuf messages as bytes: read field by field, checked, written.
- * Wire format: https://protobuf.dev/programming-guides/encoding
+/* wire.c: reads, checks and writes protobuf's wire format.
+ * See https://protobuf.dev/programming-guides/encoding
  */
 #include "frontend_onnx/wire.h"
 
@@ -10,7 +10,7 @@ enum {
     MAX_NESTING = 48 /* of messages; deep subgraphs use about 4 a level */
 };
 
-static bool read_varint(struct byi_wire *w, uint64_t *value)
+static bool read_varint(struct byi_wire_reader *w, uint64_t *value)
 {
     *value = 0;
     for (unsigned shift = 0; shift < 64 && w->at < w->end; shift += 7) {
@@ -22,14 +22,14 @@ static bool read_varint(struct byi_wire *w, uint64_t *value)
     return false;
 }
 
-bool byi_wire_skip_varint(struct byi_wire *w)
+bool byi_wire_skip_varint(struct byi_wire_reader *w)
 {
     uint64_t value;
 
     return read_varint(w, &value);
 }
 
-bool byi_wire_read(struct byi_wire *w, struct byi_field *f)
+bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f)
 {
     uint64_t tag, n;
 
@@ -79,7 +79,7 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
         const ProtobufCMessageDescriptor *type;
     } stack[MAX_NESTING];
     uint32_t depth = 0;
-    struct byi_wire w = {data, data + n};
+    struct byi_wire_reader w = {data, data + n};
 
     stack[depth].end = w.end;
     stack[depth++].type = type;
@@ -93,9 +93,9 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
         const size_t offset = (size_t)(w.at - data);
         if (!byi_wire_read(&w, &f))
             return byi_fail(err, BYOC_EPARSE,
-                            "%s: not a complete %s: byte %zu of %zu starts no "
-                            "valid field; if the file was truncated, copy or "
-                            "export it again",
+                            "%s: not a complete %s: found an invalid field at "
+                            "byte %zu of %zu; if the file was truncated, copy "
+                            "or export it again",
                             path, type->short_name, offset, n);
         if (see)
             see(ctx, stack[depth - 1].type, &f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/wire.h: protobuf messages as bytes, for what is better done
- * without unpacking them: leaving large weights where they are, changing a
- * message without losing what its description does not name.
+/* frontend_onnx/wire.h: protobuf's wire format, read and written without
+ * unpacking: large weights stay in the mapping, and an edited message keeps
+ * the fields that its descriptor does not know.
  */
 #ifndef BYI_WIRE_H
 #define BYI_WIRE_H
@@ -10,8 +10,8 @@
 
 #include "onnx.pb-c.h"
 
-/* Fields that are looked for, by their numbers in onnx.proto. Descriptions
- * before ONNX 1.16 lack the metadata of nodes. */
+/* Field numbers of onnx.proto, which has NodeProto.metadata_props from ONNX
+ * 1.16 on only. */
 enum {
     BYI_FIELD_GRAPH = 7,           /* ModelProto.graph             */
     BYI_FIELD_MODEL_NOTE = 14,     /* ModelProto.metadata_props    */
@@ -28,30 +28,31 @@ enum {
     BYI_FIELD_VALUE = 2            /* StringStringEntryProto.value */
 };
 
-/* What is left to read. */
-struct byi_wire {
+/* A reader: the bytes that are left. */
+struct byi_wire_reader {
     const uint8_t *at, *end;
 };
 
 struct byi_field {
     const uint8_t *start; /* of its tag */
     uint64_t number;
-    unsigned kind; /* 0 varint, 1 64 bits, 2 bytes, 5 32 bits */
+    unsigned kind; /* wire type: 0 varint, 1 64 bits, 2 bytes, 5 32 bits */
     const uint8_t *data;
     size_t n;
 };
 
-/* Skip a number; false where there is none. */
-bool byi_wire_skip_varint(struct byi_wire *w);
-/* The next field; false where none starts. */
-bool byi_wire_read(struct byi_wire *w, struct byi_field *f);
+/* Skip a varint; false when it is malformed. */
+bool byi_wire_skip_varint(struct byi_wire_reader *w);
+/* Read the next field; false at the end, or when it is malformed. */
+bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f);
 
-/* Check lengths and nesting of a whole message, without recursion: what
- * passes is safe to give to protobuf-c, which recurses. */
+/* Check lengths and nesting of a whole message, without recursion: protobuf-c,
+ * which recurses, can then unpack it safely. */
 enum byoc_status byi_wire_check(const uint8_t *data, size_t n,
                                 const ProtobufCMessageDescriptor *type,
                                 const char *path, struct byoc_error *err);
-/* The same, and each field of the message and of those in it goes to `see`. */
+/* The same, and call `see` for each field of the message and of its nested
+ * messages. */
 enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                const ProtobufCMessageDescriptor *type,
                                const char *path,
@@ -60,8 +61,8 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                            const struct byi_field *f),
                                void *ctx, struct byoc_error *err);
 
-/* Add the tag and length of a field that holds n bytes; such a field and its
- * bytes; a field as it was read. */
+/* Append the tag and length of a field of n bytes; a field and its bytes; a
+ * copy of a field. */
 void byi_wire_head(struct byi_text *out, unsigned number, size_t n);
 void byi_wire_add(struct byi_text *out, unsigned number,
                   const struct byi_text *message);

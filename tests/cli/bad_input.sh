@@ -122,7 +122,7 @@ bad 2 "opset 120" check opset.onnx
 bad 2 "string" check strings.onnx
 
 # pictures of the ledger
-bad 2 "that is the model itself" check relu.onnx --dump-onnx relu.onnx
+bad 2 "the output is the model itself" check relu.onnx --dump-onnx relu.onnx
 bad 2 "the output is the model itself" check relu.onnx --html ./relu.onnx
 bad 2 "the output is the model itself" inspect good.so --dot good.so
 bad 2 "pictures show one" check relu.onnx --advise --dot graph.dot
@@ -138,7 +138,7 @@ for verb in check "compile -o out.so" run; do
     bad 2 "dim 'N=-1'" "$@" --dim N=-1
     bad 2 "dim 'NONE=4'" "$@" --dim NONE=4
     bad 2 "found rank 1" "$@" --shape image=1
-    bad 2 "found '1xax3x4', expected numbers" "$@" --shape image=1xax3x4
+    bad 2 "found '1xax3x4', expected at most" "$@" --shape image=1xax3x4
     bad 2 "NAME is an input of the model: 'image'" "$@" --shape none=1x2
     bad 2 "NAME is an input of the model: 'image'" "$@" --const none=1
     bad 2 "weights have 1 input channels, data has 3" "$@" \

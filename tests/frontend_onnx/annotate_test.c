@@ -57,7 +57,7 @@ static void read_notes(const Onnx__NodeProto *node, struct byi_text *out)
 {
     for (unsigned i = 0; i < node->base.n_unknown_fields; i++) {
         const ProtobufCMessageUnknownField *u = &node->base.unknown_fields[i];
-        struct byi_wire w = {u->data, u->data + u->len};
+        struct byi_wire_reader w = {u->data, u->data + u->len};
         assert_int_equal(u->tag, BYI_FIELD_NODE_NOTE);
         while (*w.at++ & 0x80) /* its length, to the end */
             ;
@@ -201,14 +201,14 @@ static void refused(void **state)
     expect_refused(&b, b.path, N_NODES, notes, BYOC_EINVAL, "the model itself");
     expect_refused(&b, to, 2, notes, BYOC_EINVAL, "node 2 is Abs");
     expect_refused(&b, to, 2, notes + 1, BYOC_EINVAL,
-                   "node 0 is Conv, the ledger has Relu");
+                   "node 0 is Conv; expected Relu");
     snprintf(to, sizeof to, "%s/none/noted.onnx", b.folder);
     expect_refused(&b, to, N_NODES, notes, BYOC_EIO, "none/noted.onnx");
     snprintf(to, sizeof to, "%s/noted.onnx", b.folder);
     b.graph->n_node = 2;
     save(&b);
     expect_refused(&b, to, N_NODES, notes, BYOC_EINVAL,
-                   "found 2 nodes, the ledger has 3");
+                   "found 2 nodes; expected 3");
     b.graph->n_node = N_NODES;
     save(&b);
     assert_int_equal(truncate(b.path, (off_t)n - 3), 0);
@@ -235,7 +235,7 @@ static void external_weights(void **state)
     assert_int_equal(mkdir(folder, 0777), 0);
     snprintf(to, sizeof to, "%s/other/noted.onnx", b.folder);
     expect_refused(&b, to, N_NODES, notes, BYOC_EINVAL,
-                   "give a file in the model's folder");
+                   "write the copy to the model's folder");
     snprintf(to, sizeof to, "%s/other/../noted.onnx", b.folder);
     if (annotate(&b, to, notes, N_NODES, &err) != BYOC_OK)
         fail_msg("%s", err.text);

@@ -174,18 +174,18 @@ static void branches_that_do_not_fit(void **state)
     (void)state;
     struct build b = with_branches("x", "Squeeze", "Exp", "y");
     refuse(&b, BYOC_ETYPE,
-           "node If_0 (If), whose condition is not known (fixing sizes with "
-           "--dim or --shape, or an input with --const, may tell): if: the "
+           "node If_0 (If), whose condition is not constant (try to fix "
+           "dims with --dim or --shape, or an input with --const): if: the "
            "branches give");
     b = with_branches("x", "Exp", NULL, "y");
     refuse(&b, BYOC_EPARSE, "found no graph 'else_branch', expected one");
     b = with_branches("x", "Exp", "Neg", "y z");
-    refuse(&b, BYOC_EPARSE, "its branches have 1 and 1 outputs, it has 2");
+    refuse(&b, BYOC_EPARSE, "its branches have 1 and 1 outputs, expected 2");
     b = with_branches("nowhere", "Exp", "Neg", "y");
     refuse(&b, BYOC_EPARSE,
-           "node If_0 (If), inside: its value 'nowhere' is not defined");
+           "node If_0 (If), inside: value 'nowhere' is not defined");
     b = with_branches("s", "Exp", "Neg", "y"); /* the other branch's value */
-    refuse(&b, BYOC_EPARSE, "its value 's' is not defined");
+    refuse(&b, BYOC_EPARSE, "value 's' is not defined");
     b = with_branches("x", "NoSuchOp", "Neg", "y");
     refuse(&b, BYOC_EUNSUPPORTED, "operator NoSuchOp");
     b = begin(13);
@@ -425,7 +425,7 @@ static void scan_of_a_batch(void **state)
     b = batched_scan("lengths start x", "2 3 2");
     refuse(&b, BYOC_EUNSUPPORTED, "with sequence_lens");
     b = batched_scan("- x x", "N 3 2");
-    refuse(&b, BYOC_EUNSUPPORTED, "a batch that varies");
+    refuse(&b, BYOC_EUNSUPPORTED, "expected a batch of 1 to 64");
     b = batched_scan("- start", "2 3 2");
     refuse(&b, BYOC_EPARSE, "1 scan inputs");
 }
@@ -498,7 +498,7 @@ static void map_without_operand(void **state)
     b = map_of("s -", false);
     EXPECT(&b, "nn.relu(");
     b = map_of("s -", true);
-    refuse(&b, BYOC_EPARSE, "input 1 must not be left out");
+    refuse(&b, BYOC_EPARSE, "input 1 is required, but the call");
 }
 
 /* The default of a body's input, an initialiser by its name, stands in for the
@@ -539,7 +539,7 @@ static void scan_without_state(void **state)
     output(&b, "z");
     attr_graph(&b, n, "body", leave(&b, outer));
     output(&b, "y");
-    refuse(&b, BYOC_EPARSE, "must not be left out");
+    refuse(&b, BYOC_EPARSE, "is required, but omitted");
 }
 
 int main(void)

@@ -111,10 +111,10 @@ static void no_trees(void **state)
     struct tree wrong[6];
     static const char *const why[] = {
         "tree 0 has two nodes 1",
-        "node 2 of tree 0 has a child or a feature that is not there",
+        "node 2 of tree 0 has a child or a feature that does not exist",
         "node 1 of tree 0 has two parents",
-        "0 of 5 nodes are in trees",
-        "a weight is of target 2, expected 0 to 1",
+        "only 0 of 5 nodes can be reached",
+        "found a weight for target 2, expected 0 to 1",
         "a node of mode 'BRANCH_MEMBER'",
     };
     (void)state;
@@ -142,15 +142,16 @@ static void refused(void **state)
         const char *op, *why;
         enum byoc_status status;
     } cases[] = {
-        {"ZipMap", "it has no class labels", BYOC_EPARSE},
-        {"CastMap", "its input is no map", BYOC_ETYPE},
-        {"DictVectorizer", "its input is no map", BYOC_ETYPE},
-        {"SVMRegressor", "it has no rho", BYOC_EPARSE},
-        {"SVMClassifier", "it has no class labels", BYOC_EPARSE},
-        {"LinearClassifier", "it has no class labels", BYOC_EPARSE},
-        {"LinearRegressor", "0 coefficients do not make 1 rows", BYOC_EPARSE},
+        {"ZipMap", "found no class labels", BYOC_EPARSE},
+        {"CastMap", "its input is not a map", BYOC_ETYPE},
+        {"DictVectorizer", "its input is not a map", BYOC_ETYPE},
+        {"SVMRegressor", "attribute 'rho' is missing", BYOC_EPARSE},
+        {"SVMClassifier", "found no class labels", BYOC_EPARSE},
+        {"LinearClassifier", "found no class labels", BYOC_EPARSE},
+        {"LinearRegressor", "found 0 coefficients, expected a multiple of 1",
+         BYOC_EPARSE},
         {"TreeEnsembleRegressor", "found 0 nodes", BYOC_EPARSE},
-        {"LabelEncoder", "not as many keys as values", BYOC_EPARSE},
+        {"LabelEncoder", "keys and values of the same length", BYOC_EPARSE},
         {"Imputer", "no imputed values of x's type, float32", BYOC_EPARSE},
     };
     (void)state;
@@ -221,7 +222,7 @@ static void no_support_vectors(void **state)
          1,
          {2, 1},
          "LINEAR",
-         "4 numbers do not make 3 support vectors",
+         "support_vectors has 4 entries, expected a multiple of 3",
          BYOC_EPARSE},
         {2, 1, {-1, 3}, "LINEAR", "support vectors", BYOC_EPARSE},
     };
@@ -281,7 +282,7 @@ static void no_maps(void **state)
         enum byoc_status status;
     } cases[] = {
         {ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "DictVectorizer",
-         "it has no vocabulary of its keys' type", BYOC_EPARSE},
+         "found no vocabulary of the keys' type", BYOC_EPARSE},
         {ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "Abs", "tuple", BYOC_ETYPE},
         {99, "CastMap", "is a map; only tensors", BYOC_EUNSUPPORTED},
     };
@@ -310,7 +311,7 @@ static void keys_of_another(void **state)
     ml(&b, "CastMap", "m", "y");
     output(&b, "y");
     refuse(&b, BYOC_EPARSE,
-           "input 'm' is a map, and 'm.keys' is the name of something else");
+           "input 'm' is a map, but the name of its keys, 'm.keys', is");
 }
 
 int main(void)

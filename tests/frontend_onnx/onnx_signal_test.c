@@ -88,7 +88,7 @@ static void unpooled(void **state)
     input(&b, "x", "1 1 2 3");
     node(&b, "MaxUnpool", "x x", "y");
     output(&b, "y");
-    refuse(&b, BYOC_EPARSE, "it has no kernel_shape");
+    refuse(&b, BYOC_EPARSE, "attribute 'kernel_shape' is missing");
 }
 
 static void batch_statistics(void **state)

@@ -105,11 +105,12 @@ static void fixed_value(void **state)
 {
     static const char *const bad[][2] = {
         {"b=0.5x",
-         "value of 'b': found '0.5x', expected a number that float32"},
+         "value of 'b': found '0.5x', expected a number that fits float32"},
         {"b=", "value of 'b': found ''"},
         {"c=1", "value 'c=1': expected NAME=NUMBER, where NAME is an input"},
-        {"x=1", "value of 'x': its type has sizes that vary"},
-        {"i=1.5", "value of 'i': found '1.5', expected a number that int64"},
+        {"x=1", "value of 'x': the input has symbolic dims"},
+        {"i=1.5",
+         "value of 'i': found '1.5', expected a number that fits int64"},
     };
     (void)state;
 
@@ -316,7 +317,7 @@ static void unknown_attribute(void **state)
     input(&b, "x", "4");
     attr_int(&b, node(&b, "Exp", "x", "y"), "base", 2);
     output(&b, "y");
-    refuse(&b, BYOC_EUNSUPPORTED, "no attribute 'base'");
+    refuse(&b, BYOC_EUNSUPPORTED, "attribute 'base' is unknown");
 }
 
 static void attribute_of_another_type(void **state)
@@ -353,7 +354,7 @@ static void cycles(void **state)
     node(&b, "Exp", "a", "c");
     output(&b, "c");
     refuse(&b, BYOC_EPARSE,
-           "node Add_0 (Add): its value 'c' is not defined before it");
+           "node Add_0 (Add): value 'c' is not defined before its use");
 }
 
 static void names_twice(void **state)
@@ -364,12 +365,12 @@ static void names_twice(void **state)
     input(&b, "x", "4");
     node(&b, "Exp", "x", "x");
     output(&b, "x");
-    refuse(&b, BYOC_EPARSE, "its output 'x' is defined twice");
+    refuse(&b, BYOC_EPARSE, "output 'x' is defined twice");
     b = begin(13);
     input(&b, "x", "4");
     input(&b, "x", "4");
     output(&b, "x");
-    refuse(&b, BYOC_EPARSE, "input 'x' has no name, or one that is taken");
+    refuse(&b, BYOC_EPARSE, "input 'x': the name is empty or already defined");
 }
 
 static void add_ints(struct build *b, const char *name, const char *dims)
