@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* append.c: weights go behind what the linker made, in a segment of their own:
- * they are written once, however large, and neither assembler nor linker ever
- * reads them. The source has a note, whose program header becomes that of the
- * segment, and a weights section of one byte, whose header is moved there
- * (System V gABI, "Program Loading": loadable segments ascend by address, and
- * place in the file and address agree modulo the alignment).
+/* append.c: appends the weights to the linked file as a separate segment, so
+ * that they are written once and neither assembler nor linker reads them. The
+ * source has a note, whose program header becomes the segment's, and a weights
+ * section of one byte, whose header is redirected to the segment (System V
+ * gABI, "Program Loading": loadable segments ascend by address, and file offset
+ * and address are congruent modulo the alignment).
  */
 #include "codegen_c.h"
 
@@ -27,7 +27,8 @@ struct linked {
 static enum byoc_status odd(const struct linked *l, const char *what)
 {
     return byi_fail(l->err, BYOC_EIO,
-                    "%s: the linker made a file with %s; try another with CC",
+                    "%s: the linker wrote a file with %s; try another one with "
+                    "CC",
                     l->path, what);
 }
 
@@ -76,7 +77,7 @@ static enum byoc_status read_header(struct linked *l)
     return BYOC_OK;
 }
 
-/* The number of the section of that name; e_shnum when there is none. */
+/* The index of the section of that name; e_shnum: not found. */
 static uint32_t find_section(const struct linked *l, const char *name)
 {
     Elf64_Shdr names = section(l, l->header.e_shstrndx);
@@ -90,7 +91,7 @@ static uint32_t find_section(const struct linked *l, const char *name)
     return l->header.e_shnum;
 }
 
-/* Turn the note's program header into one that loads the weights. */
+/* Replace the note's program header by one that loads the weights. */
 static enum byoc_status place_segment(struct linked *l, Elf64_Phdr *weights)
 {
     uint32_t note = l->header.e_phnum;
@@ -142,7 +143,7 @@ static enum byoc_status move_section(struct linked *l,
     return put(l, model.sh_offset, &d, sizeof d);
 }
 
-/* The pieces, from where they lie; a gap that is skipped reads as zeros. */
+/* Write the weights directly from their spans; gaps read as zeros. */
 static enum byoc_status write_weights(struct linked *l, uint64_t at)
 {
     const struct byi_image *image = l->image;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* artifact.c: an image becomes a shared library: assembler source that names
- * files beside it, one section each, put together by the machine's compiler
- * driver in a folder beside the target, given its weights and its sum, and
- * renamed into place. Nothing of the folder's name or the time gets into the
- * result.
+/* artifact.c: writes an image as a shared library. Assembler source includes
+ * each member from a file, as one section each; the compiler driver links it in
+ * a folder beside the target; the weights and the checksum are appended, and
+ * the file is renamed into place. The result does not depend on the folder's
+ * name or the time.
  */
 #include "codegen_c.h"
 
@@ -29,7 +29,7 @@ static const struct {
 #undef LEVEL
 };
 
-struct job {
+struct artifact_job {
     const char *path;
     struct byi_target target;
     const struct byi_image *image;
@@ -38,25 +38,26 @@ struct job {
     struct byoc_error *err;
 };
 
-static enum byoc_status io_fault(const struct job *j, const char *what)
+static enum byoc_status io_fault(const struct artifact_job *j, const char *what)
 {
     return byi_fail(j->err, BYOC_EIO, "%s: cannot write %s: %s", j->path, what,
                     strerror(errno));
 }
 
-/* --- the pieces --------------------------------------------------------- */
+/* --- the linker's input -------------------------------------------------- */
 
-static enum byoc_status write_piece(const struct job *j, const char *name,
-                                    const void *data, size_t n)
+static enum byoc_status write_member(const struct artifact_job *j,
+                                     const char *name, const void *data,
+                                     size_t n)
 {
     if (byi_cc_write(&j->cc, name, data, n, j->err) != BYOC_OK)
         return byi_prefix(j->err, "%s", j->path);
     return BYOC_OK;
 }
 
-/* Where the functions that vendors wrote are, and hide them: the link has one
- * symbol that others see. */
-static void write_units(const struct job *j, FILE *f)
+/* Write the table of the backends' functions, and hide them: the library
+ * exports one symbol. */
+static void write_units(const struct artifact_job *j, FILE *f)
 {
     const struct byi_image *image = j->image;
     char name[256];
@@ -74,7 +75,7 @@ static void write_units(const struct job *j, FILE *f)
         }
 }
 
-static enum byoc_status write_source(const struct job *j)
+static enum byoc_status write_source(const struct artifact_job *j)
 {
     FILE *f = byi_cc_file(&j->cc, "model.s", "we");
     if (!f)
@@ -119,8 +120,8 @@ static enum byoc_status write_source(const struct job *j)
     return ok ? BYOC_OK : io_fault(j, "model.s");
 }
 
-/* Vendors' objects, and the list of them that the linker reads. */
-static enum byoc_status write_objects(const struct job *j)
+/* Write the backends' objects, and the response file that lists them. */
+static enum byoc_status write_objects(const struct artifact_job *j)
 {
     struct byi_text list = {0};
     enum byoc_status status = BYOC_OK;
@@ -132,34 +133,35 @@ static enum byoc_status write_objects(const struct job *j)
                 &j->image->sources[i]->objects[level];
             snprintf(name, sizeof name, "unit_%u_%u.o", i, level);
             byi_text_addf(&list, "%s\n", name);
-            status = write_piece(j, name, object->at, object->n);
+            status = write_member(j, name, object->at, object->n);
         }
     if (status == BYOC_OK && list.n)
-        status = write_piece(j, "units", list.at, list.n);
+        status = write_member(j, "units", list.at, list.n);
     byi_text_free(&list);
     return status;
 }
 
-static enum byoc_status write_pieces(const struct job *j)
+static enum byoc_status write_members(const struct artifact_job *j)
 {
     const struct byi_image *image = j->image;
-    BYI_TRY(write_piece(j, "manifest", image->manifest, image->manifest_bytes));
-    BYI_TRY(write_piece(j, "plan", image->plan, image->plan_bytes));
-    BYI_TRY(write_piece(j, "ledger", image->ledger, image->ledger_bytes));
-    BYI_TRY(write_piece(j, "blobs", image->blobs, image->blobs_bytes));
+    BYI_TRY(
+        write_member(j, "manifest", image->manifest, image->manifest_bytes));
+    BYI_TRY(write_member(j, "plan", image->plan, image->plan_bytes));
+    BYI_TRY(write_member(j, "ledger", image->ledger, image->ledger_bytes));
+    BYI_TRY(write_member(j, "blobs", image->blobs, image->blobs_bytes));
     if (image->source)
         BYI_TRY(
-            write_piece(j, "kernels.c", image->source, image->source_bytes));
+            write_member(j, "kernels.c", image->source, image->source_bytes));
     BYI_TRY(write_objects(j));
     return write_source(j);
 }
 
 /* --- the compiler driver ------------------------------------------------ */
 
-/* The fused kernels, for every instruction set at once. Numbers come out as
- * the native kernels have them: no fused multiply-add but where it is asked
- * for, no reordering but where a loop says so. */
-static enum byoc_status compile_kernels(const struct job *j)
+/* Compile the fused kernels for all instruction sets in parallel. Results equal
+ * the native kernels': the compiler fuses multiply-adds and reorders sums only
+ * where the source requests it. */
+static enum byoc_status compile_kernels(const struct artifact_job *j)
 {
     struct byi_cc_run runs[BYI_N_CODE_LEVELS] = {{0}};
     enum byoc_status status = BYOC_OK;
@@ -181,7 +183,7 @@ static enum byoc_status compile_kernels(const struct job *j)
     return status;
 }
 
-static enum byoc_status link_model(const struct job *j)
+static enum byoc_status link_model(const struct artifact_job *j)
 {
     const struct byi_image *image = j->image;
     struct byi_text options = {0};
@@ -201,10 +203,11 @@ static enum byoc_status link_model(const struct job *j)
     return byi_cc_finish(&j->cc, &run, status, j->err);
 }
 
-/* --- the sum, and into place -------------------------------------------- */
+/* --- checksum and rename ------------------------------------------------ */
 
-/* Open what was made as a loader will, and let it end in the sum of that. */
-static enum byoc_status add_sum(const struct job *j, const char *linked)
+/* Open the library as the loader does, and append the checksum of its bytes. */
+static enum byoc_status add_sum(const struct artifact_job *j,
+                                const char *linked)
 {
     struct byi_artifact a;
     BYI_TRY(byoc_internal_artifact_unsummed(linked, &a, j->err));
@@ -226,11 +229,11 @@ static enum byoc_status add_sum(const struct job *j, const char *linked)
     return ok ? BYOC_OK : io_fault(j, "the sum");
 }
 
-static enum byoc_status put_in_place(const struct job *j)
+static enum byoc_status put_in_place(const struct artifact_job *j)
 {
     char *linked = byi_cc_path(&j->cc, "model.so");
     if (!linked)
-        return byi_fail(j->err, BYOC_ENOMEM, "no memory to write %s", j->path);
+        return byi_fail(j->err, BYOC_ENOMEM, "%s: out of memory", j->path);
     enum byoc_status status = byi_artifact_append(linked, j->image, j->err);
     if (status == BYOC_OK)
         status = add_sum(j, linked);
@@ -244,7 +247,7 @@ static enum byoc_status put_in_place(const struct job *j)
 
 /* --- the symbol --------------------------------------------------------- */
 
-static enum byoc_status read_symbol(struct job *j)
+static enum byoc_status read_symbol(struct artifact_job *j)
 {
     struct cJSON *json = NULL;
     const char *symbol;
@@ -257,7 +260,8 @@ static enum byoc_status read_symbol(struct job *j)
         (strlen(symbol) >= sizeof j->symbol || strspn(symbol, word) == 0 ||
          symbol[strspn(symbol, word)] != '\0'))
         status = byi_fail(j->err, BYOC_EINVAL,
-                          "the manifest's symbol \"%.60s\" is no identifier",
+                          "the manifest's symbol \"%.60s\" is not an "
+                          "identifier",
                           symbol);
     if (status == BYOC_OK)
         snprintf(j->symbol, sizeof j->symbol, "%s", symbol);
@@ -265,9 +269,9 @@ static enum byoc_status read_symbol(struct job *j)
     return status;
 }
 
-/* A folder of our own beside the target: renaming then stays in one file
- * system. Nothing is made beside a device. */
-static enum byoc_status make_folder(struct job *j, const char *cc)
+/* Make the folder beside the target, so that the rename stays in one file
+ * system; for a device, in $TMPDIR. */
+static enum byoc_status make_folder(struct artifact_job *j, const char *cc)
 {
     const char *target = j->target.path, *slash = strrchr(target, '/');
     const char *tmp = secure_getenv("TMPDIR");
@@ -288,12 +292,12 @@ enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err)
 {
-    struct job j = {.path = path, .image = image, .err = err};
+    struct artifact_job j = {.path = path, .image = image, .err = err};
     BYI_TRY(read_symbol(&j));
     BYI_TRY(byi_target_find(path, &j.target, err));
     enum byoc_status status = make_folder(&j, cc);
     if (status == BYOC_OK)
-        status = write_pieces(&j);
+        status = write_members(&j);
     if (status == BYOC_OK && image->source)
         status = compile_kernels(&j);
     if (status == BYOC_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cc.c: running the machine's compiler driver. */
+/* cc.c: runs the machine's compiler driver. */
 #include "cc.h"
 
 #include "core/base/guard.h"
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-enum { NOT_FOUND = 127 }; /* what a shell says of a command */
+enum { NOT_FOUND = 127 }; /* a shell's exit status */
 
 /* --- the folder ----------------------------------------------------------- */
 
@@ -105,14 +105,14 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
     return ok ? BYOC_OK : io_fault("write", name, err);
 }
 
-struct mapped {
+struct mapped_file {
     const void *at;
     size_t n;
 };
 
 static void end_mapped(void *data)
 {
-    struct mapped *m = data;
+    struct mapped_file *m = data;
     byi_unmap(m->at, m->n);
     byi_vec_free(m);
 }
@@ -121,12 +121,12 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err)
 {
     char *path = byi_cc_path(cc, name);
-    struct mapped *m = byi_own_try(1, sizeof *m, end_mapped);
+    struct mapped_file *m = byi_own_try(1, sizeof *m, end_mapped);
     enum byoc_status status = BYOC_ENOMEM;
     if (path && m)
         status = byi_map_file(path, &m->at, &m->n, err);
     else
-        byi_fail(err, status, "no memory to read %s", name);
+        byi_fail(err, status, "%s: out of memory", name);
     free(path);
     if (status == BYOC_OK)
         byi_text_add(data, m->at, m->n);
@@ -148,7 +148,7 @@ static uint32_t split_words(char *text, char **words, uint32_t max)
     return n;
 }
 
-/* What the driver said, on one line. */
+/* Read the driver's messages, joined to one line. */
 static void read_log(const struct byi_cc *cc, const char *name, char *text,
                      size_t n)
 {
@@ -164,7 +164,8 @@ static void read_log(const struct byi_cc *cc, const char *name, char *text,
             *c = ' ';
 }
 
-/* In a group of its own: it may have to be killed, with all that it started. */
+/* Start the driver in its own process group, so that a kill reaches its
+ * children. */
 static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
                         char **argv)
 {
@@ -216,8 +217,8 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err)
 {
     enum { MAX_WORDS = 96 };
-    /* a limit that holds from the start, for all that the driver starts; what
-     * it says is in one language */
+    /* the shell sets a limit for the driver and its children, and a fixed
+     * language for messages */
     static char shell[] = "sh", with[] = "-c",
                 limited[] = "ulimit -v $1 && shift && LC_ALL=C exec \"$@\"";
     struct byi_text text = {0};
@@ -237,7 +238,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     return no_driver(cc, strerror(failed), err);
 }
 
-/* Until it ends or its time is over; false: it was killed. */
+/* Wait until the run ends, or kill it at the time limit; false: killed. */
 static bool wait_for(const struct byi_cc *cc, const struct byi_cc_run *run,
                      int *status)
 {
@@ -270,12 +271,12 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
         (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return before;
     if (!ended)
-        return byi_fail(err, BYOC_EIO, "\"%s\" took more than %g s",
+        return byi_fail(err, BYOC_EIO, "\"%s\" exceeded the limit of %g s",
                         cc->command, cc->seconds);
     if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
         return no_driver(cc, "not found", err);
     char log[800];
     read_log(cc, run->log, log, sizeof log);
     return byi_fail(err, BYOC_EIO, "\"%s\" failed: %s", cc->command,
-                    log[0] ? log : "it said nothing; is the disk full?");
+                    log[0] ? log : "it printed no message; is the disk full?");
 }

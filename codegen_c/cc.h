@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/cc.h: the compiler driver of the machine (cc, gcc, clang), run in a
- * folder that is gone afterwards. Nothing of the folder's name gets into what
- * it makes.
+/* codegen_c/cc.h: runs the machine's compiler driver (cc, gcc, clang) in a
+ * temporary folder. The output does not depend on the folder's name.
  */
 #ifndef BYI_CC_H
 #define BYI_CC_H
@@ -10,18 +9,19 @@
 
 #include <sys/types.h>
 
-/* Set `seconds` and `bytes` where what is compiled is not ours. */
+/* A driver and its folder. Set `seconds` and `bytes` to compile untrusted
+ * source. */
 struct byi_cc {
     const char *command; /* may hold options: "gcc -m64" */
     char *folder;        /* where it runs */
-    double seconds;      /* that a run may take; 0: however long        */
-    uint64_t bytes;      /* of address space for a process; 0: any number */
+    double seconds;      /* limit of a run; 0: none                        */
+    uint64_t bytes;      /* limit of a process's address space; 0: none    */
 };
 
-/* A run of it, under way. Zero-initialise, then name the log. */
+/* A run of the driver. Zero-initialise, then set the log. */
 struct byi_cc_run {
-    const char *log; /* a file of the folder: what it says */
-    pid_t pid;       /* and its process group */
+    const char *log; /* a file of the folder, receives standard error */
+    pid_t pid;       /* also its process group */
     struct byi_temp *listed;
     uint64_t began;
 };
@@ -30,7 +30,7 @@ struct byi_cc_run {
  * Errors: BYOC_EIO. */
 enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
                              const char *command, struct byoc_error *err);
-/* Remove the folder with all files in it. */
+/* Remove the folder and its files. */
 void byi_cc_close(struct byi_cc *cc);
 
 /* The path of a file of the folder, to be freed; NULL: no memory. */
@@ -43,12 +43,11 @@ enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
 enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
                              struct byi_text *data, struct byoc_error *err);
 
-/* Start it with `options`, words between spaces. Errors: BYOC_EIO. */
+/* Start the driver with `options`, separated by spaces. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err);
-/* Wait for a run that was started, or not. Returns `before` where that is a
- * failure, else BYOC_EIO where the run failed, with what it said on one line;
- * its log has the lines. */
+/* Wait for a run, if it was started. Returns `before` if that is a failure;
+ * BYOC_EIO if the run failed, with its log on one line. */
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err);
 

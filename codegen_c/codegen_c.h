@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/codegen_c.h: what is handed to the C compiler of the machine. */
+/* codegen_c/codegen_c.h: generates and compiles C, and links the artifact. */
 #ifndef BYI_CODEGEN_C_H
 #define BYI_CODEGEN_C_H
 
@@ -10,69 +10,70 @@
 
 /* --- kernels.c ------------------------------------------------------------ */
 
-/* The fused groups of a module as C. */
+/* The C of a module's fused groups. */
 struct byi_kernels {
     struct byi_arena *arena;
     struct byi_text source;
     BYI_VEC(struct byi_plan_fused) list;
     uint32_t *of; /* as in struct byi_plan_code */
 };
-/* Whether a group may hold node `id` of f: there is C for its operator on these
- * types. For struct byi_pass_context. */
+/* Whether there is C for node `id`'s operator on these types, so that a group
+ * may contain it. For struct byi_pass_context. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether node `id` is worth a function of its own. Same. */
+/* Whether node `id` is worth a kernel on its own. For the same. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
-/* A function for each group (Primitive=1, without captures, called where it
- * stands) that C is good at. Without any, *kernels is all zero. */
+/* Generate a kernel for each group (Primitive=1, without captures, called
+ * directly) that is worth one. If there are none, *kernels is all zero. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
 
 /* --- unit.c --------------------------------------------------------------- */
 
-/* The C that a vendor wrote for a region: one translation unit, compiled for
- * every instruction set that fused kernels are compiled for. Zero-initialise,
- * then set what is above the line. */
+/* The C that a backend generated for a region: one translation unit, compiled
+ * for each instruction set of the fused kernels. Zero-initialise, then set the
+ * fields above the line. */
 struct byi_c_unit {
-    const char *symbol; /* the function it has to define                     */
+    const char *symbol; /* the function it must define                       */
     struct byi_text source;
     /* ------------------------------------------------------------------- */
     struct byi_text objects[BYI_N_CODE_LEVELS];
-    struct byi_text library; /* all of them, linked: exports the function once
-                                for each, as byi_c_unit_name says             */
+    struct byi_text library; /* the objects, linked: exports one function for
+                                each, named by byi_c_unit_name                */
 };
-/* Compile and link. Errors: BYOC_EUNSUPPORTED, one sentence with what is wrong
- * with the source: it does not compile, has external symbols other than the one
- * asked for, needs what is not in the C and math libraries, is too long or
- * takes too long; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
+/* Compile and link. Errors: BYOC_EUNSUPPORTED, with a sentence about the
+ * source: it does not compile, defines other external symbols than `symbol`,
+ * needs symbols outside the C and math libraries, or exceeds a limit of size or
+ * time; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
                                     struct byoc_error *err);
 void byi_c_unit_free(struct byi_c_unit *unit);
-/* What the function is called once it is compiled for a level. Returns buf. */
+/* The function's name in the object for a level. Returns buf. */
 char *byi_c_unit_name(const char *symbol, uint32_t level, char *buf, size_t n);
 
-/* --- object.c: what an object file defines -------------------------------- */
+/* --- object.c: checks an object file -------------------------------------- */
 
-/* Is a function of that name the only symbol that others can see, and is there
- * nothing in the object but code and data? Errors: BYOC_EUNSUPPORTED. */
+/* Check that function `name` is the object's only external symbol, and that the
+ * object has only sections of code and data. Errors: BYOC_EUNSUPPORTED. */
 enum byoc_status byi_object_check(const struct byi_text *object,
                                   const char *name, struct byoc_error *err);
 
 /* --- artifact.c ----------------------------------------------------------- */
 
-/* Write `image` as the shared library `path`: assembler source with one
- * section per member, linked by `cc` (NULL: $CC, then "cc"), the weights
- * behind it from where they lie in memory. Written aside and renamed; same
- * image, same bytes. docs/artifact.md has the sections.
+/* Write `image` as the shared library `path`: assembler source with one section
+ * per member, linked by `cc` (NULL: $CC, then "cc"), with the weights appended
+ * directly from memory. The write is atomic (a temporary file, then rename) and
+ * reproducible: the same image gives the same bytes. docs/artifact.md lists the
+ * sections.
  * Errors: BYOC_EIO (cannot write; no compiler; its message), BYOC_EPARSE (the
- * manifest does not go with the rest). */
+ * manifest does not match the other members). */
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);
 
 /* --- append.c ------------------------------------------------------------- */
 
-/* Put the weights behind the linked file `path`, as a segment. */
+/* Append the weights to the linked file `path` as a segment. */
 enum byoc_status byi_artifact_append(const char *path,
                                      const struct byi_image *image,
                                      struct byoc_error *err);

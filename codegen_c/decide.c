@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decide.c: the form of a nest of loops: by elements, by tiles, a reduction by
- * columns or in parts; which loops threads share, and whether results go past
- * the caches. All from constants.
+/* decide.c: chooses the form of a loop nest: element by element, tiled, a
+ * reduction by columns or in parts; which loops run in parallel, and whether
+ * results bypass the caches. All decisions depend on constants only.
  */
 #include "nest.h"
 
 enum {
-    NEAR = 32 << 10,        /* bytes of an operand read in any order       */
-    STREAM_LEAST = 8 << 20, /* bytes of results that no cache holds anyway */
+    NEAR = 32 << 10,        /* operands up to this size fit the L1 cache     */
+    STREAM_LEAST = 8 << 20, /* results from this size on exceed the caches   */
 };
 
 bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
@@ -24,7 +24,7 @@ bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
     return false;
 }
 
-/* How many loads run along a loop, or across it. */
+/* Count the loads with stride 1 along a loop, and those with another stride. */
 static void count_loads(const struct byi_printer *p, uint32_t loop,
                         uint32_t *along, uint32_t *across)
 {
@@ -37,7 +37,7 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
     }
 }
 
-/* Far from one element to the next along this loop. */
+/* Whether a load has a large stride along this loop in a large operand. */
 static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
 {
     const struct byi_gvalue *value = value_at(p, v);
@@ -46,7 +46,8 @@ static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
     return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
 }
 
-/* 1 + the loop along which a load runs that does not along the last one. */
+/* 1 + the loop with stride 1 of a load that has a large stride along the last
+ * loop; 0: none. */
 static uint32_t find_tile(const struct byi_printer *p)
 {
     uint32_t found = 0;
@@ -62,7 +63,8 @@ static uint32_t find_tile(const struct byi_printer *p)
     return found;
 }
 
-/* The reduction of the innermost level that goes better by columns. */
+/* 1 + the reduction at the innermost level that is faster by columns: its loads
+ * have stride 1 along the result's last loop only; 0: none. */
 static uint32_t find_columns(const struct byi_printer *p)
 {
     uint32_t found = 0, n = 0, along, across, loops[BYI_MAX_LOOPS];
@@ -93,7 +95,7 @@ static int64_t count_steps(const struct byi_printer *p, uint32_t from,
     return n;
 }
 
-/* The elements that one of a reduction's results is made of. */
+/* The number of elements reduced to one result. */
 static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
 {
     uint32_t loops[BYI_MAX_LOOPS];
@@ -103,7 +105,7 @@ static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
     return n;
 }
 
-/* The steps of the reduction that has most, and which that is. */
+/* The steps of the most expensive reduction; *which: its value. */
 static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
 {
     int64_t most = 1;
@@ -121,8 +123,8 @@ static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
     return most;
 }
 
-/* Threads worth waking: memory is what most steps wait for, but those with
- * functions of the prelude. */
+/* The number of threads worth using. Most steps are bound by memory; a call of
+ * a prelude function costs FUNCTION steps more. */
 static int64_t team_of(const struct byi_printer *p, int64_t steps)
 {
     enum { FUNCTION = 3 };
@@ -173,8 +175,8 @@ void byi_nest_decide(struct byi_printer *p)
                  !byi_nest_holds(p, 0, p->n_loops, true);
 }
 
-/* Whether a load goes from row to row of what no cache near by holds: a
- * kernel that goes by tiles is better then. */
+/* Whether a load has a large stride along the innermost loop of its nest, even
+ * after tiling: a native kernel with two-dimensional tiles is faster. */
 static bool reads_across(const struct byi_printer *p)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {

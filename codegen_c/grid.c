@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grid.c: image.grid_sample with a constant grid as C: what every position
- * reads, and how much of each, are tables, and the loop over them is that of
- * runtime_native/sample.inc, which the file of kernels carries. Grids that are
- * constant but longer have their lists made when the model is loaded.
+/* grid.c: image.grid_sample with a constant grid as C: the indices and weights
+ * of every position are constant tables, and the loop over them is that of
+ * runtime_native/sample.inc, which the prelude includes. For larger constant
+ * grids the runtime computes the tables when it loads the model.
  */
 #include "image.h"
 
@@ -12,7 +12,7 @@
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel */
-    A_LINE = 8,            /* numbers of a table        */
+    A_LINE = 8,            /* numbers per line          */
 };
 
 static bool is_image(const struct byi_type *type)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c: a fused function as values at indices. It is walked from its result
- * backwards: each node is asked for elements, at indices that are affine in the
- * loop variables, and asks its operands; a movement only rewrites the index. A
- * reshape that cuts through a loop's range splits that loop, and the walk
- * begins anew. At the end, loops that every access runs through as one are
- * joined, and each value gets the place where it is computed: as far outside as
- * what it depends on allows, so that nothing is computed twice.
+/* group.c: translates a fused function to values at affine indices. The walk
+ * goes backwards from the result: a request for a node's element, at an index
+ * that is affine in the loop variables, requests elements of its operands; an
+ * operator that moves data only rewrites the index. If a reshape's digit covers
+ * part of a loop's range, that loop is split and the walk restarts. Finally
+ * place.c fuses loops and hoists each value out of the loops that it does not
+ * depend on.
  */
 #include "group.h"
 
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-struct reader {
+struct group_reader {
     struct byi_group *g;
     BYI_VEC(uint32_t) * of; /* by node: its values */
     bool again;             /* a loop was split */
@@ -29,21 +29,21 @@ static const struct byi_node *node_of(const struct byi_group *g, byi_id id)
     return &g->f->nodes.at[id];
 }
 
-static void refuse(struct reader *r, const char *why)
+static void refuse(struct group_reader *r, const char *why)
 {
     if (!r->g->refused)
         r->g->refused = why;
 }
 
-static bool is_stuck(const struct reader *r)
+static bool is_stuck(const struct group_reader *r)
 {
     return r->again || r->g->cut || r->g->refused;
 }
 
 /* --- loops -------------------------------------------------------------- */
 
-/* Loops of an axis, from those there are; made when there is none yet. */
-static struct byi_affine axis_index(struct reader *r, byi_id owner,
+/* The index along an axis from its loops; add a loop if the axis has none. */
+static struct byi_affine axis_index(struct group_reader *r, byi_id owner,
                                     uint32_t axis, int64_t dim)
 {
     struct byi_group *g = r->g;
@@ -69,8 +69,8 @@ static struct byi_affine axis_index(struct reader *r, byi_id owner,
     return a;
 }
 
-/* Split loop k so that the inner one has `inner` steps. */
-static void split_loop(struct reader *r, uint32_t k, int64_t inner)
+/* Split loop k so that the inner one has `inner` iterations. */
+static void split_loop(struct group_reader *r, uint32_t k, int64_t inner)
 {
     struct byi_group *g = r->g;
     if (inner <= 1 || g->loops[k].extent % inner != 0 ||
@@ -109,18 +109,19 @@ static struct byi_affine flatten(const struct byi_type *type,
     return flat;
 }
 
-/* The digit flat / stride % dim: terms below the stride vanish, so do those
- * that are multiples of stride dim. A term that is neither is a loop that must
- * be split where the digit begins or ends. */
-static struct byi_affine digit(struct reader *r, const struct byi_affine *flat,
-                               int64_t stride, int64_t dim)
+/* The digit flat / stride % dim: terms below the stride vanish, as do multiples
+ * of stride * dim. A loop whose term overlaps the digit partially must be split
+ * where the digit begins or ends. */
+static struct byi_affine digit(struct group_reader *r,
+                               const struct byi_affine *flat, int64_t stride,
+                               int64_t dim)
 {
     struct byi_affine out = {.base = flat->base / stride % dim};
     int64_t low = flat->base % stride, most = out.base;
     for (uint32_t k = 0; k < r->g->n_loops && !is_stuck(r); k++) {
         const int64_t c = flat->coef[k], extent = r->g->loops[k].extent;
         if (c < 0 || flat->base < 0) {
-            refuse(r, "a reshape of what runs backwards");
+            refuse(r, "a reshape of a reversed axis");
         } else if (c % (stride * dim) == 0) {
             continue;
         } else if (c % stride == 0) {
@@ -139,7 +140,8 @@ static struct byi_affine digit(struct reader *r, const struct byi_affine *flat,
     return out;
 }
 
-static struct index unflatten(struct reader *r, const struct byi_affine *flat,
+static struct index unflatten(struct group_reader *r,
+                              const struct byi_affine *flat,
                               const struct byi_type *type)
 {
     struct index to = {0};
@@ -152,7 +154,7 @@ static struct index unflatten(struct reader *r, const struct byi_affine *flat,
     return to;
 }
 
-/* Whether two shapes are the same but for axes of size 1. */
+/* Whether two shapes are equal, ignoring axes of size 1. */
 static bool same_axes(const struct byi_type *a, const struct byi_type *b)
 {
     uint32_t i = 0, k = 0;
@@ -168,7 +170,7 @@ static bool same_axes(const struct byi_type *a, const struct byi_type *b)
     }
 }
 
-static struct index reshape(struct reader *r, const struct byi_gvalue *v,
+static struct index reshape(struct group_reader *r, const struct byi_gvalue *v,
                             const struct byi_type *from,
                             const struct byi_type *to)
 {
@@ -199,9 +201,11 @@ static struct index broadcast(const struct byi_gvalue *v,
     return out;
 }
 
-/* --- asking for values -------------------------------------------------- */
+/* --- requests for values ------------------------------------------------ */
 
-static uint32_t ask(struct reader *r, byi_id id, const struct index *index)
+/* The value of node `id` at an index; equal requests share one. */
+static uint32_t request(struct group_reader *r, byi_id id,
+                        const struct index *index)
 {
     struct byi_group *g = r->g;
     const struct byi_type *type = node_of(g, id)->type;
@@ -219,25 +223,25 @@ static uint32_t ask(struct reader *r, byi_id id, const struct index *index)
     return value;
 }
 
-static void ask_args(struct reader *r, struct byi_gvalue *v, uint32_t n)
+static void alloc_args(struct group_reader *r, struct byi_gvalue *v, uint32_t n)
 {
     v->n_args = n;
     v->args = byi_arena_calloc(r->g->arena, n, sizeof *v->args);
 }
 
-static void alias(struct reader *r, struct byi_gvalue *v, byi_id of,
+static void alias(struct group_reader *r, struct byi_gvalue *v, byi_id of,
                   const struct index *index)
 {
     if (is_stuck(r))
         return;
     v->kind = BYI_G_ALIAS;
-    ask_args(r, v, 1);
-    v->args[0] = ask(r, of, index);
+    alloc_args(r, v, 1);
+    v->args[0] = request(r, of, index);
 }
 
-/* --- movements ---------------------------------------------------------- */
+/* --- operators that move data ------------------------------------------- */
 
-static void read_view(struct reader *r, struct byi_gvalue *v,
+static void read_view(struct group_reader *r, struct byi_gvalue *v,
                       const struct byi_node *node)
 {
     const struct byi_type *to = node_of(r->g, node->args[0])->type;
@@ -245,7 +249,7 @@ static void read_view(struct reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_broadcast(struct reader *r, struct byi_gvalue *v,
+static void read_broadcast(struct group_reader *r, struct byi_gvalue *v,
                            const struct byi_node *node)
 {
     const struct byi_type *to = node_of(r->g, node->args[0])->type;
@@ -253,7 +257,7 @@ static void read_broadcast(struct reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_transpose(struct reader *r, struct byi_gvalue *v,
+static void read_transpose(struct group_reader *r, struct byi_gvalue *v,
                            const struct byi_node *node)
 {
     uint32_t n;
@@ -266,13 +270,14 @@ static void read_transpose(struct reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static bool const_ints(const struct reader *r, byi_id id, struct byi_tensor *t)
+static bool const_ints(const struct group_reader *r, byi_id id,
+                       struct byi_tensor *t)
 {
     return byi_const_view(r->g->m, r->g->f, id, t) &&
            byi_dtype_is_int(t->dtype);
 }
 
-static void read_slice(struct reader *r, struct byi_gvalue *v,
+static void read_slice(struct group_reader *r, struct byi_gvalue *v,
                        const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -280,7 +285,7 @@ static void read_slice(struct reader *r, struct byi_gvalue *v,
     if (!const_ints(r, node->args[1], &begin) ||
         !const_ints(r, node->args[3], &axes) ||
         !const_ints(r, node->args[4], &strides)) {
-        refuse(r, "a slice whose place is computed");
+        refuse(r, "a slice whose begin is not constant");
         return;
     }
     struct index index = {0};
@@ -302,8 +307,8 @@ static void read_slice(struct reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-/* A field of a split, or of a tuple made here. */
-static void read_get(struct reader *r, struct byi_gvalue *v,
+/* A field of a split, or of a tuple made in the group. */
+static void read_get(struct group_reader *r, struct byi_gvalue *v,
                      const struct byi_node *node)
 {
     const struct byi_node *from = node_of(r->g, node->args[0]);
@@ -314,7 +319,7 @@ static void read_get(struct reader *r, struct byi_gvalue *v,
         return;
     }
     if (from->kind != BYI_CALL_OP || from->op != BYI_OP_SPLIT) {
-        refuse(r, "a field of what is no split");
+        refuse(r, "a field of a tuple that is not a split's");
         return;
     }
     int64_t axis = byi_attr_int(from->attrs, "axis");
@@ -324,11 +329,12 @@ static void read_get(struct reader *r, struct byi_gvalue *v,
     alias(r, v, from->args[0], &index);
 }
 
-/* --- borders ------------------------------------------------------------ */
+/* --- borders of concatenation and padding ------------------------------- */
 
-/* Where an index runs over a border: cut the loop that takes it there. What
- * the other loops add must stay below one step of that loop. */
-static void cut_at(struct reader *r, const struct byi_affine *a, int64_t border)
+/* The index crosses a border: cut the loop with the largest coefficient there.
+ * The other loops together must add less than one iteration of it. */
+static void cut_at(struct group_reader *r, const struct byi_affine *a,
+                   int64_t border)
 {
     struct byi_group *g = r->g;
     uint32_t widest = 0;
@@ -338,7 +344,7 @@ static void cut_at(struct reader *r, const struct byi_affine *a, int64_t border)
             widest = k;
     for (uint32_t k = 0; k < g->n_loops; k++) {
         if (a->coef[k] < 0)
-            refuse(r, "a border that is met backwards");
+            refuse(r, "a border in a reversed axis");
         if (k != widest)
             rest += a->coef[k] * (g->loops[k].extent - 1);
     }
@@ -356,10 +362,10 @@ static void cut_at(struct reader *r, const struct byi_affine *a, int64_t border)
     }
 }
 
-/* Whether the index is within [from, to) at all steps: 1; at none: 0. Else the
- * loops are cut, and -1. */
-static int is_within(struct reader *r, const struct byi_affine *a, int64_t from,
-                     int64_t to)
+/* 1 if the index is in [from, to) in all iterations, 0 if in none. Otherwise
+ * cut the loops and return -1. */
+static int is_within(struct group_reader *r, const struct byi_affine *a,
+                     int64_t from, int64_t to)
 {
     int64_t low = a->base, high = a->base;
     for (uint32_t k = 0; k < r->g->n_loops; k++) {
@@ -374,9 +380,9 @@ static int is_within(struct reader *r, const struct byi_affine *a, int64_t from,
     return -1;
 }
 
-/* What is at `a` from `begin` on in an axis of size `dim`. */
-static struct byi_affine behind(const struct byi_affine *a, int64_t begin,
-                                int64_t dim)
+/* The index a - begin in an axis of size `dim`. */
+static struct byi_affine relative_to(const struct byi_affine *a, int64_t begin,
+                                     int64_t dim)
 {
     struct byi_affine out = {0};
     if (dim == 1)
@@ -386,7 +392,7 @@ static struct byi_affine behind(const struct byi_affine *a, int64_t begin,
     return out;
 }
 
-static void read_concatenate(struct reader *r, struct byi_gvalue *v,
+static void read_concatenate(struct group_reader *r, struct byi_gvalue *v,
                              const struct byi_node *node)
 {
     int64_t axis = byi_attr_int(node->attrs, "axis"), begin = 0;
@@ -399,7 +405,7 @@ static void read_concatenate(struct reader *r, struct byi_gvalue *v,
         if (in < 0)
             return;
         if (in > 0) {
-            index.at[axis] = behind(&v->at[axis], begin, dim);
+            index.at[axis] = relative_to(&v->at[axis], begin, dim);
             alias(r, v, node->args[i], &index);
             return;
         }
@@ -407,8 +413,8 @@ static void read_concatenate(struct reader *r, struct byi_gvalue *v,
     }
 }
 
-/* Inside it is the operand, outside the value. */
-static void read_pad(struct reader *r, struct byi_gvalue *v,
+/* The operand inside the borders, the padding value outside. */
+static void read_pad(struct group_reader *r, struct byi_gvalue *v,
                      const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -416,7 +422,7 @@ static void read_pad(struct reader *r, struct byi_gvalue *v,
     struct index index = {0};
     if (strcmp(byi_attr_string(node->attrs, "mode"), "constant") != 0 ||
         !const_ints(r, node->args[1], &pads)) {
-        refuse(r, "padding that is computed, or copies");
+        refuse(r, "padding that is not constant");
         return;
     }
     for (uint32_t d = 0; d < v->rank; d++) {
@@ -429,13 +435,12 @@ static void read_pad(struct reader *r, struct byi_gvalue *v,
             alias(r, v, node->args[2], &value);
             return;
         }
-        index.at[d] = behind(&v->at[d], begin, x->dims[d]);
+        index.at[d] = relative_to(&v->at[d], begin, x->dims[d]);
     }
     alias(r, v, node->args[0], &index);
 }
 
-/* Blocks of channels become blocks of pixels. */
-static void read_depth_to_space(struct reader *r, struct byi_gvalue *v,
+static void read_depth_to_space(struct group_reader *r, struct byi_gvalue *v,
                                 const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -453,7 +458,7 @@ static void read_depth_to_space(struct reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-static void read_tile(struct reader *r, struct byi_gvalue *v,
+static void read_tile(struct group_reader *r, struct byi_gvalue *v,
                       const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -466,19 +471,19 @@ static void read_tile(struct reader *r, struct byi_gvalue *v,
 
 /* --- computations ------------------------------------------------------- */
 
-static void read_op(struct reader *r, struct byi_gvalue *v,
+static void read_op(struct group_reader *r, struct byi_gvalue *v,
                     const struct byi_node *node)
 {
     v->kind = BYI_G_OP;
-    ask_args(r, v, node->n_args);
+    alloc_args(r, v, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *to = node_of(r->g, node->args[i])->type;
         const struct index index = broadcast(v, node->type, to);
-        v->args[i] = ask(r, node->args[i], &index);
+        v->args[i] = request(r, node->args[i], &index);
     }
 }
 
-static void find_gone(const struct byi_node *node, uint32_t rank, bool *gone)
+static void find_reduced(const struct byi_node *node, uint32_t rank, bool *gone)
 {
     uint32_t n;
     const int64_t *axis = byi_attr_ints(node->attrs, "axis", &n);
@@ -488,7 +493,7 @@ static void find_gone(const struct byi_node *node, uint32_t rank, bool *gone)
         gone[axis[i] < 0 ? axis[i] + rank : axis[i]] = true;
 }
 
-static void read_reduce(struct reader *r, struct byi_gvalue *v,
+static void read_reduce(struct group_reader *r, struct byi_gvalue *v,
                         const struct byi_node *node)
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
@@ -496,10 +501,10 @@ static void read_reduce(struct reader *r, struct byi_gvalue *v,
     bool gone[BYI_MAX_RANK] = {false};
     struct index index = {0};
     if (r->of[v->node].n > 1) {
-        refuse(r, "a reduction that is read in two orders");
+        refuse(r, "a reduction that is read at two indices");
         return;
     }
-    find_gone(node, x->rank, gone);
+    find_reduced(node, x->rank, gone);
     for (uint32_t d = 0, out = 0; d < x->rank; d++) {
         if (gone[d])
             index.at[d] = axis_index(r, v->node, d, x->dims[d]);
@@ -508,15 +513,15 @@ static void read_reduce(struct reader *r, struct byi_gvalue *v,
         out += keeps || !gone[d];
     }
     v->kind = BYI_G_REDUCE;
-    ask_args(r, v, 1);
-    v->args[0] = ask(r, node->args[0], &index);
+    alloc_args(r, v, 1);
+    v->args[0] = request(r, node->args[0], &index);
 }
 
 /* --- the walk ----------------------------------------------------------- */
 
 static const struct {
     enum byi_op_id op;
-    void (*read)(struct reader *r, struct byi_gvalue *v,
+    void (*read)(struct group_reader *r, struct byi_gvalue *v,
                  const struct byi_node *node);
 } movements[] = {
     {BYI_OP_RESHAPE, read_view},
@@ -568,7 +573,7 @@ bool byi_kernels_take(const struct byi_func *f, byi_id id)
            byi_expr_has(node, operand);
 }
 
-static void read_call(struct reader *r, struct byi_gvalue *v,
+static void read_call(struct group_reader *r, struct byi_gvalue *v,
                       const struct byi_node *node)
 {
     for (uint32_t i = 0; i < BYI_COUNT(movements); i++)
@@ -586,7 +591,7 @@ static void read_call(struct reader *r, struct byi_gvalue *v,
         refuse(r, byi_op(node->op)->name);
 }
 
-static void read_value(struct reader *r, struct byi_gvalue *v)
+static void read_value(struct group_reader *r, struct byi_gvalue *v)
 {
     const struct byi_node *node = node_of(r->g, v->node);
     struct byi_tensor t;
@@ -600,7 +605,7 @@ static void read_value(struct reader *r, struct byi_gvalue *v)
         v->kind = BYI_G_SCALAR;
         if (!byi_const_view(r->g->m, r->g->f, v->node, &t) ||
             byi_elements(t.rank, t.dims) != 1)
-            refuse(r, "a constant that is no scalar");
+            refuse(r, "a constant that is not a scalar");
         return;
     case BYI_CALL_OP:
         read_call(r, v, node);
@@ -609,14 +614,14 @@ static void read_value(struct reader *r, struct byi_gvalue *v)
         read_get(r, v, node);
         return;
     default:
-        refuse(r, "a call, a branch or a function in it");
+        refuse(r, "it contains a call, a branch or a function");
     }
 }
 
-/* Every value, from the result to the parameters: operands come before their
- * readers in a function, so each node's requests are complete when its turn
- * comes. */
-static void walk(struct reader *r)
+/* Visit every value from the result to the parameters. Operands precede their
+ * readers in a function, so all requests for a node exist when it is visited.
+ */
+static void walk(struct group_reader *r)
 {
     struct byi_group *g = r->g;
     const struct byi_type *type = node_of(g, g->f->result)->type;
@@ -628,16 +633,16 @@ static void walk(struct reader *r)
     for (uint32_t d = 0; d < type->rank; d++)
         index.at[d] = axis_index(r, BYI_NO_ID, d, type->dims[d]);
     g->store = flatten(type, index.at);
-    g->result = ask(r, g->f->result, &index);
+    g->result = request(r, g->f->result, &index);
     for (byi_id id = g->f->result + 1; id-- > 0 && !is_stuck(r);)
         for (uint32_t i = 0; i < r->of[id].n && !is_stuck(r); i++)
             read_value(r, g->values.at[r->of[id].at[i]]);
 }
 
-/* --- in order ----------------------------------------------------------- */
+/* --- order -------------------------------------------------------------- */
 
-/* Values were asked for from the result on; turn them round, sorted by node. */
-static void sort_values(struct reader *r)
+/* Requests are in reverse order; sort the values by node. */
+static void sort_values(struct group_reader *r)
 {
     struct byi_group *g = r->g;
     uint32_t n = 0;
@@ -673,7 +678,7 @@ static void root_args(struct byi_group *g)
     g->result = byi_group_root(g, g->result);
 }
 
-/* --- the whole ---------------------------------------------------------- */
+/* --- entry points ------------------------------------------------------- */
 
 static void check_types(struct byi_group *g)
 {
@@ -684,9 +689,9 @@ static void check_types(struct byi_group *g)
         const uint64_t bytes =
             byi_type_static(type) ? byi_type_bytes(type) : UINT64_MAX;
         if (bytes == 0 || bytes > BYI_MAX_C_BYTES)
-            g->refused = "a shape that varies, or is empty";
+            g->refused = "a shape that is not static, is empty or is too large";
         else if (!byi_c_type(type->dtype))
-            g->refused = "an element type C has not";
+            g->refused = "an element type without a C type";
     }
 }
 
@@ -715,7 +720,7 @@ void byi_group_cut(const struct byi_group *g, struct byi_part *first,
 
 void byi_group_read(struct byi_group *g)
 {
-    struct reader r = {.g = g};
+    struct group_reader r = {.g = g};
     check_form(g);
     if (g->refused)
         return;

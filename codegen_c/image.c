@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.c: image.resize as C, for the sizes it has: what every position reads
- * and how much of each are tables, and the loops over them are those of
- * runtime_native/resample.inc, which the file of kernels carries.
+/* image.c: image.resize of static shape as C: the indices and weights of every
+ * position are constant tables, and the loops over them are those of
+ * runtime_native/resample.inc, which the prelude includes.
  */
 #include "image.h"
 
@@ -12,12 +12,12 @@
 
 enum {
     MAX_NUMBERS = 1 << 16, /* in the tables of a kernel              */
-    MAX_ROOM = 1 << 16,    /* floats that a thread has on its stack  */
-    A_LINE = 8,            /* numbers of a table                     */
+    MAX_ROOM = 1 << 16,    /* floats of scratch on a thread's stack  */
+    A_LINE = 8,            /* numbers per line                       */
 };
 
-/* A resize that stands in a function of its own. */
-struct image {
+/* A resize as a kernel. */
+struct resize_kernel {
     struct byi_resample r;
     struct byi_tensor x, y, given; /* types, and the value of the sizes */
     struct byi_planes planes;
@@ -36,9 +36,10 @@ static struct byi_tensor tensor_of(const struct byi_type *type)
     return t;
 }
 
-/* false: there is no C for this one. `arena` keeps the lists. */
+/* False: there is no C for this resize. `arena` owns the tables. */
 static bool read_image(const struct byi_module *m, const struct byi_func *f,
-                       byi_id id, struct byi_arena *arena, struct image *image)
+                       byi_id id, struct byi_arena *arena,
+                       struct resize_kernel *image)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct byi_planes steps[BYI_MAX_RANK];
@@ -69,7 +70,7 @@ bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
                      byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
-    struct image image;
+    struct resize_kernel image;
     if (node->kind != BYI_CALL_OP)
         return false;
     if (node->op == BYI_OP_GRID_SAMPLE)
@@ -128,7 +129,7 @@ void byi_image_print(const struct byi_module *m, const struct byi_func *f,
         return;
     }
     struct byi_arena *arena = byi_arena_new();
-    struct image image;
+    struct resize_kernel image;
     const bool found = read_image(m, f, f->result, arena, &image);
     assert(found);
     (void)found;

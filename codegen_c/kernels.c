@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.c: the fused groups of a module as one file of C: one function for
- * each group that is worth one, groups of the same C sharing it, names from the
- * model's nodes. What is not taken stays a function that is called, operator
- * by operator.
+/* kernels.c: generates one C file from the fused groups of a module. Each group
+ * that is worth it becomes a kernel named after the model's nodes; groups with
+ * the same C share a kernel. The other groups run operator by operator.
  */
 #include "codegen_c.h"
 
@@ -16,14 +15,14 @@ enum {
     LEAST_NODES = 2,
     MAX_NAME = 64,
     MAX_PARTS = 64,
-    MAX_KERNELS = 1024 /* what a compiler takes minutes for helps nobody */
+    MAX_KERNELS = 1024 /* bounds the time of the C compiler */
 };
 
-struct writer {
+struct kernel_writer {
     const struct byi_module *m;
     struct byi_kernels *out;
     BYI_VEC(const char *) bodies; /* by kernel */
-    struct byi_text refused;      /* what is said of groups without one */
+    struct byi_text refused;      /* comments on groups without a kernel */
 };
 
 /* --- names -------------------------------------------------------------- */
@@ -35,7 +34,7 @@ static const char *last_part(const char *source)
     return slash && slash[1] ? slash + 1 : source;
 }
 
-/* As much of a path's end as leaves room for the other nodes. */
+/* The last components of a path, at most ROOM characters. */
 static const char *short_path(const char *source)
 {
     enum { ROOM = 40 };
@@ -44,9 +43,9 @@ static const char *short_path(const char *source)
     return cut ? cut : last_part(source);
 }
 
-/* The model's nodes, or the operators where the group has none: letters and
- * digits, the rest is '_'. */
-static void make_name(const struct writer *w, const struct byi_func *f,
+/* A name from the group's model nodes, or from its operators if it has none.
+ * Runs of characters other than letters and digits become '_'. */
+static void make_name(const struct kernel_writer *w, const struct byi_func *f,
                       const struct byi_sources *sources, char *name, size_t n)
 {
     struct byi_text text = {0};
@@ -70,7 +69,7 @@ static void make_name(const struct writer *w, const struct byi_func *f,
     byi_text_free(&text);
 }
 
-static bool is_taken(const struct writer *w, const char *name)
+static bool is_taken(const struct kernel_writer *w, const char *name)
 {
     for (uint32_t i = 0; i < w->out->list.n; i++)
         if (strcmp(w->out->list.at[i].symbol, name) == 0)
@@ -78,7 +77,8 @@ static bool is_taken(const struct writer *w, const char *name)
     return false;
 }
 
-static const char *unique_name(const struct writer *w, const struct byi_func *f,
+static const char *unique_name(const struct kernel_writer *w,
+                               const struct byi_func *f,
                                const struct byi_sources *sources)
 {
     char base[MAX_NAME], name[MAX_NAME + 16];
@@ -120,7 +120,7 @@ static void print_ops(struct byi_text *to, const struct byi_func *f)
     }
 }
 
-static void print_head(struct writer *w, const struct byi_func *f,
+static void print_head(struct kernel_writer *w, const struct byi_func *f,
                        const char *name)
 {
     struct byi_text *to = &w->out->source;
@@ -130,7 +130,7 @@ static void print_head(struct writer *w, const struct byi_func *f,
         to, " */\nstatic void %s(void *const *buffers, int threads)\n", name);
 }
 
-/* Types that C cannot tell apart are still others in the plan. */
+/* Types with the same C type still differ in the plan. */
 static bool same_types(const struct byi_func *a, const struct byi_func *b)
 {
     bool same = a->params.n == b->params.n &&
@@ -142,8 +142,8 @@ static bool same_types(const struct byi_func *a, const struct byi_func *b)
     return same;
 }
 
-/* The kernel whose C this is, made when it is new. */
-static uint32_t find_kernel(struct writer *w, uint32_t func,
+/* Find the kernel with this body and these types, or add it. */
+static uint32_t find_kernel(struct kernel_writer *w, uint32_t func,
                             const struct byi_sources *sources, const char *body)
 {
     const struct byi_func *f = w->m->funcs.at[func];
@@ -160,8 +160,9 @@ static uint32_t find_kernel(struct writer *w, uint32_t func,
     return w->bodies.n - 1;
 }
 
-/* Read a group, part by part. Why it has none in *refused. */
-static uint32_t read_parts(const struct writer *w, uint32_t func,
+/* Read a group part by part, cutting where needed. On failure *refused says
+ * why. Returns the number of parts. */
+static uint32_t read_parts(const struct kernel_writer *w, uint32_t func,
                            struct byi_arena *arena, struct byi_group *parts,
                            const char **refused)
 {
@@ -191,7 +192,7 @@ static uint32_t read_parts(const struct writer *w, uint32_t func,
     return n;
 }
 
-static void write_group(struct writer *w, uint32_t func,
+static void write_group(struct kernel_writer *w, uint32_t func,
                         const struct byi_sources *sources)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -202,7 +203,7 @@ static void write_group(struct writer *w, uint32_t func,
     const bool image = byi_image_takes(w->m, f, f->result);
     const uint32_t n = image ? 0 : read_parts(w, func, arena, parts, &refused);
     if (w->out->list.n == MAX_KERNELS)
-        refused = "there are too many kernels";
+        refused = "too many kernels";
     if (!refused) {
         if (image)
             byi_image_print(w->m, f, &body);
@@ -222,9 +223,9 @@ static void write_group(struct writer *w, uint32_t func,
     byi_arena_free(&arena);
 }
 
-/* --- all of them -------------------------------------------------------- */
+/* --- all groups --------------------------------------------------------- */
 
-static void write_calls(struct writer *w, const struct byi_func *f)
+static void write_calls(struct kernel_writer *w, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
@@ -251,7 +252,7 @@ static void print_table(struct byi_kernels *k)
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels)
 {
     *kernels = (struct byi_kernels){.arena = byi_arena_new()};
-    struct writer w = {.m = m, .out = kernels};
+    struct kernel_writer w = {.m = m, .out = kernels};
     kernels->of =
         byi_arena_calloc(kernels->arena, m->funcs.n + 1, sizeof *kernels->of);
     byi_text_addf(&kernels->source, "%s", byi_prelude);

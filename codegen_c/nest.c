@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nest.c: the loops of a fused group as C text. One nest over the result's
- * axes; a reduction is a nest of its own, where its value is needed. Three
- * forms: element by element; rows, where the innermost loop is a reduction's;
- * columns, where neighbouring results are reduced side by side because their
- * operands are neighbours in memory, and the elements of one result are not.
- * All numbers are constants, so threads, blocks and the compiler's vectors are
- * decided here and there, not at run time; results do not depend on how many
- * threads there are.
+/* nest.c: prints the loop nests of a fused group as C. One nest iterates over
+ * the result's axes; each reduction is a nested one, where its value is needed.
+ * Three forms: element by element; by rows, where the innermost loop is a
+ * reduction's; by columns, where adjacent results are reduced together because
+ * their operands are adjacent in memory and the elements of one result are not.
+ * All sizes are constants, so threads, blocks and vectors are fixed at compile
+ * time, and results do not depend on the number of threads.
  */
 #include "nest.h"
 
 #include <string.h>
 
 enum {
-    TILE = 32,        /* by as many elements                        */
-    SUM_BLOCK = 1024, /* floats added up as floats, at most         */
-    COLUMNS = 256,    /* results of a block in the third form       */
+    TILE = 32,        /* elements of a tile's side                  */
+    SUM_BLOCK = 1024, /* elements of a block summed in float        */
+    COLUMNS = 256,    /* results of a block of columns              */
     MAX_PARTS = 256,  /* of one reduction by several threads        */
 };
 
@@ -102,13 +101,13 @@ static void print_value(struct byi_printer *p, uint32_t v)
     case BYI_G_REDUCE:
         print_reduce(p, v);
         return;
-    case BYI_G_SCALAR: /* stands in its readers */
+    case BYI_G_SCALAR: /* printed as a literal in its readers */
     case BYI_G_ALIAS:
         return;
     }
 }
 
-/* What has its place where `level` loops of a nest are open. */
+/* Print the values at depth `level` of a nest. */
 static void print_level(struct byi_printer *p, uint32_t nest, uint32_t level)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++)
@@ -118,7 +117,7 @@ static void print_level(struct byi_printer *p, uint32_t nest, uint32_t level)
 
 /* --- reductions --------------------------------------------------------- */
 
-struct reduction {
+struct nest_reduction {
     uint32_t value, n, loops[BYI_MAX_LOOPS];
     struct byi_fold fold;
     struct byi_fold_names names;
@@ -126,11 +125,12 @@ struct reduction {
     bool by_blocks, simd, nan;
 };
 
-static struct reduction reduction_of(const struct byi_printer *p, uint32_t v)
+static struct nest_reduction reduction_of(const struct byi_printer *p,
+                                          uint32_t v)
 {
     const struct byi_node *node = node_of(p, v);
     const struct byi_gvalue *arg = value_at(p, value_at(p, v)->args[0]);
-    struct reduction r = {.value = v};
+    struct nest_reduction r = {.value = v};
     r.n = byi_group_nest(p->g, v + 1, r.loops);
     byi_fold_of(node->op, arg->dtype, &r.fold);
     r.names =
@@ -147,7 +147,7 @@ static struct reduction reduction_of(const struct byi_printer *p, uint32_t v)
     return r;
 }
 
-static void print_step(struct byi_printer *p, struct reduction *r,
+static void print_step(struct byi_printer *p, struct nest_reduction *r,
                        const char *sum, const char *sum_type)
 {
     struct byi_text text = {0};
@@ -158,9 +158,9 @@ static void print_step(struct byi_printer *p, struct reduction *r,
     byi_text_free(&text);
 }
 
-/* An extreme of floats has its NaN seen to beside it: a maximum alone is
- * what the compiler has vectors for. */
-static void print_extreme(struct byi_printer *p, const struct reduction *r,
+/* A maximum or minimum of floats tracks NaN in a separate flag: the compiler
+ * vectorises only a plain maximum. */
+static void print_extreme(struct byi_printer *p, const struct nest_reduction *r,
                           const char *sum)
 {
     const char *v = r->names.value;
@@ -169,7 +169,7 @@ static void print_extreme(struct byi_printer *p, const struct reduction *r,
     line(p, "%s_nan |= %s != %s;", sum, v, v);
 }
 
-static void print_innermost(struct byi_printer *p, struct reduction *r,
+static void print_innermost(struct byi_printer *p, struct nest_reduction *r,
                             const char *sum, const char *sum_type)
 {
     print_level(p, r->value + 1, r->n);
@@ -179,7 +179,7 @@ static void print_innermost(struct byi_printer *p, struct reduction *r,
         print_step(p, r, sum, sum_type);
 }
 
-static void print_simd(struct byi_printer *p, const struct reduction *r,
+static void print_simd(struct byi_printer *p, const struct nest_reduction *r,
                        const char *sum)
 {
     if (!r->simd)
@@ -207,7 +207,7 @@ static void for_loop(struct byi_printer *p, uint32_t loop)
 }
 
 /* The innermost loop of a sum of floats, in blocks. */
-static void print_blocks(struct byi_printer *p, struct reduction *r,
+static void print_blocks(struct byi_printer *p, struct nest_reduction *r,
                          const char *from, const char *to, bool whole)
 {
     const uint32_t loop = r->loops[r->n - 1];
@@ -231,15 +231,15 @@ static void print_blocks(struct byi_printer *p, struct reduction *r,
     close_blocks(p, whole ? 0 : 1);
 }
 
-static void print_start(struct byi_printer *p, const struct reduction *r)
+static void print_start(struct byi_printer *p, const struct nest_reduction *r)
 {
     line(p, "%s %s = %s;", r->fold.type, r->sum, r->fold.start);
     if (r->nan)
         line(p, "int %s_nan = 0;", r->sum);
 }
 
-/* All loops of the reduction, the first from `from` to `to`. */
-static void print_loops(struct byi_printer *p, struct reduction *r,
+/* Print the loops of the reduction, the first from `from` to `to`. */
+static void print_loops(struct byi_printer *p, struct nest_reduction *r,
                         const char *from, const char *to)
 {
     uint32_t opened = 0;
@@ -267,7 +267,7 @@ static void print_loops(struct byi_printer *p, struct reduction *r,
     close_blocks(p, opened);
 }
 
-static void print_finish(struct byi_printer *p, struct reduction *r,
+static void print_finish(struct byi_printer *p, struct nest_reduction *r,
                          const char *sum)
 {
     struct byi_text text = {0};
@@ -297,9 +297,9 @@ static void print_team(struct byi_printer *p, uint32_t collapse,
          simd, several, threads);
 }
 
-/* Parts of fixed size, so that the sum is the same for any number of threads,
- * added up in order. */
-static void print_parts(struct byi_printer *p, struct reduction *r)
+/* Reduce parts of fixed size in parallel, then combine them in order, so that
+ * the result is the same for any number of threads. */
+static void print_parts(struct byi_printer *p, struct nest_reduction *r)
 {
     const int64_t extent = extent_of(p, r->loops[0]);
     int64_t parts = r->names.count / BYI_SMALL_WORK;
@@ -341,7 +341,7 @@ static void print_parts(struct byi_printer *p, struct reduction *r)
 
 static void print_reduce(struct byi_printer *p, uint32_t v)
 {
-    struct reduction r = reduction_of(p, v);
+    struct nest_reduction r = reduction_of(p, v);
     char to[32];
     if (p->split == v + 1) {
         print_parts(p, &r);
@@ -372,7 +372,8 @@ static void print_pragma(struct byi_printer *p, uint32_t k)
         line(p, "#pragma omp simd");
 }
 
-/* The last loop, its results by way of a block that then leaves in one go. */
+/* The last loop with streaming stores: results are collected in a block, which
+ * is then stored past the caches. */
 static void print_stream(struct byi_printer *p)
 {
     const uint32_t loop = p->loops[p->n_loops - 1];
@@ -419,8 +420,8 @@ static void print_elements(struct byi_printer *p)
 
 /* --- tiles -------------------------------------------------------------- */
 
-/* Where a load runs along another loop than the result does, both go by tiles,
- * which the nearest cache holds. */
+/* If a load has stride 1 along another loop than the result, tile both loops,
+ * so that a tile of either fits the L1 cache. */
 static void for_tile(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);
@@ -439,7 +440,8 @@ static void for_in_tile(struct byi_printer *p, uint32_t loop)
     for_range(p, loop, from, to);
 }
 
-/* Values of the result's nest that vary with these loops, or do not. */
+/* Print values at depth `level` that vary with the loops `with` (or do not),
+ * and not with `not_with`. */
 static void print_varying(struct byi_printer *p, uint64_t with, bool varies,
                           uint64_t not_with, uint32_t level)
 {
@@ -479,8 +481,7 @@ static void print_tiles(struct byi_printer *p)
 
 /* --- columns ------------------------------------------------------------ */
 
-/* Values of the innermost level of the result's nest that `of` needs; those
- * behind the columns' reduction are not its operands' any more. */
+/* Mark the values that `of` depends on, stopping at the columns' reduction. */
 static void mark_needed(const struct byi_printer *p, uint32_t of, bool *needed)
 {
     memset(needed, 0, p->g->values.n * sizeof *needed);
@@ -507,8 +508,8 @@ static void print_needed(struct byi_printer *p, const bool *needed,
     }
 }
 
-/* The levels of the reduction's loops, without what varies by column. */
-static void print_column_loops(struct byi_printer *p, struct reduction *r,
+/* Print the reduction's loops with the values that do not vary by column. */
+static void print_column_loops(struct byi_printer *p, struct nest_reduction *r,
                                const bool *needed, uint64_t column)
 {
     for (uint32_t k = 0; k < r->n; k++) {
@@ -527,7 +528,7 @@ static void print_columns(struct byi_printer *p)
     const uint32_t last = p->n_loops - 1, loop = p->loops[last];
     const int64_t extent = extent_of(p, loop);
     const uint64_t column = UINT64_C(1) << loop;
-    struct reduction r = reduction_of(p, p->columns - 1);
+    struct nest_reduction r = reduction_of(p, p->columns - 1);
     bool *needed =
         byi_arena_calloc(p->g->arena, p->g->values.n, sizeof *needed);
     uint32_t opened = 0;
@@ -565,7 +566,7 @@ static void print_columns(struct byi_printer *p)
     mark_needed(p, p->g->result, needed);
     line(p, "#pragma omp simd");
     for_range(p, loop, "b", "end");
-    r.nan = false; /* the step keeps it */
+    r.nan = false; /* the step propagates NaN */
     print_finish(p, &r, one);
     print_needed(p, needed, 0, column, true);
     print_store(p);

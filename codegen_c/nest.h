@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/nest.h: loops over a part of a group while they are printed:
- * decide.c says of which form, nest.c prints them.
+/* codegen_c/nest.h: the loop nest of a part of a group: decide.c chooses its
+ * form, nest.c prints it.
  */
 #ifndef BYI_NEST_H
 #define BYI_NEST_H
@@ -8,8 +8,8 @@
 #include "group.h"
 
 enum {
-    BYI_STREAM_BLOCK = 2048, /* elements on their way past the caches   */
-    BYI_MANY = 64            /* iterations that are enough to share out */
+    BYI_STREAM_BLOCK = 2048, /* elements of a block of streaming stores */
+    BYI_MANY = 64            /* enough iterations for any team          */
 };
 
 struct byi_printer {
@@ -18,14 +18,14 @@ struct byi_printer {
     int depth;
     const char **names;                     /* by value */
     uint32_t loops[BYI_MAX_LOOPS], n_loops; /* of the result */
-    uint32_t parallel; /* this many loops are shared out as one, from the
-                          `first` on                                     */
+    uint32_t parallel; /* number of loops that are collapsed into the parallel
+                          one, from `first` on                           */
     uint32_t first;
-    int64_t team;     /* threads worth waking; 1: none          */
-    uint32_t columns; /* 1 + the value reduced in columns; 0    */
-    uint32_t split;   /* 1 + the value reduced by several threads; 0 */
-    uint32_t tile;    /* 1 + which loop goes by tiles, beside the last; 0 */
-    bool streams;
+    int64_t team;     /* threads worth using; 1: serial                 */
+    uint32_t columns; /* 1 + the value reduced by columns; 0: none      */
+    uint32_t split;   /* 1 + the value reduced by several threads; 0: none */
+    uint32_t tile;    /* 1 + the loop tiled with the last one; 0: none  */
+    bool streams;     /* the result bypasses the caches                 */
 };
 
 static inline const struct byi_gvalue *value_at(const struct byi_printer *p,
@@ -47,9 +47,9 @@ static inline int64_t extent_of(const struct byi_printer *p, uint32_t loop)
 
 /* --- decide.c ----------------------------------------------------------- */
 
-/* What form the loops over p->g have. */
+/* Choose the form of the loops over p->g. */
 void byi_nest_decide(struct byi_printer *p);
-/* Whether something is computed where `level` loops of a nest are open. */
+/* Whether a value is computed at depth `level` of a nest. */
 bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
                     bool only_reductions);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object.c: the symbols and sections of a relocatable file (System V gABI,
- * "Symbol Table"). It was made by the machine's assembler, of C that may hold
- * any directive for it.
+/* object.c: checks the symbols and sections of a relocatable file (System V
+ * gABI, "Symbol Table"), assembled from C that may contain any assembler
+ * directive.
  */
 #include "codegen_c.h"
 
@@ -25,7 +25,7 @@ static bool inside(const struct object *o, uint64_t at, uint64_t bytes)
 static enum byoc_status odd(const struct object *o)
 {
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                    "the compiler made no ELF64 object of it");
+                    "the compiler's output is not an ELF64 object");
 }
 
 static Elf64_Shdr section(const struct object *o, uint32_t i)
@@ -36,8 +36,7 @@ static Elf64_Shdr section(const struct object *o, uint32_t i)
     return s;
 }
 
-/* A name in the table of strings that is section `table`; "" where it is
- * none. */
+/* A string of the string table in section `table`; "" if it is malformed. */
 static const char *string(const struct object *o, uint32_t table, uint64_t at)
 {
     const Elf64_Shdr s = section(o, table);
@@ -64,8 +63,8 @@ static enum byoc_status read_header(struct object *o)
 
 /* --- sections ------------------------------------------------------------- */
 
-/* What C makes of functions and variables. Other sections that are mapped would
- * run by themselves, or take the place of the artifact's own. */
+/* Accept the sections of C functions and variables. Other allocated sections
+ * could run code at load time, or replace sections of the artifact. */
 static enum byoc_status check_section(const struct object *o, uint32_t i)
 {
     static const char *const plain[] = {".text", ".rodata",   ".data",
@@ -80,8 +79,8 @@ static enum byoc_status check_section(const struct object *o, uint32_t i)
     if (fits)
         return BYOC_OK;
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                    "it has a section %.60s; expected functions and variables "
-                    "in the sections that C puts them in",
+                    "it has a section %.60s; expected only the sections of C "
+                    "functions and variables",
                     name);
 }
 
@@ -97,12 +96,12 @@ static enum byoc_status check_symbol(struct object *o, const Elf64_Sym *s,
     if (strcmp(name, o->name) != 0)
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
                         "it defines %.200s with external linkage; expected "
-                        "nothing but the function it was asked for",
+                        "only the requested function",
                         name);
     if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
         !(home.sh_flags & SHF_EXECINSTR))
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                        "what it was asked to define is no function");
+                        "the requested symbol is not a function");
     o->found = true;
     return BYOC_OK;
 }
@@ -133,6 +132,6 @@ enum byoc_status byi_object_check(const struct byi_text *object,
     }
     return o.found ? BYOC_OK
                    : byi_fail(err, BYOC_EUNSUPPORTED,
-                              "it does not define the function it was asked "
-                              "for, with external linkage");
+                              "it does not define the requested function "
+                              "with external linkage");
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.c: the loops and values of a group that was read, put in order: loops
- * that every access runs through as one are joined, and each value gets the
- * place where it is computed.
+/* place.c: orders the loops and values of a group. Two loops that every access
+ * traverses contiguously are fused, and each value is hoisted to the outermost
+ * level of the loops that it depends on.
  */
 #include "group.h"
 
 #include <string.h>
 
-/* --- joining loops ------------------------------------------------------ */
+/* --- loop fusion -------------------------------------------------------- */
 
-static bool runs_through(const struct byi_affine *a, uint32_t k, int64_t extent)
+/* Whether loops k and k + 1 traverse the access like one loop. */
+static bool is_contiguous(const struct byi_affine *a, uint32_t k,
+                          int64_t extent)
 {
     return a->coef[k] == a->coef[k + 1] * extent;
 }
@@ -18,11 +20,11 @@ static bool can_join(const struct byi_group *g, uint32_t k)
 {
     const int64_t extent = g->loops[k + 1].extent;
     if (g->loops[k].owner != g->loops[k + 1].owner ||
-        !runs_through(&g->store, k, extent))
+        !is_contiguous(&g->store, k, extent))
         return false;
     for (uint32_t i = 0; i < g->values.n; i++)
         if (g->values.at[i]->kind == BYI_G_LOAD &&
-            !runs_through(&g->values.at[i]->offset, k, extent))
+            !is_contiguous(&g->values.at[i]->offset, k, extent))
             return false;
     return true;
 }
@@ -50,7 +52,7 @@ static void join_loops(struct byi_group *g, uint32_t k)
     drop_loop(g, k);
 }
 
-/* Loops of one owner become neighbours, in the order of the axes. */
+/* Sort the loops by owner, the result's first, and then by axis. */
 static void gather_loops(struct byi_group *g)
 {
     for (uint32_t k = 1; k < g->n_loops; k++)
@@ -109,9 +111,9 @@ static void find_loops(struct byi_group *g)
     }
 }
 
-/* From the last value on: a reduction has its place before what its loops
- * hold. Of two nests a value stands in, the inner one is that whose reduction
- * comes first. */
+/* Place values from the last to the first, so that a reduction is placed before
+ * the values in its loops. A value in two nests belongs to the inner one, whose
+ * reduction comes first. */
 static void place_values(struct byi_group *g)
 {
     for (uint32_t i = g->values.n; i-- > 0;) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unit.c: a vendor's C, compiled on its own, so that what is wrong with it is
- * known to be wrong with it: an object for each instruction set, and a library
- * of them all, which shows that nothing is missing and in which it is tried.
+/* unit.c: compiles a backend's C separately, so that errors can be attributed
+ * to it: one object for each instruction set, and a library of all objects,
+ * which shows that no symbol is missing and in which the host tests the
+ * function.
  */
 #include "codegen_c.h"
 
@@ -11,8 +12,8 @@
 #include <string.h>
 
 enum {
-    MAX_MIB = 16, /* of source                              */
-    SECONDS = 60, /* for a run of the compiler              */
+    MAX_MIB = 16, /* limit of the source                    */
+    SECONDS = 60, /* limit of a run of the compiler         */
     MAX_SYMBOL = 200
 };
 
@@ -22,10 +23,10 @@ static const char *const options_of[] = {
 #undef LEVEL
 };
 
-struct job {
+struct unit_job {
     struct byi_c_unit *unit;
     struct byi_cc cc;
-    char source[MAX_SYMBOL + 8]; /* the file's name: it is in messages */
+    char source[MAX_SYMBOL + 8]; /* the file's name, as messages print it */
     struct byoc_error *err;
 };
 
@@ -40,10 +41,9 @@ static void name_object(uint32_t level, char *buf, size_t n)
     snprintf(buf, n, "unit_%u.o", level);
 }
 
-/* --- what the compiler says ----------------------------------------------- */
+/* --- the compiler's messages ---------------------------------------------- */
 
-/* The line of the first error; NULL: there is none. What the linker ends with
- * is an error, too. */
+/* The line of the first error of the compiler or linker; NULL: none. */
 static const char *find_line(const char *log)
 {
     static const char *const marks[] = {"undefined reference",
@@ -56,10 +56,10 @@ static const char *find_line(const char *log)
     return found;
 }
 
-/* Fail with the first error of a log, or with what `err` says already where
- * there is none. */
-static enum byoc_status say_error(const struct job *j, const char *log,
-                                  const char *what)
+/* Fail with the first error of a log, or, without one, with the text of `err`.
+ */
+static enum byoc_status report_error(const struct unit_job *j, const char *log,
+                                     const char *what)
 {
     struct byi_text text = {0};
     struct byoc_error none;
@@ -77,7 +77,7 @@ static enum byoc_status say_error(const struct job *j, const char *log,
 
 /* --- compiling ------------------------------------------------------------ */
 
-static enum byoc_status check_source(const struct job *j)
+static enum byoc_status check_source(const struct unit_job *j)
 {
     const struct byi_text *source = &j->unit->source;
     const char *nul = source->n ? memchr(source->at, '\0', source->n) : NULL;
@@ -97,9 +97,9 @@ static enum byoc_status check_source(const struct job *j)
                     (unsigned long long)line);
 }
 
-/* Numbers come out as the native kernels have them (artifact.c). The same
- * source gives the same bytes: no time of day, no path. */
-static enum byoc_status start_level(const struct job *j, uint32_t level,
+/* Results equal the native kernels' (see artifact.c). The build is
+ * reproducible: no times, no paths. */
+static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
                                     struct byi_cc_run *run)
 {
     const char *symbol = j->unit->symbol;
@@ -119,7 +119,7 @@ static enum byoc_status start_level(const struct job *j, uint32_t level,
     return status;
 }
 
-static enum byoc_status compile_levels(const struct job *j)
+static enum byoc_status compile_levels(const struct unit_job *j)
 {
     struct byi_cc_run runs[BYI_N_CODE_LEVELS] = {{0}};
     char logs[BYI_N_CODE_LEVELS][16];
@@ -138,10 +138,10 @@ static enum byoc_status compile_levels(const struct job *j)
     }
     return failed == BYI_N_CODE_LEVELS
                ? status
-               : say_error(j, logs[failed], "it does not compile");
+               : report_error(j, logs[failed], "it does not compile");
 }
 
-static enum byoc_status take_object(const struct job *j, uint32_t level)
+static enum byoc_status read_object(const struct unit_job *j, uint32_t level)
 {
     struct byi_text *object = &j->unit->objects[level];
     char name[MAX_SYMBOL + 16], file[32];
@@ -152,7 +152,7 @@ static enum byoc_status take_object(const struct job *j, uint32_t level)
         j->err);
 }
 
-static enum byoc_status link_levels(const struct job *j)
+static enum byoc_status link_levels(const struct unit_job *j)
 {
     struct byi_text text = {0};
     struct byi_cc_run run = {.log = "link.log"};
@@ -168,18 +168,18 @@ static enum byoc_status link_levels(const struct job *j)
     byi_text_free(&text);
     BYI_TRY(status);
     if (byi_cc_finish(&j->cc, &run, BYOC_OK, j->err) != BYOC_OK)
-        return say_error(j, run.log,
-                         "it needs more than the C and math libraries");
+        return report_error(j, run.log,
+                            "it needs more than the C and math libraries");
     return byi_cc_read(&j->cc, "unit.so", &j->unit->library, j->err);
 }
 
-static enum byoc_status compile(struct job *j)
+static enum byoc_status compile(struct unit_job *j)
 {
     const struct byi_text *source = &j->unit->source;
     BYI_TRY(byi_cc_write(&j->cc, j->source, source->at, source->n, j->err));
     BYI_TRY(compile_levels(j));
     for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++)
-        BYI_TRY(take_object(j, i));
+        BYI_TRY(read_object(j, i));
     return link_levels(j);
 }
 
@@ -188,9 +188,9 @@ enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
 {
     const char *tmp = secure_getenv("TMPDIR");
     struct byoc_error local;
-    struct job j = {.unit = unit,
-                    .cc = {.seconds = SECONDS, .bytes = UINT64_C(4) << 30},
-                    .err = err ? err : &local};
+    struct unit_job j = {.unit = unit,
+                         .cc = {.seconds = SECONDS, .bytes = UINT64_C(4) << 30},
+                         .err = err ? err : &local};
     struct byi_text prefix = {0};
     snprintf(j.source, sizeof j.source, "%.*s.c", MAX_SYMBOL, unit->symbol);
     BYI_TRY(check_source(&j));

@@ -121,9 +121,9 @@ echo "static int SYMBOL(void) { return 0; } int (*const volatile p)(void);" \
     >"$dir/c"
 refused static "with external linkage"
 echo "typedef int SYMBOL;" >"$dir/c"
-refused type "it does not define the function it was asked for"
+refused type "it does not define the requested function"
 echo "int SYMBOL = 3;" >"$dir/c"
-refused variable "is no function"
+refused variable "the requested symbol is not a function"
 echo "$good
 int helper(void) { return 1; }" >"$dir/c"
 refused second "it defines helper with external linkage"

@@ -142,7 +142,7 @@ static void test_refusals(void **state)
         {"static int f(void) { return 1; } int *p(void);", "does not define"},
         {"int h(void); int f(void) { return h(); }", "`h'"},
         {"const char *f(void) { return __TIME__; }", "error"},
-        {"int f;", "is no function"},
+        {"int f;", "is not a function"},
         {"#error \"quoted\" %s %n\nint f(void);", "%s %n"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -181,7 +181,7 @@ static void test_slow_compiler(void **state)
     assert_int_equal(byi_cc_open(&cc, "/tmp/byoc-", "sleep", &err), BYOC_OK);
     assert_int_equal(byi_cc_start(&cc, "1000", &run, &err), BYOC_OK);
     assert_int_equal(byi_cc_finish(&cc, &run, BYOC_OK, &err), BYOC_EIO);
-    assert_string_equal(err.text, "\"sleep\" took more than 0.2 s");
+    assert_string_equal(err.text, "\"sleep\" exceeded the limit of 0.2 s");
     byi_cc_close(&cc);
 }
 
