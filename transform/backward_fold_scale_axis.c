@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BackwardFoldScaleAxis: a multiplication behind a linear operator goes into
- * its weights.
+/* BackwardFoldScaleAxis: fold a multiplication after a linear operator into
+ * the operator's weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
  * leaves:   no multiplication of a value by a constant, or division by one,
@@ -32,9 +32,9 @@ static const struct byi_node *node_of(const struct backward *b, byi_id id)
     return &b->s.f->nodes.at[id];
 }
 
-/* --- first walk, operands first: what could be scaled -------------------- */
+/* --- first walk, operands first: rooms ----------------------------------- */
 
-/* The room of operand i, as a room of the result. */
+/* Operand i's room, in terms of the result. */
 static struct byi_room room_behind(const struct backward *b, byi_id id,
                                    uint32_t i)
 {
@@ -43,8 +43,8 @@ static struct byi_room room_behind(const struct backward *b, byi_id id,
                             : byi_room_none;
 }
 
-/* The operand of a product that takes a factor: a constant, else the first
- * that has room. */
+/* The operand of a product that absorbs a factor: a constant, else the first
+ * operand with room. */
 static uint32_t factor_arg(struct backward *b, byi_id id)
 {
     const int arg = byi_scale_const_arg(&b->s, id);
@@ -108,7 +108,7 @@ static struct byi_room room_of(struct backward *b, byi_id id)
     byi_unreachable();
 }
 
-/* --- second walk, results first: who takes what -------------------------- */
+/* --- second walk, results first: assign scales --------------------------- */
 
 static void edit(struct backward *b, byi_id id, enum byi_scale_edit_kind kind,
                  byi_id x, const struct byi_scale *by)
@@ -137,8 +137,8 @@ static void pass_to_parts(struct backward *b, byi_id id,
     }
 }
 
-/* A product: dissolved in what it multiplies where that has room for both
- * its own factor and the one asked for, else it takes the latter up. */
+/* A product is dissolved if its operand has room for both its own factor and
+ * the requested one; otherwise the product absorbs the requested factor. */
 static void settle_product(struct backward *b, byi_id id,
                            const struct byi_scale *want)
 {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_graph.c: strongly connected components of the references between
  * functions (Tarjan, "Depth-first search and linear graph algorithms", 1972),
- * with a stack of its own instead of recursion.
+ * with an explicit stack instead of recursion.
  */
 #include "call_graph.h"
 
-struct visit {
+struct call_visit {
     uint32_t func;
-    byi_id next; /* node to look at */
+    byi_id next; /* the next node to visit */
 };
 
-struct finder {
+struct scc_finder {
     const struct byi_module *m;
     struct byi_call_graph g;
     uint32_t clock;
-    uint32_t *number; /* by function: when it was met, from 1; 0: not yet */
-    uint32_t *low;    /* the earliest one that it leads back to */
+    uint32_t *number; /* by function: visiting order, from 1; 0: not visited */
+    uint32_t *low;    /* Tarjan's lowlink */
     bool *waiting;    /* it is on `open` */
-    struct visit *visits;
+    struct call_visit *visits;
     uint32_t n_visits;
-    uint32_t *open; /* met, and in no component yet */
+    uint32_t *open; /* Tarjan's stack: visited, not in a component yet */
     uint32_t n_open;
 };
 
@@ -28,18 +28,18 @@ static bool refers(const struct byi_node *node)
     return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
 }
 
-static void meet(struct finder *s, uint32_t func)
+static void meet(struct scc_finder *s, uint32_t func)
 {
     s->number[func] = s->low[func] = ++s->clock;
     s->g.reached[func] = true;
     s->open[s->n_open++] = func;
     s->waiting[func] = true;
-    s->visits[s->n_visits++] = (struct visit){func, 0};
+    s->visits[s->n_visits++] = (struct call_visit){func, 0};
 }
 
-/* All that `func` refers to is done: close its component if it is the first
- * of one, then go on with who met it. */
-static void finish(struct finder *s, uint32_t func)
+/* All references of `func` are visited: pop its component if `func` is the root
+ * of one, then continue with the function that referred to it. */
+static void finish(struct scc_finder *s, uint32_t func)
 {
     if (s->low[func] == s->number[func]) {
         const bool several = s->open[s->n_open - 1] != func;
@@ -59,7 +59,7 @@ static void finish(struct finder *s, uint32_t func)
     }
 }
 
-static void look_at(struct finder *s, uint32_t func,
+static void look_at(struct scc_finder *s, uint32_t func,
                     const struct byi_node *node)
 {
     const uint32_t to = node->index;
@@ -78,11 +78,11 @@ static void look_at(struct finder *s, uint32_t func,
     }
 }
 
-static void walk(struct finder *s, uint32_t root)
+static void walk(struct scc_finder *s, uint32_t root)
 {
     meet(s, root);
     while (s->n_visits > 0) {
-        struct visit *v = &s->visits[s->n_visits - 1];
+        struct call_visit *v = &s->visits[s->n_visits - 1];
         const struct byi_func *f = s->m->funcs.at[v->func];
         if (!f->refers)
             v->next = f->nodes.n;
@@ -95,8 +95,8 @@ static void walk(struct finder *s, uint32_t root)
     }
 }
 
-/* What a closed function holds is closed; holders come last in the order. */
-static void close_nested(struct finder *s)
+/* Close the functions nested in closed ones; holders come last in the order. */
+static void close_nested(struct scc_finder *s)
 {
     for (uint32_t i = s->g.n; i-- > 0;) {
         const uint32_t func = s->g.order[i];
@@ -113,7 +113,7 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena)
 {
     const size_t n = m->funcs.n;
-    struct finder s = {
+    struct scc_finder s = {
         .m = m,
         .g = {.order = byi_arena_calloc(arena, n, sizeof(uint32_t)),
               .reached = byi_arena_calloc(arena, n, sizeof(bool)),
@@ -125,7 +125,7 @@ struct byi_call_graph byi_call_graph(const struct byi_module *m,
         .number = byi_arena_calloc(arena, n, sizeof(uint32_t)),
         .low = byi_arena_calloc(arena, n, sizeof(uint32_t)),
         .waiting = byi_arena_calloc(arena, n, sizeof(bool)),
-        .visits = byi_arena_calloc(arena, n, sizeof(struct visit)),
+        .visits = byi_arena_calloc(arena, n, sizeof(struct call_visit)),
         .open = byi_arena_calloc(arena, n, sizeof(uint32_t)),
     };
     for (uint32_t i = 0; i < n; i++)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/call_graph.h: which functions of a module refer to which, for the
- * passes that look at more than one function.
+/* transform/call_graph.h: the references between the functions of a module, for
+ * interprocedural passes.
  */
 #ifndef BYI_CALL_GRAPH_H
 #define BYI_CALL_GRAPH_H
 
 #include "core/ir/ir.h"
 
-/* Arrays are by function, but for `order`. Only what can be reached from a
- * function with a name is in the graph; the rest is nobody's. */
+/* Arrays except `order` are indexed by function. The graph has only functions
+ * that are reachable from a named function. */
 struct byi_call_graph {
     uint32_t n;
     uint32_t *order;     /* functions in the graph, callees first; those that
@@ -25,7 +25,7 @@ struct byi_call_graph {
 /* In time linear in the module; the arrays are in `arena`. */
 struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena);
-/* Every node of the functions in the graph as one number: base[func] + id. */
+/* Numbers the nodes of all functions in the graph: base[func] + id. */
 struct byi_numbers {
     uint32_t n;
     uint32_t *base;  /* by function */

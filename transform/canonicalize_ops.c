@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CanonicalizeOps: one way to say each thing, so that patterns need one row.
+/* CanonicalizeOps: canonical forms, so that a pattern needs one row.
  * requires: nothing
  * leaves:   constants on the right of commutative operators, without leading
  *           axes of size 1, as (O, 1, 1) after a convolution and (N) after a
@@ -57,8 +57,8 @@ static bool is_conv(const struct byi_rewrite *rw, byi_id id)
     return false;
 }
 
-/* The rank a constant operand of x should have: its own without leading axes
- * of size 1, but that of a bias where it is one. */
+/* The canonical rank of a constant operand of x: a bias has a fixed rank, other
+ * constants drop leading axes of size 1. */
 static uint32_t const_rank(const struct byi_rewrite *rw, byi_id x,
                            const struct byi_tensor *c)
 {
@@ -106,7 +106,7 @@ static double invert(double v)
     return 1.0 / v;
 }
 
-/* f of every element; BYI_NO_ID where that is not a normal number. */
+/* f of every element; BYI_NO_ID if a result is not a normal number. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
@@ -196,7 +196,7 @@ static bool bounds_of(const struct byi_rewrite *rw, byi_id id, double *lo,
     return *lo <= *hi;
 }
 
-/* clip(x, 0, inf) is nn.relu(x); clip(clip(x)) is one, where the bounds
+/* clip(x, 0, inf) is nn.relu(x); clip(clip(x)) is one clip if the bounds
  * overlap. */
 byi_id byi_merge_clips(struct byi_rewrite *rw, byi_id at)
 {
@@ -219,7 +219,7 @@ byi_id byi_merge_clips(struct byi_rewrite *rw, byi_id at)
 
 /* --- pooling ------------------------------------------------------------- */
 
-/* Are the axes exactly those behind the first two of this rank? */
+/* Whether the axes are exactly the spatial ones: all but the first two. */
 static bool spatial_axes(const int64_t *axes, uint32_t n, uint32_t rank)
 {
     uint32_t seen = 0;
@@ -232,7 +232,7 @@ static bool spatial_axes(const int64_t *axes, uint32_t n, uint32_t rank)
     return seen == ((1u << rank) - 1) - 3u;
 }
 
-/* (N, C, 1, 1) to (N, C), where at most one of the two is not known. */
+/* (N, C, 1, 1) to (N, C), if at most one of N and C is symbolic. */
 static byi_id drop_spatial(struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_type *type = byi_rw_tensor(rw, id);
@@ -245,8 +245,8 @@ static byi_id drop_spatial(struct byi_rewrite *rw, byi_id id)
 }
 
 /* mean(x, axis=[2, 3]) of (N, C, H, W)  ==>  nn.global_avg_pool2d(x). Not for
- * rank 3: there it is as likely a layer normalisation. Not of nothing: that
- * mean is NaN, and a pool's is 0. */
+ * rank 3, where it may belong to a layer normalisation; not for empty x, whose
+ * mean is NaN but whose pooled value is 0. */
 static byi_id mean_to_pool(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -341,7 +341,7 @@ static bool match_zero_pad(const struct byi_rewrite *rw, byi_id id,
     return true;
 }
 
-/* Node `at` again, on x and with other padding. */
+/* Copy node `at` with operand x and other padding. */
 static byi_id emit_padded(struct byi_rewrite *rw, byi_id at, byi_id x,
                           const int64_t *padding, bool include)
 {
@@ -375,8 +375,8 @@ byi_id byi_pad_into_conv(struct byi_rewrite *rw, byi_id at)
     return emit_padded(rw, at, byi_rw_arg(rw, pad, 0), pads, false);
 }
 
-/* nn.avg_pool2d(nn.pad(x, zeros))  ==>  nn.avg_pool2d(x), padded, where the
- * zeros count. Padding as wide as the window is left to nn.pad. */
+/* nn.avg_pool2d(nn.pad(x, zeros))  ==>  nn.avg_pool2d(x), padded, with
+ * count_include_pad. Padding as wide as the window stays in nn.pad. */
 byi_id byi_pad_into_pool(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id pad = byi_rw_arg(rw, at, 0);

@@ -37,8 +37,8 @@ static const char *name_of(const struct byi_module *m, const struct byi_node *n)
     byi_unreachable();
 }
 
-/* The condition of the `if` that has function `branch`, and which one it is
- * of its two. A branch is held once. */
+/* The condition of the `if` with branch `branch`, and which of its two branches
+ * this is. Each branch belongs to one `if`. */
 static const char *find_if(const struct byi_module *m, uint32_t branch,
                            struct byi_text *cond)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine_parallel.c: see combine_parallel.h. Operators that may be combined
- * meet in a hash table and form groups, in the order of the function. What
- * follows all members of a group in the same way, operators on one element
- * with one reader each, belongs to the group as well. The rebuild emits a
- * group where its first member stood: everything it reads is there already.
+/* combine_parallel.c: see combine_parallel.h. A hash table groups the operators
+ * that may be combined, in the order of the function. Elementwise operators
+ * that follow all members of a group in the same way, each with one reader,
+ * join the group. The rebuild emits a group at the position of its first
+ * member, where all its operands exist.
  */
 #include "combine_parallel.h"
 
@@ -12,45 +12,45 @@
 
 #include "rewrite.h"
 
-enum { MAX_BRANCHES = 128 }; /* of one group: a next one begins then */
+enum { MAX_BRANCHES = 128 }; /* of one group; more start another group */
 
 /* One operator of every branch: at[i] in branch i. */
-struct step {
+struct parallel_step {
     const byi_id *at;
-    struct step *next;
+    struct parallel_step *next;
 };
 
 /* An operator that may be combined, and the next one of its group. */
-struct member {
+struct parallel_member {
     byi_id id;
     uint32_t next; /* in `members` */
     struct byi_channels channels;
 };
 
-struct group {
+struct parallel_group {
     struct byi_channels channels;
     byi_id first;  /* its first member's node */
     uint32_t from; /* that in `members`, ...  */
     uint32_t last; /* and the last one        */
     uint32_t n;
-    struct step *steps; /* the members, then what follows them */
+    struct parallel_step *steps; /* the members, then what follows them */
 };
 
-struct work {
+struct combine_work {
     struct byi_module *m;
     const struct byi_func *f;
     const struct byi_combine *combine;
     struct byi_arena *scratch;
     struct byi_uses uses;
-    BYI_VEC(struct member) members;
-    BYI_VEC(struct group) groups;
+    BYI_VEC(struct parallel_member) members;
+    BYI_VEC(struct parallel_group) groups;
     uint32_t *group_of; /* nodes that belong to a group: 1 + its index;
                            NULL while there is no group to combine  */
     uint32_t *slots;    /* of the hash table: 1 + a group's index      */
     uint32_t mask;
 };
 
-static const struct byi_node *node_of(const struct work *w, byi_id id)
+static const struct byi_node *node_of(const struct combine_work *w, byi_id id)
 {
     return &w->f->nodes.at[id];
 }
@@ -68,7 +68,8 @@ static bool same_weights(const struct byi_type *a, const struct byi_type *b,
     return true;
 }
 
-static bool same_group(const struct work *w, byi_id a, byi_id b, uint32_t axis)
+static bool same_group(const struct combine_work *w, byi_id a, byi_id b,
+                       uint32_t axis)
 {
     const struct byi_node *x = node_of(w, a), *y = node_of(w, b);
     return x->op == y->op && x->args[0] == y->args[0] &&
@@ -78,7 +79,8 @@ static bool same_group(const struct work *w, byi_id a, byi_id b, uint32_t axis)
                         node_of(w, y->args[1])->type, axis);
 }
 
-static uint64_t hash_member(const struct work *w, byi_id id, uint32_t axis)
+static uint64_t hash_member(const struct combine_work *w, byi_id id,
+                            uint32_t axis)
 {
     const struct byi_node *node = node_of(w, id);
     const struct byi_type *weights = node_of(w, node->args[1])->type;
@@ -98,9 +100,9 @@ static uint64_t hash_member(const struct work *w, byi_id id, uint32_t axis)
     return h;
 }
 
-/* Are the sizes of the result known, or sizes of the operand? Others have
- * names of their own, which the joined result would not have. */
-static bool known_sizes(const struct work *w, byi_id id)
+/* Whether each dim of the result is static or a dim of the operand. Other
+ * symbols would not exist in the joined result. */
+static bool known_sizes(const struct combine_work *w, byi_id id)
 {
     const struct byi_type *type = node_of(w, id)->type;
     const struct byi_type *x = node_of(w, node_of(w, id)->args[0])->type;
@@ -114,7 +116,7 @@ static bool known_sizes(const struct work *w, byi_id id)
     return true;
 }
 
-static void add_member(struct work *w, uint32_t index)
+static void add_member(struct combine_work *w, uint32_t index)
 {
     const byi_id id = w->members.at[index].id;
     const struct byi_channels channels = w->members.at[index].channels;
@@ -123,7 +125,7 @@ static void add_member(struct work *w, uint32_t index)
                  hash_member(w, id, channels.weight_axis), w->mask);
     uint32_t i = 0, slot;
     for (; w->slots[slot = byi_slot(&near, i)]; i++) {
-        struct group *g = &w->groups.at[w->slots[slot] - 1];
+        struct parallel_group *g = &w->groups.at[w->slots[slot] - 1];
         if (!same_group(w, g->first, id, channels.weight_axis))
             continue;
         if (g->n == MAX_BRANCHES)
@@ -133,21 +135,21 @@ static void add_member(struct work *w, uint32_t index)
         g->n++;
         return;
     }
-    BYI_PUSH(&w->groups, ((struct group){.channels = channels,
-                                         .first = id,
-                                         .from = index,
-                                         .last = index,
-                                         .n = 1}));
+    BYI_PUSH(&w->groups, ((struct parallel_group){.channels = channels,
+                                                  .first = id,
+                                                  .from = index,
+                                                  .last = index,
+                                                  .n = 1}));
     w->slots[slot] = w->groups.n;
 }
 
-static void find_groups(struct work *w)
+static void find_groups(struct combine_work *w)
 {
     for (byi_id id = 0; id < w->f->nodes.n; id++) {
         struct byi_channels channels;
         if (w->combine->takes(w->m, w->f, id, &channels) && known_sizes(w, id))
-            BYI_PUSH(&w->members,
-                     ((struct member){.id = id, .channels = channels}));
+            BYI_PUSH(&w->members, ((struct parallel_member){
+                                      .id = id, .channels = channels}));
     }
     uint32_t slots = 16;
     while (slots / 2 < w->members.n)
@@ -158,10 +160,10 @@ static void find_groups(struct work *w)
         add_member(w, i);
 }
 
-/* --- what follows -------------------------------------------------------- */
+/* --- elementwise followers ----------------------------------------------- */
 
-/* The only reader of `id`, BYI_NO_ID where there are others. */
-static byi_id only_reader(const struct work *w, byi_id id)
+/* The only reader of `id`; BYI_NO_ID if there are several. */
+static byi_id only_reader(const struct combine_work *w, byi_id id)
 {
     const uint32_t first = w->uses.first[id];
     return id != w->f->result && w->uses.first[id + 1] == first + 1
@@ -169,8 +171,8 @@ static byi_id only_reader(const struct work *w, byi_id id)
                : BYI_NO_ID;
 }
 
-/* Does constant `id` have one element, or one a channel of `type`? */
-static bool fits_channels(const struct work *w, byi_id id,
+/* Whether constant `id` has one element, or one per channel of `type`. */
+static bool fits_channels(const struct combine_work *w, byi_id id,
                           const struct byi_type *type, uint32_t axis)
 {
     struct byi_tensor t;
@@ -184,10 +186,10 @@ static bool fits_channels(const struct work *w, byi_id id,
     return true;
 }
 
-/* May node `id` follow `x` in a group: one operand and maybe a constant, both
- * element by element? *side is the operand that x is. */
-static bool may_follow(const struct work *w, byi_id id, byi_id x, uint32_t axis,
-                       uint32_t *side)
+/* Whether node `id` may follow `x` in a group: an elementwise operator on x and
+ * perhaps a constant. *side: the index of operand x. */
+static bool may_follow(const struct combine_work *w, byi_id id, byi_id x,
+                       uint32_t axis, uint32_t *side)
 {
     const struct byi_node *node = node_of(w, id);
     const struct byi_type *type = node_of(w, x)->type;
@@ -203,9 +205,10 @@ static bool may_follow(const struct work *w, byi_id id, byi_id x, uint32_t axis,
            fits_channels(w, node->args[1 - *side], type, axis);
 }
 
-/* Do the readers of all branches' ends do the same? Then that step. */
-static struct step *next_step(const struct work *w, const struct group *g,
-                              const struct step *end)
+/* The next common step of all branches; NULL if their readers differ. */
+static struct parallel_step *next_step(const struct combine_work *w,
+                                       const struct parallel_group *g,
+                                       const struct parallel_step *end)
 {
     byi_id *at = byi_arena_calloc(w->scratch, g->n, sizeof *at);
     uint32_t side = 0, other;
@@ -221,26 +224,27 @@ static struct step *next_step(const struct work *w, const struct group *g,
              a->region != b->region || !byi_attrs_equal(a->attrs, b->attrs)))
             return NULL;
     }
-    struct step *step = byi_arena_alloc(w->scratch, sizeof *step);
-    *step = (struct step){.at = at};
+    struct parallel_step *step = byi_arena_alloc(w->scratch, sizeof *step);
+    *step = (struct parallel_step){.at = at};
     return step;
 }
 
-/* The first group asks for what most functions do without. */
-static void find_steps(struct work *w, uint32_t group)
+/* The tables are allocated for the first group, since most functions have none.
+ */
+static void find_steps(struct combine_work *w, uint32_t group)
 {
     if (!w->group_of) {
         const size_t n = w->f->nodes.n;
         w->group_of = byi_arena_calloc(w->scratch, n, sizeof *w->group_of);
         w->uses = byi_uses_of(w->f, w->scratch);
     }
-    struct group *g = &w->groups.at[group];
+    struct parallel_group *g = &w->groups.at[group];
     byi_id *members = byi_arena_calloc(w->scratch, g->n, sizeof *members);
     uint32_t index = g->from;
     for (uint32_t i = 0; i < g->n; i++, index = w->members.at[index].next)
         members[i] = w->members.at[index].id;
-    struct step *step = byi_arena_alloc(w->scratch, sizeof *step);
-    *step = (struct step){.at = members};
+    struct parallel_step *step = byi_arena_alloc(w->scratch, sizeof *step);
+    *step = (struct parallel_step){.at = members};
     g->steps = step;
     for (; step; step = step->next) {
         for (uint32_t i = 0; i < g->n; i++)
@@ -251,8 +255,8 @@ static void find_steps(struct work *w, uint32_t group)
 
 /* --- the rebuild --------------------------------------------------------- */
 
-/* Tensors side by side along `axis`, but for it of one type. */
-static byi_id emit_joined(struct work *w, struct byi_func *fresh,
+/* Concatenate tensors along `axis`; their types differ in it only. */
+static byi_id emit_joined(struct combine_work *w, struct byi_func *fresh,
                           const struct byi_tensor *parts, uint32_t n,
                           uint32_t axis)
 {
@@ -281,7 +285,7 @@ static byi_id emit_joined(struct work *w, struct byi_func *fresh,
                          NULL);
 }
 
-static struct byi_tensor view_of(const struct work *w, byi_id id)
+static struct byi_tensor view_of(const struct combine_work *w, byi_id id)
 {
     struct byi_tensor t = {0};
     const bool found = byi_const_view(w->m, w->f, id, &t);
@@ -290,10 +294,11 @@ static struct byi_tensor view_of(const struct work *w, byi_id id)
     return t;
 }
 
-/* Operand `side` of a step's nodes, one value a channel of the joined type. */
-static byi_id emit_channels(struct work *w, struct byi_func *fresh,
-                            const struct group *g, const struct step *step,
-                            uint32_t side)
+/* Operand `side` of a step's nodes, with one value per channel of the joined
+ * type. */
+static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
+                            const struct parallel_group *g,
+                            const struct parallel_step *step, uint32_t side)
 {
     const uint32_t rank = node_of(w, step->at[0])->type->rank;
     const uint32_t axis = g->channels.axis;
@@ -323,9 +328,9 @@ static byi_id emit_channels(struct work *w, struct byi_func *fresh,
     return emit_joined(w, fresh, parts, g->n, 0);
 }
 
-static const struct byi_sources *join_sources(struct work *w,
-                                              const struct group *g,
-                                              const struct step *step)
+static const struct byi_sources *join_sources(struct combine_work *w,
+                                              const struct parallel_group *g,
+                                              const struct parallel_step *step)
 {
     BYI_VEC(uint32_t) all = {0};
     for (uint32_t i = 0; i < g->n; i++) {
@@ -339,9 +344,10 @@ static const struct byi_sources *join_sources(struct work *w,
 }
 
 /* One node for a step of all branches, on `x`, the node before. */
-static enum byoc_status emit_step(struct work *w, struct byi_func *fresh,
-                                  const struct group *g,
-                                  const struct step *step, byi_id *x,
+static enum byoc_status emit_step(struct combine_work *w,
+                                  struct byi_func *fresh,
+                                  const struct parallel_group *g,
+                                  const struct parallel_step *step, byi_id *x,
                                   struct byoc_error *err)
 {
     const struct byi_node node = *node_of(w, step->at[0]);
@@ -366,14 +372,15 @@ static enum byoc_status emit_step(struct work *w, struct byi_func *fresh,
     return BYOC_OK;
 }
 
-static enum byoc_status emit_group(struct work *w, struct byi_func *fresh,
-                                   const struct group *g, byi_id *map,
+static enum byoc_status emit_group(struct combine_work *w,
+                                   struct byi_func *fresh,
+                                   const struct parallel_group *g, byi_id *map,
                                    struct byoc_error *err)
 {
-    const struct step *end = g->steps;
+    const struct parallel_step *end = g->steps;
     byi_id x = map[node_of(w, g->first)->args[0]], parts;
     int64_t *sizes = byi_arena_calloc(w->scratch, g->n, sizeof *sizes);
-    for (const struct step *s = g->steps; s; s = s->next) {
+    for (const struct parallel_step *s = g->steps; s; s = s->next) {
         BYI_TRY(emit_step(w, fresh, g, s, &x, err));
         end = s;
     }
@@ -391,7 +398,7 @@ static enum byoc_status emit_group(struct work *w, struct byi_func *fresh,
     return BYOC_OK;
 }
 
-static enum byoc_status rebuild(struct work *w, uint32_t func,
+static enum byoc_status rebuild(struct combine_work *w, uint32_t func,
                                 struct byoc_error *err)
 {
     byi_id *map = byi_arena_calloc(w->scratch, w->f->nodes.n + 1, sizeof *map);
@@ -416,7 +423,7 @@ enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err)
 {
-    struct work w = {.m = m, .combine = combine, .scratch = scratch};
+    struct combine_work w = {.m = m, .combine = combine, .scratch = scratch};
     enum byoc_status status = BYOC_OK;
     byi_sweep(m, m->funcs.at[func], scratch);
     w.f = m->funcs.at[func];

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/combine_parallel.h: what CombineParallelConv2D and
- * CombineParallelDense share: linear operators on one input become one, with
- * their weights side by side, and a split behind it.
+/* transform/combine_parallel.h: shared by CombineParallelConv2D and
+ * CombineParallelDense: linear operators on one input become one operator with
+ * concatenated weights, followed by a split.
  */
 #ifndef BYI_COMBINE_PARALLEL_H
 #define BYI_COMBINE_PARALLEL_H
 
 #include "core/ir/ir.h"
 
-/* Where output channels are: along an axis of the weights, and of the
- * result. */
+/* The axis of output channels in the weights and in the result. */
 struct byi_channels {
     uint32_t weight_axis, axis;
 };

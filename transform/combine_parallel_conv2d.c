@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CombineParallelConv2D: convolutions of one input become one.
+/* CombineParallelConv2D: combine convolutions of one input.
  * requires: nothing (EliminateCommonSubexpr first: convolutions of one input
  *           have one input)
  * leaves:   no `min_branches` convolutions (3) on one value with the same

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CombineParallelDense: matrix products of one input become one.
+/* CombineParallelDense: combine matrix products of one input.
  * requires: nothing (EliminateCommonSubexpr first: products of one input have
  *           one input)
  * leaves:   no `min_branches` nn.dense or nn.matmul (3) on one value with

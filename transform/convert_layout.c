@@ -24,7 +24,7 @@
 #include "core/ops/layout.h"
 
 /* One item of `desired`: "nn.conv2d=NHWC:OHWI". */
-struct wish {
+struct layout_preference {
     const struct byi_op *op;
     const char *data;
     const char *kernel; /* NULL: the operator has no weights */
@@ -66,54 +66,57 @@ static enum byoc_status unknown_op(const char *name, size_t n,
                     (int)n, name, list);
 }
 
-static enum byoc_status read_data(struct wish *wish, struct byi_arena *arena,
+static enum byoc_status read_data(struct layout_preference *preference,
+                                  struct byi_arena *arena,
                                   struct byoc_error *err)
 {
     struct byi_layout layout;
-    const char *first = first_layout(wish->op, "layout", arena);
+    const char *first = first_layout(preference->op, "layout", arena);
     if (!first)
-        first = first_layout(wish->op, "data_layout", arena);
-    if (byi_layout_parse(wish->data, &layout) == NULL &&
+        first = first_layout(preference->op, "data_layout", arena);
+    if (byi_layout_parse(preference->data, &layout) == NULL &&
         byi_layout_is_data(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "desired: %s has no layout '%s', but %s, %s or blocks of "
                     "channels as %s16c",
-                    wish->op->name, wish->data, first,
+                    preference->op->name, preference->data, first,
                     spatial_first(first, true, arena), first);
 }
 
-/* Without a wish for them, weights of data with channels last have their
+/* Without a preference, weights of data with channels last have their
  * channels last too. */
-static enum byoc_status read_kernel(struct wish *wish, struct byi_arena *arena,
+static enum byoc_status read_kernel(struct layout_preference *preference,
+                                    struct byi_arena *arena,
                                     struct byoc_error *err)
 {
     struct byi_layout layout;
-    const char *first = first_layout(wish->op, "kernel_layout", arena);
-    const size_t n = strlen(wish->data);
-    if (!first && !wish->kernel)
+    const char *first = first_layout(preference->op, "kernel_layout", arena);
+    const size_t n = strlen(preference->data);
+    if (!first && !preference->kernel)
         return BYOC_OK;
     if (!first)
         return byi_fail(err, BYOC_EINVAL,
                         "desired: %s has no weights, so no layout '%s' of them",
-                        wish->op->name, wish->kernel);
-    if (!wish->kernel)
-        wish->kernel = wish->data[n - 1] == 'C'
-                           ? spatial_first(first, false, arena)
-                           : first;
-    if (byi_layout_parse(wish->kernel, &layout) == NULL &&
+                        preference->op->name, preference->kernel);
+    if (!preference->kernel)
+        preference->kernel = preference->data[n - 1] == 'C'
+                                 ? spatial_first(first, false, arena)
+                                 : first;
+    if (byi_layout_parse(preference->kernel, &layout) == NULL &&
         byi_layout_is_kernel(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "desired: %s has no layout '%s' of weights, but %s, its "
                     "letters in another order, or blocks of them",
-                    wish->op->name, wish->kernel, first);
+                    preference->op->name, preference->kernel, first);
 }
 
 /* "NAME=DATA" or "NAME=DATA:KERNEL", n characters. */
-static enum byoc_status read_wish(const char *text, size_t n,
-                                  struct byi_arena *arena, struct wish *wish,
-                                  struct byoc_error *err)
+static enum byoc_status read_preference(const char *text, size_t n,
+                                        struct byi_arena *arena,
+                                        struct layout_preference *preference,
+                                        struct byoc_error *err)
 {
     const char *copy = byi_arena_strn(arena, text, n);
     const size_t name = strcspn(copy, "="), data = strcspn(copy, ":");
@@ -122,22 +125,24 @@ static enum byoc_status read_wish(const char *text, size_t n,
                         "desired: '%s' is not OPERATOR=LAYOUT or "
                         "OPERATOR=LAYOUT:KERNEL_LAYOUT",
                         copy);
-    wish->op = byi_op_of_name(copy, name);
-    if (!wish->op || wish->op->layout != BYI_LAYOUT_SENSITIVE)
+    preference->op = byi_op_of_name(copy, name);
+    if (!preference->op || preference->op->layout != BYI_LAYOUT_SENSITIVE)
         return unknown_op(copy, name, arena, err);
-    wish->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
-    wish->kernel = copy[data] ? copy + data + 1 : NULL;
-    BYI_TRY(read_data(wish, arena, err));
-    return read_kernel(wish, arena, err);
+    preference->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
+    preference->kernel = copy[data] ? copy + data + 1 : NULL;
+    BYI_TRY(read_data(preference, arena, err));
+    return read_kernel(preference, arena, err);
 }
 
 static enum byoc_status read_wishes(const char *text, struct byi_arena *arena,
-                                    struct wish *of_op, struct byoc_error *err)
+                                    struct layout_preference *of_op,
+                                    struct byoc_error *err)
 {
     for (; *text; text += strcspn(text, ","), text += *text == ',') {
-        struct wish wish = {0};
-        BYI_TRY(read_wish(text, strcspn(text, ","), arena, &wish, err));
-        of_op[wish.op->id] = wish;
+        struct layout_preference preference = {0};
+        BYI_TRY(
+            read_preference(text, strcspn(text, ","), arena, &preference, err));
+        of_op[preference.op->id] = preference;
     }
     return BYOC_OK;
 }
@@ -148,15 +153,16 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 {
     const struct byi_func *f = m->funcs.at[func];
     struct byi_relayout rl;
-    struct wish *of_op = byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
+    struct layout_preference *of_op =
+        byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
     BYI_TRY(read_wishes(byi_option_string(ctx, "ConvertLayout.desired"),
                         scratch, of_op, err));
     byi_relayout_init(&rl, m, func, ctx, scratch);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        const struct wish *wish = &of_op[node->op];
-        if (node->kind == BYI_CALL_OP && wish->op)
-            byi_relayout_pin(&rl, id, wish->data, wish->kernel);
+        const struct layout_preference *preference = &of_op[node->op];
+        if (node->kind == BYI_CALL_OP && preference->op)
+            byi_relayout_pin(&rl, id, preference->data, preference->kernel);
     }
     const enum byoc_status status = byi_relayout_run(&rl, func, err);
     byi_relayout_free(&rl);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeadCodeElimination: drop what no result needs.
+/* DeadCodeElimination: drop nodes and functions that no result needs.
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm
  * leaves:   every node reachable from its function's result, `let` or not,
@@ -35,7 +35,8 @@ struct sweeper {
 /* --- parameters ------------------------------------------------------------
  */
 
-/* A literal that one other function holds, once; or a branch. */
+/* Whether a function is a literal with a single reference in another function,
+ * or a branch. */
 static bool may_lose_params(const struct sweeper *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
@@ -48,8 +49,8 @@ static bool may_lose_params(const struct sweeper *s, uint32_t func)
     return s->graph.n_fns[func] - selves == 1;
 }
 
-/* Which parameters nobody reads. That the function hands its captures on to
- * itself is no reason to keep them. */
+/* Find the parameters without readers. Captures that a function only passes to
+ * itself count as unread. */
 static bool *find_unread(const struct sweeper *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
@@ -68,8 +69,7 @@ static bool *find_unread(const struct sweeper *s, uint32_t func)
     return unread;
 }
 
-/* Operands of a node without those in drop[0 .. n), which stand for operands
- * from `first` on. */
+/* Remove operands first + i with drop[i], i < n, from a node. */
 static void drop_args(struct byi_module *m, struct byi_node *node,
                       uint32_t first, const bool *drop, uint32_t n)
 {
@@ -82,7 +82,7 @@ static void drop_args(struct byi_module *m, struct byi_node *node,
     node->n_args = kept;
 }
 
-/* Take parameters away; their nodes become nodes that nobody reads. */
+/* Remove parameters; their nodes stay without readers. */
 static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 {
     struct byi_func *f = s->m->funcs.at[func];
@@ -120,7 +120,7 @@ static bool names_no_size(const struct byi_type *type)
     return true;
 }
 
-/* called[id]: all that is done with literal id of f is to call it. */
+/* called[id]: every use of literal id of f is a direct call. */
 static bool *find_called(const struct sweeper *s, const struct byi_func *f)
 {
     bool *called = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *called);
@@ -134,8 +134,8 @@ static bool *find_called(const struct sweeper *s, const struct byi_func *f)
     return called;
 }
 
-/* Settle which parameters the literal `fn` loses, and take them away; whether
- * there are any. */
+/* Remove the unread parameters of the literal `fn`. Returns whether there were
+ * any. */
 static bool trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
 {
     struct byi_func *g = s->m->funcs.at[fn->index];
@@ -156,8 +156,8 @@ static bool trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
     return true;
 }
 
-/* Literals of function `func` lose parameters, and calls of them arguments:
- * whether there are any. */
+/* Remove unread parameters of the literals of `func` and the arguments of their
+ * calls. Returns whether there were any. */
 static bool trim_literals(struct sweeper *s, uint32_t func)
 {
     struct byi_func *f = s->m->funcs.at[func];
@@ -180,7 +180,7 @@ static bool trim_literals(struct sweeper *s, uint32_t func)
     return any;
 }
 
-/* Functions inside come first, so that what only they read dies here. */
+/* Nested functions come first, so that values that only they read die here. */
 static void sweep_functions(struct sweeper *s)
 {
     for (uint32_t i = 0; i < s->graph.n; i++) {
@@ -245,8 +245,8 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     return BYOC_OK;
 }
 
-/* What an argument that goes was read for, another scope may be the only one
- * to read now. */
+/* After an argument is dropped, all remaining readers of its value may be in a
+ * lower scope. */
 static const char *const breaks[] = {"ToBasicBlockNormalForm", NULL};
 
 const struct byi_pass byi_pass_dead_code_elimination = {

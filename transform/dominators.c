@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dominators.c: see dominators.h. Lowest common ancestors are found in
- * logarithmic time however deep the tree: besides its parent every node knows
- * one ancestor further up, at a distance that its depth decides (Myers, "An
- * Applicative Random-Access Stack", 1983), and the strongest kind on the way
- * there.
+/* dominators.c: see dominators.h. Skew-binary jump pointers find lowest common
+ * ancestors in logarithmic time at any depth: besides its parent every node has
+ * a pointer to one higher ancestor, at a distance that depends on its depth
+ * (Myers, "An Applicative Random-Access Stack", 1983), and stores the strongest
+ * kind on the path there.
  */
 #include "dominators.h"
 
@@ -12,7 +12,7 @@ static uint8_t stronger(uint8_t a, uint8_t b)
     return a > b ? a : b;
 }
 
-/* Hang `id` below `parent`. Two jumps of one length become one of both. */
+/* Insert `id` below `parent`. Two jumps of equal length merge to one. */
 static void hang(struct byi_dominator *tree, byi_id id, byi_id parent,
                  uint8_t kind)
 {
@@ -28,7 +28,7 @@ static void hang(struct byi_dominator *tree, byi_id id, byi_id parent,
         d->jump_kind = stronger(kind, stronger(p->jump_kind, j->jump_kind));
 }
 
-/* Up from `at` to the ancestor of that depth. */
+/* The ancestor of `at` at that depth. */
 static byi_id climb(const struct byi_dominator *tree, byi_id at, uint32_t depth,
                     uint8_t *kind)
 {
@@ -41,8 +41,8 @@ static byi_id climb(const struct byi_dominator *tree, byi_id at, uint32_t depth,
     return at;
 }
 
-/* The lowest common ancestor; the kinds on both ways join *kind. Nodes of one
- * depth have jumps of one length. */
+/* The lowest common ancestor; *kind becomes the maximum of the kinds on both
+ * paths. Nodes of equal depth have jumps of equal length. */
 static byi_id meet(const struct byi_dominator *tree, byi_id a, byi_id b,
                    uint8_t *kind)
 {

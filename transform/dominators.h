@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/dominators.h: the post-dominator tree of a function's values.
  *
- * Node p post-dominates node n when every way from n to where values leave the
- * function goes through p. The graph has no cycles, so one walk from the last
- * node to the first is enough: the parent of n is the lowest common ancestor
- * of its readers (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance
- * Algorithm", 2001, whose iteration ends after one round here).
+ * Node p post-dominates node n if every path from n to an exit of the function
+ * contains p. The graph is acyclic, so one walk from the last node to the first
+ * suffices: the parent of n is the lowest common ancestor of its readers
+ * (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001, which
+ * converges after one iteration here).
  */
 #ifndef BYI_DOMINATORS_H
 #define BYI_DOMINATORS_H
@@ -20,12 +20,11 @@ struct byi_dominator {
     uint8_t jump_kind; /* ... to the node `jump`                       */
 };
 
-/* The kind of the edge from a value to node `reader`, which has it as an
- * operand: small numbers are weak. */
+/* The kind of the edge from a value to its reader; larger is stronger. */
 typedef uint8_t (*byi_edge_fn)(const void *ctx, byi_id value, byi_id reader);
 
-/* The tree by node, in `arena`. The function's result, and what nobody reads,
- * have no parent, and the kind `outside`. Time: n log n. */
+/* The tree by node, in `arena`. The function's result and nodes without readers
+ * have no parent, and the kind `outside`. Time: O(n log n). */
 struct byi_dominator *byi_post_dominators(const struct byi_func *f,
                                           const struct byi_uses *uses,
                                           byi_edge_fn edge, const void *ctx,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EliminateCommonSubexpr: compute once what is computed twice.
+/* EliminateCommonSubexpr: common subexpression elimination (CSE).
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes,
  *           annotations and operands (in either order where that does not
@@ -19,16 +19,16 @@
 
 #include "rewrite.h"
 
-/* Nodes seen, in a table with open addressing. Part of the hash stands beside
- * the id, so that a node that is somewhere in memory is looked at only when it
- * is the one. Equal nodes have their newest operand in common: byi_near. */
-struct slot {
+/* The nodes seen, in a hash table with open addressing. Part of the hash is
+ * stored next to the id, so that a probe reads a node only if it probably
+ * matches. Equal nodes have the same newest operand: byi_near. */
+struct cse_slot {
     uint32_t id; /* plus one; 0 is empty */
     uint32_t hash;
 };
 
-struct seen {
-    struct slot *at;
+struct cse_table {
+    struct cse_slot *at;
     uint32_t mask;
     uint32_t n; /* nodes of the old function */
 };
@@ -53,7 +53,7 @@ static bool shareable(const struct byi_module *m, const struct byi_node *node)
     byi_unreachable();
 }
 
-/* What an operand is: a constant by its index, anything else by its id. */
+/* An operand's key: a constant's index, another node's id. */
 static uint64_t key_of(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -97,7 +97,7 @@ static uint64_t hash_attrs(uint64_t h, const struct byi_attrs *attrs)
 
 /* --- function literals --------------------------------------------------- */
 
-/* A body that partitioning or fusion made is what it is. */
+/* Whether the function is neither a partitioned nor a fused one. */
 static bool is_plain(const struct byi_func *f)
 {
     return !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
@@ -176,7 +176,7 @@ static bool same_literal(const struct byi_rewrite *rw, const struct byi_node *a,
 
 /* --- the table ----------------------------------------------------------- */
 
-/* The literals that are branches of an `if` count by what they are. */
+/* The literal that is a branch of an `if`: compared by its content. */
 static const struct byi_node *branch_of(const struct byi_rewrite *rw,
                                         const struct byi_node *node, uint32_t i)
 {
@@ -224,7 +224,7 @@ static bool same(const struct byi_rewrite *rw, const struct byi_node *a,
     return a->index == b->index;
 }
 
-/* The newest operand that is known by its id. */
+/* The newest operand whose key is its id. */
 static byi_id newest_operand(const struct byi_rewrite *rw,
                              const struct byi_node *node)
 {
@@ -240,7 +240,7 @@ static byi_id newest_operand(const struct byi_rewrite *rw,
 
 static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
 {
-    const struct seen *seen = rw->state;
+    const struct cse_table *seen = rw->state;
     const struct byi_node *node = byi_rw_node(rw, at);
     if (!shareable(rw->m, node))
         return BYI_NO_ID;
@@ -249,9 +249,9 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
     const struct byi_near near =
         byi_near(newest_operand(rw, node), seen->n, hash, seen->mask);
     for (uint32_t i = 0;; i++) {
-        struct slot *slot = &seen->at[byi_slot(&near, i)];
+        struct cse_slot *slot = &seen->at[byi_slot(&near, i)];
         if (!slot->id) {
-            *slot = (struct slot){at + 1, rest};
+            *slot = (struct cse_slot){at + 1, rest};
             return BYI_NO_ID;
         }
         if (slot->hash == rest && same(rw, byi_rw_node(rw, slot->id - 1), node))
@@ -266,7 +266,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
     const uint32_t n = m->funcs.at[func]->nodes.n;
-    struct seen seen = {.n = n};
+    struct cse_table seen = {.n = n};
     uint32_t slots = 16;
     while (slots / 2 < n)
         slots *= 2;

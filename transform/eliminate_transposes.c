@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EliminateTransposes: fewer transposes, and smaller ones.
+/* EliminateTransposes: cancel, fold and sink transposes.
  * requires: nothing (SimplifyInference first lets more pass)
  * leaves:   no two transposes in a row, none of a constant, none that
  *           operators between it and another could have carried; each of the

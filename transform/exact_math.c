@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ExactMath: functions of float32 by way of float64, where native kernels are
- * those of the C library: results are the nearest float32 but for rare ties.
+/* ExactMath: compute functions of float32 in float64, where native kernels call
+ * the C library: results are correctly rounded, except for rare ties.
  * requires: types                         breaks: nothing
  *
  *                           %0 = cast(%x, dtype="float64");
  *   tanh(%x)        ==>     %1 = tanh(%0);
  *                           cast(%1, dtype="float32")
  *
- * Not in a compile's list: --pass ExactMath asks for it. It comes before the
- * partition, so that no vendor approximates them either.
+ * Not in the default pipeline: --pass ExactMath enables it. It runs before the
+ * partition, so that no backend approximates the functions either.
  */
 #include "transform.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FakeQuantizationToInteger: products between dequantize and quantize become
- * products of the integers.
+/* FakeQuantizationToInteger: rewrite products between dequantize and quantize
+ * (QDQ) to integer products.
  * requires: types                         breaks: nothing
  *
  *   %0 = qnn.dequantize(%x, const, const);
@@ -32,7 +32,7 @@
 
 #define TOLERANCE (1.0 / 64)
 
-/* Operands of qnn.conv2d and its like. */
+/* Operands of qnn.conv2d and similar operators. */
 enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO, OPERANDS };
 
 /* --- constants ------------------------------------------------------------ */
@@ -42,7 +42,7 @@ static bool is_bytes(enum byoc_dtype dtype)
     return dtype == BYOC_I8 || dtype == BYOC_U8;
 }
 
-/* A vector of n values; n < 0: one number. */
+/* A vector of n values; n < 0: a scalar. */
 static byi_id make_const(struct byi_rewrite *rw, enum byoc_dtype dtype,
                          int64_t n, const double *values)
 {
@@ -71,15 +71,15 @@ static bool read_number(const struct byi_rewrite *rw, byi_id id, double *value)
     return isfinite(*value);
 }
 
-/* Integers of 8 bits, from which a value comes by one step and zero point. */
-struct steps {
+/* A per-tensor quantised value: 8-bit integers, step and zero point. */
+struct quant_steps {
     byi_id integers;
     double scale, zero;
 };
 
-/* Node `id` is a dequantize of 8 bits, or a quantize (whose integers it is). */
+/* Match a dequantize of 8 bits, or a quantize, whose result is the integers. */
 static bool read_steps(const struct byi_rewrite *rw, byi_id id,
-                       enum byi_op_id op, struct steps *s)
+                       enum byi_op_id op, struct quant_steps *s)
 {
     if (!byi_rw_is(rw, id, op) ||
         !read_number(rw, byi_rw_arg(rw, id, 1), &s->scale) ||
@@ -95,14 +95,14 @@ static bool read_steps(const struct byi_rewrite *rw, byi_id id,
 
 /* --- products ------------------------------------------------------------- */
 
-/* What a product becomes. Channels of results are axis 1 of images, the last
- * one of matrices. */
-struct product {
+/* A product and its integer counterpart. The result's channels are axis 1 of
+ * images, the last axis of matrices. */
+struct quant_product {
     enum byi_op_id op, integer;
     bool image;
 };
 
-static const struct product products[] = {
+static const struct quant_product products[] = {
     {BYI_OP_NN_CONV1D, BYI_OP_QNN_CONV1D, true},
     {BYI_OP_NN_CONV2D, BYI_OP_QNN_CONV2D, true},
     {BYI_OP_NN_CONV3D, BYI_OP_QNN_CONV3D, true},
@@ -110,8 +110,8 @@ static const struct product products[] = {
     {BYI_OP_NN_MATMUL, BYI_OP_QNN_MATMUL, false},
 };
 
-static const struct product *find_product(const struct byi_rewrite *rw,
-                                          byi_id at)
+static const struct quant_product *find_product(const struct byi_rewrite *rw,
+                                                byi_id at)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
     for (size_t i = 0; i < BYI_COUNT(products); i++)
@@ -122,12 +122,13 @@ static const struct product *find_product(const struct byi_rewrite *rw,
 }
 
 /* The weights of a product: element (channel o, i) is at o step + i inner. */
-struct weights {
+struct quant_weights {
     const void *at;
     int64_t channels, n, step, inner;
 };
 
-static float weight_of(const struct weights *w, int64_t channel, int64_t i)
+static float weight_of(const struct quant_weights *w, int64_t channel,
+                       int64_t i)
 {
     return byi_float_at(w->at, channel * w->step + i * w->inner);
 }
@@ -139,7 +140,7 @@ static bool turns_right(const struct byi_node *node)
 }
 
 static bool find_weights(const struct byi_node *node, bool image,
-                         const struct byi_tensor *t, struct weights *w)
+                         const struct byi_tensor *t, struct quant_weights *w)
 {
     const int64_t all = byi_elements(t->rank, t->dims);
     if (t->dtype != BYOC_F32 || all <= 0 || (!image && t->rank != 2))
@@ -153,11 +154,11 @@ static bool find_weights(const struct byi_node *node, bool image,
     return true;
 }
 
-/* --- integers of weights that were dequantised -----------------------------
+/* --- recovering the integers of dequantised weights ------------------------
  */
 
-/* Channel o is integers up to 255 times `step`, to the bit. */
-static bool is_multiple(const struct weights *w, int64_t o, float step,
+/* Whether channel o equals integers up to 255 times `step`, bit for bit. */
+static bool is_multiple(const struct quant_weights *w, int64_t o, float step,
                         int16_t *integers)
 {
     for (int64_t i = 0; i < w->n; i++) {
@@ -169,8 +170,8 @@ static bool is_multiple(const struct weights *w, int64_t o, float step,
     return true;
 }
 
-/* The same by the coarsest step. */
-static void make_coarse(const struct weights *w, int64_t o, float *step,
+/* Replace the step by the largest one that also fits. */
+static void make_coarse(const struct quant_weights *w, int64_t o, float *step,
                         int16_t *integers)
 {
     int common = 0;
@@ -186,9 +187,9 @@ static void make_coarse(const struct weights *w, int64_t o, float *step,
         is_multiple(w, o, *step, integers);
 }
 
-/* A step of channel o: the largest element is some number of them. `guess` is
- * tried first; rounding hides a step behind its neighbours. */
-static bool try_steps(const struct weights *w, int64_t o, float guess,
+/* Find a step of channel o: the largest element is an integer number of steps.
+ * Tries `guess` first, and neighbours of each candidate because of rounding. */
+static bool try_steps(const struct quant_weights *w, int64_t o, float guess,
                       float *step, int16_t *integers)
 {
     float most = 0;
@@ -210,7 +211,7 @@ static bool try_steps(const struct weights *w, int64_t o, float guess,
     return false;
 }
 
-static bool find_step(const struct weights *w, int64_t o, float guess,
+static bool find_step(const struct quant_weights *w, int64_t o, float guess,
                       float *step, int16_t *integers)
 {
     if (!try_steps(w, o, guess, step, integers))
@@ -219,7 +220,7 @@ static bool find_step(const struct weights *w, int64_t o, float guess,
     return true;
 }
 
-/* Integers of all channels, as they are stored; steps[o]. */
+/* The integers of all channels in storage order, and steps[o]. */
 struct integers {
     int16_t *at;
     double *steps;
@@ -227,7 +228,7 @@ struct integers {
     int64_t most; /* sum of a channel's absolute values, at most */
 };
 
-static bool find_integers(struct byi_rewrite *rw, const struct weights *w,
+static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
                           struct integers *q)
 {
     float step = 1;
@@ -252,7 +253,8 @@ static bool find_integers(struct byi_rewrite *rw, const struct weights *w,
     return q->high - q->low <= UINT8_MAX;
 }
 
-/* They as a constant of 8 bits, signed where they fit, and its zero point. */
+/* Store them as a constant of 8 bits, signed if they fit, and its zero point.
+ */
 static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
                              const struct integers *q, byi_id *zero_point)
 {
@@ -270,13 +272,13 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
     return byi_rw_const(rw, type, &stored);
 }
 
-/* --- a product of integers -------------------------------------------------
+/* --- integer products ------------------------------------------------------
  */
 
-/* Sums below this leave room for a bias of as much. */
+/* Sums up to this and a bias of the same size fit in int32. */
 #define MOST_SUM (INT32_MAX / 2)
 
-/* The product `at` on other operands; attributes are those of the same name. */
+/* Emit product `at` with other operands and the attributes of the same name. */
 static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
                            const byi_id *args, uint32_t n,
                            const struct byi_attr *more, uint32_t n_more)
@@ -304,12 +306,12 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
     return byi_rw_call(rw, op, args, n, given, n_given);
 }
 
-/* By constant weights: their integers, and the scale of the sums. */
+/* Split constant weights into integers and the scale of the sums. */
 static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
-                          const struct steps *x, byi_id *args)
+                          const struct quant_steps *x, byi_id *args)
 {
     struct byi_tensor t;
-    struct weights w;
+    struct quant_weights w;
     struct integers q = {0};
     if (!byi_rw_view(rw, byi_rw_arg(rw, at, 1), &t) ||
         !find_weights(byi_rw_node(rw, at), image, &t, &w) ||
@@ -322,12 +324,12 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
     return true;
 }
 
-/* By other dequantised numbers, of which `depth` are added up. */
+/* Use dequantised values as weights; each sum has `depth` terms. */
 static bool take_weights(struct byi_rewrite *rw, byi_id at,
-                         const struct steps *x, byi_id *args)
+                         const struct quant_steps *x, byi_id *args)
 {
     const struct byi_type *a = byi_rw_tensor(rw, byi_rw_arg(rw, at, 0));
-    struct steps b;
+    struct quant_steps b;
     if (byi_rw_is(rw, at, BYI_OP_NN_DENSE) || a->rank < 2 ||
         !read_steps(rw, byi_rw_arg(rw, at, 1), BYI_OP_DEQUANTIZE, &b))
         return false;
@@ -341,12 +343,12 @@ static bool take_weights(struct byi_rewrite *rw, byi_id at,
     return true;
 }
 
-/* A product of dequantised numbers. */
+/* Rewrite a product of dequantised values. */
 static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
 {
-    const struct product *row = find_product(rw, at);
+    const struct quant_product *row = find_product(rw, at);
     byi_id args[OPERANDS];
-    struct steps x;
+    struct quant_steps x;
     if (!row || !read_steps(rw, byi_rw_arg(rw, at, 0), BYI_OP_DEQUANTIZE, &x))
         return BYI_NO_ID;
     args[X] = x.integers;
@@ -358,11 +360,11 @@ static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
     return emit_product(rw, at, row->integer, args, ZERO, NULL, 0);
 }
 
-/* --- what quantises its result ---------------------------------------------
+/* --- requantised results ---------------------------------------------------
  */
 
 /* A product between its float32 sums and a quantize: bias and bounds. */
-struct chain {
+struct quant_chain {
     byi_id product, bias; /* bias: BYI_NO_ID where there is none */
     double low, high;
 };
@@ -375,15 +377,17 @@ static bool is_product(const struct byi_rewrite *rw, byi_id at)
            byi_rw_is_value(rw, node->args[BIAS], 0);
 }
 
-static void keep_between(struct chain *c, double low, double high)
+static void keep_between(struct quant_chain *c, double low, double high)
 {
     c->low = fmin(fmax(low, c->low), c->high);
     c->high = fmin(fmax(high, c->low), c->high);
 }
 
-static bool read_chain(const struct byi_rewrite *rw, byi_id at, struct chain *c)
+static bool read_chain(const struct byi_rewrite *rw, byi_id at,
+                       struct quant_chain *c)
 {
-    *c = (struct chain){.bias = BYI_NO_ID, .low = -INFINITY, .high = INFINITY};
+    *c = (struct quant_chain){
+        .bias = BYI_NO_ID, .low = -INFINITY, .high = INFINITY};
     for (; byi_rw_once(rw, at); at = byi_rw_arg(rw, at, 0)) {
         const struct byi_node *node = byi_rw_node(rw, at);
         if (is_product(rw, at)) {
@@ -405,8 +409,8 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at, struct chain *c)
     return false;
 }
 
-/* Element `channel` of a constant that is one number, or has one of each of
- * `channels` on the axis that is `from_back` before the end of results. */
+/* Element `channel` of a constant that is a scalar or varies along the channel
+ * axis, which is the axis `from_back` counted from the end of results. */
 static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
                       uint32_t from_back, struct byi_tensor *t)
 {
@@ -417,8 +421,9 @@ static bool read_bias(const struct byi_rewrite *rw, byi_id id, int64_t channels,
                       t->dims[t->rank - from_back] == channels);
 }
 
-/* The bias in units of the sums, and what a sum is in steps of the result. */
-static bool scale_bias(struct byi_rewrite *rw, const struct chain *c,
+/* The bias in units of the sums, and the scale from sums to the result's steps.
+ */
+static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
                        double result_step, byi_id *args)
 {
     const struct byi_node *node = byi_rw_node(rw, c->product);
@@ -459,7 +464,7 @@ static bool scale_bias(struct byi_rewrite *rw, const struct chain *c,
 
 /* A bound, quantised. */
 static struct byi_attr bound(const char *name, double value,
-                             const struct steps *y)
+                             const struct quant_steps *y)
 {
     const float steps = rintf((float)value / (float)y->scale);
     return (struct byi_attr){
@@ -470,8 +475,8 @@ static struct byi_attr bound(const char *name, double value,
 
 static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
 {
-    struct steps y;
-    struct chain c;
+    struct quant_steps y;
+    struct quant_chain c;
     byi_id args[OPERANDS];
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
         !read_chain(rw, byi_rw_arg(rw, at, 0), &c))
@@ -486,10 +491,10 @@ static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
                         OPERANDS, bounds, BYI_COUNT(bounds));
 }
 
-/* --- what gives some of its numbers ------------------------------------------
+/* --- operators that select elements ------------------------------------------
  */
 
-/* Node `id` gives numbers of its first operand, and no others. */
+/* Whether every element of node `id` is an element of its first operand. */
 static bool selects(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -510,12 +515,12 @@ static bool selects(const struct byi_rewrite *rw, byi_id id)
     }
 }
 
-/* Dequantised, selected and quantised by the same steps: the same integers. */
+/* quantize(select(dequantize(x))) with equal steps  ==>  select(x) */
 static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 {
     enum { MOST = 4 };
     const byi_id inner = byi_rw_arg(rw, at, 0);
-    struct steps x, y;
+    struct quant_steps x, y;
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) || !byi_rw_once(rw, inner) ||
         !selects(rw, inner) || byi_rw_node(rw, inner)->n_args > MOST ||
         !read_steps(rw, byi_rw_arg(rw, inner, 0), BYI_OP_DEQUANTIZE, &x) ||
@@ -532,8 +537,7 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 /* --- products of int32 ------------------------------------------------------
  */
 
-/* Node `id` is int32: numbers of 8 bits, less a zero point that is one number.
- */
+/* Match int32 values that are 8-bit integers minus a scalar zero point. */
 static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
                          byi_id *zero)
 {
@@ -561,7 +565,7 @@ static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
            byi_elements(point->rank, point->dims) == 1;
 }
 
-/* Constant weights of int32 that fit in 8 bits, with a zero point. */
+/* Narrow constant int32 weights to 8 bits with a zero point, if they fit. */
 static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
 {
     struct byi_tensor t;
@@ -586,7 +590,7 @@ static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
 
 static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
 {
-    const struct product *row = find_product(rw, at);
+    const struct quant_product *row = find_product(rw, at);
     const struct byi_type *type = byi_rw_tensor(rw, at);
     byi_id args[OPERANDS];
     if (!row || !type || type->dtype != BYOC_I32 ||
@@ -598,7 +602,7 @@ static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
     return emit_product(rw, at, row->integer, args, BIAS, NULL, 0);
 }
 
-/* cast(sums) times a scale: one number, or one of each column. */
+/* cast(sums) times a scale, per-tensor or per-column. */
 static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FoldConstant: compute at compile time what depends on constants only.
+/* FoldConstant: evaluate operators on constants at compile time.
  * requires: nothing
  * leaves:   no operator whose operands are all constants, unless its result
  *           is data-dependent in size, too large, or its kernel refuses; no
@@ -23,11 +23,11 @@
 #define LARGE ((uint64_t)1 << 20)
 enum {
     MAX_OPERANDS = 64,
-    MAX_BODY = 64 /* nodes of a function that is computed */
+    MAX_BODY = 64 /* nodes of a function that is evaluated */
 };
 
-/* Is it worth keeping the result instead of the call? Tensors that are made
- * large out of little (broadcast_to, tile, full) are not. */
+/* Whether the result should replace the call: not if it is much larger than the
+ * operands (broadcast_to, tile, full). */
 static bool worth_keeping(const struct byi_rewrite *rw, uint64_t in,
                           uint64_t out)
 {
@@ -37,7 +37,7 @@ static bool worth_keeping(const struct byi_rewrite *rw, uint64_t in,
     return out <= LARGE || out / 4 <= in;
 }
 
-/* The result types of a call, one a result; 0 where they are not static. */
+/* The result types of a call; returns their number, 0 if one is not static. */
 static uint32_t result_types(const struct byi_type *type,
                              const struct byi_type *out[MAX_OPERANDS])
 {
@@ -156,7 +156,7 @@ static const struct byi_rule simple[] = {
     {BYI_OP_NONE, fold_get},
 };
 
-/* What a copied node comes down to by the rules above, or itself. */
+/* Simplify a copied node by the rules above. */
 static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
 {
     for (size_t i = 0; i < BYI_COUNT(simple); i++) {
@@ -175,7 +175,7 @@ static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
     return id;
 }
 
-/* The body of a function in the place of its call, folded on the way. */
+/* Inline the body of a function in place of its call, and fold it. */
 static byi_id inline_body(struct byi_rewrite *rw, const struct byi_func *body,
                           const byi_id *args)
 {
@@ -193,7 +193,7 @@ static byi_id inline_body(struct byi_rewrite *rw, const struct byi_func *body,
     return map[body->result];
 }
 
-/* A branch is a function literal whose parameters are what it captured. */
+/* A branch is a function literal whose parameters are its captures. */
 static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
 {
     const struct byi_node fn = *byi_rw_node(rw, branch);
@@ -205,7 +205,7 @@ static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
     return inline_body(rw, body, fn.args);
 }
 
-/* Is this a function that may be computed: small, operators only? */
+/* Whether a function may be evaluated: small, and operators only. */
 static bool is_small(const struct byi_func *f)
 {
     if (f->nodes.n > MAX_BODY || f->attr.compiler || f->attr.composite ||
@@ -232,8 +232,7 @@ static bool is_value(const struct byi_rewrite *rw, byi_id id)
     return node->kind == BYI_CONST;
 }
 
-/* @f(const) or fn(..){..}(const)  ==>  const, where all of it can be computed
- */
+/* @f(const) or fn(..){..}(const)  ==>  const, if the whole body folds */
 static byi_id fold_apply(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node call = *byi_rw_node(rw, at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FoldScaleAxis: both directions, backward first: what stands between two
- * convolutions goes into the first, and the rest into the second.
+/* FoldScaleAxis: both directions, backward first: a scale between two
+ * convolutions is folded into the first if possible, else into the second.
  */
 #include "transform.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forms.c: arithmetic on the orders in which axes are stored. Forms are
- * interned, so that plans compare and count them as numbers.
+/* forms.c: arithmetic on forms, the storage orders of axes. Forms are interned,
+ * so that plans compare them as numbers.
  */
 #include "relayout.h"
 
@@ -199,7 +199,7 @@ bool byi_form_fits(const struct byi_form *form, const struct byi_type *type)
            (dim == 1 || (dim > 0 && dim % form->block == 0));
 }
 
-/* Dims as stored; returns how many. */
+/* The dims in storage order; returns their number. */
 static uint32_t stored_dims(const struct byi_form *form,
                             const struct byi_type *type,
                             int64_t dims[BYI_MAX_RANK])
@@ -224,8 +224,8 @@ const struct byi_type *byi_form_type(struct byi_arena *arena,
     return byi_type_tensor(arena, type->dtype, rank, dims);
 }
 
-/* The axes with more than one element, in the order they are stored, an axis
- * twice where it is in blocks. Returns how many. */
+/* The axes with more than one element in storage order; a blocked axis appears
+ * twice. Returns their number. */
 static uint32_t real_axes(const struct byi_form *form,
                           const struct byi_type *type,
                           uint32_t axes[BYI_MAX_RANK + 1])

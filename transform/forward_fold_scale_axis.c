@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ForwardFoldScaleAxis: a multiplication before linear operators goes into
+/* ForwardFoldScaleAxis: fold a multiplication before linear operators into
  * their weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
@@ -34,9 +34,9 @@ static const struct byi_node *node_of(const struct forward *f, byi_id id)
     return &f->s.f->nodes.at[id];
 }
 
-/* --- first walk, readers first: what could be taken ---------------------- */
+/* --- first walk, readers first: rooms ------------------------------------ */
 
-/* c / s has to be a number: s neither 0 nor too small for the constant. */
+/* c / s must be finite: s is neither 0 nor too small for the constant. */
 static struct byi_room room_of_sum(struct forward *f, byi_id id)
 {
     struct byi_room room = byi_scale_const_room(&f->s, id);
@@ -47,8 +47,8 @@ static struct byi_room room_of_sum(struct forward *f, byi_id id)
     return byi_room_both(room, f->rooms[id]);
 }
 
-/* The operand of a product whose factor is passed on: as large as the
- * result. */
+/* The operand of a product that passes its factor on: the one of the result's
+ * size. */
 static uint32_t main_arg(const struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
@@ -67,8 +67,8 @@ static struct byi_room room_of_product(struct forward *f, byi_id id, uint32_t i)
     return byi_room_to_arg(&f->s, id, i, f->rooms[id]);
 }
 
-/* Along the axis of concatenation each part has its own factors, and any
- * factor for all of a part is one for each of its indices there. */
+/* Along the axis of concatenation each part has separate factors, and a factor
+ * for the whole part is one for each of its indices. */
 static struct byi_room room_of_part(const struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);
@@ -82,7 +82,7 @@ static struct byi_room room_of_part(const struct forward *f, byi_id id)
     return room;
 }
 
-/* What reader `id` can take of its operand i. */
+/* The room of reader `id` for a scale of its operand i. */
 static struct byi_room room_at(struct forward *f, byi_id id, uint32_t i)
 {
     bool positive;
@@ -125,7 +125,7 @@ static void find_rooms(struct forward *f)
     }
 }
 
-/* --- second walk, operands first: who takes what ------------------------- */
+/* --- second walk, operands first: assign scales -------------------------- */
 
 static void edit(struct forward *f, byi_id id, enum byi_scale_edit_kind kind,
                  byi_id x, const struct byi_scale *by)
@@ -169,7 +169,7 @@ static void settle_sum(struct forward *f, byi_id id)
 }
 
 /* The factors of all parts along the axis of concatenation; 1 for a part
- * that has none. */
+ * without factors. */
 static void settle_concat(struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);

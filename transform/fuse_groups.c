@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuse_groups.c: see fuse_groups.h. Operators are fused into their immediate
- * post-dominator when every node on the ways there allows it, so that what is
- * computed on these ways has one reader outside: the last node of the group
+ * post-dominator if every node on the paths there allows it, so that only the
+ * last node of a group has readers outside the group
  * (Chen et al., "TVM", OSDI 2018, 3; Roesch et al., "Relay", 2019, 4.4).
  *
  * The kind of a group is that of its last node, or OUT_FUSABLE once it has an
@@ -21,8 +21,8 @@ enum { KIND_TUPLE = BYI_OPAQUE, KIND_OPAQUE };
 
 enum phase { POINTWISE, INJECTIVE, FIELDS, N_PHASES };
 
-/* A set of nodes; valid for the one that stands for it. */
-struct group {
+/* A set of nodes; valid at its representative. */
+struct fuse_group {
     uint32_t parent; /* of the union-find forest */
     uint32_t size;
     uint32_t next;  /* member, in a ring; of every node       */
@@ -36,9 +36,9 @@ struct grouper {
     const struct byi_fuse_limits *limits;
     uint8_t *kind; /* by node */
     struct byi_dominator *tree;
-    struct group *groups; /* by node */
-    uint32_t *seen;       /* by node: the last walk that met it */
-    uint32_t *met;        /* by node that stands for a group: same */
+    struct fuse_group *groups; /* by node */
+    uint32_t *seen;            /* by node: the last walk that met it */
+    uint32_t *met;             /* by node that stands for a group: same */
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */
     BYI_VEC(byi_id) joined; /* the groups on it */
@@ -57,8 +57,8 @@ bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
            (reader->op == BYI_OP_GRID_SAMPLE && i == 1); /* as lists, in C */
 }
 
-/* Sizes and indices that are computed make a result that no loop over known
- * bounds gives. */
+/* Whether the node's sizes or indices are computed at run time: its loop bounds
+ * are then unknown. */
 static bool is_computed_shape(const struct byi_func *f,
                               const struct byi_node *node)
 {
@@ -95,7 +95,7 @@ static uint8_t node_kind(const struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
     if (node->target || node->region)
-        return KIND_OPAQUE; /* marked for somebody else */
+        return KIND_OPAQUE; /* marked for a backend */
     if (node->kind == BYI_CALL_OP)
         return op_kind(g, id);
     if (node->kind == BYI_MAKE_TUPLE && holds_tensors(node->type))
@@ -108,7 +108,7 @@ static uint8_t node_kind(const struct grouper *g, byi_id id)
                                                          : KIND_OPAQUE;
 }
 
-/* A broadcast that keeps the shape of this operand is elementwise in it. */
+/* A broadcast operator is elementwise in an operand of the result's shape. */
 static uint8_t edge_kind(const void *ctx, byi_id value, byi_id reader)
 {
     const struct grouper *g = ctx;
@@ -136,12 +136,12 @@ static uint32_t find(struct grouper *g, byi_id id)
     return id;
 }
 
-/* Join two groups; returns the node that stands for both. */
+/* Union of two groups; returns the representative. */
 static uint32_t join(struct grouper *g, uint32_t a, uint32_t b)
 {
     const bool a_larger = g->groups[a].size > g->groups[b].size;
-    struct group *big = &g->groups[a_larger ? a : b];
-    struct group *small = &g->groups[a_larger ? b : a];
+    struct fuse_group *big = &g->groups[a_larger ? a : b];
+    struct fuse_group *small = &g->groups[a_larger ? b : a];
     const uint32_t next = big->next;
     small->parent = a_larger ? a : b;
     big->size += small->size;
@@ -151,7 +151,7 @@ static uint32_t join(struct grouper *g, uint32_t a, uint32_t b)
     return small->parent;
 }
 
-/* Note a node of the walk, and its group; false when the group would grow too
+/* Record a node of the walk and its group; false if the group would become too
  * large. */
 static bool meet(struct grouper *g, byi_id id, uint32_t *size)
 {
@@ -166,9 +166,9 @@ static bool meet(struct grouper *g, byi_id id, uint32_t *size)
     return *size <= g->limits->max_depth;
 }
 
-/* Collect the ways from `from` to its dominator. Nodes between must be of at
- * most kind `inner`, the dominator of at most kind `last`. It takes as long as
- * the group that would come out is large, max_depth at most. */
+/* Collect the paths from `from` to its dominator. Nodes between must have at
+ * most kind `inner`, the dominator at most kind `last`. Time: linear in the
+ * size of the resulting group, which is at most max_depth. */
 static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
                       uint8_t last)
 {
@@ -192,7 +192,7 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
     return true;
 }
 
-/* Is node `id` in a group that the last walk met? */
+/* Whether node `id` is in a group of the last walk. */
 static bool is_inside(struct grouper *g, byi_id id)
 {
     return g->met[find(g, id)] == g->walk;
@@ -209,7 +209,7 @@ static uint32_t count_params(struct grouper *g)
             const struct byi_node *node = &g->f->nodes.at[id];
             for (uint32_t a = 0; a < node->n_args; a++) {
                 const byi_id arg = node->args[a];
-                /* the field of a tuple from outside is handed in itself */
+                /* the field of an outside tuple is itself a parameter */
                 const byi_id value = node->kind == BYI_GET ? id : arg;
                 if (is_inside(g, arg) || byi_fuse_embeds(g->f, node, a) ||
                     g->seen[value] == ~walk)
@@ -234,7 +234,7 @@ static bool args_fit(struct grouper *g, byi_id last)
            count_params(g) + results <= g->limits->max_args;
 }
 
-/* Fuse node `from` into its dominator if the ways there allow it. */
+/* Fuse node `from` into its dominator if the paths there allow it. */
 static void try_fuse(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
                      uint8_t last)
 {
@@ -252,7 +252,7 @@ static void try_fuse(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
 
 /* --- phases -------------------------------------------------------------- */
 
-/* A tuple is no place to compute in, unless it is in an injective group. */
+/* Fuse the field of a tuple, if the tuple is in an injective group. */
 static void fuse_field(struct grouper *g, byi_id id, byi_id tuple)
 {
     if (g->kind[tuple] == KIND_TUPLE &&
@@ -292,11 +292,11 @@ static void start(struct grouper *g, struct byi_arena *scratch)
     g->met = byi_arena_calloc(scratch, n, sizeof *g->met);
     for (byi_id id = 0; id < n; id++) {
         g->kind[id] = node_kind(g, id);
-        g->groups[id] = (struct group){.parent = id,
-                                       .size = 1,
-                                       .next = id,
-                                       .reads = g->f->nodes.at[id].n_args,
-                                       .kind = g->kind[id]};
+        g->groups[id] = (struct fuse_group){.parent = id,
+                                            .size = 1,
+                                            .next = id,
+                                            .reads = g->f->nodes.at[id].n_args,
+                                            .kind = g->kind[id]};
     }
     g->tree =
         byi_post_dominators(g->f, g->uses, edge_kind, g, KIND_OPAQUE, scratch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/fuse_groups.h: which nodes of a function FuseOps makes one. */
+/* transform/fuse_groups.h: the groups of nodes that FuseOps fuses. */
 #ifndef BYI_FUSE_GROUPS_H
 #define BYI_FUSE_GROUPS_H
 
@@ -13,10 +13,10 @@ struct byi_fuse_limits {
     bool (*takes)(const struct byi_func *f, byi_id id);
 };
 
-/* By node: a number that all nodes of its group share, its own when it is
- * alone. In every group one node comes after all others, and is the only one
- * that other nodes or the function's result read; but for a BYI_GET, which may
- * be in another group than its tuple. In `scratch`. */
+/* By node: the number of its group, its own id if it is alone. The last node of
+ * a group is the only one that other groups or the function's result read,
+ * except that a BYI_GET may be in another group than its tuple. In `scratch`.
+ */
 const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 const struct byi_uses *uses,
                                 const struct byi_fuse_limits *limits,

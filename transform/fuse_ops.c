@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FuseOps: operators that one loop can compute become one function.
+/* FuseOps: put operators that one loop nest can compute into one function.
  * requires: types                         breaks: nothing
  * leaves:   function literals with Primitive=1 and no captures, each called
  *           once where it stands; no annotation.stop_fusion
@@ -49,21 +49,21 @@ static bool is_op(const struct byi_func *f, byi_id id)
            !node->target && !node->region;
 }
 
-/* Whether node i counts as one that computes. */
+/* Whether node i computes something, unlike a view. */
 static bool counts(const struct byi_func *f, byi_id id, bool singles)
 {
     return is_op(f, id) &&
            (singles || !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW));
 }
 
-/* Whether there is code for node id, in a function of its own. */
+/* Whether there is a kernel for node id alone. */
 static bool is_kernel(const struct fuser *s, byi_id id)
 {
     return s->ctx->generates_alone && is_op(s->f, id) &&
            s->ctx->generates_alone(s->m, s->f, id);
 }
 
-/* Node id ends its group in a tuple, which it makes of one value. */
+/* Whether node id is a tuple of one value at the end of its group. */
 static bool ends_in_tuple(const struct fuser *s, byi_id id)
 {
     const struct byi_node *node = &s->f->nodes.at[id];
@@ -123,7 +123,7 @@ static void list_members(struct fuser *s)
 
 /* --- the function of a group --------------------------------------------- */
 
-/* Constants that stand in the body are there for all who read them. */
+/* Constants embedded in the body serve all their readers in the group. */
 static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -162,8 +162,8 @@ static uint32_t add_params(struct fuser *s, struct byi_func *body,
     return (uint32_t)body->params.n;
 }
 
-/* One node of the group in its body. Its type is what it was: what is known of
- * its operands' sizes has not changed. */
+/* Add a node of the group to its body. It keeps its type, since its operands'
+ * types do not change. */
 static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
                                    byi_id id)
 {
@@ -224,8 +224,7 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
 
 /* --- the function around ------------------------------------------------- */
 
-/* annotation.stop_fusion has done its work. What computes its operand takes
- * over its sources. */
+/* Remove annotation.stop_fusion. Its operand inherits its sources. */
 static void drop_stop(struct fuser *s, byi_id id)
 {
     const struct byi_node *stop = &s->f->nodes.at[id];
@@ -297,7 +296,7 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
 {
     struct byi_fuse_limits limits;
     BYI_TRY(read_limits(ctx, &limits, err));
-    byi_sweep(m, m->funcs.at[func], scratch); /* readers that nobody reads */
+    byi_sweep(m, m->funcs.at[func], scratch); /* dead readers */
     struct fuser s = {.m = m,
                       .ctx = ctx,
                       .f = m->funcs.at[func],
@@ -312,7 +311,7 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
            limits.takes != NULL);
     list_members(&s);
     BYI_TRY(rebuild(&s));
-    byi_sweep(m, s.fresh, scratch); /* constants that stand in bodies now */
+    byi_sweep(m, s.fresh, scratch); /* constants that moved to bodies */
     byi_func_replace(m, func, s.fresh);
     return BYOC_OK;
 }

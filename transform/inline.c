@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inline: put the body of a function in the place of its call.
+/* Inline: replace calls by the bodies of their functions.
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm, ToANormalForm
  * leaves:   no direct call of a @global or function literal that is marked
@@ -36,7 +36,7 @@ enum frame_kind {
     NESTED  /* a literal of a CALLEE, which gets a function of its own  */
 };
 
-struct frame {
+struct inline_frame {
     enum frame_kind kind;
     uint32_t func, fresh; /* from; NESTED: the new function */
     struct byi_func *to;
@@ -55,10 +55,10 @@ struct inliner {
     BYI_VEC(uint64_t) size;  /* by function: nodes, nested ones included */
     uint64_t max_nodes, total;
     bool strict; /* results have the type of the call */
-    BYI_VEC(struct frame) frames;
+    BYI_VEC(struct inline_frame) frames;
 };
 
-static struct frame *top(struct inliner *s)
+static struct inline_frame *top(struct inliner *s)
 {
     return &s->frames.at[s->frames.n - 1];
 }
@@ -105,8 +105,8 @@ static bool wants(const struct inliner *s, const struct byi_func *f,
            (s->calls[g] == 1 && s->reads[g] == 1);
 }
 
-/* Does an argument have another type than its parameter, and a literal in the
- * body parameters, which might say the same size by its name? */
+/* Whether an argument has another type than its parameter while the body has a
+ * literal with parameters, whose types may name the same symbols. */
 static bool renames_sizes(const struct inliner *s, const struct byi_func *f,
                           const struct byi_node *call)
 {
@@ -142,12 +142,12 @@ static byi_id *new_map(struct inliner *s, uint32_t func)
 
 static void open_callee(struct inliner *s, byi_id place)
 {
-    const struct frame *by = top(s);
+    const struct inline_frame *by = top(s);
     const struct byi_func *f = s->m->funcs.at[by->func];
     const struct byi_node *call = &f->nodes.at[place];
     const struct byi_node *callee = &f->nodes.at[call->args[0]];
     const struct byi_func *body = s->m->funcs.at[callee->index];
-    struct frame frame = {
+    struct inline_frame frame = {
         .kind = CALLEE,
         .func = callee->index,
         .to = by->to,
@@ -166,14 +166,14 @@ static void open_callee(struct inliner *s, byi_id place)
 
 static void open_nested(struct inliner *s, byi_id place)
 {
-    const struct frame *by = top(s);
+    const struct inline_frame *by = top(s);
     const struct byi_node *fn = &s->m->funcs.at[by->func]->nodes.at[place];
-    struct frame frame = {.kind = NESTED,
-                          .func = fn->index,
-                          .fresh = byi_func_new(s->m, NULL),
-                          .map = new_map(s, fn->index),
-                          .place = place,
-                          .keep = by->keep};
+    struct inline_frame frame = {.kind = NESTED,
+                                 .func = fn->index,
+                                 .fresh = byi_func_new(s->m, NULL),
+                                 .map = new_map(s, fn->index),
+                                 .place = place,
+                                 .keep = by->keep};
     const struct byi_func *from = s->m->funcs.at[fn->index];
     const uint32_t own = from->params.n - from->n_captures;
     frame.to = byi_func_like(s->m, from, frame.map);
@@ -190,7 +190,7 @@ static void open_nested(struct inliner *s, byi_id place)
 /* --- results ----------------------------------------------------------------
  */
 
-/* The same, but for sizes that `old` has only names for. */
+/* Whether `type` equals `old` up to dims that are symbols in `old`. */
 static bool refines(const struct byi_type *type, const struct byi_type *old)
 {
     if (type->kind != BYI_TENSOR || old->kind != BYI_TENSOR ||
@@ -202,11 +202,12 @@ static bool refines(const struct byi_type *type, const struct byi_type *old)
     return true;
 }
 
-/* The body of a call is there: its result stands for the call, if it may. */
+/* The callee's body is complete: replace the call by its result, if the types
+ * allow it. */
 static bool close_callee(struct inliner *s)
 {
-    const struct frame frame = *top(s);
-    struct frame *by = &s->frames.at[s->frames.n - 2];
+    const struct inline_frame frame = *top(s);
+    struct inline_frame *by = &s->frames.at[s->frames.n - 2];
     const struct byi_node *call =
         &s->m->funcs.at[by->func]->nodes.at[frame.place];
     const byi_id id = frame.map[s->m->funcs.at[frame.func]->result];
@@ -229,8 +230,8 @@ static bool close_callee(struct inliner *s)
 
 static void close_nested(struct inliner *s)
 {
-    const struct frame frame = *top(s);
-    struct frame *by = &s->frames.at[s->frames.n - 2];
+    const struct inline_frame frame = *top(s);
+    struct inline_frame *by = &s->frames.at[s->frames.n - 2];
     const struct byi_node fn = s->m->funcs.at[by->func]->nodes.at[frame.place];
     byi_id *args = byi_arena_calloc(s->scratch, fn.n_args, sizeof *args);
     for (uint32_t i = 0; i < fn.n_args; i++)
@@ -247,15 +248,15 @@ static void close_nested(struct inliner *s)
     s->frames.n--;
 }
 
-/* Something in the body of a call does not fit here: the call stays. */
+/* The callee's body does not type-check here: undo, and keep the call. */
 static enum byoc_status take_back(struct inliner *s, struct byoc_error *err)
 {
     while (top(s)->kind == NESTED)
         s->frames.n--;
-    const struct frame frame = *top(s);
+    const struct inline_frame frame = *top(s);
     s->frames.n--;
     frame.to->nodes.n = frame.nodes_before;
-    struct frame *by = top(s);
+    struct inline_frame *by = top(s);
     BYI_TRY(byi_add_copy(s->m, by->to, s->m->funcs.at[by->func], by->at,
                          by->map, &by->map[by->at], err));
     by->at++;
@@ -265,10 +266,10 @@ static enum byoc_status take_back(struct inliner *s, struct byoc_error *err)
 /* --- the loop ---------------------------------------------------------------
  */
 
-/* In a clone, a function's name for itself is that of the clone. */
+/* In a clone, self references refer to the clone. */
 static byi_id copy_self(struct inliner *s, const struct byi_node *old)
 {
-    struct frame *frame = top(s);
+    struct inline_frame *frame = top(s);
     struct byi_node node = *old;
     byi_id *args = byi_args_new(s->m, node.n_args);
     for (uint32_t i = 0; i < node.n_args; i++)
@@ -280,7 +281,7 @@ static byi_id copy_self(struct inliner *s, const struct byi_node *old)
 
 static enum byoc_status copy_node(struct inliner *s, struct byoc_error *err)
 {
-    struct frame *frame = top(s);
+    struct inline_frame *frame = top(s);
     const struct byi_func *from = s->m->funcs.at[frame->func];
     const bool moves = frame->kind == CALLEE && frame->keep;
     const enum byoc_status status = (moves ? byi_add_moved : byi_add_copy)(
@@ -290,9 +291,10 @@ static enum byoc_status copy_node(struct inliner *s, struct byoc_error *err)
     return status;
 }
 
-/* Has a literal of the function itself what it captures? A result that knows
- * more sizes than the call did may not fit the literal's parameter. */
-static bool captures_fit(const struct inliner *s, const struct frame *frame,
+/* Whether the captures of a literal still fit its parameters: an inlined result
+ * may have more precise dims than the call had. */
+static bool captures_fit(const struct inliner *s,
+                         const struct inline_frame *frame,
                          const struct byi_node *fn)
 {
     const struct byi_func *inner = s->m->funcs.at[fn->index];
@@ -304,11 +306,11 @@ static bool captures_fit(const struct inliner *s, const struct frame *frame,
     return true;
 }
 
-/* One node of the innermost frame. A body that fails is taken back, and only
- * the function itself can fail the pass. */
+/* Process a node of the innermost frame. A failing callee is undone; only the
+ * function itself can fail the pass. */
 static enum byoc_status step(struct inliner *s, struct byoc_error *err)
 {
-    struct frame *frame = top(s);
+    struct inline_frame *frame = top(s);
     const struct byi_func *from = s->m->funcs.at[frame->func];
     const struct byi_node *node = &from->nodes.at[frame->at];
     if (node->kind == BYI_PARAM) {
@@ -339,7 +341,7 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
 static enum byoc_status run_frames(struct inliner *s, struct byoc_error *err)
 {
     for (;;) {
-        struct frame *frame = top(s);
+        struct inline_frame *frame = top(s);
         if (frame->at < s->m->funcs.at[frame->func]->nodes.n) {
             BYI_TRY(step(s, err));
             continue;
@@ -357,7 +359,8 @@ static enum byoc_status rebuild(struct inliner *s, uint32_t func,
                                 struct byoc_error *err)
 {
     const struct byi_func *old = s->m->funcs.at[func];
-    struct frame body = {.kind = BODY, .func = func, .map = new_map(s, func)};
+    struct inline_frame body = {
+        .kind = BODY, .func = func, .map = new_map(s, func)};
     body.to = byi_func_like(s->m, old, body.map);
     s->frames.n = 0;
     BYI_PUSH(&s->frames, body);
@@ -376,7 +379,7 @@ static bool has_work(const struct inliner *s, const struct byi_func *f)
     return false;
 }
 
-/* Types may only change in a function that nobody refers to. */
+/* Types may change only in a function without references. */
 static enum byoc_status inline_into(struct inliner *s, uint32_t func,
                                     struct byoc_error *err)
 {
@@ -402,7 +405,7 @@ static void measure(struct inliner *s, uint32_t func)
     }
 }
 
-/* Literals whose only call is gone, and what was taken back. */
+/* Drop literals whose only call was inlined, and undone clones. */
 static void drop_orphans(struct inliner *s)
 {
     const struct byi_call_graph graph = byi_call_graph(s->m, s->scratch);
@@ -443,7 +446,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     return status;
 }
 
-/* A body reads less than its call did. */
+/* A body may read fewer values than its call. */
 static const char *const breaks[] = {"ToBasicBlockNormalForm", "ToANormalForm",
                                      NULL};
 

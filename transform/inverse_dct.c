@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InverseDct: products with the basis of the discrete cosine transform of 8
- * points, as decoders of compressed pictures have them, say what they are.
+/* InverseDct: recognise products with the basis of the 8-point discrete cosine
+ * transform, as in image decoders.
  * requires: types, constant bases          breaks: nothing
  *
  *   nn.matmul(%x, const[C])               signal.idct8(%x, axes=[-1])
@@ -41,8 +41,8 @@ static bool is_basis(const struct byi_rewrite *rw, byi_id id, bool turned)
     return true;
 }
 
-/* The transform of x along `axis`, -1 or -2: joined with one along the other
- * axis that nobody else reads. */
+/* The transform of x along `axis`, -1 or -2, merged with a transform along the
+ * other axis that has no other reader. */
 static byi_id transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
 {
     int64_t axes[2] = {axis};

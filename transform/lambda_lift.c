@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LambdaLift: put every real body at the top level.
+/* LambdaLift: turn function literals into global functions.
  * requires: nothing
  * leaves:   function literals as globals, @lifted_main_0 for the first one in
  *           @main, with what they captured as their last parameters. A direct
@@ -30,12 +30,12 @@
 
 typedef uint32_t value; /* base[func] + id */
 
-struct list {
+struct value_list {
     uint32_t n;
     const uint32_t *at;
 };
 
-struct visit {
+struct lift_visit {
     uint32_t func;
     byi_id next;
 };
@@ -46,15 +46,15 @@ struct lifter {
     struct byi_arena *scratch;
     struct byi_call_graph graph;
     struct byi_numbers values;
-    bool *inner;           /* one other function holds it, once             */
-    bool *lift;            /* ... and it becomes a global                   */
-    const char **name;     /* then                                          */
-    value *def;            /* what a capture stands for, else itself        */
-    bool *wanted;          /* a literal that is read as a value             */
-    struct list *captures; /* what it reads of the functions around       */
-    struct list *around;   /* functions around it that it calls: it needs
+    bool *inner;       /* one other function holds it, once             */
+    bool *lift;        /* ... and it becomes a global                   */
+    const char **name; /* then                                          */
+    value *def;        /* what a capture stands for, else itself        */
+    bool *wanted;      /* a literal that is read as a value             */
+    struct value_list *captures; /* what it reads of the functions around */
+    struct value_list *around;   /* functions around it that it calls: it needs
                               their captures, which are not known yet     */
-    uint32_t *seen, *seen_func; /* the function, plus one, that has it     */
+    uint32_t *seen, *seen_func;  /* the function, plus one, that has it     */
     byi_id *local;
     struct byi_func **fresh;
     uint32_t *order; /* functions, those inside before their holder */
@@ -72,7 +72,8 @@ static const struct byi_node *node_of(const struct lifter *s, value v)
 /* --- which functions --------------------------------------------------------
  */
 
-/* Only calls a global with its own parameters: nothing is left to lift. */
+/* Whether the function only calls a global with its parameters: already lifted.
+ */
 static bool is_closure(const struct byi_func *f)
 {
     if (f->nodes.n != f->params.n + 2 || f->result != f->params.n + 1)
@@ -142,12 +143,12 @@ static void enter_literal(struct lifter *s, uint32_t outer,
 }
 
 static void walk(struct lifter *s, uint32_t root, uint32_t *next,
-                 struct visit *visits)
+                 struct lift_visit *visits)
 {
     uint32_t n = 0;
-    visits[n++] = (struct visit){root, 0};
+    visits[n++] = (struct lift_visit){root, 0};
     while (n > 0) {
-        struct visit *v = &visits[n - 1];
+        struct lift_visit *v = &visits[n - 1];
         const struct byi_func *f = s->m->funcs.at[v->func];
         if (v->next == f->nodes.n) {
             s->order[s->n_order++] = v->func;
@@ -159,7 +160,7 @@ static void walk(struct lifter *s, uint32_t root, uint32_t *next,
             !s->inner[node->index])
             continue;
         enter_literal(s, v->func, node, next);
-        visits[n++] = (struct visit){node->index, 0};
+        visits[n++] = (struct lift_visit){node->index, 0};
     }
 }
 
@@ -180,7 +181,7 @@ static void read_captures(struct lifter *s, uint32_t func, uint32_t of)
         read_value(s, func, s->captures[of].at[i]);
 }
 
-/* `func` needs the captures of `of`, a function around it or itself. */
+/* `func` needs the captures of `of`, an enclosing function or itself. */
 static void read_around(struct lifter *s, uint32_t func, uint32_t of)
 {
     if (of == func || s->seen_func[of] == func + 1)
@@ -189,7 +190,7 @@ static void read_around(struct lifter *s, uint32_t func, uint32_t of)
     BYI_PUSH(&s->calls, of);
 }
 
-/* `func` needs what the literal `of` captures. */
+/* `func` needs the captures of the literal `of`. */
 static void read_literal(struct lifter *s, uint32_t func, uint32_t of)
 {
     read_captures(s, func, of);
@@ -197,8 +198,9 @@ static void read_literal(struct lifter *s, uint32_t func, uint32_t of)
         read_around(s, func, s->around[of].at[i]);
 }
 
-/* The lifted function that node `call` of func calls directly; UINT32_MAX for
- * none. Sizes that an argument binds must not be bound by captures as well. */
+/* The lifted function that node `call` of func calls directly; UINT32_MAX:
+ * none. A symbol that an argument binds must not be bound by a capture as well.
+ */
 static uint32_t callee_of(const struct lifter *s, uint32_t func,
                           const struct byi_node *call)
 {
@@ -241,9 +243,10 @@ static void read_node(struct lifter *s, uint32_t func,
     }
 }
 
-static struct list save(struct lifter *s, const uint32_t *at, uint32_t n)
+static struct value_list save(struct lifter *s, const uint32_t *at, uint32_t n)
 {
-    return (struct list){n, byi_arena_copy(s->scratch, at, n * sizeof *at)};
+    return (struct value_list){n,
+                               byi_arena_copy(s->scratch, at, n * sizeof *at)};
 }
 
 static void find_captures(struct lifter *s, uint32_t func)
@@ -259,13 +262,13 @@ static void find_captures(struct lifter *s, uint32_t func)
     s->around[func] = save(s, s->calls.at, s->calls.n);
 }
 
-/* The captures of functions around are known now: from the outside in. */
+/* Add the captures of enclosing functions, from the outside in. */
 static bool add_around(struct lifter *s)
 {
     for (uint32_t i = s->n_order; i-- > 0;) {
         const uint32_t func = s->order[i];
         const struct byi_func *f = s->m->funcs.at[func];
-        const struct list own = s->captures[func];
+        const struct value_list own = s->captures[func];
         if (s->around[func].n > 0) {
             s->reads.n = 0;
             for (uint32_t k = 0; k < own.n; k++) {
@@ -307,7 +310,7 @@ static byi_id local_of(const struct lifter *s, uint32_t func, value v)
     return s->local[v];
 }
 
-/* "c0", "c1", ..., but for names that own parameters have. */
+/* "c0", "c1", ..., skipping names of the function's own parameters. */
 static const char *capture_name(struct lifter *s, const struct byi_func *f,
                                 uint32_t own, uint32_t *next)
 {
@@ -321,7 +324,7 @@ static const char *capture_name(struct lifter *s, const struct byi_func *f,
     }
 }
 
-/* The parameters of function `func` as it will be: its own are there. */
+/* Append the captures to the parameters of the lifted function. */
 static void add_captures(struct lifter *s, uint32_t func, struct byi_func *f)
 {
     const uint32_t own = f->params.n;
@@ -379,11 +382,11 @@ static uint32_t make_closure(struct lifter *s, uint32_t func)
     return index;
 }
 
-/* What `func` passes for the captures of `of`, behind `n` arguments. */
+/* The values that `func` passes for the captures of `of`, after n arguments. */
 static byi_id *pass_captures(struct lifter *s, uint32_t func, uint32_t of,
                              uint32_t n)
 {
-    const struct list *captures = &s->captures[of];
+    const struct value_list *captures = &s->captures[of];
     byi_id *args = byi_args_new(s->m, n + captures->n);
     for (uint32_t i = 0; i < captures->n; i++)
         args[n + i] = local_of(s, func, captures->at[i]);
@@ -479,7 +482,7 @@ static void set_up_functions(struct lifter *s)
     s->lift = byi_arena_calloc(a, funcs, sizeof *s->lift);
 }
 
-/* What only a module needs in which there is something to lift. */
+/* Allocate the tables that only a module with literals needs. */
 static void set_up_values(struct lifter *s)
 {
     const size_t funcs = s->m->funcs.n;
@@ -500,7 +503,7 @@ static void set_up_values(struct lifter *s)
         s->def[v] = v;
 }
 
-/* What is to be lifted; false when nothing is. */
+/* Find the literals to lift; false: none. */
 static bool find_literals(struct lifter *s)
 {
     bool any = false;
@@ -516,7 +519,7 @@ static bool find_literals(struct lifter *s)
 static void lift_all(struct lifter *s)
 {
     uint32_t *next = byi_arena_calloc(s->scratch, s->m->funcs.n, sizeof *next);
-    struct visit *visits =
+    struct lift_visit *visits =
         byi_arena_calloc(s->scratch, s->m->funcs.n, sizeof *visits);
     const uint32_t n = s->m->funcs.n;
     for (uint32_t i = 0; i < n; i++)

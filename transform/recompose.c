@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recompose: operators that exporters took apart become one again.
+/* Recompose: recognise operators that exporters decomposed.
  * requires: nothing (CanonicalizeOps first finds more: clip by its name)
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,
  *           nn.hard_sigmoid, nn.softplus, sigmoid, nn.softmax and
@@ -18,7 +18,7 @@
 
 /* --- softmax ------------------------------------------------------------- */
 
-/* A reduction over one axis, kept. */
+/* Match a reduction over one axis with keepdims. */
 static bool match_reduce(const struct byi_rewrite *rw, byi_id id,
                          enum byi_op_id op, int64_t *axis)
 {
@@ -34,8 +34,7 @@ static bool match_reduce(const struct byi_rewrite *rw, byi_id id,
     return true;
 }
 
-/* z is x less its maximum along the axis, or x itself: softmax is the same.
- * Returns x. */
+/* If z is x - max(x) along the axis, return x, else z: softmax is the same. */
 static byi_id strip_maximum(const struct byi_rewrite *rw, byi_id z,
                             int64_t axis, struct byi_inner *inner)
 {
@@ -51,8 +50,8 @@ static byi_id strip_maximum(const struct byi_rewrite *rw, byi_id z,
     return x;
 }
 
-/* Op (nn.softmax, nn.log_softmax) of z, if nobody reads what is inside. A
- * maximum that others read as well stays, and z is the operand. */
+/* Emit nn.softmax or nn.log_softmax of z, if the inner values have no other
+ * readers. If the maximum has, it stays and z is the operand. */
 static byi_id emit_softmax(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
                            byi_id z, int64_t axis,
                            const struct byi_inner *inside)

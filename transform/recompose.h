@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/recompose.h: what the files of Recompose share. */
+/* transform/recompose.h: shared by the files of Recompose. */
 #ifndef BYI_RECOMPOSE_H
 #define BYI_RECOMPOSE_H
 
 #include "rewrite.h"
 
-/* The nodes between a match's operands and its root: the root takes their
- * place, so nobody else may read them. */
+/* The nodes between a match's operands and its root. The replacement of the
+ * root removes them, so they must not have other readers. */
 struct byi_inner {
     byi_id at[32];
     uint32_t n;
 };
 
-/* Note an inner node once; false when there are too many. */
+/* Add an inner node once; false if there are too many. */
 static inline bool byi_inner_add(struct byi_inner *inner, byi_id id)
 {
     for (uint32_t i = 0; i < inner->n; i++)
@@ -24,7 +24,7 @@ static inline bool byi_inner_add(struct byi_inner *inner, byi_id id)
     return true;
 }
 
-/* --- recompose_gate.c: x times something bounded: gelu, silu, hard_swish -- */
+/* --- recompose_gate.c: gelu, silu, hard_swish: x times a gate ------------- */
 
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
 byi_id byi_recompose_mish(struct byi_rewrite *rw, byi_id at);

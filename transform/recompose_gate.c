@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recompose_gate.c: activations that are x times a gate. Exporters spell them
- * in many orders, so spelling is not matched at all: the root is read as a
- * polynomial in x and the gate g, the gate's operand as one in x, and the
+/* recompose_gate.c: activations that are x times a gate. Exporters order the
+ * arithmetic in many ways, so its syntax is not matched: the root is evaluated
+ * as a polynomial in x and the gate g, the gate's operand as one in x, and the
  * coefficients are compared with a table.
  *
  *   gelu        x/2 + x g/2    g = erf(x / sqrt 2)
@@ -22,9 +22,9 @@ struct poly {
     double c[DEGREE + 1][2];
 };
 
-struct reading {
+struct poly_reading {
     struct byi_rewrite *rw;
-    byi_id root, x, g; /* g: BYI_NO_ID where there is none */
+    byi_id root, x, g; /* g: BYI_NO_ID: none */
     int steps;
     struct byi_inner inner;
 };
@@ -56,7 +56,7 @@ static bool product(const struct poly *a, const struct poly *b,
     return true;
 }
 
-/* a / b where b is a number. */
+/* a / b, for a constant b. */
 static bool quotient(const struct poly *a, struct poly b, struct poly *out)
 {
     const double by = b.c[0][0];
@@ -82,7 +82,8 @@ static bool power(const struct poly *a, const struct poly *e, struct poly *out)
 
 /* Read node id as a polynomial. The recursion is bounded by MAX_DEPTH and
  * MAX_STEPS, whatever the graph. */
-static bool read_poly(struct reading *r, byi_id id, int depth, struct poly *out)
+static bool read_poly(struct poly_reading *r, byi_id id, int depth,
+                      struct poly *out)
 {
     double number;
     *out = (struct poly){0};
@@ -213,7 +214,7 @@ static byi_id emit_gate(struct byi_rewrite *rw, const struct gate *row,
 static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
                        const struct gate *row)
 {
-    struct reading r = {.rw = rw, .root = root, .x = x, .g = BYI_NO_ID};
+    struct poly_reading r = {.rw = rw, .root = root, .x = x, .g = BYI_NO_ID};
     const double linear[DEGREE + 1] = {0, row->x};
     struct poly p;
     if (x == g || !read_poly(&r, byi_rw_arg(rw, g, 0), MAX_DEPTH, &p) ||

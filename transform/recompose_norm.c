@@ -12,7 +12,7 @@
 
 #include "recompose.h"
 
-struct norm {
+struct norm_match {
     struct byi_rewrite *rw;
     byi_id x;     /* BYI_NO_ID until found  */
     int64_t axis; /* the first; 0: not known yet, else negative */
@@ -20,14 +20,14 @@ struct norm {
     struct byi_inner inner;
 };
 
-/* The inner node `id` is a call of `op`. */
-static bool inside(struct norm *n, byi_id id, enum byi_op_id op)
+/* Match inner node `id` as a call of `op`. */
+static bool inside(struct norm_match *n, byi_id id, enum byi_op_id op)
 {
     return byi_rw_is(n->rw, id, op) && byi_inner_add(&n->inner, id);
 }
 
-/* The axes of a reduction, if they are the last ones and kept: the first of
- * them, counted from the back; else 0. */
+/* The first axis, counted from the end, of a reduction over the last axes with
+ * keepdims; else 0. */
 static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -47,7 +47,7 @@ static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
 }
 
 /* mean(operand) over the last axes: the same for every mean of a match. */
-static bool match_mean(struct norm *n, byi_id id, byi_id *operand)
+static bool match_mean(struct norm_match *n, byi_id id, byi_id *operand)
 {
     if (!inside(n, id, BYI_OP_MEAN))
         return false;
@@ -59,8 +59,8 @@ static bool match_mean(struct norm *n, byi_id id, byi_id *operand)
     return true;
 }
 
-/* The mean of x, where x is already known or becomes so. */
-static bool match_mean_of_x(struct norm *n, byi_id x, byi_id mean)
+/* Match the mean of x, which sets n->x if it is not known yet. */
+static bool match_mean_of_x(struct norm_match *n, byi_id x, byi_id mean)
 {
     byi_id operand;
     if (!match_mean(n, mean, &operand) || operand != x ||
@@ -71,7 +71,7 @@ static bool match_mean_of_x(struct norm *n, byi_id x, byi_id mean)
 }
 
 /* x - mean(x); either_sign: or mean(x) - x. */
-static bool match_centred(struct norm *n, byi_id id, bool either_sign)
+static bool match_centred(struct norm_match *n, byi_id id, bool either_sign)
 {
     if (inside(n, id, BYI_OP_SUBTRACT)) {
         const byi_id a = byi_rw_arg(n->rw, id, 0);
@@ -92,7 +92,7 @@ static bool match_centred(struct norm *n, byi_id id, bool either_sign)
 }
 
 /* mean((x - mean(x))^2) */
-static bool match_variance(struct norm *n, byi_id id)
+static bool match_variance(struct norm_match *n, byi_id id)
 {
     byi_id square;
     if (!match_mean(n, id, &square))
@@ -109,7 +109,7 @@ static bool match_variance(struct norm *n, byi_id id)
 }
 
 /* variance + eps */
-static bool match_stabilised(struct norm *n, byi_id id)
+static bool match_stabilised(struct norm_match *n, byi_id id)
 {
     if (!inside(n, id, BYI_OP_ADD))
         return false;
@@ -121,7 +121,7 @@ static bool match_stabilised(struct norm *n, byi_id id)
 }
 
 /* The standard deviation. */
-static bool match_deviation(struct norm *n, byi_id id)
+static bool match_deviation(struct norm_match *n, byi_id id)
 {
     if (inside(n, id, BYI_OP_SQRT))
         return match_stabilised(n, byi_rw_arg(n->rw, id, 0));
@@ -131,7 +131,7 @@ static bool match_deviation(struct norm *n, byi_id id)
 }
 
 /* One over it. */
-static bool match_inverse(struct norm *n, byi_id id)
+static bool match_inverse(struct norm_match *n, byi_id id)
 {
     if (inside(n, id, BYI_OP_RSQRT))
         return match_stabilised(n, byi_rw_arg(n->rw, id, 0));
@@ -157,7 +157,7 @@ static byi_id as_parameter(struct byi_rewrite *rw, byi_id id,
         return BYI_NO_ID;
     if (byi_dims_equal(type->rank, type->dims, rank, dims))
         return id;
-    /* (1, 1, D): the axes that count must be the same */
+    /* (1, 1, D): the normalised axes must be equal */
     if (type->rank < rank ||
         !byi_dims_equal(rank, type->dims + (type->rank - rank), rank, dims))
         return BYI_NO_ID;
@@ -180,8 +180,8 @@ static byi_id filled_parameter(struct byi_rewrite *rw, const struct byi_type *x,
     return byi_rw_const(rw, type, &t);
 }
 
-/* Vendors want all three operands: gamma is 1 and beta 0 where there is none
- * (BYI_NO_ID). */
+/* Backends expect all three operands: a missing gamma (BYI_NO_ID) is 1, a
+ * missing beta 0. */
 static byi_id emit_norm(struct byi_rewrite *rw, byi_id x, byi_id gamma,
                         byi_id beta, int64_t axis, double epsilon)
 {
@@ -203,7 +203,7 @@ byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at)
 {
     const bool divide = byi_rw_is(rw, at, BYI_OP_DIVIDE);
     for (uint32_t i = 0; i < (divide ? 1u : 2u); i++) {
-        struct norm n = {.rw = rw, .x = BYI_NO_ID};
+        struct norm_match n = {.rw = rw, .x = BYI_NO_ID};
         const byi_id centred = byi_rw_arg(rw, at, i);
         const byi_id scale = byi_rw_arg(rw, at, 1 - i);
         if (!match_centred(&n, centred, false) ||
@@ -216,7 +216,7 @@ byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at)
 }
 
 /* beta - mean s */
-static bool match_shift(struct norm *n, byi_id id, byi_id x, byi_id s,
+static bool match_shift(struct norm_match *n, byi_id id, byi_id x, byi_id s,
                         byi_id *beta)
 {
     if (!inside(n, id, BYI_OP_SUBTRACT) ||
@@ -229,7 +229,7 @@ static bool match_shift(struct norm *n, byi_id id, byi_id x, byi_id s,
 }
 
 /* s = inverse deviation, times gamma or not */
-static bool match_scale(struct norm *n, byi_id s, byi_id *gamma)
+static bool match_scale(struct norm_match *n, byi_id s, byi_id *gamma)
 {
     *gamma = BYI_NO_ID;
     if (!byi_rw_is(n->rw, s, BYI_OP_MULTIPLY))
@@ -250,7 +250,7 @@ static bool match_scale(struct norm *n, byi_id s, byi_id *gamma)
 byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 4; i++) {
-        struct norm n = {.rw = rw, .x = BYI_NO_ID};
+        struct norm_match n = {.rw = rw, .x = BYI_NO_ID};
         byi_id gamma, beta;
         const byi_id scaled = byi_rw_arg(rw, at, i & 1);
         if (!inside(&n, scaled, BYI_OP_MULTIPLY))
@@ -273,8 +273,8 @@ byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at)
     return BYI_NO_ID;
 }
 
-/* The layer_norm that operand `i` is, if only `at` reads it and its beta is
- * 0: what follows it can become part of it. */
+/* Operand `i` as a layer_norm whose only reader is `at` and whose beta is 0, so
+ * that `at` can be merged into it. */
 static const struct byi_node *norm_operand(const struct byi_rewrite *rw,
                                            byi_id at, uint32_t i)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout.c: the plan: what is a form of what, what every reader needs, and
- * the sweeps that lower the cost of meeting those needs.
+/* relayout.c: finds the plan: which values are forms of others, which forms
+ * readers need, and coordinate descent on the cost of conversions.
  */
 #include "relayout.h"
 
@@ -12,10 +12,10 @@
 enum {
     ROUNDS = 3, /* of a sweep down and one up                  */
     MAX_CANDIDATES = 16,
-    MAX_LISTED = 32,  /* forms of one value that are looked at       */
+    MAX_LISTED = 32,  /* candidate forms of one value                */
     UNKNOWN_DIM = 32, /* what a symbol counts as                     */
     FEW_NEEDS = 8,    /* of one value, before they are hashed        */
-    CALL_COST = 4096  /* a conversion, beside the bytes that it moves */
+    CALL_COST = 4096  /* a conversion's cost beside its bytes         */
 };
 
 static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
@@ -25,8 +25,8 @@ static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
 
 /* --- needs --------------------------------------------------------------- */
 
-/* The needs of a root are a list; those of a long one, FEW_NEEDS and more, are
- * in the hash table as well. */
+/* The needs of a root are a list; a long list (FEW_NEEDS or more) is also in
+ * the hash table. */
 static bool is_long(const struct byi_relayout *rl, byi_id root)
 {
     return rl->needs.at[rl->first_need[root]].depth >= FEW_NEEDS;
@@ -52,7 +52,7 @@ static void grow_needs(struct byi_relayout *rl)
             place_need(rl, i);
 }
 
-/* Its index, 0: nobody ever needed it. */
+/* The index of the need; 0: it does not exist. */
 static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
                           byi_form_id form)
 {
@@ -97,7 +97,7 @@ static void add_need(struct byi_relayout *rl, byi_id root, byi_form_id form)
     }
 }
 
-/* The form of its home that form `need` of value `id` is. */
+/* Form `need` of value `id` as a form of its home. */
 byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
 {
     const struct byi_site *site = &rl->sites[id];
@@ -107,8 +107,7 @@ byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
                             byi_rl_type(rl, site->home)->rank);
 }
 
-/* Node `id` starts (by = 1) or stops (by = -1) to need its operands as that
- * state wants them. */
+/* Add (by = 1) or remove (by = -1) the needs of node `id` in that state. */
 static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
                         int by)
 {
@@ -140,8 +139,8 @@ static uint64_t bytes_of(const struct byi_type *type)
     return bytes < UINT64_C(1) << 40 ? bytes : UINT64_C(1) << 40;
 }
 
-/* Storing `root` in form `to` when it is in form `from`. A constant costs
- * nothing, a conversion that moves nothing next to nothing. */
+/* The cost of converting `root` from one form to another: 0 for a constant,
+ * almost 0 for a conversion that moves no elements. */
 static uint64_t conversion(const struct byi_relayout *rl, byi_id root,
                            byi_form_id from, byi_form_id to)
 {
@@ -163,7 +162,7 @@ static byi_form_id form_of(struct byi_relayout *rl, byi_id root)
     return byi_rl_out(rl, root, rl->sites[root].state);
 }
 
-/* What the readers of `id` cost when its result is in form `out`. */
+/* The conversion cost of the readers of `id` if its result has form `out`. */
 static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
                              byi_form_id out)
 {
@@ -175,8 +174,8 @@ static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
     return cost;
 }
 
-/* A broadcast operand of lower rank goes along for nothing where it is a
- * constant, or only axes of size 1 move. */
+/* The cost of a broadcast operand of lower rank: 0 if it is a constant or only
+ * axes of size 1 move. */
 static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
                            uint32_t state)
 {
@@ -198,9 +197,9 @@ static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
     return moves ? rl->sites[rl->sites[arg].root].weight : 0;
 }
 
-/* What the operands cost when node `id`, which needs nothing yet, is in this
- * state. Needs are counted on the way, so that operands share conversions, and
- * taken back. */
+/* The conversion cost of the operands if node `id`, whose needs are not
+ * counted, is in this state. Needs are added temporarily, so that operands
+ * share conversions. */
 static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
                               uint32_t state)
 {
@@ -229,12 +228,12 @@ static uint64_t cost_of(struct byi_relayout *rl, byi_id id, uint32_t state)
 
 /* --- sweeps -------------------------------------------------------------- */
 
-struct candidates {
+struct form_candidates {
     uint32_t n;
     uint32_t at[MAX_CANDIDATES];
 };
 
-static void propose(const struct byi_relayout *rl, struct candidates *c,
+static void propose(const struct byi_relayout *rl, struct form_candidates *c,
                     byi_id id, uint32_t state)
 {
     for (uint32_t i = 0; i < c->n; i++)
@@ -244,7 +243,7 @@ static void propose(const struct byi_relayout *rl, struct candidates *c,
         c->at[c->n++] = state;
 }
 
-static void propose_operands(struct byi_relayout *rl, struct candidates *c,
+static void propose_operands(struct byi_relayout *rl, struct form_candidates *c,
                              byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
@@ -269,7 +268,7 @@ static void propose_operands(struct byi_relayout *rl, struct candidates *c,
     }
 }
 
-static void propose_readers(struct byi_relayout *rl, struct candidates *c,
+static void propose_readers(struct byi_relayout *rl, struct form_candidates *c,
                             byi_id id)
 {
     uint32_t at = rl->first_need[id];
@@ -279,11 +278,11 @@ static void propose_readers(struct byi_relayout *rl, struct candidates *c,
                     byi_rl_from_result(rl, id, rl->needs.at[at].form));
 }
 
-/* Move node `id` to its cheapest state; returns what that saves. */
+/* Move node `id` to its cheapest state; returns the saved cost. */
 static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
 {
     struct byi_site *site = &rl->sites[id];
-    struct candidates c = {0};
+    struct form_candidates c = {0};
     if (down)
         propose_operands(rl, &c, id);
     else
@@ -330,11 +329,11 @@ static uint64_t total_cost(struct byi_relayout *rl)
     return cost;
 }
 
-/* Take every node to the form that its operands come in, whatever its readers
- * need: from here sweeps reach what a step up on the way hides from them. */
+/* Move a node to the form of its operands, whatever its readers need: sweeps
+ * from this start escape local minima of the original function. */
 static void sink(struct byi_relayout *rl, byi_id id)
 {
-    struct candidates c = {0};
+    struct form_candidates c = {0};
     uint64_t least = UINT64_MAX;
     propose_operands(rl, &c, id);
     propose(rl, &c, id, 0);
@@ -377,8 +376,8 @@ static void set_state(struct byi_relayout *rl, byi_id id, uint32_t state)
     count_needs(rl, id, state, 1);
 }
 
-/* Descend from where the function is and from where everything has sunk, and
- * keep the cheaper plan; returns its cost. */
+/* Descend from the original function and from the sunk one, and keep the
+ * cheaper plan; returns its cost. */
 static uint64_t find_plan(struct byi_relayout *rl)
 {
     const uint32_t n = rl->old->nodes.n;
@@ -463,7 +462,7 @@ static void mark_live(struct byi_relayout *rl)
     }
 }
 
-/* Note who is read by others than nn.dense with constant weights. */
+/* Mark values with readers other than nn.dense with constant weights. */
 static void mark_mixed(struct byi_relayout *rl)
 {
     rl->sites[rl->old->result].mixed = true;
@@ -477,15 +476,15 @@ static void mark_mixed(struct byi_relayout *rl)
     }
 }
 
-/* A tuple that is read as one cannot be converted: it stays as it is. */
+/* A tuple with readers other than projections cannot be converted: pin it. */
 static void pin_tuple(struct byi_relayout *rl, byi_id id)
 {
     if (node_of(rl, id)->type->kind != BYI_TENSOR)
         rl->sites[id].pinned = true;
 }
 
-/* Is `id` a node whose operands need anything: no transpose, and no field of
- * a tuple, which is in its tuple's form? */
+/* Whether the operands of `id` have needs: not those of a transpose, nor of a
+ * field, which has its tuple's form. */
 static bool has_needs(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];

@@ -3,22 +3,23 @@
  * ConvertLayout and AlterOpLayout: choose for every value of a function the
  * order in which its axes are stored, and rebuild the function that way.
  *
- * A form is such an order, and perhaps a block split off one axis. Transposes
- * of the function are not nodes here but forms: transpose(x) is x in another
- * form. An operator that lets a form pass (the layout column of ops.def) has a
- * state: the form it is computed in. Operands that are not stored in the form
- * a state needs must be converted, which costs what it moves; one conversion
- * serves all readers. A plan is a state for every node, found by sweeps down
- * and up in which every node takes the cheapest state given its neighbours'
- * (coordinate descent: the cost never rises, the number of sweeps is fixed, so
- * it is linear in nodes and edges). Ties go to the operands' form on the way
- * down and to the readers' on the way up: that moves a transpose through
- * everything that is neutral, until it meets its like. Rebuilding then emits
- * only the conversions that the plan needs, folded where they are of constants.
+ * A form is a storage order of axes, optionally with a block split off one
+ * axis. Transposes of the function are not nodes here but forms: transpose(x)
+ * is x in another form. An operator that propagates forms (the layout column of
+ * ops.def) has a state: the form it is computed in. An operand in another form
+ * than the state needs must be converted, which costs the bytes it moves; one
+ * conversion serves all readers. A plan assigns a state to every node.
+ * Coordinate descent finds it: sweeps down and up in which every node takes the
+ * cheapest state given its neighbours'. The cost never rises and the number of
+ * sweeps is fixed, so the time is linear in nodes and edges. Ties go to the
+ * operands' form on the way down and to the readers' on the way up, which moves
+ * a transpose through neutral operators until it meets another transpose. The
+ * rebuild emits only the conversions of the plan, and folds those of constants.
  *
- * Known from OneFlow's auto-NHWC pass (transposes around each operator, pairs
- * cancel) and Relay's ConvertLayout (a rule an operator, constants transposed
- * at compile time); neither moves what is left to where it is cheapest.
+ * OneFlow's auto-NHWC pass (transposes around each operator, pairs cancel) and
+ * Relay's ConvertLayout (a rule per operator, constants transposed at compile
+ * time) are similar, but do not move the remaining transposes to where they are
+ * cheapest.
  */
 #ifndef BYI_RELAYOUT_H
 #define BYI_RELAYOUT_H
@@ -69,16 +70,16 @@ byi_form_id byi_form_ungroup(struct byi_forms *forms, byi_form_id id,
                              uint32_t rank, uint32_t begins);
 byi_form_id byi_form_group(struct byi_forms *forms, byi_form_id id,
                            uint32_t rank, uint32_t begins);
-/* Where axis `axis` of the value is stored. */
+/* The storage position of axis `axis`. */
 uint32_t byi_form_place(const struct byi_form *form, uint32_t axis);
-/* May a tensor of this type be stored so: its rank, and a block that divides
- * its axis or an axis of size 1. */
+/* Whether a tensor of this type can have the form: the rank matches, and the
+ * block divides its axis, or the axis has size 1. */
 bool byi_form_fits(const struct byi_form *form, const struct byi_type *type);
 /* The type as it is stored. */
 const struct byi_type *byi_form_type(struct byi_arena *arena,
                                      const struct byi_form *form,
                                      const struct byi_type *type);
-/* Do both forms of a tensor of these dims have its elements in one order? */
+/* Whether a tensor of these dims has the same element order in both forms. */
 bool byi_form_same_order(const struct byi_form *a, const struct byi_form *b,
                          const struct byi_type *type);
 /* Its name as a layout, on the letters of `plain` ("NCHW") where that is not
@@ -125,7 +126,7 @@ struct byi_site {
     byi_form_id base_form;
 };
 
-/* How many operands need this form of `root`'s result. */
+/* The number of operands that need this form of `root`'s result. */
 struct byi_need {
     byi_id root;
     byi_form_id form;
@@ -135,7 +136,7 @@ struct byi_need {
 };
 
 /* `home` in that form, in the fresh function. */
-struct byi_made {
+struct byi_relayout_value {
     byi_id home;
     byi_form_id form;
     byi_id node;
@@ -153,9 +154,9 @@ struct byi_relayout {
     uint32_t *need_slots; /* open hash table by root and form, 0: free */
     uint64_t need_mask;
     uint32_t n_hashed;
-    uint32_t *first_need;          /* by root: its needs, linked; 0: none */
-    byi_id *map;                   /* old -> fresh, for copies             */
-    BYI_VEC(struct byi_made) made; /* conversions, from 1 on */
+    uint32_t *first_need; /* by root: its needs, linked; 0: none */
+    byi_id *map;          /* old -> fresh, for copies             */
+    BYI_VEC(struct byi_relayout_value) made; /* conversions, from 1 on */
     uint32_t *made_slots; /* open hash table by home and form, 0: free */
     uint64_t made_mask;
     BYI_VEC(uint32_t) pending; /* sources of transposes that vanished */
@@ -163,8 +164,8 @@ struct byi_relayout {
     bool changed;              /* a pin differs from what is there      */
 };
 
-/* Look at function `func`: what is a form of what, and which states there are.
- * Every node starts as it is. */
+/* Analyse function `func`: which values are forms of others, and the states of
+ * its nodes, which start as in the function. */
 void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
                        uint32_t func, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
@@ -174,19 +175,19 @@ void byi_relayout_free(struct byi_relayout *rl);
  * it cannot. Strings live as long as rl. */
 bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
                       const char *kernel);
-/* Find a plan, and put the function that follows it in the place of `func`; one
- * that is no cheaper is not taken, but for the sake of pins. */
+/* Find a plan and replace `func` by the function that follows it. Without pins,
+ * a plan that is not cheaper changes nothing. */
 enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
                                   struct byoc_error *err);
 
-/* The form of its home that form `need` of value `id` is. */
+/* Form `need` of value `id` as a form of its home. */
 byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
                            byi_form_id need);
 
 /* --- relayout_rules.c ----------------------------------------------------- */
 
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
-/* Is the state one the operator has? */
+/* Whether the operator supports the state. */
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);
 /* The form of the result, of operand i. */
 byi_form_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
@@ -197,7 +198,7 @@ uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
                              byi_form_id form);
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
                             byi_form_id form);
-/* Does operand i take the axes of the result in its trailing ones only? */
+/* Whether operand i has lower rank: it is aligned with the trailing axes. */
 bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
 
 /* --- relayout_emit.c ------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout_emit.c: build the function that a plan describes. Each value is
- * made in the form of its node's state; forms that readers need besides are
- * made when the first one asks, once.
+/* relayout_emit.c: builds the function that a plan describes. Each value is
+ * emitted in the form of its node's state; a conversion to another form is
+ * emitted once, for its first reader.
  */
 #include "relayout.h"
 
@@ -20,7 +20,8 @@ static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
 
 /* --- sources ------------------------------------------------------------- */
 
-/* The transposes that value `id` is, whose sources nobody has taken over. */
+/* Queue the sources of the transposes that value `id` replaces, unless another
+ * node took them over. */
 static void claim(struct byi_relayout *rl, byi_id id)
 {
     while (rl->sites[id].home != id && !rl->sites[id].claimed) {
@@ -49,7 +50,7 @@ static void settle(struct byi_relayout *rl, byi_id id, uint32_t first)
 
 /* --- conversions --------------------------------------------------------- */
 
-/* The call just added, computed where it is of constants. */
+/* Fold the call just added if its operands are constants. */
 static byi_id fold(struct byi_relayout *rl, byi_id call)
 {
     const struct byi_node node = rl->f->nodes.at[call];
@@ -123,7 +124,7 @@ static enum byoc_status add_layout_transform(struct byi_relayout *rl, byi_id x,
     return BYOC_OK;
 }
 
-/* Letters by which people know the axes of images. */
+/* The conventional letters of the axes of images. */
 static const char *letters_of(uint32_t rank)
 {
     static const char *const letters[] = {
@@ -131,7 +132,7 @@ static const char *letters_of(uint32_t rank)
     return rank < BYI_COUNT(letters) ? letters[rank] : NULL;
 }
 
-/* Fresh node x, a tensor of that type stored as `from`, stored as `to`. */
+/* Convert fresh node x, a tensor of that type, between forms. */
 static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 const struct byi_type *type,
                                 const struct byi_form *from,
@@ -169,7 +170,8 @@ static uint32_t *made_slot(struct byi_relayout *rl, byi_id home,
     const uint32_t key[2] = {home, form};
     uint64_t at = byi_hash(0, key, sizeof key) & rl->made_mask;
     for (; rl->made_slots[at]; at = (at + 1) & rl->made_mask) {
-        const struct byi_made *made = &rl->made.at[rl->made_slots[at]];
+        const struct byi_relayout_value *made =
+            &rl->made.at[rl->made_slots[at]];
         if (made->home == home && made->form == form)
             break;
     }
@@ -187,7 +189,7 @@ static void keep_made(struct byi_relayout *rl, byi_id home, byi_form_id form,
             *made_slot(rl, rl->made.at[i].home, rl->made.at[i].form) = i;
     }
     *made_slot(rl, home, form) = rl->made.n;
-    BYI_PUSH(&rl->made, ((struct byi_made){home, form, node}));
+    BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, form, node}));
 }
 
 /* Value `id` of the old function in form `need`. */
@@ -221,7 +223,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
 /* --- calls in another state ---------------------------------------------- */
 
 /* A call being built: its operands in the fresh function, its attributes. */
-struct call {
+struct relayout_call {
     byi_id old;
     struct byi_form form; /* of the state */
     byi_id *args;
@@ -232,7 +234,7 @@ struct call {
     double roi[2 * BYI_MAX_RANK];
 };
 
-static struct byi_attr *attr_of(struct call *call, const char *name)
+static struct byi_attr *attr_of(struct relayout_call *call, const char *name)
 {
     for (uint32_t i = 0; i < call->n_attrs; i++)
         if (strcmp(call->attrs[i].name, name) == 0)
@@ -240,7 +242,7 @@ static struct byi_attr *attr_of(struct call *call, const char *name)
     return NULL;
 }
 
-static int64_t place_axis(const struct call *call, int64_t axis)
+static int64_t place_axis(const struct relayout_call *call, int64_t axis)
 {
     const int64_t rank = call->form.rank;
     const int64_t normal = axis < 0 ? axis + rank : axis;
@@ -249,7 +251,7 @@ static int64_t place_axis(const struct call *call, int64_t axis)
                : byi_form_place(&call->form, (uint32_t)normal);
 }
 
-static void rewrite_axis(struct call *call)
+static void rewrite_axis(struct relayout_call *call)
 {
     struct byi_attr *attr = attr_of(call, "axis");
     if (!attr)
@@ -271,8 +273,8 @@ static void rewrite_axis(struct call *call)
 }
 
 /* Constant operand i, whose elements are `groups` lists of one an axis. */
-static bool permute_list(struct byi_relayout *rl, struct call *call, uint32_t i,
-                         uint32_t groups)
+static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
+                         uint32_t i, uint32_t groups)
 {
     const uint32_t rank = call->form.rank;
     struct byi_tensor from, to;
@@ -294,8 +296,9 @@ static bool permute_list(struct byi_relayout *rl, struct call *call, uint32_t i,
     return true;
 }
 
-/* The constant operand i names axes. */
-static bool rename_axes(struct byi_relayout *rl, struct call *call, uint32_t i)
+/* Rename the axes that constant operand i lists. */
+static bool rename_axes(struct byi_relayout *rl, struct relayout_call *call,
+                        uint32_t i)
 {
     struct byi_tensor from, to;
     const struct byi_type *type = rl->f->nodes.at[call->args[i]].type;
@@ -313,7 +316,7 @@ static bool rename_axes(struct byi_relayout *rl, struct call *call, uint32_t i)
 }
 
 /* The region of a resize: begins, then ends. */
-static void permute_roi(struct call *call)
+static void permute_roi(struct relayout_call *call)
 {
     struct byi_attr *roi = attr_of(call, "roi");
     const uint32_t rank = call->form.rank;
@@ -326,7 +329,7 @@ static void permute_roi(struct call *call)
     roi->floats = call->roi;
 }
 
-static bool rewrite_perm(struct byi_relayout *rl, struct call *call)
+static bool rewrite_perm(struct byi_relayout *rl, struct relayout_call *call)
 {
     switch (call->op) {
     case BYI_OP_NN_PAD:
@@ -345,7 +348,7 @@ static bool rewrite_perm(struct byi_relayout *rl, struct call *call)
     }
 }
 
-static void rewrite_matmul(struct call *call, uint32_t state)
+static void rewrite_matmul(struct relayout_call *call, uint32_t state)
 {
     struct byi_attr *a = attr_of(call, "transpose_a");
     struct byi_attr *b = attr_of(call, "transpose_b");
@@ -363,7 +366,8 @@ static void rewrite_matmul(struct call *call, uint32_t state)
 
 /* Weights in blocks, which are no form: their kind of conversion is known by a
  * number above those of forms. Constants are shared by content. */
-static enum byoc_status fetch_kernel(struct byi_relayout *rl, struct call *call,
+static enum byoc_status fetch_kernel(struct byi_relayout *rl,
+                                     struct relayout_call *call,
                                      const char *from, struct byoc_error *err)
 {
     const char *to = rl->sites[call->old].kernel;
@@ -388,7 +392,7 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl, struct call *call,
 }
 
 static enum byoc_status rewrite_layout(struct byi_relayout *rl,
-                                       struct call *call,
+                                       struct relayout_call *call,
                                        struct byoc_error *err)
 {
     const struct byi_site *site = &rl->sites[call->old];
@@ -408,7 +412,7 @@ static enum byoc_status rewrite_layout(struct byi_relayout *rl,
     return BYOC_OK;
 }
 
-/* Do the first `lead` axes stay where they are? Then *own orders the others. */
+/* Whether the first `lead` axes stay in place; then *own orders the others. */
 static bool keeps_lead(const struct byi_form *form, uint32_t lead,
                        struct byi_form *own)
 {
@@ -422,10 +426,11 @@ static bool keeps_lead(const struct byi_form *form, uint32_t lead,
     return form->block == 0;
 }
 
-/* Operand i of lower rank than the result, as it lines up with a result that is
- * stored in the state's form. Leading axes of size 1 are left out. */
-static enum byoc_status line_up(struct byi_relayout *rl, struct call *call,
-                                uint32_t i, struct byoc_error *err)
+/* Align operand i, of lower rank than the result, with a result in the state's
+ * form. Leading axes of size 1 are omitted. */
+static enum byoc_status line_up(struct byi_relayout *rl,
+                                struct relayout_call *call, uint32_t i,
+                                struct byoc_error *err)
 {
     const struct byi_type *type =
         byi_rl_type(rl, node_of(rl, call->old)->args[i]);
@@ -472,8 +477,8 @@ static enum byoc_status line_up(struct byi_relayout *rl, struct call *call,
     return add_reshape(rl, *x, stored, x, err);
 }
 
-/* Does operand 0 of call `id` come with its elements in another order? Then the
- * site of the reshape that makes it. */
+/* The site of the reshape that computes operand 0 of call `id` with its
+ * elements in another order; NULL: none. */
 static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
@@ -486,7 +491,7 @@ static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
 /* Weights (N, K) of an nn.dense whose data come unrolled from another form of
  * (M, axes of K): the axes of K in the same order. */
 static enum byoc_status unroll_weights(struct byi_relayout *rl,
-                                       struct call *call,
+                                       struct relayout_call *call,
                                        struct byoc_error *err)
 {
     const struct byi_node *node = node_of(rl, call->old);
@@ -508,7 +513,8 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
     return add_reshape(rl, *w, weights, w, err);
 }
 
-static enum byoc_status rewrite_call(struct byi_relayout *rl, struct call *call,
+static enum byoc_status rewrite_call(struct byi_relayout *rl,
+                                     struct relayout_call *call,
                                      struct byoc_error *err)
 {
     const struct byi_node *node = node_of(rl, call->old);
@@ -538,7 +544,7 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl, struct call *call,
     }
 }
 
-/* Is the new node's type the old one's, stored in that form? */
+/* Whether the new node's type is the old type in that form. */
 static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
                       const struct byi_type *old, byi_form_id form)
 {
@@ -556,7 +562,7 @@ static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
     return true;
 }
 
-/* The axes that a state is about. */
+/* The number of axes that a state orders. */
 static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
@@ -565,7 +571,7 @@ static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
     return byi_rl_type(rl, result ? id : node->args[0])->rank;
 }
 
-/* What the old node carries beside its operands. */
+/* Copy the annotations of the old node. */
 static void annotate(struct byi_relayout *rl, byi_id fresh,
                      const struct byi_node *old)
 {
@@ -605,7 +611,8 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
     *fits = site->rule == BYI_RL_GROUP || site->rule == BYI_RL_UNROLL;
     if (*fits)
         return emit_groups(rl, id, err);
-    struct call call = {.old = id, .op = node->op, .n_attrs = node->attrs->n};
+    struct relayout_call call = {
+        .old = id, .op = node->op, .n_attrs = node->attrs->n};
     byi_id fresh = BYI_NO_ID;
     assert(node->attrs->n + 2 <= MAX_ATTRS);
     call.form =
@@ -636,8 +643,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
 
 /* --- nodes as they are --------------------------------------------------- */
 
-/* A view of what is stored with the same elements in the same order: no need
- * to convert first. */
+/* A view of a value with the same element order needs no conversion first. */
 static bool emit_view(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
@@ -709,7 +715,7 @@ enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
     rl->f = byi_func_like(rl->m, old, rl->map);
     rl->made_mask = 63;
     rl->made_slots = byi_arena_calloc(rl->scratch, 64, sizeof *rl->made_slots);
-    BYI_PUSH(&rl->made, ((struct byi_made){0})); /* 0: none */
+    BYI_PUSH(&rl->made, ((struct byi_relayout_value){0})); /* 0: none */
     for (byi_id id = 0; id < old->nodes.n; id++) {
         struct byi_site *site = &rl->sites[id];
         if (node_of(rl, id)->kind == BYI_PARAM)

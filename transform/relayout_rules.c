@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout_rules.c: what a state means to each operator: the code behind the
+/* relayout_rules.c: the meaning of a state for each operator: implements the
  * layout column of ops.def.
  */
 #include "relayout.h"
@@ -27,7 +27,7 @@ static const struct byi_type *arg_type(const struct byi_relayout *rl, byi_id id,
     return byi_rl_type(rl, node_of(rl, id)->args[i]);
 }
 
-/* The type whose axes a state is about. */
+/* The type whose axes a state orders. */
 static const struct byi_type *state_type(const struct byi_relayout *rl,
                                          byi_id id)
 {
@@ -45,8 +45,8 @@ static uint32_t normal_axis(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* The axes that attribute `axis` names, of a value of that rank; 0 where it
- * names none or some that are not there. */
+/* The mask of the axes in attribute `axis`; 0 if it has none or one is out of
+ * range. */
 static uint32_t axis_mask(const struct byi_attrs *attrs, uint32_t rank)
 {
     const struct byi_attr *axis = byi_attr_find(attrs, "axis");
@@ -89,7 +89,7 @@ static uint32_t classify_reduce(struct byi_relayout *rl, byi_id id)
     return site->mask ? BYI_RL_DROP : BYI_RL_SAME;
 }
 
-/* squeeze without axes drops those that are 1 where it runs. */
+/* squeeze without axes drops the axes that have size 1 at run time. */
 static uint32_t classify_squeeze(struct byi_relayout *rl, byi_id id)
 {
     rl->sites[id].mask =
@@ -131,8 +131,8 @@ static uint32_t classify_perm(struct byi_relayout *rl, byi_id id)
     }
 }
 
-/* A reshape joins and splits runs of axes: each run of the operand's that has
- * as many elements as a run of the result's is a group with it. */
+/* A reshape merges and splits runs of axes: a run of the operand's axes and a
+ * run of the result's with as many elements form a group. */
 static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_type *in = arg_type(rl, id, 0), *out = byi_rl_type(rl, id);
@@ -191,8 +191,8 @@ static uint32_t classify_call(struct byi_relayout *rl, byi_id id)
     byi_unreachable();
 }
 
-/* Convolutions keep the layout they have unless they are pinned: another one
- * is another algorithm. Pools follow. */
+/* Convolutions keep their layout unless pinned, since another layout means
+ * another algorithm. Pools propagate layouts. */
 static bool has_weights(const struct byi_node *node)
 {
     return byi_attr_find(node->attrs, "kernel_layout") != NULL;
@@ -235,7 +235,7 @@ static bool allows_layout(const struct byi_relayout *rl, byi_id id,
            byi_layout_is_data(&layout, plain);
 }
 
-/* A block may be joined and cut where no part of it is. */
+/* Whether an operator would concatenate or slice inside a block. */
 static bool cuts_blocks(const struct byi_relayout *rl, byi_id id,
                         const struct byi_form *form)
 {
@@ -271,7 +271,7 @@ static bool fits_fields(const struct byi_form *form,
     return true;
 }
 
-/* Layer norm is over the last axes, which stay where they are. */
+/* Layer norm reduces the last axes, which must stay in place. */
 static bool keeps_last(const struct byi_relayout *rl, byi_id id,
                        const struct byi_form *form)
 {
@@ -364,7 +364,7 @@ bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i)
            arg_type(rl, id, i)->rank != byi_rl_type(rl, id)->rank;
 }
 
-/* Does operand i of a SAME operator have the axes of its state? */
+/* Whether operand i of a SAME operator has the axes of its state. */
 static bool has_axes(const struct byi_relayout *rl, byi_id id, uint32_t i)
 {
     const struct byi_node *node = node_of(rl, id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RemoveUnusedFunctions: drop the functions that no entry leads to.
+/* RemoveUnusedFunctions: drop the functions that no entry reaches.
  * requires: nothing
  * leaves:   the functions that `entry` names (none: where the model starts),
  *           and those that can be reached from them: called, or read as a
@@ -21,14 +21,14 @@ static const struct byi_pass_option options[] = {
     {.name = NULL},
 };
 
-struct finder {
+struct function_finder {
     struct byi_module *m;
     bool *needed; /* by function */
     uint32_t *pending;
     uint32_t n_pending;
 };
 
-static void need(struct finder *s, uint32_t func)
+static void need(struct function_finder *s, uint32_t func)
 {
     if (s->needed[func])
         return;
@@ -51,7 +51,8 @@ static enum byoc_status unknown(const struct byi_module *m, const char *name,
     return status;
 }
 
-static enum byoc_status need_entries(struct finder *s, const char *entries,
+static enum byoc_status need_entries(struct function_finder *s,
+                                     const char *entries,
                                      struct byi_arena *scratch,
                                      struct byoc_error *err)
 {
@@ -71,7 +72,7 @@ static enum byoc_status need_entries(struct finder *s, const char *entries,
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    struct finder s = {
+    struct function_finder s = {
         .m = m,
         .needed = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.needed),
         .pending = byi_arena_calloc(scratch, m->funcs.n, sizeof *s.pending),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rewrite.c: the one loop behind the rewriting passes. A note per fresh node
- * counts its readers: those built already, and those of the old function that
- * are still to come. When a replacement takes the last reader of a node, the
- * node dies, its operands lose a reader, and its sources are linked to the
- * replacement; links become sets of sources once, at the end.
+/* rewrite.c: the loop of all rewriting passes. A note per fresh node counts its
+ * readers: those already built, and those of the old function that are still to
+ * come. When a replacement removes the last reader of a node, the node dies,
+ * its operands lose a reader, and its sources are linked to the replacement. At
+ * the end the links are converted to sets of sources.
  */
 #include "rewrite.h"
 
@@ -12,18 +12,18 @@
 #include <string.h>
 
 enum {
-    MAX_ROUNDS = 16, /* rules on one node: more would be a cycle */
+    MAX_ROUNDS = 16, /* rule applications per node, against cycles */
     MAX_HEIRS = 16
 };
 
-struct link {
+struct source_link {
     byi_id from;
-    struct link *next;
+    struct source_link *next;
 };
 
 struct byi_note {
     uint32_t readers;
-    struct link *merged; /* nodes whose sources this one takes over */
+    struct source_link *merged; /* nodes whose sources this one takes over */
 };
 
 /* --- looking ------------------------------------------------------------- */
@@ -213,15 +213,17 @@ void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
         return;
     if (!rw->notes.at[from].merged && !byi_rw_node(rw, from)->sources->n)
         return;
-    struct link *l = byi_arena_alloc(rw->scratch, sizeof *l);
-    *l = (struct link){from, rw->notes.at[to].merged};
+    struct source_link *l = byi_arena_alloc(rw->scratch, sizeof *l);
+    *l = (struct source_link){from, rw->notes.at[to].merged};
     rw->notes.at[to].merged = l;
     rw->merged = true;
 }
 
 /* --- reachable nodes ----------------------------------------------------- */
 
-enum { AHEAD = 32 }; /* nodes: every pass walks so, and waits for memory */
+enum {
+    AHEAD = 32
+}; /* prefetch distance in nodes: this walk is bound by memory */
 
 /* live[id]: the result needs node id. Operands come before their readers, so
  * one walk backwards finds all. */
@@ -311,7 +313,8 @@ static void settle_sources(struct byi_rewrite *rw)
             const struct byi_sources *own = f->nodes.at[at].sources;
             for (uint32_t i = 0; i < own->n; i++)
                 BYI_PUSH(&all, own->at[i]);
-            for (struct link *l = rw->notes.at[at].merged; l; l = l->next) {
+            for (struct source_link *l = rw->notes.at[at].merged; l;
+                 l = l->next) {
                 if (seen[l->from] == id + 1)
                     continue;
                 seen[l->from] = id + 1;
@@ -348,8 +351,8 @@ static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
     return true;
 }
 
-/* Node `dead` lost its last reader: take its reads back, and so on. Each
- * leaves its sources to `heir`s first..end-1 that are no constants. */
+/* Node `dead` lost its last reader: release its operands recursively. The nodes
+ * first .. end - 1 that are not constants inherit the sources. */
 static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
                     byi_id end)
 {
@@ -373,14 +376,14 @@ static void release(struct byi_rewrite *rw, byi_id dead, byi_id first,
     byi_vec_free(stack.at);
 }
 
-/* Constants and the like are no values that a let could order. */
+/* Whether the node is an atom, which a let cannot bind. */
 static bool is_atom(const struct byi_node *node)
 {
     return node->kind == BYI_PARAM || node->kind == BYI_CONST ||
            node->kind == BYI_GLOBAL;
 }
 
-/* Put `out` in the place of `at`; nodes from `before` on are new. */
+/* Replace `at` by `out`; nodes from `before` on are new. */
 static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
 {
     const byi_id end = rw->f->nodes.n;
@@ -395,7 +398,7 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
         rw->f->nodes.at[out].let = byi_rw_node(rw, at)->let;
     rw->notes.at[out].readers += rw->notes.at[at].readers;
     rw->notes.at[at].readers = 0;
-    /* Upwards: what a dead node takes along comes before it. */
+    /* Upwards: a dead node's operands come before it. */
     for (byi_id id = before; id < end; id++)
         if (rw->notes.at[id].readers == 0)
             release(rw, id, 0, 0);
@@ -405,7 +408,8 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
     release(rw, at, few ? before : out, out + 1);
 }
 
-/* The first rule with an answer for `at`; leaves nothing behind of others. */
+/* Apply the first rule that replaces `at`; nodes of failed rules are dropped.
+ */
 static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
                         uint32_t n, byi_id at)
 {
@@ -441,8 +445,8 @@ static byi_id settle_node(struct byi_rewrite *rw, const struct byi_rule *rules,
     return at;
 }
 
-/* How often each node of the old function is read by those that its result
- * needs: 0 for what it does not need. Readers come first on the way back. */
+/* Count the live readers of each node of the old function; dead nodes have 0.
+ * The walk is backwards, so readers come first. */
 static uint32_t *count_readers(const struct byi_func *f,
                                struct byi_arena *scratch)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/rewrite.h: rebuild a function node by node, with rules.
  *
- * Every reachable node is copied to a fresh function, operands first. Rules
- * then see the copy, whose operands are rewritten already, and may return
- * another node in its place. What nobody reads any more is dropped as it
- * happens, so a rule may ask how many readers a value has, and it leaves its
- * sources to the nodes that came in its place. Linear in nodes and edges.
+ * Every reachable node is copied to a fresh function, operands first. Rules see
+ * the copy, whose operands are already rewritten, and may return another node
+ * to replace it. A node without readers is dropped at once, so a rule can query
+ * the number of readers, and its sources pass to its replacement. Time: linear
+ * in nodes and edges.
  */
 #ifndef BYI_REWRITE_H
 #define BYI_REWRITE_H
@@ -25,14 +25,14 @@ struct byi_rewrite {
     const struct byi_func *old;
     BYI_VEC(struct byi_note) notes; /* by fresh id                   */
     byi_id *map;                    /* old id -> fresh id            */
-    bool merged;                    /* sources have gone to others   */
+    bool merged;                    /* sources moved to other nodes  */
 };
 
-/* A rule looks at node `at` of rw->f and returns the node that takes its
- * place, emitted by the functions below or there before; BYI_NO_ID for none.
- * A node whose type is not that of `at` is not taken (but for an `if`), so
- * rules need not check for broadcasting. They are tried in order; what a
- * rule emitted in place of `at` is offered to the rules again. */
+/* A rule inspects node `at` of rw->f and returns its replacement, a node that
+ * it emitted with the functions below or an existing one; BYI_NO_ID: no match.
+ * A replacement of another type than `at` is rejected (except for an `if`), so
+ * rules need not check for broadcasting. Rules are tried in order, and again on
+ * a replacement. */
 struct byi_rule {
     enum byi_op_id op; /* BYI_OP_NONE: every node */
     byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
@@ -49,7 +49,7 @@ void byi_sweep(struct byi_module *m, struct byi_func *f,
 
 /* --- looking ------------------------------------------------------------- */
 
-/* Lent until the next emission. */
+/* Valid until the next emission. */
 const struct byi_node *byi_rw_node(const struct byi_rewrite *rw, byi_id id);
 bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
 /* Operand i of node id. */
@@ -57,9 +57,9 @@ byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
 /* The tensor type of node id, NULL when it is a tuple or function. */
 const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
 bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
-/* id has exactly one reader. */
+/* Whether id has exactly one reader. */
 bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
-/* Every reader of the inner nodes is an inner node or the root. */
+/* Whether every reader of the inner nodes is an inner node or the root. */
 bool byi_rw_closed(const struct byi_rewrite *rw, byi_id root,
                    const byi_id *inner, uint32_t n);
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
@@ -81,7 +81,7 @@ static inline float byi_float_at(const void *at, int64_t i)
     return x;
 }
 
-/* --- emitting. BYI_NO_ID in, or a type that does not fit: BYI_NO_ID out --- */
+/* --- emitting. BYI_NO_ID operands or a type error return BYI_NO_ID -------- */
 
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
                    const byi_id *args, uint32_t n, const struct byi_attr *given,
@@ -89,7 +89,7 @@ byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
 byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
 byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
                   byi_id b);
-/* Node `at` again, with other operands. */
+/* A copy of node `at` with other operands. */
 byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
 /* Memory of a new constant, which byi_rw_const then adds without a copy;
  * false where the type has symbols or cannot be addressed. */

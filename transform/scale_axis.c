@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale_axis.c: see scale_axis.h. Scales are computed in double and rounded
- * once, when they reach a constant; what would overflow there does not fit.
+ * once, when they reach a constant. A scale that would overflow there does not
+ * fit.
  */
 #include "scale_axis.h"
 #include "rewrite.h"
@@ -39,7 +40,7 @@ static const struct byi_node *node_of(const struct byi_scaling *s, byi_id id)
     return &s->f->nodes.at[id];
 }
 
-/* Types are lent by the function; tensors only. */
+/* The type of a tensor, owned by the function; NULL: another type. */
 static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)
 {
     const struct byi_type *type = node_of(s, id)->type;
@@ -56,8 +57,8 @@ static double largest_finite(enum byoc_dtype dtype)
     return dtype == BYOC_F64 ? DBL_MAX : (double)FLT_MAX;
 }
 
-/* The largest magnitude in constant `id`, looked up once a constant;
- * infinite when one of them is no number. */
+/* The largest magnitude in constant `id`, cached; infinite if an element is not
+ * a number. */
 static double largest_of(struct byi_scaling *s, byi_id id)
 {
     const uint32_t index = node_of(s, id)->index;
@@ -301,7 +302,7 @@ const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
     return made;
 }
 
-/* Along which axis of `type` the constant varies: -1 none, -2 several. */
+/* The axis of `type` along which the constant varies; -1: none, -2: several. */
 static int varying_axis(const struct byi_tensor *t, const struct byi_type *type)
 {
     int axis = -1;
@@ -372,7 +373,7 @@ const struct byi_scale *byi_scale_part(struct byi_scaling *s,
 
 /* --- through operators --------------------------------------------------- */
 
-/* Are dims x[0..nx-1] and y[0..ny-1] the same but for ones? */
+/* Whether dims x[0..nx-1] and y[0..ny-1] are equal, ignoring ones. */
 static bool same_but_ones(const int64_t *x, uint32_t nx, const int64_t *y,
                           uint32_t ny)
 {
@@ -416,8 +417,8 @@ static int transposed_axis(const struct byi_node *node, uint32_t rank,
     return n ? -1 : (int)(rank - 1 - a);
 }
 
-/* Does a window slide along axis a? Of other layouts than channels first, no
- * axis is said to be free. */
+/* Whether a window slides along axis a. In other layouts than channels-first,
+ * every axis counts as such. */
 static bool is_window(const struct byi_node *node, uint32_t a)
 {
     return node->op >= BYI_OP_NN_MAX_POOL1D &&
@@ -500,7 +501,7 @@ const struct byi_scale *byi_scale_to_arg(struct byi_scaling *s, byi_id id,
     byi_unreachable(); /* the room had this axis */
 }
 
-/* --- taking scales up ---------------------------------------------------- */
+/* --- absorbing scales ---------------------------------------------------- */
 
 static double value_at(const struct byi_scale *scale, int64_t i)
 {
@@ -599,7 +600,7 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
 typedef BYI_VEC(struct byi_trail *) trail_vec;
 typedef BYI_VEC(uint32_t) source_vec;
 
-/* All sources on the trail that no other node took, together with `own`. */
+/* The union of `own` and the trail's sources that no other node took. */
 static const struct byi_sources *collect_sources(struct byi_scaling *s,
                                                  const struct byi_sources *own,
                                                  struct byi_trail *trail)
@@ -629,7 +630,7 @@ static const struct byi_sources *collect_sources(struct byi_scaling *s,
     return made;
 }
 
-/* The constant that takes the place of operand `arg`. */
+/* The constant that replaces operand `arg`. */
 static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
                          byi_id id, const struct byi_scale_edit *edit, int arg)
 {

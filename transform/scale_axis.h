@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/scale_axis.h: what the two directions of FoldScaleAxis share: a
- * scale (one factor per index of an axis), the room that a value has for one,
- * how both pass through operators, and what takes them up: constant operands
- * and constant weights.
+/* transform/scale_axis.h: shared by the two directions of FoldScaleAxis: a
+ * scale (one factor per index of an axis), the room of a value (the scales it
+ * could absorb), how both propagate through operators, and the constant
+ * operands and weights that absorb scales.
  *
  * Each direction works in two walks over the nodes, as Relay's pass does.
  * The first says for every value which scales could be moved into it (its
@@ -14,8 +14,8 @@
 
 #include "core/ir/ir.h"
 
-/* Sources of multiplications that went into a scale: the first node that
- * takes the scale up becomes theirs as well. */
+/* Sources of the multiplications in a scale: the first node that absorbs the
+ * scale inherits them. */
 struct byi_trail {
     const struct byi_sources *own;
     struct byi_trail *next[2];
@@ -31,7 +31,7 @@ struct byi_scale {
     struct byi_trail *trail;
 };
 
-/* Which scales fit: bit a of `axes` is axis a. */
+/* The scales that fit: bit a of `axes` is axis a. */
 struct byi_room {
     uint32_t axes;
     bool positive;      /* not below 0                 */
@@ -43,7 +43,7 @@ extern const struct byi_room byi_room_none, byi_room_any;
 struct byi_room byi_room_both(struct byi_room a, struct byi_room b);
 bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s);
 
-/* How a node gets its result from one operand, as far as scales care. */
+/* How a node propagates a scale of one operand to its result. */
 enum byi_scale_how {
     BYI_SCALE_BLOCKS,  /* not at all                                      */
     BYI_SCALE_PASSES,  /* f(s x) = s f(x); with `positive`, for s >= 0    */
@@ -62,7 +62,7 @@ struct byi_weights {
     uint32_t in_axis, out_axis; /* channels of the data; of the result */
 };
 
-/* What becomes of a node. */
+/* The edit of a node. */
 enum byi_scale_edit_kind {
     BYI_EDIT_NONE,
     BYI_EDIT_DISSOLVE,    /* its operand x takes its place          */
@@ -91,8 +91,8 @@ struct byi_scaling {
 
 struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
                                      struct byi_arena *scratch);
-/* Is there a product with a constant at all? Looking at every weight of a
- * function is for those only. */
+/* Whether the function has a product with a constant; otherwise its weights
+ * need not be read. */
 bool byi_scaling_needed(const struct byi_scaling *s);
 /* Rebuild the function with its edits. */
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
@@ -110,8 +110,8 @@ struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
 /* Its room: axes along which it can be scaled without growing much. */
 struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
-/* The scale that a multiplication or division by a constant is, and what it
- * scales; NULL when it is none. */
+/* The scale of a multiplication or division by a constant, and the scaled
+ * operand; NULL: another node. */
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x);
 /* a b, where both fit one axis, else NULL; either may be NULL. */

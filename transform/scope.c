@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scope.c: the scope of a value is the lowest common ancestor of the scopes of
- * its readers. Readers come first in a walk backwards, which enters the
- * branches of an `if` when the `if` has got its own scope; so the tree of
- * scopes only ever grows leaves, and ancestors are found by skew-binary jumps
- * (Myers, "An applicative random-access stack", 1983). What a branch captures
- * is no reader of its own: readers inside count for the value outside.
+ * its readers. A backward walk visits readers first and enters the branches of
+ * an `if` once the `if` has a scope, so the tree of scopes grows only at leaves
+ * and skew-binary jump pointers find ancestors (Myers, "An applicative
+ * random-access stack", 1983). A capture is not a reader: readers inside the
+ * branch count as readers of the value outside.
  */
 #include "scope.h"
 
 #include <assert.h>
 
 enum {
-    NOWHERE = 0,   /* no reader has been met; scopes count from 1 */
+    NOWHERE = 0,   /* no reader yet; scopes count from 1 */
     MAX_DEPTH = 64 /* an `if` is moved no deeper: texts and others who walk
                       nested functions have limits */
 };
@@ -19,14 +19,14 @@ enum {
 /* A value of the module: by the number of its node, base[func] + id. */
 typedef uint32_t value;
 
-struct scope {
+struct scope_entry {
     uint32_t func, parent, jump, depth;
     uint32_t n_captures;
     const value *captures;
     struct byi_func *fresh;
 };
 
-struct walk {
+struct scope_walk {
     uint32_t func;
     byi_id next; /* nodes below it are still to come */
 };
@@ -41,12 +41,12 @@ struct byi_scopes {
     value *def;     /* by value: what a capture stands for, else itself   */
     uint32_t *at;   /* by value: the scope it belongs to                  */
     uint32_t *home; /* by function: its scope                             */
-    struct scope *scopes; /* from 1                                        */
+    struct scope_entry *scopes; /* from 1 */
     uint32_t n_scopes;
     uint32_t first; /* the scope of the function that is being settled    */
     value *order;   /* its values, readers before what they read          */
     uint32_t n_order;
-    struct walk *walks;
+    struct scope_walk *walks;
     uint32_t n_walks;
     /* for the rebuild, by value: the scope that has it, and as what node */
     uint32_t *seen, *seen_atom;
@@ -66,7 +66,7 @@ static bool is_atom(const struct byi_node *node)
     return node->kind == BYI_CONST || node->kind == BYI_GLOBAL;
 }
 
-/* In its own body, a function is a name: it cannot be held anywhere else. */
+/* Whether the node is a function's reference to itself, which cannot move. */
 static bool is_self(const struct byi_node *node, uint32_t func)
 {
     return node->kind == BYI_FN && node->index == func;
@@ -86,7 +86,7 @@ static bool is_plain(const struct byi_func *f)
            !f->attr.operands && !f->attr.inlined && f->result_names.n == 0;
 }
 
-/* Function literals that one `if`, and nobody else, reads as a branch. */
+/* Find the function literals whose only reader is one `if`, as its branch. */
 static void find_branches(struct byi_scopes *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
@@ -157,7 +157,7 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func)
 
 static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
 {
-    const struct scope *at = s->scopes;
+    const struct scope_entry *at = s->scopes;
     if (at[a].depth < at[b].depth) {
         const uint32_t c = a;
         a = b;
@@ -173,7 +173,7 @@ static uint32_t common(const struct byi_scopes *s, uint32_t a, uint32_t b)
     return a;
 }
 
-/* Somebody in `scope` reads node `id` of `func`. */
+/* Record a reader in `scope` of node `id` of `func`. */
 static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
                     uint32_t scope)
 {
@@ -186,22 +186,22 @@ static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
 static void enter(struct byi_scopes *s, uint32_t func, uint32_t parent)
 {
     const uint32_t scope = ++s->n_scopes;
-    struct scope *at = s->scopes;
+    struct scope_entry *at = s->scopes;
     if (parent == NOWHERE) {
         at[scope] =
-            (struct scope){.func = func, .parent = scope, .jump = scope};
+            (struct scope_entry){.func = func, .parent = scope, .jump = scope};
     } else {
         const uint32_t jump = at[parent].jump;
         const bool merge = at[parent].depth - at[jump].depth ==
                            at[jump].depth - at[at[jump].jump].depth;
-        at[scope] = (struct scope){.func = func,
-                                   .parent = parent,
-                                   .jump = merge ? at[jump].jump : parent,
-                                   .depth = at[parent].depth + 1};
+        at[scope] = (struct scope_entry){.func = func,
+                                         .parent = parent,
+                                         .jump = merge ? at[jump].jump : parent,
+                                         .depth = at[parent].depth + 1};
     }
     s->home[func] = scope;
     const struct byi_func *f = s->m->funcs.at[func];
-    s->walks[s->n_walks++] = (struct walk){func, f->nodes.n};
+    s->walks[s->n_walks++] = (struct scope_walk){func, f->nodes.n};
     read_in(s, func, f->result, scope);
 }
 
@@ -215,7 +215,7 @@ static void enter_branch(struct byi_scopes *s, uint32_t outer,
     enter(s, fn->index, parent);
 }
 
-/* Node `id` has its scope: so have its operands one reader more. */
+/* Node `id` has its scope: record it as a reader of its operands. */
 static void settle_node(struct byi_scopes *s, uint32_t func, byi_id id)
 {
     const struct byi_func *f = s->m->funcs.at[func];
@@ -245,7 +245,7 @@ void byi_scopes_settle(struct byi_scopes *s, uint32_t func)
     s->first = s->n_scopes + 1;
     enter(s, func, NOWHERE);
     while (s->n_walks > 0) {
-        struct walk *w = &s->walks[s->n_walks - 1];
+        struct scope_walk *w = &s->walks[s->n_walks - 1];
         if (w->next == 0)
             s->n_walks--;
         else
@@ -270,7 +270,7 @@ bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out)
 
 /* --- captures ------------------------------------------------------------- */
 
-/* Where a value is found: parameters and captured constants stay. */
+/* The scope that holds a value: parameters and captured constants stay. */
 static uint32_t place_of(const struct byi_scopes *s, value v)
 {
     const struct byi_node *node = node_of(s, v);
@@ -312,7 +312,8 @@ static void capture(struct byi_scopes *s, uint32_t scope, value v,
     BYI_PUSH(list, v);
 }
 
-/* What the node `id` of `func` in `scope` stands for, unless it goes along. */
+/* Capture the value of node `id` of `func` in `scope`, unless it moves along.
+ */
 static void capture_arg(struct byi_scopes *s, uint32_t scope, uint32_t func,
                         byi_id id, value_vec *list)
 {
@@ -329,7 +330,7 @@ static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &f->nodes.at[node->args[i]];
         if (node->kind == BYI_IF && i > 0 && is_branch(s, arg)) {
-            const struct scope *inner = &s->scopes[s->home[arg->index]];
+            const struct scope_entry *inner = &s->scopes[s->home[arg->index]];
             for (uint32_t k = 0; k < inner->n_captures; k++)
                 capture(s, scope, inner->captures[k], list);
             continue;
@@ -346,7 +347,7 @@ static bool find_captures(struct byi_scopes *s)
     value_vec list = {0};
     bool fits = true;
     for (uint32_t i = s->n_scopes; fits && i > s->first; i--) {
-        struct scope *scope = &s->scopes[i];
+        struct scope_entry *scope = &s->scopes[i];
         list.n = 0;
         for (uint32_t k = first_member(s, i); k < s->member_ends[i - s->first];
              k++)
@@ -376,7 +377,7 @@ static void settle_local(struct byi_scopes *s, uint32_t scope, value v,
 
 static void begin(struct byi_scopes *s, uint32_t i)
 {
-    struct scope *scope = &s->scopes[i];
+    struct scope_entry *scope = &s->scopes[i];
     const struct byi_func *old = s->m->funcs.at[scope->func];
     struct byi_func *f = byi_func_like(s->target, old, NULL);
     scope->fresh = f;
@@ -397,7 +398,7 @@ static void begin(struct byi_scopes *s, uint32_t i)
     }
 }
 
-/* Nodes are moved as they are: nothing that their types depend on changes. */
+/* Move a node unchanged: its type depends on nothing that changes. */
 static byi_id move(struct byi_func *f, const struct byi_node *old,
                    const byi_id *args, uint32_t n_args)
 {
@@ -436,7 +437,7 @@ static byi_id arg_in(struct byi_scopes *s, uint32_t scope, uint32_t func,
 static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
                           const struct byi_node *fn)
 {
-    const struct scope *inner = &s->scopes[s->home[fn->index]];
+    const struct scope_entry *inner = &s->scopes[s->home[fn->index]];
     byi_id *args = byi_args_new(s->target, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
@@ -463,7 +464,7 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     settle_local(s, scope, v, id);
 }
 
-/* False, and nothing changed: a branch would capture too much. */
+/* False: a branch would capture too many values; nothing changed. */
 static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
                             enum byi_let let)
 {
@@ -473,7 +474,7 @@ static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
     if (!find_captures(s))
         return false;
     for (uint32_t i = s->n_scopes; i >= s->first; i--) {
-        const struct scope *scope = &s->scopes[i];
+        const struct scope_entry *scope = &s->scopes[i];
         begin(s, i);
         for (uint32_t k = first_member(s, i); k < s->member_ends[i - s->first];
              k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/simplify.h: rules that more than one pass lists. Each looks at a
- * node `at` of the operator it is named for, and returns what takes its place
- * or BYI_NO_ID (see rewrite.h).
+/* transform/simplify.h: rules that several passes share. Each inspects a node
+ * `at` of the operator that it is named after, and returns its replacement or
+ * BYI_NO_ID (see rewrite.h).
  */
 #ifndef BYI_SIMPLIFY_H
 #define BYI_SIMPLIFY_H

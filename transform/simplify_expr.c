@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SimplifyExpr: arithmetic and movement that changes nothing, or is one step.
+/* SimplifyExpr: drop arithmetic and data movement without effect, and merge
+ * consecutive steps.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
  * leaves:   nothing that a row of the table at the end matches. Elements keep
@@ -20,8 +21,8 @@
 
 /* --- arithmetic ---------------------------------------------------------- */
 
-/* Operand `side` when the other one is `neutral`. Addition of 0 turns -0 to
- * 0; nothing here depends on that sign. */
+/* Operand `side` if the other one is the neutral element. x + 0 turns -0 into
+ * 0; this difference is accepted. */
 static byi_id drop_neutral(struct byi_rewrite *rw, byi_id at, double neutral,
                            bool either)
 {
@@ -72,10 +73,10 @@ static byi_id power_one(struct byi_rewrite *rw, byi_id at)
     return drop_neutral(rw, at, 1.0, false);
 }
 
-/* --- constants that meet ------------------------------------------------- */
+/* --- reassociation of constants ------------------------------------------ */
 
-/* The constant operand of a call of `op`, or BYI_NO_ID; *x is the other one.
- * Of a difference and a quotient only the right one. */
+/* The constant operand of a call of `op`, or BYI_NO_ID; *x is the other
+ * operand. For subtract and divide, only the right operand. */
 static byi_id split_const(struct byi_rewrite *rw, byi_id id, enum byi_op_id op,
                           byi_id *x)
 {
@@ -91,11 +92,11 @@ static byi_id split_const(struct byi_rewrite *rw, byi_id id, enum byi_op_id op,
     return BYI_NO_ID;
 }
 
-/* One number for two constants in double; false where that may not stand for
- * them. */
+/* Combine two constants in double; false: they must not be combined. */
 typedef bool (*meet_fn)(double a, double b, double *out);
 
-/* Terms that cancel would leave the rounding of x + a out. */
+/* Cancelling terms are not combined: that would change the rounding of x + a.
+ */
 static bool meet_sum(double a, double b, double *out)
 {
     *out = a + b;
@@ -120,8 +121,8 @@ static bool meet_min(double a, double b, double *out)
     return a == a && b == b;
 }
 
-/* Does element i of `out` hold v as the type can: a normal number, and of an
- * integer v itself? */
+/* Store v as element i of `out`; false unless it is a normal number, or exact
+ * for an integer type. */
 static bool put(struct byi_tensor *out, int64_t i, double v)
 {
     const bool is_float = byi_dtype_is_float(out->dtype);
@@ -132,7 +133,7 @@ static bool put(struct byi_tensor *out, int64_t i, double v)
     return !is_float ? kept == v : kept == 0.0 ? v == 0.0 : isnormal(kept);
 }
 
-/* The constant of a and b that meet, element by element; scalars broadcast. */
+/* Combine constants a and b elementwise; scalars broadcast. */
 static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
                    meet_fn both)
 {
@@ -162,9 +163,9 @@ static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
     return byi_rw_const(rw, type, &out);
 }
 
-/* Operators whose constants meet: (x op a) op b  ==>  x op (a with b). Sums
- * and products of floats are rounded once instead of twice. Quotients of
- * integers truncate, and stay. */
+/* Operators that reassociate: (x op a) op b  ==>  x op (a with b). Sums and
+ * products of floats are rounded once instead of twice. Integer division is
+ * excluded, since it truncates. */
 static const struct {
     enum byi_op_id op;
     meet_fn both;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SimplifyInference: what training left behind becomes weights.
+/* SimplifyInference: fold batch norms, scales and shifts into weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
  * leaves:   no batch_norm with constant statistics; no multiplication by a
@@ -24,24 +24,23 @@
 
 #include "core/ops/layout.h"
 
-/* Operators that are linear in their weights, the axis of the weights that
- * makes output channels, and where those are in the result: counted from the
- * front, or from the back when negative. */
-struct linear {
+/* Operators that are linear in their weights, with the axis of output channels
+ * in the weights and in the result (negative: from the end). */
+struct linear_op {
     enum byi_op_id op;
     int weight_axis, result_axis;
 };
 
-static const struct linear linears[] = {
+static const struct linear_op linears[] = {
     {BYI_OP_NN_CONV1D, 0, 1},           {BYI_OP_NN_CONV2D, 0, 1},
     {BYI_OP_NN_CONV3D, 0, 1},           {BYI_OP_NN_CONV1D_TRANSPOSE, 1, 1},
     {BYI_OP_NN_CONV2D_TRANSPOSE, 1, 1}, {BYI_OP_NN_CONV3D_TRANSPOSE, 1, 1},
     {BYI_OP_NN_DENSE, 0, -1},           {BYI_OP_NN_MATMUL, 1, -1},
 };
 
-/* A linear operator with constant weights, maybe a constant per channel added
- * to it, and nobody else reading in between. */
-struct block {
+/* A linear operator with constant weights, and optionally a constant bias per
+ * channel; the value between has no other reader. */
+struct linear_block {
     byi_id conv, bias; /* bias: the constant, or BYI_NO_ID */
     uint32_t weight_axis, axis;
     int64_t groups, channels;
@@ -95,7 +94,8 @@ static byi_id channel_const(struct byi_rewrite *rw, const struct byi_type *type,
     return byi_rw_const(rw, made, &t);
 }
 
-static const struct linear *find_linear(const struct byi_rewrite *rw, byi_id id)
+static const struct linear_op *find_linear(const struct byi_rewrite *rw,
+                                           byi_id id)
 {
     for (size_t i = 0; i < BYI_COUNT(linears); i++)
         if (byi_rw_is(rw, id, linears[i].op))
@@ -104,9 +104,10 @@ static const struct linear *find_linear(const struct byi_rewrite *rw, byi_id id)
 }
 
 /* Fill `b` from the linear operator `id`. */
-static bool match_linear(struct byi_rewrite *rw, byi_id id, struct block *b)
+static bool match_linear(struct byi_rewrite *rw, byi_id id,
+                         struct linear_block *b)
 {
-    const struct linear *row = find_linear(rw, id);
+    const struct linear_op *row = find_linear(rw, id);
     struct byi_tensor w;
     if (!row || !byi_rw_once(rw, id) ||
         !byi_rw_view(rw, byi_rw_arg(rw, id, 1), &w) || !computes(w.dtype))
@@ -130,8 +131,9 @@ static bool match_linear(struct byi_rewrite *rw, byi_id id, struct block *b)
     return b->channels > 0;
 }
 
-/* `id` is a block whose only reader is the node that asks. */
-static bool match_block(struct byi_rewrite *rw, byi_id id, struct block *b)
+/* Match a block whose result has a single reader. */
+static bool match_block(struct byi_rewrite *rw, byi_id id,
+                        struct linear_block *b)
 {
     b->bias = BYI_NO_ID;
     if (match_linear(rw, id, b))
@@ -166,7 +168,7 @@ static void scale_run(const struct byi_tensor *w, struct byi_tensor *out,
 /* The output channel of weight element i: along weight_axis, and for grouped
  * deconvolutions (C, O/groups, ...) by the group its input channel is in. */
 static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
-                          const struct block *b, const double *scale)
+                          const struct linear_block *b, const double *scale)
 {
     const uint32_t axis = b->weight_axis;
     const int64_t outer = byi_elements(axis, w->dims);
@@ -181,8 +183,8 @@ static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
         }
 }
 
-/* The block again, times scale, plus shift (either may be NULL). */
-static byi_id emit_block(struct byi_rewrite *rw, const struct block *b,
+/* Emit the block times scale plus shift (either may be NULL). */
+static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
                          const double *scale, const double *shift)
 {
     const struct byi_node conv = *byi_rw_node(rw, b->conv);
@@ -204,8 +206,8 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct block *b,
     return byi_rw_op2(rw, BYI_OP_ADD, id, bias);
 }
 
-/* (block) scale + shift, with the block's own bias in it. */
-static byi_id fold_block(struct byi_rewrite *rw, const struct block *b,
+/* Fold scale and shift into the block's weights and bias. */
+static byi_id fold_block(struct byi_rewrite *rw, const struct linear_block *b,
                          const double *scale, const double *shift)
 {
     const struct byi_type *type = byi_rw_tensor(rw, b->conv);
@@ -259,7 +261,7 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
 static byi_id fold_batch_norm(struct byi_rewrite *rw, byi_id at)
 {
     double *scale, *shift;
-    struct block b;
+    struct linear_block b;
     if (!bn_numbers(rw, at, &scale, &shift))
         return BYI_NO_ID;
     const byi_id x = byi_rw_arg(rw, at, 0);
@@ -279,7 +281,7 @@ static byi_id fold_batch_norm(struct byi_rewrite *rw, byi_id at)
 /* multiply(block, const per channel)  ==>  block' */
 static byi_id fold_multiply(struct byi_rewrite *rw, byi_id at)
 {
-    struct block b;
+    struct linear_block b;
     for (uint32_t i = 0; i < 2; i++) {
         const byi_id x = byi_rw_arg(rw, at, i);
         if (!match_block(rw, x, &b))
@@ -291,7 +293,7 @@ static byi_id fold_multiply(struct byi_rewrite *rw, byi_id at)
     return BYI_NO_ID;
 }
 
-/* The constant operand of an addition, or BYI_NO_ID; *x is the other one. */
+/* The constant operand of an addition, or BYI_NO_ID; *x: the other operand. */
 static byi_id split_add(struct byi_rewrite *rw, byi_id id, byi_id *x)
 {
     struct byi_tensor view;

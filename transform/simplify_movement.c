@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simplify_movement.c: rules for operators that move or copy elements, and
- * compute nothing: what comes of two in a row. See simplify.h.
+/* simplify_movement.c: rules that merge two consecutive operators that only
+ * move or copy elements. See simplify.h.
  */
 #include "simplify.h"
 
@@ -26,8 +26,8 @@ static bool is_view(const struct byi_rewrite *rw, byi_id id)
            node->op != BYI_OP_COPY;
 }
 
-/* x with the dims of `type`, as a reshape; not where the dims say less than
- * the operator did: with two that are not known, or none at all. */
+/* A reshape of x to the dims of `type`. Fails if a reshape cannot express them:
+ * with two symbolic dims, or rank 0. */
 static byi_id emit_reshape(struct byi_rewrite *rw, byi_id x,
                            const struct byi_type *type)
 {
@@ -75,7 +75,7 @@ byi_id byi_reshape_full(struct byi_rewrite *rw, byi_id at)
 
 /* --- transposes ---------------------------------------------------------- */
 
-/* Axes of a transpose, with the default filled in; false if there is none. */
+/* The axes of a transpose, or its default; false: not a transpose. */
 static bool axes_of(const struct byi_rewrite *rw, byi_id id,
                     int64_t axes[BYI_MAX_RANK], uint32_t *rank)
 {
@@ -132,8 +132,8 @@ static uint32_t bits_of(enum byoc_dtype dtype, bool *sign)
                                : 0;
 }
 
-/* All values of the first type are values of the second. Integers of up to 15
- * bits are in the range of a float16, those of up to 64 in that of others. */
+/* Whether the second type represents all values of the first. Integers of up to
+ * 15 bits are in float16's range, those of up to 64 bits in that of others. */
 static bool holds(enum byoc_dtype in, enum byoc_dtype out)
 {
     bool in_sign, out_sign;
@@ -162,7 +162,7 @@ byi_id byi_merge_casts(struct byi_rewrite *rw, byi_id at)
 
 /* --- pads ---------------------------------------------------------------- */
 
-/* Pads of an nn.pad with a constant; none of them cuts. */
+/* The pads of an nn.pad with a constant, none negative. */
 static bool pads_of(const struct byi_rewrite *rw, byi_id id,
                     int64_t pads[2 * BYI_MAX_RANK], uint32_t *n)
 {
@@ -201,7 +201,7 @@ byi_id byi_merge_pads(struct byi_rewrite *rw, byi_id at)
 /* --- slices -------------------------------------------------------------- */
 
 /* A strided_slice with steps forward: of each axis, begin + i step. */
-struct slice {
+struct slice_match {
     const struct byi_type *x, *type;
     int64_t begin[BYI_MAX_RANK], step[BYI_MAX_RANK];
 };
@@ -212,7 +212,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 }
 
 /* Reads slice `id` with constant operands; axes it cuts have known sizes. */
-static bool slice_of(const struct byi_rewrite *rw, byi_id id, struct slice *s)
+static bool slice_of(const struct byi_rewrite *rw, byi_id id,
+                     struct slice_match *s)
 {
     int64_t v[5][BYI_MAX_RANK];
     uint32_t n[5];
@@ -239,7 +240,7 @@ static bool slice_of(const struct byi_rewrite *rw, byi_id id, struct slice *s)
 }
 
 static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
-                         const struct slice *s)
+                         const struct slice_match *s)
 {
     int64_t begin[BYI_MAX_RANK], end[BYI_MAX_RANK], axes[BYI_MAX_RANK],
         steps[BYI_MAX_RANK];
@@ -266,7 +267,7 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
 byi_id byi_merge_slices(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id inner = byi_rw_arg(rw, at, 0);
-    struct slice a, b;
+    struct slice_match a, b;
     if (!slice_of(rw, inner, &a) || !slice_of(rw, at, &b))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < a.x->rank; i++) {
@@ -290,7 +291,7 @@ enum { MAX_PARTS = 64 }; /* looked through for one slice */
 byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id concat = byi_rw_arg(rw, at, 0);
-    struct slice s;
+    struct slice_match s;
     if (!byi_rw_is(rw, concat, BYI_OP_CONCATENATE) || !slice_of(rw, at, &s))
         return BYI_NO_ID;
     const struct byi_node *node = byi_rw_node(rw, concat);
@@ -336,8 +337,8 @@ byi_id byi_concat_fields(struct byi_rewrite *rw, byi_id at)
     return byi_rw_arg(rw, first->args[0], 0);
 }
 
-/* Does slice s cut only `axis`, in steps of 1? */
-static bool cuts_only(const struct slice *s, int64_t axis)
+/* Whether slice s cuts only `axis`, with step 1. */
+static bool cuts_only(const struct slice_match *s, int64_t axis)
 {
     for (uint32_t i = 0; i < s->x->rank; i++)
         if (s->step[i] != 1 ||
@@ -352,7 +353,7 @@ byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node node = *byi_rw_node(rw, at);
     const int64_t axis = axis_of(rw, at);
-    struct slice all, s;
+    struct slice_match all, s;
     if (node.n_args < 2 || !slice_of(rw, node.args[0], &all))
         return BYI_NO_ID;
     const byi_id x = byi_rw_arg(rw, node.args[0], 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SparseWeights: products with pruned weights skip the zeros.
+/* SparseWeights: use sparse products for pruned weights.
  * requires: types, constant weights       breaks: nothing
  *
  *   nn.dense(%x, const[w])        ==>     nn.sparse_dense(%x, const[w])
@@ -19,19 +19,19 @@
 
 enum {
     BAND = 4,             /* outputs that share a read of the data        */
-    LEAST_WEIGHTS = 4096, /* with fewer there is nothing to win           */
-    LEAST_COLUMNS = 16,   /* with fewer, all wait for weights from memory */
-    GATHERING = 40,       /* outputs that take as long as to gather       */
+    LEAST_WEIGHTS = 4096, /* fewer do not repay a sparse product          */
+    LEAST_COLUMNS = 16,   /* with fewer, memory bounds both products      */
+    GATHERING = 40,       /* outputs that cost as much as the gather      */
 };
 
 /* Weights (m, k): element (row, column) is at[row rs + column cs]. */
-struct weights {
+struct sparse_weights {
     const void *at;
     int64_t m, k, rs, cs;
 };
 
-/* Columns of the data that the weights are multiplied with; what is not known
- * is taken for enough. */
+/* Whether the weights are multiplied with enough columns of data; a symbolic
+ * number counts as enough. */
 static bool has_columns(const struct byi_type *type, uint32_t first,
                         uint32_t end)
 {
@@ -44,10 +44,10 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
     return n >= LEAST_COLUMNS;
 }
 
-/* Whether the reads that are left are at most the share that the option says;
- * the data counts for another `outputs`. */
-static bool is_sparse(const struct byi_rewrite *rw, const struct weights *w,
-                      int64_t outputs)
+/* Whether the remaining reads are at most the option's share; the gather counts
+ * as another `outputs`. */
+static bool is_sparse(const struct byi_rewrite *rw,
+                      const struct sparse_weights *w, int64_t outputs)
 {
     const int64_t most = byi_option_int(rw->ctx, "SparseWeights.most");
     int64_t reads = 0, all = 0;
@@ -78,15 +78,15 @@ static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
     const struct byi_type *type = byi_rw_tensor(rw, at);
     if (!read_weights(rw, at, &view) || !has_columns(type, 0, 1))
         return BYI_NO_ID;
-    const struct weights w = {view.data, view.dims[0], view.dims[1],
-                              view.dims[1], 1};
+    const struct sparse_weights w = {view.data, view.dims[0], view.dims[1],
+                                     view.dims[1], 1};
     if (!is_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, byi_rw_arg(rw, at, 0),
                       byi_rw_arg(rw, at, 1));
 }
 
-static byi_id turn(struct byi_rewrite *rw, const struct weights *w)
+static byi_id turn(struct byi_rewrite *rw, const struct sparse_weights *w)
 {
     const int64_t dims[] = {w->m, w->k};
     const struct byi_type *type =
@@ -112,9 +112,9 @@ static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
         return BYI_NO_ID;
     const bool turned = byi_attr_int(node->attrs, "transpose_b") != 0;
     const byi_id x = node->args[0], constant = node->args[1];
-    const struct weights w = {view.data, view.dims[!turned], view.dims[turned],
-                              turned ? view.dims[1] : 1,
-                              turned ? 1 : view.dims[1]};
+    const struct sparse_weights w = {
+        view.data, view.dims[!turned], view.dims[turned],
+        turned ? view.dims[1] : 1, turned ? 1 : view.dims[1]};
     if (!is_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, x,
@@ -131,7 +131,7 @@ static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
         !has_columns(node->type, 2, node->type->rank))
         return BYI_NO_ID;
     const int64_t k = byi_elements(view.rank - 1, view.dims + 1);
-    const struct weights w = {view.data, view.dims[0], k, k, 1};
+    const struct sparse_weights w = {view.data, view.dims[0], k, k, 1};
     const bool gathers = k != view.dims[1];
     if (!is_sparse(rw, &w, gathers ? GATHERING : 0))
         return BYI_NO_ID;

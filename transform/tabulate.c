@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tabulate: what is computed of 8 bits alone, and becomes 8 bits again, is a
- * table of 256 entries.
+/* Tabulate: replace a function from 8 bits to 8 bits by a look-up table of 256
+ * entries.
  * requires: types                         breaks: nothing
  *
  *   %0 = qnn.dequantize(%x, const, const);
@@ -22,9 +22,9 @@
 
 enum { ENTRIES = 256, MAX_STEPS = 32, MAX_OPERANDS = 4 };
 
-/* From the quantize, first, to the dequantize, last; and which operand of each
- * is the one before it. */
-struct chain {
+/* The nodes from the quantize back to the dequantize, and the index of the
+ * operand that leads to the next one. */
+struct table_chain {
     byi_id at[MAX_STEPS];
     uint32_t operand[MAX_STEPS], n;
 };
@@ -41,8 +41,8 @@ static bool is_byte(const struct byi_rewrite *rw, byi_id id)
     return type && (type->dtype == BYOC_I8 || type->dtype == BYOC_U8);
 }
 
-/* All operands of node `id` but one are numbers, and it has that one's shape.
- */
+/* Whether all operands of node `id` but one are scalar constants, and its
+ * result has that operand's shape. */
 static bool is_step(const struct byi_rewrite *rw, byi_id id, uint32_t *operand)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
@@ -62,7 +62,7 @@ static bool is_step(const struct byi_rewrite *rw, byi_id id, uint32_t *operand)
 }
 
 static bool read_chain(const struct byi_rewrite *rw, byi_id at,
-                       struct chain *chain)
+                       struct table_chain *chain)
 {
     chain->n = 0;
     if (!is_byte(rw, at))
@@ -81,7 +81,7 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
     return false;
 }
 
-/* One step on ENTRIES elements. */
+/* Evaluate one node on ENTRIES elements. */
 static bool compute(struct byi_rewrite *rw, const struct byi_node *node,
                     uint32_t operand, struct byi_tensor *values)
 {
@@ -105,7 +105,7 @@ static bool compute(struct byi_rewrite *rw, const struct byi_node *node,
 
 static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
 {
-    struct chain chain;
+    struct table_chain chain;
     uint8_t bytes[ENTRIES];
     if (!rw->ctx->eval || !read_chain(rw, at, &chain))
         return BYI_NO_ID;

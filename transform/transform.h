@@ -37,9 +37,9 @@ extern const struct byi_pass byi_pass_remove_unused_functions;
 
 /* --- check_basic_block_normal_form.c ------------------------------------- */
 
-/* Is every value in the lowest scope that holds its readers? BYOC_EINVAL and a
- * sentence about the first that is not: which value of which function could
- * move into which branch. */
+/* Check that every value is in the lowest scope that contains its readers.
+ * BYOC_EINVAL and a sentence about the first one that is not: which value of
+ * which function could move into which branch. */
 enum byoc_status byi_check_basic_block(const struct byi_module *m,
                                        struct byoc_error *err);
 

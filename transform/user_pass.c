@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user_pass.c: passes of users, from rules over the public rewriter
- * (byoc/pass.h) to a function pass on the rewriter all passes share. Users may
- * be wrong: every node they name is checked, and the first fault is kept and
- * makes the pass fail.
+/* user_pass.c: adapts users' rules (byoc/pass.h) to a function pass on the
+ * rewriter that all passes share. User code is not trusted: every node id is
+ * checked, and the first fault is recorded and fails the pass.
  */
 #include "user_pass.h"
 
@@ -11,31 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The public face of one rewrite; `face` comes first, so that the two are the
- * same address. */
-struct session {
+/* The public interface of one rewrite; `face` comes first, so that both have
+ * the same address. */
+struct user_rewrite {
     struct byoc_rewriter face;
     struct byi_rewrite *rw;
     const struct byoc_pass *pass;
     struct byoc_error fault; /* status BYOC_OK: none yet */
 };
 
-static struct session *session_of(const struct byoc_rewriter *face)
+static struct user_rewrite *session_of(const struct byoc_rewriter *face)
 {
-    return (struct session *)(uintptr_t)face;
+    return (struct user_rewrite *)(uintptr_t)face;
 }
 
-static void blame(struct session *s, const char *what, const char *name)
+static void blame(struct user_rewrite *s, const char *what, const char *name)
 {
     if (s->fault.status == BYOC_OK)
         byi_fail(&s->fault, BYOC_EINVAL, "%s '%s'", what, name);
 }
 
-/* The node, NULL when there is none of that number. */
+/* The node; NULL: the id is out of range. */
 static const struct byi_node *node_of(const struct byoc_rewriter *face,
                                       byoc_node id)
 {
-    const struct session *s = session_of(face);
+    const struct user_rewrite *s = session_of(face);
     return id < s->rw->f->nodes.n ? &s->rw->f->nodes.at[id] : NULL;
 }
 
@@ -132,7 +131,7 @@ static const char *get_string(const struct byoc_rewriter *face, byoc_node id,
 
 /* --- emitting ------------------------------------------------------------- */
 
-/* `given` as the table declares it; false when it is of another kind. */
+/* Convert `given` to the declared kind; false if it has another kind. */
 static bool read_attr(const struct byi_attr_def *def,
                       const struct byoc_attr *given, struct byi_arena *arena,
                       struct byi_attr *attr)
@@ -181,7 +180,7 @@ static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
                            const struct byoc_attr *given, uint32_t n_given)
 {
     enum { MAX_GIVEN = 16 };
-    struct session *s = session_of(face);
+    struct user_rewrite *s = session_of(face);
     const struct byi_op *op = byi_op_of_name(name, strlen(name));
     struct byi_attr attrs[MAX_GIVEN];
     if (!op || n_given > MAX_GIVEN) {
@@ -240,7 +239,7 @@ static bool applies(const struct byoc_rule *rule, const struct byi_node *node)
 
 static byi_id apply_rules(struct byi_rewrite *rw, byi_id at)
 {
-    struct session *s = rw->state;
+    struct user_rewrite *s = rw->state;
     s->rw = rw;
     for (uint32_t i = 0; i < s->pass->n_rules; i++) {
         const struct byoc_rule *rule = &s->pass->rules[i];
@@ -263,7 +262,7 @@ static enum byoc_status run_user(struct byi_module *m, uint32_t func,
                                  struct byoc_error *err)
 {
     static const struct byi_rule rules[] = {{BYI_OP_NONE, apply_rules}};
-    struct session s = {
+    struct user_rewrite s = {
         .face = {.struct_size = sizeof s.face,
                  .op = get_op,
                  .n_args = get_n_args,

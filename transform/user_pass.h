@@ -5,10 +5,9 @@
 
 #include "core/ir/ir.h"
 
-/* A function pass that applies the rules of `pass`, which must outlive it; in
- * memory of its own, freed with free(). Errors: BYOC_EINVAL (no name, a name
- * that users could not write, no rules, an operator that does not exist, a
- * struct of another size), BYOC_ENOMEM. */
+/* A function pass that applies the rules of `pass`, which must outlive it; free
+ * it with free(). Errors: BYOC_EINVAL (an empty or invalid name, no rules, an
+ * unknown operator, a struct of another size), BYOC_ENOMEM. */
 enum byoc_status byi_user_pass(const struct byoc_pass *pass,
                                struct byi_pass **made, struct byoc_error *err);
 
