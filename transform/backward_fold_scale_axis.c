@@ -3,11 +3,11 @@
  * the operator's weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
- * leaves:   no multiplication of a value by a constant, or division by one,
- *           of one number or one an index of an axis, where all of that value
- *           comes from constant weights and constants that take the factor:
- *           through values with one reader, sums (each summand takes it),
- *           products, and operators f with f(s x) = s f(x)
+ * leaves:   no multiplication or division by a constant (a scalar, or a factor
+ *           per index of an axis) of a value computed by operators whose
+ *           constant weights and operands can absorb the factor: through values
+ *           with one reader, sums (each summand absorbs it), products, and
+ *           operators f with f(s x) = s f(x)
  *
  *   %0 = nn.conv2d(%x, const[w]);            %0 = nn.conv2d(%x, const[w s]);
  *   %1 = add(%0, const[b]);                  %1 = add(%0, const[b s]);

@@ -11,18 +11,18 @@
  * that are reachable from a named function. */
 struct byi_call_graph {
     uint32_t n;
-    uint32_t *order;     /* functions in the graph, callees first; those that
-                            refer to each other stand together */
+    uint32_t *order;     /* functions in the graph, callees first; components
+                            are contiguous */
     bool *reached;       /* it is in the graph */
-    bool *recursive;     /* it refers to itself, at once or through others */
-    bool *closed;        /* it, or a function that holds it, is a vendor's, a
-                            composite or a kernel: its body is not touched */
-    uint32_t *n_fns;     /* FN nodes of it */
-    uint32_t *n_globals; /* GLOBAL nodes of it */
-    uint32_t *root;      /* the function with a name that holds it, or it */
+    bool *recursive;     /* it refers to itself, directly or indirectly */
+    bool *closed;        /* it, or an enclosing function, is a backend's, a
+                            composite or a kernel: its body must not change */
+    uint32_t *n_fns;     /* number of FN nodes that refer to it */
+    uint32_t *n_globals; /* number of GLOBAL nodes that refer to it */
+    uint32_t *root;      /* the named function that contains it, or itself */
 };
 
-/* In time linear in the module; the arrays are in `arena`. */
+/* Time: linear in the module. The arrays are in `arena`. */
 struct byi_call_graph byi_call_graph(const struct byi_module *m,
                                      struct byi_arena *arena);
 /* Numbers the nodes of all functions in the graph: base[func] + id. */

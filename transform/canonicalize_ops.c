@@ -4,11 +4,11 @@
  * leaves:   constants on the right of commutative operators, without leading
  *           axes of size 1, as (O, 1, 1) after a convolution and (N) after a
  *           matmul; no subtraction of or division by a float constant; no
- *           power 2, 1 or 1/2; clip and nn.relu for minimum and maximum with
- *           a number; global pooling by its name; no zero padding before a
- *           convolution or average pooling, which pad themselves; no reshape,
- *           transpose, cast, broadcast_to that does nothing, and no two in a
- *           row
+ *           power 2, 1 or 1/2; clip and nn.relu instead of minimum and maximum
+ *           with a scalar constant; global pooling operators instead of means
+ *           and full windows; zero padding merged into convolutions and average
+ *           pooling; no reshape, transpose, cast or broadcast_to without
+ *           effect, and no two of a kind in a row
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);

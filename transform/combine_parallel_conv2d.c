@@ -2,10 +2,9 @@
 /* CombineParallelConv2D: combine convolutions of one input.
  * requires: nothing (EliminateCommonSubexpr first: convolutions of one input
  *           have one input)
- * leaves:   no `min_branches` convolutions (3) on one value with the same
- *           attributes, kernel size and type, one group and constant weights.
- *           Branches that differ in one of these stay, the others are
- *           combined.
+ * leaves:   fewer than `min_branches` (3) convolutions of one value with the
+ *           same attributes, kernel size and type, one group and constant
+ *           weights. Branches that differ in one of these are not combined.
  *
  *   %0 = nn.conv2d(%x, const[a]);      %0 = nn.conv2d(%x, const[a, b, c]);
  *   %1 = nn.relu(%0);                  %1 = nn.relu(%0);

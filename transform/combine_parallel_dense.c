@@ -2,9 +2,9 @@
 /* CombineParallelDense: combine matrix products of one input.
  * requires: nothing (EliminateCommonSubexpr first: products of one input have
  *           one input)
- * leaves:   no `min_branches` nn.dense or nn.matmul (3) on one value with
- *           constant matrices of one type and the same attributes. What
- *           follows them all, element by element, is combined with them.
+ * leaves:   fewer than `min_branches` (3) nn.dense or nn.matmul of one value
+ * with constant matrices of one type and the same attributes. Elementwise
+ *           operators that follow all of them are combined too.
  *
  *   %0 = nn.dense(%x, const[q]);       %0 = nn.dense(%x, const[q, k, v]);
  *   %1 = nn.dense(%x, const[k]);       %1 = split(%0, sizes=[..], axis=1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvertLayout: move a network to other layouts.
+/* ConvertLayout: convert a network to other layouts.
  * requires: nothing (SimplifyInference first: fewer operators to carry)
- * leaves:   every operator that `desired` names in that layout, where its
- *           shapes allow it; weights that are constants stored as they are then
- *           read; the transposes that remain where they move the fewest bytes
+ * leaves:   every operator in `desired` in the given layout, if its shapes
+ * allow it; constant weights stored in that layout; the remaining transposes
+ *           where they move the fewest bytes
  *
  *   %0 = nn.conv2d(%x, const[w]);                %0 = transpose(%x, ...);
  *   %1 = nn.relu(%0);              ==>           %1 = nn.conv2d(%0, const[w'],
@@ -12,8 +12,8 @@
  *                                                %3 = nn.conv2d(%2, ...);
  *                                                transpose(%3, ...)
  *
- * The operators named are pinned to their layouts, everything else takes the
- * one that is cheapest next to them: relayout.h.
+ * The given operators are pinned to their layouts; all others take the layout
+ * that is cheapest next to them: relayout.h.
  */
 #include "transform.h"
 
@@ -134,9 +134,10 @@ static enum byoc_status read_preference(const char *text, size_t n,
     return read_kernel(preference, arena, err);
 }
 
-static enum byoc_status read_wishes(const char *text, struct byi_arena *arena,
-                                    struct layout_preference *of_op,
-                                    struct byoc_error *err)
+static enum byoc_status read_preferences(const char *text,
+                                         struct byi_arena *arena,
+                                         struct layout_preference *of_op,
+                                         struct byoc_error *err)
 {
     for (; *text; text += strcspn(text, ","), text += *text == ',') {
         struct layout_preference preference = {0};
@@ -155,8 +156,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     struct byi_relayout rl;
     struct layout_preference *of_op =
         byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
-    BYI_TRY(read_wishes(byi_option_string(ctx, "ConvertLayout.desired"),
-                        scratch, of_op, err));
+    BYI_TRY(read_preferences(byi_option_string(ctx, "ConvertLayout.desired"),
+                             scratch, of_op, err));
     byi_relayout_init(&rl, m, func, ctx, scratch);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];

@@ -2,13 +2,12 @@
 /* DeadCodeElimination: drop nodes and functions that no result needs.
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm
- * leaves:   every node reachable from its function's result, `let` or not,
- *           nested functions included; every function reachable from @main; in
- *           a module without @main, from any function with a name. Parameters
- *           stay, but for: captures of branches and literals that nobody reads
- *           there; and parameters of a literal that nobody reads, where all
- *           that is done with the literal is to call it, in the function that
- *           has it, and their types name no sizes.
+ * leaves:   only nodes that are reachable from their function's result, `let`
+ * or not, including nested functions; only functions that are reachable from
+ * @main, or, without @main, from any named function. Parameters stay, except
+ * unread captures of branches and literals, and unread parameters without
+ * symbolic dims of a literal that is only called directly, in the function that
+ * has it.
  *
  *   def @main(%x) {                         def @main(%x) {
  *     %0 = exp(%x);                           %1 = fn (%a) { abs(%a) };

@@ -13,7 +13,7 @@
 #include "core/ir/ir.h"
 
 struct byi_dominator {
-    byi_id parent; /* of the tree; the number of nodes: nobody */
+    byi_id parent; /* in the tree; the number of nodes: none   */
     byi_id jump;   /* an ancestor further up                   */
     uint32_t depth;
     uint8_t kind;      /* the strongest edge on the ways to the parent */

@@ -2,12 +2,12 @@
 /* EliminateCommonSubexpr: common subexpression elimination (CSE).
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes,
- *           annotations and operands (in either order where that does not
- *           matter), be they calls, tuples, projections, function literals
- *           or conditionals. Constants are the same by content, which the
- *           module shares; their nodes stay apart, so that each keeps its own
- *           sources. Function literals are the same when their bodies are, node
- *           by node; literals inside of these have to be the same one.
+ *           annotations and operands (in either order if the operator is
+ *           commutative): calls, tuples, projections, function literals and
+ *           conditionals. Constants are equal if their content is; their nodes
+ *           are not merged, so that each keeps its sources. Function literals
+ *           are equal if their bodies are, node by node; nested literals must
+ * be identical.
  *
  *   %0 = exp(%x);
  *   %1 = exp(%x);      ==>   %0 = exp(%x);

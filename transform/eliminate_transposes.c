@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EliminateTransposes: cancel, fold and sink transposes.
  * requires: nothing (SimplifyInference first lets more pass)
- * leaves:   no two transposes in a row, none of a constant, none that
- *           operators between it and another could have carried; each of the
- *           rest where it moves the fewest bytes, in the flags of a matmul, in
- *           constant weights behind a flatten, or as a reshape where it moves
- *           axes of size 1 only
+ * leaves:   no two consecutive transposes, no transpose of a constant, and no
+ *           pair that cancels across operators that propagate layouts. The
+ *           remaining ones are where they move the fewest bytes, in the flags
+ *           of a matmul, in constant weights after a flatten, or a reshape if
+ *           only axes of size 1 move
  *
  *   %0 = transpose(%x, axes=[0, 2, 3, 1]);
  *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)
  *   transpose(%1, axes=[0, 3, 1, 2])
  *
- * How: relayout.h. A plan that costs no less than the function as it is changes
- * nothing.
+ * See relayout.h. A plan that is not cheaper changes nothing.
  */
 #include "transform.h"
 

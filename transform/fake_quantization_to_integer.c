@@ -9,16 +9,16 @@
  *   %3 = nn.relu(%2);                            const[scale], const, a_min=0)
  *   qnn.quantize(%3, const, const)
  *
- * Weights are integers times a step of each output channel, exactly, if they
- * were dequantised; those integers are found again. Without the quantize the
- * result is float32. Products of int32 whose operands are 8 bits less a zero
- * point, as MatMulInteger and ConvInteger have them, become those of 8 bits
- * too, and take the scale that their result is multiplied with. Between equal
- * steps, maxima and moves are of the integers. Sums are exact
- * where float32 rounds, so results of 8 bits may differ by one step where a
- * value lies between two; the bias is rounded to a whole number of the sums'
- * units, where that is less than TOLERANCE of the result's step. A compile runs
- * this behind the partition: vendors know the pattern as it was.
+ * Weights that were dequantised are integers times a step per output channel,
+ * exactly; the pass recovers these integers. Without the quantize the result is
+ * float32. Products of int32 whose operands are 8-bit integers minus a zero
+ * point (MatMulInteger, ConvInteger) become 8-bit products too, and absorb the
+ * scale that multiplies their result. Maxima and data movement between equal
+ * steps become operators on the integers. Integer sums are exact where float32
+ * rounds, so 8-bit results may differ by one step. The bias is rounded to a
+ * multiple of the sums' unit, if the error is below TOLERANCE of the result's
+ * step. A compile runs this after the partition, since backends match the QDQ
+ * pattern.
  */
 #include "transform.h"
 
@@ -365,7 +365,7 @@ static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
 
 /* A product between its float32 sums and a quantize: bias and bounds. */
 struct quant_chain {
-    byi_id product, bias; /* bias: BYI_NO_ID where there is none */
+    byi_id product, bias; /* bias: BYI_NO_ID: none */
     double low, high;
 };
 

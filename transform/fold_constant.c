@@ -2,11 +2,11 @@
 /* FoldConstant: evaluate operators on constants at compile time.
  * requires: nothing
  * leaves:   no operator whose operands are all constants, unless its result
- *           is data-dependent in size, too large, or its kernel refuses; no
- *           shape_of of a known shape; no `if` on a known condition: the
- *           branch takes its place; no projection of a tuple that is made in
- *           the same function; no call of a small function that comes down to
- *           constants
+ *           has a data-dependent size, is too large, or its kernel fails; no
+ *           shape_of of a static shape; no `if` with a constant condition,
+ *           which the taken branch replaces; no projection of a tuple that is
+ *           made in the same function; no call of a small function that
+ *           evaluates to constants
  *
  *   %0 = transpose(const[w]);
  *   %1 = nn.dense(%x, %0);      ==>   %0 = nn.dense(%x, const[w']);

@@ -3,11 +3,10 @@
  * their weights.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
- * leaves:   no multiplication of a value by a constant, or division by one,
- *           of one number or one an index of an axis, where all that reads it
- *           can take the factor into constant weights or constants: every
- *           reader, through additions of constants, products, and operators f
- *           with f(s x) = s f(x)
+ * leaves:   no multiplication or division by a constant (a scalar, or a factor
+ *           per index of an axis) whose readers can all absorb the factor into
+ *           constant weights or operands: through additions of constants,
+ *           products, and operators f with f(s x) = s f(x)
  *
  *   %0 = multiply(%x, const[s]);             %0 = add(%x, const[t / s]);
  *   %1 = add(%0, const[t]);           ==>    %1 = nn.relu(%0);

@@ -38,7 +38,7 @@ struct grouper {
     struct byi_dominator *tree;
     struct fuse_group *groups; /* by node */
     uint32_t *seen;            /* by node: the last walk that met it */
-    uint32_t *met;             /* by node that stands for a group: same */
+    uint32_t *met;             /* by representative: same */
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */
     BYI_VEC(byi_id) joined; /* the groups on it */

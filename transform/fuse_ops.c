@@ -2,7 +2,7 @@
 /* FuseOps: put operators that one loop nest can compute into one function.
  * requires: types                         breaks: nothing
  * leaves:   function literals with Primitive=1 and no captures, each called
- *           once where it stands; no annotation.stop_fusion
+ *           directly, once; no annotation.stop_fusion
  *
  *   %0 = add(%x, %y);                     %0 = fn (%p0, %p1, Primitive=1) {
  *   exp(%0)                                 %1 = add(%p0, %p1);
@@ -10,13 +10,12 @@
  *                                         };
  *                                         %0(%x, %y)
  *
- * fuse_groups.c says which. Level 0 puts every operator in a function of its
- * own. Else one that computes alone stays as it is (reshapes and the like
- * compute nothing), unless FuseOps.singles asks for all of them. A function's
- * parameters are %p0, %p1, ... in the order in which its body reads them, each
- * value once; constants of one element, and those that sizes depend on, stand
- * in the body. The sources of a group's nodes stay with them, and join on the
- * call.
+ * fuse_groups.c finds the groups. At level 0 every operator becomes a function.
+ * At higher levels a group with only one operator that computes (views do not)
+ * is left alone, unless FuseOps.singles is set. A function's parameters are
+ * %p0, %p1, ... in the order in which its body reads them, each value once.
+ * Constants of one element and constants that sizes depend on are embedded in
+ * the body. The nodes of a group keep their sources; the call has their union.
  */
 #include "transform.h"
 
@@ -40,7 +39,7 @@ struct fuser {
     byi_id *map;   /* by node: what it is in the fresh function          */
 };
 
-/* --- which groups are made ----------------------------------------------- */
+/* --- choosing groups ----------------------------------------------------- */
 
 static bool is_op(const struct byi_func *f, byi_id id)
 {
@@ -71,8 +70,9 @@ static bool ends_in_tuple(const struct fuser *s, byi_id id)
            node->type->kind == BYI_TUPLE && node->n_args == 1;
 }
 
-/* Groups with enough to compute; a field leaves a group without its tuple, and
- * where a group has to give one tensor, so does what ends it in a tuple. */
+/* Choose the groups with enough operators that compute. A field whose tuple is
+ * outside leaves its group; so does the tuple at the end of a group that must
+ * return one tensor. */
 static void choose(struct fuser *s, bool singles, bool generated)
 {
     const uint32_t n = s->f->nodes.n, least = singles ? 1 : 2;
@@ -257,7 +257,7 @@ static enum byoc_status rebuild(struct fuser *s)
     return BYOC_OK;
 }
 
-/* Every node in a group of its own. */
+/* One group per node. */
 static const uint32_t *split_all(const struct byi_func *f,
                                  struct byi_arena *scratch)
 {

@@ -3,14 +3,13 @@
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm, ToANormalForm
  * leaves:   no direct call of a @global or function literal that is marked
- *           (Inline=1) or has this one call in the module, but for: functions
- *           that lead back to themselves; vendors' functions, composites and
- *           kernels; bodies of more than max_nodes nodes, nested ones and what
- *           was inlined into them included; and bodies whose result would
- *           have another type here than the call, unless it only knows more
- *           sizes and nobody refers to the caller. Functions that are not
- *           called any more stay: RemoveUnusedFunctions drops them. Values
- *           that nobody reads are dropped.
+ *           Inline=1 or has a single call in the module. Exceptions: recursive
+ *           functions; backends' functions, composites and kernels; bodies of
+ *           more than max_nodes nodes, counting nested and inlined ones; and
+ *           bodies whose result has another type than the call, unless it only
+ *           has more static dims and the caller has no references. Functions
+ *           without calls stay (RemoveUnusedFunctions drops them); values
+ *           without readers are dropped.
  *
  *   def @f(%a) { exp(%a) }
  *   def @main(%x) { abs(@f(%x)) }    ==>    def @main(%x) { abs(exp(%x)) }
@@ -32,8 +31,8 @@ static const struct byi_pass_option options[] = {
 
 enum frame_kind {
     BODY,   /* the function that is rebuilt                            */
-    CALLEE, /* a body that takes the place of a call in the frame below */
-    NESTED  /* a literal of a CALLEE, which gets a function of its own  */
+    CALLEE, /* a body that replaces a call in the frame below           */
+    NESTED  /* a literal of a CALLEE, which is cloned                   */
 };
 
 struct inline_frame {

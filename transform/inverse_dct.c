@@ -9,8 +9,9 @@
  *                                         signal.idct8(%x, axes=[-1, -2])
  *
  * and nn.dense(%x, const[C^T]), of float32. C is core/ops/dct.h's matrix, each
- * element within 2^-23 of it, stored as it is or turned around. A vendor would
- * multiply small matrices of which most is zero; this runs before it.
+ * element within 2^-23 of it, stored plain or transposed. This runs before the
+ * partition, since a backend would multiply small matrices that are mostly
+ * zero.
  */
 #include "transform.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LambdaLift: turn function literals into global functions.
  * requires: nothing
- * leaves:   function literals as globals, @lifted_main_0 for the first one in
- *           @main, with what they captured as their last parameters. A direct
- *           call passes that along. A literal that is also a value becomes the
- *           @global where it captures nothing; else a closure, which is a
- *           literal whose body only calls the @global with its parameters and
- *           captures. A function that calls itself becomes a global that does.
- *           Not lifted: branches, composites, kernels, closures as above, and
- *           literals that two nodes share. Where a function would get more
- *           than BYI_MAX_ARGS parameters, the module stays as it is.
+ * leaves:   function literals as globals (@lifted_main_0 for the first one in
+ *           @main), with the captures as their last parameters, which direct
+ *           calls pass. A literal that is also used as a value becomes the
+ *           @global if it captures nothing, else a closure: a literal whose
+ *           body only calls the @global with its parameters and captures.
+ *           Recursive literals become recursive globals. Not lifted: branches,
+ *           composites, kernels, closures as above, and literals that two nodes
+ *           share. If a function would have more than BYI_MAX_ARGS parameters,
+ *           the module is unchanged.
  *
  *   def @main(%x, %k) {                    def @main(%x, %k) {
  *     %f = fn (%a) { add(%a, %k) };          @lifted_main_0(%x, %k)
@@ -117,7 +117,7 @@ static void keep_branches(struct lifter *s, uint32_t func)
     }
 }
 
-/* --- the order, and what captures stand for ---------------------------------
+/* --- the order, and definitions of captures ---------------------------------
  */
 
 static void name_function(struct lifter *s, uint32_t func, uint32_t *next)

@@ -3,8 +3,8 @@
  * requires: nothing (CanonicalizeOps first finds more: clip by its name)
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,
  *           nn.hard_sigmoid, nn.softplus, sigmoid, nn.softmax and
- *           nn.log_softmax in place of their arithmetic, where no value
- *           inside has another reader; constants may be off by 1e-3
+ *           nn.log_softmax instead of their arithmetic, if the inner values
+ *           have no other readers; constants match within 1e-3
  *
  *   %0 = multiply(%x, const(0.7071));
  *   %1 = erf(%0);

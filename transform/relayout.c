@@ -13,7 +13,7 @@ enum {
     ROUNDS = 3, /* of a sweep down and one up                  */
     MAX_CANDIDATES = 16,
     MAX_LISTED = 32,  /* candidate forms of one value                */
-    UNKNOWN_DIM = 32, /* what a symbol counts as                     */
+    UNKNOWN_DIM = 32, /* assumed size of a symbolic dim              */
     FEW_NEEDS = 8,    /* of one value, before they are hashed        */
     CALL_COST = 4096  /* a conversion's cost beside its bytes         */
 };
@@ -397,7 +397,7 @@ static uint64_t find_plan(struct byi_relayout *rl)
     return stay;
 }
 
-/* --- the function as it is ----------------------------------------------- */
+/* --- the original function ----------------------------------------------- */
 
 /* The axes of a transpose, or of a layout_transform that is one. */
 static bool transposes(const struct byi_relayout *rl, byi_id id,

@@ -75,15 +75,15 @@ uint32_t byi_form_place(const struct byi_form *form, uint32_t axis);
 /* Whether a tensor of this type can have the form: the rank matches, and the
  * block divides its axis, or the axis has size 1. */
 bool byi_form_fits(const struct byi_form *form, const struct byi_type *type);
-/* The type as it is stored. */
+/* The type of the stored tensor. */
 const struct byi_type *byi_form_type(struct byi_arena *arena,
                                      const struct byi_form *form,
                                      const struct byi_type *type);
 /* Whether a tensor of these dims has the same element order in both forms. */
 bool byi_form_same_order(const struct byi_form *a, const struct byi_form *b,
                          const struct byi_type *type);
-/* Its name as a layout, on the letters of `plain` ("NCHW") where that is not
- * NULL. Returns buf. */
+/* The form's name as a layout, with the letters of `plain` ("NCHW") unless it
+ * is NULL. Returns buf. */
 enum { BYI_FORM_NAME = 32 };
 char *byi_form_name(const struct byi_form *form, const char *plain,
                     char buf[BYI_FORM_NAME]);
@@ -92,7 +92,7 @@ char *byi_form_name(const struct byi_form *form, const char *plain,
 
 /* How an operator's state relates to its operands and result. */
 enum byi_relayout_rule {
-    BYI_RL_FIXED,  /* operands and result as they are                         */
+    BYI_RL_FIXED,  /* operands and result in the original form                */
     BYI_RL_SAME,   /* the state is the result's form and that of all operands
                       that have its axes                                     */
     BYI_RL_DROP,   /* the state is the first operand's form; the result lacks
@@ -104,22 +104,22 @@ enum byi_relayout_rule {
     BYI_RL_UNROLL, /* a reshape to rows that nn.dense multiplies with constants:
                       the state is the operand's form; elements of the result
                       are in its order, and so are those of the weights      */
-    BYI_RL_MATMUL  /* state: bit i is set when operand i comes transposed     */
+    BYI_RL_MATMUL  /* bit i of the state: operand i is transposed             */
 };
 
 enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
 struct byi_site {
-    byi_id home;     /* the node that this is a form of; itself: none       */
-    byi_id root;     /* whose state decides: home, or the tuple it is from  */
-    byi_form_id rel; /* this is `home` in the form rel                      */
+    byi_id home; /* this is `home` in form rel; itself if no transpose  */
+    byi_id root; /* the node whose state decides: home, or its tuple    */
+    byi_form_id rel;
     uint32_t state;
     uint32_t mask; /* DROP, INSERT: axes of the larger side               */
     uint8_t rule;
     bool live, claimed, pinned;
-    bool mixed; /* somebody else than nn.dense with constant weights reads it */
+    bool mixed; /* it has a reader other than nn.dense with constant weights */
     byi_form_id kernel_form; /* SENSITIVE, pinned: the form weights need   */
-    const char *kernel;      /* ... and its name, or NULL: as it is        */
+    const char *kernel;      /* ... and its name; NULL: unchanged          */
     uint64_t weight;         /* what one conversion of it costs            */
     /* while rebuilding */
     byi_id base; /* the node in the fresh function             */
@@ -132,7 +132,7 @@ struct byi_need {
     byi_form_id form;
     uint32_t count;
     uint32_t next;  /* of the same root; 0: none */
-    uint32_t depth; /* how many of that root there are, from here on */
+    uint32_t depth; /* length of the list from here */
 };
 
 /* `home` in that form, in the fresh function. */
@@ -159,9 +159,9 @@ struct byi_relayout {
     BYI_VEC(struct byi_relayout_value) made; /* conversions, from 1 on */
     uint32_t *made_slots; /* open hash table by home and form, 0: free */
     uint64_t made_mask;
-    BYI_VEC(uint32_t) pending; /* sources of transposes that vanished */
-    uint64_t before;           /* cost of the transposes it has now     */
-    bool changed;              /* a pin differs from what is there      */
+    BYI_VEC(uint32_t) pending; /* sources of removed transposes         */
+    uint64_t before;           /* cost of the original transposes       */
+    bool changed;              /* a pin differs from the original       */
 };
 
 /* Analyse function `func`: which values are forms of others, and the states of
@@ -170,9 +170,9 @@ void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
                        uint32_t func, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
 void byi_relayout_free(struct byi_relayout *rl);
-/* Call `id`, whose operator is SENSITIVE, gets its data in layout `data` and
- * its weights (NULL: as they are) in `kernel`, whatever that costs. False when
- * it cannot. Strings live as long as rl. */
+/* Pin call `id`, whose operator is SENSITIVE, to data layout `data` and weight
+ * layout `kernel` (NULL: unchanged), at any cost. False if that is impossible.
+ * Strings must live as long as rl. */
 bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
                       const char *kernel);
 /* Find a plan and replace `func` by the function that follows it. Without pins,

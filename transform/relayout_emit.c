@@ -364,8 +364,8 @@ static void rewrite_matmul(struct relayout_call *call, uint32_t state)
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = !(state >> 1 & 1)};
 }
 
-/* Weights in blocks, which are no form: their kind of conversion is known by a
- * number above those of forms. Constants are shared by content. */
+/* Convert weights to a blocked layout, which is not a form: such conversions
+ * have ids above those of forms. Constants are shared by content. */
 static enum byoc_status fetch_kernel(struct byi_relayout *rl,
                                      struct relayout_call *call,
                                      const char *from, struct byoc_error *err)

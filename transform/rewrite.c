@@ -332,9 +332,9 @@ static void settle_sources(struct byi_rewrite *rw)
 
 /* --- the loop ------------------------------------------------------------ */
 
-/* May `out` stand for `at`? With the same type; a branch that an `if` comes
- * down to may know sizes that the branches do not have in common. Elsewhere a
- * size that is not known is not any size: 1 would have been broadcast. */
+/* Whether `out` may replace `at`: it has the same type, or `at` is an `if` and
+ * its taken branch has more static dims. In other cases more static dims are
+ * rejected: a symbolic dim does not broadcast, but a dim of 1 would. */
 static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 {
     const struct byi_node *a = byi_rw_node(rw, at);
@@ -402,8 +402,8 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
     for (byi_id id = before; id < end; id++)
         if (rw->notes.at[id].readers == 0)
             release(rw, id, 0, 0);
-    /* Few nodes share the sources of what they replace; the last of many
-     * (a branch put in the place of its `if`) takes them alone. */
+    /* Up to MAX_HEIRS new nodes share the sources of the replaced node; of more
+     * (an inlined branch) only the last one inherits them. */
     const bool few = out >= before && out - before < MAX_HEIRS;
     release(rw, at, few ? before : out, out + 1);
 }

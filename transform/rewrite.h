@@ -72,8 +72,9 @@ bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
 bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
                  uint32_t max, uint32_t *n);
 
-/* Element i of float32 numbers that stand where the model file has them, at any
- * address. */
+/* Element i of float32 numbers in the mapped model file, which may be
+ * unaligned.
+ */
 static inline float byi_float_at(const void *at, int64_t i)
 {
     float x;

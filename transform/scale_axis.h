@@ -45,11 +45,11 @@ bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s);
 
 /* How a node propagates a scale of one operand to its result. */
 enum byi_scale_how {
-    BYI_SCALE_BLOCKS,  /* not at all                                      */
+    BYI_SCALE_BLOCKS,  /* does not propagate scales                      */
     BYI_SCALE_PASSES,  /* f(s x) = s f(x); with `positive`, for s >= 0    */
     BYI_SCALE_WEIGHTS, /* linear in constant weights                      */
     BYI_SCALE_ADDS,    /* add or subtract                                 */
-    BYI_SCALE_PRODUCT, /* multiply, or divide by what is operand 1        */
+    BYI_SCALE_PRODUCT, /* multiply, or divide by operand 1                */
     BYI_SCALE_CONCATS,
 };
 
@@ -105,8 +105,8 @@ bool byi_scale_weights(const struct byi_scaling *s, byi_id id,
 /* The room of the weights, for a scale of the result or of the data. */
 struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
                                        bool out);
-/* Which operand of an add, subtract, multiply or divide is a float constant
- * that scales may change; -1: none. */
+/* The index of the float constant operand of an add, subtract, multiply or
+ * divide that scales may change; -1: none. */
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
 /* Its room: axes along which it can be scaled without growing much. */
 struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
@@ -114,7 +114,8 @@ struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
  * operand; NULL: another node. */
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x);
-/* a b, where both fit one axis, else NULL; either may be NULL. */
+/* The product a b if both vary along the same axis, else NULL; either may be
+ * NULL. */
 const struct byi_scale *byi_scale_times(struct byi_scaling *s,
                                         const struct byi_scale *a,
                                         const struct byi_scale *b);
@@ -129,8 +130,8 @@ struct byi_trail *byi_trail_join(struct byi_scaling *s,
                                  const struct byi_sources *own,
                                  struct byi_trail *a, struct byi_trail *b);
 
-/* Through operand `arg` of a node: a room or scale of its result, as one of
- * that operand, and back. Axes that have no counterpart are lost. */
+/* Translate a room or scale of a node's result to its operand `arg`, and back.
+ * Axes without a counterpart are dropped. */
 struct byi_room byi_room_to_arg(const struct byi_scaling *s, byi_id id,
                                 uint32_t arg, struct byi_room room);
 struct byi_room byi_room_to_result(const struct byi_scaling *s, byi_id id,

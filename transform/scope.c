@@ -12,8 +12,8 @@
 
 enum {
     NOWHERE = 0,   /* no reader yet; scopes count from 1 */
-    MAX_DEPTH = 64 /* an `if` is moved no deeper: texts and others who walk
-                      nested functions have limits */
+    MAX_DEPTH = 64 /* an `if` is not moved deeper: the text format and other
+                      walks of nested functions have limits */
 };
 
 /* A value of the module: by the number of its node, base[func] + id. */

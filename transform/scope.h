@@ -24,7 +24,7 @@ void byi_scopes_settle(struct byi_scopes *s, uint32_t func);
 
 /* A value outside the scope to which it belongs. */
 struct byi_stray {
-    uint32_t func; /* where it is */
+    uint32_t func; /* the function that has it */
     byi_id id;
     uint32_t into; /* the branch to which it belongs */
 };
@@ -33,7 +33,7 @@ bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out);
 
 enum byi_let {
     BYI_LET_SHARED, /* what functions and branches capture becomes a let */
-    BYI_LET_ALL     /* every value does, but for constants and globals */
+    BYI_LET_ALL     /* every value except constants and globals */
 };
 /* Rebuild every function of m with every value in its scope. Values without
  * readers are dropped; types are unchanged. Constants and globals move with

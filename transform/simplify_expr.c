@@ -3,10 +3,10 @@
  * consecutive steps.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
- * leaves:   nothing that a row of the table at the end matches. Elements keep
- *           their values, but that constants of float sums and products which
- *           meet are rounded once, where they do not cancel, and that -0 may
- *           become 0. x - x and x 0 stay: they are not 0 for every x.
+ * leaves:   no match of a row of the table at the end of this file. Elements
+ * keep their values, except that combined constants of float sums and products
+ * are rounded once (terms that cancel are not combined) and that -0 may become
+ * 0. x - x and x 0 stay: they are not 0 for every x.
  *
  *   %0 = multiply(%x, const[a]);
  *   %1 = multiply(%0, const[b]);   ==>   multiply(%x, const[a b])

@@ -6,11 +6,12 @@
  *   nn.matmul(%x, const[w])       ==>     nn.sparse_dense(%x, const[w^T])
  *   nn.conv2d(%x, const[w])       ==>     nn.sparse_conv2d(%x, const[w])
  *
- * of float32, where that takes less time than a dense product: the sparse one
- * reads its data once for every 4 outputs, where any of them has a weight for
- * it, which takes much longer than the multiply-adds. Results stay what they
- * were, infinities and NaN in the data too, but for the order of sums. A
- * compile runs this before the partition: no vendor asks what constants hold.
+ * of float32, if that is faster than a dense product: the sparse product reads
+ * a data element once for every 4 outputs of which any has a non-zero weight,
+ * and these reads cost much more than the multiply-adds. Results are equal,
+ * also for infinities and NaN in the data, up to the order of sums. A compile
+ * runs this before the partition: backends do not inspect the values of
+ * constants.
  */
 #include "transform.h"
 #include "rewrite.h"

@@ -7,12 +7,12 @@
  *   %1 = sigmoid(%0);                        ==>  qnn.lookup(%x, const)
  *   qnn.quantize(%1, const, const)
  *
- * Between the two stand operators of one operand, or of others that are single
- * numbers; nobody else reads what is between. Scales and zero points are single
- * numbers too. The entries are what the operators' kernels give, so results
- * stay the same to the bit. A compile runs this before the partition: a vendor
- * would compute in float32 what takes a byte's look-up, and a chain that begins
- * and ends with bytes holds nothing that it would join to its convolutions.
+ * The chain consists of operators with one operand, besides scalar constants;
+ * the values between have no other readers. Scales and zero points are scalars.
+ * The operators' kernels compute the table, so results are identical bit for
+ * bit. A compile runs this before the partition: a backend would compute in
+ * float32, which is slower than a look-up, and could not fuse such a chain into
+ * its convolutions anyway.
  */
 #include "transform.h"
 

@@ -2,7 +2,7 @@
 /* ToANormalForm: write every value as a let.
  * requires: nothing
  * leaves:   every operator call, call, tuple, projection, `if` and function
- *           literal is a let, in the lowest scope that holds all who read it
+ *           literal is a let, in the lowest scope that contains all its readers
  *           (see ToBasicBlockNormalForm). Operands and results are atoms:
  *           names, constants, globals. Branches belong to their `if`.
  *

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ToBasicBlockNormalForm: compute a value only where it is needed.
  * requires: nothing
- * leaves:   every value in the lowest scope that holds all who read it, where
+ * leaves:   every value in the lowest scope that contains all its readers;
  *           scopes are function bodies and the branches of an `if`. A value
- *           read in one branch only moves there, and what only it reads moves
- *           along; one that both branches read, or the condition, stays
- *           outside. What a branch or a literal captures is a let. Values that
- *           nobody reads are dropped.
- *           A value never moves into a function literal that is no branch: it
- *           could be called many times. Constants and globals are no values:
- *           they go along with their readers, and stay where a branch
- *           captures them, as the name of a function does in its own body. An
+ *           that only one branch reads moves there, with the operands that
+ *           only it reads; a value that both branches or the condition read
+ *           stays outside. Captures of branches and literals are lets. Values
+ *           without readers are dropped.
+ *           A value never moves into a function literal that is not a branch,
+ *           since the literal may be called many times. Constants and globals
+ *           are not values: they move with their readers, and stay where a
+ *           branch captures them, as do references of a function to itself. An
  *           `if` does not move deeper than 64 branches.
  *
  *   %0 = exp(%x);                     if (%c) {

@@ -222,7 +222,7 @@ static byoc_node emit_constant(struct byoc_rewriter *face,
             : NULL;
     if (!type || byi_type_bytes(type) != view->bytes ||
         !byi_rw_alloc(rw, type, &t)) {
-        blame(session_of(face), "a rule emits", "a constant that is none");
+        blame(session_of(face), "a rule emits", "an invalid constant");
         return BYOC_NO_NODE;
     }
     memcpy(t.data, view->data, view->bytes);

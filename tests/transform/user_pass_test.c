@@ -227,7 +227,7 @@ static const struct {
     {{NULL, no_node},
      "Wrong4: a rule returns a node that does not exist, for 'any node'"},
     {{"nn.gelu", short_constant},
-     "Wrong5: a rule emits 'a constant that is none'"},
+     "Wrong5: a rule emits 'an invalid constant'"},
     {{"nn.gelu", other_type}, NULL},
 };
 
