@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* axes.c: tensors seen as a walk within a walk: over the axes that a reduction
- * or normalisation keeps, and over those it works along.
+/* axes.c: splits a tensor's axes into those that a reduction or normalisation
+ * keeps (the outer loop) and those that it reduces (the inner loop).
  */
 #include "kernel.h"
 
@@ -17,13 +17,13 @@ static void add_axis(struct byi_box *box, int64_t dim, int64_t stride,
     box->strides[box->rank++] = stride;
 }
 
-void byi_axes_split(const struct byi_tensor *t, const bool *gone,
+void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
                     struct byi_axes *axes)
 {
-    *axes = (struct byi_axes){.kept = {.count = 1}, .gone = {.count = 1}};
+    *axes = (struct byi_axes){.kept = {.count = 1}, .reduced = {.count = 1}};
     const struct byi_box *last = NULL;
     for (uint32_t i = 0; i < t->rank; i++) {
-        struct byi_box *box = gone[i] ? &axes->gone : &axes->kept;
+        struct byi_box *box = reduced[i] ? &axes->reduced : &axes->kept;
         if (t->dims[i] == 1)
             continue;
         add_axis(box, t->dims[i], byi_span(t, i + 1, t->rank), box == last);

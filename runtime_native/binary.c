@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* binary.c: elementwise operators of two operands (and `where` of three) with
- * numpy's broadcasting. Axes along which every operand keeps one pace are
- * merged first; then the innermost axis has stride 0 or 1 in each operand, so
- * equal shapes, scalars and channels are all the one same loop over rows.
+ * NumPy broadcasting. Adjacent axes that every operand walks with one stride
+ * are merged first; the innermost axis then has stride 0 or 1 in each operand,
+ * so that equal shapes, scalars and per-channel operands share one row loop.
  */
 #include "kernel.h"
 
@@ -10,9 +10,10 @@ enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };
 
 /* --- broadcasting ------------------------------------------------------- */
 
-/* Rows of `inner` elements; operand o's row starts at strides[o] times the
- * row's coordinates, and goes on with step[o], 0 or 1. */
-struct spread {
+/* A broadcast as rows of `inner` elements. Operand o's row starts at the dot
+ * product of strides[o] and the row's coordinates; its elements are step[o],
+ * 0 or 1, apart. */
+struct broadcast {
     uint32_t rank; /* of the rows */
     int64_t dims[BYI_MAX_RANK];
     int64_t strides[OPERANDS][BYI_MAX_RANK];
@@ -29,8 +30,8 @@ static int64_t stride_at(const struct byi_tensor *t, uint32_t rank,
     return t->dims[own] == 1 ? 0 : byi_span(t, own + 1, t->rank);
 }
 
-/* May an axis with these strides and the next inner one, of size `dim` and
- * strides `inner`, be one axis? */
+/* Can an axis be merged with the next inner one, of size `dim`? `outer` and
+ * `inner` are the operands' strides along the two. */
 static bool merges(uint32_t n, const int64_t *outer, const int64_t *inner,
                    int64_t dim)
 {
@@ -40,8 +41,8 @@ static bool merges(uint32_t n, const int64_t *outer, const int64_t *inner,
     return true;
 }
 
-static struct spread spread_over(const struct byi_tensor *out,
-                                 const struct byi_tensor *in, uint32_t n)
+static struct broadcast broadcast_of(const struct byi_tensor *out,
+                                     const struct byi_tensor *in, uint32_t n)
 {
     /* from the innermost axis outwards */
     int64_t dims[BYI_MAX_RANK + 1] = {1};
@@ -64,7 +65,7 @@ static struct spread spread_over(const struct byi_tensor *out,
         }
     }
 
-    struct spread s = {.rank = top, .rows = 1, .inner = dims[0]};
+    struct broadcast s = {.rank = top, .rows = 1, .inner = dims[0]};
     for (uint32_t o = 0; o < n; o++)
         s.step[o] = strides[0][o];
     for (uint32_t i = 0; i < top; i++) {
@@ -78,34 +79,34 @@ static struct spread spread_over(const struct byi_tensor *out,
 
 /* --- one call ----------------------------------------------------------- */
 
-struct job;
+struct binary_job;
 /* y[i] = a[i sa] op b[i sb] */
-typedef void (*loop_fn)(const struct job *job, const void *a, int64_t sa,
+typedef void (*loop_fn)(const struct binary_job *job, const void *a, int64_t sa,
                         const void *b, int64_t sb, void *y, int64_t n);
 
-struct job {
+struct binary_job {
     const struct byi_call *call;
-    struct spread s;
+    struct broadcast s;
     size_t size[OPERANDS], out_size;
     loop_fn loop;
-    loop_fn wide; /* of float16 and bfloat16: the loop of float32 */
+    loop_fn wide; /* float16 and bfloat16: the float32 loop */
     bool fmod;
-    /* runs elements of one row, at these operands */
-    void (*row)(const struct job *job, const char *const *at, char *y,
+    /* computes n elements of one row from the operands at at[] */
+    void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
 };
 
-static void binary_row(const struct job *job, const char *const *at, char *y,
-                       int64_t n)
+static void binary_row(const struct binary_job *job, const char *const *at,
+                       char *y, int64_t n)
 {
     job->loop(job, at[0], job->s.step[0], at[1], job->s.step[1], y, n);
 }
 
-/* Rows [begin, end), or of a single row the elements [from, from + n). */
-static void run_rows(const struct job *job, int64_t begin, int64_t end,
+/* Rows [begin, end); a single row is cut to the elements [from, from + n). */
+static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
                      int64_t from, int64_t n)
 {
-    const struct spread *s = &job->s;
+    const struct broadcast *s = &job->s;
     int64_t at[BYI_MAX_RANK] = {0};
     int64_t offset[OPERANDS] = {0}, rest = begin;
     for (uint32_t i = s->rank; i-- > 0;) {
@@ -134,9 +135,9 @@ static void run_rows(const struct job *job, int64_t begin, int64_t end,
     }
 }
 
-static void run_spread(const struct job *job, int64_t weight)
+static void run_broadcast(const struct binary_job *job, int64_t weight)
 {
-    const struct spread *s = &job->s;
+    const struct broadcast *s = &job->s;
     const int64_t n = s->rows * s->inner;
     if (n == 0)
         return;
@@ -153,11 +154,11 @@ static void run_spread(const struct job *job, int64_t weight)
     }
 }
 
-static struct job describe(const struct byi_call *call)
+static struct binary_job describe(const struct byi_call *call)
 {
-    struct job job = {
+    struct binary_job job = {
         .call = call,
-        .s = spread_over(call->out, call->in, call->n_in),
+        .s = broadcast_of(call->out, call->in, call->n_in),
         .out_size = byi_dtype_bytes(call->out->dtype),
         .row = binary_row,
     };
@@ -169,8 +170,9 @@ static struct job describe(const struct byi_call *call)
 /* --- typed loops -------------------------------------------------------- */
 
 #define LOOP(op, id, type, result, form)                                       \
-    static void op##_##id(const struct job *job, const void *va, int64_t sa,   \
-                          const void *vb, int64_t sb, void *vy, int64_t n)     \
+    static void op##_##id(const struct binary_job *job, const void *va,        \
+                          int64_t sa, const void *vb, int64_t sb, void *vy,    \
+                          int64_t n)                                           \
     {                                                                          \
         typedef type T;                                                        \
         T const *as = va;                                                      \
@@ -236,8 +238,8 @@ static struct job describe(const struct byi_call *call)
 BYI_EACH_INT(INT_MOD)
 BYI_EACH_FLOAT(FLOAT_MOD)
 
-/* float16 and bfloat16: blocks of float32. A result of one byte is a bool. */
-static void half_loop(const struct job *job, const void *va, int64_t sa,
+/* float16 and bfloat16: through float32 blocks. A one-byte result is a bool. */
+static void half_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
     const enum byoc_dtype dtype = job->call->in->dtype;
@@ -280,8 +282,8 @@ static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
 
 /* --- the kernel of most operators --------------------------------------- */
 
-/* The vectorised loop, behind the signature of the others. */
-static void simd_loop(const struct job *job, const void *a, int64_t sa,
+/* The vectorised loop behind the signature of loop_fn. */
+static void simd_loop(const struct binary_job *job, const void *a, int64_t sa,
                       const void *b, int64_t sb, void *y, int64_t n)
 {
     if (sa == 0 && sb == 0) /* one element */
@@ -301,15 +303,16 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
 {
     const enum byi_op_id op = call->op->id;
     const enum byoc_dtype dtype = call->in->dtype;
-    struct job job = describe(call);
+    struct binary_job job = describe(call);
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
     job.wide = loop_of(op, BYOC_F32, fast);
     job.loop =
         byi_is_half(dtype) && job.wide ? half_loop : loop_of(op, dtype, fast);
     if (!job.loop)
-        return byi_bad_dtype(call, dtype, "one the operator's table has", err);
-    run_spread(&job, 1);
+        return byi_bad_dtype(call, dtype, "a dtype that the operator supports",
+                             err);
+    run_broadcast(&job, 1);
     return BYOC_OK;
 }
 
@@ -327,7 +330,7 @@ enum byoc_status byi_binary_plain(const struct byi_call *call,
 
 /* --- power -------------------------------------------------------------- */
 
-/* n elements, step 0 or 1 apart, as doubles or integers. */
+/* n elements, `step` (0 or 1) apart, as doubles. */
 static void load_floats(const struct byi_tensor *like, const void *at,
                         int64_t step, int64_t n, double *to)
 {
@@ -337,7 +340,7 @@ static void load_floats(const struct byi_tensor *like, const void *at,
         to[i] = byi_tensor_float(&view, i * step);
 }
 
-/* a^b of integers, modulo 2^64; b < 0: the quotient 1 / a^-b, truncated. */
+/* a^b modulo 2^64; for b < 0 the quotient 1 / a^-b, truncated. */
 static int64_t integer_power(int64_t a, int64_t b)
 {
     if (b < 0) {
@@ -369,7 +372,7 @@ static void store_int(enum byoc_dtype dtype, void *y, int64_t i, int64_t v)
     }
 }
 
-static void power_ints(const struct job *job, const void *a, int64_t sa,
+static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
                        const void *b, int64_t sb, void *y, int64_t n)
 {
     struct byi_tensor va = job->call->in[0], vb = job->call->in[1];
@@ -381,7 +384,7 @@ static void power_ints(const struct job *job, const void *a, int64_t sa,
                                 byi_tensor_int(&vb, i * sb)));
 }
 
-static void power_any(const struct job *job, const void *va, int64_t sa,
+static void power_any(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
     const struct byi_tensor *in = job->call->in;
@@ -399,7 +402,7 @@ static void power_any(const struct job *job, const void *va, int64_t sa,
     }
 }
 
-static void power_f32(const struct job *job, const void *va, int64_t sa,
+static void power_f32(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
     const float *a = va, *b = vb;
@@ -426,25 +429,25 @@ static enum byoc_status power_run(const struct byi_call *call,
 {
     const enum byoc_dtype a = call->in[0].dtype, b = call->in[1].dtype;
     (void)err;
-    struct job job = describe(call);
+    struct binary_job job = describe(call);
     job.loop = power_any;
     if (a == BYOC_F32 && b == BYOC_F32)
         job.loop = power_f32;
     else if (byi_dtype_is_int(a) && byi_dtype_is_int(b))
         job.loop = power_ints;
-    run_spread(&job, 8);
+    run_broadcast(&job, 8);
     return BYOC_OK;
 }
 
 /* --- where -------------------------------------------------------------- */
 
-struct pair {
+struct element128 {
     uint64_t half[2];
 };
 
 #define WHERE(bits, type)                                                      \
-    static void where_##bits(const struct job *job, const char *const *at,     \
-                             char *vy, int64_t n)                              \
+    static void where_##bits(const struct binary_job *job,                     \
+                             const char *const *at, char *vy, int64_t n)       \
     {                                                                          \
         const uint8_t *c = (const uint8_t *)at[0];                             \
         const type *a = (const type *)(const void *)at[1];                     \
@@ -459,21 +462,21 @@ WHERE(8, uint8_t)
 WHERE(16, uint16_t)
 WHERE(32, uint32_t)
 WHERE(64, uint64_t)
-WHERE(128, struct pair)
+WHERE(128, struct element128)
 
 static enum byoc_status where_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
-    static void (*const by_size[])(const struct job *, const char *const *,
-                                   char *, int64_t) = {
+    static void (*const by_size[])(const struct binary_job *,
+                                   const char *const *, char *, int64_t) = {
         [1] = where_8,  [2] = where_16,   [4] = where_32,
         [8] = where_64, [16] = where_128,
     };
     (void)err;
-    struct job job = describe(call);
+    struct binary_job job = describe(call);
     job.row = by_size[job.out_size];
     assert(job.row);
-    run_spread(&job, 1);
+    run_broadcast(&job, 1);
     return BYOC_OK;
 }
 

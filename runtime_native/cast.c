@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cast.c: cast between all numeric types and bool, and from strings.
- * Integers wrap. A float is truncated; where it fits 64 bits, the low bits of
- * the integer count, elsewhere (infinity, NaN) they are those of INT64_MIN:
- * what the common CPUs do, here without undefined behaviour. A number becomes
- * the shortest string of 6 or more digits that reads back as it.
+/* cast.c: casts between all numeric types and bool, and to and from strings.
+ * Integers wrap. A float is truncated to 64 bits, of which an integer type
+ * keeps the low bits; values outside of 64 bits, infinities and NaN become
+ * INT64_MIN first. This is what common CPUs do, here without undefined
+ * behaviour. A number becomes the shortest string of 6 or more digits that
+ * reads back as the same number.
  */
 #include <errno.h>
 #include <locale.h>
@@ -17,14 +18,14 @@ typedef void (*loop_fn)(const void *x, void *y, int64_t n);
 
 /* --- numbers ------------------------------------------------------------ */
 
-static inline int64_t whole_of(double v)
+static inline int64_t to_int64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
 }
 
-static inline uint64_t natural_of(double v)
+static inline uint64_t to_uint64(double v)
 {
-    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)whole_of(v);
+    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)to_int64(v);
 }
 
 #define LOOP(from, from_type, to, to_type, convert)                            \
@@ -39,14 +40,14 @@ static inline uint64_t natural_of(double v)
 #define FROM_FLOAT(id, type)                                                   \
     LOOP(id, type, F32, float, (float)x[i])                                    \
     LOOP(id, type, F64, double, (double)x[i])                                  \
-    LOOP(id, type, U8, uint8_t, (uint8_t)whole_of((double)x[i]))               \
-    LOOP(id, type, I8, int8_t, (int8_t)whole_of((double)x[i]))                 \
-    LOOP(id, type, U16, uint16_t, (uint16_t)whole_of((double)x[i]))            \
-    LOOP(id, type, I16, int16_t, (int16_t)whole_of((double)x[i]))              \
-    LOOP(id, type, U32, uint32_t, (uint32_t)whole_of((double)x[i]))            \
-    LOOP(id, type, I32, int32_t, (int32_t)whole_of((double)x[i]))              \
-    LOOP(id, type, U64, uint64_t, natural_of((double)x[i]))                    \
-    LOOP(id, type, I64, int64_t, whole_of((double)x[i]))                       \
+    LOOP(id, type, U8, uint8_t, (uint8_t)to_int64((double)x[i]))               \
+    LOOP(id, type, I8, int8_t, (int8_t)to_int64((double)x[i]))                 \
+    LOOP(id, type, U16, uint16_t, (uint16_t)to_int64((double)x[i]))            \
+    LOOP(id, type, I16, int16_t, (int16_t)to_int64((double)x[i]))              \
+    LOOP(id, type, U32, uint32_t, (uint32_t)to_int64((double)x[i]))            \
+    LOOP(id, type, I32, int32_t, (int32_t)to_int64((double)x[i]))              \
+    LOOP(id, type, U64, uint64_t, to_uint64((double)x[i]))                     \
+    LOOP(id, type, I64, int64_t, to_int64((double)x[i]))                       \
     LOOP(id, type, BOOL, uint8_t, x[i] != 0)
 
 #define FROM_INT(id, type)                                                     \
@@ -80,7 +81,8 @@ static const loop_fn loops[BYI_DTYPES][BYI_DTYPES] = {
 #define TARGETS(id, type) EACH_TARGET(id)
     BYI_EACH_FLOAT(TARGETS) BYI_EACH_INT(TARGETS) EACH_TARGET(BOOL)};
 
-/* Elements [at, at + n) of x to y, n <= BLOCK; halves by way of float32. */
+/* Elements [at, at + n) of x to y, n <= BLOCK; float16 and bfloat16 through
+ * float32. */
 static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
                        int64_t at, int64_t n)
 {
@@ -109,8 +111,8 @@ static bool is_number(enum byoc_dtype dtype)
 
 /* --- strings ------------------------------------------------------------ */
 
-/* A whole string as a number: an integer of 64 bits, or what strtod reads in
- * the C locale ("1e-5", "inf", "NaN"). */
+/* Parse a whole string as a number: a 64-bit integer, or what strtod accepts
+ * in the C locale ("1e-5", "inf", "NaN"). */
 static enum byoc_status read_number(const char *text, locale_t c,
                                     struct byi_tensor *y, int64_t i,
                                     struct byoc_error *err)
@@ -153,10 +155,11 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     if (!is_number(call->out->dtype))
         return byi_bad_dtype(call, call->out->dtype, "a numeric type or bool",
                              err);
-    /* glibc gives its static C locale: nothing is allocated */
+    /* glibc returns its static C locale here and allocates nothing */
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c == (locale_t)0)
-        return byi_fail(err, BYOC_ENOMEM, "cast: no memory for a locale");
+        return byi_fail(err, BYOC_ENOMEM,
+                        "cast: out of memory for the C locale");
     enum byoc_status status = BYOC_OK;
     for (int64_t i = 0; i < n && status == BYOC_OK; i++)
         status = read_number(text[i], c, call->out, i, err);
@@ -164,7 +167,7 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
-/* Element i of x as text, of at most 31 bytes, in the C locale. */
+/* Element i of x as text, at most 31 bytes, in the C locale. */
 static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
 {
     const double value = byi_tensor_float(x, i);
@@ -197,7 +200,8 @@ static enum byoc_status cast_to_strings(const struct byi_call *call,
         return byi_no_store(call, err);
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c == (locale_t)0)
-        return byi_fail(err, BYOC_ENOMEM, "cast: no memory for a locale");
+        return byi_fail(err, BYOC_ENOMEM,
+                        "cast: out of memory for the C locale");
     const locale_t before = uselocale(c);
     int64_t i = 0;
     for (; i < n; i++) {

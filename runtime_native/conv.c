@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts, whose float32 is conv_last.c's.
- * float32 is a matrix product per image and group, weights (O/G, C/G taps) by
- * windows (C/G taps, positions); the windows are never stored: the product's
- * packer gathers them. conv_frame.c does without that where it can.
+ * or in other layouts; float32 in those is in conv_last.c.
+ * float32 runs as an implicit GEMM per image and group: weights (O/G, C/G taps)
+ * by windows (C/G taps, positions). The im2col matrix is never stored: packing
+ * gathers its panels. conv_frame.c needs no gathering where it applies.
  */
 #include "conv.h"
 
@@ -38,9 +38,9 @@ struct byi_conv byi_conv_read(const struct byi_call *call)
 
 /* --- plain: one output at a time ---------------------------------------- */
 
-/* Where tap `t` of the window at `out` lies in a channel; -1: on padding. */
-static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
-                         int64_t t)
+/* Offset of tap `t` of the window at `out` in a channel; -1 on padding. */
+static int64_t tap_offset(const struct byi_window *w, const int64_t out[3],
+                          int64_t t)
 {
     int64_t tap[3], place = 0;
     byi_unflatten(w->size, t, tap);
@@ -65,7 +65,7 @@ static int64_t tap_place(const struct byi_window *w, const int64_t out[3],
             wide sum = 0;                                                      \
             byi_unflatten(v->w.out, p, out);                                   \
             for (int64_t t = 0; t < v->w.taps; t++) {                          \
-                int64_t place = tap_place(&v->w, out, t);                      \
+                int64_t place = tap_offset(&v->w, out, t);                     \
                 for (int64_t c = 0; place >= 0 && c < v->c; c++) {             \
                     const int64_t at = byi_image_at(&v->in, image, c0 + c) +   \
                                        place * v->in.block;                    \
@@ -135,28 +135,28 @@ static const float *channels_of(const struct byi_conv *v, int64_t batch)
     return (const float *)v->x + batch * v->c * v->w.in_count;
 }
 
-/* Outputs of one row that stand next to each other in a panel. */
-struct run {
+/* Outputs of one row that are adjacent in a panel. */
+struct output_run {
     int64_t out[3]; /* of the first one */
     int64_t n;
 };
 
-/* Cuts the positions [n0, n0 + nc) into runs; returns how many. */
+/* Cut the positions [n0, n0 + nc) into runs; returns their number. */
 static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
-                    struct run *runs)
+                    struct output_run *runs)
 {
     int count = 0;
     for (int64_t at = 0; at < nc; at += runs[count++].n) {
-        struct run *r = &runs[count];
+        struct output_run *r = &runs[count];
         byi_unflatten(w->out, n0 + at, r->out);
         r->n = byi_min(nc - at, w->out[2] - r->out[2]);
     }
     return count;
 }
 
-/* The inputs under tap kw of a run of outputs in a row of w->in[2] inputs. */
+/* Inputs under tap kw of a run of outputs; `row` has w->in[2] inputs. */
 static void gather_row(const struct byi_window *w, const float *row,
-                       const struct run *r, int64_t kw, float *dst)
+                       const struct output_run *r, int64_t kw, float *dst)
 {
     const int64_t stride = w->stride[2];
     const int64_t from = r->out[2] * stride - w->pad[2] + kw * w->dilation[2];
@@ -177,14 +177,14 @@ static void gather_row(const struct byi_window *w, const float *row,
         dst[i] = 0;
 }
 
-/* Row k = (channel, kd, kh, kw) of the windows' matrix, for these runs. */
+/* Row k = (channel, kd, kh, kw) of the im2col matrix, for these runs. */
 static void gather(const struct byi_conv *v, const float *x,
-                   const int64_t tap[3], const struct run *runs, int n_runs,
-                   float *dst)
+                   const int64_t tap[3], const struct output_run *runs,
+                   int n_runs, float *dst)
 {
     const struct byi_window *w = &v->w;
     for (int i = 0; i < n_runs; dst += runs[i++].n) {
-        const struct run *r = &runs[i];
+        const struct output_run *r = &runs[i];
         int64_t d =
             r->out[0] * w->stride[0] - w->pad[0] + tap[0] * w->dilation[0];
         int64_t h =
@@ -202,7 +202,7 @@ void byi_conv_pack_windows(const void *ctx, int64_t batch, int64_t k0,
 {
     enum { MOST = 64 };
     const struct byi_conv *v = ctx;
-    struct run runs[MOST];
+    struct output_run runs[MOST];
     assert(nr <= MOST);
     const int n_runs = cut_runs(&v->w, n0, nc, runs);
     const float *x = channels_of(v, batch) + k0 / v->w.taps * v->w.in_count;
@@ -246,7 +246,7 @@ static void run_product(const struct byi_conv *v, const struct byi_call *call)
     byi_gemm_run(&g, call->threads, call->scratch);
 }
 
-/* --- which of them -------------------------------------------------------- */
+/* --- choosing the algorithm ---------------------------------------------- */
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {

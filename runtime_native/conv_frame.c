@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv_frame.c: float32 convolution of images as ONNX has them, directly.
+/* conv_frame.c: direct float32 convolution with channels first.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * Channels are copied into frames: with their padding, and where the stride s
- * is not 1, as the s images of each axis that a stride of 1 walks over. In its
- * frame every tap is one distance away from its output, whichever output that
- * is. A plane of outputs is therefore one sequence, and the rows of the
- * windows' matrix are stretches of the frames, which the matrix product reads
- * where they are (byi_simd's gemm with offsets): nothing is gathered. What
- * comes out between the rows of outputs is dropped, or the sequence is that of
- * a row. Groups of few outputs (depthwise) are sums over taps instead; one
- * position of pointwise weights is a product of their rows with a vector.
+ * Each channel is copied into a frame: the channel with its padding or, with a
+ * stride s other than 1, split into s phase images per axis, each of which is
+ * walked with stride 1. In a frame the distance from an output to a tap is the
+ * same for all outputs. A plane of outputs is therefore one sequence, and the
+ * rows of the im2col matrix are contiguous parts of the frames, which the
+ * micro-kernel reads in place (byi_simd's gemm with offsets) without packing.
+ * Results between the rows of outputs are dropped, or each row is a sequence of
+ * its own. Groups of few outputs (depthwise) are sums over taps instead;
+ * pointwise weights on one position are a matrix-vector product.
  */
 #include "conv.h"
 
 enum {
-    DEPTH = BYI_GEMM_DEPTH, /* taps that are added up in one go        */
-    WIDTH = 256,            /* outputs of a task, about                */
-    HEIGHT = 8,             /* most panels of weights of a task        */
-    FEW_ROWS = 128,         /* that stay in the first cache            */
+    DEPTH = BYI_GEMM_DEPTH, /* taps per call of the micro-kernel      */
+    WIDTH = 256,            /* outputs of a task, roughly             */
+    HEIGHT = 8,             /* panels of weights of a task, at most   */
+    FEW_ROWS = 128,         /* rows that stay in the L1 cache         */
     FEW_PANELS = 2
 };
 
@@ -31,11 +31,11 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-struct byi_frame byi_frame_of(const struct byi_window *w)
+struct byi_conv_frame byi_frame_of(const struct byi_window *w)
 {
-    struct byi_frame f = {.image = 1, .channel = 1};
+    struct byi_conv_frame f = {.image = 1, .channel = 1};
     for (int i = 0; i < 3; i++) {
-        /* tap t reads phase t dilation mod stride, which has a period */
+        /* tap t reads phase t dilation mod stride, which is periodic */
         const int64_t period =
             w->stride[i] / common_divisor(w->stride[i], w->dilation[i]);
         f.phases[i] = byi_min(w->size[i], period);
@@ -51,8 +51,8 @@ struct byi_frame byi_frame_of(const struct byi_window *w)
     return f;
 }
 
-int64_t byi_frame_tap(const struct byi_window *w, const struct byi_frame *f,
-                      int64_t t)
+int64_t byi_frame_tap(const struct byi_window *w,
+                      const struct byi_conv_frame *f, int64_t t)
 {
     int64_t tap[3], phase = 0, place = 0;
     byi_unflatten(w->size, t, tap);
@@ -63,8 +63,8 @@ int64_t byi_frame_tap(const struct byi_window *w, const struct byi_frame *f,
     return phase * f->image + place;
 }
 
-static void list_offsets(const struct byi_conv *v, const struct byi_frame *f,
-                         int64_t *offsets)
+static void list_offsets(const struct byi_conv *v,
+                         const struct byi_conv_frame *f, int64_t *offsets)
 {
     for (int64_t t = 0; t < v->w.taps; t++)
         offsets[t] = byi_frame_tap(&v->w, f, t);
@@ -72,10 +72,12 @@ static void list_offsets(const struct byi_conv *v, const struct byi_frame *f,
         offsets[i] = offsets[i - v->w.taps] + f->channel;
 }
 
-struct byi_span byi_frame_span(const struct byi_window *w,
-                               const struct byi_frame *f, int64_t from)
+struct byi_frame_row byi_frame_row_of(const struct byi_window *w,
+                                      const struct byi_conv_frame *f,
+                                      int64_t from)
 {
-    struct byi_span s = {.from = from, .stride = w->stride[2], .n = f->dims[2]};
+    struct byi_frame_row s = {
+        .from = from, .stride = w->stride[2], .n = f->dims[2]};
     if (from < 0)
         s.first = byi_min(byi_ceil_div(-from, s.stride), s.n);
     if (from < w->in[2])
@@ -84,7 +86,7 @@ struct byi_span byi_frame_span(const struct byi_window *w,
     return s;
 }
 
-static void fill_row(const struct byi_span *s, const float *row, float *to)
+static void fill_row(const struct byi_frame_row *s, const float *row, float *to)
 {
     const int64_t first = s->first, last = s->last, stride = s->stride;
     row += s->from + first * stride;
@@ -103,14 +105,15 @@ static void fill_row(const struct byi_span *s, const float *row, float *to)
         to[i] = 0;
 }
 
-/* One of a channel's images, `phase` on each axis. */
-static void fill_image(const struct byi_window *w, const struct byi_frame *f,
-                       const int64_t phase[3], const float *x, float *to)
+/* One phase image of a channel; `phase` is its index on each axis. */
+static void fill_image(const struct byi_window *w,
+                       const struct byi_conv_frame *f, const int64_t phase[3],
+                       const float *x, float *to)
 {
-    int64_t from[3]; /* where its first element is in the channel */
+    int64_t from[3]; /* channel position of the image's first element */
     for (int i = 0; i < 3; i++)
         from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
-    const struct byi_span span = byi_frame_span(w, f, from[2]);
+    const struct byi_frame_row span = byi_frame_row_of(w, f, from[2]);
     for (int64_t i = 0; i < f->dims[0]; i++)
         for (int64_t j = 0; j < f->dims[1]; j++, to += span.n) {
             const int64_t d = i * w->stride[0] + from[0];
@@ -123,8 +126,9 @@ static void fill_image(const struct byi_window *w, const struct byi_frame *f,
         }
 }
 
-static void fill_frame(const struct byi_window *w, const struct byi_frame *f,
-                       const float *x, float *to)
+static void fill_frame(const struct byi_window *w,
+                       const struct byi_conv_frame *f, const float *x,
+                       float *to)
 {
     const int64_t count = f->channel / f->image;
     for (int64_t i = 0; i < count; i++, to += f->image) {
@@ -134,10 +138,11 @@ static void fill_frame(const struct byi_window *w, const struct byi_frame *f,
     }
 }
 
-/* Outputs [from, to) of a plane's sequence, of which run[0] is the first, to
- * their places in y. */
-static void take_outputs(const struct byi_window *w, const struct byi_frame *f,
-                         const float *run, int64_t from, int64_t to, float *y)
+/* Copy outputs [from, to) of a plane's sequence to their places in y; run[0] is
+ * output `from`. */
+static void copy_outputs(const struct byi_window *w,
+                         const struct byi_conv_frame *f, const float *run,
+                         int64_t from, int64_t to, float *y)
 {
     if (f->dense) {
         memcpy(y + from, run, (size_t)(to - from) * sizeof *y);
@@ -158,39 +163,41 @@ static void take_outputs(const struct byi_window *w, const struct byi_frame *f,
     }
 }
 
-/* --- many outputs a group: a matrix product --------------------------------
+/* --- many outputs per group: a matrix product -------------------------------
  */
 
-/* How a group's product is cut: `height` outputs by `width` of the sequence. */
-struct cut {
+/* Tiling of a group's product: `height` outputs by `width` of the sequence. */
+struct frame_tiling {
     int64_t m, k, panels;  /* outputs, taps, panels of weights */
     int64_t height, width; /* of a task                        */
-    int64_t lines;         /* not 0: rows of outputs of a task,
-                              which are written in place */
+    int64_t lines;         /* not 0: a task writes this many rows of
+                              outputs in place */
     int64_t m_tasks, n_tasks;
-    int64_t offsets, room, lane; /* floats of scratch, by what */
+    int64_t offsets, room, lane; /* scratch sizes, in floats */
     int64_t frames, weights;
 };
 
 static int64_t line_floats(int64_t n)
 {
-    return (int64_t)(byi_lines((uint64_t)n * sizeof(float)) / sizeof(float));
+    return (int64_t)(byi_align_bytes((uint64_t)n * sizeof(float)) /
+                     sizeof(float));
 }
 
-/* Whether rows of outputs are written in place, each for itself: vectors at
- * their ends are not full, but nothing is copied. */
-static bool goes_by_lines(const struct byi_conv *v, const struct byi_frame *f)
+/* Should a task write rows of outputs in place? Vectors at the ends of rows are
+ * partial then, but nothing is copied. */
+static bool writes_in_place(const struct byi_conv *v,
+                            const struct byi_conv_frame *f)
 {
     const int64_t wide = v->w.out[2], half = byi_simd()->nr / 2;
     const int64_t more = byi_ceil_div(wide, half) * half - f->dims[2];
     return !f->dense && more * v->c * v->w.taps <= 8 * wide;
 }
 
-static void cut_columns(const struct byi_conv *v, const struct byi_frame *f,
-                        struct cut *c)
+static void cut_columns(const struct byi_conv *v,
+                        const struct byi_conv_frame *f, struct frame_tiling *c)
 {
     const int64_t nr = byi_simd()->nr, rows = v->w.out[0] * v->w.out[1];
-    if (goes_by_lines(v, f)) {
+    if (writes_in_place(v, f)) {
         c->lines = byi_max(1, WIDTH / v->w.out[2]);
         c->n_tasks = byi_ceil_div(rows, c->lines);
         return;
@@ -200,11 +207,12 @@ static void cut_columns(const struct byi_conv *v, const struct byi_frame *f,
     c->n_tasks = byi_ceil_div(f->run, c->width);
 }
 
-static struct cut cut_of(const struct byi_conv *v, const struct byi_frame *f,
-                         const struct byi_call *call)
+static struct frame_tiling tiling_of(const struct byi_conv *v,
+                                     const struct byi_conv_frame *f,
+                                     const struct byi_call *call)
 {
     const int64_t mr = byi_simd()->mr;
-    struct cut c = {.m = v->o, .k = v->c * v->w.taps};
+    struct frame_tiling c = {.m = v->o, .k = v->c * v->w.taps};
     c.panels = byi_ceil_div(c.m, mr);
     cut_columns(v, f, &c);
     c.m_tasks = byi_ceil_div(c.panels, HEIGHT);
@@ -225,30 +233,30 @@ static struct cut cut_of(const struct byi_conv *v, const struct byi_frame *f,
 }
 
 static uint64_t product_scratch(const struct byi_conv *v,
-                                const struct byi_frame *f,
+                                const struct byi_conv_frame *f,
                                 const struct byi_call *call)
 {
-    const struct cut c = cut_of(v, f, call);
+    const struct frame_tiling c = tiling_of(v, f, call);
     return (uint64_t)(c.offsets + c.lane * call->threads + c.frames +
                       c.weights) *
            sizeof(float);
 }
 
-/* Everything a task needs. */
-struct job {
+/* The arguments that the tasks of a group share. */
+struct frame_job {
     const struct byi_conv *v;
-    const struct byi_frame *f;
-    const struct cut *c;
+    const struct byi_conv_frame *f;
+    const struct frame_tiling *c;
     const float *x, *weights; /* of a group: frames, panels */
     const int64_t *offsets;
     float *y; /* of a group */
 };
 
-/* Of the outputs [n0, n1) of channels that are not copied, those from where on
- * kc rows are packed: the last ones, since they end with the tensor; all, where
- * many rows, which lie far apart, would be read again for many panels of
- * weights. */
-static int64_t packed_from(int64_t kc, int64_t m, int64_t n0, int64_t n1)
+/* First of the outputs [n0, n1) that need packed rows, if the frames are the
+ * channels themselves: the last ones, since reading a whole vector there would
+ * run past the tensor; or all, where kc is large and many panels of weights
+ * would read the same distant rows again. */
+static int64_t first_packed(int64_t kc, int64_t m, int64_t n0, int64_t n1)
 {
     const struct byi_simd *simd = byi_simd();
     if (kc > FEW_ROWS && m > FEW_PANELS * simd->mr)
@@ -256,10 +264,9 @@ static int64_t packed_from(int64_t kc, int64_t m, int64_t n0, int64_t n1)
     return n1 - (n1 - n0) % simd->nr;
 }
 
-/* Rows [k0, k0 + kc) of channels that are not copied, the outputs [n0, n1), as
- * panels. */
-static void pack_rows(const struct job *j, int64_t k0, int64_t kc, int64_t n0,
-                      int64_t n1, float *to)
+/* Pack rows [k0, k0 + kc) of uncopied channels, outputs [n0, n1), as panels. */
+static void pack_rows(const struct frame_job *j, int64_t k0, int64_t kc,
+                      int64_t n0, int64_t n1, float *to)
 {
     const int64_t nr = byi_simd()->nr;
     for (int64_t k = 0; k < kc; k++) {
@@ -279,15 +286,15 @@ static void pack_rows(const struct job *j, int64_t k0, int64_t kc, int64_t n0,
 }
 
 /* Outputs [m0, m1) by [n0, n1) of the sequence += taps [k0, k0 + kc). */
-static void run_block(const struct job *j, int64_t k0, int64_t m0, int64_t m1,
-                      int64_t n0, int64_t n1, float *room, float *to,
-                      int64_t ldc)
+static void run_block(const struct frame_job *j, int64_t k0, int64_t m0,
+                      int64_t m1, int64_t n0, int64_t n1, float *room,
+                      float *to, int64_t ldc)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t mr = simd->mr, nr = simd->nr;
     const int64_t kc = byi_min(DEPTH, j->c->k - k0);
     const float *weights = j->weights + j->c->panels * mr * k0;
-    const int64_t packed = j->f->same ? packed_from(kc, m1 - m0, n0, n1) : n1;
+    const int64_t packed = j->f->same ? first_packed(kc, m1 - m0, n0, n1) : n1;
     if (packed < n1)
         pack_rows(j, k0, kc, packed, n1, room);
     for (int64_t n = n0; n < n1; n += nr) {
@@ -300,10 +307,10 @@ static void run_block(const struct job *j, int64_t k0, int64_t m0, int64_t m1,
     }
 }
 
-static void run_sequence(const struct job *j, int64_t m0, int64_t m1,
+static void run_sequence(const struct frame_job *j, int64_t m0, int64_t m1,
                          int64_t n0, float *lane)
 {
-    const struct cut *c = j->c;
+    const struct frame_tiling *c = j->c;
     const int64_t n1 = byi_min(n0 + c->width, j->f->run);
     const int64_t count = j->v->w.out_count;
     const bool dense = j->f->dense;
@@ -312,15 +319,16 @@ static void run_sequence(const struct job *j, int64_t m0, int64_t m1,
     for (int64_t k0 = 0; k0 < c->k; k0 += DEPTH)
         run_block(j, k0, m0, m1, n0, n1, lane, run, ldc);
     for (int64_t m = m0; m < m1 && !dense; m++)
-        take_outputs(&j->v->w, j->f, run + (m - m0) * ldc, n0, n1,
+        copy_outputs(&j->v->w, j->f, run + (m - m0) * ldc, n0, n1,
                      j->y + m * count);
 }
 
-/* Rows of outputs from `line` on. */
-static void run_lines(const struct job *j, int64_t m0, int64_t m1, int64_t line)
+/* The rows of outputs of a task, from `line` on. */
+static void run_lines(const struct frame_job *j, int64_t m0, int64_t m1,
+                      int64_t line)
 {
     const struct byi_window *w = &j->v->w;
-    const struct byi_frame *f = j->f;
+    const struct byi_conv_frame *f = j->f;
     const int64_t last = byi_min(line + j->c->lines, w->out[0] * w->out[1]);
     for (int64_t k0 = 0; k0 < j->c->k; k0 += DEPTH)
         for (int64_t i = line; i < last; i++) {
@@ -331,9 +339,9 @@ static void run_lines(const struct job *j, int64_t m0, int64_t m1, int64_t line)
         }
 }
 
-static void run_task(const struct job *j, int64_t task, float *lane)
+static void run_task(const struct frame_job *j, int64_t task, float *lane)
 {
-    const struct cut *c = j->c;
+    const struct frame_tiling *c = j->c;
     const int64_t m0 = task % c->m_tasks * c->height;
     const int64_t m1 = byi_min(m0 + c->height, c->m);
     const int64_t n = task / c->m_tasks;
@@ -343,9 +351,9 @@ static void run_task(const struct job *j, int64_t task, float *lane)
         run_sequence(j, m0, m1, n * c->width, lane);
 }
 
-/* Panel `i` of the weights of all groups, in its place. */
-static void pack_panel(const struct byi_conv *v, const struct cut *c, int64_t i,
-                       float *to)
+/* Pack panel `i` of the weights of all groups. */
+static void pack_panel(const struct byi_conv *v, const struct frame_tiling *c,
+                       int64_t i, float *to)
 {
     const int64_t mr = byi_simd()->mr;
     const int64_t group = i / c->panels, m = i % c->panels * mr;
@@ -359,10 +367,11 @@ static void pack_panel(const struct byi_conv *v, const struct cut *c, int64_t i,
     }
 }
 
-static void run_product(const struct byi_conv *v, const struct byi_frame *f,
+static void run_product(const struct byi_conv *v,
+                        const struct byi_conv_frame *f,
                         const struct byi_call *call)
 {
-    const struct cut c = cut_of(v, f, call);
+    const struct frame_tiling c = tiling_of(v, f, call);
     const int64_t mr = byi_simd()->mr, channels = v->groups * v->c;
     const int64_t tasks = c.m_tasks * c.n_tasks, size = v->o * v->w.out_count;
     int64_t *offsets = call->scratch;
@@ -387,7 +396,7 @@ static void run_product(const struct byi_conv *v, const struct byi_frame *f,
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
         for (int64_t i = 0; i < v->groups * tasks; i++) {
             const int64_t group = i / tasks;
-            const struct job j = {
+            const struct frame_job j = {
                 .v = v,
                 .f = f,
                 .c = &c,
@@ -401,10 +410,10 @@ static void run_product(const struct byi_conv *v, const struct byi_frame *f,
     }
 }
 
-/* --- one position: products of the weights' rows with a vector --------------
+/* --- one position: a matrix-vector product ----------------------------------
  */
 
-/* The gates of squeeze-and-excitation blocks, mostly. */
+/* Typical of squeeze-and-excitation blocks. */
 static bool is_vector(const struct byi_conv *v)
 {
     return byi_conv_is_pointwise(&v->w) && v->w.out_count == 1;
@@ -425,18 +434,18 @@ static void run_vector(const struct byi_conv *v, const struct byi_call *call)
     }
 }
 
-/* --- few outputs a group: sums over taps -----------------------------------
+/* --- few outputs per group: sums over taps ----------------------------------
  */
 
-/* Scratch of a thread: the group's frames, a sequence, the taps' offsets. */
+/* Scratch per thread: the group's frames, a sequence, the tap offsets. */
 static int64_t direct_floats(const struct byi_conv *v,
-                             const struct byi_frame *f)
+                             const struct byi_conv_frame *f)
 {
     return line_floats(v->c * f->channel + BYI_SLACK) +
            line_floats(f->run + BYI_SLACK) + line_floats(2 * v->c * v->w.taps);
 }
 
-/* One channel in, no depth: planes, as they are. */
+/* One input channel per group and no depth: planes without frames. */
 static bool is_planes(const struct byi_conv *v)
 {
     return v->c == 1 && byi_sliding_fits(&v->w);
@@ -457,7 +466,7 @@ static void run_planes(const struct byi_conv *v, const struct byi_call *call)
     byi_sliding_run(&planes, call, call->scratch);
 }
 
-static void run_direct(const struct byi_conv *v, const struct byi_frame *f,
+static void run_direct(const struct byi_conv *v, const struct byi_conv_frame *f,
                        const struct byi_call *call)
 {
     const struct byi_window *w = &v->w;
@@ -483,14 +492,14 @@ static void run_direct(const struct byi_conv *v, const struct byi_frame *f,
                 byi_simd()->taps(frame, offsets,
                                  (const float *)v->weights + row * taps, taps,
                                  run, f->run);
-                take_outputs(w, f, run, 0, f->run,
+                copy_outputs(w, f, run, 0, f->run,
                              (float *)v->y + (batch * v->o + o) * w->out_count);
             }
         }
     }
 }
 
-/* --- which of them ---------------------------------------------------------
+/* --- choosing the algorithm -------------------------------------------------
  */
 
 static bool is_direct(const struct byi_conv *v)
@@ -498,8 +507,9 @@ static bool is_direct(const struct byi_conv *v)
     return v->groups > 1 && v->o <= 4 && v->c <= 16;
 }
 
-/* Whether it is known that the weights are read as they are. */
-static bool stays_vector(const struct byi_call *call)
+/* Do the types alone prove that this is a matrix-vector product, which reads
+ * unpacked weights? */
+static bool is_known_vector(const struct byi_call *call)
 {
     for (uint32_t i = 0; i < call->in->rank; i++)
         if (call->in->dims[i] < 0 || call->out->dims[i] < 0)
@@ -518,16 +528,17 @@ uint64_t byi_conv_frame_pack(const struct byi_call *call, float *to)
         .c = weights->dims[1],
     };
     v.o = weights->dims[0] / v.groups;
-    struct cut c = {.m = v.o, .k = byi_span(weights, 1, weights->rank)};
+    struct frame_tiling c = {.m = v.o,
+                             .k = byi_span(weights, 1, weights->rank)};
     c.panels = byi_ceil_div(c.m, mr);
-    if (is_direct(&v) || stays_vector(call))
+    if (is_direct(&v) || is_known_vector(call))
         return 0;
     for (int64_t i = 0; to && i < v.groups * c.panels; i++)
         pack_panel(&v, &c, i, to);
     return (uint64_t)(v.groups * c.panels * mr * c.k) * sizeof(float);
 }
 
-/* Frames must not be much larger than what they are made of. */
+/* Frames must not be much larger than their channels. */
 bool byi_conv_fits_frame(const struct byi_conv *v)
 {
     const struct byi_window *w = &v->w;
@@ -547,7 +558,7 @@ bool byi_conv_fits_frame(const struct byi_conv *v)
 uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
                                 const struct byi_call *call)
 {
-    const struct byi_frame f = byi_frame_of(&v->w);
+    const struct byi_conv_frame f = byi_frame_of(&v->w);
     if (is_vector(v))
         return 0;
     if (is_direct(v) && is_planes(v))
@@ -559,7 +570,7 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
 
 void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call)
 {
-    const struct byi_frame f = byi_frame_of(&v->w);
+    const struct byi_conv_frame f = byi_frame_of(&v->w);
     if (is_vector(v))
         run_vector(v, call);
     else if (is_direct(v) && is_planes(v))

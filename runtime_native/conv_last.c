@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv_last.c: float32 convolution with channels last.
  *   data (N, d, h, w, C), weights (kd, kh, kw, C/G, O) -> (N, od, oh, ow, O)
- * A matrix product per group, windows (positions of all images, taps C/G) by
- * weights (taps C/G, O/G): the channels under a tap are next to each other, so
- * the product's packer gathers whole runs of them. Depthwise is a sum over
- * taps, all channels at a time. Weights of another layout are copied first;
- * so are blocked images, which become channels last on the way in and out.
+ * An implicit GEMM per group: windows (positions of all images, taps C/G) by
+ * weights (taps C/G, O/G). The channels under a tap are contiguous, so packing
+ * copies whole runs of them. Depthwise convolution is a sum over taps, all
+ * channels at a time. Weights in other layouts are converted first, and blocked
+ * images are converted to channels last and back.
  */
 #include "conv.h"
 
 /* --- windows by weights --------------------------------------------------- */
 
-/* Rows of the product at `ctx`: how the weights lie, too. */
-struct product {
+/* Context of the product: its windows, and the strides of the weights. */
+struct conv_last_product {
     const struct byi_conv *v;
     const float *weights;
-    int64_t rs, cs, group; /* of the weights: rows, columns, groups apart */
+    int64_t rs, cs, group; /* of the weights: row, column, group stride */
 };
 
 enum {
-    ROWS = 32,            /* of a panel, at most                */
-    RUN = BYI_GEMM_DEPTH, /* channels that are gathered at once */
+    ROWS = 32,            /* of a panel, at most               */
+    RUN = BYI_GEMM_DEPTH, /* channels per gather, at most      */
 };
 
-/* A position whose window is gathered. */
-struct row {
+/* An output position whose window is gathered. */
+struct window_row {
     const float *image; /* first channel of the group                */
-    int64_t at[3];      /* where the window begins; maybe on padding */
+    int64_t at[3];      /* first tap's position; may be on padding   */
 };
 
 static const float zeros[RUN];
 
-/* The position's elements under taps (d, h, w0 .. w0 + count-1): `run` of
- * them, from `first` on. Where the window hangs over a side, or the taps are
- * not next to each other, they are put together in `room`. */
-static const float *gather(const struct byi_conv *v, const struct row *row,
-                           int64_t tap, int64_t first, int64_t run, float *room)
+/* `run` elements of the position's window row, from element `first` of tap
+ * `tap` on. Returns a pointer into the image if they are contiguous there;
+ * otherwise copies them, with zeros for padding, to `room`. */
+static const float *gather(const struct byi_conv *v,
+                           const struct window_row *row, int64_t tap,
+                           int64_t first, int64_t run, float *room)
 {
     const struct byi_window *w = &v->w;
     int64_t taps[3];
@@ -49,7 +50,7 @@ static const float *gather(const struct byi_conv *v, const struct row *row,
     int64_t at = row->at[2] + taps[2] * w->dilation[2];
     if (first + run <= v->c)
         return at < 0 || at >= w->in[2] ? zeros : line + at * all + first;
-    /* more taps than one: they are dense and the group is all channels */
+    /* several taps: they are dense, and there is one group */
     const int64_t last = at + (first + run - 1) / all;
     if (at >= 0 && last < w->in[2])
         return line + at * all + first;
@@ -64,7 +65,7 @@ static const float *gather(const struct byi_conv *v, const struct row *row,
     return room;
 }
 
-/* Elements of k that one gather may span: a row of dense taps, or one tap. */
+/* Elements that one gather may span: a row of dense taps, or one tap. */
 static int64_t span_of(const struct byi_conv *v)
 {
     const bool dense = v->w.dilation[2] == 1 && v->groups == 1;
@@ -73,7 +74,7 @@ static int64_t span_of(const struct byi_conv *v)
 }
 
 static void find_rows(const struct byi_conv *v, int64_t group, int64_t m0,
-                      int64_t n, struct row *rows)
+                      int64_t n, struct window_row *rows)
 {
     const struct byi_window *w = &v->w;
     for (int64_t i = 0; i < n; i++) {
@@ -90,9 +91,9 @@ static void find_rows(const struct byi_conv *v, int64_t group, int64_t m0,
 static void pack_windows(const void *ctx, int64_t group, int64_t k0, int64_t kc,
                          int64_t m0, int64_t mc, int64_t mr, float *dst)
 {
-    const struct byi_conv *v = ((const struct product *)ctx)->v;
+    const struct byi_conv *v = ((const struct conv_last_product *)ctx)->v;
     const int64_t span = span_of(v);
-    struct row rows[ROWS];
+    struct window_row rows[ROWS];
     const float *from[ROWS];
     float room[ROWS][RUN];
     assert(mr <= ROWS);
@@ -109,28 +110,28 @@ static void pack_windows(const void *ctx, int64_t group, int64_t k0, int64_t kc,
 
 static struct byi_matrix image_of(const void *ctx, int64_t group)
 {
-    const struct byi_conv *v = ((const struct product *)ctx)->v;
+    const struct byi_conv *v = ((const struct conv_last_product *)ctx)->v;
     return (struct byi_matrix){
         .at = (const float *)v->x + group * v->c, .rs = v->in.c, .cs = 1};
 }
 
 static float *result_of(const void *ctx, int64_t group)
 {
-    const struct byi_conv *v = ((const struct product *)ctx)->v;
+    const struct byi_conv *v = ((const struct conv_last_product *)ctx)->v;
     return (float *)v->y + group * v->o;
 }
 
 static void pack_weights(const void *ctx, int64_t group, int64_t k0, int64_t kc,
                          int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
-    const struct product *p = ctx;
+    const struct conv_last_product *p = ctx;
     const struct byi_matrix b = {
         .at = p->weights + group * p->group, .rs = p->rs, .cs = p->cs};
     byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
 }
 
-static void run_product(const struct byi_call *call, const struct product *p,
-                        void *scratch)
+static void run_product(const struct byi_call *call,
+                        const struct conv_last_product *p, void *scratch)
 {
     const struct byi_conv *v = p->v;
     const struct byi_gemm g = {
@@ -150,8 +151,8 @@ static void run_product(const struct byi_call *call, const struct product *p,
 
 /* --- depthwise ------------------------------------------------------------ */
 
-/* Taps on data of the window at `at` of an image: where their channels and
- * weights begin. Returns how many. */
+/* List the taps on data of the window at `at`: the offsets of their channels
+ * and of their weights. Returns their number. */
 static int64_t list_taps(const struct byi_conv *v, const int64_t at[3],
                          int64_t *x, int64_t *weights)
 {
@@ -201,11 +202,11 @@ static void run_depthwise(const struct byi_call *call, const struct byi_conv *v,
 
 /* --- layouts ------------------------------------------------------------- */
 
-/* What this file works in, by the number of spatial axes. */
+/* The layouts of this file, by number of spatial axes. */
 static const char *const last_data[] = {"NC", "NWC", "NHWC", "NDHWC"};
 static const char *const last_kernel[] = {"IO", "WIO", "HWIO", "DHWIO"};
 
-/* Do the weights lie as (taps, I, O), or as (O, taps, I)? */
+/* Are the weights in the order (taps, I, O)? And in (O, taps, I)? */
 static bool is_taps_first(const struct byi_conv *v)
 {
     const struct byi_filter *at = &v->at;
@@ -227,24 +228,24 @@ static bool is_depthwise(const struct byi_conv *v)
     return v->c == 1 && v->o == 1 && v->groups > 1 && v->w.taps <= 4096;
 }
 
-/* How a call is run: what is copied, and where scratch memory is. Sizes are in
- * bytes; 0: used as it is. */
-struct plan {
+/* The convolution, and the sizes in bytes of the parts of scratch; 0 if an
+ * operand needs no copy. */
+struct conv_last_plan {
     struct byi_conv v;
     uint64_t x, y, weights, rest;
 };
 
-static struct plan plan_of(const struct byi_call *call)
+static struct conv_last_plan plan_of(const struct byi_call *call)
 {
-    struct plan p = {.v = byi_conv_read(call)};
+    struct conv_last_plan p = {.v = byi_conv_read(call)};
     const struct byi_conv *v = &p.v;
     const uint64_t size = sizeof(float);
     if (!v->in.last) {
-        p.x = byi_lines((uint64_t)byi_count(&call->in[0]) * size);
-        p.y = byi_lines((uint64_t)byi_count(call->out) * size);
+        p.x = byi_align_bytes((uint64_t)byi_count(&call->in[0]) * size);
+        p.y = byi_align_bytes((uint64_t)byi_count(call->out) * size);
     }
     if (!is_taps_first(v) && (is_depthwise(v) || !is_taps_last(v)))
-        p.weights = byi_lines((uint64_t)byi_count(&call->in[1]) * size);
+        p.weights = byi_align_bytes((uint64_t)byi_count(&call->in[1]) * size);
     p.rest = is_depthwise(v)
                  ? 2 * sizeof(int64_t) * (uint64_t)v->w.taps * call->threads
                  : byi_gemm_scratch(v->n * v->w.out_count, v->o,
@@ -254,12 +255,13 @@ static struct plan plan_of(const struct byi_call *call)
 
 uint64_t byi_conv_last_scratch(const struct byi_call *call)
 {
-    const struct plan p = plan_of(call);
+    const struct conv_last_plan p = plan_of(call);
     return p.x + p.y + p.weights + p.rest;
 }
 
-/* The result, which is channels last, as the caller has it. */
-static void give_result(const struct byi_call *call, const struct byi_conv *v)
+/* Convert the result from channels last to the caller's layout. */
+static void convert_result(const struct byi_call *call,
+                           const struct byi_conv *v)
 {
     const uint32_t spatial = v->out.spatial;
     struct byi_tensor t = {
@@ -275,10 +277,10 @@ static void give_result(const struct byi_call *call, const struct byi_conv *v)
 
 void byi_conv_last_run(const struct byi_call *call)
 {
-    struct plan p = plan_of(call);
+    struct conv_last_plan p = plan_of(call);
     struct byi_conv *v = &p.v;
     char *at = call->scratch;
-    struct product product = {.v = v, .weights = v->weights};
+    struct conv_last_product product = {.v = v, .weights = v->weights};
     if (p.x) {
         byi_relayout_named(call, &call->in[0],
                            byi_attr_string(call->attrs, "data_layout"),
@@ -304,5 +306,5 @@ void byi_conv_last_run(const struct byi_call *call)
     else
         run_product(call, &product, at);
     if (p.y)
-        give_result(call, v);
+        convert_result(call, v);
 }

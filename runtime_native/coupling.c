@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coupling.c: probabilities of classes from those of each pair of them.
+/* coupling.c: class probabilities by pairwise coupling.
  *
- * r_ij is the probability of class i where it is i or j. The p with sum 1 that
- * minimises sum_ij (r_ji p_i - r_ij p_j)^2 has Q p equal in all classes, where
+ * r_ij is the probability of class i given that it is i or j. The p with sum 1
+ * that minimises sum_ij (r_ji p_i - r_ij p_j)^2 makes all elements of Q p equal
+ * to p' Q p, where
  *   Q_ii = sum_j r_ji^2,  Q_ij = -r_ji r_ij
  * (Wu, Lin and Weng, Probability Estimates for Multi-class Classification by
- * Pairwise Coupling, 2004, algorithm 2). Classes are brought to it one after
- * the other, until none is off by more than 0.005 / classes. No r is 0 or 1.
+ * Pairwise Coupling, 2004, algorithm 2). The iteration adjusts one class after
+ * the other until all are within 0.005 / classes. Every r is clamped into
+ * (0, 1).
  */
 #include "kernel.h"
 
 static uint64_t coupling_scratch_f32(const struct byi_call *call)
 {
     const uint64_t n = (uint64_t)call->out->dims[1];
-    return byi_lines((n * n + 2 * n) * sizeof(double));
+    return byi_align_bytes((n * n + 2 * n) * sizeof(double));
 }
 
 static void fill_q(const struct byi_tensor *r, int64_t row, int64_t n,
@@ -35,7 +37,7 @@ static void fill_q(const struct byi_tensor *r, int64_t row, int64_t n,
         }
 }
 
-/* q p; gives p' q p. */
+/* qp = Q p; returns p' Q p. */
 static double product(const double *q, const double *p, int64_t n, double *qp)
 {
     double sum = 0;
@@ -49,7 +51,8 @@ static double product(const double *q, const double *p, int64_t n, double *qp)
     return sum;
 }
 
-/* Bring class i to where its q p is p' q p, and the sum of p back to 1. */
+/* Set p_i so that (Q p)_i = p' Q p, and rescale p to sum 1. Returns the new
+ * p' Q p. */
 static double adjust(const double *q, int64_t i, int64_t n, double sum,
                      double *p, double *qp)
 {
@@ -64,7 +67,7 @@ static double adjust(const double *q, int64_t i, int64_t n, double sum,
     return sum;
 }
 
-static bool settled(const double *qp, double sum, int64_t n)
+static bool converged(const double *qp, double sum, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (fabs(qp[i] - sum) >= 0.005 / (double)n)
@@ -78,7 +81,7 @@ static void couple(const double *q, int64_t n, double *p, double *qp)
         p[i] = 1 / (double)n;
     for (int64_t round = 0; round < byi_max(100, n); round++) {
         double sum = product(q, p, n, qp);
-        if (settled(qp, sum, n))
+        if (converged(qp, sum, n))
             return;
         for (int64_t i = 0; i < n; i++)
             sum = adjust(q, i, n, sum, p, qp);

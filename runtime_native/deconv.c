@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
  *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts, which are copied to these first and back then.
- * Every input is spread over the outputs under its window. float32 multiplies
- * weights^T (O/G taps, C/G) by data (C/G, positions) some outputs at a time,
- * and adds the columns up where they belong.
+ * Other layouts are converted to these and back.
+ * float32 runs as GEMM and col2im: weights^T (O/G taps, C/G) by data (C/G,
+ * positions) gives columns, for a block of outputs at a time, and each column
+ * is added to the outputs under its window.
  */
 #include "conv.h"
 
-enum { COLUMNS = 1 << 20 }; /* floats of products kept at a time, at most */
+enum { COLUMNS = 1 << 20 }; /* floats of the column buffer, at most */
 
-/* The window slides over the result: w.in is its size, w.out the data's. */
+/* The window slides over the result: w.in is the result's size, w.out the
+ * data's. */
 static struct byi_conv describe(const struct byi_call *call)
 {
     struct byi_conv v = byi_conv_operands(call);
@@ -21,9 +22,9 @@ static struct byi_conv describe(const struct byi_call *call)
     return v;
 }
 
-/* --- plain: every output gathers what falls on it ------------------------ */
+/* --- plain: one output at a time ----------------------------------------- */
 
-/* The data position whose tap `tap` falls on output `out`; -1: none. */
+/* Offset of the data whose tap `tap` falls on output `out`; -1: none. */
 static int64_t source(const struct byi_window *w, const int64_t out[3],
                       const int64_t tap[3])
 {
@@ -81,8 +82,8 @@ enum byoc_status byi_deconv_plain(const struct byi_call *call,
 
 /* --- float32 ------------------------------------------------------------ */
 
-/* Outputs [o0, o0 + block) of image and group `batch`. */
-struct part {
+/* Outputs [o0, o0 + block) of one image and group, `batch`. */
+struct deconv_block {
     const struct byi_conv *v;
     int64_t batch, o0, block;
     float *columns; /* (block, taps, positions) */
@@ -90,7 +91,7 @@ struct part {
 
 static struct byi_matrix weights_of(const void *ctx, int64_t unused)
 {
-    const struct part *part = ctx;
+    const struct deconv_block *part = ctx;
     const struct byi_conv *v = part->v;
     (void)unused;
     return (struct byi_matrix){
@@ -104,13 +105,13 @@ static struct byi_matrix weights_of(const void *ctx, int64_t unused)
 static float *columns_of(const void *ctx, int64_t unused)
 {
     (void)unused;
-    return ((const struct part *)ctx)->columns;
+    return ((const struct deconv_block *)ctx)->columns;
 }
 
 static void pack_data(const void *ctx, int64_t unused, int64_t k0, int64_t kc,
                       int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
-    const struct part *part = ctx;
+    const struct deconv_block *part = ctx;
     const struct byi_conv *v = part->v;
     const struct byi_matrix b = {
         .at = (const float *)v->x + part->batch * v->c * v->w.out_count,
@@ -121,7 +122,7 @@ static void pack_data(const void *ctx, int64_t unused, int64_t k0, int64_t kc,
     byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
 }
 
-/* Adds one tap's products (positions) to a plane of the result. */
+/* Add one tap's products (positions) to a plane of the result. */
 static void add_tap(const struct byi_window *w, int64_t t, const float *from,
                     float *y)
 {
@@ -141,7 +142,8 @@ static void add_tap(const struct byi_window *w, int64_t t, const float *from,
         }
 }
 
-static void add_columns(const struct part *part, const struct byi_call *call)
+static void add_columns(const struct deconv_block *part,
+                        const struct byi_call *call)
 {
     const struct byi_window *w = &part->v->w;
     const int team = byi_team(call, part->block * w->taps * w->out_count);
@@ -156,7 +158,7 @@ static void add_columns(const struct part *part, const struct byi_call *call)
     }
 }
 
-/* Output channels that are done at a time. */
+/* Output channels per product: as many as the column buffer holds. */
 static int64_t block_of(const struct byi_conv *v)
 {
     const int64_t each = byi_max(v->w.taps * v->w.out_count, 1);
@@ -165,15 +167,15 @@ static int64_t block_of(const struct byi_conv *v)
 
 static uint64_t column_bytes(const struct byi_conv *v)
 {
-    return byi_lines((uint64_t)(block_of(v) * v->w.taps * v->w.out_count) *
-                     sizeof(float));
+    return byi_align_bytes(
+        (uint64_t)(block_of(v) * v->w.taps * v->w.out_count) * sizeof(float));
 }
 
 static void run_product(const struct byi_call *call, const struct byi_conv *v,
                         char *scratch)
 {
     const int64_t block = block_of(v);
-    struct part part = {.v = v, .columns = (float *)(void *)scratch};
+    struct deconv_block part = {.v = v, .columns = (float *)(void *)scratch};
     for (part.batch = 0; part.batch < v->n * v->groups; part.batch++)
         for (part.o0 = 0; part.o0 < v->o; part.o0 += block) {
             part.block = byi_min(block, v->o - part.o0);
@@ -200,10 +202,10 @@ static const char *const first_kernel[] = {"IO", "IOW", "IOHW", "IODHW"};
 
 static uint64_t bytes_of(const struct byi_tensor *t)
 {
-    return byi_lines((uint64_t)byi_count(t) * sizeof(float));
+    return byi_align_bytes((uint64_t)byi_count(t) * sizeof(float));
 }
 
-/* The product on copies with channels first, which `scratch` begins with. */
+/* The product on copies with channels first, kept at the start of `scratch`. */
 static void run_copies(const struct byi_call *call, struct byi_conv v,
                        char *scratch)
 {

@@ -9,7 +9,7 @@ static uint64_t det_scratch_f32(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in;
     const uint64_t n = (uint64_t)x->dims[x->rank - 1];
-    return byi_lines(n * n * sizeof(double));
+    return byi_align_bytes(n * n * sizeof(double));
 }
 
 static void swap_rows(double *a, double *b, int64_t n)

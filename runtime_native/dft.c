@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dft.c: the discrete Fourier transform along an axis of any length, by the
- * prime factors of that length, in double.
+/* dft.c: the discrete Fourier transform along one axis: a mixed-radix Stockham
+ * FFT over the prime factors of the length, in double.
  *   x (..., n, ..., 1 or 2) -> (..., length, ..., 2)
  */
 #include "kernel.h"
 
-struct number {
+struct complex_number {
     double re, im;
 };
 
@@ -14,7 +14,7 @@ struct dft {
     int64_t length, given; /* of the transform; of x's axis */
     int64_t bins, inner, parts;
     double scale;
-    const struct number *turn; /* e^(-+2 pi i k / length) */
+    const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
 };
 
 static int64_t smallest_factor(int64_t n)
@@ -25,37 +25,39 @@ static int64_t smallest_factor(int64_t n)
     return n;
 }
 
-/* One stage makes transforms of done * p numbers from p of `done` each.
- * from[j * done + k] is number k of the transform of the inputs j, j + n/done,
+/* One stage combines p transforms of `done` numbers into one of done * p.
+ * from[j * done + k] is element k of the transform of the inputs j, j + n/done,
  * ...; to[] is the same for done * p. */
 static void stage(const struct dft *d, int64_t done, int64_t p,
-                  const struct number *from, struct number *to)
+                  const struct complex_number *from, struct complex_number *to)
 {
     const int64_t wide = done * p, left = d->length / wide;
     for (int64_t j = 0; j < left; j++)
         for (int64_t at = 0; at < wide; at++) {
-            const struct number *v = from + j * done + at % done;
-            struct number sum = *v;
-            int64_t turn = at;
+            const struct complex_number *v = from + j * done + at % done;
+            struct complex_number sum = *v;
+            int64_t twiddle = at;
             for (int64_t s = 1; s < p; s++) {
-                const struct number w = d->turn[turn * left];
+                const struct complex_number w = d->twiddle[twiddle * left];
                 v += left * done;
                 sum.re += v->re * w.re - v->im * w.im;
                 sum.im += v->re * w.im + v->im * w.re;
-                turn += at;
-                turn -= turn >= wide ? wide : 0;
+                twiddle += at;
+                twiddle -= twiddle >= wide ? wide : 0;
             }
             to[j * wide + at] = sum;
         }
 }
 
-/* The transform of a[], in a[] or b[]: which. */
-static struct number *transform(const struct dft *d, struct number *a,
-                                struct number *b)
+/* Transform a[], with b[] as the second buffer; returns the one that has the
+ * result. */
+static struct complex_number *transform(const struct dft *d,
+                                        struct complex_number *a,
+                                        struct complex_number *b)
 {
     for (int64_t done = 1; done < d->length;) {
         const int64_t p = smallest_factor(d->length / done);
-        struct number *made = b;
+        struct complex_number *made = b;
         stage(d, done, p, a, b);
         b = a;
         a = made;
@@ -64,8 +66,9 @@ static struct number *transform(const struct dft *d, struct number *a,
     return a;
 }
 
-/* Line (o, i) of x (outer, given, inner, parts); what it lacks is 0. */
-static void one_line(const struct dft *d, int64_t line, struct number *room)
+/* Line (o, i) of x (outer, given, inner, parts), padded with zeros. */
+static void one_line(const struct dft *d, int64_t line,
+                     struct complex_number *room)
 {
     const int64_t o = line / d->inner, i = line % d->inner;
     for (int64_t k = 0; k < d->length; k++) {
@@ -74,7 +77,7 @@ static void one_line(const struct dft *d, int64_t line, struct number *room)
         room[k].re = there ? byi_get_real(d->x, at) : 0;
         room[k].im = there && d->parts == 2 ? byi_get_real(d->x, at + 1) : 0;
     }
-    const struct number *made = transform(d, room, room + d->length);
+    const struct complex_number *made = transform(d, room, room + d->length);
     for (int64_t k = 0; k < d->bins; k++) {
         const int64_t at = ((o * d->bins + k) * d->inner + i) * 2;
         byi_put_real(d->y, at, made[k].re * d->scale);
@@ -82,7 +85,7 @@ static void one_line(const struct dft *d, int64_t line, struct number *room)
     }
 }
 
-/* An upper bound of the length: operands may have no data yet. */
+/* An upper bound of the length; operands may have no data yet. */
 static uint64_t longest(const struct byi_call *call)
 {
     const uint32_t axis =
@@ -93,17 +96,18 @@ static uint64_t longest(const struct byi_call *call)
 
 static uint64_t dft_scratch_f32(const struct byi_call *call)
 {
-    const uint64_t bytes = longest(call) * sizeof(struct number);
-    return byi_lines(bytes) + byi_lines(2 * bytes) * call->threads;
+    const uint64_t bytes = longest(call) * sizeof(struct complex_number);
+    return byi_align_bytes(bytes) + byi_align_bytes(2 * bytes) * call->threads;
 }
 
-static void fill_turns(const struct dft *d, bool inverse, struct number *turn)
+static void fill_twiddles(const struct dft *d, bool inverse,
+                          struct complex_number *twiddle)
 {
     const double pi = 3.14159265358979323846;
     for (int64_t k = 0; k < d->length; k++) {
         const double angle = 2 * pi * (double)k / (double)d->length;
-        turn[k].re = cos(angle);
-        turn[k].im = inverse ? sin(angle) : -sin(angle);
+        twiddle[k].re = cos(angle);
+        twiddle[k].im = inverse ? sin(angle) : -sin(angle);
     }
 }
 
@@ -113,9 +117,9 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
     const struct byi_tensor *x = call->in, *y = call->out;
     const bool inverse = byi_attr_int(call->attrs, "inverse") != 0;
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
-    const uint64_t bytes = longest(call) * sizeof(struct number);
-    struct number *turn = call->scratch;
-    char *const rooms = (char *)call->scratch + byi_lines(bytes);
+    const uint64_t bytes = longest(call) * sizeof(struct complex_number);
+    struct complex_number *twiddle = call->scratch;
+    char *const rooms = (char *)call->scratch + byi_align_bytes(bytes);
     struct dft d = {
         .x = x,
         .y = y,
@@ -125,19 +129,19 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
         .bins = y->dims[axis],
         .inner = byi_span(x, axis + 1, x->rank - 1),
         .parts = x->dims[x->rank - 1],
-        .turn = turn,
+        .twiddle = twiddle,
     };
     if (x->dtype != BYOC_F32 && x->dtype != BYOC_F64)
         return byi_bad_dtype(call, x->dtype,
                              "float16, bfloat16, float32 or float64", err);
     d.scale = inverse ? 1 / (double)d.length : 1;
-    fill_turns(&d, inverse, turn);
+    fill_twiddles(&d, inverse, twiddle);
     const int64_t lines = byi_span(x, 0, axis) * d.inner;
     const int64_t parts = byi_min(lines, byi_team(call, 64 * byi_count(y)));
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        struct number *room =
-            (void *)(rooms + (uint64_t)p * byi_lines(2 * bytes));
+        struct complex_number *room =
+            (void *)(rooms + (uint64_t)p * byi_align_bytes(2 * bytes));
         for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
             one_line(&d, l, room);
     }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
  * with a size, and a stride in each operand. Two float32 operands whose labels
- * fall into batch, rows, columns and sum are matrix products; all else walks
- * every combination of labels.
+ * split into batch, row, column and sum labels run as matrix products; all
+ * other calls loop over every combination of labels.
  */
 #include "kernel.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
 
-/* Labels: 0..51 the letters, 52.. the axes of "...", counted from its end, so
- * that operands with shorter ones broadcast. strides[operand][label]; the
- * result's are last. */
+/* Labels 0..51 are letters, 52.. the axes of "...", counted from its end, so
+ * that shorter "..." broadcast. strides[operand][label]; the last entry is the
+ * result's. */
 struct sum {
     const struct byi_call *call;
     int64_t size[LABELS];
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
-    int64_t results, terms; /* sizes of both walks */
+    int64_t results, terms; /* iterations of the two loops */
 };
 
 static int label_of(char c)
@@ -29,8 +29,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Strides of tensor `t` by the labels of its term [at, end). A repeated label
- * walks the diagonal: its strides add up. */
+/* Strides of tensor `t` by the labels of its term [at, end). The strides of a
+ * repeated label add up, which walks the diagonal. */
 static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
                       const char *end, int64_t *strides)
 {
@@ -59,8 +59,8 @@ static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
     }
 }
 
-/* The result's labels where the equation has no "->": "...", then letters
- * that occur once, in alphabetical order (upper case first, as ASCII). */
+/* The result's labels if the equation has no "->": "...", then letters that
+ * occur once, in alphabetical order (ASCII: upper case first). */
 static void implicit_term(const char *equation, char *term)
 {
     uint32_t seen[128] = {0}, n = 0;
@@ -107,7 +107,8 @@ static void read_equation(const struct byi_call *call, struct sum *s)
 
 /* --- plain: every combination of labels ---------------------------------- */
 
-/* Position `flat` of the labels of the result, or of the others. */
+/* Coordinates of position `flat` over the result's labels, or over the summed
+ * ones. */
 static void labels_at(const struct sum *s, bool result, int64_t flat,
                       int64_t *at)
 {
@@ -144,7 +145,7 @@ static void plain_float(const struct sum *s, int64_t result)
                    total);
 }
 
-/* The low bits of v as the result's type. */
+/* Store the low bits of v in the result's type. */
 static void store_int(struct byi_tensor *y, int64_t i, uint64_t v)
 {
     const uint32_t size = byoc_dtype_size(y->dtype);
@@ -193,38 +194,40 @@ static void run_plain(const struct sum *s)
 
 /* --- float32: as matrix products ----------------------------------------- */
 
-/* A class of labels as one axis: its size, and its strides in a, b, c. */
-struct axis {
+/* Several labels merged into one axis: its size, and its strides in a, b, c. */
+struct einsum_axis {
     int64_t size, a, b, c;
 };
 
-struct product {
-    struct axis m, n, k;
-    struct axis batch[LABELS];
+struct einsum_product {
+    struct einsum_axis m, n, k;
+    struct einsum_axis batch[LABELS];
     uint32_t n_batch;
     const float *a, *b;
     float *c;
 };
 
-static bool same_pace(const struct axis *inner, const struct axis *outer)
+static bool is_contiguous(const struct einsum_axis *inner,
+                          const struct einsum_axis *outer)
 {
     return outer->a == inner->a * inner->size &&
            outer->b == inner->b * inner->size &&
            outer->c == inner->c * inner->size;
 }
 
-/* Merges `label` into `axis`, inside or outside of it; false: no one pace. */
-static bool merge(struct axis *axis, const struct axis *label)
+/* Merge `label` into `axis`, inside or outside; false if no single stride
+ * covers both. */
+static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
 {
     if (axis->size == 1) {
         *axis = *label;
         return true;
     }
-    if (same_pace(axis, label)) {
+    if (is_contiguous(axis, label)) {
         axis->size *= label->size;
         return true;
     }
-    if (!same_pace(label, axis))
+    if (!is_contiguous(label, axis))
         return false;
     const int64_t size = axis->size * label->size;
     *axis = *label;
@@ -232,13 +235,13 @@ static bool merge(struct axis *axis, const struct axis *label)
     return true;
 }
 
-/* Later labels first: they tend to be the inner ones. */
-static bool is_product(const struct sum *s, struct product *p)
+/* Starts at the last label, which tends to be the innermost. */
+static bool is_product(const struct sum *s, struct einsum_product *p)
 {
     const struct byi_call *call = s->call;
     if (call->n_in != 2 || call->in->dtype != BYOC_F32)
         return false;
-    *p = (struct product){
+    *p = (struct einsum_product){
         .m = {.size = 1},
         .n = {.size = 1},
         .k = {.size = 1},
@@ -247,8 +250,8 @@ static bool is_product(const struct sum *s, struct product *p)
         .c = call->out->data,
     };
     for (int i = LABELS; i-- > 0;) {
-        const struct axis label = {s->size[i], s->strides[0][i],
-                                   s->strides[1][i], s->strides[2][i]};
+        const struct einsum_axis label = {s->size[i], s->strides[0][i],
+                                          s->strides[1][i], s->strides[2][i]};
         if (label.size == 1)
             continue;
         if (label.a && label.b && label.c)
@@ -266,7 +269,7 @@ static bool is_product(const struct sum *s, struct product *p)
     return p->n.size == 1 || p->n.c == 1;
 }
 
-static void batch_at(const struct product *p, int64_t flat, int64_t *a,
+static void batch_at(const struct einsum_product *p, int64_t flat, int64_t *a,
                      int64_t *b, int64_t *c)
 {
     *a = *b = *c = 0;
@@ -281,7 +284,7 @@ static void batch_at(const struct product *p, int64_t flat, int64_t *a,
 
 static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
 {
-    const struct product *p = ctx;
+    const struct einsum_product *p = ctx;
     int64_t a, b, c;
     batch_at(p, batch, &a, &b, &c);
     return (struct byi_matrix){p->a + a, p->m.a, p->k.a};
@@ -289,7 +292,7 @@ static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
 
 static float *matrix_c(const void *ctx, int64_t batch)
 {
-    const struct product *p = ctx;
+    const struct einsum_product *p = ctx;
     int64_t a, b, c;
     batch_at(p, batch, &a, &b, &c);
     return p->c + c;
@@ -298,7 +301,7 @@ static float *matrix_c(const void *ctx, int64_t batch)
 static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                    int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
-    const struct product *p = ctx;
+    const struct einsum_product *p = ctx;
     int64_t a, b, c;
     batch_at(p, batch, &a, &b, &c);
     const struct byi_matrix matrix = {p->b + b, p->k.b, p->n.b};
@@ -307,10 +310,10 @@ static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
 
 static uint64_t stride_bytes(const struct byi_call *call)
 {
-    return byi_lines((call->n_in + 1) * sizeof(int64_t[LABELS]));
+    return byi_align_bytes((call->n_in + 1) * sizeof(int64_t[LABELS]));
 }
 
-static void run_product(const struct sum *s, const struct product *p)
+static void run_product(const struct sum *s, const struct einsum_product *p)
 {
     int64_t batches = 1;
     for (uint32_t i = 0; i < p->n_batch; i++)
@@ -336,7 +339,7 @@ static enum byoc_status einsum_run_f32(const struct byi_call *call,
                                        struct byoc_error *err)
 {
     struct sum s;
-    struct product p;
+    struct einsum_product p;
     const enum byoc_dtype dtype = call->in->dtype;
     if (!byi_dtype_is_float(dtype) && !byi_dtype_is_int(dtype))
         return byi_bad_dtype(call, dtype, "a float or an integer type", err);
@@ -368,7 +371,8 @@ static uint64_t einsum_scratch_f32(const struct byi_call *call)
 static const struct byi_kernel einsum_kernel = {einsum_run_f32,
                                                 einsum_scratch_f32};
 
-/* Halves of many operands are read one by one: float32 copies are for few. */
+/* byi_run_float converts few operands; with more, elements convert one by
+ * one. */
 static bool has_copies(const struct byi_call *call)
 {
     return call->n_in <= 4;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fill.c: kernels that make data: from shapes (shape_of, size_of), from
- * numbers (full, arange, eye_like, one_hot).
+/* fill.c: kernels that create data: from shapes (shape_of, size_of) or from
+ * parameters (full, arange, eye_like, one_hot).
  */
 #include "move.h"
 
@@ -46,7 +46,7 @@ static enum byoc_status full_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* y (rows, cols): 1 where col = row + k */
+/* y (rows, cols): 1 at col = row + k */
 static enum byoc_status eye_like_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
@@ -62,8 +62,8 @@ static enum byoc_status eye_like_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* y[i] = start + i delta. Integers wrap as unsigned ones do; they cannot leave
- * the range, since limit is of the same type. */
+/* y[i] = start + i delta. Integers are computed unsigned; they stay in range,
+ * since limit has the same type. */
 #define RANGE_INT(id, T)                                                       \
     static void range_##id(const struct byi_call *call)                        \
     {                                                                          \
@@ -74,7 +74,7 @@ static enum byoc_status eye_like_run(const struct byi_call *call,
             y[i] = (T)(start + (uint64_t)i * delta);                           \
     }
 
-/* The one number of a scalar, uint64 as its bits. */
+/* The value of an integer scalar; uint64 by its bits. */
 static int64_t number_bits(const struct byi_tensor *t)
 {
     if (t->dtype != BYOC_U64)
@@ -87,7 +87,7 @@ BYI_EACH_INT(RANGE_INT)
 
 typedef void (*range_fn)(const struct byi_call *call);
 
-/* Operands start, limit, delta; y's length says where the limit is. */
+/* Operands start, limit, delta; y's length stands for the limit. */
 static enum byoc_status arange_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
@@ -108,9 +108,8 @@ static enum byoc_status arange_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* indices (outer, inner), values (off, on): y (outer, depth, inner). An index
- * that counts from the end is in -depth .. -1; one out of range sets nothing.
- */
+/* indices (outer, inner), values (off, on): y (outer, depth, inner). Indices
+ * -depth .. -1 count from the end; one out of range sets no element. */
 static enum byoc_status one_hot_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.c: the float32 matrix product behind dense, matmul, convolution and
- * its transpose. C is cut into tiles; each tile is one task, which packs the
- * parts of A and B it needs into its thread's scratch and lets the
- * instruction set's micro-kernel run over them (Goto, van de Geijn, "Anatomy
- * of High-Performance Matrix Multiplication", 2008). Tasks share nothing, so
+ * transposed convolution. C is cut into tiles; each tile is one task, which
+ * packs its panels of A and B into its thread's scratch and runs the
+ * instruction set's micro-kernel over them (Goto, van de Geijn, "Anatomy of
+ * High-Performance Matrix Multiplication", 2008). Tasks share no buffers, so
  * there are no barriers.
  */
 #include "kernel.h"
 
 enum {
-    DEPTH = BYI_GEMM_DEPTH, /* a panel of B fits the L1 cache */
-    WIDTH = 512,            /* most columns of a tile                      */
+    DEPTH = BYI_GEMM_DEPTH, /* a panel of B fits the L1 cache              */
+    WIDTH = 512,            /* columns of a tile, at most                  */
     PACKED = 200 * 1024     /* floats packed per thread: fits the L2 cache */
 };
 
@@ -49,8 +49,8 @@ static struct tiling cut(int64_t batches, int64_t m, int64_t n, int64_t k,
 
 static uint64_t floats_per_thread(const struct tiling *t)
 {
-    return byi_lines((uint64_t)(t->mc + t->nc) * (uint64_t)t->kc *
-                     sizeof(float)) /
+    return byi_align_bytes((uint64_t)(t->mc + t->nc) * (uint64_t)t->kc *
+                           sizeof(float)) /
            sizeof(float);
 }
 
@@ -58,28 +58,28 @@ uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads)
 {
     if (m == 0 || n == 0)
         return 0;
-    /* the largest tiles: cut() only shrinks them for more tasks */
+    /* the largest tiles: cut() shrinks them only to get more tasks */
     struct tiling t = cut(1, m, n, k, 1);
     return floats_per_thread(&t) * sizeof(float) * threads;
 }
 
 uint64_t byi_gemm_scratch_most(uint32_t threads)
 {
-    return byi_lines(PACKED * sizeof(float)) * threads;
+    return byi_align_bytes(PACKED * sizeof(float)) * threads;
 }
 
 typedef float quad __attribute__((vector_size(16)));
 typedef int lanes __attribute__((vector_size(16)));
 #define SHUFFLE(a, b, ...) BYI_SHUFFLE(lanes, a, b, __VA_ARGS__)
-/* two rows interleaved, and pairs of both */
+/* lane numbers: interleave two rows; combine their halves */
 #define LOW 0, 4, 1, 5
 #define HIGH 2, 6, 3, 7
 #define FIRST 0, 1, 4, 5
 #define SECOND 2, 3, 6, 7
 typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* to[c pitch + r] = from[r][c] for four rows: reads rows, which are long, and
- * writes columns, which stay in the cache. */
+/* to[c pitch + r] = from[r][c] for four rows: reads along the rows, which are
+ * long, and writes columns, which stay in the cache. */
 static void transpose_four(const float *const from[4], int64_t columns,
                            float *to, int64_t pitch)
 {
@@ -160,7 +160,7 @@ void byi_transpose(const float *from, int64_t stride, int64_t rows,
 }
 
 /* to[j pitch + i] = from[i rs + j cs] for i < n, j < k; zero for n <= i <
- * pitch. Both packed forms: pitch is mr or nr. */
+ * pitch. Packs both A (pitch mr) and B (pitch nr). */
 static void pack(const float *from, int64_t rs, int64_t cs, int64_t n,
                  int64_t k, float *to, int64_t pitch)
 {
@@ -196,7 +196,7 @@ uint64_t byi_gemm_pack(const struct byi_matrix *b, int64_t k, int64_t n,
     return (uint64_t)(wide * k) * sizeof(float);
 }
 
-/* One tile of C, of mc rows and nc columns at (m0, n0). */
+/* One tile of C: mc rows and nc columns at (m0, n0). */
 static void run_tile(const struct byi_gemm *g, const struct tiling *t,
                      int64_t batch, int64_t m0, int64_t n0, float *scratch)
 {
@@ -231,7 +231,7 @@ static void run_tile(const struct byi_gemm *g, const struct tiling *t,
     }
 }
 
-/* A sum over nothing. */
+/* The product for k = 0: zeros. */
 static void clear(const struct byi_gemm *g)
 {
     for (int64_t batch = 0; batch < g->batches; batch++)

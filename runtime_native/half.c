@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half.c: float16 and bfloat16. CPUs rarely compute in them, so a kernel of
- * floats runs on float32 copies in scratch: inputs are widened before it, and
- * its results narrowed after it, which rounds once.
+/* half.c: float16 and bfloat16. CPUs rarely compute in them, so a float kernel
+ * runs on float32 copies in scratch: inputs are widened before the call and
+ * results narrowed after it, which rounds once.
  */
 #include "kernel.h"
 
-enum { MOST = 8 }; /* operands and results of a kernel of floats */
+enum { MOST = 8 }; /* operands or results of a float kernel, at most */
 
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
 {
@@ -30,15 +30,16 @@ void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n)
 }
 
 /* A call on float32 copies. */
-struct wide {
+struct wide_call {
     struct byi_call call;
     struct byi_tensor in[MOST], out[MOST];
     bool any;
 };
 
-/* Replaces halves of `from` by float32 tensors at scratch + *used. */
-static bool place(uint32_t n, const struct byi_tensor *from,
-                  struct byi_tensor *to, char *scratch, uint64_t *used)
+/* Replace float16 and bfloat16 tensors of `from` by float32 ones at scratch +
+ * *used. Returns whether there were any. */
+static bool place_copies(uint32_t n, const struct byi_tensor *from,
+                         struct byi_tensor *to, char *scratch, uint64_t *used)
 {
     bool any = false;
     for (uint32_t i = 0; i < n; i++) {
@@ -47,19 +48,20 @@ static bool place(uint32_t n, const struct byi_tensor *from,
             continue;
         to[i].dtype = BYOC_F32;
         to[i].data = scratch ? scratch + *used : NULL;
-        *used += byi_lines((uint64_t)byi_count(&from[i]) * sizeof(float));
+        *used += byi_align_bytes((uint64_t)byi_count(&from[i]) * sizeof(float));
         any = true;
     }
     return any;
 }
 
-/* Returns the bytes of scratch its copies take. */
-static uint64_t widen_call(const struct byi_call *call, struct wide *w)
+/* Returns the bytes of scratch that the copies take. */
+static uint64_t widen_call(const struct byi_call *call, struct wide_call *w)
 {
     assert(call->n_in <= MOST && call->n_out <= MOST);
     uint64_t used = 0;
-    bool in = place(call->n_in, call->in, w->in, call->scratch, &used);
-    bool out = place(call->n_out, call->out, w->out, call->scratch, &used);
+    bool in = place_copies(call->n_in, call->in, w->in, call->scratch, &used);
+    bool out =
+        place_copies(call->n_out, call->out, w->out, call->scratch, &used);
     w->any = in || out;
     w->call = *call;
     w->call.in = w->in;
@@ -73,7 +75,7 @@ uint64_t byi_scratch_float(const struct byi_call *call,
                            const struct byi_kernel *kernel)
 {
     struct byi_call dry = *call;
-    struct wide w;
+    struct wide_call w;
     dry.scratch = NULL;
     uint64_t copies = widen_call(&dry, &w);
     return copies + (kernel->scratch ? kernel->scratch(&w.call) : 0);
@@ -83,7 +85,7 @@ enum byoc_status byi_run_float(const struct byi_call *call,
                                const struct byi_kernel *kernel,
                                struct byoc_error *err)
 {
-    struct wide w;
+    struct wide_call w;
     widen_call(call, &w);
     if (!w.any)
         return kernel->run(call, err);

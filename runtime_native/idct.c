@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idct.c: signal.idct8: the inverse of core/ops/dct.h's transform along the
- * last axis, the one before it, or both. Coefficients that are zero, as most
- * are where pictures were compressed, are skipped (idct.inc); float64 has plain
- * loops. Of float32 an element is off by at most 20 2^-24 times the sum of its
- * block's coefficients, each times what it counts there, without signs.
+/* idct.c: signal.idct8, the inverse of core/ops/dct.h's transform along the
+ * last axis, the second to last, or both. Zero coefficients, the majority in
+ * compressed images, are skipped (idct.inc); float64 has plain loops. The error
+ * of a float32 element is at most 20 2^-24 times the sum of the absolute values
+ * of its terms (coefficient times basis value).
  */
 #include "kernel.h"
 
 #include "core/ops/dct.h"
 
 /* x as blocks (outer, 8, inner), and which axes are transformed. */
-struct idct {
+struct idct_blocks {
     int64_t outer, inner;
-    bool rows, columns; /* the last axis; the one before it */
+    bool rows, columns; /* transform the last axis; the second to last */
 };
 
-static struct idct describe(const struct byi_call *call)
+static struct idct_blocks describe(const struct byi_call *call)
 {
     const struct byi_tensor *x = call->in;
-    struct idct d = {0};
+    struct idct_blocks d = {0};
     uint32_t n = 0;
     const int64_t *axes = byi_attr_ints(call->attrs, "axes", &n);
     for (uint32_t i = 0; i < n; i++)
@@ -33,7 +33,7 @@ static struct idct describe(const struct byi_call *call)
 
 /* --- plain ---------------------------------------------------------------- */
 
-static double sum_at(const struct byi_tensor *x, const struct idct *d,
+static double sum_at(const struct byi_tensor *x, const struct idct_blocks *d,
                      int64_t block, int64_t i, int64_t j)
 {
     double sum = 0;
@@ -54,7 +54,7 @@ static double sum_at(const struct byi_tensor *x, const struct idct *d,
 enum byoc_status byi_idct8_plain(const struct byi_call *call,
                                  struct byoc_error *err)
 {
-    const struct idct d = describe(call);
+    const struct idct_blocks d = describe(call);
     if (call->in->dtype != BYOC_F32 && call->in->dtype != BYOC_F64)
         return byi_bad_dtype(call, call->in->dtype, "a float type", err);
     for (int64_t block = 0; block < d.outer; block++)
@@ -68,7 +68,7 @@ enum byoc_status byi_idct8_plain(const struct byi_call *call,
 /* --- float32 -------------------------------------------------------------- */
 
 /* Blocks [begin, end). */
-static void run_part(const struct byi_call *call, const struct idct *d,
+static void run_part(const struct byi_call *call, const struct idct_blocks *d,
                      int64_t begin, int64_t end)
 {
     const struct byi_simd *simd = byi_simd();
@@ -88,7 +88,7 @@ static enum byoc_status idct8_f32(const struct byi_call *call,
 {
     if (call->in->dtype != BYOC_F32)
         return byi_idct8_plain(call, err);
-    const struct idct d = describe(call);
+    const struct idct_blocks d = describe(call);
     const int64_t parts =
         byi_min(d.outer, byi_team(call, 4 * byi_count(call->in)));
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: kernels that move data by indices: take, gather, gather_nd and the
- * scatters. Indices are checked before anything moves, so that the copying
- * loops need no exit.
+ * scatters. Indices are checked before any element moves, so that the copy
+ * loops cannot fail.
  */
 #include "move.h"
 
@@ -31,15 +31,15 @@ static enum byoc_status take_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Rows of the last axis of `idx`, walked together with a tensor of the same
- * rank and other dims, in which position `axis` is the index. */
+/* Rows of the last axis of `idx`, walked together with another tensor of the
+ * same rank in which position `axis` comes from the index. */
 struct elements {
     const struct byi_tensor *idx;
     uint32_t axis;
     int64_t size;                  /* of axis in the other tensor    */
     int64_t strides[BYI_MAX_RANK]; /* of the other; 0 along axis     */
     int64_t axis_stride;
-    int64_t n_rows, row; /* idx as rows                    */
+    int64_t n_rows, row; /* rows of idx: their number, length */
 };
 
 static struct elements walk_elements(const struct byi_call *call)
@@ -56,14 +56,14 @@ static struct elements walk_elements(const struct byi_call *call)
     return e;
 }
 
-/* Where row r of idx lies in the other tensor, but for the index. */
+/* Offset of row r of idx in the other tensor, without the indexed axis. */
 static int64_t row_offset(const struct elements *e, int64_t r)
 {
     int64_t at[BYI_MAX_RANK];
     return byi_seek(e->idx->rank - 1, e->idx->dims, e->strides, r, at);
 }
 
-/* Position in the other tensor of element i of row r, which begins at base. */
+/* Offset in the other tensor of element i of row r, which begins at base. */
 static int64_t element_at(const struct elements *e, int64_t base, int64_t r,
                           int64_t i)
 {
@@ -96,15 +96,15 @@ static enum byoc_status gather_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* --- positions of several axes ------------------------------------------ */
+/* --- indices into several axes ------------------------------------------- */
 
-/* Tuples of `depth` indices, each naming a slice of a tensor whose axes are
- * (batch, tuple axes, slice). */
+/* Tuples of `depth` indices, each of which selects a slice of a tensor whose
+ * axes are (batch, tuple axes, slice). */
 struct tuples {
     const struct byi_tensor *x, *idx;
     uint32_t batch, depth;
     int64_t n, per_batch; /* tuples                       */
-    int64_t slice, block; /* elements: slice, batch entry */
+    int64_t slice, block; /* elements of a slice, of a batch entry */
 };
 
 static struct tuples walk_tuples(const struct byi_call *call, uint32_t batch)
@@ -119,7 +119,7 @@ static struct tuples walk_tuples(const struct byi_call *call, uint32_t batch)
     return s;
 }
 
-/* The first element of the slice that tuple i names; -1 out of range. */
+/* Offset of the slice that tuple i selects; -1 if out of range. */
 static int64_t tuple_at(const struct tuples *s, int64_t i)
 {
     int64_t at = 0;
@@ -141,8 +141,8 @@ static enum byoc_status check_tuples(const struct byi_call *call,
     for (int64_t i = 0; i < s->n; i++)
         if (tuple_at(s, i) < 0)
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: position %lld of indices is outside of x, "
-                            "expected indices within its dims",
+                            "%s: index tuple %lld is out of range, "
+                            "expected indices within the dims of x",
                             call->op->name, (long long)i);
     return BYOC_OK;
 }
@@ -175,13 +175,13 @@ static enum reduction reduction_of(const struct byi_call *call)
     const char *name = byi_attr_string(call->attrs, "reduction");
     uint32_t i = 0;
     while (strcmp(names[i], name) != 0)
-        i++; /* the type rule knows no other words */
+        i++; /* the type rule rejects all other names */
     return (enum reduction)i;
 }
 
-/* a joined with b; sums and products of integers wrap, so they are formed in
+/* Combine a and b. Sums and products of integers wrap, so they are computed in
  * `wide`, an unsigned type or a float. */
-#define JOIN(T, wide)                                                          \
+#define COMBINE(T, wide)                                                       \
     switch (r) {                                                               \
     case ADD:                                                                  \
         a = (T)((wide)a + (wide)b);                                            \
@@ -205,7 +205,7 @@ static enum reduction reduction_of(const struct byi_call *call)
             T a, b;                                                            \
             memcpy(&a, dst + i * (int64_t)sizeof a, sizeof a);                 \
             memcpy(&b, src + i * (int64_t)sizeof b, sizeof b);                 \
-            JOIN(T, wide)                                                      \
+            COMBINE(T, wide)                                                   \
             memcpy(dst + i * (int64_t)sizeof a, &a, sizeof a);                 \
         }                                                                      \
     }
@@ -229,7 +229,7 @@ REDUCE(F64, double, double)
             memcpy(&bits[0], dst + i * 2, 2);                                  \
             memcpy(&bits[1], src + i * 2, 2);                                  \
             float a = widen(bits[0]), b = widen(bits[1]);                      \
-            JOIN(float, float)                                                 \
+            COMBINE(float, float)                                              \
             bits[0] = narrow(a);                                               \
             memcpy(dst + i * 2, &bits[0], 2);                                  \
         }                                                                      \
@@ -245,7 +245,7 @@ static const reduce_fn reducers[BYI_DTYPES] = {
 #undef ENTRY
 };
 
-/* Put n elements of an update into the result. */
+/* Combine n elements of an update into the result. */
 static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
                 const struct byi_tensor *u, int64_t from, int64_t n)
 {
@@ -258,7 +258,7 @@ static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
         reducers[y->dtype](dst, src, n, r);
 }
 
-/* y = x, then the updates in their order: a later one of the same place wins */
+/* y = x; updates follow in order, so that the last one of a place wins */
 static enum byoc_status begin_scatter(const struct byi_call *call,
                                       enum reduction *r, struct byoc_error *err)
 {

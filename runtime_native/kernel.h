@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h: what the files of kernels share: lists of element types for the
- * typed loops, tensor arithmetic, the size of a team of threads, and the
- * float32 loops that exist once per instruction set.
+/* kernel.h: shared by the kernel files: element type lists for typed loops,
+ * tensor arithmetic, thread team sizes, and the float32 loops that are compiled
+ * once per instruction set.
  */
 #ifndef BYI_KERNEL_H
 #define BYI_KERNEL_H
@@ -17,15 +17,15 @@
 #include "core/ops/layout.h"
 #include "core/ops/taps.h"
 
-/* Lanes of two vectors by their numbers, those of `b` after those of `a`; `ids`
- * is the type of a vector of such numbers. */
+/* Selects lanes of two vectors by number; the lanes of `b` follow those of `a`.
+ * `ids` is the vector type of the lane numbers. */
 #if defined(__clang__)
 #define BYI_SHUFFLE(ids, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 #define BYI_SHUFFLE(ids, a, b, ...) __builtin_shuffle(a, b, (ids){__VA_ARGS__})
 #endif
 
-/* T(id, C type): element types by what C can do with them. */
+/* T(id, C type): element types that C has as integers, and as floats. */
 #define BYI_EACH_INT(T)                                                        \
     T(U8, uint8_t)                                                             \
     T(I8, int8_t)                                                              \
@@ -36,8 +36,8 @@
     T(U64, uint64_t)                                                           \
     T(I64, int64_t)
 #define BYI_EACH_FLOAT(T) T(F32, float) T(F64, double)
-/* T(id, C type, C type to sum products in): integers wrap around, so their
- * sums are of unsigned ones. */
+/* T(id, C type, C accumulator type): integers wrap, so their accumulators are
+ * unsigned. */
 #define BYI_EACH_SUM(T)                                                        \
     T(F32, float, double)                                                      \
     T(F64, double, double)                                                     \
@@ -52,7 +52,7 @@
 
 enum { BYI_DTYPES = BYOC_BF16 + 1 }; /* length of tables by dtype */
 
-/* Elements of a tensor whose dims are checked already. */
+/* Number of elements of a tensor whose dims have been checked. */
 static inline int64_t byi_count(const struct byi_tensor *t)
 {
     int64_t n = 1;
@@ -61,7 +61,7 @@ static inline int64_t byi_count(const struct byi_tensor *t)
     return n;
 }
 
-/* Elements in the axes [begin, end). */
+/* Number of elements in the axes [begin, end). */
 static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
                                uint32_t end)
 {
@@ -71,7 +71,7 @@ static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
     return n;
 }
 
-/* Attribute `axis` counted from the front. */
+/* Attribute `axis`, normalised to count from the front. */
 static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
 {
     int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
@@ -79,8 +79,8 @@ static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
     return (uint32_t)at;
 }
 
-/* Element i of operand `arg`, an axis of a tensor of rank `rank` that only the
- * run knows, counted from the front. */
+/* Element i of operand `arg` as an axis of a tensor of rank `rank`, normalised
+ * to count from the front. */
 static inline enum byoc_status byi_axis_operand(const struct byi_call *call,
                                                 uint32_t arg, int64_t i,
                                                 uint32_t rank, uint32_t *axis,
@@ -135,13 +135,13 @@ static inline int64_t byi_ceil_div(int64_t a, int64_t b)
 }
 
 /* Bytes rounded up to a whole number of cache lines. */
-static inline uint64_t byi_lines(uint64_t bytes)
+static inline uint64_t byi_align_bytes(uint64_t bytes)
 {
     return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
 }
 
-/* Threads worth waking for `work` simple operations. Waking a team costs some
- * microseconds, which one thread fills with tens of thousands of them. */
+/* Threads worth waking for `work` simple operations. Waking a team takes some
+ * microseconds, in which one thread does tens of thousands of them. */
 static inline int byi_team(const struct byi_call *call, int64_t work)
 {
     int64_t most = work >> 15;
@@ -150,8 +150,8 @@ static inline int byi_team(const struct byi_call *call, int64_t work)
     return (int)(most < (int64_t)call->threads ? most : call->threads);
 }
 
-/* The same for multiplications with addition, in vectors: many of them take as
- * long as one operation that waits for memory. */
+/* The same for n vectorised multiply-adds: about eight take as long as one
+ * operation that is bound by memory. */
 static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
 {
     return byi_team(call, n / 8);
@@ -159,23 +159,23 @@ static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
 
 /* --- half.c ------------------------------------------------------------- */
 
-/* n elements from float16 or bfloat16 to float, and back. */
+/* Convert n elements from float16 or bfloat16 to float32, and back. */
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n);
 void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n);
-/* Run `kernel` on float32 copies where the tensors are float16 or bfloat16;
- * else as it is. Every kernel whose dtypes are floats goes through this. */
+/* Run `kernel`, on float32 copies if any tensor is float16 or bfloat16. Every
+ * kernel of float dtypes goes through this. */
 enum byoc_status byi_run_float(const struct byi_call *call,
                                const struct byi_kernel *kernel,
                                struct byoc_error *err);
 uint64_t byi_scratch_float(const struct byi_call *call,
                            const struct byi_kernel *kernel);
-/* "OP: dtype X is not supported, give WANTED" */
+/* Fails with "OP: dtype X is not supported, give WANTED". */
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
                                enum byoc_dtype dtype, const char *wanted,
                                struct byoc_error *err);
 
-/* A kernel NAME_run / NAME_scratch for floats from one for float32 and
- * float64 called NAME. */
+/* Define NAME_run and NAME_scratch for all float dtypes from a kernel of
+ * float32 and float64. */
 #define BYI_FLOAT_KERNEL(name, run_fn, scratch_fn)                             \
     static const struct byi_kernel name##_kernel = {run_fn, scratch_fn};       \
     static enum byoc_status name##_run(const struct byi_call *call,            \
@@ -190,7 +190,7 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
 
 /* --- text.c -------------------------------------------------------------- */
 
-/* Why there was no room for a string. */
+/* The error of a failed byi_store_string: no store, or out of memory. */
 enum byoc_status byi_no_store(const struct byi_call *call,
                               struct byoc_error *err);
 
@@ -199,35 +199,35 @@ enum byoc_status byi_no_store(const struct byi_call *call,
 /* A window sliding over up to three spatial axes; axes in front are 1. */
 struct byi_window {
     int64_t in[3], out[3], size[3];
-    int64_t stride[3], dilation[3], pad[3]; /* pad: at the begin */
-    int64_t end[3];                         /* and at the end    */
+    int64_t stride[3], dilation[3], pad[3]; /* pad: at the front */
+    int64_t end[3];                         /* pad at the end    */
     int64_t in_count, out_count, taps;      /* products          */
 };
-/* From the attributes; `size` has n entries, as have in and out. */
+/* Read a window from the attributes; `in`, `out` and `size` have n entries. */
 void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
                      const int64_t *in, const int64_t *out, const int64_t *size,
                      struct byi_window *w);
 /* Taps [*first, *last) of the window at output `at` of an axis that lie on
- * data; their place is at stride - pad + tap dilation. */
+ * data. A tap's input is at stride - pad + tap dilation. */
 void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
                      int64_t *first, int64_t *last);
 /* Outputs [*first, *last) of an axis whose tap `tap` lies on data. */
 void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
                         int64_t *first, int64_t *last);
 
-/* What becomes of the elements under a window: the sum of their products with
- * weights, the largest (NaN wins), their sum. */
+/* How the elements under a window combine: sum of products with weights,
+ * maximum (NaN wins), sum. */
 enum byi_window_kind {
     BYI_WINDOW_PRODUCT,
     BYI_WINDOW_MAX,
     BYI_WINDOW_SUM,
     BYI_WINDOW_KINDS
 };
-enum { BYI_WINDOW_TAPS = 16 }; /* of a row, at most, where one runs fast */
+enum { BYI_WINDOW_TAPS = 16 }; /* columns of a window, at most */
 
-/* A window over every plane of x (n, groups, in[1], in[2]): y (n, groups
- * repeat, out[1], out[2]); products with weights (groups repeat, size[1],
- * size[2]), sums multiplied by shares (out[1], out[2]) unless that is NULL. */
+/* A window over every plane of x (n, groups, in[1], in[2]), giving y (n, groups
+ * repeat, out[1], out[2]). Products have weights (groups repeat, size[1],
+ * size[2]); sums are multiplied by shares (out[1], out[2]) unless NULL. */
 struct byi_sliding {
     enum byi_window_kind kind;
     const struct byi_window *w;
@@ -235,32 +235,33 @@ struct byi_sliding {
     const float *x, *weights, *shares;
     float *y;
 };
-/* Planes are done in bands: what their windows lie on is copied, with a border
- * where windows hang over, so that none is a special case. There are two ways.
- * In rows: with a stride a row is copied as `stride` phases, every stride-th
- * column from the first, the second ... one on, so that neighbours are what
- * vectors of neighbouring outputs see. Side by side, where planes are small:
- * one in each lane of a vector; a column is a vector, then. Bare planes side by
- * side have no border: which taps are outside is known to the code for them. */
+/* Planes are processed in bands: the inputs of some rows of outputs are copied
+ * with a border of padding, so that no window is a special case. There are two
+ * forms.
+ *   Rows: a row is copied as `stride` phases (columns 0, stride, 2 stride ...,
+ *     then 1, stride + 1, ...): adjacent outputs read adjacent elements.
+ *   Side by side, for small planes: each lane of a vector holds one plane, and
+ *     each column is a vector. Bare planes have no border: their code knows
+ *     which taps are outside. */
 struct byi_band {
     const struct byi_window *w;
     bool side, bare;
-    int64_t high, planes; /* rows of outputs, planes at a time        */
-    int64_t tile;         /* rows that share what is loaded           */
+    int64_t high, planes; /* rows of outputs and planes of a band     */
+    int64_t tile;         /* rows of outputs that share loaded inputs */
     int64_t phase, pitch; /* floats of a phase of a row, of a row,    */
     int64_t size;         /* of a plane: all in whole vectors;        */
-    int64_t lead;         /* and those in front of the first row;     */
-    int64_t room;         /* of all                                   */
-    int64_t wide, step;   /* a row of outputs; inputs from one to the
-                             next of them                             */
-    int64_t taps[BYI_WINDOW_TAPS]; /* from an output to column c's tap */
+    int64_t lead;         /* in front of the first row;               */
+    int64_t room;         /* of the whole band                        */
+    int64_t wide, step;   /* outputs of a row; inputs from one output
+                             to the next                              */
+    int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
     struct {
-        int64_t from, n; /* the row's elements from, from + stride ...
-                            that a phase begins with                  */
+        int64_t from, n; /* a phase begins with n elements of the row:
+                            from, from + stride ...                   */
     } data[2];
 };
-enum { BYI_WINDOW_KEPT = 25 }; /* taps that side by side have at most */
-/* Whether it is done for such windows: of two axes, with little padding. */
+enum { BYI_WINDOW_KEPT = 25 }; /* taps of a side-by-side window, at most */
+/* Do these loops take the window? It must have two axes and little padding. */
 bool byi_sliding_fits(const struct byi_window *w);
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
@@ -278,20 +279,21 @@ static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
 
 /* --- relayout.c ---------------------------------------------------------- */
 
-/* Images with channels, first, last or in blocks. `block` channels of a
- * position lie next to each other (first: 1, last: all of them), then the
- * positions, then the blocks. */
+/* Layout of an image: channels first, last or in blocks. A position's `block`
+ * channels are contiguous (first: 1, last: all of them); positions follow, then
+ * blocks. */
 struct byi_image {
     int64_t n, c, block;
-    int64_t count;        /* positions                  */
-    const int64_t *space; /* dims[] of the tensor: theirs */
-    uint32_t spatial;     /* how many                   */
+    int64_t count;        /* positions                       */
+    const int64_t *space; /* the spatial part of dims[]      */
+    uint32_t spatial;     /* number of spatial axes          */
     bool last;
 };
-/* `layout` is one that byi_layout_is_data accepts. */
+/* byi_layout_is_data must accept `layout`. */
 void byi_image_read(const struct byi_tensor *t, const char *layout,
                     struct byi_image *image);
-/* Position 0 of channel c of image n; the others are image->block apart. */
+/* Offset of position 0 of channel c of image n; positions are image->block
+ * apart. */
 static inline int64_t byi_image_at(const struct byi_image *image, int64_t n,
                                    int64_t c)
 {
@@ -300,17 +302,17 @@ static inline int64_t byi_image_at(const struct byi_image *image, int64_t n,
            c % block;
 }
 
-/* Weights of windows: element (o, i, tap) is at byi_filter_at, taps are
- * `tap` apart. */
+/* Layout of convolution weights: element (o, i, tap) is at byi_filter_at +
+ * tap index times `tap`. */
 struct byi_filter {
-    int64_t o, i;         /* all outputs, all inputs (of a group: as typed) */
-    const int64_t *space; /* dims[] of the tensor: the window's             */
+    int64_t o, i;         /* outputs, inputs (per group, as typed)   */
+    const int64_t *space; /* the window's part of dims[]             */
     int64_t tap;
     struct {
-        int64_t block, outer, inner; /* strides of blocks and inside of them */
+        int64_t block, outer, inner; /* block size; strides across, within */
     } at_o, at_i;
 };
-/* `layout` is one that byi_layout_is_kernel accepts. */
+/* byi_layout_is_kernel must accept `layout`. */
 void byi_filter_read(const struct byi_tensor *t, const char *layout,
                      struct byi_filter *weights);
 static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
@@ -322,36 +324,38 @@ static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
            i % w->at_i.block * w->at_i.inner;
 }
 
-/* The elements of t, which is in layout `from`, in layout `to`. */
+/* Copy t from layout `from` to layout `to`. */
 void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
                   const struct byi_layout *from, const struct byi_layout *to,
                   void *dst);
 
-/* The same, by names. */
+/* The same, with layouts by name. */
 void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
                         const char *from, const char *to, void *dst);
 
 /* --- axes.c ------------------------------------------------------------- */
 
-/* A tensor's axes in two groups, neighbours of one group merged: kept axes
- * give the outer walk, the others the inner one. Axes of size 1 are gone. */
+/* A tensor's axes split into kept and reduced ones. Neighbours of one group are
+ * merged, and axes of size 1 dropped. Kept axes are the outer loop, reduced
+ * ones the inner. */
 struct byi_box {
     uint32_t rank;
     int64_t dims[BYI_MAX_RANK], strides[BYI_MAX_RANK];
     int64_t count;
 };
 struct byi_axes {
-    struct byi_box kept, gone;
+    struct byi_box kept, reduced;
 };
-void byi_axes_split(const struct byi_tensor *t, const bool *gone,
+void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
                     struct byi_axes *axes);
 /* The offset of position `flat` of a box. */
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
 
 /* --- sequence.c --------------------------------------------------------- */
 
-/* A call of nn.rnn, nn.gru or nn.lstm, its operands by name: NULL where one is
- * left out. Results are never NULL but y_c, of those without. */
+/* A call of nn.rnn, nn.gru or nn.lstm with its operands by name; an absent
+ * operand is NULL. Of the results only y_c may be NULL, for operators without
+ * a cell state. */
 struct byi_sequence {
     struct byi_recurrent r;
     enum byi_op_id op;
@@ -364,18 +368,18 @@ struct byi_sequence {
     struct byi_tensor *y, *y_h, *y_c;
 };
 void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s);
-/* Errors: a length that is negative or more than the time. */
+/* Returns BYOC_EINVAL if a length is negative or above the time of x. */
 enum byoc_status byi_sequence_check(const struct byi_sequence *s,
                                     const struct byi_call *call,
                                     struct byoc_error *err);
-/* Steps of sequence n. */
+/* Number of steps of sequence n. */
 static inline int64_t byi_sequence_length(const struct byi_sequence *s,
                                           int64_t n)
 {
     return s->lengths ? ((const int32_t *)s->lengths->data)[n] : s->time;
 }
-/* Elements at these places: of x the input's first, of y, and of states, the
- * first of hidden. */
+/* Offsets: of x's first input element; of y's and the states' first hidden
+ * element. */
 static inline int64_t byi_sequence_x(const struct byi_sequence *s, int64_t t,
                                      int64_t n)
 {
@@ -396,7 +400,7 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
            s->hidden;
 }
 
-/* --- packing, by files of kernels: see struct byi_packing ------------------
+/* --- packing functions: see struct byi_packing ------------------------------
  */
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
@@ -407,9 +411,9 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to);
 uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
-/* --- plain forms, for tests: what the fast ones are held against ---------- */
+/* --- plain forms: references that tests compare the fast paths with ------- */
 
-/* A unary operator of one number; its attributes as numbers. */
+/* A unary operator on one number; params are its attributes. */
 double byi_unary_plain(enum byi_op_id op, double x, const double *params);
 enum byoc_status byi_binary_plain(const struct byi_call *call,
                                   struct byoc_error *err);
@@ -442,56 +446,56 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
-/* How words of 32 bits hold numbers of 8: 2 of 16 bits each, less their zero
- * point, or 4 as they are, of which one side is unsigned: dot.inc. */
+/* How a 32-bit word packs 8-bit numbers: 2 as 16 bits each, zero point
+ * subtracted, or 4 as bytes, one side of the product unsigned. See dot.inc. */
 enum byi_dot_form { BYI_DOT_PAIRS, BYI_DOT_BYTES, BYI_DOT_FORMS };
 
-/* c (m, n) = a b, rows of c ldc apart. a holds k columns of mr words; row p of
- * b is at b + offsets[p], and nr words of it are read; nr of each row of c are
- * written. */
+/* The integer micro-kernel: c (m, n) = a b, rows of c ldc apart. a has k
+ * columns of mr words. Row p of b is at b + offsets[p]; nr words of it are
+ * read, and nr words of each row of c are written. */
 typedef void (*byi_dot_fn)(int64_t k, const uint32_t *a, const uint32_t *b,
                            const int64_t *offsets, uint32_t *c, int64_t ldc,
                            int64_t m);
 struct byi_dot {
-    int64_t each; /* numbers in a word; 0: the CPU has no such products */
-    byi_dot_fn left_signed, left_unsigned; /* of bytes: which side a is */
-    /* sums[i] = sum over t < n_words each of the t-th number of w times
-     * x[offsets[t] + i]; reads and writes up to BYI_SLACK elements beyond n */
+    int64_t each; /* numbers in a word; 0: the CPU lacks the instructions */
+    byi_dot_fn left_signed, left_unsigned; /* BYTES: signedness of a */
+    /* sums[i] = sum over t < n_words each of number t of w times x[offsets[t] +
+     * i]; reads and writes up to BYI_SLACK elements beyond n */
     void (*taps)(const uint8_t *x, const int64_t *offsets, const uint32_t *w,
                  int64_t n_words, uint32_t *sums, int64_t n);
-    /* to[i]: the word of rows[0][i stride], rows[1][i stride] ..., each of
-     * which is xor flip, and in pairs less zero */
+    /* to[i] packs rows[0][i stride], rows[1][i stride] ... into a word, each
+     * xor flip and, in pairs, less `zero` */
     void (*weave)(const uint8_t *const rows[4], int64_t stride, uint32_t flip,
                   uint32_t zero, uint32_t *to, int64_t n);
 };
-/* Rows of n bytes, `pitch` and then `to_pitch` apart, of which every
- * `stride`-th is taken, xor flip. */
+/* A copy of rows of n bytes: from rows `pitch` apart, every `stride`-th byte,
+ * xor flip, to rows `to_pitch` apart. */
 struct byi_strip {
     int64_t rows, n, stride, pitch, to_pitch;
     uint32_t flip;
 };
-/* What 8-bit results are kept to, before their zero point is added. */
-struct byi_kept {
+/* The range of 8-bit results before the zero point is added. */
+struct byi_qnn_range {
     float low, high;
     int32_t zero;
 };
 
 /* float32 loops, compiled once per instruction set. Entries by operator are
- * NULL where there is no such loop. */
+ * NULL if the operator has no such loop. */
 struct byi_simd {
     enum byi_isa isa;
     int64_t lanes; /* floats of a vector */
-    /* y[i] = op(x[i]); p: the operator's attributes in the table's order */
+    /* y[i] = op(x[i]); p: the attributes in the order of ops.def */
     void (*unary[BYI_N_OPS])(const float *x, float *y, int64_t n,
                              const float *p);
-    /* y[i] = op(a[i sa], b[i sb]), sa and sb 0 or 1, not both 0 */
+    /* y[i] = op(a[i sa], b[i sb]); sa and sb are 0 or 1, not both 0 */
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
                               int64_t sb, float *y, int64_t n);
     double (*sum)(const float *x, int64_t n);
     double (*sum_squares)(const float *x, int64_t n, float shift);
     float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
     float (*min)(const float *x, int64_t n);
-    /* y[i] = e^(x[i] - shift), and their sum */
+    /* y[i] = e^(x[i] - shift); returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
@@ -502,23 +506,22 @@ struct byi_simd {
     /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
     void (*channels)(const float *x, const int64_t *offsets, const float *w,
                      const int64_t *at, int64_t taps, float *y, int64_t n);
-    /* to[c pitch + r] = from[r stride + c] for r < rows, c < columns, which are
-     * `lanes` or more; the two do not overlap */
+    /* to[c pitch + r] = from[r stride + c] for r < rows, c < columns, both at
+     * least `lanes`; `from` and `to` do not overlap */
     void (*transpose)(const float *from, int64_t stride, int64_t rows,
                       int64_t columns, float *to, int64_t pitch);
-    /* What the windows of `rows` rows of outputs from h on lie on, of n planes
-     * x (n, in[1], in[2]), to room; n is band->planes where they are side by
-     * side. */
+    /* Copy the band for `rows` rows of outputs from h on, of n planes x (n,
+     * in[1], in[2]), to room; n is band->planes if side by side. */
     void (*lay)(const struct byi_band *band, const float *x, int64_t h,
                 int64_t rows, int64_t n, float outside, float *room);
-    /* That many rows of outputs y (n, out[1], out[2]) of n planes that were
-     * laid in room, with weights (n, size[1], size[2]). */
+    /* `rows` rows of outputs y (n, out[1], out[2]) from the band of n planes
+     * in room, with weights (n, size[1], size[2]). */
     void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *room,
                                      const float *weights, float *y,
                                      int64_t rows, int64_t n);
     /* y[i] += x[i stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
-    /* y[i] = the larger of y[i] and x[i stride]; NaN wins */
+    /* y[i] = max(y[i], x[i stride]); NaN wins */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
     /* y[i] *= by */
@@ -526,31 +529,32 @@ struct byi_simd {
     /* y[i] = (x[i] - mean) scale gamma[i] + beta[i]; beta may be NULL */
     void (*normalize)(const float *x, float *y, int64_t n, float mean,
                       float scale, const float *gamma, const float *beta);
-    /* y[i] = at[i] / (bias + alpha s)^0.75, s: the sum over c < planes of
-     * x[c pitch + i]^2 */
+    /* y[i] = at[i] / (bias + alpha s)^0.75, where s is the sum over c < planes
+     * of x[c pitch + i]^2 */
     void (*over_squares)(const float *x, int64_t pitch, int64_t planes,
                          const float *at, float *y, int64_t n, float alpha,
                          float bias);
     /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) scale.
-     * By the type of y; zero is one of its values. */
+     * By the dtype of y, which can represent `zero`. */
     void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,
                                  float scale, float zero);
     void (*dequantize[BYI_DTYPES])(const void *y, float *x, int64_t n,
                                    float scale, float zero);
-    /* Does one of n boxes overlap `box` by more than iou? A box is low 0,
-     * low 1, high 0, high 1, area; boxes has these as rows, `pitch` apart and
-     * zero up to BYI_SLACK beyond n. */
+    /* Does any of n boxes overlap `box` by more than iou? A box is low 0, low
+     * 1, high 0, high 1, area; boxes has these as rows, `pitch` apart, with
+     * zeros up to BYI_SLACK beyond n. */
     bool (*overlaps)(const float *boxes, int64_t pitch, int64_t n,
                      const float *box, float iou);
     /* rows [begin, end) of a resized image: resample.inc */
     void (*resample)(const struct byi_planes *p, const float *x, float *y,
                      int64_t begin, int64_t end, float *room);
     /* y[j] = sum over p < points (1, 4, 16) of weight[p pitch + j] times
-     * x[at[p pitch + j]], where that is not negative; one counts whole */
+     * x[at[p pitch + j]], skipping negative at[]. With one point the weight is
+     * 1. */
     void (*sample)(uint32_t points, const int32_t *at, const float *weight,
                    int64_t pitch, const float *x, float *y, int64_t n);
-    /* c (m, n), rows ldc apart, = or += a b. a holds k columns of mr elements;
-     * row p of b is at b + p nr, or with offsets at b + offsets[p], and nr
+    /* The micro-kernel: c (m, n), rows ldc apart, = or += a b. a has k columns
+     * of mr elements; row p of b is at b + p nr, or at b + offsets[p], and nr
      * elements of it are read. Sums over k are in order, in float. */
     int64_t mr, nr;
     void (*gemm)(int64_t k, const float *a, const float *b,
@@ -559,41 +563,42 @@ struct byi_simd {
     const struct byi_dot *words; /* by form */
     void (*copy_bytes)(const struct byi_strip *s, const uint8_t *from,
                        uint8_t *to);
-    /* y[i] = sums[i] + add: int32; that times scale: float32; and rounded, kept
-     * and with its zero point added: 8 bits. add[i step] and scale[i step],
-     * step 0 or 1; reads up to BYI_SLACK elements beyond n. By the type of y.
-     */
+    /* The epilogue of integer products, by the dtype of y: int32 y[i] = sums[i]
+     * + add; float32: that times scale; 8 bits: that rounded, saturated, zero
+     * point added. Uses add[i step] and scale[i step], step 0 or 1; reads up to
+     * BYI_SLACK elements beyond n. */
     void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
                                const float *scale, int64_t step,
-                               const struct byi_kept *kept, void *y, int64_t n);
-    /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; down
-     * columns of a block (8, columns), rows `pitch` apart; both, of blocks
-     * (8, 8). */
+                               const struct byi_qnn_range *kept, void *y,
+                               int64_t n);
+    /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; of
+     * the columns of a block (8, columns), rows `pitch` apart; of both axes of
+     * blocks (8, 8). */
     void (*idct_rows)(const float *x, float *y, int64_t rows);
     void (*idct_columns)(const float *x, float *y, int64_t pitch,
                          int64_t columns);
     void (*idct_blocks)(const float *x, float *y, int64_t blocks);
-    bool (*finite)(const float *x, int64_t n); /* all of them are */
-    /* By pattern: bit r says whether row r of c (BYI_SPARSE_ROWS, panel) has
-     * weights, that rows of x that are at[p], of `panel` columns, are added
-     * with. Of each p the weights of those rows follow each other. */
+    bool (*finite)(const float *x, int64_t n); /* are all elements finite? */
+    /* Sparse products, by pattern: bit r is set if row r of c (BYI_SPARSE_ROWS,
+     * panel) has weights for the listed rows of x, at[p], of `panel` columns.
+     * The weights of one p are contiguous. */
     int64_t panel;
     void (*sparse[1 << BYI_SPARSE_ROWS])(int64_t n, const int32_t *at,
                                          const float *weights, const float *x,
                                          float *c);
 };
 
-/* The table in use: the widest the CPU has and BYOC_MAX_ISA allows, found once.
- */
+/* The table in use: the widest that the CPU has and BYOC_MAX_ISA allows;
+ * chosen once. */
 const struct byi_simd *byi_simd(void);
-/* Use the table for `isa` from now on, for tests: no kernel may be running.
- * False, and nothing changes, where there is none or the CPU lacks it. */
+/* Switch to the table of `isa`, for tests, while no kernel runs. Returns false
+ * and changes nothing if the build or the CPU lacks it. */
 bool byi_simd_use(enum byi_isa isa);
 
 /* --- lookup.c ------------------------------------------------------------ */
 
-/* y[i] = table[x[i]], for CPUs that have `isa` and of which `runs` says so;
- * the kernel takes the first such row. */
+/* y[i] = table[x[i]]. The kernel uses the first entry whose `isa` the CPU has
+ * and whose runs() agrees. */
 struct byi_lookup {
     enum byi_isa isa;
     bool (*runs)(void);
@@ -604,44 +609,43 @@ extern const uint32_t byi_n_lookups;
 
 /* --- gemm.c ------------------------------------------------------------- */
 
-/* A matrix as the packers see it: element (row, column) is at
- * at[row rs + column cs]. */
+/* A matrix for packing: element (row, column) is at at[row rs + column cs]. */
 struct byi_matrix {
     const float *at;
     int64_t rs, cs;
 };
 /* Packs B's rows [k0, k0+kc) and columns [n0, n0+nc), nc <= nr, to
- * dst[k nr + n], zero beyond nc. ctx says where from. */
+ * dst[k nr + n], with zeros beyond nc. ctx identifies the source. */
 typedef void (*byi_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
                             int64_t kc, int64_t n0, int64_t nc, int64_t nr,
                             float *dst);
-enum { BYI_GEMM_DEPTH = 256 }; /* most of k that is packed in one go */
-/* C[batch] (m, n) = A[batch] B[batch], rows of C ldc apart. pack_a, unless it
- * is NULL, packs A in the place of a: rows [m0, m0+mc) and columns [k0, k0+kc)
- * to dst[k mr + m], zero beyond mc. */
+enum { BYI_GEMM_DEPTH = 256 }; /* depth of a packed panel, at most */
+/* C[batch] (m, n) = A[batch] B[batch], rows of C ldc apart. If pack_a is not
+ * NULL, it packs A instead of a(): rows [m0, m0+mc) and columns [k0, k0+kc) to
+ * dst[k mr + m], with zeros beyond mc. */
 struct byi_gemm {
     int64_t batches, m, n, k;
     struct byi_matrix (*a)(const void *ctx, int64_t batch);
     float *(*c)(const void *ctx, int64_t batch);
     byi_pack_fn pack_a;
     byi_pack_fn pack_b;
-    const float *packed_b; /* not NULL: what byi_gemm_pack left, of all batches;
+    const float *packed_b; /* not NULL: B of all batches from byi_gemm_pack;
                               pack_b is not called */
     const void *ctx;
     int64_t ldc;
 };
 void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch);
 uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads);
-/* Enough for products of any size. */
+/* Scratch that suffices for products of any size. */
 uint64_t byi_gemm_scratch_most(uint32_t threads);
-/* All of B (k, n), packed; the bytes that takes. `to` NULL: only these. */
+/* Pack all of B (k, n) to `to`, unless that is NULL; returns the bytes. */
 uint64_t byi_gemm_pack(const struct byi_matrix *b, int64_t k, int64_t n,
                        float *to);
-/* A packer for matrices. */
+/* A byi_pack_fn whose ctx is a struct byi_matrix. */
 void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
                      int64_t n0, int64_t nc, int64_t nr, float *dst);
 
-/* to[c pitch + r] = from[r stride + c]; the bits of any elements of 4 bytes. */
+/* to[c pitch + r] = from[r stride + c], for any elements of 4 bytes. */
 void byi_transpose(const float *from, int64_t stride, int64_t rows,
                    int64_t columns, float *to, int64_t pitch);
 /* to[j pitch + i] = from[i][j] for i < pitch, j < n. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul.c: nn.dense and nn.matmul: products of matrices, batches broadcast.
+/* matmul.c: nn.dense and nn.matmul: matrix products with broadcast batches.
  *   nn.dense   (m, k) (n, k)^T              -> (m, n)
  *   nn.matmul  (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul
  */
 #include "matmul.h"
 
-/* Strides of operand `t` along the result's batch axes; 0: broadcast. */
+/* Strides of operand `t` along the result's batch axes; 0 where broadcast. */
 static void batch_strides(const struct byi_tensor *t, uint32_t rank,
                           int64_t *strides)
 {
@@ -73,7 +73,7 @@ void byi_product_fold(struct byi_product *p)
         stride *= p->dims[i];
     }
     p->m *= p->batches;
-    p->a_rs = p->k; /* of a transposed row, too */
+    p->a_rs = p->k; /* a single row may have been transposed */
     p->batches = 1;
     p->rank = 0;
 }
@@ -126,13 +126,13 @@ static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
 /* --- float32, few rows: B is read once, unpacked ------------------------- */
 
 enum {
-    FEW_DOTS = 8,  /* rows, where B's columns are contiguous */
-    FEW_ROWS = 4,  /* rows, where its rows are               */
-    THIN_ROWS = 2, /* rows, where it could be had packed     */
+    FEW_DOTS = 8,  /* rows, if B's columns are contiguous */
+    FEW_ROWS = 4,  /* rows, if B's rows are contiguous    */
+    THIN_ROWS = 2, /* rows, if B could be packed          */
     CHUNK = 512
 };
 
-/* Columns [j0, j0 + n) of all rows, where B's columns are contiguous. */
+/* Columns [j0, j0 + n) of all rows; B's columns are contiguous. */
 static void thin_dots(const struct byi_product *p, int64_t batch, int64_t j0,
                       int64_t n)
 {
@@ -144,7 +144,7 @@ static void thin_dots(const struct byi_product *p, int64_t batch, int64_t j0,
                 byi_simd()->dot(a.at + i * a.rs, b.at + j * b.cs, p->k);
 }
 
-/* The same, where B's rows are contiguous. */
+/* Columns [j0, j0 + n) of all rows; B's rows are contiguous. */
 static void thin_rows(const struct byi_product *p, int64_t batch, int64_t j0,
                       int64_t n)
 {
@@ -158,8 +158,8 @@ static void thin_rows(const struct byi_product *p, int64_t batch, int64_t j0,
                              c + i * p->n, n);
 }
 
-/* A tile of the blocked product would stay empty but for a few rows. Sums
- * over a long k lose nothing in dots, which add up in double. */
+/* With few rows, most of a blocked product's tile would be empty. Dot products
+ * of a long k stay accurate, since they accumulate in double. */
 static bool run_thin(const struct byi_product *p, const struct byi_call *call)
 {
     const bool dots = p->m <= FEW_DOTS && p->b_rs == 1 && p->a_cs == 1;
@@ -178,7 +178,7 @@ static bool run_thin(const struct byi_product *p, const struct byi_call *call)
     return true;
 }
 
-/* --- other element types: three loops ----------------------------------- */
+/* --- other element types: triple loop ------------------------------------ */
 
 #define PLAIN(id, type, wide)                                                  \
     static void plain_##id(const struct byi_product *p, int64_t batch,         \
@@ -224,7 +224,7 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* --- rows --------------------------------------------------------------- */
+/* --- the kernel ---------------------------------------------------------- */
 
 static uint64_t product_scratch(const struct byi_call *call)
 {
@@ -260,7 +260,7 @@ static enum byoc_status product_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* One B for all batches, and not only for a row or two. */
+/* Packs B if all batches share it and there are more than a few rows. */
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
@@ -272,7 +272,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
     set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
                  &p);
     const int64_t k = b->dims[0] * b->dims[1] / byi_max(p.n, 1);
-    bool few = true; /* rows, as far as they are known */
+    bool few = true; /* few rows, as far as their number is known */
     int64_t rows = 1;
     for (uint32_t i = 0; i < a->rank; i++) {
         if (i == (flip && a->rank > 1 ? a->rank - 2 : a->rank - 1))

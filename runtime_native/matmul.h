@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul.h: a product of matrices as its kernels see it. */
+/* matmul.h: a matrix product as its kernels see it. */
 #ifndef BYI_MATMUL_H
 #define BYI_MATMUL_H
 
 #include "kernel.h"
 
-/* A product, with element strides: A (m, k), B (k, n), C dense. */
+/* A matrix product with element strides: A (m, k), B (k, n), C dense. */
 struct byi_product {
     int64_t m, n, k;
     int64_t a_rs, a_cs, b_rs, b_cs;
@@ -17,9 +17,9 @@ struct byi_product {
 };
 
 struct byi_product byi_product_read(const struct byi_call *call);
-/* One B for all batches of a row-major A: the batches are more rows. */
+/* If all batches share B and A is row-major, fold the batches into rows. */
 void byi_product_fold(struct byi_product *p);
-/* Where `batch` begins in the operand of these strides, in elements. */
+/* Offset of `batch` in the operand that has these strides, in elements. */
 int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,
                            int64_t batch);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* move.h: what the kernels that move data share. They know only the size of
- * an element, never its meaning; strings are pointers here.
+/* move.h: shared by the kernels that move data. They know the size of an
+ * element but not its type; strings are pointers here.
  */
 #ifndef BYI_MOVE_H
 #define BYI_MOVE_H
@@ -9,28 +9,28 @@
 
 /* --- view.c ------------------------------------------------------------- */
 
-/* How to walk a source in the order of a dense result: axis i has dims[i]
- * steps of strides[i] elements, which may be 0 or negative. Twice the rank,
- * since tile and the block operators split axes. */
+/* A source walked in the order of a dense result: axis i has dims[i] steps of
+ * strides[i] elements, which may be 0 or negative. Twice the rank, since tile
+ * and the block operators split axes. */
 struct byi_view {
     uint32_t rank;
     int64_t dims[2 * BYI_MAX_RANK];
     int64_t strides[2 * BYI_MAX_RANK];
 };
 
-/* Elements between neighbours along each axis of a dense tensor. */
+/* The strides of a dense tensor. */
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides);
-/* Write the elements of the view, `size` bytes each, to dst one after the
- * other; src is its first element. */
+/* Copy the elements of the view, `size` bytes each, to dst contiguously; src is
+ * the view's first element. */
 void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
                    const void *src, void *dst, size_t size);
-/* memcpy, by several threads where it is long. */
+/* memcpy, split over threads if long. */
 void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes);
 /* dst[0..n) = *value */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 
-/* Bytes of an element as it lies in memory. */
+/* Bytes of an element in memory. */
 static inline size_t byi_cell(enum byoc_dtype dtype)
 {
     return byi_dtype_bytes(dtype);
@@ -81,18 +81,18 @@ static inline int64_t byi_index_at(const struct byi_tensor *t, int64_t i)
     return value;
 }
 
-/* Check that all indices are in -size .. size-1. */
+/* Returns BYOC_EINVAL unless all indices are in -size .. size-1. */
 enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err);
 
-/* An index that counts from the end when negative. */
+/* Normalise an index that counts from the end if negative. */
 static inline int64_t byi_wrap(int64_t index, int64_t size)
 {
     return index < 0 ? index + size : index;
 }
 
-/* Step the odometer `at` through `dims`, last axis fastest, keeping `offset`
+/* Advance the odometer `at` through `dims`, last axis fastest, keeping `offset`
  * = sum of at[i] strides[i]. */
 static inline void byi_step(uint32_t rank, const int64_t *dims,
                             const int64_t *strides, int64_t *at,
@@ -107,7 +107,7 @@ static inline void byi_step(uint32_t rank, const int64_t *dims,
     }
 }
 
-/* Set the odometer to position `n`; gives the offset. */
+/* Set the odometer to position `n`; returns the offset. */
 static inline int64_t byi_seek(uint32_t rank, const int64_t *dims,
                                const int64_t *strides, int64_t n, int64_t *at)
 {

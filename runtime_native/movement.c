@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* movement.c: kernels that copy all of their data in another order: reshape
- * and its like, transpose, broadcast_to, tile, slices, blocks, concatenate and
- * split. Each says how its result walks its operand; view.c does the walking.
+/* movement.c: kernels that copy all their data in another order: reshape and
+ * similar, transpose, broadcast_to, tile, slices, blocks, concatenate and
+ * split. Each describes its operand as a strided view, which view.c copies.
  */
 #include "move.h"
 
@@ -75,7 +75,7 @@ static enum byoc_status tile_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Where a slice of an axis of size dim > 0 begins (ONNX Slice). */
+/* First position of a slice of an axis of size dim > 0 (ONNX Slice). */
 static int64_t slice_begin(int64_t begin, int64_t stride, int64_t dim)
 {
     if (begin < 0)
@@ -84,7 +84,7 @@ static int64_t slice_begin(int64_t begin, int64_t stride, int64_t dim)
     return byi_min(begin, most);
 }
 
-/* operands x, begin, end, axes, strides; y's dims say where it ends */
+/* operands x, begin, end, axes, strides; y's dims already hold the lengths */
 static enum byoc_status slice_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
@@ -104,7 +104,7 @@ static enum byoc_status slice_run(const struct byi_call *call,
         const int64_t begin =
             slice_begin(byi_index_at(&call->in[1], i), stride, x->dims[axis]);
         from += begin * v.strides[axis];
-        /* one step or none: the stride, which may be huge, is not used */
+        /* at most one step: the stride is unused and may be huge */
         v.strides[axis] = v.dims[axis] > 1 ? v.strides[axis] * stride : 0;
     }
     byi_view_copy(call, &v, (const char *)x->data + from * (int64_t)size,
@@ -112,15 +112,15 @@ static enum byoc_status slice_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Sizes and strides of a tensor of rank 4, NCHW or NHWC. */
-struct planes {
+/* Dims and strides of a tensor of rank 4, NCHW or NHWC. */
+struct space_planes {
     int64_t n, c, h, w;
     int64_t sn, sc, sh, sw;
     bool last;
 };
 
-static struct planes planes_of(const struct byi_call *call,
-                               const struct byi_tensor *t)
+static struct space_planes planes_of(const struct byi_call *call,
+                                     const struct byi_tensor *t)
 {
     const bool last =
         strcmp(byi_attr_string(call->attrs, "layout"), "NHWC") == 0;
@@ -128,10 +128,10 @@ static struct planes planes_of(const struct byi_call *call,
     byi_dense_strides(t->rank, t->dims, s);
     const int64_t *d = t->dims;
     if (last)
-        return (struct planes){d[0], d[3], d[1], d[2], s[0],
-                               s[3], s[1], s[2], true};
-    return (struct planes){d[0], d[1], d[2], d[3], s[0],
-                           s[1], s[2], s[3], false};
+        return (struct space_planes){d[0], d[3], d[1], d[2], s[0],
+                                     s[3], s[1], s[2], true};
+    return (struct space_planes){d[0], d[1], d[2], d[3], s[0],
+                                 s[1], s[2], s[3], false};
 }
 
 /* (N, b, b, C, H, W) or (N, C, b, b, H, W) to (N, C, H, b, W, b), or to
@@ -140,7 +140,7 @@ static enum byoc_status depth_to_space_run(const struct byi_call *call,
                                            struct byoc_error *err)
 {
     (void)err;
-    const struct planes x = planes_of(call, call->in);
+    const struct space_planes x = planes_of(call, call->in);
     const int64_t b = byi_attr_int(call->attrs, "block_size");
     const bool depth_first =
         strcmp(byi_attr_string(call->attrs, "mode"), "DCR") == 0;
@@ -167,7 +167,7 @@ static enum byoc_status space_to_depth_run(const struct byi_call *call,
                                            struct byoc_error *err)
 {
     (void)err;
-    const struct planes x = planes_of(call, call->in);
+    const struct space_planes x = planes_of(call, call->in);
     const int64_t b = byi_attr_int(call->attrs, "block_size");
     const struct byi_view first = {
         .rank = 6,
@@ -184,13 +184,13 @@ static enum byoc_status space_to_depth_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Copy (outer, run) between a tensor with rows of `whole` bytes, from byte
- * `at` of each, and one with rows of `part` bytes. */
-struct strip {
+/* A copy between rows of `whole` bytes, from byte `at` of each, and rows of
+ * `part` bytes. `outer` is the number of rows. */
+struct axis_strip {
     int64_t outer, whole, part, at;
 };
 
-static void copy_strip(const struct byi_call *call, const struct strip *s,
+static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
                        char *whole, char *part, bool join)
 {
     const int team = byi_team(call, s->outer * s->part / 4);
@@ -206,7 +206,7 @@ static void copy_strip(const struct byi_call *call, const struct strip *s,
     }
 }
 
-/* The many tensors lie side by side along `axis` of the one. */
+/* Copy between `one` and the tensors `many`, which partition its `axis`. */
 static void copy_strips(const struct byi_call *call,
                         const struct byi_tensor *one, uint32_t n,
                         const struct byi_tensor *many, bool join)
@@ -215,8 +215,8 @@ static void copy_strips(const struct byi_call *call,
         byi_axis(byi_attr_int(call->attrs, "axis"), one->rank);
     const int64_t inner =
         byi_span(one, axis + 1, one->rank) * (int64_t)byi_cell(one->dtype);
-    struct strip s = {.outer = byi_span(one, 0, axis),
-                      .whole = one->dims[axis] * inner};
+    struct axis_strip s = {.outer = byi_span(one, 0, axis),
+                           .whole = one->dims[axis] * inner};
     if (byi_count(one) == 0)
         return;
     for (uint32_t i = 0; i < n; i++) {

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nms.c: the kernel of vision.non_max_suppression (ONNX NonMaxSuppression):
- * greedy, highest score first, per class and batch. Candidates wait in a heap,
- * so that a low limit per class does not pay for sorting all of them. Each is
- * held against those selected, whose corners lie side by side.
+/* nms.c: vision.non_max_suppression (ONNX NonMaxSuppression): greedy, highest
+ * score first, per class and batch. Candidates are in a binary heap, so that a
+ * low limit per class does not pay for sorting all of them. Each candidate is
+ * compared with all selected boxes at once; their corners are stored as rows.
  */
 #include "move.h"
 
-struct candidate {
+struct nms_candidate {
     float score;
     int64_t box;
 };
 
 struct nms {
     const float *boxes; /* (boxes, 4) of one batch */
-    int64_t n, most;    /* boxes; to select        */
+    int64_t n, most;    /* boxes; to select, at most */
     float iou, score;
     bool has_score, centers;
-    struct candidate *heap;
-    float *corners; /* of those selected, as byi_simd's overlaps takes them */
+    struct nms_candidate *heap;
+    float *corners; /* of the selected boxes, as for byi_simd's overlaps */
     int64_t pitch;
 };
 
-/* a is taken before b: a higher score, or the same of an earlier box */
-static bool before(const struct candidate *a, const struct candidate *b)
+/* a precedes b: a higher score, or an equal one of an earlier box */
+static bool before(const struct nms_candidate *a, const struct nms_candidate *b)
 {
     return a->score != b->score ? a->score > b->score : a->box < b->box;
 }
 
-static void sift(struct candidate *heap, int64_t n, int64_t at)
+static void sift(struct nms_candidate *heap, int64_t n, int64_t at)
 {
-    const struct candidate moved = heap[at];
+    const struct nms_candidate moved = heap[at];
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && before(&heap[child + 1], &heap[child]))
             child++;
@@ -56,16 +56,16 @@ static void read_box(const struct nms *s, int64_t box, float to[5])
 static int64_t fill_heap(const struct nms *s, const float *scores)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < s->n; i++) /* NaN is no score */
+    for (int64_t i = 0; i < s->n; i++) /* NaN fails every comparison */
         if (scores[i] == scores[i] && (!s->has_score || scores[i] > s->score))
-            s->heap[n++] = (struct candidate){scores[i], i};
+            s->heap[n++] = (struct nms_candidate){scores[i], i};
     for (int64_t at = n / 2; at-- > 0;)
         sift(s->heap, n, at);
     return n;
 }
 
-/* Select boxes of one class; the third column of (k, 3) gets them. Gives
- * how many; at most `room`. */
+/* Select boxes of one class into the third column of (k, 3), at most `room`.
+ * Returns their number. */
 static int64_t select_class(const struct nms *s, const float *scores,
                             int64_t *selected, int64_t room)
 {
@@ -90,7 +90,8 @@ static int64_t select_class(const struct nms *s, const float *scores,
 
 static uint64_t heap_bytes(const struct byi_call *call)
 {
-    return byi_lines((uint64_t)call->in->dims[1] * sizeof(struct candidate));
+    return byi_align_bytes((uint64_t)call->in->dims[1] *
+                           sizeof(struct nms_candidate));
 }
 
 static uint64_t nms_scratch(const struct byi_call *call)
@@ -99,8 +100,8 @@ static uint64_t nms_scratch(const struct byi_call *call)
     return heap_bytes(call) + 5 * pitch * sizeof(float);
 }
 
-/* boxes (batches, boxes, 4), scores (batches, classes, boxes): rows of batch,
- * class, box */
+/* boxes (batches, boxes, 4), scores (batches, classes, boxes) -> rows of
+ * (batch, class, box) */
 static enum byoc_status nms_run(const struct byi_call *call,
                                 struct byoc_error *err)
 {
@@ -121,8 +122,8 @@ static enum byoc_status nms_run(const struct byi_call *call,
     const int64_t need = batches * classes * byi_max(0, byi_min(s.most, s.n));
     if (need > call->out->dims[0])
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: %lld boxes may be selected, the result has room "
-                        "for %lld",
+                        "%s: up to %lld boxes may be selected, the result "
+                        "has %lld rows; raise the result's bound",
                         call->op->name, (long long)need,
                         (long long)call->out->dims[0]);
     for (int64_t b = 0; b < batches && s.most > 0; b++) {

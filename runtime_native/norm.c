@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm.c: normalisations. Means and variances are in double, the variance from
- * differences to the mean. Each of batch, instance, group and layer
- * normalisation comes down to rows that are scaled and shifted:
- *   batch     row (n, c): all of space, by the channel's given statistics; or,
- *             channels last, a row of channels, each by its own
- *   instance  row (n, c): all of space, by its own
- *   group     row (n, g): C/G channels and all of space, by its own
- *   layer     row: the axes from `axis` on, by its own
+/* norm.c: normalisations. Mean and variance are computed in double, the
+ * variance from differences to the mean. Batch, instance, group and layer
+ * normalisation all scale and shift rows:
+ *   batch     row (n, c): the spatial axes, by the channel's given statistics;
+ *             with channels last a row of channels, each by its own
+ *   instance  row (n, c): the spatial axes, by the row's statistics
+ *   group     row (n, g): C/G channels and the spatial axes, by the row's
+ *   layer     row: the axes from `axis` on, by the row's
  */
 #include "kernel.h"
 
-/* Element i of an operand of one element a channel. */
+/* Element i of an operand of one element per channel. */
 static double param(const struct byi_tensor *t, int64_t i)
 {
     return byi_tensor_float(t, i);
@@ -54,7 +54,7 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
     if (call->in->dtype == BYOC_F32) {
         const float *x = (const float *)call->in->data + at;
         sum = byi_simd()->sum(x, n);
-        /* shifting by the rounded mean: corrected below */
+        /* shifts by the mean rounded to float; corrected below */
         const float shift = (float)(sum / (double)n);
         const double off = sum / (double)n - (double)shift;
         squares = byi_simd()->sum_squares(x, n, shift) - off * off * (double)n;
@@ -65,7 +65,7 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
         for (int64_t i = 0; i < n; i++)
             squares += (x[i] - sum / (double)n) * (x[i] - sum / (double)n);
     }
-    /* NaN stays NaN; a rounding error below 0 does not become one */
+    /* clamps a rounding error below 0, keeps NaN */
     const double variance = squares < 0 ? 0 : squares / (double)n;
     return (struct stats){sum / (double)n, 1 / sqrt(variance + epsilon)};
 }
@@ -204,11 +204,11 @@ static enum byoc_status layer_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(layer, layer_run_f32, NULL)
 
-/* --- local response: over neighbouring channels -------------------------- */
+/* --- local response normalisation: over neighbouring channels ------------- */
 
 struct lrn {
     int64_t channels, space, before, after;
-    double alpha, beta, bias; /* alpha: over size */
+    double alpha, beta, bias; /* alpha: divided by the size */
     const struct byi_call *call;
 };
 
@@ -283,72 +283,75 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
 
 /* --- p-norm along an axis, mean and variance over axes -------------------- */
 
-/* The slice at x + base: the positions of `gone`. A norm of 0 gives 0, since
- * only zeros have it. */
+/* The slice at x + base, whose elements are in the box `reduced`. A norm of 0
+ * means that all elements are 0; they stay 0. */
 #define SLICES(id, type)                                                       \
     static void unit_##id(const struct byi_call *call,                         \
-                          const struct byi_box *gone, int64_t base, int64_t p) \
+                          const struct byi_box *reduced, int64_t base,         \
+                          int64_t p)                                           \
     {                                                                          \
         const type *x = (const type *)call->in->data + base;                   \
         type *y = (type *)call->out->data + base;                              \
         double sum = 0;                                                        \
-        for (int64_t i = 0; i < gone->count; i++) {                            \
-            const double v = (double)x[byi_box_offset(gone, i)];               \
+        for (int64_t i = 0; i < reduced->count; i++) {                         \
+            const double v = (double)x[byi_box_offset(reduced, i)];            \
             sum += p == 1 ? fabs(v) : v * v;                                   \
         }                                                                      \
         const double norm = p == 1 ? sum : sqrt(sum);                          \
-        for (int64_t i = 0; i < gone->count; i++) {                            \
-            const int64_t at = byi_box_offset(gone, i);                        \
+        for (int64_t i = 0; i < reduced->count; i++) {                         \
+            const int64_t at = byi_box_offset(reduced, i);                     \
             y[at] = (type)(norm == 0 ? 0 : (double)x[at] / norm);              \
         }                                                                      \
     }                                                                          \
     static void mvn_##id(const struct byi_call *call,                          \
-                         const struct byi_box *gone, int64_t base,             \
+                         const struct byi_box *reduced, int64_t base,          \
                          int64_t unused)                                       \
     {                                                                          \
         const type *x = (const type *)call->in->data + base;                   \
         type *y = (type *)call->out->data + base;                              \
         double sum = 0, squares = 0;                                           \
         (void)unused;                                                          \
-        for (int64_t i = 0; i < gone->count; i++)                              \
-            sum += (double)x[byi_box_offset(gone, i)];                         \
-        const double mean = sum / (double)gone->count;                         \
-        for (int64_t i = 0; i < gone->count; i++) {                            \
-            const double v = (double)x[byi_box_offset(gone, i)] - mean;        \
+        for (int64_t i = 0; i < reduced->count; i++)                           \
+            sum += (double)x[byi_box_offset(reduced, i)];                      \
+        const double mean = sum / (double)reduced->count;                      \
+        for (int64_t i = 0; i < reduced->count; i++) {                         \
+            const double v = (double)x[byi_box_offset(reduced, i)] - mean;     \
             squares += v * v;                                                  \
         }                                                                      \
-        /* ONNX's function adds 1e-9 to the deviation */                       \
-        const double scale = 1 / (sqrt(squares / (double)gone->count) + 1e-9); \
-        for (int64_t i = 0; i < gone->count; i++) {                            \
-            const int64_t at = byi_box_offset(gone, i);                        \
+        /* the ONNX function adds 1e-9 to the standard deviation */            \
+        const double scale =                                                   \
+            1 / (sqrt(squares / (double)reduced->count) + 1e-9);               \
+        for (int64_t i = 0; i < reduced->count; i++) {                         \
+            const int64_t at = byi_box_offset(reduced, i);                     \
             y[at] = (type)(((double)x[at] - mean) * scale);                    \
         }                                                                      \
     }
 BYI_EACH_FLOAT(SLICES)
 
 typedef void (*slice_fn)(const struct byi_call *call,
-                         const struct byi_box *gone, int64_t base, int64_t p);
+                         const struct byi_box *reduced, int64_t base,
+                         int64_t p);
 
-static void run_slices(const struct byi_call *call, const bool *gone,
+static void run_slices(const struct byi_call *call, const bool *reduced,
                        slice_fn run, int64_t p)
 {
     struct byi_axes axes;
-    byi_axes_split(call->in, gone, &axes);
-    if (axes.gone.count == 0)
+    byi_axes_split(call->in, reduced, &axes);
+    if (axes.reduced.count == 0)
         return;
     const int team = byi_team(call, byi_count(call->in) * 4);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t i = 0; i < axes.kept.count; i++)
-        run(call, &axes.gone, byi_box_offset(&axes.kept, i), p);
+        run(call, &axes.reduced, byi_box_offset(&axes.kept, i), p);
 }
 
 static enum byoc_status unit_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    bool gone[BYI_MAX_RANK] = {false};
-    gone[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
+    bool reduced[BYI_MAX_RANK] = {false};
+    reduced[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
     BYI_TRY(check_float(call, err));
-    run_slices(call, gone, call->in->dtype == BYOC_F32 ? unit_F32 : unit_F64,
+    run_slices(call, reduced, call->in->dtype == BYOC_F32 ? unit_F32 : unit_F64,
                byi_attr_int(call->attrs, "p"));
     return BYOC_OK;
 }
@@ -358,13 +361,14 @@ BYI_FLOAT_KERNEL(unit, unit_run_f32, NULL)
 static enum byoc_status mvn_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
-    bool gone[BYI_MAX_RANK] = {false};
+    bool reduced[BYI_MAX_RANK] = {false};
     uint32_t n;
     const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
     for (uint32_t i = 0; i < n; i++)
-        gone[byi_axis(axis[i], call->in->rank)] = true;
+        reduced[byi_axis(axis[i], call->in->rank)] = true;
     BYI_TRY(check_float(call, err));
-    run_slices(call, gone, call->in->dtype == BYOC_F32 ? mvn_F32 : mvn_F64, 0);
+    run_slices(call, reduced, call->in->dtype == BYOC_F32 ? mvn_F32 : mvn_F64,
+               0);
     return BYOC_OK;
 }
 

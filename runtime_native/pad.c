@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pad.c: kernels that copy rows and fill what is beside them: pad, trilu,
+/* pad.c: kernels that copy rows and fill the elements beside them: pad, trilu,
  * reverse_sequence.
  */
 #include "move.h"
 
-enum mode { CONSTANT, EDGE, REFLECT };
+enum pad_mode { CONSTANT, EDGE, REFLECT };
 
-/* Where position `at` of a padded axis comes from in one of size dim; -1: from
- * the padding value. */
-static int64_t source_of(int64_t at, int64_t begin, int64_t dim, enum mode mode)
+/* Source position of position `at` of a padded axis of size dim; -1 for the
+ * padding value. */
+static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
+                         enum pad_mode mode)
 {
     const int64_t i = at - begin;
     if (i >= 0 && i < dim)
@@ -24,12 +25,12 @@ struct padding {
     const struct byi_tensor *x, *y;
     int64_t begin[BYI_MAX_RANK];
     int64_t strides[BYI_MAX_RANK];
-    enum mode mode;
+    enum pad_mode mode;
     const char *value;
     size_t size;
 };
 
-/* One row of the last axis, from the row `src`, or from nothing. */
+/* One row of the last axis: from the row `src`, or all padding if NULL. */
 static void pad_row(const struct padding *p, const char *src, char *dst)
 {
     const uint32_t last = p->y->rank - 1;
@@ -106,7 +107,7 @@ static enum byoc_status pad_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* An element of what is not kept: zero, or the empty string. */
+/* The element that trilu fills with: zero, or the empty string. */
 static const void *blank(enum byoc_dtype dtype)
 {
     static const char *const text = "";
@@ -115,7 +116,7 @@ static const void *blank(enum byoc_dtype dtype)
     return dtype == BYOC_STRING ? (const void *)&text : zero;
 }
 
-/* x (..., rows, cols): keep j >= i + k (upper) or j <= i + k (lower) */
+/* x (..., rows, cols): keeps j >= i + k (upper) or j <= i + k (lower) */
 static enum byoc_status trilu_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
@@ -147,8 +148,8 @@ static enum byoc_status trilu_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* x (time, batch, ...) or (batch, time, ...): the first lengths[b] steps of
- * sequence b, last one first */
+/* x (time, batch, ...) or (batch, time, ...): reverses the first lengths[b]
+ * steps of sequence b */
 static enum byoc_status reverse_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c: maximum, mean and p-norm over windows, and over all of space.
+/* pool.c: maximum, mean and p-norm over windows, and over all spatial axes.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
- * Channels that lie beside each other (channels last, or blocks of them) are
- * the inner loop of the fast path, else positions of a row are.
- * As ONNX has it: padding never wins a maximum; a mean divides by the taps on
- * data, or with count_include_pad by those on data and padding, but never by
- * those that ceil_mode lets hang over the end. A window without any tap on
- * data gives the least number, or 0.
+ * The inner loop of the fast path runs over channels if they are contiguous
+ * (channels last or blocked), otherwise over the positions of a row.
+ * Following ONNX, padding never wins a maximum; a mean divides by the number of
+ * taps on data, with count_include_pad by that on data and padding, but never
+ * counts taps beyond the end that ceil_mode adds. A window without taps on data
+ * gives the least number, or 0.
  */
 #include "kernel.h"
 
-enum kind { MAXIMUM, MEAN, NORM };
+enum pool_kind { MAXIMUM, MEAN, NORM };
 
-struct pool {
+struct pooling {
     struct byi_window w;
-    enum kind kind;
+    enum pool_kind kind;
     bool include_pad, column_major;
     int64_t p;
-    int64_t planes, block; /* blocks: of channels beside each other */
+    int64_t planes, block; /* block: contiguous channels */
     const void *x;
     void *y;
     int64_t *indices; /* or NULL */
 };
 
-/* Where plane `plane`, of `count` positions, begins; they are v->block apart.
- */
-static int64_t plane_at(const struct pool *v, int64_t plane, int64_t count)
+/* Offset of plane `plane`, of `count` positions that are v->block apart. */
+static int64_t plane_at(const struct pooling *v, int64_t plane, int64_t count)
 {
     return plane / v->block * v->block * count + plane % v->block;
 }
 
-static enum kind kind_of(enum byi_op_id op)
+static enum pool_kind kind_of(enum byi_op_id op)
 {
     switch (op) {
     case BYI_OP_NN_AVG_POOL1D:
@@ -53,10 +52,10 @@ static bool flag(const struct byi_attrs *attrs, const char *name)
     return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
 }
 
-/* The layouts of operators that take any rank. */
+/* Layouts of the operators that take any rank. */
 static const char *const plain_layouts[] = {"NC", "NCW", "NCHW", "NCDHW"};
 
-static enum byoc_status describe(const struct byi_call *call, struct pool *v,
+static enum byoc_status describe(const struct byi_call *call, struct pooling *v,
                                  struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
@@ -66,12 +65,12 @@ static enum byoc_status describe(const struct byi_call *call, struct pool *v,
     const int64_t *size = byi_attr_ints(call->attrs, "pool_size", &n);
     if (n > 3)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: %u spatial axes are not supported, give at "
-                        "most 3",
+                        "%s: found %u spatial axes, expected at most 3; "
+                        "reshape the input to merge axes",
                         call->op->name, n);
     byi_image_read(x, layout ? layout->s : plain_layouts[n], &in);
     byi_image_read(call->out, layout ? layout->s : plain_layouts[n], &out);
-    *v = (struct pool){
+    *v = (struct pooling){
         .kind = kind_of(call->op->id),
         .include_pad = flag(call->attrs, "count_include_pad"),
         .column_major = flag(call->attrs, "column_major"),
@@ -87,8 +86,8 @@ static enum byoc_status describe(const struct byi_call *call, struct pool *v,
     return BYOC_OK;
 }
 
-/* Taps of the window at output `at` of an axis that a mean divides by. */
-static int64_t divisor(const struct pool *v, int axis, int64_t at)
+/* Number of taps of the window at output `at` that a mean divides by. */
+static int64_t divisor(const struct pooling *v, int axis, int64_t at)
 {
     const struct byi_window *w = &v->w;
     int64_t first, last;
@@ -104,12 +103,13 @@ static int64_t divisor(const struct pool *v, int axis, int64_t at)
 
 /* --- plain: one output at a time ---------------------------------------- */
 
-/* The taps on data of one output's window. */
-struct box {
+/* One output's window, cut to the taps on data. */
+struct tap_box {
     int64_t out[3], first[3], last[3];
 };
 
-static void box_of(const struct byi_window *w, int64_t flat, struct box *box)
+static void box_of(const struct byi_window *w, int64_t flat,
+                   struct tap_box *box)
 {
     byi_unflatten(w->out, flat, box->out);
     for (int i = 0; i < 3; i++)
@@ -122,7 +122,8 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
     return out * w->stride[axis] - w->pad[axis] + tap * w->dilation[axis];
 }
 
-/* Runs `body` with `at`, the place in the plane, for every tap of the box. */
+/* Runs `body` for every tap of the box, with its offset in the plane as `at`.
+ */
 #define FOR_TAPS(w, box, at, body)                                             \
     for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)                \
         for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)            \
@@ -133,8 +134,8 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
                 body                                                           \
             }
 
-/* The place of a maximum, as its index in the whole tensor. */
-static int64_t index_of(const struct pool *v, int64_t plane, int64_t place)
+/* The ONNX index of a maximum: its position in the whole tensor. */
+static int64_t index_of(const struct pooling *v, int64_t plane, int64_t place)
 {
     const int64_t *dims = v->w.in;
     int64_t at[3], index = place;
@@ -149,14 +150,14 @@ static int64_t index_of(const struct pool *v, int64_t plane, int64_t place)
 #define NEVER(x) false
 
 #define MAX_PLANE(id, type, least, is_nan)                                     \
-    static void max_##id(const struct pool *v, int64_t plane)                  \
+    static void max_##id(const struct pooling *v, int64_t plane)               \
     {                                                                          \
         const int64_t step = v->block;                                         \
         const type *x =                                                        \
             (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
         type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
-            struct box box;                                                    \
+            struct tap_box box;                                                \
             type best = least;                                                 \
             int64_t where = -1;                                                \
             box_of(&v->w, p, &box);                                            \
@@ -197,14 +198,14 @@ static double norm_root(double sum, int64_t p)
 }
 
 #define SUM_PLANES(id, type)                                                   \
-    static void mean_##id(const struct pool *v, int64_t plane)                 \
+    static void mean_##id(const struct pooling *v, int64_t plane)              \
     {                                                                          \
         const int64_t step = v->block;                                         \
         const type *x =                                                        \
             (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
         type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
-            struct box box;                                                    \
+            struct tap_box box;                                                \
             double sum = 0;                                                    \
             double count = 1;                                                  \
             box_of(&v->w, p, &box);                                            \
@@ -214,14 +215,14 @@ static double norm_root(double sum, int64_t p)
             y[p * step] = (type)(count > 0 ? sum / count : 0);                 \
         }                                                                      \
     }                                                                          \
-    static void norm_##id(const struct pool *v, int64_t plane)                 \
+    static void norm_##id(const struct pooling *v, int64_t plane)              \
     {                                                                          \
         const int64_t step = v->block;                                         \
         const type *x =                                                        \
             (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
         type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
-            struct box box;                                                    \
+            struct tap_box box;                                                \
             double sum = 0;                                                    \
             box_of(&v->w, p, &box);                                            \
             FOR_TAPS(&v->w, box, at,                                           \
@@ -232,7 +233,7 @@ static double norm_root(double sum, int64_t p)
 SUM_PLANES(F32, float)
 SUM_PLANES(F64, double)
 
-typedef void (*plane_fn)(const struct pool *v, int64_t plane);
+typedef void (*plane_fn)(const struct pooling *v, int64_t plane);
 
 static const plane_fn plain[][BYI_DTYPES] = {
 #define MAX_ROW(id, type) [BYOC_##id] = max_##id,
@@ -243,8 +244,8 @@ static const plane_fn plain[][BYI_DTYPES] = {
 
 /* --- float32: a row of outputs at a time -------------------------------- */
 
-/* Adds, or takes the maximum of, tap (kd, kh, ...) of a row of outputs. */
-static void take_taps(const struct pool *v, const float *row, float *y)
+/* Add, or take the maximum of, each tap (kd, kh, ...) for a row of outputs. */
+static void take_taps(const struct pooling *v, const float *row, float *y)
 {
     const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = &v->w;
@@ -266,9 +267,9 @@ static float mean_of(float sum, int64_t count)
     return count ? sum / (float)count : 0;
 }
 
-/* A row's sums to means. Those that have their whole window in the row share a
- * divisor, which takes divisions to find. */
-static void divide_row(const struct pool *v, int64_t outer, float *y)
+/* Divide a row's sums into means. Windows that lie wholly in the row share a
+ * divisor, which saves its computation. */
+static void divide_row(const struct pooling *v, int64_t outer, float *y)
 {
     const struct byi_window *w = &v->w;
     int64_t first, last, other;
@@ -285,8 +286,8 @@ static void divide_row(const struct pool *v, int64_t outer, float *y)
         y[i] = mean_of(y[i], outer * divisor(v, 2, i));
 }
 
-static void pool_row(const struct pool *v, const float *x, int64_t d, int64_t h,
-                     float *y)
+static void pool_row(const struct pooling *v, const float *x, int64_t d,
+                     int64_t h, float *y)
 {
     const struct byi_window *w = &v->w;
     int64_t d0, d1, h0, h1;
@@ -305,7 +306,7 @@ static void pool_row(const struct pool *v, const float *x, int64_t d, int64_t h,
     divide_row(v, divisor(v, 0, d) * divisor(v, 1, h), y);
 }
 
-static void fast_plane(const struct pool *v, int64_t plane)
+static void fast_plane(const struct pooling *v, int64_t plane)
 {
     const struct byi_window *w = &v->w;
     const float *x = (const float *)v->x + plane * w->in_count;
@@ -314,16 +315,16 @@ static void fast_plane(const struct pool *v, int64_t plane)
         pool_row(v, x, row / w->out[1], row % w->out[1], y + row * w->out[2]);
 }
 
-/* --- float32: channels beside each other --------------------------------- */
+/* --- float32: contiguous channels ---------------------------------------- */
 
-/* The window's taps at one output, for v->block channels. */
-static void pool_block(const struct pool *v, const float *x, int64_t at,
+/* One output's window, for v->block channels. */
+static void pool_block(const struct pooling *v, const float *x, int64_t at,
                        float *y)
 {
     const struct byi_simd *simd = byi_simd();
     const struct byi_window *w = &v->w;
     const int64_t n = v->block;
-    struct box box;
+    struct tap_box box;
     int64_t count = 1;
     for (int64_t i = 0; i < n; i++)
         y[i] = v->kind == MAXIMUM ? -INFINITY : 0;
@@ -343,7 +344,7 @@ static void pool_block(const struct pool *v, const float *x, int64_t at,
 }
 
 /* A row of outputs of a block of channels. */
-static void block_row(const struct pool *v, int64_t item)
+static void block_row(const struct pooling *v, int64_t item)
 {
     const struct byi_window *w = &v->w;
     const int64_t rows = w->out[0] * w->out[1];
@@ -356,8 +357,8 @@ static void block_row(const struct pool *v, int64_t item)
 
 /* --- float32: planes ------------------------------------------------------ */
 
-/* What a sum of each output is multiplied by to be a mean. */
-static void list_shares(const struct pool *v, float *shares)
+/* Reciprocal divisors: the factor from each output's sum to its mean. */
+static void list_reciprocals(const struct pooling *v, float *shares)
 {
     const struct byi_window *w = &v->w;
     for (int64_t h = 0; h < w->out[1]; h++) {
@@ -369,13 +370,14 @@ static void list_shares(const struct pool *v, float *shares)
     }
 }
 
-static uint64_t shares_bytes(const struct pool *v)
+static uint64_t shares_bytes(const struct pooling *v)
 {
-    return v->kind == MEAN ? byi_lines((uint64_t)v->w.out_count * sizeof(float))
-                           : 0;
+    return v->kind == MEAN
+               ? byi_align_bytes((uint64_t)v->w.out_count * sizeof(float))
+               : 0;
 }
 
-static void run_planes(const struct byi_call *call, const struct pool *v)
+static void run_planes(const struct byi_call *call, const struct pooling *v)
 {
     float *shares = v->kind == MEAN ? call->scratch : NULL;
     const struct byi_sliding planes = {
@@ -389,17 +391,17 @@ static void run_planes(const struct byi_call *call, const struct pool *v)
         .y = v->y,
     };
     if (shares)
-        list_shares(v, shares);
+        list_reciprocals(v, shares);
     byi_sliding_run(&planes, call, (char *)call->scratch + shares_bytes(v));
 }
 
-/* --- maxima of 8 bits: rows of inputs, then outputs of one of them ---------
+/* --- maxima of 8 bits, separable: rows of inputs, then of outputs ----------
  */
 
-enum { ROW = 4096 }; /* most inputs of a row */
+enum { ROW = 4096 }; /* inputs of a row, at most */
 
 #define MAX_ROWS(id, type, least)                                              \
-    static void max_rows_##id(const struct pool *v, int64_t plane)             \
+    static void max_rows_##id(const struct pooling *v, int64_t plane)          \
     {                                                                          \
         const struct byi_window *w = &v->w;                                    \
         const int64_t n = w->in[2], stride = w->stride[2];                     \
@@ -429,8 +431,8 @@ enum { ROW = 4096 }; /* most inputs of a row */
 MAX_ROWS(U8, uint8_t, 0)
 MAX_ROWS(I8, int8_t, INT8_MIN)
 
-/* The form for planes of bytes; NULL where it is not for them. */
-static plane_fn find_rows(const struct pool *v, enum byoc_dtype dtype)
+/* The separable form for 8-bit planes; NULL if it does not apply. */
+static plane_fn find_rows(const struct pooling *v, enum byoc_dtype dtype)
 {
     const struct byi_window *w = &v->w;
     if (v->kind != MAXIMUM || v->indices || v->block != 1 || w->taps > 1024 ||
@@ -442,22 +444,22 @@ static plane_fn find_rows(const struct pool *v, enum byoc_dtype dtype)
                               : NULL;
 }
 
-/* --- float32: choosing ---------------------------------------------------- */
+/* --- float32: choosing the algorithm -------------------------------------- */
 
-/* Windows far larger than the data would make rows walk absent taps, and sums
- * of very many floats want double. */
-static bool is_fast(const struct pool *v, enum byoc_dtype dtype)
+/* Windows far larger than the data would make the rows walk absent taps, and
+ * sums over very many floats need double. */
+static bool is_fast(const struct pooling *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
            v->w.taps <= 1024;
 }
 
-static bool is_planes(const struct pool *v, enum byoc_dtype dtype)
+static bool is_planes(const struct pooling *v, enum byoc_dtype dtype)
 {
     return is_fast(v, dtype) && v->block == 1 && byi_sliding_fits(&v->w);
 }
 
-static void run_items(const struct byi_call *call, const struct pool *v,
+static void run_items(const struct byi_call *call, const struct pooling *v,
                       plane_fn run, int64_t items, int64_t work)
 {
     const int team = byi_team(call, v->planes * work);
@@ -469,7 +471,7 @@ static void run_items(const struct byi_call *call, const struct pool *v,
 static enum byoc_status run_pool(const struct byi_call *call, bool fast,
                                  struct byoc_error *err)
 {
-    struct pool v;
+    struct pooling v;
     BYI_TRY(describe(call, &v, err));
     plane_fn run = plain[v.kind][call->in->dtype];
     if (!run)
@@ -509,7 +511,7 @@ static enum byoc_status pool_run_f32(const struct byi_call *call,
 
 static uint64_t pool_scratch_f32(const struct byi_call *call)
 {
-    struct pool v;
+    struct pooling v;
     struct byoc_error ignored;
     if (describe(call, &v, &ignored) != BYOC_OK ||
         !is_planes(&v, call->in->dtype))
@@ -519,16 +521,16 @@ static uint64_t pool_scratch_f32(const struct byi_call *call)
 
 BYI_FLOAT_KERNEL(pool, pool_run_f32, pool_scratch_f32)
 
-/* --- over all of space --------------------------------------------------- */
+/* --- over all spatial axes ----------------------------------------------- */
 
-static void global_max(const struct pool *v, int64_t plane)
+static void global_max(const struct pooling *v, int64_t plane)
 {
     const float *x = (const float *)v->x + plane * v->w.in_count;
     ((float *)v->y)[plane] =
         v->w.in_count ? byi_simd()->max(x, v->w.in_count) : -INFINITY;
 }
 
-static void global_mean(const struct pool *v, int64_t plane)
+static void global_mean(const struct pooling *v, int64_t plane)
 {
     const float *x = (const float *)v->x + plane * v->w.in_count;
     ((float *)v->y)[plane] = (float)(byi_simd()->sum(x, v->w.in_count) /
@@ -536,17 +538,17 @@ static void global_mean(const struct pool *v, int64_t plane)
 }
 
 enum {
-    STRIP = 64, /* channels of a task: some cache lines of each position */
-    CHUNK = 256 /* positions that are summed before their sum is added */
+    STRIP = 64, /* channels of a task: some cache lines per position */
+    CHUNK = 256 /* positions per partial sum                         */
 };
 
-static int64_t strips_of(const struct pool *v)
+static int64_t strips_of(const struct pooling *v)
 {
     return byi_ceil_div(v->block, STRIP);
 }
 
-/* STRIP channels, or what is left of them, of a block. */
-static void global_strip(const struct pool *v, int64_t item)
+/* STRIP channels of a block, or those that remain. */
+static void global_strip(const struct pooling *v, int64_t item)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t block = item / strips_of(v), count = v->w.in_count;
@@ -583,7 +585,7 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
     if (layout)
         byi_image_read(x, layout->s, &in);
     const int64_t space = in.count;
-    struct pool v = {
+    struct pooling v = {
         .kind = kind_of(call->op->id),
         .p = byi_attr_find(call->attrs, "p") ? byi_attr_int(call->attrs, "p")
                                              : 1,
@@ -591,7 +593,7 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
         .block = in.block,
         .x = x->data,
         .y = call->out->data,
-        /* one window, as large as the data */
+        /* a single window of the size of the data */
         .w = {.in = {1, 1, space},
               .out = {1, 1, 1},
               .size = {1, 1, space},

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qnn.c: products of 8-bit integers: their operands, and their plain form.
+/* qnn.c: 8-bit integer products: their operands, and their plain form.
  *   sum = sum over k of (x - x zero) (weights - weights zero), 32 bits
  *   int32    sum + bias
  *   float32  (sum + bias) scale
- *   8 bits   round((sum + bias) scale) + zero, kept to a_min .. a_max
+ *   8 bits   round((sum + bias) scale) + zero, clamped to a_min .. a_max
  */
 #include "qnn.h"
 
-/* All of them are signed, and have no zero point: they fit in signed bytes as
- * they are. */
+/* True if the weights are signed and all zero points are 0, so that they can be
+ * used as signed bytes directly. */
 static bool is_plain(const struct byi_tensor *weights,
                      const struct byi_tensor *zeros)
 {
@@ -25,14 +25,14 @@ static uint32_t flip_of(enum byoc_dtype dtype)
     return dtype == BYOC_I8 ? 0x80 : 0;
 }
 
-/* Bounds of results of 8 bits, before their zero point is added. */
-static struct byi_kept kept_of(const struct byi_call *call)
+/* The range of 8-bit results before the zero point is added. */
+static struct byi_qnn_range range_of(const struct byi_call *call)
 {
     const struct byi_tensor *zero = &call->in[BYI_QNN_ZERO];
     const bool is_signed = zero->dtype == BYOC_I8;
     const int64_t least = byi_attr_int(call->attrs, "a_min");
     const int64_t most = byi_attr_int(call->attrs, "a_max");
-    struct byi_kept k = {0};
+    struct byi_qnn_range k = {0};
     if (!zero->data)
         return k;
     k.zero =
@@ -67,7 +67,7 @@ struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels,
     if (in[BYI_QNN_X_ZERO].data)
         q.x.zero = *(const uint8_t *)in[BYI_QNN_X_ZERO].data ^ q.x.flip;
     if (call->n_in > BYI_QNN_ZERO)
-        q.kept = kept_of(call);
+        q.kept = range_of(call);
     return q;
 }
 
@@ -91,7 +91,7 @@ void byi_qnn_steps(const struct byi_call *call, const struct byi_qnn *q,
 /* --- plain ----------------------------------------------------------------
  */
 
-/* What becomes of a sum of channel o. */
+/* The plain epilogue of a sum of channel o: writes result i. */
 static void put_plain(const struct byi_call *call, const struct byi_qnn *q,
                       int64_t i, int64_t o, int32_t sum)
 {
@@ -119,28 +119,29 @@ static void put_plain(const struct byi_call *call, const struct byi_qnn *q,
 }
 
 /* Scratch: x, the weights and the sums as int32. */
-struct plain {
+struct plain_operands {
     struct byi_tensor in[2], sums;
 };
 
-static struct plain plain_of(const struct byi_call *call)
+static struct plain_operands plain_of(const struct byi_call *call)
 {
-    struct plain p = {.in = {call->in[0], call->in[1]}, .sums = *call->out};
+    struct plain_operands p = {.in = {call->in[0], call->in[1]},
+                               .sums = *call->out};
     char *at = call->scratch;
     struct byi_tensor *all[] = {&p.in[0], &p.in[1], &p.sums};
     for (uint32_t i = 0; i < BYI_COUNT(all); i++) {
         all[i]->dtype = BYOC_I32;
         all[i]->data = at;
-        at = at ? at + byi_lines((uint64_t)byi_count(all[i]) * 4) : NULL;
+        at = at ? at + byi_align_bytes((uint64_t)byi_count(all[i]) * 4) : NULL;
     }
     return p;
 }
 
 uint64_t byi_qnn_plain_scratch(const struct byi_call *call)
 {
-    return byi_lines((uint64_t)byi_count(&call->in[0]) * 4) +
-           byi_lines((uint64_t)byi_count(&call->in[1]) * 4) +
-           byi_lines((uint64_t)byi_count(call->out) * 4);
+    return byi_align_bytes((uint64_t)byi_count(&call->in[0]) * 4) +
+           byi_align_bytes((uint64_t)byi_count(&call->in[1]) * 4) +
+           byi_align_bytes((uint64_t)byi_count(call->out) * 4);
 }
 
 enum byoc_status byi_qnn_plain(const struct byi_call *call,
@@ -149,7 +150,7 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
     const bool conv = call->op->id != BYI_OP_QNN_MATMUL;
     const struct byi_tensor *w = &call->in[BYI_QNN_WEIGHTS];
     const uint32_t rank = call->out->rank;
-    /* results of a channel that lie next to each other */
+    /* number of contiguous results of a channel */
     const int64_t inner = conv ? byi_span(call->out, 2, rank) : 1;
     const int64_t channels = conv          ? w->dims[0]
                              : w->rank > 1 ? call->out->dims[rank - 1]
@@ -161,7 +162,7 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
                         : conv        ? byi_span(w, 1, w->rank)
                         : w->rank > 1 ? w->dims[w->rank - 1]
                                       : byi_count(w);
-    struct plain p = plain_of(call);
+    struct plain_operands p = plain_of(call);
     const struct byi_call product = {.op = call->op,
                                      .attrs = call->attrs,
                                      .n_in = 2,

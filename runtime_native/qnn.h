@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qnn.h: a product of 8-bit integers as its kernels see it: qnn_conv.c and
- * qnn_matmul.c find the sums, qnn.c what they are times and what comes of them.
+/* qnn.h: 8-bit integer products as their kernels see them. qnn_conv.c and
+ * qnn_matmul.c compute the sums; qnn.c reads the operands and prepares the
+ * epilogue.
  */
 #ifndef BYI_QNN_H
 #define BYI_QNN_H
@@ -17,8 +18,8 @@ enum {
     BYI_QNN_ZERO
 };
 
-/* Numbers of 8 bits. Signed ones become unsigned with `flip` 0x80, which moves
- * their zero point as well. */
+/* 8-bit numbers. Xor with `flip` 0x80 makes signed ones unsigned and moves
+ * their zero point accordingly. */
 struct byi_octets {
     const uint8_t *at;
     uint32_t flip, zero;
@@ -30,23 +31,24 @@ struct byi_qnn {
     struct byi_octets x;
     const uint8_t *weights;
     uint32_t flip;        /* of the weights                      */
-    const uint8_t *zeros; /* theirs: one, or one of each channel */
+    const uint8_t *zeros; /* zero points: one, or one per channel */
     int64_t zero_step;    /* 0 or 1                              */
-    bool kept_zeros;      /* words have weights with them; each
-                           * sum is its offset times that of x
-                           * too much                            */
+    bool kept_zeros;      /* weights are packed with their zero
+                           * points, so each sum is too large by
+                           * byi_qnn_offset times the sum of x   */
     int64_t channels;     /* of results                          */
-    struct byi_kept kept;
-    enum byoc_dtype dtype; /* of results */
-    uint32_t size;         /* of one     */
+    struct byi_qnn_range kept;
+    enum byoc_dtype dtype; /* of results        */
+    uint32_t size;         /* bytes of a result */
 };
 
-/* Operands without data (where memory is planned) give what depends on none.
- * sums_x: the kernel can make up for weights that keep their zero points. */
+/* Without operand data (when memory is planned) the members that depend on data
+ * are not set. sums_x: the kernel can correct sums of weights that keep their
+ * zero points. */
 struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels,
                             bool sums_x);
 
-/* The weight at `at` of channel o, less its zero point. */
+/* The weight at offset `at` of channel o, less its zero point. */
 static inline int32_t byi_qnn_weight(const struct byi_qnn *q, int64_t o,
                                      int64_t at)
 {
@@ -54,14 +56,14 @@ static inline int32_t byi_qnn_weight(const struct byi_qnn *q, int64_t o,
            (int32_t)(q->zeros[o * q->zero_step] ^ q->flip);
 }
 
-/* What a weight of channel o is less in words that keep zero points: weights
- * are signed bytes there, as they are, or 128 less. */
+/* Channel o's weight zero point in words that keep zero points: their weights
+ * are signed bytes, and unsigned ones are stored less 128. */
 static inline int32_t byi_qnn_offset(const struct byi_qnn *q, int64_t o)
 {
     return (int32_t)(q->zeros[o * q->zero_step] ^ q->flip) - 128;
 }
 
-/* Number i of a word: as its form has them. */
+/* Element i of a packed word, in the word's form. */
 static inline uint32_t byi_qnn_put(const struct byi_qnn *q, int64_t i,
                                    int32_t value)
 {
@@ -69,13 +71,13 @@ static inline uint32_t byi_qnn_put(const struct byi_qnn *q, int64_t i,
                                     : (uint32_t)(value & 0xffff) << (16 * i);
 }
 
-/* What each sum is added, and times: add[o] = bias[o], less x's zero point
- * times totals[o], the sum of the channel's weights, which is NULL where x came
- * without its zero point. */
+/* The constants of the epilogue: add[o] = bias[o] - x zero * totals[o], where
+ * totals[o] is the sum of the channel's weights (NULL if x is packed without
+ * its zero point), and scale[o]. */
 void byi_qnn_steps(const struct byi_call *call, const struct byi_qnn *q,
                    const uint32_t *totals, uint32_t *add, float *scale);
 
-/* Scratch of byi_qnn_plain, which kernel.h has. */
+/* Scratch of byi_qnn_plain, which kernel.h declares. */
 uint64_t byi_qnn_plain_scratch(const struct byi_call *call);
 
 #endif

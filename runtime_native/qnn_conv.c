@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_conv.c: qnn.conv1d, qnn.conv2d, qnn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * As conv_frame.c does it: channels are copied into frames, in which every tap
- * is one distance away from its output, and a plane of outputs is one sequence
- * that the matrix product reads where it is. An element of a frame is a word of
- * several channels (dot.inc); padding is x's zero point. Depthwise frames are
- * bytes of one channel, and words hold its taps. Weights with a zero point are
- * signed bytes as well, but for depthwise ones, as in qnn_matmul.c; the sums of
- * x are those of a channel of ones.
+ * Uses the frames of conv_frame.c: the distance from an output to a tap is the
+ * same for all outputs, so a plane of outputs is one sequence that the integer
+ * micro-kernel reads in place. An element of a frame is a word of several
+ * channels (dot.inc); padding is x's zero point. Depthwise frames are bytes of
+ * one channel, and a word holds several taps. Except for depthwise, weights
+ * with a zero point may stay signed bytes, as in qnn_matmul.c; an extra channel
+ * of ones then gives the sums of x.
  */
 #include "conv.h"
 #include "qnn.h"
 
 enum {
-    WIDTH = 256, /* outputs of a task, about         */
-    HEIGHT = 8   /* most panels of weights of a task */
+    WIDTH = 256, /* outputs of a task, roughly           */
+    HEIGHT = 8   /* panels of weights of a task, at most */
 };
 
-/* How a call is run. Parts of scratch memory are in bytes. */
-struct plan {
+/* How a call runs. Sizes of the parts of scratch are in bytes. */
+struct qnn_conv_plan {
     struct byi_conv v;
     struct byi_qnn q;
-    struct byi_frame f;
+    struct byi_conv_frame f;
     bool depthwise;
-    int64_t rows;   /* of words in a group: channels, or 1 */
-    int64_t k;      /* words of a sum                      */
-    int64_t panels; /* of weights in a group               */
+    int64_t rows;   /* words of a position in a group: channels, or 1 */
+    int64_t k;      /* words of a sum                                 */
+    int64_t panels; /* of weights in a group                          */
     int64_t width, height, m_tasks, n_tasks;
-    uint64_t offsets, steps, frames, packed; /* one each   */
+    uint64_t offsets, steps, frames, packed; /* shared     */
     uint64_t sums, bytes;                    /* per thread */
 };
 
@@ -37,22 +37,22 @@ static bool is_depthwise(const struct byi_conv *v)
 }
 
 /* Words of the panels of all groups. */
-static int64_t panel_words(const struct plan *p)
+static int64_t panel_words(const struct qnn_conv_plan *p)
 {
     return p->v.groups * p->panels * byi_simd()->mr * p->k;
 }
 
-/* Words of all weights, a panel of a row of ones where they keep their zero
- * points, and the totals of the weights. */
-static int64_t packed_words(const struct plan *p)
+/* Words of all weights, a panel with a row of ones if the weights keep their
+ * zero points, and the totals of the weights. */
+static int64_t packed_words(const struct qnn_conv_plan *p)
 {
     const int64_t all = p->v.groups * p->v.o;
     const int64_t ones = p->q.kept_zeros ? byi_simd()->mr * p->k : 0;
     return all + (p->depthwise ? all * p->k : panel_words(p) + ones);
 }
 
-/* What the weights alone tell: `taps` of them a channel. */
-static void plan_weights(struct plan *p, int64_t taps)
+/* The members that depend on the weights alone; `taps` per channel. */
+static void plan_weights(struct qnn_conv_plan *p, int64_t taps)
 {
     const int64_t each = p->q.words->each;
     p->depthwise = is_depthwise(&p->v);
@@ -61,7 +61,7 @@ static void plan_weights(struct plan *p, int64_t taps)
     p->panels = byi_ceil_div(p->v.o, byi_simd()->mr);
 }
 
-static void plan_tasks(struct plan *p, uint32_t threads)
+static void plan_tasks(struct qnn_conv_plan *p, uint32_t threads)
 {
     const int64_t nr = byi_simd()->nr;
     p->n_tasks = byi_max(1, byi_ceil_div(p->f.run, WIDTH + nr));
@@ -76,40 +76,41 @@ static void plan_tasks(struct plan *p, uint32_t threads)
     p->m_tasks = byi_ceil_div(p->panels, byi_max(1, p->height));
 }
 
-static struct plan plan_of(const struct byi_call *call)
+static struct qnn_conv_plan plan_of(const struct byi_call *call)
 {
-    struct plan p = {.v = byi_conv_read(call)};
+    struct qnn_conv_plan p = {.v = byi_conv_read(call)};
     const int64_t all = p.v.groups * p.v.o;
     p.q = byi_qnn_read(call, all, !is_depthwise(&p.v));
     p.f = byi_frame_of(&p.v.w);
     plan_weights(&p, p.v.w.taps);
-    /* depthwise: of every number, whatever the form */
+    /* depthwise: subtracting zero points works with any form */
     const int64_t offsets = p.depthwise ? byi_ceil_div(p.v.w.taps, 4) * 4 : p.k;
-    p.offsets = byi_lines((uint64_t)offsets * sizeof(int64_t));
-    p.steps = byi_lines((uint64_t)all * 2 * sizeof(float));
-    p.packed = call->packed ? 0 : byi_lines((uint64_t)packed_words(&p) * 4);
+    p.offsets = byi_align_bytes((uint64_t)offsets * sizeof(int64_t));
+    p.steps = byi_align_bytes((uint64_t)all * 2 * sizeof(float));
+    p.packed =
+        call->packed ? 0 : byi_align_bytes((uint64_t)packed_words(&p) * 4);
     if (p.depthwise) {
-        p.frames = byi_lines((uint64_t)(p.f.channel + 2 * BYI_SLACK));
+        p.frames = byi_align_bytes((uint64_t)(p.f.channel + 2 * BYI_SLACK));
         p.width = p.f.run;
-        p.sums = byi_lines((uint64_t)(p.f.run + BYI_SLACK) * 4);
+        p.sums = byi_align_bytes((uint64_t)(p.f.run + BYI_SLACK) * 4);
     } else {
         plan_tasks(&p, call->threads);
-        p.frames = byi_lines(
+        p.frames = byi_align_bytes(
             (uint64_t)(p.v.groups * p.rows * p.f.channel + BYI_SLACK) * 4);
         const int64_t sums = byi_simd()->mr + p.q.kept_zeros;
-        p.sums = byi_lines((uint64_t)(sums * byi_max(0, p.width)) * 4);
+        p.sums = byi_align_bytes((uint64_t)(sums * byi_max(0, p.width)) * 4);
     }
-    p.bytes = byi_lines((uint64_t)byi_max(0, p.width) * p.q.size);
+    p.bytes = byi_align_bytes((uint64_t)byi_max(0, p.width) * p.q.size);
     return p;
 }
 
 /* --- weights --------------------------------------------------------------
  */
 
-/* Number i of word w of channel o: its place among the channel's weights; -1
- * beyond the last. Words are of channels, then taps, or of taps alone. */
-static int64_t weight_place(const struct plan *p, int64_t taps, int64_t w,
-                            int64_t i)
+/* Offset among channel o's weights of element i of word w; -1 beyond the last.
+ * Words hold channels, then taps; depthwise words hold taps alone. */
+static int64_t weight_place(const struct qnn_conv_plan *p, int64_t taps,
+                            int64_t w, int64_t i)
 {
     const int64_t each = p->q.words->each;
     if (p->depthwise)
@@ -118,9 +119,9 @@ static int64_t weight_place(const struct plan *p, int64_t taps, int64_t w,
     return c < p->v.c ? c * taps + w % taps : -1;
 }
 
-/* The weights of channel o as words, `step` apart; their total. */
-static uint32_t pack_channel(const struct plan *p, int64_t taps, int64_t o,
-                             uint32_t *to, int64_t step)
+/* Pack the weights of channel o as words `step` apart; returns their total. */
+static uint32_t pack_channel(const struct qnn_conv_plan *p, int64_t taps,
+                             int64_t o, uint32_t *to, int64_t step)
 {
     const int64_t first = o * p->v.c * taps;
     const int32_t offset = p->q.kept_zeros ? byi_qnn_offset(&p->q, o) : 0;
@@ -141,7 +142,7 @@ static uint32_t pack_channel(const struct plan *p, int64_t taps, int64_t o,
 }
 
 /* A channel of ones. */
-static void pack_ones(const struct plan *p, int64_t taps, uint32_t *to)
+static void pack_ones(const struct qnn_conv_plan *p, int64_t taps, uint32_t *to)
 {
     for (int64_t w = 0; w < p->k; w++)
         for (int64_t i = 0; i < p->q.words->each; i++)
@@ -149,7 +150,8 @@ static void pack_ones(const struct plan *p, int64_t taps, uint32_t *to)
                 to[w * byi_simd()->mr] |= byi_qnn_put(&p->q, i, 1);
 }
 
-static void pack_weights(const struct plan *p, int64_t taps, uint32_t *to)
+static void pack_weights(const struct qnn_conv_plan *p, int64_t taps,
+                         uint32_t *to)
 {
     const int64_t mr = byi_simd()->mr, all = p->v.groups * p->v.o;
     uint32_t *totals = to + packed_words(p) - all;
@@ -170,8 +172,9 @@ static void pack_weights(const struct plan *p, int64_t taps, uint32_t *to)
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *weights = &call->in[BYI_QNN_WEIGHTS];
-    struct plan p = {.v = {.groups = byi_attr_int(call->attrs, "groups"),
-                           .c = weights->dims[1]}};
+    struct qnn_conv_plan p = {
+        .v = {.groups = byi_attr_int(call->attrs, "groups"),
+              .c = weights->dims[1]}};
     p.v.o = weights->dims[0] / p.v.groups;
     p.q = byi_qnn_read(call, weights->dims[0], !is_depthwise(&p.v));
     const int64_t taps = byi_span(weights, 2, weights->rank);
@@ -184,14 +187,14 @@ uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
 /* --- frames ---------------------------------------------------------------
  */
 
-/* Every byte of padding: in pairs x has lost its zero point. */
-static int pad_of(const struct plan *p)
+/* The byte that padding is filled with: x's zero point, 0 in pairs. */
+static int padding_byte(const struct qnn_conv_plan *p)
 {
     return p->depthwise || p->q.form == BYI_DOT_BYTES ? (int)p->q.x.zero : 0;
 }
 
-/* Elements `from`, `from` + stride ... of the planes, as words. */
-static void weave(const struct plan *p, const uint8_t *const planes[4],
+/* Pack elements `from`, `from` + stride ... of the planes into words. */
+static void weave(const struct qnn_conv_plan *p, const uint8_t *const planes[4],
                   int64_t from, int64_t stride, uint32_t *to, int64_t n)
 {
     const uint8_t *rows[4];
@@ -200,8 +203,9 @@ static void weave(const struct plan *p, const uint8_t *const planes[4],
     p->q.words->weave(rows, stride, p->q.x.flip, p->q.x.zero, to, n);
 }
 
-/* `rows` rows of planes, at `at` and `pitch` apart, in the place of `span`. */
-static void fill_rows(const struct plan *p, const struct byi_span *span,
+/* Pack `rows` rows of planes, at `at` and `pitch` apart, as `span` says. */
+static void fill_rows(const struct qnn_conv_plan *p,
+                      const struct byi_frame_row *span,
                       const uint8_t *const planes[4], int64_t at, int64_t rows,
                       char *to)
 {
@@ -224,16 +228,16 @@ static void fill_rows(const struct plan *p, const struct byi_span *span,
               words + r * span->n, n);
 }
 
-/* One of a frame's images: what of it is not padding. */
-static void fill_image(const struct plan *p, const int64_t phase[3],
+/* Fill the part of a frame's image that is not padding. */
+static void fill_image(const struct qnn_conv_plan *p, const int64_t phase[3],
                        const uint8_t *const planes[4], char *to)
 {
     const struct byi_window *w = &p->v.w;
-    const struct byi_frame *f = &p->f;
-    int64_t from[3]; /* where its first element is in the channel */
+    const struct byi_conv_frame *f = &p->f;
+    int64_t from[3]; /* channel position of the image's first element */
     for (int i = 0; i < 3; i++)
         from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
-    const struct byi_span s = byi_frame_span(w, f, from[2]);
+    const struct byi_frame_row s = byi_frame_row_of(w, f, from[2]);
     const int64_t size = p->depthwise ? 1 : 4, high = w->stride[1];
     const int64_t top = from[1] < 0 ? byi_ceil_div(-from[1], high) : 0;
     const int64_t end =
@@ -247,15 +251,15 @@ static void fill_image(const struct plan *p, const int64_t phase[3],
     }
 }
 
-/* Row `row` of words of the group whose first channel is at x, into a frame
- * with its padding. */
-static void fill_frame(const struct plan *p, const uint8_t *x, int64_t row,
-                       void *to)
+/* Fill a frame, with its padding, from word row `row` of the group whose first
+ * channel is at x. */
+static void fill_frame(const struct qnn_conv_plan *p, const uint8_t *x,
+                       int64_t row, void *to)
 {
     const int64_t each = p->depthwise ? 1 : p->q.words->each;
     const int64_t count = p->f.channel / p->f.image;
     const uint8_t *planes[4];
-    for (int64_t i = 0; i < 4; i++) /* weights beyond the last one are 0 */
+    for (int64_t i = 0; i < 4; i++) /* beyond the last plane weights are 0 */
         planes[i] = x + byi_min(row * each + i, p->v.c - 1) * p->v.w.in_count;
     if (p->f.same && !p->depthwise) {
         weave(p, planes, 0, 1, to, p->v.w.in_count);
@@ -272,17 +276,17 @@ static void fill_frame(const struct plan *p, const uint8_t *x, int64_t row,
 /* --- results --------------------------------------------------------------
  */
 
-/* Where a task works. */
-struct lane {
+/* A thread's buffers. */
+struct qnn_conv_lane {
     uint32_t *sums;
     char *bytes;      /* results with gaps between rows */
     uint8_t *channel; /* a depthwise frame              */
 };
 
-/* Outputs [from, to) of a plane's sequence, of which run[0] is the first, to
- * their places in y. */
-static void take_outputs(const struct plan *p, const char *run, int64_t from,
-                         int64_t to, char *y)
+/* Copy outputs [from, to) of a plane's sequence to their places in y; run[0] is
+ * output `from`. */
+static void copy_outputs(const struct qnn_conv_plan *p, const char *run,
+                         int64_t from, int64_t to, char *y)
 {
     const struct byi_window *w = &p->v.w;
     const int64_t dim = p->f.dims[2], size = p->q.size, width = w->out[2];
@@ -301,15 +305,15 @@ static void take_outputs(const struct plan *p, const char *run, int64_t from,
     }
 }
 
-struct steps {
+struct qnn_epilogue {
     uint32_t *add;
     float *scale;
 };
 
-/* The sums of outputs [from, to) of channel o of the image at y. */
-static void finish(const struct plan *p, const struct steps *s, int64_t o,
-                   const uint32_t *sums, int64_t from, int64_t to, char *bytes,
-                   char *y)
+/* Epilogue of outputs [from, to) of channel o; y is the image's result. */
+static void finish(const struct qnn_conv_plan *p, const struct qnn_epilogue *s,
+                   int64_t o, const uint32_t *sums, int64_t from, int64_t to,
+                   char *bytes, char *y)
 {
     const int64_t size = p->q.size;
     y += o * p->v.w.out_count * size;
@@ -317,24 +321,25 @@ static void finish(const struct plan *p, const struct steps *s, int64_t o,
         sums, s->add + o, s->scale + o, 0, &p->q.kept,
         p->f.dense ? y + from * size : bytes, to - from);
     if (!p->f.dense)
-        take_outputs(p, bytes, from, to, y);
+        copy_outputs(p, bytes, from, to, y);
 }
 
-/* Sums of n outputs of channel o, of weights that kept their zero point;
- * totals: those of x. */
-static void take_zero(const struct plan *p, int64_t o, const uint32_t *totals,
-                      uint32_t *sums, int64_t n)
+/* Correct n sums of channel o, whose weights kept their zero point; totals are
+ * the sums of x. */
+static void subtract_zero(const struct qnn_conv_plan *p, int64_t o,
+                          const uint32_t *totals, uint32_t *sums, int64_t n)
 {
     const uint32_t offset = (uint32_t)byi_qnn_offset(&p->q, o);
     for (int64_t i = 0; i < n; i++)
         sums[i] -= offset * totals[i];
 }
 
-/* Panels by positions of a group, whose frames are at x. */
-static void run_task(const struct plan *p, const struct steps *s, int64_t group,
-                     int64_t task, const int64_t *offsets,
-                     const uint32_t *weights, const uint32_t *x,
-                     const struct lane *lane, char *y)
+/* A tile of panels by positions of a group, whose frames are at x. */
+static void run_task(const struct qnn_conv_plan *p,
+                     const struct qnn_epilogue *s, int64_t group, int64_t task,
+                     const int64_t *offsets, const uint32_t *weights,
+                     const uint32_t *x, const struct qnn_conv_lane *lane,
+                     char *y)
 {
     const int64_t mr = byi_simd()->mr, nr = byi_simd()->nr;
     const int64_t first = task % p->m_tasks * p->height;
@@ -355,15 +360,17 @@ static void run_task(const struct plan *p, const struct steps *s, int64_t group,
             const int64_t o = group * p->v.o + panel * mr + i;
             uint32_t *sums = lane->sums + i * p->width;
             if (p->q.kept_zeros)
-                take_zero(p, o, totals, sums, n1 - n0);
+                subtract_zero(p, o, totals, sums, n1 - n0);
             finish(p, s, o, sums, n0, n1, lane->bytes, y);
         }
     }
 }
 
-static void run_channel(const struct plan *p, const struct steps *s, int64_t o,
+static void run_channel(const struct qnn_conv_plan *p,
+                        const struct qnn_epilogue *s, int64_t o,
                         const int64_t *offsets, const uint32_t *weights,
-                        const uint8_t *x, const struct lane *lane, char *y)
+                        const uint8_t *x, const struct qnn_conv_lane *lane,
+                        char *y)
 {
     fill_frame(p, x + o * p->v.w.in_count, 0, lane->channel);
     p->q.words->taps(lane->channel, offsets, weights + o * p->k, p->k,
@@ -371,10 +378,10 @@ static void run_channel(const struct plan *p, const struct steps *s, int64_t o,
     finish(p, s, o, lane->sums, 0, p->f.run, lane->bytes, y);
 }
 
-/* --- all of it --------------------------------------------------------------
+/* --- running a call ---------------------------------------------------------
  */
 
-static void list_offsets(const struct plan *p, int64_t *offsets)
+static void list_offsets(const struct qnn_conv_plan *p, int64_t *offsets)
 {
     const int64_t taps = p->v.w.taps;
     const int64_t all = p->depthwise ? p->k * p->q.words->each : p->k;
@@ -385,16 +392,16 @@ static void list_offsets(const struct plan *p, int64_t *offsets)
                                byi_frame_tap(&p->v.w, &p->f, i % taps);
 }
 
-/* Scratch memory, by what is in it. */
+/* The parts of scratch. */
 struct memory {
     int64_t *offsets;
-    struct steps steps;
+    struct qnn_epilogue steps;
     uint32_t *frames, *packed;
     char *lanes;
     uint64_t lane; /* bytes of one */
 };
 
-static struct memory memory_of(const struct plan *p,
+static struct memory memory_of(const struct qnn_conv_plan *p,
                                const struct byi_call *call)
 {
     char *at = call->scratch;
@@ -411,22 +418,24 @@ static struct memory memory_of(const struct plan *p,
     return m;
 }
 
-static struct lane lane_of(const struct plan *p, const struct memory *m)
+static struct qnn_conv_lane lane_of(const struct qnn_conv_plan *p,
+                                    const struct memory *m)
 {
     char *at = m->lanes + (uint64_t)byi_lane() * m->lane;
-    return (struct lane){.sums = (uint32_t *)(void *)at,
-                         .bytes = at + p->sums,
-                         .channel = (uint8_t *)at + p->sums + p->bytes};
+    return (struct qnn_conv_lane){.sums = (uint32_t *)(void *)at,
+                                  .bytes = at + p->sums,
+                                  .channel =
+                                      (uint8_t *)at + p->sums + p->bytes};
 }
 
-static void run_depthwise(const struct plan *p, const struct memory *m,
+static void run_depthwise(const struct qnn_conv_plan *p, const struct memory *m,
                           const uint32_t *weights, int team)
 {
     const int64_t all = p->v.groups * p->v.o, image = p->v.groups * p->v.c;
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        const struct lane lane = lane_of(p, m);
-        memset(lane.channel, pad_of(p), p->frames);
+        const struct qnn_conv_lane lane = lane_of(p, m);
+        memset(lane.channel, padding_byte(p), p->frames);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < p->v.n * all; i++) {
             const int64_t n = i / all;
@@ -438,7 +447,7 @@ static void run_depthwise(const struct plan *p, const struct memory *m,
     }
 }
 
-static void run_products(const struct plan *p, const struct memory *m,
+static void run_products(const struct qnn_conv_plan *p, const struct memory *m,
                          const uint32_t *weights, int team)
 {
     const int64_t all = p->v.groups * p->v.o, image = p->v.groups * p->v.c;
@@ -446,7 +455,7 @@ static void run_products(const struct plan *p, const struct memory *m,
     if (!p->f.same) {
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
         for (int64_t i = 0; i < rows; i++)
-            memset(m->frames + i * p->f.channel, pad_of(p),
+            memset(m->frames + i * p->f.channel, padding_byte(p),
                    (size_t)p->f.channel * 4);
     }
     for (int64_t n = 0; n < p->v.n; n++) {
@@ -458,14 +467,14 @@ static void run_products(const struct plan *p, const struct memory *m,
                        i % p->rows, m->frames + i * p->f.channel);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
         for (int64_t i = 0; i < p->v.groups * tasks; i++) {
-            const struct lane lane = lane_of(p, m);
+            const struct qnn_conv_lane lane = lane_of(p, m);
             run_task(p, &m->steps, i / tasks, i % tasks, m->offsets, weights,
                      m->frames + i / tasks * p->rows * p->f.channel, &lane, y);
         }
     }
 }
 
-static void run(const struct plan *p, const struct byi_call *call)
+static void run(const struct qnn_conv_plan *p, const struct byi_call *call)
 {
     const struct memory m = memory_of(p, call);
     const uint32_t *weights = call->packed ? call->packed : m.packed;
@@ -488,7 +497,7 @@ static uint64_t qnn_conv_scratch(const struct byi_call *call)
     const struct byi_conv v = byi_conv_read(call);
     if (!byi_conv_fits_frame(&v))
         return byi_qnn_plain_scratch(call);
-    const struct plan p = plan_of(call);
+    const struct qnn_conv_plan p = plan_of(call);
     return p.offsets + p.steps + p.packed +
            (p.sums + p.bytes + (p.depthwise ? p.frames : 0)) * call->threads +
            (p.depthwise ? 0 : p.frames);
@@ -500,7 +509,7 @@ static enum byoc_status qnn_conv_run(const struct byi_call *call,
     const struct byi_conv v = byi_conv_read(call);
     if (!byi_conv_fits_frame(&v))
         return byi_qnn_plain(call, err);
-    const struct plan p = plan_of(call);
+    const struct qnn_conv_plan p = plan_of(call);
     run(&p, call);
     return BYOC_OK;
 }

@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qnn_matmul.c: qnn.matmul: products of matrices of 8-bit integers, batches
- * broadcast.
+/* qnn_matmul.c: qnn.matmul: 8-bit integer matrix products with broadcast
+ * batches.
  *   (..., m, k) (..., k, n)      -> (..., m, n), as numpy.matmul
- * Words of a row of A (dot.inc) by vectors of words of columns of B, which are
- * packed; sums over all of k stay in registers. Weights with a zero point z are
- * signed bytes as well:
+ * The integer micro-kernel multiplies words of rows of A (dot.inc) by packed
+ * words of columns of B; sums over all of k stay in registers. Weights with a
+ * zero point z may stay signed bytes:
  *   sum of x (w - z) = sum of x w - z (sum of x)
  */
 #include "matmul.h"
 #include "qnn.h"
 
 enum {
-    WIDTH = 256, /* columns of a task             */
-    HEIGHT = 8   /* most panels of rows of a task */
+    WIDTH = 256, /* columns of a task                 */
+    HEIGHT = 8   /* panels of rows of a task, at most */
 };
 
-/* How a call is run. Parts of scratch memory are in bytes. */
-struct plan {
+/* How a call runs. Sizes of the parts of scratch are in bytes. */
+struct qnn_matmul_plan {
     struct byi_product b; /* a, b and c */
     struct byi_qnn q;
     int64_t k;      /* words of a sum             */
     int64_t panels; /* of B, nr columns each      */
     int64_t height, m_tasks, n_tasks;
-    uint64_t offsets, steps, packed; /* one each         */
+    uint64_t offsets, steps, packed; /* shared           */
     uint64_t left, sums;             /* per thread       */
 };
 
 /* Words of a matrix B, then the totals of its columns. */
-static int64_t packed_words(const struct plan *p)
+static int64_t packed_words(const struct qnn_matmul_plan *p)
 {
     return p->panels * byi_simd()->nr * (p->k + 1);
 }
 
-static void plan_right(struct plan *p)
+static void plan_right(struct qnn_matmul_plan *p)
 {
     p->k = byi_ceil_div(p->b.k, p->q.words->each);
     p->panels = byi_ceil_div(p->b.n, byi_simd()->nr);
 }
 
-static struct plan plan_of(const struct byi_call *call)
+static struct qnn_matmul_plan plan_of(const struct byi_call *call)
 {
-    struct plan p = {.b = byi_product_read(call)};
+    struct qnn_matmul_plan p = {.b = byi_product_read(call)};
     const int64_t mr = byi_simd()->mr, threads = call->threads;
     p.q = byi_qnn_read(call, p.b.n, true);
     byi_product_fold(&p.b);
@@ -52,20 +52,22 @@ static struct plan plan_of(const struct byi_call *call)
         p.m_tasks =
             byi_min(rows, byi_ceil_div(4 * threads, byi_max(1, p.n_tasks)));
     p.height = byi_ceil_div(rows, byi_max(1, p.m_tasks));
-    p.offsets = byi_lines((uint64_t)p.k * sizeof(int64_t));
-    p.steps = byi_lines((uint64_t)(p.b.n + BYI_SLACK) * 2 * sizeof(float));
-    p.packed = call->packed ? 0 : byi_lines((uint64_t)packed_words(&p) * 4);
-    p.left = byi_lines((uint64_t)(mr * p.k) * 4);
-    p.sums = byi_lines((uint64_t)(mr * WIDTH) * 4);
+    p.offsets = byi_align_bytes((uint64_t)p.k * sizeof(int64_t));
+    p.steps =
+        byi_align_bytes((uint64_t)(p.b.n + BYI_SLACK) * 2 * sizeof(float));
+    p.packed =
+        call->packed ? 0 : byi_align_bytes((uint64_t)packed_words(&p) * 4);
+    p.left = byi_align_bytes((uint64_t)(mr * p.k) * 4);
+    p.sums = byi_align_bytes((uint64_t)(mr * WIDTH) * 4);
     return p;
 }
 
 /* --- packing --------------------------------------------------------------
  */
 
-/* Column n of B, at b, as words `step` apart; its total. */
-static uint32_t pack_column(const struct plan *p, int64_t b, int64_t n,
-                            uint32_t *to, int64_t step)
+/* Pack column n of B, at b, as words `step` apart; returns its total. */
+static uint32_t pack_column(const struct qnn_matmul_plan *p, int64_t b,
+                            int64_t n, uint32_t *to, int64_t step)
 {
     const int64_t each = p->q.words->each;
     const int32_t offset = p->q.kept_zeros ? byi_qnn_offset(&p->q, n) : 0;
@@ -83,9 +85,9 @@ static uint32_t pack_column(const struct plan *p, int64_t b, int64_t n,
     return total;
 }
 
-/* Panel `panel` of the matrix B that is at b. */
-static void pack_panel(const struct plan *p, int64_t b, int64_t panel,
-                       uint32_t *to)
+/* Pack panel `panel` of the matrix B at b. */
+static void pack_panel(const struct qnn_matmul_plan *p, int64_t b,
+                       int64_t panel, uint32_t *to)
 {
     const int64_t nr = byi_simd()->nr;
     uint32_t *totals = to + p->panels * nr * p->k + panel * nr;
@@ -101,17 +103,17 @@ static void pack_panel(const struct plan *p, int64_t b, int64_t panel,
     }
 }
 
-/* One B for all batches. */
+/* Packs B if all batches share it. */
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *b = &call->in[BYI_QNN_WEIGHTS];
     const bool turned = byi_attr_int(call->attrs, "transpose_b");
     if (b->rank != 2)
         return 0;
-    struct plan p = {.b = {.k = b->dims[turned ? 1 : 0],
-                           .n = b->dims[turned ? 0 : 1],
-                           .b_rs = turned ? 1 : b->dims[1],
-                           .b_cs = turned ? b->dims[1] : 1}};
+    struct qnn_matmul_plan p = {.b = {.k = b->dims[turned ? 1 : 0],
+                                      .n = b->dims[turned ? 0 : 1],
+                                      .b_rs = turned ? 1 : b->dims[1],
+                                      .b_cs = turned ? b->dims[1] : 1}};
     p.q = byi_qnn_read(call, p.b.n, true);
     plan_right(&p);
     for (int64_t i = 0; to && i < p.panels; i++)
@@ -119,9 +121,9 @@ uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
     return (uint64_t)packed_words(&p) * sizeof(uint32_t);
 }
 
-/* Row m of A, at a, as words `step` apart. */
-static void pack_row(const struct plan *p, const uint8_t *a, uint32_t *to,
-                     int64_t step)
+/* Pack row m of A, at a, as words `step` apart. */
+static void pack_row(const struct qnn_matmul_plan *p, const uint8_t *a,
+                     uint32_t *to, int64_t step)
 {
     const int64_t each = p->q.words->each, whole = p->b.k / each;
     const uint32_t flip = p->q.x.flip, zero = p->q.x.zero;
@@ -143,10 +145,10 @@ static void pack_row(const struct plan *p, const uint8_t *a, uint32_t *to,
     }
 }
 
-/* A row of sums of weights that kept their zero points, for columns n0 to n1;
- * a: the row of A. */
-static void take_zeros(const struct plan *p, const uint8_t *a, int64_t n0,
-                       int64_t n1, uint32_t *sums)
+/* Correct a row of sums, columns n0 to n1, whose weights kept their zero
+ * points; a is the row of A. */
+static void subtract_zeros(const struct qnn_matmul_plan *p, const uint8_t *a,
+                           int64_t n0, int64_t n1, uint32_t *sums)
 {
     uint32_t total = 0;
     for (int64_t i = 0; i < p->b.k; i++)
@@ -158,9 +160,9 @@ static void take_zeros(const struct plan *p, const uint8_t *a, int64_t n0,
 /* --- tasks ----------------------------------------------------------------
  */
 
-/* A run: scratch memory, and the matrices of a batch. */
-struct job {
-    const struct plan *p;
+/* A running call: its buffers, and the matrices of a batch. */
+struct qnn_matmul_job {
+    const struct qnn_matmul_plan *p;
     int64_t *offsets;
     uint32_t *add;
     float *scale;
@@ -170,11 +172,11 @@ struct job {
     char *c;
 };
 
-/* Panels of rows by columns. */
-static void run_task(const struct job *j, int64_t task, uint32_t *left,
-                     uint32_t *sums)
+/* One tile: panels of rows by columns. */
+static void run_task(const struct qnn_matmul_job *j, int64_t task,
+                     uint32_t *left, uint32_t *sums)
 {
-    const struct plan *p = j->p;
+    const struct qnn_matmul_plan *p = j->p;
     const int64_t mr = byi_simd()->mr, nr = byi_simd()->nr, n = p->b.n;
     const int64_t first = task % p->m_tasks * p->height * mr;
     const int64_t last = byi_min(first + p->height * mr, p->b.m);
@@ -188,7 +190,8 @@ static void run_task(const struct job *j, int64_t task, uint32_t *left,
             p->q.words->left_unsigned(p->k, left, j->right + at * p->k,
                                       j->offsets, sums + at - n0, WIDTH, count);
         for (int64_t i = 0; i < count && p->q.kept_zeros; i++)
-            take_zeros(p, j->a + (m + i) * p->b.a_rs, n0, n1, sums + i * WIDTH);
+            subtract_zeros(p, j->a + (m + i) * p->b.a_rs, n0, n1,
+                           sums + i * WIDTH);
         for (int64_t i = 0; i < count; i++)
             byi_simd()->finish[p->q.dtype](
                 sums + i * WIDTH, j->add + n0, j->scale + n0, 1, &p->q.kept,
@@ -196,12 +199,12 @@ static void run_task(const struct job *j, int64_t task, uint32_t *left,
     }
 }
 
-/* All tasks of a batch. `to` is where B, which is at b, is packed; NULL: it is
- * already. */
-static void run_batch(const struct byi_call *call, const struct job *j,
-                      int64_t b, uint32_t *to)
+/* All tasks of a batch. If `to` is not NULL, packs B, which is at b, there
+ * first. */
+static void run_batch(const struct byi_call *call,
+                      const struct qnn_matmul_job *j, int64_t b, uint32_t *to)
 {
-    const struct plan *p = j->p;
+    const struct qnn_matmul_plan *p = j->p;
     const uint32_t *totals = j->right + p->panels * byi_simd()->nr * p->k;
     const int team = byi_team(call, p->b.m * p->b.n * p->b.k / 4);
     if (to) {
@@ -219,8 +222,8 @@ static void run_batch(const struct byi_call *call, const struct job *j,
     }
 }
 
-/* Whether batches have a B of their own. */
-static bool has_batches(const struct plan *p)
+/* Does each batch have its own B? */
+static bool has_batches(const struct qnn_matmul_plan *p)
 {
     for (uint32_t i = 0; i < p->b.rank; i++)
         if (p->b.b_batch[i])
@@ -230,16 +233,16 @@ static bool has_batches(const struct plan *p)
 
 static uint64_t qnn_matmul_scratch(const struct byi_call *call)
 {
-    const struct plan p = plan_of(call);
+    const struct qnn_matmul_plan p = plan_of(call);
     return p.offsets + p.steps + p.packed + (p.left + p.sums) * call->threads;
 }
 
 static enum byoc_status qnn_matmul_run(const struct byi_call *call,
                                        struct byoc_error *err)
 {
-    const struct plan p = plan_of(call);
+    const struct qnn_matmul_plan p = plan_of(call);
     char *at = call->scratch;
-    struct job j = {.p = &p, .offsets = call->scratch};
+    struct qnn_matmul_job j = {.p = &p, .offsets = call->scratch};
     (void)err;
     at += p.offsets;
     j.add = (uint32_t *)(void *)at;

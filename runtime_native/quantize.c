@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantize.c: qnn.quantize and qnn.dequantize.
  *   x (outer, n, inner), scale and zero point: one, or n along the axis
- *   quantize    saturate(round(x / scale) + zero point), halves to even
+ *   quantize    saturate(round(x / scale) + zero point), half to even
  *   dequantize  (x - zero point) scale
  */
 #include "kernel.h"
 
 struct quant {
-    int64_t n, inner; /* n: 1 where there is one scale */
+    int64_t n, inner; /* n: 1 for a single scale */
     const struct byi_tensor *x, *scale, *zero;
     struct byi_tensor *y;
 };
@@ -31,15 +31,15 @@ static struct quant describe(const struct byi_call *call)
     return q;
 }
 
-/* Row `row` of x, elements [from, from + n). */
+/* Elements [from, from + n) of row `row` of x. */
 typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
                        int64_t n);
 
 /* --- quantize ----------------------------------------------------------- */
 
-/* 8 and 16 bits from float32, and back. */
-static void quantize_few(const struct quant *q, int64_t row, int64_t from,
-                         int64_t n)
+/* float32 to 8 and 16 bits, and back: by the vectorised loops. */
+static void quantize_fast(const struct quant *q, int64_t row, int64_t from,
+                          int64_t n)
 {
     const int64_t at = row * q->inner + from, c = row % q->n;
     const enum byoc_dtype dtype = q->y->dtype;
@@ -50,8 +50,8 @@ static void quantize_few(const struct quant *q, int64_t row, int64_t from,
                                 (float)byi_tensor_float(q->zero, c));
 }
 
-static void dequantize_few(const struct quant *q, int64_t row, int64_t from,
-                           int64_t n)
+static void dequantize_fast(const struct quant *q, int64_t row, int64_t from,
+                            int64_t n)
 {
     const int64_t at = row * q->inner + from, c = row % q->n;
     const enum byoc_dtype dtype = q->x->dtype;
@@ -95,7 +95,7 @@ static void quantize_any(const struct quant *q, int64_t row, int64_t from,
     }
 BYI_EACH_INT(DEQUANTIZE)
 
-/* --- rows --------------------------------------------------------------- */
+/* --- the kernels --------------------------------------------------------- */
 
 static void run_rows(const struct byi_call *call, const struct quant *q,
                      row_fn run)
@@ -121,7 +121,7 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
         return byi_bad_dtype(call, q.y->dtype, "an integer type", err);
     const bool few = q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32 &&
                      byi_simd()->quantize[q.y->dtype];
-    run_rows(call, &q, few ? quantize_few : quantize_any);
+    run_rows(call, &q, few ? quantize_fast : quantize_any);
     return BYOC_OK;
 }
 
@@ -151,7 +151,7 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
         return byi_bad_dtype(call, q.y->dtype, "a float", err);
     const bool few = q.y->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32 &&
                      byi_simd()->dequantize[q.x->dtype];
-    run_rows(call, &q, few ? dequantize_few : typed[q.x->dtype]);
+    run_rows(call, &q, few ? dequantize_fast : typed[q.x->dtype]);
     return BYOC_OK;
 }
 

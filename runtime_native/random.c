@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random.c: random numbers. The generator is Philox4x32-10 (Salmon, Moraes,
- * Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
- * function of a key and a counter without any state, so that no order of
- * evaluation and no number of threads changes what comes out. The key is the
- * bits of `seed` as a double; the counter is the number of the block of four
- * words, and how often random numbers were drawn in the state before.
+/* random.c: random numbers by Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
+ * "Parallel random numbers: as easy as 1, 2, 3", SC 2011), a stateless function
+ * of a key and a counter, so that neither evaluation order nor the number of
+ * threads changes the results. The key is the bits of `seed` as a double; the
+ * counter is the index of a block of four words and the number of earlier draws
+ * in this state.
  */
 #include "kernel.h"
 
@@ -47,13 +47,13 @@ static void philox(const struct stream *s, uint64_t index, uint32_t x[WORDS])
     }
 }
 
-/* In [0, 1), with 53 bits, of half a block. */
+/* A number in [0, 1) with 53 random bits, from half a block. */
 static double unit(const uint32_t x[2])
 {
     return (double)(((uint64_t)x[1] << 32 | x[0]) >> 11) * 0x1p-53;
 }
 
-/* Two numbers of a block. */
+/* Draw two numbers from a block. */
 typedef void (*draw_fn)(const uint32_t x[WORDS], const double *params,
                         double pair[2]);
 
@@ -64,8 +64,8 @@ static void draw_uniform(const uint32_t x[WORDS], const double *params,
         pair[i] = params[0] + unit(x + 2 * i) * (params[1] - params[0]);
 }
 
-/* Box and Muller: two normally distributed numbers of two even ones, the first
- * of them above 0. */
+/* The Box-Muller transform: two normally distributed numbers from two uniform
+ * ones, the first of which is above 0. */
 static void draw_normal(const uint32_t x[WORDS], const double *params,
                         double pair[2])
 {
@@ -92,7 +92,7 @@ static void fill(const struct byi_call *call, draw_fn draw,
         draw(x, params, pair);
         for (int64_t k = 0; k < 2 && 2 * i + k < n; k++) {
             byi_tensor_set(y, 2 * i + k, pair[k]);
-            /* rounding to fewer bits may reach the end of the range */
+            /* rounding to a narrower type may reach the end of the range */
             if (byi_tensor_float(y, 2 * i + k) >= below)
                 byi_tensor_set(y, 2 * i + k, params[0]);
         }
@@ -121,8 +121,9 @@ static enum byoc_status normal_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* logits (rows, classes), y (rows, samples): the first class at which the
- * running sum of e^x passes an even part of the whole. */
+/* logits (rows, classes), y (rows, samples): inverse transform sampling: the
+ * first class whose cumulative sum of e^x exceeds a uniform part of the
+ * total. */
 static enum byoc_status multinomial_run(const struct byi_call *call,
                                         struct byoc_error *err)
 {

@@ -1,62 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recurrent.c: nn.rnn, nn.gru and nn.lstm; sequence.c says what they compute,
- * and does it for float64. In float32 the input's part of many steps is one
- * product beforehand. What is left of a step is cut into blocks of hidden
- * elements: a thread always has the same ones, so that their part of the
- * recurrent weights, packed once a call, stays in its cache. Several threads
- * walk both directions at once, one thread one after the other, for the same
- * reason; barriers are at the end of a step, and where gru's reset is done. A
- * sequence that has ended keeps its state.
+/* recurrent.c: nn.rnn, nn.gru and nn.lstm in float32; sequence.c defines them
+ * and computes float64. The input part of many steps is one matrix product in
+ * advance. The rest of a step is cut into blocks of hidden elements; a thread
+ * always has the same blocks, so that their part of the recurrent weights,
+ * packed once per call, stays in its cache. For the same reason several threads
+ * run both directions at once, and one thread runs one after the other. There
+ * is a barrier after each step, and after GRU's reset gate. A sequence that has
+ * ended keeps its state.
  */
 #include "kernel.h"
 
 enum {
-    FEW = 4,         /* sequences that are faster one after the other      */
-    SHORT = 4,       /* so few steps that packing weights does not pay     */
-    PANEL = 64,      /* hidden elements of a block, for few                */
-    AHEAD = 1 << 20, /* floats of the input's part that are made in one go */
-    ROWS = 6         /* of a block that a thread needs beside the gates    */
+    FEW = 4,         /* so few sequences are faster one after the other    */
+    SHORT = 4,       /* so few steps do not pay for packing weights        */
+    PANEL = 64,      /* hidden elements of a block, with few sequences     */
+    AHEAD = 1 << 20, /* floats of the input part per product               */
+    ROWS = 6         /* rows of a thread's block, besides the gates        */
 };
 
-/* Where everything is, for one call. */
-struct plan {
+/* The sizes and buffers of one call. */
+struct recurrent_plan {
     struct byi_sequence s;
     int64_t rows;          /* gates hidden                           */
-    int64_t width, blocks; /* hidden elements of a block; how many   */
-    int64_t mr;            /* sequences that lie side by side in h   */
-    int64_t ahead;         /* steps of the input's part              */
+    int64_t width, blocks; /* hidden elements of a block; their number */
+    int64_t mr;            /* sequences interleaved in h               */
+    int64_t ahead;         /* steps per product of the input part      */
     bool packed, few, two_phases;
     uint64_t bytes; /* of scratch, so far                     */
     float *weights; /* [d][gate][block][hidden][width]        */
     int64_t recurrent_floats;
-    const float *x_weights; /* of the input, as byi_gemm_pack leaves
-                               them, by direction; or NULL */
+    const float *x_weights; /* packed input weights by direction
+                               (byi_gemm_pack), or NULL       */
     int64_t *offsets;       /* [hidden]: of a panel's rows            */
     float *input;           /* [d][n, t][rows]: see input_row         */
-    float *bias;            /* [d][rows + hidden]: both of every gate,
-                               and, linear before reset, recurrent's */
+    float *bias;            /* [d][rows + hidden]: both biases of
+                               every gate; with linear_before_reset
+                               the recurrent one of the last apart    */
     float *h[2], *reset;    /* [d][n / mr][hidden][n % mr]            */
     float *z;               /* [d][n][hidden]                         */
-    float *lanes;           /* of each thread                         */
+    float *lanes;           /* buffers of the threads                 */
     int64_t lane_floats, h_floats;
-    void *dense; /* scratch of the input's product         */
+    void *dense; /* scratch of the input product           */
 };
 
-static void *take(struct plan *p, char *base, uint64_t bytes)
+static void *take(struct recurrent_plan *p, char *base, uint64_t bytes)
 {
     void *at = base ? base + p->bytes : NULL;
-    p->bytes += byi_lines(bytes);
+    p->bytes += byi_align_bytes(bytes);
     return at;
 }
 
-static float *take_floats(struct plan *p, char *base, int64_t n)
+static float *take_floats(struct recurrent_plan *p, char *base, int64_t n)
 {
     return take(p, base, (uint64_t)n * sizeof(float));
 }
 
-static struct plan make_plan(const struct byi_call *call)
+static struct recurrent_plan make_plan(const struct byi_call *call)
 {
-    struct plan p = {0};
+    struct recurrent_plan p = {0};
     char *base = call->scratch;
     byi_sequence_read(call, &p.s);
     const struct byi_sequence *s = &p.s;
@@ -95,14 +96,16 @@ static struct plan make_plan(const struct byi_call *call)
     return p;
 }
 
-static int64_t h_at(const struct plan *p, int64_t d, int64_t n, int64_t k)
+static int64_t h_at(const struct recurrent_plan *p, int64_t d, int64_t n,
+                    int64_t k)
 {
     return d * p->h_floats + (n / p->mr * p->s.hidden + k) * p->mr + n % p->mr;
 }
 
 /* --- before the steps ----------------------------------------------------- */
 
-static void pack_weights(const struct plan *p, const struct byi_call *call)
+static void pack_weights(const struct recurrent_plan *p,
+                         const struct byi_call *call)
 {
     const struct byi_sequence *s = &p->s;
     const int64_t panels = s->r.directions * s->r.gates * p->blocks;
@@ -121,13 +124,13 @@ static void pack_weights(const struct plan *p, const struct byi_call *call)
     }
 }
 
-static void list_offsets(const struct plan *p)
+static void list_offsets(const struct recurrent_plan *p)
 {
     for (int64_t k = 0; k < p->s.hidden; k++)
         p->offsets[k] = k * p->width;
 }
 
-static void set_bias(const struct plan *p)
+static void set_bias(const struct recurrent_plan *p)
 {
     const struct byi_sequence *s = &p->s;
     const bool apart = s->linear_before_reset;
@@ -145,7 +148,7 @@ static void set_bias(const struct plan *p)
     }
 }
 
-static void set_states(const struct plan *p)
+static void set_states(const struct recurrent_plan *p)
 {
     const struct byi_sequence *s = &p->s;
     memset(p->h[0], 0, (size_t)(s->r.directions * p->h_floats) * sizeof(float));
@@ -166,20 +169,21 @@ static void set_states(const struct plan *p)
         memset(s->y_c->data, 0, bytes);
 }
 
-/* Steps [first, first + n) of a direction, counted from where it starts. */
-struct stretch {
+/* Steps [first, first + n) of a direction, in its own order. */
+struct time_range {
     int64_t first, n;
 };
 
-static int64_t first_time(const struct plan *p, int64_t d,
-                          const struct stretch *part)
+static int64_t first_time(const struct recurrent_plan *p, int64_t d,
+                          const struct time_range *part)
 {
     return p->s.r.reverse[d] ? p->s.time - part->first - part->n : part->first;
 }
 
-/* The input's part of (t, n), for gate 0, element 0. */
-static const float *input_row(const struct plan *p, const struct stretch *part,
-                              int64_t d, int64_t t, int64_t n)
+/* The input part of (t, n), from gate 0, element 0 on. */
+static const float *input_row(const struct recurrent_plan *p,
+                              const struct time_range *part, int64_t d,
+                              int64_t t, int64_t n)
 {
     const int64_t at = t - first_time(p, d, part);
     const int64_t row =
@@ -187,8 +191,8 @@ static const float *input_row(const struct plan *p, const struct stretch *part,
     return p->input + (d * p->ahead * p->s.batch + row) * p->rows;
 }
 
-/* The input's weights of direction d, packed; NULL: they are not. */
-static const float *x_weights(const struct plan *p, int64_t d)
+/* The packed input weights of direction d; NULL if they are not packed. */
+static const float *x_weights(const struct recurrent_plan *p, int64_t d)
 {
     const struct byi_matrix none = {0};
     const uint64_t each = byi_gemm_pack(&none, p->s.input, p->rows, NULL);
@@ -196,9 +200,10 @@ static const float *x_weights(const struct plan *p, int64_t d)
                         : NULL;
 }
 
-/* `n` rows of x from row `from` on, times the weights of direction d. */
-static void multiply_input(const struct plan *p, const struct byi_call *call,
-                           int64_t d, int64_t from, int64_t n, float *to)
+/* Multiply `n` rows of x, from row `from` on, by direction d's weights. */
+static void multiply_input(const struct recurrent_plan *p,
+                           const struct byi_call *call, int64_t d, int64_t from,
+                           int64_t n, float *to)
 {
     const struct byi_sequence *s = &p->s;
     const struct byi_tensor in[] = {
@@ -227,8 +232,9 @@ static void multiply_input(const struct plan *p, const struct byi_call *call,
     (void)status;
 }
 
-static void make_input(const struct plan *p, const struct byi_call *call,
-                       const struct stretch *part)
+static void make_input(const struct recurrent_plan *p,
+                       const struct byi_call *call,
+                       const struct time_range *part)
 {
     const struct byi_sequence *s = &p->s;
     for (int64_t d = 0; d < s->r.directions; d++) {
@@ -248,29 +254,30 @@ static void make_input(const struct plan *p, const struct byi_call *call,
 /* --- one block of a step -------------------------------------------------- */
 
 /* Elements [k0, k0 + n) of hidden, in direction d at time t. */
-struct block {
-    const struct plan *p;
-    const struct stretch *part;
+struct recurrent_block {
+    const struct recurrent_plan *p;
+    const struct time_range *part;
     int64_t d, t, index, k0, n;
     const float *h; /* before the step */
     float *next;    /* after it        */
-    float *lane;    /* [gate][batch][width], then rows of width */
+    float *lane;    /* [gate][batch][width], then spare rows of width */
 };
 
-static float *gate_row(const struct block *b, int64_t gate, int64_t n)
+static float *gate_row(const struct recurrent_block *b, int64_t gate, int64_t n)
 {
     return b->lane + (gate * b->p->s.batch + n) * b->p->width;
 }
 
-static float *spare_row(const struct block *b, int64_t i)
+static float *spare_row(const struct recurrent_block *b, int64_t i)
 {
     return gate_row(b, b->p->s.r.gates, 0) + i * b->p->width;
 }
 
-/* The recurrent weights of one gate times h, of all sequences. */
-static void multiply(const struct block *b, int64_t gate, const float *h)
+/* Multiply one gate's recurrent weights by h, for all sequences. */
+static void multiply(const struct recurrent_block *b, int64_t gate,
+                     const float *h)
 {
-    const struct plan *p = b->p;
+    const struct recurrent_plan *p = b->p;
     const struct byi_sequence *s = &p->s;
     const int64_t hidden = s->hidden, at = b->d * s->r.gates + gate;
     const float *panel =
@@ -293,8 +300,9 @@ static void multiply(const struct block *b, int64_t gate, const float *h)
     }
 }
 
-/* to = fn(clip(x)); x is spoilt. */
-static void apply(const struct block *b, uint32_t f, float *x, float *to)
+/* to = fn(clip(x)); overwrites x. */
+static void apply(const struct recurrent_block *b, uint32_t f, float *x,
+                  float *to)
 {
     const struct byi_sequence *s = &b->p->s;
     const struct byi_gate_fn *fn = &s->r.fn[b->d][f];
@@ -314,11 +322,11 @@ static void apply(const struct block *b, uint32_t f, float *x, float *to)
     }
 }
 
-/* A gate's row: += the input's part and the bias, which becomes its argument.
- */
-static float *argument(const struct block *b, int64_t gate, int64_t n)
+/* Complete a gate's row to its activation's argument: add the input part and
+ * the bias. */
+static float *argument(const struct recurrent_block *b, int64_t gate, int64_t n)
 {
-    const struct plan *p = b->p;
+    const struct recurrent_plan *p = b->p;
     const int64_t at = gate * p->s.hidden + b->k0;
     const float *x = input_row(p, b->part, b->d, b->t, n) + at;
     const float *bias = p->bias + b->d * (p->rows + p->s.hidden) + at;
@@ -328,9 +336,9 @@ static float *argument(const struct block *b, int64_t gate, int64_t n)
     return row;
 }
 
-/* += peephole `hole` times c */
-static void add_peephole(const struct block *b, int64_t hole, const float *c,
-                         float *row)
+/* row += peephole `hole` times c */
+static void add_peephole(const struct recurrent_block *b, int64_t hole,
+                         const float *c, float *row)
 {
     const struct byi_sequence *s = &b->p->s;
     if (!s->peepholes)
@@ -341,21 +349,21 @@ static void add_peephole(const struct block *b, int64_t hole, const float *c,
         row[k] += w[k] * c[k];
 }
 
-/* h of sequence n into a row of its own. */
-static void read_h(const struct block *b, int64_t n, float *to)
+/* Copy h of sequence n to a contiguous row. */
+static void read_h(const struct recurrent_block *b, int64_t n, float *to)
 {
     const float *h = b->h + h_at(b->p, b->d, n, b->k0);
     for (int64_t k = 0; k < b->n; k++)
         to[k] = h[k * b->p->mr];
 }
 
-/* Each of these gives h' of sequence n in `to`. */
-static void finish_rnn(const struct block *b, int64_t n, float *to)
+/* The finish functions write h' of sequence n to `to`. */
+static void finish_rnn(const struct recurrent_block *b, int64_t n, float *to)
 {
     apply(b, 0, argument(b, 0, n), to);
 }
 
-static void finish_lstm(const struct block *b, int64_t n, float *to)
+static void finish_lstm(const struct recurrent_block *b, int64_t n, float *to)
 {
     const struct byi_sequence *s = &b->p->s;
     float *c = (float *)s->y_c->data + byi_sequence_state(s, b->d, n) + b->k0;
@@ -384,8 +392,8 @@ static void finish_lstm(const struct block *b, int64_t n, float *to)
 }
 
 /* h' = (1 - z) g(x) + z h */
-static void finish_gru(const struct block *b, int64_t n, const float *z,
-                       float *x, float *to)
+static void finish_gru(const struct recurrent_block *b, int64_t n,
+                       const float *z, float *x, float *to)
 {
     float *h = spare_row(b, 2);
     read_h(b, n, h);
@@ -394,10 +402,11 @@ static void finish_gru(const struct block *b, int64_t n, const float *z,
         to[k] = (1 - z[k]) * to[k] + z[k] * h[k];
 }
 
-/* Linear before reset: all gates are at hand. */
-static void finish_gru_linear(const struct block *b, int64_t n, float *to)
+/* GRU with linear_before_reset: needs one phase, since r applies to R h. */
+static void finish_gru_linear(const struct recurrent_block *b, int64_t n,
+                              float *to)
 {
-    const struct plan *p = b->p;
+    const struct recurrent_plan *p = b->p;
     float *z = spare_row(b, 0), *r = spare_row(b, 1), *x = gate_row(b, 2, n);
     const float *bias = p->bias + b->d * (p->rows + p->s.hidden) + p->rows;
     apply(b, 0, argument(b, 0, n), z);
@@ -407,10 +416,10 @@ static void finish_gru_linear(const struct block *b, int64_t n, float *to)
     finish_gru(b, n, z, argument(b, 2, n), to);
 }
 
-/* The first phase else: z, and r h, which the second one multiplies. */
-static void start_gru(const struct block *b, int64_t n)
+/* GRU's first phase otherwise: computes z, and r h for the second phase. */
+static void start_gru(const struct recurrent_block *b, int64_t n)
 {
-    const struct plan *p = b->p;
+    const struct recurrent_plan *p = b->p;
     float *z = p->z + (b->d * p->s.batch + n) * p->s.hidden + b->k0;
     float *r = spare_row(b, 1), *h = spare_row(b, 2);
     float *to = p->reset + h_at(p, b->d, n, b->k0);
@@ -421,10 +430,10 @@ static void start_gru(const struct block *b, int64_t n)
         to[k * p->mr] = r[k] * h[k];
 }
 
-/* Sequence n has h' in `row`; NULL: it has ended before t. */
-static void store(const struct block *b, int64_t n, const float *row)
+/* Store `row` as h' of sequence n; NULL if the sequence ended before t. */
+static void store(const struct recurrent_block *b, int64_t n, const float *row)
 {
-    const struct plan *p = b->p;
+    const struct recurrent_plan *p = b->p;
     float *y =
         (float *)p->s.y->data + byi_sequence_y(&p->s, b->d, b->t, n) + b->k0;
     const int64_t at = h_at(p, b->d, n, b->k0);
@@ -434,9 +443,9 @@ static void store(const struct block *b, int64_t n, const float *row)
     }
 }
 
-static void run_block(const struct block *b, int phase)
+static void run_block(const struct recurrent_block *b, int phase)
 {
-    const struct plan *p = b->p;
+    const struct recurrent_plan *p = b->p;
     const struct byi_sequence *s = &p->s;
     const bool start = p->two_phases && phase == 0;
     const int64_t first = phase ? 2 : 0, last = start ? 2 : s->r.gates;
@@ -469,11 +478,12 @@ static void run_block(const struct block *b, int phase)
 
 /* --- the steps ------------------------------------------------------------ */
 
-static void run_task(const struct plan *p, const struct stretch *part,
-                     int64_t step, int64_t task, int phase, int64_t lane)
+static void run_task(const struct recurrent_plan *p,
+                     const struct time_range *part, int64_t step, int64_t task,
+                     int phase, int64_t lane)
 {
     const int64_t d = task / p->blocks, index = task % p->blocks;
-    const struct block b = {
+    const struct recurrent_block b = {
         .p = p,
         .part = part,
         .d = d,
@@ -488,7 +498,8 @@ static void run_task(const struct plan *p, const struct stretch *part,
     run_block(&b, phase);
 }
 
-static void run_alone(const struct plan *p, const struct stretch *part)
+static void run_alone(const struct recurrent_plan *p,
+                      const struct time_range *part)
 {
     for (int64_t d = 0; d < p->s.r.directions; d++)
         for (int64_t step = part->first; step < part->first + part->n; step++)
@@ -497,8 +508,9 @@ static void run_alone(const struct plan *p, const struct stretch *part)
                     run_task(p, part, step, d * p->blocks + i, phase, 0);
 }
 
-static void run_steps(const struct plan *p, const struct byi_call *call,
-                      const struct stretch *part)
+static void run_steps(const struct recurrent_plan *p,
+                      const struct byi_call *call,
+                      const struct time_range *part)
 {
     const struct byi_sequence *s = &p->s;
     const int64_t tasks = s->r.directions * p->blocks;
@@ -533,18 +545,18 @@ static enum byoc_status sequence_run(const struct byi_call *call,
     if (call->in->dtype != BYOC_F32)
         return byi_bad_dtype(call, call->in->dtype,
                              "float16, bfloat16, float32 or float64", err);
-    const struct plan p = make_plan(call);
+    const struct recurrent_plan p = make_plan(call);
     const struct byi_sequence *s = &p.s;
     BYI_TRY(byi_sequence_check(s, call, err));
     if (s->hidden == 0 || s->batch == 0)
-        return BYOC_OK; /* no results have elements */
+        return BYOC_OK; /* the results are empty */
     if (p.packed && !call->packed)
         pack_weights(&p, call);
     list_offsets(&p);
     set_bias(&p);
     set_states(&p);
     for (int64_t t = 0; t < s->time; t += p.ahead) {
-        const struct stretch part = {t, byi_min(p.ahead, s->time - t)};
+        const struct time_range part = {t, byi_min(p.ahead, s->time - t)};
         make_input(&p, call, &part);
         run_steps(&p, call, &part);
     }
@@ -556,8 +568,8 @@ static enum byoc_status sequence_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* The recurrent weights, then the input's, where the plan for them is known and
- * has them packed. */
+/* Packs the recurrent weights, then the input weights, if all dims of x are
+ * known and the plan for them uses packed weights. */
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
 {
     const int64_t *dims = call->in->dims;
@@ -567,7 +579,7 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
     struct byi_call dry = *call;
     dry.scratch = NULL;
     dry.packed = NULL;
-    struct plan p = make_plan(&dry);
+    struct recurrent_plan p = make_plan(&dry);
     const struct byi_sequence *s = &p.s;
     if (!p.packed || s->hidden == 0)
         return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c: sums, extremes and norms over axes, and the places of extremes.
- * Floats add up in double; integers in 64 bits, modulo 2^64. float32 has two
- * fast walks: along rows that are reduced, and along rows that are kept.
+/* reduce.c: sums, extremes and norms over axes, argmax and argmin. Floats
+ * accumulate in double, integers in 64 bits modulo 2^64. float32 has two fast
+ * paths: along reduced rows, and along kept rows.
  */
 #include "kernel.h"
 
-/* What one element does to the accumulator. */
+/* How an element updates the accumulator. */
 enum fold { ADD, LARGEST, LEAST, TIMES, ADD_ABS, ADD_SQUARE, ADD_EXP, FOLDS };
 
 static enum fold fold_of(enum byi_op_id op)
@@ -31,7 +31,7 @@ static enum fold fold_of(enum byi_op_id op)
     byi_unreachable();
 }
 
-struct reduction {
+struct axes_reduction {
     enum byi_op_id op;
     enum fold fold;
     struct byi_axes axes;
@@ -39,30 +39,30 @@ struct reduction {
     void *y;
 };
 
-/* Result `out` of the reduction. */
-typedef void (*one_fn)(const struct reduction *r, int64_t out);
+/* Computes result `out`. */
+typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
 
 /* --- plain: one result at a time ---------------------------------------- */
 
-/* Runs body with v, each element under the reduced axes. */
-#define FOR_GONE(r, type, base, v, body)                                       \
-    for (int64_t i_ = 0; i_ < (r)->axes.gone.count; i_++) {                    \
-        const type v = (base)[byi_box_offset(&(r)->axes.gone, i_)];            \
+/* Runs body with v set to each reduced element in turn. */
+#define FOR_REDUCED(r, type, base, v, body)                                    \
+    for (int64_t i_ = 0; i_ < (r)->axes.reduced.count; i_++) {                 \
+        const type v = (base)[byi_box_offset(&(r)->axes.reduced, i_)];         \
         body                                                                   \
     }
 
 #define FOLD(name, id, type, wide, init, step)                                 \
-    static wide name##_##id(const struct reduction *r, const type *x,          \
+    static wide name##_##id(const struct axes_reduction *r, const type *x,     \
                             wide shift)                                        \
     {                                                                          \
         wide acc = init;                                                       \
         (void)shift;                                                           \
-        FOR_GONE(r, type, x, v, { acc = step; })                               \
+        FOR_REDUCED(r, type, x, v, { acc = step; })                            \
         return acc;                                                            \
     }
 
 #define FOLD_TABLE(id, type, wide)                                             \
-    static wide (*const folds_##id[FOLDS])(const struct reduction *,           \
+    static wide (*const folds_##id[FOLDS])(const struct axes_reduction *,      \
                                            const type *, wide) = {             \
         [ADD] = add_##id,         [LARGEST] = largest_##id,                    \
         [LEAST] = least_##id,     [TIMES] = times_##id,                        \
@@ -86,7 +86,8 @@ static double finish(enum byi_op_id op, double acc, double shift, int64_t count)
     }
 }
 
-/* e^(x - shift) sums without overflow; an infinite maximum needs no help. */
+/* The log-sum-exp shift: e^(x - shift) sums do not overflow. 0 for an infinite
+ * maximum. */
 static double shift_of(double largest)
 {
     return isfinite(largest) ? largest : 0;
@@ -103,7 +104,7 @@ static double shift_of(double largest)
     FOLD(add_square, id, type, double, 0, acc + D(v) * D(v))                   \
     FOLD(add_exp, id, type, double, 0, acc + exp(D(v) - shift))                \
     FOLD_TABLE(id, type, double)                                               \
-    static void plain_##id(const struct reduction *r, int64_t out)             \
+    static void plain_##id(const struct axes_reduction *r, int64_t out)        \
     {                                                                          \
         const type *x =                                                        \
             (const type *)r->x + byi_box_offset(&r->axes.kept, out);           \
@@ -112,12 +113,12 @@ static double shift_of(double largest)
             shift = shift_of(largest_##id(r, x, 0));                           \
         double acc = folds_##id[r->fold](r, x, shift);                         \
         ((type *)r->y)[out] =                                                  \
-            (type)finish(r->op, acc, shift, r->axes.gone.count);               \
+            (type)finish(r->op, acc, shift, r->axes.reduced.count);            \
     }
 BYI_EACH_FLOAT(FLOAT_FOLDS)
 
-/* Integers: `wide` is the signed or unsigned 64-bit type, for comparisons;
- * sums and products are without sign, so that they wrap. */
+/* Integers: `wide` is the signed or unsigned 64-bit type, for comparisons; sums
+ * and products are unsigned, so that they wrap. */
 #define U(v) ((uint64_t)(v))
 #define INT_FOLDS(id, type, wide, low, high)                                   \
     FOLD(add, id, type, wide, 0, (wide)(U(acc) + U(v)))                        \
@@ -129,7 +130,7 @@ BYI_EACH_FLOAT(FLOAT_FOLDS)
     FOLD(add_square, id, type, wide, 0, (wide)(U(acc) + U(v) * U(v)))          \
     FOLD(add_exp, id, type, wide, 0, (wide)(D(acc) + exp(D(v))))               \
     FOLD_TABLE(id, type, wide)                                                 \
-    static void plain_##id(const struct reduction *r, int64_t out)             \
+    static void plain_##id(const struct axes_reduction *r, int64_t out)        \
     {                                                                          \
         const type *x =                                                        \
             (const type *)r->x + byi_box_offset(&r->axes.kept, out);           \
@@ -137,13 +138,13 @@ BYI_EACH_FLOAT(FLOAT_FOLDS)
         wide acc;                                                              \
         if (r->op == BYI_OP_LOG_SUM_EXP) {                                     \
             double sum = 0;                                                    \
-            FOR_GONE(r, type, x, v, { sum += exp(D(v)); })                     \
+            FOR_REDUCED(r, type, x, v, { sum += exp(D(v)); })                  \
             byi_tensor_set(&y, out, log(sum));                                 \
             return;                                                            \
         }                                                                      \
         acc = folds_##id[r->fold](r, x, 0);                                    \
-        if (r->op == BYI_OP_MEAN && r->axes.gone.count)                        \
-            acc = acc / (wide)r->axes.gone.count;                              \
+        if (r->op == BYI_OP_MEAN && r->axes.reduced.count)                     \
+            acc = acc / (wide)r->axes.reduced.count;                           \
         if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM)                     \
             byi_tensor_set(&y, out, finish(r->op, D(acc), 0, 1));              \
         else                                                                   \
@@ -164,9 +165,9 @@ static const one_fn plain[BYI_DTYPES] = {
 #undef ROW
 };
 
-/* --- float32, innermost axis reduced: rows ------------------------------ */
+/* --- float32, innermost axis reduced ------------------------------------- */
 
-static float worse(enum fold fold)
+static float extreme_identity(enum fold fold)
 {
     return fold == LARGEST ? -INFINITY : INFINITY;
 }
@@ -179,13 +180,13 @@ static float extreme(enum fold fold, float a, float b)
     return fold == LARGEST ? (a > b ? a : b) : (a < b ? a : b);
 }
 
-static float rows_extreme(const struct reduction *r, const float *x,
+static float rows_extreme(const struct axes_reduction *r, const float *x,
                           int64_t rows, int64_t n)
 {
     const struct byi_simd *simd = byi_simd();
-    float best = worse(r->fold);
+    float best = extreme_identity(r->fold);
     for (int64_t row = 0; row < rows; row++) {
-        const float *at = x + byi_box_offset(&r->axes.gone, row * n);
+        const float *at = x + byi_box_offset(&r->axes.reduced, row * n);
         best =
             extreme(r->fold, best,
                     r->fold == LARGEST ? simd->max(at, n) : simd->min(at, n));
@@ -193,13 +194,13 @@ static float rows_extreme(const struct reduction *r, const float *x,
     return best;
 }
 
-static void rows_one(const struct reduction *r, int64_t out)
+static void reduce_rows(const struct axes_reduction *r, int64_t out)
 {
     const struct byi_simd *simd = byi_simd();
-    const struct byi_box *gone = &r->axes.gone;
+    const struct byi_box *reduced = &r->axes.reduced;
     const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
-    const int64_t n = gone->dims[gone->rank - 1];
-    const int64_t rows = gone->count / n;
+    const int64_t n = reduced->dims[reduced->rank - 1];
+    const int64_t rows = reduced->count / n;
     float *y = (float *)r->y + out;
     if (r->fold == LARGEST || r->fold == LEAST) {
         *y = rows_extreme(r, x, rows, n);
@@ -207,14 +208,14 @@ static void rows_one(const struct reduction *r, int64_t out)
     }
     double acc = 0;
     for (int64_t row = 0; row < rows; row++) {
-        const float *at = x + byi_box_offset(gone, row * n);
+        const float *at = x + byi_box_offset(reduced, row * n);
         acc +=
             r->fold == ADD ? simd->sum(at, n) : simd->sum_squares(at, n, 0.0f);
     }
-    *y = (float)finish(r->op, acc, 0, gone->count);
+    *y = (float)finish(r->op, acc, 0, reduced->count);
 }
 
-/* --- float32, innermost axis kept: columns ------------------------------ */
+/* --- float32, innermost axis kept ---------------------------------------- */
 
 enum { COLUMNS = 256 };
 
@@ -231,43 +232,46 @@ static void column_step(enum fold fold, const float *x, double *acc, int64_t n)
             acc[i] = (double)extreme(fold, (float)acc[i], x[i]);
 }
 
-/* n results that are neighbours, from `out` on. */
-static void columns_some(const struct reduction *r, int64_t out, int64_t n)
+/* n adjacent results from `out` on. */
+static void reduce_columns(const struct axes_reduction *r, int64_t out,
+                           int64_t n)
 {
     const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
     float *y = (float *)r->y + out;
     const bool sum = r->fold == ADD || r->fold == ADD_SQUARE;
     double acc[COLUMNS];
     for (int64_t i = 0; i < n; i++)
-        acc[i] = sum ? 0 : (double)worse(r->fold);
-    for (int64_t i = 0; i < r->axes.gone.count; i++)
-        column_step(r->fold, x + byi_box_offset(&r->axes.gone, i), acc, n);
+        acc[i] = sum ? 0 : (double)extreme_identity(r->fold);
+    for (int64_t i = 0; i < r->axes.reduced.count; i++)
+        column_step(r->fold, x + byi_box_offset(&r->axes.reduced, i), acc, n);
     for (int64_t i = 0; i < n; i++)
-        y[i] = (float)finish(r->op, acc[i], 0, r->axes.gone.count);
+        y[i] = (float)finish(r->op, acc[i], 0, r->axes.reduced.count);
 }
 
-static void run_columns(const struct byi_call *call, const struct reduction *r)
+static void run_columns(const struct byi_call *call,
+                        const struct axes_reduction *r)
 {
     const struct byi_box *kept = &r->axes.kept;
     const int64_t inner = kept->dims[kept->rank - 1];
     const int64_t parts = byi_ceil_div(inner, COLUMNS);
     const int64_t tasks = kept->count / inner * parts;
-    const int team = byi_team(call, kept->count * r->axes.gone.count);
+    const int team = byi_team(call, kept->count * r->axes.reduced.count);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < tasks; task++) {
         const int64_t from = task % parts * COLUMNS;
-        columns_some(r, task / parts * inner + from,
-                     byi_min(COLUMNS, inner - from));
+        reduce_columns(r, task / parts * inner + from,
+                       byi_min(COLUMNS, inner - from));
     }
 }
 
 /* --- the kernel of reductions ------------------------------------------- */
 
 static enum byoc_status read_axes(const struct byi_call *call,
-                                  struct reduction *r, struct byoc_error *err)
+                                  struct axes_reduction *r,
+                                  struct byoc_error *err)
 {
     const bool dyn = call->op->id == BYI_OP_DYN_REDUCE;
-    bool gone[BYI_MAX_RANK] = {false};
+    bool reduced[BYI_MAX_RANK] = {false};
     uint32_t n = 0, axis = 0;
     const int64_t *list = dyn ? NULL : byi_attr_ints(call->attrs, "axis", &n);
     if (dyn)
@@ -275,15 +279,15 @@ static enum byoc_status read_axes(const struct byi_call *call,
     for (uint32_t i = 0; i < n; i++) {
         if (dyn)
             BYI_TRY(byi_axis_operand(call, 1, i, call->in->rank, &axis, err));
-        gone[dyn ? axis : byi_axis(list[i], call->in->rank)] = true;
+        reduced[dyn ? axis : byi_axis(list[i], call->in->rank)] = true;
     }
     if (n == 0 && !byi_attr_int(call->attrs, "noop_empty"))
-        memset(gone, true, sizeof gone);
-    byi_axes_split(call->in, gone, &r->axes);
+        memset(reduced, true, sizeof reduced);
+    byi_axes_split(call->in, reduced, &r->axes);
     return BYOC_OK;
 }
 
-/* The reduction: the operator itself, or the one that it names. */
+/* The reduction's operator: the node's, or the one its attribute names. */
 static enum byi_op_id function_of(const struct byi_call *call)
 {
     if (call->op->id != BYI_OP_DYN_REDUCE)
@@ -292,22 +296,22 @@ static enum byi_op_id function_of(const struct byi_call *call)
     return byi_op_of_name(name, strlen(name))->id;
 }
 
-static void run_each(const struct byi_call *call, const struct reduction *r,
-                     one_fn one)
+static void run_each(const struct byi_call *call,
+                     const struct axes_reduction *r, one_fn one)
 {
-    const int team = byi_team(call, r->axes.kept.count * r->axes.gone.count);
+    const int team = byi_team(call, r->axes.kept.count * r->axes.reduced.count);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < r->axes.kept.count; out++)
         one(r, out);
 }
 
-static bool in_rows(const struct reduction *r)
+static bool in_rows(const struct axes_reduction *r)
 {
-    const struct byi_box *gone = &r->axes.gone;
-    return gone->rank && gone->strides[gone->rank - 1] == 1;
+    const struct byi_box *reduced = &r->axes.reduced;
+    return reduced->rank && reduced->strides[reduced->rank - 1] == 1;
 }
 
-static bool in_columns(const struct reduction *r)
+static bool in_columns(const struct axes_reduction *r)
 {
     const struct byi_box *kept = &r->axes.kept;
     return kept->rank && kept->strides[kept->rank - 1] == 1;
@@ -317,7 +321,7 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
                                    struct byoc_error *err)
 {
     const enum byi_op_id op = function_of(call);
-    struct reduction r = {
+    struct axes_reduction r = {
         .op = op,
         .fold = fold_of(op),
         .x = call->in->data,
@@ -327,14 +331,14 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
     if (!plain[call->in->dtype])
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
-    fast = fast && call->in->dtype == BYOC_F32 && r.axes.gone.count > 0 &&
+    fast = fast && call->in->dtype == BYOC_F32 && r.axes.reduced.count > 0 &&
            r.axes.kept.count > 0 && r.fold != TIMES && r.fold != ADD_ABS &&
            r.fold != ADD_EXP;
     if (fast && in_columns(&r))
         run_columns(call, &r);
     else
         run_each(call, &r,
-                 fast && in_rows(&r) ? rows_one : plain[call->in->dtype]);
+                 fast && in_rows(&r) ? reduce_rows : plain[call->in->dtype]);
     return BYOC_OK;
 }
 
@@ -352,9 +356,9 @@ static enum byoc_status reduce_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(reduce, reduce_run_f32, NULL)
 
-/* --- places of extremes: x (outer, n, inner) -> (outer, inner) ----------- */
+/* --- argmax, argmin: x (outer, n, inner) -> (outer, inner) --------------- */
 
-struct places {
+struct arg_search {
     int64_t n, inner;
     bool largest, last;
     const void *x;
@@ -363,9 +367,9 @@ struct places {
 
 #define NAN_OF(v) ((v) != (v))
 #define NEVER(v) false
-/* A NaN is an extreme: the first one, or the last. */
+/* NaN counts as an extreme; the first or the last one is chosen. */
 #define PLACE(id, type, is_nan)                                                \
-    static void place_##id(const struct places *p, int64_t out)                \
+    static void place_##id(const struct arg_search *p, int64_t out)            \
     {                                                                          \
         const type *x = (const type *)p->x +                                   \
                         out / p->inner * p->n * p->inner + out % p->inner;     \
@@ -391,7 +395,8 @@ BYI_EACH_INT(PLACE_INT)
 static enum byoc_status arg_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
-    static void (*const place[BYI_DTYPES])(const struct places *, int64_t) = {
+    static void (*const place[BYI_DTYPES])(const struct arg_search *,
+                                           int64_t) = {
 #define ROW(id, type) [BYOC_##id] = place_##id,
         BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
 #undef ROW
@@ -400,7 +405,7 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     if (!place[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a float or an integer type", err);
-    const struct places p = {
+    const struct arg_search p = {
         .n = x->rank ? x->dims[axis] : 1,
         .inner = x->rank ? byi_span(x, axis + 1, x->rank) : 1,
         .largest = call->op->id == BYI_OP_ARGMAX,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout.c: tensors of other layouts: where their elements are, and
- * layout_transform, which copies them from one layout to another.
+/* relayout.c: layouts: the offsets of elements in them, and layout_transform,
+ * which copies a tensor from one layout to another.
  */
 #include "move.h"
 
@@ -36,7 +36,7 @@ void byi_filter_read(const struct byi_tensor *t, const char *layout,
     for (uint32_t i = 0; i < l.n; i++) {
         const char letter = l.at[i].letter;
         if (letter != 'O' && letter != 'I') {
-            /* together and in order: the last one's stride is the taps' */
+            /* contiguous and in order: the last one's stride is the taps' */
             w->space = w->space ? w->space : t->dims + i;
             w->tap = strides[i];
         } else if (letter == 'O') {
@@ -53,18 +53,18 @@ void byi_filter_read(const struct byi_tensor *t, const char *layout,
 
 /* --- copies --------------------------------------------------------------- */
 
-/* An axis as a tensor has it: a step of its blocks, and inside of one. */
-struct steps {
+/* An axis in a layout: strides from block to block, and within one. */
+struct axis_strides {
     int64_t dim, block, outer, inner;
 };
 
-static struct steps steps_of(const struct byi_tensor *t,
-                             const struct byi_layout *l, char letter)
+static struct axis_strides strides_of(const struct byi_tensor *t,
+                                      const struct byi_layout *l, char letter)
 {
     int64_t strides[BYI_MAX_RANK];
     byi_dense_strides(t->rank, t->dims, strides);
     const int at = byi_layout_find(l, letter);
-    struct steps s = {
+    struct axis_strides s = {
         .dim = t->dims[at], .block = 1, .outer = strides[at], .inner = 0};
     for (uint32_t i = 0; i < l->n; i++)
         if (l->at[i].letter == letter && l->at[i].block) {
@@ -74,14 +74,14 @@ static struct steps steps_of(const struct byi_tensor *t,
     return s;
 }
 
-static void walk(struct byi_view *v, int64_t dim, int64_t stride)
+static void add_axis(struct byi_view *v, int64_t dim, int64_t stride)
 {
     v->dims[v->rank] = dim;
     v->strides[v->rank++] = stride;
 }
 
-/* Of two blocks of an axis one divides the other, so that each axis of the
- * result is one or two of the source's. */
+/* Of an axis' two block sizes one divides the other, so that each axis of the
+ * result is one or two axes of the source. */
 void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
                   const struct byi_layout *from, const struct byi_layout *to,
                   void *dst)
@@ -91,18 +91,18 @@ void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
         return;
     for (uint32_t i = 0; i < to->n; i++) {
         const char letter = to->at[i].letter;
-        const struct steps s = steps_of(t, from, letter);
+        const struct axis_strides s = strides_of(t, from, letter);
         const int64_t block = byi_layout_block(to, letter);
         if (to->at[i].block && block <= s.block) {
-            walk(&v, block, s.inner);
+            add_axis(&v, block, s.inner);
         } else if (to->at[i].block) {
-            walk(&v, block / s.block, s.outer);
-            walk(&v, s.block, s.inner);
+            add_axis(&v, block / s.block, s.outer);
+            add_axis(&v, s.block, s.inner);
         } else if (block >= s.block) {
-            walk(&v, s.dim * s.block / block, block / s.block * s.outer);
+            add_axis(&v, s.dim * s.block / block, block / s.block * s.outer);
         } else {
-            walk(&v, s.dim, s.outer);
-            walk(&v, s.block / block, block * s.inner);
+            add_axis(&v, s.dim, s.outer);
+            add_axis(&v, s.block / block, block * s.inner);
         }
     }
     byi_view_copy(call, &v, t->data, dst, byi_cell(t->dtype));

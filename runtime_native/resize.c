@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resize.c: the kernel of image.resize, as ONNX Resize of opset 18 defines it
- * for any rank. core/ops/resample.c says what every axis reads; two
- * neighbouring axes are resized together, row by row (resample.inc), more of
- * them in as many steps. float32 is what the rows are made of: float64 has
- * plain loops, and integers go through float32 but where nearest just moves
- * them.
+/* resize.c: image.resize, which is ONNX Resize of opset 18 for any rank.
+ * core/ops/resample.c lists the taps of every axis; two neighbouring axes are
+ * resized together, row by row (resample.inc), more axes in several steps. Rows
+ * are float32; float64 has plain loops, and integers are converted to float32
+ * except for nearest, which only copies.
  */
 #include "move.h"
 
 #include "core/ops/resample.h"
 
-struct resize {
+struct resize_call {
     struct byi_resample r;
-    uint64_t lists; /* bytes of them                        */
+    uint64_t lists; /* bytes of the tap lists               */
     bool nearest;
     size_t work; /* bytes of an element of the buffers   */
     char *buffers[2], *rooms;
-    uint64_t room; /* bytes of a thread's                  */
+    uint64_t room; /* bytes of a thread's rows             */
     uint64_t bytes;
 };
 
 static void *piece(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = base ? base + *used : NULL;
-    *used += byi_lines(bytes);
+    *used += byi_align_bytes(bytes);
     return at;
 }
 
-/* Elements of the largest buffer between two steps: the axes before one are
- * resized, those after it are not. Floats read x and write y themselves. */
+/* Elements of the largest buffer between two steps, which has the axes before a
+ * step resized and those after it not. Floats read x and write y directly. */
 static int64_t largest_buffer(const struct byi_resample *r)
 {
     const uint32_t rank = r->x->rank;
@@ -40,7 +39,7 @@ static int64_t largest_buffer(const struct byi_resample *r)
     return most;
 }
 
-/* What a thread keeps: rows, at most as many as an axis has taps; or one. */
+/* Floats that a thread needs: as many rows as an axis has taps, or one. */
 static uint64_t largest_room(const struct byi_resample *r)
 {
     uint64_t most = 0;
@@ -52,15 +51,15 @@ static uint64_t largest_room(const struct byi_resample *r)
         if ((uint64_t)floats * sizeof(float) > most)
             most = (uint64_t)floats * sizeof(float);
     }
-    return byi_lines(most);
+    return byi_align_bytes(most);
 }
 
-/* All but the taps themselves, from types and attributes alone. */
-static struct resize plan(const struct byi_call *call)
+/* Everything but the taps, from types and attributes alone. */
+static struct resize_call plan(const struct byi_call *call)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
     const bool part = call->op->id == BYI_OP_DYN_RESIZE;
-    struct resize s = {
+    struct resize_call s = {
         .r = {.op = call->op->id,
               .attrs = call->attrs,
               .x = call->in,
@@ -70,7 +69,7 @@ static struct resize plan(const struct byi_call *call)
         .nearest = mode[0] == 'n',
         .work = call->in->dtype == BYOC_F64 ? sizeof(double) : sizeof(float),
     };
-    s.bytes = byi_lines(byi_resample_plan(&s.r, call->scratch));
+    s.bytes = byi_align_bytes(byi_resample_plan(&s.r, call->scratch));
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
         s.buffers[i] = piece(call->scratch, &s.bytes,
                              (uint64_t)largest_buffer(&s.r) * s.work);
@@ -86,9 +85,9 @@ static uint64_t resize_scratch(const struct byi_call *call)
     return plan(&sized).bytes;
 }
 
-/* --- nearest of elements that are no floats ------------------------------- */
+/* --- nearest, for other types than floats --------------------------------- */
 
-/* One row of the last axis from the row src; NULL: all is extrapolated. */
+/* One row of the last axis from the row src; NULL: extrapolated throughout. */
 static void nearest_row(const struct byi_taps *a, const bool *outside,
                         const char *src, char *dst, const char *value,
                         size_t size)
@@ -103,8 +102,8 @@ static void nearest_row(const struct byi_taps *a, const bool *outside,
                       outside[j] ? value : src + a->first[j] * bytes, size);
 }
 
-/* Rows [first, last) of y. A row that reads what the one before it read is
- * that row again. */
+/* Rows [first, last) of y. A row with the same source as the previous row is
+ * copied from it. */
 static void nearest_rows(const struct byi_resample *r, const char *value,
                          int64_t first, int64_t last)
 {
@@ -151,7 +150,7 @@ static int64_t rows_of(const struct byi_planes *p)
     return p->planes * p->high.out;
 }
 
-static void step_float(const struct byi_call *call, const struct resize *s,
+static void step_float(const struct byi_call *call, const struct resize_call *s,
                        const struct byi_planes *p, const void *x, void *y)
 {
     const struct byi_simd *simd = byi_simd();
@@ -183,10 +182,11 @@ static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
     }
 }
 
-/* Apply every axis that does something; `from` is x, or the buffer that holds
- * it converted. Gives where the result is: `to` unless nothing was done. */
+/* Resize every axis that changes; `from` is x, or the buffer with x converted.
+ * Returns the result's place: `to`, or `from` if no axis changes. */
 static const void *run_steps(const struct byi_call *call,
-                             const struct resize *s, const void *from, void *to)
+                             const struct resize_call *s, const void *from,
+                             void *to)
 {
     struct byi_planes steps[BYI_MAX_RANK];
     const bool f64 = s->work == sizeof(double);
@@ -206,7 +206,7 @@ static const void *run_steps(const struct byi_call *call,
     return from;
 }
 
-/* Positions beyond the input, on any axis, get `value`. */
+/* Write `value` to positions beyond the input on any axis. */
 static void extrapolate(const struct byi_resample *r, const char *value)
 {
     const size_t size = byi_cell(r->y->dtype);
@@ -222,15 +222,15 @@ static void extrapolate(const struct byi_resample *r, const char *value)
     }
 }
 
-/* A whole number that rounding missed by a hair is that number on every
- * instruction set, and not the one before it. */
-static double settled(double value)
+/* Snap a value within rounding error of an integer to it, so that truncation
+ * agrees on all instruction sets. */
+static double snap_to_integer(double value)
 {
     const double whole = nearbyint(value);
     return fabs(value - whole) <= 1e-6 * (1 + fabs(whole)) ? whole : value;
 }
 
-static void run_all(const struct byi_call *call, const struct resize *s)
+static void run_all(const struct byi_call *call, const struct resize_call *s)
 {
     const struct byi_resample *r = &s->r;
     const int64_t n = byi_count(r->y);
@@ -240,20 +240,20 @@ static void run_all(const struct byi_call *call, const struct resize *s)
             memcpy(r->y->data, at, (size_t)n * s->work);
         return;
     }
-    /* Integers: through float32, and back towards zero as a C conversion. */
+    /* Integers go through float32, and are truncated back as by a C cast. */
     float *buffer = (float *)(void *)s->buffers[0];
     const int64_t n_in = byi_count(r->x);
     for (int64_t i = 0; i < n_in; i++)
         buffer[i] = (float)byi_tensor_float(r->x, i);
     const float *result = run_steps(call, s, buffer, NULL);
     for (int64_t i = 0; i < n; i++)
-        byi_tensor_set(call->out, i, settled((double)result[i]));
+        byi_tensor_set(call->out, i, snap_to_integer((double)result[i]));
 }
 
 static enum byoc_status resize_float(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    struct resize s = plan(call);
+    struct resize_call s = plan(call);
     uint64_t memory[2] = {0, 0}; /* one element, of any type */
     struct byi_tensor value = {.data = memory, .dtype = s.r.y->dtype};
     if (byi_count(s.r.y) == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.h: the families of kernels. Each file NAME.c of kernels ends with
+/* rows.h: the families of kernels. Each kernel file NAME.c ends with
  *
  *     static const struct byi_kernel_row rows[] = {
  *         {BYI_OP_ABS, {abs_run, NULL}},
  *     };
  *     const struct byi_kernel_rows byi_rows_NAME = {rows, BYI_COUNT(rows)};
  *
- * and stands in the list below; table.c walks the list.
+ * and has an entry in the list below, which table.c searches.
  */
 #ifndef BYI_ROWS_H
 #define BYI_ROWS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample.c: kernels that read images between their pixels: grid_sample (Spatial
- * Transformer Networks, arXiv:1506.02025, with PyTorch's rules at borders) and
- * roi_align (Mask R-CNN, arXiv:1703.06870).
+/* sample.c: kernels that sample images between pixels: grid_sample (Spatial
+ * Transformer Networks, arXiv:1506.02025, with PyTorch's border rules),
+ * roi_align (Mask R-CNN, arXiv:1703.06870) and roi_pool (Fast R-CNN).
  */
 #include "move.h"
 
@@ -9,10 +9,10 @@
 
 /* --- grid_sample -------------------------------------------------------- */
 
-enum { CHUNK = 256 }; /* positions that share their lists in a cache */
+enum { CHUNK = 256 }; /* positions whose lists fit the cache */
 
-/* The lists of a chunk: as many of places, then of weights. */
-struct lists {
+/* The lists of a chunk: offsets of pixels, then their weights. */
+struct sample_lists {
     int32_t at[BYI_SAMPLE_MOST * CHUNK];
     float weight[BYI_SAMPLE_MOST * CHUNK];
 };
@@ -21,8 +21,8 @@ struct lists {
 struct sampling {
     struct byi_sampler s;
     const struct byi_tensor *x, *grid;
-    int64_t channels, plane, n; /* n: positions of an image */
-    int64_t chunks;             /* of an image              */
+    int64_t channels, plane, n; /* n: positions per image */
+    int64_t chunks;             /* per image              */
     uint32_t points;
 };
 
@@ -40,7 +40,7 @@ static struct sampling sampling_of(const struct byi_call *call)
     return g;
 }
 
-/* Chunk i, counted through all images: its image, and positions. */
+/* Returns the image of chunk i, and its positions [*from, *from + *n). */
 static int64_t chunk_of(const struct sampling *g, int64_t i, int64_t *from,
                         int64_t *n)
 {
@@ -57,7 +57,7 @@ static void list_chunk(const struct sampling *g, int64_t i, int32_t *at,
     byi_sampler_list(&g->s, g->grid, image * g->n + from, n, CHUNK, at, weight);
 }
 
-/* Lists of a grid that is constant, chunk by chunk. */
+/* Lists of a constant grid, chunk by chunk. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32 || call->in[1].dtype != BYOC_F32 ||
@@ -79,7 +79,7 @@ uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 static void sample_chunk(const struct byi_call *call, const struct sampling *g,
                          int64_t i)
 {
-    struct lists made;
+    struct sample_lists made;
     int64_t from, n;
     const int64_t image = chunk_of(g, i, &from, &n);
     const int64_t each = (int64_t)g->points * CHUNK;
@@ -97,7 +97,7 @@ static void sample_chunk(const struct byi_call *call, const struct sampling *g,
                            (float *)call->out->data + c * g->n + from, n);
 }
 
-/* One position of every channel of float64. */
+/* One position of every channel, float64. */
 static void sample_double(const struct byi_call *call, const struct sampling *g,
                           int64_t i)
 {
@@ -150,7 +150,7 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
 enum { MAX_GRID = 4096 };
 
 /* One region on the pixels of x, cut into bins of sample points. */
-struct region {
+struct roi_grid {
     double top, left; /* first bin's corner    */
     double bin_h, bin_w;
     int64_t rows, cols; /* sample points per bin */
@@ -158,7 +158,7 @@ struct region {
 };
 
 static enum byoc_status read_region(const struct byi_call *call, int64_t i,
-                                    struct region *r, struct byoc_error *err)
+                                    struct roi_grid *r, struct byoc_error *err)
 {
     const struct byi_attrs *attrs = call->attrs;
     const struct byi_tensor *x = call->in, *rois = &call->in[1];
@@ -172,7 +172,7 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     r->top = byi_get_real(rois, 4 * i + 1) * scale - shift;
     double width = byi_get_real(rois, 4 * i + 2) * scale - shift - r->left;
     double height = byi_get_real(rois, 4 * i + 3) * scale - shift - r->top;
-    if (!half) { /* the older behaviour: at least one pixel */
+    if (!half) { /* legacy behaviour: at least one pixel */
         width = fmax(width, 1);
         height = fmax(height, 1);
     }
@@ -190,15 +190,16 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     if (!(rows <= MAX_GRID && cols <= MAX_GRID) || !isfinite(r->left) ||
         !isfinite(r->top) || !isfinite(width) || !isfinite(height))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: roi %lld needs %g by %g points a bin, expected "
-                        "at most %d and finite corners",
+                        "%s: roi %lld needs %g by %g sample points per bin; "
+                        "expected at most %d and finite corners",
                         call->op->name, (long long)i, rows, cols, MAX_GRID);
     r->rows = rows > 0 ? (int64_t)rows : 0;
     r->cols = cols > 0 ? (int64_t)cols : 0;
     return BYOC_OK;
 }
 
-/* Two neighbours and the share of the second; false: outside by a pixel. */
+/* The two neighbours and the second one's weight; false if outside of the image
+ * by a pixel or more. */
 static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
                        double *share)
 {
@@ -215,7 +216,7 @@ static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
     return true;
 }
 
-/* The plane of x at (row, col), bilinearly; outside is 0. */
+/* Bilinear interpolation of a plane of x at (row, col); 0 outside. */
 static double read_between(const struct byi_tensor *x, int64_t plane,
                            double row, double col)
 {
@@ -233,7 +234,7 @@ static double read_between(const struct byi_tensor *x, int64_t plane,
 }
 
 /* One bin: the mean or the maximum of its sample points. */
-static double pool_bin(const struct byi_tensor *x, const struct region *r,
+static double pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
                        int64_t plane, int64_t bin_row, int64_t bin_col,
                        bool maximum)
 {
@@ -264,10 +265,12 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
     const bool maximum = byi_attr_string(call->attrs, "mode")[0] == 'm';
     const int64_t channels = y->dims[1], h = y->dims[2], w = y->dims[3];
     if (x->dims[2] == 0 || x->dims[3] == 0)
-        return byi_fail(err, BYOC_EINVAL, "%s: x has no pixels, expected some",
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: x has no pixels; expected a height and width "
+                        "of at least 1",
                         call->op->name);
     for (int64_t i = 0; i < y->dims[0]; i++) {
-        struct region r;
+        struct roi_grid r;
         BYI_TRY(read_region(call, i, &r, err));
         const int team =
             byi_team(call, channels * h * w * (r.rows * r.cols * 8 + 1));
@@ -283,7 +286,7 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
 /* --- roi_pool ------------------------------------------------------------ */
 
 /* Pixels [*first, *end) of bin `bin` of an axis: the region is `size` pixels
- * from `begin` on, cut into `bins` parts that share the pixels between. */
+ * from `begin` on, cut into `bins` parts that overlap in shared pixels. */
 static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
                        int64_t pixels, int64_t *first, int64_t *end)
 {
@@ -305,9 +308,8 @@ static double max_of_bin(const struct byi_tensor *x, int64_t plane,
     return row[0] < row[1] && col[0] < col[1] ? most : 0;
 }
 
-/* x (N, C, H, W), rois (n, 5) of batch x1 y1 x2 y2, whose corners are rounded
- * to pixels, the last of which belong to the region: y (n, C, h, w) (Girshick:
- * "Fast R-CNN", 2015, 2.1) */
+/* x (N, C, H, W), rois (n, 5) of batch x1 y1 x2 y2, with corners rounded to
+ * pixels, inclusive: y (n, C, h, w) (Girshick: "Fast R-CNN", 2015, 2.1) */
 static enum byoc_status roi_pool_float(const struct byi_call *call,
                                        struct byoc_error *err)
 {

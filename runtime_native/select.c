@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* select.c: kernels that choose elements by their values: topk, nonzero,
- * compress, unique, and cumsum, which walks an axis as topk does. topk and
- * unique order 64-bit keys, so that one loop serves every type: NaN is the
- * largest number and equals itself, and -0 equals 0.
+/* select.c: kernels that select elements by value: topk, nonzero, compress,
+ * unique; and cumsum, which walks an axis as topk does. topk and unique compare
+ * 64-bit keys, so that one loop serves every type: NaN is the largest number
+ * and equals itself, and -0 equals 0.
  */
 #include "move.h"
 
-/* A number of `bits` bits whose top bit is the sign, as a key. */
+/* The key of a floating-point number of `bits` bits. */
 static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
 {
     const uint64_t sign = (uint64_t)1 << (bits - 1);
@@ -40,17 +40,17 @@ static uint64_t load(const char *at, size_t size)
     }
 }
 
-/* How elements of a type become keys. */
-struct key {
+/* The mapping from elements of a type to keys. */
+struct key_format {
     size_t size;
     bool is_float;
-    uint64_t flip; /* integers: added, wrapping, so that order is unsigned */
+    uint64_t flip; /* integers: added modulo 2^64, to order as unsigned */
     uint64_t inf;  /* floats: the bits of infinity */
 };
 
-static struct key key_kind(enum byoc_dtype dtype)
+static struct key_format key_kind(enum byoc_dtype dtype)
 {
-    struct key k = {.size = byi_cell(dtype)};
+    struct key_format k = {.size = byi_cell(dtype)};
     k.is_float = byi_dtype_is_float(dtype);
     if (k.is_float)
         k.inf = dtype == BYOC_F16    ? 0x7c00
@@ -62,7 +62,7 @@ static struct key key_kind(enum byoc_dtype dtype)
     return k;
 }
 
-static uint64_t key_at(const struct key *k, const char *data, int64_t i)
+static uint64_t key_at(const struct key_format *k, const char *data, int64_t i)
 {
     const uint64_t value = load(data + i * (int64_t)k->size, k->size);
     if (k->is_float)
@@ -72,21 +72,22 @@ static uint64_t key_at(const struct key *k, const char *data, int64_t i)
 
 /* --- topk --------------------------------------------------------------- */
 
-struct candidate {
+struct topk_candidate {
     uint64_t key;
     int64_t index;
 };
 
-/* a comes after b in the result: a smaller key, or the same one later */
-static bool after(const struct candidate *a, const struct candidate *b)
+/* a comes after b in the result: a smaller key, or equal and later */
+static bool after(const struct topk_candidate *a,
+                  const struct topk_candidate *b)
 {
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
-/* Restore the heap below `at`: the root is the candidate that comes last. */
-static void sift(struct candidate *heap, int64_t n, int64_t at)
+/* Restore the heap below `at`: the root is the last candidate in order. */
+static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
 {
-    const struct candidate moved = heap[at];
+    const struct topk_candidate moved = heap[at];
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && after(&heap[child + 1], &heap[child]))
             child++;
@@ -97,14 +98,14 @@ static void sift(struct candidate *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-/* The k first of n candidates in order, in `heap`. */
-static void choose(const struct key *kind, const char *data, int64_t n,
-                   int64_t stride, bool largest, struct candidate *heap,
+/* Select the first k of n candidates, in order, into `heap`. */
+static void choose(const struct key_format *kind, const char *data, int64_t n,
+                   int64_t stride, bool largest, struct topk_candidate *heap,
                    int64_t k)
 {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t key = key_at(kind, data, i * stride);
-        const struct candidate c = {largest ? key : ~key, i};
+        const struct topk_candidate c = {largest ? key : ~key, i};
         if (i < k) {
             heap[i] = c;
             for (int64_t at = i == k - 1 ? k / 2 : 0; at-- > 0;)
@@ -115,7 +116,7 @@ static void choose(const struct key *kind, const char *data, int64_t n,
         }
     }
     for (int64_t last = k - 1; last > 0; last--) {
-        const struct candidate end = heap[0];
+        const struct topk_candidate end = heap[0];
         heap[0] = heap[last];
         heap[last] = end;
         sift(heap, last, 0);
@@ -126,15 +127,16 @@ static uint64_t topk_scratch(const struct byi_call *call)
 {
     const struct byi_tensor *y = call->out;
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), y->rank);
-    return byi_lines((uint64_t)y->dims[axis] * sizeof(struct candidate)) *
+    return byi_align_bytes((uint64_t)y->dims[axis] *
+                           sizeof(struct topk_candidate)) *
            call->threads;
 }
 
-/* One line along the axis: x (outer, n, inner), y (outer, k, inner) */
+/* One line along the axis of x (outer, n, inner), y (outer, k, inner) */
 static void topk_line(const struct byi_call *call, int64_t n, int64_t k,
-                      int64_t inner, int64_t line, struct candidate *heap)
+                      int64_t inner, int64_t line, struct topk_candidate *heap)
 {
-    const struct key kind = key_kind(call->in->dtype);
+    const struct key_format kind = key_kind(call->in->dtype);
     const int64_t size = (int64_t)kind.size;
     const int64_t o = line / inner, i = line % inner;
     const char *src = (const char *)call->in->data + (o * n * inner + i) * size;
@@ -158,13 +160,14 @@ static enum byoc_status topk_run(const struct byi_call *call,
     const int64_t n = x->dims[axis], k = y->dims[axis];
     const int64_t inner = byi_span(x, axis + 1, x->rank);
     const int64_t lines = byi_span(x, 0, axis) * inner;
-    const uint64_t part = byi_lines((uint64_t)k * sizeof(struct candidate));
+    const uint64_t part =
+        byi_align_bytes((uint64_t)k * sizeof(struct topk_candidate));
     if (k == 0 || lines == 0)
         return BYOC_OK;
     const int64_t parts = byi_min(lines, byi_team(call, 8 * lines * n));
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        struct candidate *heap =
+        struct topk_candidate *heap =
             (void *)((char *)call->scratch + (uint64_t)p * part);
         for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
             topk_line(call, n, k, inner, l, heap);
@@ -193,21 +196,21 @@ static int64_t count_set(const struct byi_tensor *t)
     return count;
 }
 
-/* The result's dim, as the data has it, fits the memory it was given. */
+/* Lower the result's dim to the number found; fails if it exceeds the bound. */
 static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
                                   int64_t found, struct byoc_error *err)
 {
     if (found > call->out->dims[axis])
         return byi_fail(err, BYOC_EINVAL,
                         "%s: %lld elements are selected, expected at most "
-                        "%lld",
+                        "%lld; raise the result's bound",
                         call->op->name, (long long)found,
                         (long long)call->out->dims[axis]);
     call->out->dims[axis] = found;
     return BYOC_OK;
 }
 
-/* y (rank, count): column c holds the position of the c-th element set */
+/* y (rank, count): column c holds the coordinates of the c-th nonzero */
 static enum byoc_status nonzero_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
@@ -227,7 +230,7 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* x (outer, size, inner): the slices of axis whose condition is set */
+/* x (outer, size, inner): copies the slices of axis whose condition is set */
 static enum byoc_status compress_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
@@ -259,14 +262,14 @@ static enum byoc_status compress_run(const struct byi_call *call,
 /* --- unique ------------------------------------------------------------- */
 
 /* Slices along the middle axis of x (outer, n, inner). */
-struct slices {
-    struct key kind;
+struct unique_slices {
+    struct key_format kind;
     bool strings;
     const char *x;
     int64_t outer, n, inner;
 };
 
-static int compare_elements(const struct slices *s, int64_t a, int64_t b)
+static int compare_elements(const struct unique_slices *s, int64_t a, int64_t b)
 {
     if (s->strings) {
         const char *const *at = (const char *const *)(const void *)s->x;
@@ -277,8 +280,8 @@ static int compare_elements(const struct slices *s, int64_t a, int64_t b)
     return ka == kb ? 0 : ka < kb ? -1 : 1;
 }
 
-/* Slice a against slice b, element by element: below 0, 0, above 0. */
-static int compare_slices(const struct slices *s, int64_t a, int64_t b)
+/* Compare slices a and b element by element: below 0, 0, above 0. */
+static int compare_slices(const struct unique_slices *s, int64_t a, int64_t b)
 {
     for (int64_t o = 0; o < s->outer; o++)
         for (int64_t i = 0; i < s->inner; i++) {
@@ -291,14 +294,14 @@ static int compare_slices(const struct slices *s, int64_t a, int64_t b)
     return 0;
 }
 
-static bool slice_before(const struct slices *s, int64_t a, int64_t b)
+static bool slice_before(const struct unique_slices *s, int64_t a, int64_t b)
 {
     const int order = compare_slices(s, a, b);
     return order ? order < 0 : a < b;
 }
 
-/* Restore the heap below `at`: the root is the slice that comes last. */
-static void sift_slice(const struct slices *s, int64_t *heap, int64_t n,
+/* Restore the heap below `at`: the root is the last slice in order. */
+static void sift_slice(const struct unique_slices *s, int64_t *heap, int64_t n,
                        int64_t at)
 {
     const int64_t moved = heap[at];
@@ -312,7 +315,7 @@ static void sift_slice(const struct slices *s, int64_t *heap, int64_t n,
     heap[at] = moved;
 }
 
-static void sort_slices(const struct slices *s, int64_t *order)
+static void sort_slices(const struct unique_slices *s, int64_t *order)
 {
     for (int64_t i = 0; i < s->n; i++)
         order[i] = i;
@@ -326,9 +329,9 @@ static void sort_slices(const struct slices *s, int64_t *order)
     }
 }
 
-/* first[i]: the first slice equal to slice i; place[first[i]]: its number in
- * the result. Returns how many there are. */
-static int64_t number_slices(const struct slices *s, bool sorted,
+/* first[i]: the first slice equal to slice i; place[first[i]]: its position in
+ * the result. Returns the number of distinct slices. */
+static int64_t number_slices(const struct unique_slices *s, bool sorted,
                              int64_t *order, int64_t *first, int64_t *place)
 {
     int64_t count = 0;
@@ -364,7 +367,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     const uint32_t axis =
         is_flat(call) ? 0
                       : byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
-    const struct slices s = {
+    const struct unique_slices s = {
         .kind = key_kind(x->dtype),
         .strings = x->dtype == BYOC_STRING,
         .x = x->data,
@@ -398,15 +401,16 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* --- cumsum ------------------------------------------------------------- */
 
-struct running {
+struct cumsum_line {
     int64_t n, stride;
     bool exclusive;
 };
 
-/* One line of n elements, `stride` apart (negative: from the end). Sums of
- * integers wrap: they are formed in an unsigned type. */
+/* One line of n elements, `stride` apart (negative: from the end). Integer sums
+ * wrap, so they are computed unsigned. */
 #define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
-    static void cumsum_##id(const struct running *r, const char *x, char *y)   \
+    static void cumsum_##id(const struct cumsum_line *r, const char *x,        \
+                            char *y)                                           \
     {                                                                          \
         sum_t sum = 0;                                                         \
         for (int64_t i = 0; i < r->n; i++) {                                   \
@@ -426,7 +430,7 @@ BYI_EACH_FLOAT(CUMSUM_FLOAT)
 CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
 CUMSUM(BF16, float, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
 
-typedef void (*cumsum_fn)(const struct running *, const char *, char *);
+typedef void (*cumsum_fn)(const struct cumsum_line *, const char *, char *);
 
 static enum byoc_status cumsum_run(const struct byi_call *call,
                                    struct byoc_error *err)
@@ -446,7 +450,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const int64_t lines = byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_cell(x->dtype);
     const bool back = byi_attr_int(call->attrs, "reverse") != 0;
-    const struct running r = {
+    const struct cumsum_line r = {
         .n = n,
         .stride = back ? -inner : inner,
         .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,

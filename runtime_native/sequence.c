@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence.c: nn.rnn, nn.gru and nn.lstm as they are defined, one number after
- * the other, in double: what float64 runs on, and what recurrent.c is held
- * against. With W x = weights x + bias, R h = recurrent h + bias, f, g, h the
- * activations, every argument of which is clipped:
+/* sequence.c: nn.rnn, nn.gru and nn.lstm by their definition, element by
+ * element, in double: the float64 kernel, and the reference for recurrent.c.
+ * With W x = weights x + bias, R h = recurrent h + bias and activations f, g,
+ * h, whose arguments are clipped:
  *   rnn   h' = f(W x + R h)
  *   gru   z = f(Wz x + Rz h)   r = f(Wr x + Rr h)
  *         n = g(Wh x + Rh (r h)), or g(Wh x + r (Rh h)) linear before reset
@@ -66,7 +66,7 @@ enum byoc_status byi_sequence_check(const struct byi_sequence *s,
             return byi_fail(
                 err, BYOC_EINVAL,
                 "%s: lengths[%lld] is %lld, expected 0 to %lld, the "
-                "time of x",
+                "number of time steps of x",
                 call->op->name, (long long)n, (long long)length,
                 (long long)s->time);
     }
@@ -93,8 +93,8 @@ static double apply(const struct byi_sequence *s, int64_t d, uint32_t f,
     return byi_unary_plain(fn->op, x, params);
 }
 
-/* One step of one sequence: h and c before it, and after it. */
-struct step {
+/* One step of one sequence: h and c before and after it. */
+struct sequence_step {
     const struct byi_sequence *s;
     int64_t d, t, n;
     const double *h, *c;
@@ -102,8 +102,8 @@ struct step {
     double *reset; /* gru: r h */
 };
 
-/* Row `row` of weights x + bias; of recurrent v + bias. */
-static double of_x(const struct step *p, int64_t row)
+/* Row `row` of weights x + bias, and of recurrent v + bias. */
+static double of_x(const struct sequence_step *p, int64_t row)
 {
     const struct byi_sequence *s = p->s;
     const int64_t rows = s->r.gates * s->hidden;
@@ -115,7 +115,7 @@ static double of_x(const struct step *p, int64_t row)
     return sum;
 }
 
-static double of_h(const struct step *p, int64_t row, const double *v)
+static double of_h(const struct sequence_step *p, int64_t row, const double *v)
 {
     const struct byi_sequence *s = p->s;
     const int64_t rows = s->r.gates * s->hidden;
@@ -126,18 +126,18 @@ static double of_h(const struct step *p, int64_t row, const double *v)
     return sum;
 }
 
-static double of_both(const struct step *p, int64_t row)
+static double of_both(const struct sequence_step *p, int64_t row)
 {
     return of_x(p, row) + of_h(p, row, p->h);
 }
 
-static void step_rnn(const struct step *p)
+static void step_rnn(const struct sequence_step *p)
 {
     for (int64_t k = 0; k < p->s->hidden; k++)
         p->next_h[k] = apply(p->s, p->d, 0, of_both(p, k));
 }
 
-static void step_gru(const struct step *p)
+static void step_gru(const struct sequence_step *p)
 {
     const struct byi_sequence *s = p->s;
     const int64_t hidden = s->hidden;
@@ -157,7 +157,7 @@ static void step_gru(const struct step *p)
     }
 }
 
-static void step_lstm(const struct step *p)
+static void step_lstm(const struct sequence_step *p)
 {
     const struct byi_sequence *s = p->s;
     const int64_t hidden = s->hidden, d = p->d;
@@ -181,7 +181,7 @@ static void step_lstm(const struct step *p)
     }
 }
 
-/* Sequence n in direction d; state: 5 times hidden. */
+/* Sequence n in direction d; state holds 5 times hidden. */
 static void run_sequence(const struct byi_sequence *s, int64_t d, int64_t n,
                          double *state)
 {
@@ -196,7 +196,7 @@ static void run_sequence(const struct byi_sequence *s, int64_t d, int64_t n,
     }
     for (int64_t i = 0; i < s->time; i++) {
         const int64_t t = s->r.reverse[d] && i < length ? length - 1 - i : i;
-        const struct step step = {
+        const struct sequence_step step = {
             s, d, t, n, h, c, next_h, next_c, next_c + hidden};
         const int64_t y = byi_sequence_y(s, d, t, n);
         if (i < length) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simd.c: which of the float32 loops are used. */
+/* simd.c: selects the table of float32 loops for the CPU. */
 #include <stdatomic.h>
 
 #include "kernel.h"

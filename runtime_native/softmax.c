@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax.c: nn.softmax, nn.log_softmax, nn.hardmax along an axis.
  *   x (outer, n, inner) -> the same
- * A slice of n elements is shifted by its maximum first, so that nothing
- * overflows; sums are double.
+ * A slice of n elements is shifted by its maximum first, so that exponentials
+ * do not overflow; sums are double.
  */
 #include "kernel.h"
 
 enum { COLUMNS = 64 };
 
-struct slices {
+struct softmax_slices {
     enum byi_op_id op;
     int64_t outer, n, inner;
     const void *x;
@@ -29,7 +29,7 @@ struct slices {
         }                                                                      \
         return x[*where * step];                                               \
     }                                                                          \
-    static void plain_##id(const struct slices *s, int64_t slice)              \
+    static void plain_##id(const struct softmax_slices *s, int64_t slice)      \
     {                                                                          \
         const int64_t at =                                                     \
             slice / s->inner * s->n * s->inner + slice % s->inner;             \
@@ -56,7 +56,7 @@ BYI_EACH_FLOAT(PLAIN)
 
 /* --- float32, inner 1: rows --------------------------------------------- */
 
-static void fast_row(const struct slices *s, int64_t row)
+static void fast_row(const struct softmax_slices *s, int64_t row)
 {
     const struct byi_simd *simd = byi_simd();
     const float *x = (const float *)s->x + row * s->n;
@@ -70,7 +70,7 @@ static void fast_row(const struct slices *s, int64_t row)
     simd->scale(y, s->n, (float)(1 / sum));
 }
 
-/* --- float32, inner > 1: some columns at a time -------------------------- */
+/* --- float32, inner > 1: COLUMNS columns at a time ----------------------- */
 
 static void exp_columns(const float *x, const float *top, float *y, int64_t n)
 {
@@ -81,7 +81,7 @@ static void exp_columns(const float *x, const float *top, float *y, int64_t n)
     byi_simd()->unary[BYI_OP_EXP](shifted, y, n, none);
 }
 
-static void fast_columns(const struct slices *s, int64_t at, int64_t n)
+static void fast_columns(const struct softmax_slices *s, int64_t at, int64_t n)
 {
     const float *x = (const float *)s->x + at;
     float *y = (float *)s->y + at;
@@ -108,7 +108,7 @@ static void fast_columns(const struct slices *s, int64_t at, int64_t n)
 
 /* --- the kernel --------------------------------------------------------- */
 
-static void run_columns(const struct slices *s, int team)
+static void run_columns(const struct softmax_slices *s, int team)
 {
     const int64_t parts = byi_ceil_div(s->inner, COLUMNS);
 #pragma omp parallel for num_threads(team) if (team > 1)
@@ -124,7 +124,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
 {
     const struct byi_tensor *x = call->in;
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
-    const struct slices s = {
+    const struct softmax_slices s = {
         .op = call->op->id,
         .outer = byi_span(x, 0, axis),
         .n = x->rank ? x->dims[axis] : 1,
@@ -144,7 +144,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
         run_columns(&s, team);
         return BYOC_OK;
     }
-    void (*run)(const struct slices *, int64_t) =
+    void (*run)(const struct softmax_slices *, int64_t) =
         x->dtype == BYOC_F64 ? plain_F64 : plain_F32;
     if (fast)
         run = fast_row;

@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse.c: nn.sparse_dense and nn.sparse_conv2d: products Y = W X with weights
- * W (m, k) most of which are zero. What is packed of W: of every 4 outputs, and
- * of 256 inputs at a time, the inputs that have a weight which is not zero, one
- * list for each pattern of zeros among the 4; byi_simd's loops for patterns run
- * over such lists. X goes by panels of columns, as the dense product's B.
- * Where X is not finite, in a panel of 256 rows, zeros are multiplied as well:
- * results are those of nn.dense and nn.conv2d, but for the order of sums.
+/* sparse.c: nn.sparse_dense and nn.sparse_conv2d: products Y = W X with mostly
+ * zero weights W (m, k). W is packed as blocks of 4 outputs by 256 inputs. A
+ * block lists, for each pattern of nonzeros among the 4 outputs, the inputs
+ * that have it; byi_simd's loops for patterns run over such lists. X is packed
+ * in panels of columns, as B of the dense product.
+ * If a panel of X is not finite, the zeros of its block are multiplied too, so
+ * that results equal those of nn.dense and nn.conv2d up to the order of sums.
  */
 #include "conv.h"
 
 enum {
     ROWS = BYI_SPARSE_ROWS,
     PATTERNS = 1 << ROWS,
-    DEPTH = BYI_GEMM_DEPTH, /* inputs of a block: a panel of X fits the L1 */
-    SHORT = 8,              /* a list that is shorter becomes lists of rows */
-    LEAST_COLUMNS = 16,     /* of X: with fewer the dense product is faster */
+    DEPTH = BYI_GEMM_DEPTH, /* inputs of a block: a panel of X fits the L1   */
+    SHORT = 8,              /* shorter lists are split into lists of rows    */
+    LEAST_COLUMNS = 16,     /* of X: the dense product is faster below that  */
 };
 
 /* --- packed weights --------------------------------------------------------
- * A block is what ROWS outputs have of DEPTH inputs: lists, each a word with
- * the pattern and the inputs' number, the inputs' places in a panel of X, and
- * their weights; then a word that is 0.
+ * A block (ROWS outputs, DEPTH inputs) is a sequence of lists, ended by a zero
+ * word. A list is a word with the pattern and the number of inputs, the inputs'
+ * positions in a panel of X, and their weights.
  */
 
-struct sparse {
+struct sparse_weights {
     int64_t m, k;
-    int64_t bands, blocks; /* of ROWS outputs; of DEPTH inputs in each */
-    int64_t at[];          /* by block, by band: its first word        */
+    int64_t bands, blocks; /* bands of ROWS outputs; blocks of a band */
+    int64_t at[];          /* a block's first word, by block, band    */
 };
 
 static int64_t head_bytes(int64_t bands, int64_t blocks)
 {
-    return (int64_t)byi_lines(sizeof(struct sparse) +
-                              (uint64_t)(bands * blocks) * sizeof(int64_t));
+    return (int64_t)byi_align_bytes(sizeof(struct sparse_weights) +
+                                    (uint64_t)(bands * blocks) *
+                                        sizeof(int64_t));
 }
 
-static const uint32_t *block_of(const struct sparse *s, int64_t block,
+static const uint32_t *block_of(const struct sparse_weights *s, int64_t block,
                                 int64_t band)
 {
     const char *words = (const char *)s + head_bytes(s->bands, s->blocks);
@@ -43,9 +44,9 @@ static const uint32_t *block_of(const struct sparse *s, int64_t block,
            s->at[block * s->bands + band];
 }
 
-/* What list each input of a block is in: the pattern of its weights; or, where
- * few inputs have that pattern, those of single rows. */
-struct block {
+/* Assigns each input of a block to a list: that of the pattern of its weights
+ * or, if few inputs have the pattern, those of its single rows. */
+struct sparse_block {
     const float *weights; /* the first one; rows are k apart */
     int64_t k, inputs;
     uint8_t pattern[DEPTH];
@@ -53,10 +54,10 @@ struct block {
 };
 
 static void read_block(const float *weights, int64_t k, int64_t rows,
-                       int64_t inputs, struct block *b)
+                       int64_t inputs, struct sparse_block *b)
 {
     int64_t count[PATTERNS] = {0};
-    *b = (struct block){.weights = weights, .k = k, .inputs = inputs};
+    *b = (struct sparse_block){.weights = weights, .k = k, .inputs = inputs};
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < inputs; i++)
             b->pattern[i] |= (uint8_t)((weights[r * k + i] != 0) << r);
@@ -66,8 +67,9 @@ static void read_block(const float *weights, int64_t k, int64_t rows,
         b->split[p] = (p & (p - 1)) && count[p] < SHORT;
 }
 
-/* Write the list of one pattern; the words that takes. */
-static int64_t write_list(const struct block *b, uint32_t pattern, uint32_t *to)
+/* Write the list of one pattern; returns its words. */
+static int64_t write_list(const struct sparse_block *b, uint32_t pattern,
+                          uint32_t *to)
 {
     const bool single = !(pattern & (pattern - 1));
     int32_t at[DEPTH];
@@ -92,7 +94,7 @@ static int64_t write_list(const struct block *b, uint32_t pattern, uint32_t *to)
     return 1 + n * each;
 }
 
-static int64_t write_block(const struct block *b, uint32_t *to)
+static int64_t write_block(const struct sparse_block *b, uint32_t *to)
 {
     int64_t n = 0;
     for (uint32_t pattern = 1; pattern < PATTERNS; pattern++)
@@ -105,12 +107,12 @@ static int64_t write_block(const struct block *b, uint32_t *to)
 static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
                              void *to)
 {
-    struct sparse s = {.m = m,
-                       .k = k,
-                       .bands = byi_ceil_div(m, ROWS),
-                       .blocks = byi_ceil_div(k, DEPTH)};
+    struct sparse_weights s = {.m = m,
+                               .k = k,
+                               .bands = byi_ceil_div(m, ROWS),
+                               .blocks = byi_ceil_div(k, DEPTH)};
     const int64_t head = head_bytes(s.bands, s.blocks);
-    struct sparse *kept = to;
+    struct sparse_weights *kept = to;
     uint32_t *words =
         to ? (uint32_t *)(void *)((char *)to + head) : (uint32_t *)NULL;
     int64_t n = 0;
@@ -118,7 +120,7 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
         *kept = s;
     for (int64_t i = 0; i < s.blocks * s.bands; i++) {
         const int64_t k0 = i / s.bands * DEPTH, m0 = i % s.bands * ROWS;
-        struct block b;
+        struct sparse_block b;
         read_block(weights + m0 * k + k0, k, byi_min(ROWS, m - m0),
                    byi_min(DEPTH, k - k0), &b);
         if (to)
@@ -131,30 +133,31 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
 /* --- the product -----------------------------------------------------------
  */
 
-struct product {
-    const struct sparse *packed;
+struct sparse_product {
+    const struct sparse_weights *packed;
     const float *weights; /* (m, k), as they are */
     int64_t m, k, n;
     int64_t batches; /* of X and Y */
     byi_pack_fn pack_x;
     const void *ctx;
     float *y;
-    /* element (row, column): y[row ldy + column]; turned: y[column ldy + row]
-     */
+    /* element (row, column) is y[row ldy + column], or, transposed,
+     * y[column ldy + row] */
     int64_t ldy;
-    bool turned;
+    bool transposed;
 };
 
-/* How it is cut into tasks: panels of X by bands of W. */
-struct cut {
+/* The tiling into tasks: panels of X by bands of W. */
+struct sparse_tiling {
     int64_t panels, parts, bands; /* bands: of a part */
 };
 
-static struct cut cut_of(const struct product *p, uint32_t threads)
+static struct sparse_tiling tiling_of(const struct sparse_product *p,
+                                      uint32_t threads)
 {
     const int64_t bands = byi_ceil_div(p->m, ROWS);
-    struct cut c = {.panels = byi_ceil_div(p->n, byi_simd()->panel),
-                    .parts = 1};
+    struct sparse_tiling c = {.panels = byi_ceil_div(p->n, byi_simd()->panel),
+                              .parts = 1};
     const int64_t tasks = byi_max(p->batches * c.panels, 1);
     if (threads > 1 && tasks < 4 * (int64_t)threads)
         c.parts = byi_min(bands, byi_ceil_div(4 * (int64_t)threads, tasks));
@@ -163,20 +166,20 @@ static struct cut cut_of(const struct product *p, uint32_t threads)
     return c;
 }
 
-/* Floats of a thread: a panel of X, the sums. */
-static int64_t lane_floats(const struct product *p)
+/* Floats per thread: a panel of X, the sums. */
+static int64_t lane_floats(const struct sparse_product *p)
 {
     return (DEPTH + byi_ceil_div(p->m, ROWS) * ROWS) * byi_simd()->panel;
 }
 
-static uint64_t sparse_bytes(const struct product *p, uint32_t threads)
+static uint64_t sparse_bytes(const struct sparse_product *p, uint32_t threads)
 {
     return (uint64_t)lane_floats(p) * sizeof(float) * threads;
 }
 
-/* Sums += what one band has of DEPTH rows of x. */
-static void add_block(const struct product *p, int64_t block, int64_t band,
-                      const float *x, float *sums)
+/* Add the product of one band's block with DEPTH rows of x to the sums. */
+static void add_block(const struct sparse_product *p, int64_t block,
+                      int64_t band, const float *x, float *sums)
 {
     const struct byi_simd *simd = byi_simd();
     const uint32_t *word = block_of(p->packed, block, band);
@@ -190,9 +193,9 @@ static void add_block(const struct product *p, int64_t block, int64_t band,
     }
 }
 
-/* The same with all weights: times infinity zeros are not zero. */
-static void add_dense(const struct product *p, int64_t block, int64_t band,
-                      const float *x, float *sums)
+/* The same with all weights, for x with infinities or NaN. */
+static void add_dense(const struct sparse_product *p, int64_t block,
+                      int64_t band, const float *x, float *sums)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t m0 = band * ROWS, k0 = block * DEPTH;
@@ -202,8 +205,8 @@ static void add_dense(const struct product *p, int64_t block, int64_t band,
                        sums + (m - m0) * simd->panel, simd->panel);
 }
 
-static void run_task(const struct product *p, const struct cut *c, int64_t task,
-                     float *lane)
+static void run_task(const struct sparse_product *p,
+                     const struct sparse_tiling *c, int64_t task, float *lane)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t panel = simd->panel, band0 = task % c->parts * c->bands;
@@ -217,24 +220,25 @@ static void run_task(const struct product *p, const struct cut *c, int64_t task,
     for (int64_t block = 0; block < p->packed->blocks; block++) {
         const int64_t k0 = block * DEPTH, kc = byi_min(DEPTH, p->k - k0);
         p->pack_x(p->ctx, batch, k0, kc, n0, nc, panel, x);
-        void (*const add)(const struct product *, int64_t, int64_t,
+        void (*const add)(const struct sparse_product *, int64_t, int64_t,
                           const float *, float *) =
             simd->finite(x, kc * panel) ? add_block : add_dense;
         for (int64_t band = 0; band < bands; band++)
             add(p, block, band0 + band, x, sums + band * ROWS * panel);
     }
     float *y = p->y + batch * p->m * p->n;
-    if (p->turned)
+    if (p->transposed)
         byi_transpose(sums, panel, rows, nc, y + n0 * p->ldy + m0, p->ldy);
-    for (int64_t r = 0; r < rows && !p->turned; r++)
+    for (int64_t r = 0; r < rows && !p->transposed; r++)
         memcpy(y + (m0 + r) * p->ldy + n0, sums + r * panel,
                (size_t)nc * sizeof *y);
 }
 
-static void run_sparse(const struct product *p, const struct byi_call *call)
+static void run_sparse(const struct sparse_product *p,
+                       const struct byi_call *call)
 {
     const int team = byi_team(call, p->batches * p->n * p->m * p->k / 4);
-    const struct cut c = cut_of(p, (uint32_t)team);
+    const struct sparse_tiling c = tiling_of(p, (uint32_t)team);
     const int64_t tasks = p->batches * c.panels * c.parts;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic, 1)
     for (int64_t i = 0; i < tasks; i++)
@@ -242,9 +246,9 @@ static void run_sparse(const struct product *p, const struct byi_call *call)
                  (float *)call->scratch + byi_lane() * lane_floats(p));
 }
 
-/* --- what X is ------------------------------------------------------------ */
+/* --- packing X ------------------------------------------------------------ */
 
-/* Rows of the data are columns of X. */
+/* Rows of the data become columns of X. */
 static void pack_data(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                       int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
@@ -254,7 +258,7 @@ static void pack_data(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
     byi_pack_matrix(&x, k0, kc, n0, nc, nr, dst);
 }
 
-/* Positions of an image are columns of X as they are. */
+/* Positions of an image are already columns of X. */
 static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                        int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
@@ -270,19 +274,19 @@ static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
     }
 }
 
-static struct product describe(const struct byi_call *call,
-                               const struct byi_conv *v)
+static struct sparse_product describe(const struct byi_call *call,
+                                      const struct byi_conv *v)
 {
-    struct product p = {.packed = call->packed,
-                        .weights = call->in[1].data,
-                        .m = call->in[1].dims[0],
-                        .k = byi_span(&call->in[1], 1, call->in[1].rank),
-                        .y = call->out->data,
-                        .batches = 1};
+    struct sparse_product p = {.packed = call->packed,
+                               .weights = call->in[1].data,
+                               .m = call->in[1].dims[0],
+                               .k = byi_span(&call->in[1], 1, call->in[1].rank),
+                               .y = call->out->data,
+                               .batches = 1};
     if (call->op->id == BYI_OP_NN_SPARSE_DENSE) {
         p.n = byi_span(call->in, 0, call->in->rank - 1);
         p.ldy = p.m;
-        p.turned = true;
+        p.transposed = true;
         p.pack_x = pack_data;
         p.ctx = call;
         return p;
@@ -311,7 +315,7 @@ static struct byi_call dense_call(const struct byi_call *call)
     return dense;
 }
 
-/* --- rows ------------------------------------------------------------------
+/* --- the kernels -----------------------------------------------------------
  */
 
 static bool is_plain(const struct byi_call *call)
@@ -340,7 +344,7 @@ static uint64_t scratch_of(const struct byi_call *call)
         return bytes;
     if (dense.op->id == BYI_OP_NN_CONV2D)
         v = byi_conv_read(call);
-    const struct product p = describe(call, &v);
+    const struct sparse_product p = describe(call, &v);
     const uint64_t own = sparse_bytes(&p, call->threads);
     return own > bytes ? own : bytes;
 }
@@ -353,7 +357,7 @@ static enum byoc_status run(const struct byi_call *call, struct byoc_error *err)
         return byi_kernel_of(dense.op->id)->run(&dense, err);
     if (dense.op->id == BYI_OP_NN_CONV2D)
         v = byi_conv_read(call);
-    const struct product p = describe(call, &v);
+    const struct sparse_product p = describe(call, &v);
     if (p.n < LEAST_COLUMNS)
         return byi_kernel_of(dense.op->id)->run(&dense, err);
     run_sparse(&p, call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c: from an operator to its kernel, and a kernel run on its own.
- * The lookup walks every family's rows: it is done once per step of a plan, at
- * load, and needs no state that threads could race for.
+/* table.c: finds an operator's kernel, and runs a kernel on its own.
+ * The search is linear over all families: it happens once per step of a plan,
+ * at load, and needs no shared state.
  */
 #include "kernel.h"
 
@@ -45,8 +45,8 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
     return NULL;
 }
 
-/* Kernels read whole elements; constants of a mapped model file may lie
- * anywhere. Such operands are copied to `to`, behind the other scratch. */
+/* Kernels read whole elements, but constants of a mapped model file may be
+ * unaligned. Such operands are copied to `to`, behind the other scratch. */
 static bool is_aligned(const struct byi_tensor *t)
 {
     const uint32_t size = byoc_dtype_size(t->dtype);
@@ -58,24 +58,24 @@ static uint64_t copy_bytes(uint32_t n_in, const struct byi_tensor *in)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < n_in; i++)
         if (!is_aligned(&in[i]))
-            bytes += byi_lines(byi_tensor_bytes(&in[i]));
-    return bytes ? bytes + byi_lines(n_in * sizeof *in) : 0;
+            bytes += byi_align_bytes(byi_tensor_bytes(&in[i]));
+    return bytes ? bytes + byi_align_bytes(n_in * sizeof *in) : 0;
 }
 
-/* The operands, with copies of those that are not aligned. */
+/* The operands, with unaligned ones replaced by copies. */
 static const struct byi_tensor *align_operands(uint32_t n_in,
                                                const struct byi_tensor *in,
                                                char *to)
 {
     struct byi_tensor *list = (struct byi_tensor *)(void *)to;
-    to += byi_lines(n_in * sizeof *in);
+    to += byi_align_bytes(n_in * sizeof *in);
     for (uint32_t i = 0; i < n_in; i++) {
         list[i] = in[i];
         if (is_aligned(&in[i]))
             continue;
         const uint64_t bytes = byi_tensor_bytes(&in[i]);
         list[i].data = memcpy(to, in[i].data, bytes);
-        to += byi_lines(bytes);
+        to += byi_align_bytes(bytes);
     }
     return list;
 }
@@ -88,8 +88,8 @@ enum byoc_status byoc_internal_kernel_eval(
     const struct byi_kernel *kernel = byi_kernel_of(op->id);
     if (!kernel)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: this build has no native kernel for it, "
-                        "give the operator to a vendor",
+                        "%s: this build has no native kernel for the "
+                        "operator; offload it to a backend",
                         op->name);
 
     struct byi_call call = {
@@ -102,14 +102,14 @@ enum byoc_status byoc_internal_kernel_eval(
         .threads = threads ? threads : 1,
     };
     const uint64_t own =
-        kernel->scratch ? byi_lines(kernel->scratch(&call)) : 0;
+        kernel->scratch ? byi_align_bytes(kernel->scratch(&call)) : 0;
     const uint64_t copies = copy_bytes(n_in, in);
     char *memory = NULL;
     if (own + copies) {
         memory = byi_acquire(own + copies);
         if (!memory)
             return byi_fail(err, BYOC_ENOMEM,
-                            "%s: %llu bytes of scratch are not to be had",
+                            "%s: out of memory for %llu bytes of scratch",
                             op->name, (unsigned long long)(own + copies));
         call.scratch = memory;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: kernels on strings, and the memory of the strings that kernels make.
+/* text.c: kernels on strings, and the store of the strings that kernels create.
  */
 #include <locale.h>
 #include <stdlib.h>
@@ -54,17 +54,19 @@ enum byoc_status byi_no_store(const struct byi_call *call,
                               struct byoc_error *err)
 {
     if (call->strings)
-        return byi_fail(err, BYOC_ENOMEM, "%s: no memory for its strings",
+        return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for strings",
                         call->op->name);
     return byi_fail(err, BYOC_EUNSUPPORTED,
-                    "%s: strings are made in a run only", call->op->name);
+                    "%s: creates strings, which is possible only in a run; "
+                    "it cannot be folded",
+                    call->op->name);
 }
 
 /* --- text.normalize --------------------------------------------------------
  */
 
-/* x (n) or (1, n): those of its strings that are no stop words, in another
- * case; one that is empty where none is left. */
+/* x (n) or (1, n): removes stop words and changes the case of the rest. If no
+ * string is left, the result is one empty string. */
 static enum byoc_status normalize_run(const struct byi_call *call,
                                       struct byoc_error *err)
 {
@@ -109,47 +111,49 @@ static enum byoc_status normalize_run(const struct byi_call *call,
 /* --- text.tf_idf -----------------------------------------------------------
  */
 
-/* An n-gram pool in an open hash table: 1 + its number, 0: free. */
-struct pool {
+/* An n-gram pool as an open-addressing hash table: a slot is 1 + the n-gram's
+ * number, or 0 if free. */
+struct ngram_pool {
     const struct byi_attr *counts, *ints, *strings;
     const int64_t *indexes;
     uint32_t *slots, n_slots, n_grams;
 };
 
-/* One item of an n-gram, wherever it is: its value or its text. */
-struct item {
+/* One item of an n-gram: a number or a string. */
+struct ngram_item {
     const char *text; /* NULL: a number */
     int64_t number;
 };
 
-static struct item pool_item(const struct pool *p, uint32_t i)
+static struct ngram_item pool_item(const struct ngram_pool *p, uint32_t i)
 {
     if (p->strings->n)
-        return (struct item){.text = p->strings->strings[i]};
-    return (struct item){.number = p->ints->ints[i]};
+        return (struct ngram_item){.text = p->strings->strings[i]};
+    return (struct ngram_item){.number = p->ints->ints[i]};
 }
 
-static struct item x_item(const struct byi_tensor *x, int64_t i)
+static struct ngram_item x_item(const struct byi_tensor *x, int64_t i)
 {
     if (x->dtype == BYOC_STRING)
-        return (struct item){.text = ((const char *const *)x->data)[i]};
-    return (struct item){.number = byi_tensor_int(x, i)};
+        return (struct ngram_item){.text = ((const char *const *)x->data)[i]};
+    return (struct ngram_item){.number = byi_tensor_int(x, i)};
 }
 
-static uint64_t hash_item(uint64_t h, struct item item)
+static uint64_t hash_item(uint64_t h, struct ngram_item item)
 {
     return item.text ? byi_hash(h, item.text, strlen(item.text))
                      : byi_hash(h, &item.number, sizeof item.number);
 }
 
-static bool same_item(struct item a, struct item b)
+static bool same_item(struct ngram_item a, struct ngram_item b)
 {
     return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
 }
 
-/* The first item of gram number `gram`, and how many it has: grams of one item
- * come first, counts[n - 1] is where those of n begin. */
-static uint32_t gram_at(const struct pool *p, uint32_t gram, uint32_t *size)
+/* Index of the first item of gram `gram`, and the gram's size: grams of one
+ * item come first, and those of n items begin at counts[n - 1]. */
+static uint32_t gram_at(const struct ngram_pool *p, uint32_t gram,
+                        uint32_t *size)
 {
     const uint32_t all = p->strings->n ? p->strings->n : p->ints->n;
 
@@ -166,7 +170,7 @@ static uint32_t gram_at(const struct pool *p, uint32_t gram, uint32_t *size)
     byi_unreachable();
 }
 
-static void fill_pool(struct pool *p)
+static void fill_pool(struct ngram_pool *p)
 {
     memset(p->slots, 0, p->n_slots * sizeof *p->slots);
     for (uint32_t g = 0; g < p->n_grams; g++) {
@@ -180,9 +184,11 @@ static void fill_pool(struct pool *p)
     }
 }
 
-/* The gram of `size` items of x from `at` on, `step` apart; 0: no such one. */
-static uint32_t find_gram(const struct pool *p, const struct byi_tensor *x,
-                          int64_t at, int64_t step, uint32_t size)
+/* 1 + the gram of `size` items of x from `at` on, `step` apart; 0 if the pool
+ * does not have it. */
+static uint32_t find_gram(const struct ngram_pool *p,
+                          const struct byi_tensor *x, int64_t at, int64_t step,
+                          uint32_t size)
 {
     uint64_t h = size;
 
@@ -205,21 +211,21 @@ static uint32_t pool_slots(const struct byi_call *call)
     return 2 * byi_attr_find(call->attrs, "ngram_indexes")->n + 1;
 }
 
-static struct pool read_pool(const struct byi_call *call)
+static struct ngram_pool read_pool(const struct byi_call *call)
 {
     const struct byi_attrs *attrs = call->attrs;
-    struct pool p = {.counts = byi_attr_find(attrs, "ngram_counts"),
-                     .ints = byi_attr_find(attrs, "pool_int64s"),
-                     .strings = byi_attr_find(attrs, "pool_strings"),
-                     .slots = call->scratch,
-                     .n_slots = pool_slots(call)};
+    struct ngram_pool p = {.counts = byi_attr_find(attrs, "ngram_counts"),
+                           .ints = byi_attr_find(attrs, "pool_int64s"),
+                           .strings = byi_attr_find(attrs, "pool_strings"),
+                           .slots = call->scratch,
+                           .n_slots = pool_slots(call)};
 
     p.indexes = byi_attr_ints(attrs, "ngram_indexes", &p.n_grams);
     fill_pool(&p);
     return p;
 }
 
-/* One more of gram number `gram` of the pool, in the element it has in y. */
+/* Count gram number `gram` in its element of y. */
 static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
@@ -235,9 +241,9 @@ static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
         *y += weight;
 }
 
-/* Count the grams of one row: n-grams with up to `skips` items left out
- * between neighbours; single items have none. */
-static void count_grams(const struct byi_call *call, const struct pool *p,
+/* Count the grams of one row: n-grams with up to `skips` items between
+ * neighbours; single items have no skips. */
+static void count_grams(const struct byi_call *call, const struct ngram_pool *p,
                         int64_t first, int64_t n, float *y)
 {
     const int64_t least = byi_attr_int(call->attrs, "min_gram_length");
@@ -262,7 +268,7 @@ static enum byoc_status tf_idf_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const struct pool p = read_pool(call);
+    const struct ngram_pool p = read_pool(call);
     const int64_t rows = x->rank == 2 ? x->dims[0] : 1;
     const int64_t n = x->dims[x->rank - 1];
     const int64_t outputs = call->out->dims[call->out->rank - 1];

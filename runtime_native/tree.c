@@ -2,38 +2,38 @@
 /* tree.c: ensembles of decision trees, as flat arrays (ops.def):
  *   x (rows, features) -> (rows, targets)
  *
- * A node's true child is the next node, its false child is named, and both
- * come after it, so that a walk ends without being told how deep a tree is.
- * Walks are chains of dependent loads; a group of them goes on in step, so that
- * their loads overlap: as many rows in one tree, or, where rows are few, as
- * many trees for one row. Sums are in double, in the order of the trees.
+ * A node's true child is the next node and its false child is stored; both
+ * follow the node, so that a walk ends without a depth limit. Walks are chains
+ * of dependent loads, so GROUP walks advance in lockstep to overlap their
+ * loads: of several rows in one tree or, with few rows, of several trees for
+ * one row. Sums are in double, in the order of the trees.
  */
 #include "kernel.h"
 
-enum { GROUP = 8 }; /* walks in step */
+enum { GROUP = 8 }; /* walks in lockstep */
 
 /* bits of a node's mode */
 enum { LESS = 1, EQUAL = 2, NAN_IS_TRUE = 4 };
 
 enum combine { SUM, AVERAGE, MIN, MAX };
 
-struct forest {
+struct tree_forest {
     int64_t rows, features, trees, nodes, targets, weights;
     const int32_t *roots;
-    const int32_t (*splits)[2]; /* feature, false child; a leaf: -1 - how many
-                                   weights, the first one */
-    const uint8_t *modes;       /* NULL: 0, all of them */
+    const int32_t (*splits)[2]; /* feature, false child; of a leaf: -1 - number
+                                   of weights, the first weight */
+    const uint8_t *modes;       /* NULL: all 0 */
     const int32_t *to;          /* target of each weight */
     enum combine combine;
     double absent;
 };
 
-static struct forest read_forest(const struct byi_call *call)
+static struct tree_forest read_forest(const struct byi_call *call)
 {
     static const char *const names[] = {"sum", "average", "min", "max"};
     const struct byi_tensor *in = call->in;
     const char *aggregate = byi_attr_string(call->attrs, "aggregate");
-    struct forest f = {
+    struct tree_forest f = {
         .rows = in[0].dims[0],
         .features = in[0].dims[1],
         .trees = in[1].dims[0],
@@ -52,18 +52,17 @@ static struct forest read_forest(const struct byi_call *call)
     return f;
 }
 
-/* A leaf's number of weights and the first of them; false where they are not
- * there. */
-static bool leaf_weights(const struct forest *f, int32_t leaf, int64_t *first,
-                         int64_t *n)
+/* A leaf's first weight and their number; false if they are out of range. */
+static bool leaf_weights(const struct tree_forest *f, int32_t leaf,
+                         int64_t *first, int64_t *n)
 {
     *n = -1 - (int64_t)f->splits[leaf][0];
     *first = f->splits[leaf][1];
     return *first >= 0 && *first + *n <= f->weights;
 }
 
-/* What the weights that a row met come to. */
-static double combine(const struct forest *f, double sum, double weight,
+/* Combine a weight with the sum of a row's earlier weights. */
+static double combine(const struct tree_forest *f, double sum, double weight,
                       bool met)
 {
     if (!met)
@@ -78,20 +77,20 @@ static double combine(const struct forest *f, double sum, double weight,
     }
 }
 
-/* Sums of one block of rows; `met` says which targets had a weight. */
+/* Sums of a block of rows; `met` tells which targets have received a weight. */
 struct sums {
     double *at;
     bool *met;
 };
 
-static double finish(const struct forest *f, double sum, bool met)
+static double finish(const struct tree_forest *f, double sum, bool met)
 {
     if (!met)
         return f->absent;
     return f->combine == AVERAGE ? sum / (double)f->trees : sum;
 }
 
-/* Does the walk turn to the node's true child? NaN is no number to compare. */
+/* Does the walk go to the node's true child? NaN follows NAN_IS_TRUE. */
 #define TURN(T)                                                                \
     static bool turn_##T(uint8_t mode, T v, T threshold)                       \
     {                                                                          \
@@ -102,10 +101,10 @@ static double finish(const struct forest *f, double sum, bool met)
                              : v <= threshold;                                 \
     }
 
-/* The leaves that walks from at[0 .. n-1] for rows x[0 .. n-1] end in. False: a
- * child or a feature that is not there. */
+/* Walk from nodes at[0 .. n-1] for rows x[0 .. n-1] to the leaves. Returns
+ * false on a child or feature out of range. */
 #define WALK(T)                                                                \
-    static bool walk_##T(const struct forest *f, const T *thresholds,          \
+    static bool walk_##T(const struct tree_forest *f, const T *thresholds,     \
                          const T *const *x, int32_t *at, int n)                \
     {                                                                          \
         for (bool moved = true; moved;) {                                      \
@@ -131,7 +130,7 @@ static double finish(const struct forest *f, double sum, bool met)
     }
 
 #define ADD(T)                                                                 \
-    static bool add_##T(const struct forest *f, const T *weights,              \
+    static bool add_##T(const struct tree_forest *f, const T *weights,         \
                         int32_t leaf, const struct sums *s, int64_t row)       \
     {                                                                          \
         int64_t first, n;                                                      \
@@ -147,10 +146,11 @@ static double finish(const struct forest *f, double sum, bool met)
         return true;                                                           \
     }
 
-/* Rows [begin, end) through all trees. */
+/* Run rows [begin, end) through all trees. */
 #define ROWS(T)                                                                \
-    static bool rows_##T(const struct forest *f, const struct byi_call *call,  \
-                         const struct sums *s, int64_t begin, int64_t end)     \
+    static bool rows_##T(const struct tree_forest *f,                          \
+                         const struct byi_call *call, const struct sums *s,    \
+                         int64_t begin, int64_t end)                           \
     {                                                                          \
         const T *x = call->in[0].data, *thresholds = call->in[3].data;         \
         const T *weights = call->in[6].data;                                   \
@@ -187,27 +187,29 @@ static enum byoc_status bad_forest(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: a node, feature, weight or target that is not there, "
-                    "or a child before its parent",
+                    "%s: a node, feature, weight or target is out of range, "
+                    "or a child precedes its parent; expected a valid ensemble",
                     call->op->name);
 }
 
 static uint64_t tree_scratch(const struct byi_call *call)
 {
     const uint64_t n = (uint64_t)byi_count(call->out);
-    return byi_lines(n * sizeof(double)) + byi_lines(n * sizeof(bool));
+    return byi_align_bytes(n * sizeof(double)) +
+           byi_align_bytes(n * sizeof(bool));
 }
 
 static enum byoc_status tree_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
-    enum { BLOCK = 64 }; /* rows that a tree stays in the cache for */
-    const struct forest f = read_forest(call);
+    enum { BLOCK = 64 }; /* rows per pass, during which a tree stays cached */
+    const struct tree_forest f = read_forest(call);
     const bool wide = call->in[0].dtype == BYOC_F64;
     const int64_t n = byi_count(call->out);
     const struct sums s = {
         .at = call->scratch,
-        .met = (bool *)call->scratch + byi_lines((uint64_t)n * sizeof(double)),
+        .met = (bool *)call->scratch +
+               byi_align_bytes((uint64_t)n * sizeof(double)),
     };
     const int team = byi_team(call, byi_min(f.rows, INT32_MAX) * f.trees);
     bool ok = true;

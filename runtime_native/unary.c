@@ -44,7 +44,7 @@ double byi_unary_plain(enum byi_op_id op, double x, const double *params)
 
 /* --- one call ----------------------------------------------------------- */
 
-struct job {
+struct unary_job {
     enum byi_op_id op;
     const struct byi_tensor *x;
     struct byi_tensor *y;
@@ -55,10 +55,11 @@ struct job {
 };
 
 /* Elements [begin, end). */
-typedef void (*range_fn)(const struct job *job, int64_t begin, int64_t end);
+typedef void (*range_fn)(const struct unary_job *job, int64_t begin,
+                         int64_t end);
 
-/* The operator's attributes as numbers, in the table's order. */
-static void read_params(const struct byi_call *call, struct job *job)
+/* Read the operator's attributes as numbers, in the order of ops.def. */
+static void read_params(const struct byi_call *call, struct unary_job *job)
 {
     for (uint32_t i = 0; i < call->attrs->n && i < PARAMS; i++) {
         const struct byi_attr *attr = &call->attrs->at[i];
@@ -74,7 +75,8 @@ static void read_params(const struct byi_call *call, struct job *job)
 
 /* --- floats ------------------------------------------------------------- */
 
-static void run_f32(const struct job *job, const float *x, float *y, int64_t n)
+static void run_f32(const struct unary_job *job, const float *x, float *y,
+                    int64_t n)
 {
     if (job->fast) {
         job->fast(x, y, n, job->pf);
@@ -84,13 +86,13 @@ static void run_f32(const struct job *job, const float *x, float *y, int64_t n)
         y[i] = (float)job->plain((double)x[i], job->p);
 }
 
-static void range_f32(const struct job *job, int64_t begin, int64_t end)
+static void range_f32(const struct unary_job *job, int64_t begin, int64_t end)
 {
     run_f32(job, (const float *)job->x->data + begin,
             (float *)job->y->data + begin, end - begin);
 }
 
-static void range_f64(const struct job *job, int64_t begin, int64_t end)
+static void range_f64(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const double *x = job->x->data;
     double *y = job->y->data;
@@ -98,7 +100,7 @@ static void range_f64(const struct job *job, int64_t begin, int64_t end)
         y[i] = job->plain(x[i], job->p);
 }
 
-static void range_half(const struct job *job, int64_t begin, int64_t end)
+static void range_half(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const uint16_t *x = job->x->data;
     uint16_t *y = job->y->data;
@@ -114,7 +116,8 @@ static void range_half(const struct job *job, int64_t begin, int64_t end)
 /* --- integers ----------------------------------------------------------- */
 
 #define TYPED(op, id, type, form)                                              \
-    static void op##_##id(const struct job *job, int64_t begin, int64_t end)   \
+    static void op##_##id(const struct unary_job *job, int64_t begin,          \
+                          int64_t end)                                         \
     {                                                                          \
         typedef type T;                                                        \
         const T *xs = job->x->data;                                            \
@@ -137,7 +140,7 @@ static void range_half(const struct job *job, int64_t begin, int64_t end)
     TYPED(op, U64, uint64_t, form)
 #include "core/ops/unary.def"
 
-/* A bound as a number of the type: the nearest one. */
+/* A bound, rounded to the nearest value of the type. */
 #define CLIP(id, type, least, most)                                            \
     static type bound_##id(double v)                                           \
     {                                                                          \
@@ -145,7 +148,8 @@ static void range_half(const struct job *job, int64_t begin, int64_t end)
             return least;                                                      \
         return v < (double)(most) ? (type)v : most;                            \
     }                                                                          \
-    static void CLIP_##id(const struct job *job, int64_t begin, int64_t end)   \
+    static void CLIP_##id(const struct unary_job *job, int64_t begin,          \
+                          int64_t end)                                         \
     {                                                                          \
         const type low = bound_##id(job->p[0]), high = bound_##id(job->p[1]);  \
         const type *x = job->x->data;                                          \
@@ -164,7 +168,7 @@ CLIP(I32, int32_t, INT32_MIN, INT32_MAX)
 CLIP(U64, uint64_t, 0, UINT64_MAX)
 CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
 
-/* numbers of 53 bits and more lose their last ones here */
+/* integers beyond 53 bits lose their low bits here */
 #define EACH_SHRINK(id, type)                                                  \
     TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
@@ -189,7 +193,7 @@ static range_fn integer_range(enum byi_op_id op, enum byoc_dtype dtype)
 
 /* --- the kernel of most operators --------------------------------------- */
 
-static range_fn find_range(const struct job *job)
+static range_fn find_range(const struct unary_job *job)
 {
     switch (job->x->dtype) {
     case BYOC_F32:
@@ -205,7 +209,7 @@ static range_fn find_range(const struct job *job)
 }
 
 static void run_all(const struct byi_call *call, range_fn run,
-                    const struct job *job)
+                    const struct unary_job *job)
 {
     enum { CHUNK = 8192 };
     const int64_t n = byi_count(call->in);
@@ -218,7 +222,7 @@ static void run_all(const struct byi_call *call, range_fn run,
 static enum byoc_status unary_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
-    struct job job = {
+    struct unary_job job = {
         .op = call->op->id,
         .x = call->in,
         .y = call->out,
@@ -237,7 +241,8 @@ static enum byoc_status unary_run(const struct byi_call *call,
 /* --- predicates and copies ---------------------------------------------- */
 
 #define TEST(op, id, type, load)                                               \
-    static void op##_##id(const struct job *job, int64_t begin, int64_t end)   \
+    static void op##_##id(const struct unary_job *job, int64_t begin,          \
+                          int64_t end)                                         \
     {                                                                          \
         const type *x = job->x->data;                                          \
         uint8_t *y = job->y->data;                                             \
@@ -268,7 +273,7 @@ static enum byoc_status test_run(const struct byi_call *call,
 {
     const range_fn *ranges =
         call->op->id == BYI_OP_ISNAN ? isnan_ranges : isinf_ranges;
-    struct job job = {.x = call->in, .y = call->out};
+    struct unary_job job = {.x = call->in, .y = call->out};
     read_params(call, &job);
     if (!ranges[call->in->dtype])
         return byi_bad_dtype(call, call->in->dtype,
@@ -277,7 +282,7 @@ static enum byoc_status test_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static void range_not(const struct job *job, int64_t begin, int64_t end)
+static void range_not(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const uint8_t *x = job->x->data;
     uint8_t *y = job->y->data;
@@ -288,7 +293,7 @@ static void range_not(const struct job *job, int64_t begin, int64_t end)
 static enum byoc_status not_run(const struct byi_call *call,
                                 struct byoc_error *err)
 {
-    struct job job = {.x = call->in, .y = call->out};
+    struct unary_job job = {.x = call->in, .y = call->out};
     if (call->in->dtype != BYOC_BOOL)
         return byi_bad_dtype(call, call->in->dtype, "bool", err);
     run_all(call, range_not, &job);
@@ -299,7 +304,7 @@ static enum byoc_status copy_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     (void)err;
-    /* strings are copied as pointers: their owner outlives the run */
+    /* copies string pointers: the strings' owner outlives the run */
     size_t bytes = (size_t)byi_tensor_bytes(call->in);
     if (bytes)
         memcpy(call->out->data, call->in->data, bytes);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.c: copying a strided view to dense memory: the one loop behind
- * transpose, slices, broadcasts, tiles and the block operators. Axes that are
- * one walk in memory are merged first; what remains is a copy of rows, or,
- * where source rows become columns, of square blocks that stay in cache.
+/* view.c: copies a strided view to dense memory, for transpose, slices,
+ * broadcasts, tiles and the block operators. Axes that form one walk in memory
+ * are merged first. The rest is a copy of rows or, where source rows become
+ * columns, of square blocks that fit the cache.
  */
 #include "move.h"
 
-enum { BLOCK = 256 }; /* bytes: of a block's rows and columns, some lines */
+enum { BLOCK = 256 }; /* bytes of a block's rows and columns: some lines */
 
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
@@ -17,8 +17,8 @@ void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
     }
 }
 
-/* Drop axes of one step and merge an axis into the one before it where both
- * are one walk. At least one axis remains. */
+/* Drop axes of size 1 and merge adjacent axes that one stride covers. At least
+ * one axis remains. */
 static struct byi_view simplify(const struct byi_view *v)
 {
     struct byi_view s = {.rank = 0};
@@ -42,7 +42,7 @@ static struct byi_view simplify(const struct byi_view *v)
     return s;
 }
 
-/* The loops below exist once per size of an element. */
+/* One instance of the loops below per element size. */
 #define FOR_SIZES(S)                                                           \
     S(1)                                                                       \
     S(2)                                                                       \
@@ -85,7 +85,7 @@ FOR_SIZES(ROW)
     }
 FOR_SIZES(SQUARE)
 
-/* The same for elements of four bytes, in vectors. */
+/* The same for elements of four bytes, vectorised. */
 static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                          int64_t rows, int64_t cols)
 {
@@ -144,8 +144,8 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
     }
 }
 
-/* The axis whose source elements are neighbours, when blocks pay: it is not
- * the last one, and has some length. rank: none. */
+/* The axis other than the last whose source elements are contiguous, if it is
+ * long enough for blocks; otherwise v->rank. */
 static uint32_t near_axis(const struct byi_view *v)
 {
     const uint32_t last = v->rank - 1;
@@ -157,21 +157,22 @@ static uint32_t near_axis(const struct byi_view *v)
     return v->rank;
 }
 
-/* Blocks of the axes `near` and last. The other axes are the outer ones. */
-struct blocks {
+/* A blocked transpose of the axes `near` and last; the others are outer axes.
+ */
+struct blocked_transpose {
     struct byi_view outer;           /* source strides            */
     int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
     int64_t rows, cols, in, row_out; /* of the two-axis transpose */
     int64_t wide, high, per_outer;   /* columns of a block; rows of a
-                                        group; groups             */
+                                        group; groups per outer step */
 };
 
-static struct blocks plan_blocks(const struct byi_view *v, uint32_t near,
-                                 size_t size)
+static struct blocked_transpose plan_blocks(const struct byi_view *v,
+                                            uint32_t near, size_t size)
 {
     const uint32_t last = v->rank - 1;
     int64_t dense[2 * BYI_MAX_RANK];
-    struct blocks b = {
+    struct blocked_transpose b = {
         .rows = v->dims[near], .cols = v->dims[last], .in = v->strides[last]};
     byi_dense_strides(v->rank, v->dims, dense);
     b.row_out = dense[near];
@@ -188,10 +189,10 @@ static struct blocks plan_blocks(const struct byi_view *v, uint32_t near,
     return b;
 }
 
-/* Some rows of one two-axis transpose, all its columns; source and destination
- * of its first element. */
-static void copy_group(const struct blocks *b, int64_t row, const char *src,
-                       char *dst, size_t size)
+/* One group: some rows of a two-axis transpose, all columns. src and dst point
+ * to the transpose's first element. */
+static void copy_group(const struct blocked_transpose *b, int64_t row,
+                       const char *src, char *dst, size_t size)
 {
     const int64_t bytes = (int64_t)size;
     const int64_t rows = byi_min(b->high, b->rows - row);
@@ -204,8 +205,8 @@ static void copy_group(const struct blocks *b, int64_t row, const char *src,
 }
 
 /* Groups [first, last). */
-static void copy_groups(const struct blocks *b, int64_t first, int64_t last,
-                        const char *src, char *dst, size_t size)
+static void copy_groups(const struct blocked_transpose *b, int64_t first,
+                        int64_t last, const char *src, char *dst, size_t size)
 {
     const int64_t bytes = (int64_t)size;
     int64_t at[2 * BYI_MAX_RANK], row = first % b->per_outer * b->high;
@@ -240,7 +241,7 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
         return;
     }
     if (near < v.rank) {
-        const struct blocks b = plan_blocks(&v, near, size);
+        const struct blocked_transpose b = plan_blocks(&v, near, size);
         const int64_t groups = n / (b.rows * b.cols) * b.per_outer;
         const int64_t parts = byi_min(groups, team);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)

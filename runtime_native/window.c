@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window.c: the windows of convolution and pooling, as three spatial axes
- * whatever the operator has.
+/* window.c: the windows of convolution and pooling, extended to three spatial
+ * axes, and the loop over bands of planes.
  */
 #include "kernel.h"
 
@@ -22,7 +22,7 @@ void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
 
     *w = (struct byi_window){.in_count = 1, .out_count = 1, .taps = 1};
     for (uint32_t axis = 0; axis < 3; axis++) {
-        const uint32_t i = axis + n - 3; /* wraps, to beyond n, in front */
+        const uint32_t i = axis + n - 3; /* wraps beyond n on leading axes */
         w->in[axis] = at_or(in, n, i, 1);
         w->out[axis] = at_or(out, n, i, 1);
         w->size[axis] = at_or(size, n, i, 1);
@@ -32,7 +32,7 @@ void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
         w->end[axis] = i < n ? padding[n + i] : 0;
         w->in_count *= w->in[axis];
         w->out_count *= w->out[axis];
-        /* a window may be larger than any memory: padding makes it fit */
+        /* padding allows windows larger than any memory: saturate */
         if (__builtin_mul_overflow(w->taps, w->size[axis], &w->taps))
             w->taps = INT64_MAX;
     }
@@ -65,10 +65,10 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
  */
 
 enum {
-    TOGETHER = 16, /* planes of a task                                 */
-    ROOM = 4096,   /* floats of a band that stay in the first cache,   */
-    SIDE = 6144,   /* and of planes side by side, with their outputs;  */
-    APART = 10240  /* these where rows would have to be taken apart    */
+    TOGETHER = 16, /* planes of a task                                       */
+    ROOM = 4096,   /* floats of a band that fit the L1 cache                 */
+    SIDE = 6144,   /* the same side by side, outputs included                */
+    APART = 10240  /* the same where rows would have to be split into phases */
 };
 
 bool byi_sliding_fits(const struct byi_window *w)
@@ -88,15 +88,14 @@ static int64_t whole_vectors(int64_t floats)
     return byi_ceil_div(floats, lanes) * lanes;
 }
 
-/* Rows or columns that n outputs see. */
+/* Number of rows or columns that n outputs read. */
 static int64_t seen_by(const struct byi_window *w, int axis, int64_t n)
 {
     return (n - 1) * w->stride[axis] + (w->size[axis] - 1) * w->dilation[axis] +
            1;
 }
 
-/* Rows: what is beside the data of one, and then of the next, is the border of
- * both. */
+/* The rows form: the gap between two rows is the border of both. */
 static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
     const int64_t stride = w->stride[2];
@@ -129,7 +128,7 @@ static struct byi_band rows_of(const struct byi_window *w)
     const int64_t above = seen_by(w, 1, 1);
     struct byi_band b = {
         .w = w,
-        .tile = w->out[1] % 7 ? 4 : 7, /* most networks halve 224 to 7 */
+        .tile = w->out[1] % 7 ? 4 : 7, /* most networks reduce 224 to 7 */
         .wide = w->out[2],
         .step = 1,
     };
@@ -144,7 +143,7 @@ static struct byi_band rows_of(const struct byi_window *w)
     return b;
 }
 
-/* Planes side by side; b->side: whether they are small enough. */
+/* The side-by-side form; b->side tells whether the planes are small enough. */
 static struct byi_band side_of(const struct byi_window *w)
 {
     const int64_t lanes = byi_simd()->lanes;
@@ -173,7 +172,7 @@ static struct byi_band side_of(const struct byi_window *w)
     return b;
 }
 
-/* 3 by 3 taps around each position of 7 by 7, which one tile of rows covers. */
+/* 3 by 3 taps on planes of 7 by 7, which one tile of rows covers. */
 static bool is_bare(const struct byi_window *w)
 {
     for (int axis = 1; axis < 3; axis++)
@@ -201,10 +200,10 @@ static struct byi_band bare_of(const struct byi_window *w)
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
 {
     const int64_t room = byi_max(rows_of(w).room, side_of(w).room);
-    return byi_lines((uint64_t)room * sizeof(float)) * threads;
+    return byi_align_bytes((uint64_t)room * sizeof(float)) * threads;
 }
 
-/* n planes, each with its own inputs and weights. */
+/* One band: n planes, each with its own inputs and weights. */
 static void run_band(const struct byi_sliding *v, const struct byi_band *b,
                      const float *x, const float *weights, float *y, int64_t n,
                      float *room)
@@ -219,14 +218,14 @@ static void run_band(const struct byi_sliding *v, const struct byi_band *b,
     }
 }
 
-/* The ways that a call's planes are done. */
-struct ways {
+/* The forms of bands that a call uses. */
+struct band_forms {
     struct byi_band rows, side;
 };
 
-static void run_together(const struct byi_sliding *v, const struct ways *ways,
-                         const float *x, const float *weights, float *y,
-                         int64_t n, float *room)
+static void run_together(const struct byi_sliding *v,
+                         const struct band_forms *ways, const float *x,
+                         const float *weights, float *y, int64_t n, float *room)
 {
     const struct byi_window *w = v->w;
     for (int64_t p = 0, next; p < n; p = next) {
@@ -239,7 +238,7 @@ static void run_together(const struct byi_sliding *v, const struct ways *ways,
     }
 }
 
-static void run_task(const struct byi_sliding *v, const struct ways *ways,
+static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
                      int64_t image, int64_t c, int64_t n, float *room)
 {
     const struct byi_simd *simd = byi_simd();
@@ -258,9 +257,9 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
     const int64_t channels = v->groups * v->repeat;
     const int64_t step = v->repeat == 1 ? TOGETHER : 1;
     const int64_t tasks = byi_ceil_div(channels, step);
-    const struct ways ways = {rows_of(v->w), v->kind == BYI_WINDOW_PRODUCT
-                                                 ? bare_of(v->w)
-                                                 : side_of(v->w)};
+    const struct band_forms ways = {rows_of(v->w), v->kind == BYI_WINDOW_PRODUCT
+                                                       ? bare_of(v->w)
+                                                       : side_of(v->w)};
     const uint64_t room = byi_sliding_scratch(v->w, 1);
     const int team = byi_team_of_products(
         call, v->n * channels * v->w->out_count * v->w->taps);
